@@ -1,0 +1,32 @@
+# spinloom_floor(NAME SOURCES ... USES ... TESTS ...): one static library per floor, spinloom_NAME,
+# its tests as spinloom_NAME_test, each with the project's warnings.
+if(SPINLOOM_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+function(spinloom_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+  if(SPINLOOM_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${SPINLOOM_SANITIZE} -fno-omit-frame-pointer -g
+                                            -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${SPINLOOM_SANITIZE})
+  endif()
+endfunction()
+
+function(spinloom_floor name)
+  cmake_parse_arguments(FLOOR "" "" "SOURCES;USES;TESTS" ${ARGN})
+  add_library(spinloom_${name} STATIC ${FLOOR_SOURCES})
+  target_include_directories(spinloom_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  spinloom_options(spinloom_${name})
+  foreach(used ${FLOOR_USES})
+    target_link_libraries(spinloom_${name} PUBLIC spinloom_${used})
+  endforeach()
+  if(SPINLOOM_TESTS AND FLOOR_TESTS)
+    add_executable(spinloom_${name}_test ${FLOOR_TESTS})
+    spinloom_options(spinloom_${name}_test)
+    target_link_libraries(spinloom_${name}_test PRIVATE spinloom_${name} GTest::gtest GTest::gtest_main)
+    gtest_discover_tests(spinloom_${name}_test DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

@@ -1,0 +1,40 @@
+/* The address map that a handler sees on its handler processing unit (HPU), and its command window.
+ *
+ * Contract: shared by handlers (RV32 and native), the HPU floor and every driver. Freestanding C11.
+ * A handler issues a command by storing words into the window and then loading ISSUE: six stores and
+ * one load for a DMA, the cost that PsPIN's command unit has. The loaded value is the command's
+ * result (a handle or a return code); a blocking command answers late.
+ */
+#ifndef SPINLOOM_HPU_MAP_H
+#define SPINLOOM_HPU_MAP_H
+
+#define SPL_HPU_IMAGE_BASE 0x10000000u   /* text and read-only data: read, execute */
+#define SPL_HPU_CONST_BASE 0x20000000u   /* read-only NIC memory of the context (layouts, lists) */
+#define SPL_HPU_STATE_BASE 0x30000000u   /* writable NIC memory of the context, shared between HPUs */
+#define SPL_HPU_PACKET_BASE 0x40000000u  /* payload of the packet at hand: read-only */
+#define SPL_HPU_STACK_BASE 0x50000000u   /* private scratchpad of the HPU: arguments and stack */
+#define SPL_HPU_COMMAND_BASE 0x60000000u /* the command window: device memory */
+
+/* A handler returns to this address; executing it ends the handler with a0 as its return code. */
+#define SPL_HPU_RETURN_PC 0x00000ffcu
+
+/* Words of the command window (byte offsets from SPL_HPU_COMMAND_BASE). */
+#define SPL_CMD_WORD0 0x00u /* .. WORD7 at 0x1c */
+#define SPL_CMD_WORDS 8u
+#define SPL_CMD_ISSUE 0x40u       /* load: issues the command in the words, returns its result */
+#define SPL_CMD_HPU 0x44u         /* load: physical HPU index */
+#define SPL_CMD_VHPU 0x48u        /* load: virtual HPU index of this packet */
+#define SPL_CMD_HPU_COUNT 0x4cu   /* load: number of physical HPUs */
+#define SPL_CMD_WINDOW_BYTES 0x80u
+
+/* WORD0 of a command: the call in the low byte, its options above. */
+#define SPL_CALL_DMA_TO_HOST_NB 1u /* WORD1 local, WORD2 offset low, WORD3 offset high, WORD4 bytes, WORD5 tag */
+#define SPL_CALL_DMA_TO_HOST_B 2u
+#define SPL_CALL_DMA_FROM_HOST_NB 3u
+#define SPL_CALL_DMA_FROM_HOST_B 4u
+#define SPL_CALL_DMA_TEST 5u /* WORD1 handle */
+#define SPL_CALL_DMA_WAIT 6u
+#define SPL_CALL_CT_INC 7u /* WORD1 success, WORD2 failure */
+#define SPL_CALL_YIELD 8u
+
+#endif

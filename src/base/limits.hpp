@@ -1,0 +1,31 @@
+// Every named limit in one place; hitting one is an error that names it.
+//
+// Relations between limits are asserted here with the sentence that explains them.
+#pragma once
+
+#include <cstdint>
+
+namespace spinloom::limits {
+
+// Layouts.
+inline constexpr int64_t type_depth_max = 64;           // nesting of constructors
+inline constexpr int64_t type_list_max = int64_t{1} << 27;  // entries of one index list
+inline constexpr int64_t blob_depth_max = 16;           // levels of a normalised program
+inline constexpr int64_t blob_bytes_max = int64_t{1} << 31;
+inline constexpr int64_t oracle_bytes_max = int64_t{1} << 34;
+
+// The NIC.
+inline constexpr uint32_t hpu_count_max = 256;
+inline constexpr uint32_t vhpu_count_max = 1 << 20;
+inline constexpr uint32_t portal_table_max = 256;
+inline constexpr uint32_t payload_bytes_max = 1 << 16;
+inline constexpr uint32_t early_packets_max = 1 << 20;  // packets ahead of their header
+
+// Handlers.
+inline constexpr uint32_t handler_stack_bytes = 4096;
+inline constexpr uint64_t handler_budget_cycles = 10'000'000;
+inline constexpr uint32_t slice_cycles = 256;
+
+static_assert(blob_depth_max <= type_depth_max, "normalisation only removes levels");
+
+}  // namespace spinloom::limits

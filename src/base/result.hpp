@@ -1,0 +1,124 @@
+// Result - a value or an Error; how every floor reports trouble that is not our own bug.
+//
+// Contract: user, data, environment and peer trouble travels as an Error (code, one sentence with
+//   the values and the knob). Our own bugs are assertions (assert.hpp).
+// Invariants: (1) a Result holds exactly one of value and error; (2) value() on an error and
+//   error() on a value are bugs and throw InternalError.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/assert.hpp"
+
+namespace spinloom {
+
+// What kind of trouble. The command line maps each to one exit code (cli.py).
+enum class Code : uint8_t {
+  invalid,      // the input is wrong: usage, text, blob, image, profile (exit 2)
+  overflow,     // a size or displacement does not fit in 64 bits or a named limit (exit 2)
+  unsupported,  // legal, but not here: the sentence says where it stands under "not yet" (exit 2)
+  mismatch,     // bytes differ from the oracle (exit 1)
+  stalled,      // a simulation cannot go on: who waits for what (exit 1)
+  fault,        // a handler faulted, overran its budget or returned a code that does not exist
+  exhausted,    // a resource is full: which one and which knob enlarges it (exit 1)
+  environment,  // the machine lacks something (exit 3)
+};
+
+[[nodiscard]] const char* name_of(Code code);
+
+struct Error {
+  Code code = Code::invalid;
+  std::string message;
+};
+
+// Streams its arguments into one string: text("got ", 3, " of ", 4).
+template <class... Parts>
+[[nodiscard]] std::string text(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+// fail(Code::invalid, "count is ", count, ", it must not be negative")
+template <class... Parts>
+[[nodiscard]] Error fail(Code code, const Parts&... parts) {
+  return Error{code, text(parts...)};
+}
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  [[nodiscard]] bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  [[nodiscard]] T& value() {
+    SPL_ASSERT(ok(), "value() of an error: ", std::get<1>(state_).message);
+    return std::get<0>(state_);
+  }
+  [[nodiscard]] const T& value() const {
+    SPL_ASSERT(ok(), "value() of an error: ", std::get<1>(state_).message);
+    return std::get<0>(state_);
+  }
+  [[nodiscard]] T& operator*() { return value(); }
+  [[nodiscard]] const T& operator*() const { return value(); }
+  [[nodiscard]] T* operator->() { return &value(); }
+  [[nodiscard]] const T* operator->() const { return &value(); }
+
+  [[nodiscard]] const Error& error() const {
+    SPL_ASSERT(!ok(), "error() of a value");
+    return std::get<1>(state_);
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+// Success without a value, or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  [[nodiscard]] bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  [[nodiscard]] const Error& error() const {
+    SPL_ASSERT(!ok(), "error() of a success");
+    return *error_;
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace spinloom
+
+// SPL_TRY(status_expression): returns the error from the enclosing function.
+#define SPL_TRY(expression)                            \
+  do {                                                 \
+    if (auto spl_status = (expression); !spl_status) { \
+      return spl_status.error();                       \
+    }                                                  \
+  } while (false)
+
+// SPL_ASSIGN(auto x, result_expression): x = value, or returns the error.
+#define SPL_CONCAT_(a, b) a##b
+#define SPL_CONCAT(a, b) SPL_CONCAT_(a, b)
+#define SPL_ASSIGN(target, expression) SPL_ASSIGN_(SPL_CONCAT(spl_result_, __LINE__), target, expression)
+#define SPL_ASSIGN_(result, target, expression) \
+  auto result = (expression);                   \
+  if (!result) {                                \
+    return result.error();                      \
+  }                                             \
+  target = std::move(result).value()

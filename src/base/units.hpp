@@ -1,0 +1,83 @@
+// Units - picoseconds, bytes and rational rates as types that do not mix.
+//
+// Contract: modelled time is a 64-bit count of picoseconds; a rate is a rational number of
+//   picoseconds per byte (or per cycle); the time of n bytes is rounded up once. No floating point.
+// Invariants: (1) a Rate's denominator is positive; (2) arithmetic that overflows is a bug.
+// Threads: plain values. Time: this is its type; nobody here reads a clock.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <ostream>
+
+#include "base/assert.hpp"
+
+namespace spinloom {
+
+struct Time {
+  int64_t ps = 0;
+
+  static constexpr Time never() { return {std::numeric_limits<int64_t>::max()}; }
+  constexpr auto operator<=>(const Time&) const = default;
+  constexpr Time operator+(Time other) const { return {ps + other.ps}; }
+  constexpr Time operator-(Time other) const { return {ps - other.ps}; }
+  constexpr Time& operator+=(Time other) {
+    ps += other.ps;
+    return *this;
+  }
+  constexpr Time operator*(int64_t times) const { return {ps * times}; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, Time time) { return out << time.ps << " ps"; }
+
+constexpr Time operator""_ps(unsigned long long value) { return {static_cast<int64_t>(value)}; }
+constexpr Time operator""_ns(unsigned long long value) { return {static_cast<int64_t>(value) * 1000}; }
+constexpr Time operator""_us(unsigned long long value) { return {static_cast<int64_t>(value) * 1000000}; }
+
+struct Bytes {
+  int64_t count = 0;
+
+  constexpr auto operator<=>(const Bytes&) const = default;
+  constexpr Bytes operator+(Bytes other) const { return {count + other.count}; }
+  constexpr Bytes operator-(Bytes other) const { return {count - other.count}; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, Bytes bytes) { return out << bytes.count << " B"; }
+
+// Picoseconds per unit (a byte, a cycle) as a rational number.
+class Rate {
+ public:
+  constexpr Rate() = default;
+  constexpr Rate(int64_t ps_numerator, int64_t denominator) : ps_(ps_numerator), per_(denominator) {
+    SPL_ASSERT(denominator > 0, "rate ", ps_numerator, "/", denominator);
+    SPL_ASSERT(ps_numerator >= 0, "rate ", ps_numerator, "/", denominator);
+  }
+  static constexpr Rate per_byte_of(int64_t bytes_per_second) { return {1000000000000, bytes_per_second}; }
+  static constexpr Rate cycle_of(int64_t hertz) { return {1000000000000, hertz}; }
+
+  [[nodiscard]] constexpr Time time_of(Bytes bytes) const { return time_of_units(bytes.count); }
+  [[nodiscard]] constexpr Time time_of_cycles(int64_t cycles) const { return time_of_units(cycles); }
+  // Whole units that fit into a time, rounded down.
+  [[nodiscard]] constexpr int64_t units_in(Time time) const {
+    SPL_ASSERT(ps_ > 0, "units of a rate of zero");
+    return static_cast<int64_t>(static_cast<__int128>(time.ps) * per_ / ps_);
+  }
+  [[nodiscard]] constexpr int64_t ps_numerator() const { return ps_; }
+  [[nodiscard]] constexpr int64_t denominator() const { return per_; }
+
+ private:
+  [[nodiscard]] constexpr Time time_of_units(int64_t units) const {
+    const __int128 product = static_cast<__int128>(units) * ps_;
+    const __int128 rounded_up = (product + per_ - 1) / per_;
+    SPL_ASSERT(rounded_up <= std::numeric_limits<int64_t>::max(), "time overflows: ", units, " units");
+    return {static_cast<int64_t>(rounded_up)};
+  }
+
+  int64_t ps_ = 0;
+  int64_t per_ = 1;
+};
+
+constexpr int64_t div_ceil(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+}  // namespace spinloom

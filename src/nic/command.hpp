@@ -1,0 +1,74 @@
+// Command - what the host asks of its NIC.
+//
+// Contract: every command may wait for a counter (Trigger): triggering is one mechanism. A command with a
+//   token is answered by action Answer{token, ...}; token 0 asks for no answer.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "nic/context.hpp"
+#include "nic/entry.hpp"
+#include "nic/event.hpp"
+#include "nic/ids.hpp"
+#include "nic/packet.hpp"
+
+namespace spinloom::nic {
+
+struct QueueAlloc { QueueId queue; uint32_t slots = 0; };
+struct QueueFree { QueueId queue; };
+struct CounterAlloc { CounterId counter; };
+struct CounterFree { CounterId counter; };
+struct CounterInc { CounterId counter; CounterValue by; };
+struct CounterSet { CounterId counter; CounterValue to; };
+struct PortalAlloc { PortalIndex portal; QueueId queue; bool flow_control = false; };
+struct PortalFree { PortalIndex portal; };
+struct PortalEnable { PortalIndex portal; bool enabled = true; };
+
+struct Append { EntryId id; PortalIndex portal; ListKind list = ListKind::priority; Entry entry; };
+struct Unlink { EntryId id; };
+
+// NIC memory for handlers: answered by its offset, or Code::exhausted.
+struct MemoryAlloc { uint64_t bytes = 0; uint64_t align = 64; };
+struct MemoryFree { uint64_t offset = 0; };
+struct MemoryWrite { uint64_t offset = 0; std::vector<uint8_t> bytes; };
+
+struct ContextCreate { ContextId id; Context context; };
+struct ContextFree { ContextId id; };
+
+struct Put {
+  const uint8_t* local = nullptr;
+  uint64_t length = 0;
+  Rank target;
+  PortalIndex portal;
+  uint64_t match_bits = 0;
+  uint64_t remote_offset = 0;
+  uint64_t hdr_data = 0;
+  AckRequest ack_request = AckRequest::none;
+  QueueId queue;      // send and ack events of the memory descriptor
+  CounterId counter;  // counts acks (ack_request) and, with ct_send, sends
+  bool ct_send = false;
+  bool event_send_disable = false;
+  uint64_t user_ptr = 0;
+};
+
+using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc,
+                                 PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
+                                 ContextCreate, ContextFree, Put>;
+
+// Runs once the counter's success count has reached the threshold.
+struct Trigger {
+  CounterId counter;
+  uint64_t threshold = 0;
+};
+
+struct Command {
+  CommandBody body;
+  std::optional<Trigger> trigger;
+  uint64_t token = 0;
+};
+
+}  // namespace spinloom::nic

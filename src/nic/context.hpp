@@ -1,0 +1,45 @@
+// Context - a sPIN execution context: handlers, their NIC memory and their scheduling policy.
+//
+// Contract: an object of its own; entries refer to it by id. The engine treats handler entry points as
+//   opaque numbers; drivers resolve them. Source: SC'17 sPIN paper, appendix B; scheduling policies and
+//   virtual HPUs: SC'19 datatypes paper, section 3.2.1.
+// Invariants: (1) memory windows lie in memory the context's owner allocated; (2) blocked round-robin has
+//   at least one packet in a row and one virtual HPU; (3) a context in use cannot be freed.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/limits.hpp"
+
+namespace spinloom::nic {
+
+// A range of NIC memory, as offsets from its start.
+struct MemoryWindow {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+// Blocked-RR: `packets_in_row` consecutive packets of a message run one after the other on one virtual
+// HPU; virtual HPU of a packet = (packet index / packets_in_row) mod vhpus. Virtual HPUs are scheduled
+// onto free physical ones and yield when they have no packet.
+struct BlockedRoundRobin {
+  uint32_t packets_in_row = 1;
+  uint32_t vhpus = 1;
+};
+
+struct Context {
+  uint32_t image = 0;  // which loaded handler image
+  std::optional<uint32_t> header_entry;
+  std::optional<uint32_t> payload_entry;
+  std::optional<uint32_t> completion_entry;
+  MemoryWindow constants;  // read-only for handlers
+  MemoryWindow state;      // writable, shared by all HPUs
+  std::optional<BlockedRoundRobin> blocked_round_robin;  // none: any idle HPU
+  uint64_t budget_cycles = limits::handler_budget_cycles;
+  uint64_t handler_host_start = 0;  // handler host memory
+  uint64_t handler_host_length = 0;
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,42 @@
+// Entry - a matching list entry (ME): host memory, who may write to it, and what happens then.
+//
+// Contract: fields and options have the meaning of Portals 4's ptl_me_t; `context` attaches sPIN handlers.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/ids.hpp"
+
+namespace spinloom::nic {
+
+enum class ListKind : uint8_t { priority, overflow };
+
+struct EntryOptions {
+  bool op_put = true;
+  bool manage_local = false;   // the target keeps the offset; otherwise the initiator's remote offset counts
+  bool use_once = false;
+  bool no_truncate = false;
+  bool ack_disable = false;
+  bool event_link_disable = true;
+  bool event_comm_disable = false;     // no put event
+  bool event_unlink_disable = false;
+  bool event_success_disable = false;  // only failures are told
+  bool ct_comm = false;                // count communication
+  bool ct_bytes = false;               // count bytes, not operations
+};
+
+struct Entry {
+  uint8_t* start = nullptr;
+  uint64_t length = 0;
+  EntryOptions options;
+  Rank match_rank = Rank::any();
+  uint64_t match_bits = 0;
+  uint64_t ignore_bits = 0;
+  uint64_t min_free = 0;  // manage_local: unlink when less is left
+  CounterId counter;
+  uint64_t user_ptr = 0;
+  ContextId context;  // none: data goes straight to memory
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,62 @@
+// Event - what the NIC tells the host: full events on queues, and the value of counters.
+//
+// Contract: names and meaning follow Portals 4; `dma` is sPIN's: a handler's DMA that asked for an event
+//   and whose earlier DMAs of the same message are complete.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/ids.hpp"
+
+namespace spinloom::nic {
+
+enum class EventKind : uint8_t {
+  put,            // target: a message landed in a priority-list entry
+  put_overflow,   // target: an entry was appended that matches a message already in the overflow list
+  auto_unlink,    // target: a use-once or exhausted entry left its list
+  auto_free,      // target: an overflow entry and all its messages are done
+  link,           // target: an entry was appended
+  pt_disabled,    // target: flow control switched the portal table entry off
+  send,           // initiator: the buffer may be reused
+  ack,            // initiator: the target acknowledged
+  dma,            // target: a handler's DMA (with event) and all earlier ones of its message are complete
+};
+
+enum class Fail : uint8_t {
+  ok,
+  dropped,          // no entry matched
+  pt_disabled,
+  op_violation,     // the entry does not allow the operation
+  segv,             // a handler or a DMA left its memory
+  handler_fail,     // a handler returned FAIL
+  handler_fault,    // illegal instruction, misaligned atomic, ...
+  handler_budget,   // a handler ran past its cycle budget
+  handler_code,     // a handler returned a code that does not exist
+  undeliverable,
+};
+
+struct Event {
+  EventKind kind = EventKind::put;
+  Fail fail = Fail::ok;
+  Rank initiator;
+  PortalIndex portal;
+  EntryId entry;
+  uint64_t match_bits = 0;
+  uint64_t requested_bytes = 0;    // rlength
+  uint64_t manipulated_bytes = 0;  // mlength
+  uint64_t remote_offset = 0;
+  uint64_t start = 0;  // host address where the data begins
+  uint64_t hdr_data = 0;
+  uint64_t user_ptr = 0;
+  bool in_overflow = false;  // ptl_list
+  uint64_t dropped_bytes = 0;
+};
+
+struct CounterValue {
+  uint64_t success = 0;
+  uint64_t failure = 0;
+  auto operator<=>(const CounterValue&) const = default;
+};
+
+}  // namespace spinloom::nic

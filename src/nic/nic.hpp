@@ -1,0 +1,89 @@
+// Nic - the NIC itself, sans-I/O: Portals 4 matching, sPIN scheduling, events, counters, triggering.
+//
+// Contract: the driver calls on_... in the order in which service starts at each unit, and performs the
+//   actions that come back; effects appear when the driver says that service has ended. The engine owns
+//   counts and allocation (HPUs, packet buffer, NIC memory), the driver owns durations. The same calls
+//   with the same arguments give the same actions.
+// Invariants: (1) each byte of a message is delivered or counted as dropped exactly once; (2) completion is
+//   by bytes received, packets may come in any order, those ahead of their header wait (named limit);
+//   (3) a DMA with an event completes after all earlier DMAs of its message; (4) a packet's slot is free
+//   when its handler has ended and its DMAs are done; (5) a message completes when its bytes are in, its
+//   handlers have ended and its DMAs are done; (6) a use-once entry leaves its list before its event is
+//   posted; (7) each call does bounded work: a fired triggered command is a queued Continue, never recursion.
+// Threads: exactly one owner. Time: `now` is an argument, never read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "nic/action.hpp"
+#include "nic/command.hpp"
+#include "nic/handler_call.hpp"
+
+namespace spinloom::nic {
+
+struct NicLimits {
+  uint32_t payload_bytes = 2048;  // of a packet
+  uint32_t hpus = 32;
+  uint64_t packet_buffer_bytes = 4 << 20;
+  uint64_t nic_memory_bytes = 4 << 20;
+  uint32_t early_packets = 4096;  // packets ahead of their header
+};
+
+// Why a handler ended other than by returning.
+enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
+
+// What is where; for stall reports, tests and tables.
+struct NicState {
+  uint64_t packet_buffer_used = 0;
+  uint64_t packet_buffer_peak = 0;
+  uint64_t nic_memory_used = 0;
+  uint64_t nic_memory_peak = 0;
+  uint32_t hpus_busy = 0;
+  uint32_t hers_waiting = 0;
+  uint32_t messages_open = 0;
+  uint32_t early_packets = 0;
+  uint32_t dmas_open = 0;
+  uint64_t dropped_messages = 0;
+};
+
+class Nic {
+ public:
+  Nic(Rank rank, const NicLimits& limits);
+  ~Nic();
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+
+  // False while the packet buffer has no room for this packet; ask again after on_handler_done/on_dma_done.
+  [[nodiscard]] bool can_accept(const Packet& packet) const;
+
+  // Service starts at the parser and matching unit. Work: at most one walk over the lists.
+  void on_packet(Time now, const Packet& packet, Actions& out);
+  // From the host. Work: one command.
+  void on_command(Time now, const Command& command, Actions& out);
+  // A buffered packet has reached the scheduler. Work: one HER.
+  void on_her_ready(Time now, HerId her, Actions& out);
+  // A running handler calls. Work: one call.
+  void on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
+  // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most one handler.
+  void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out);
+  void on_dma_done(Time now, DmaId dma, Actions& out);
+  // The last packet of an outgoing message has been read from its buffer.
+  void on_packet_sent(Time now, uint64_t message, Actions& out);
+  void on_continue(Time now, Actions& out);
+
+  [[nodiscard]] const Context* context(ContextId id) const;
+  [[nodiscard]] NicState state() const;
+  // One line for people: who waits for what (messages, HERs, DMAs, triggered commands).
+  [[nodiscard]] std::string waiting() const;
+  [[nodiscard]] const NicLimits& limits() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,54 @@
+// Packet - what travels between two NICs.
+//
+// Contract: payload is a reference, not a copy: {inline | local memory | peer memory}; the engine never
+//   dereferences it, drivers do. The first packet of a message (is_header) carries the fields that
+//   matching needs; every packet carries what identifies its message and its place in it.
+// Invariants: (1) offset + payload.length <= message_length; (2) all packets of a message but the last
+//   have the payload size of the transport; (3) a message of zero bytes is one packet, header and last.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/ids.hpp"
+
+namespace spinloom::nic {
+
+struct PayloadRef {
+  enum class Space : uint8_t { none, inline_bytes, local, peer };
+  Space space = Space::none;
+  const uint8_t* bytes = nullptr;
+  uint64_t length = 0;
+};
+
+enum class AckRequest : uint8_t { none, ack, ct_ack, oc_ack };
+
+enum class Operation : uint8_t { put, ack };
+
+// Fields that only the header packet needs (put), or that an acknowledgement returns (ack).
+struct MessageFields {
+  uint32_t portal_index = 0;
+  uint64_t match_bits = 0;
+  uint64_t remote_offset = 0;
+  uint64_t hdr_data = 0;
+  AckRequest ack_request = AckRequest::none;
+  uint64_t manipulated_bytes = 0;  // ack: mlength
+  uint8_t fail = 0;                // ack: nic::Fail of the target
+};
+
+struct Packet {
+  Operation operation = Operation::put;
+  Rank source;
+  Rank target;
+  uint16_t port = 0;            // of the receiving NIC: rails and bridges tell their links apart by it
+  uint64_t message = 0;         // unique per source; an ack carries the message it acknowledges
+  uint64_t message_length = 0;  // payload bytes of the whole message
+  uint64_t offset = 0;          // of this payload in the message
+  PayloadRef payload;
+  MessageFields fields;
+
+  [[nodiscard]] bool is_header() const { return offset == 0; }
+  [[nodiscard]] bool is_last() const { return offset + payload.length == message_length; }
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,49 @@
+// Port - what the portals floor needs of whatever drives a NIC: simulated, live or loopback.
+//
+// Contract: one port per process (rank). submit() hands a command to the rank's NIC; wait() lets the driver
+//   go on until something readable by this host may have changed. The host's work (unpacking, building
+//   checkpoints) is announced by host_work(): the simulator prices it, live drivers ignore it.
+// Invariants: (1) events of one queue are delivered in the order posted; (2) wait() returns an error that
+//   says who waits for what when nothing can ever happen any more.
+// Threads: the owner of the rank. Time: now() is virtual under the simulator.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "nic/command.hpp"
+#include "nic/event.hpp"
+
+namespace spinloom::portals {
+
+// What the host's processor does between calls.
+struct HostWork {
+  enum class Kind : uint8_t { unpack_mpitypes, unpack_best, build_checkpoints, other };
+  Kind kind = Kind::other;
+  uint64_t blocks = 0;        // contiguous pieces walked
+  uint64_t line_fetches = 0;  // cache lines read from memory
+  uint64_t line_writebacks = 0;
+  uint64_t bytes = 0;
+};
+
+class Port {
+ public:
+  virtual ~Port() = default;
+  [[nodiscard]] virtual nic::Rank rank() const = 0;
+  [[nodiscard]] virtual Time now() const = 0;
+  // Commands of one port reach the NIC in order.
+  virtual void submit(const nic::Command& command) = 0;
+  // The answer to a command with a token, once it is there.
+  virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;
+  // The oldest event of a queue that the host can read now.
+  virtual std::optional<nic::Event> take_event(nic::QueueId queue) = 0;
+  [[nodiscard]] virtual nic::CounterValue counter(nic::CounterId counter) const = 0;
+  // Goes on until something may have changed for this host.
+  virtual Status wait() = 0;
+  // Spends the host's time on work; returns when it is done.
+  virtual Status host_work(const HostWork& work) = 0;
+};
+
+}  // namespace spinloom::portals

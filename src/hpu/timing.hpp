@@ -1,0 +1,51 @@
+// Timing parameters - what a NIC profile says about the speed of a handler processor.
+//
+// Contract: the caller fills the fields from a profile (the defaults are the `a15` paragraph of the shipped
+//   profiles: the published simulator configuration of the SC'17 and SC'19 papers) and hands them to
+//   Core::create, which checks them. Units: cycles of the HPU unless the name says otherwise.
+// Threads: plain values. Time: durations in HPU cycles; nobody here knows their length.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "base/result.hpp"
+#include "hpu/memory.hpp"
+
+namespace spinloom::hpu {
+
+// One cycle an instruction: for the loopback and live drivers, where time does not matter.
+struct FunctionalParameters {};
+
+// An A15-class out-of-order pipeline as a dataflow model; timing_a15.hpp has the algebra.
+struct A15Parameters {
+  uint32_t rename_width = 3;   // instructions that enter the window in a cycle
+  uint32_t window = 40;        // reorder buffer entries
+  uint32_t retire_width = 8;   // instructions that leave in a cycle
+  uint32_t alus = 2;           // integer units, one cycle, pipelined
+  uint32_t multipliers = 1;    // units for multiply and divide
+  uint32_t load_units = 1;
+  uint32_t store_units = 1;
+  uint32_t alu_cycles = 1;
+  uint32_t multiply_cycles = 3;  // pipelined
+  uint32_t divide_cycles = 12;   // occupies its unit all the time
+  uint32_t load_cycles = 2;      // through the pipeline; the memory's own latency comes on top
+  uint32_t store_cycles = 2;     // issue until it may retire and until its data can be forwarded
+  // Latency of the memory that answers, by LatencyClass (the papers' k = 1).
+  std::array<uint32_t, latency_class_count> memory_cycles{1, 1, 1, 1};
+  uint32_t misaligned_cycles = 1;      // on top, when a plain access is not naturally aligned
+  uint32_t front_end_cycles = 7;       // from a mispredicted branch's result to the next rename
+  uint32_t predictor_entries = 8192;   // 2-bit counters, a power of two
+  uint32_t indirect_entries = 2048;    // last targets of indirect jumps, a power of two
+  uint32_t return_stack = 16;          // return addresses
+  uint32_t device_store_cycles = 1;    // one store to the command window after another
+  uint32_t device_load_cycles = 2;     // a load from the command window, at the least
+};
+
+using TimingParameters = std::variant<FunctionalParameters, A15Parameters>;
+
+// Every field within what the model can represent; an Error names the field, its value and the range.
+[[nodiscard]] Status check(const TimingParameters& parameters);
+
+}  // namespace spinloom::hpu

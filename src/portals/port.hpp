@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "base/result.hpp"
@@ -22,10 +23,11 @@ namespace spinloom::portals {
 struct HostWork {
   enum class Kind : uint8_t { unpack_mpitypes, unpack_best, build_checkpoints, other };
   Kind kind = Kind::other;
-  uint64_t blocks = 0;        // contiguous pieces walked
-  uint64_t line_fetches = 0;  // cache lines read from memory
-  uint64_t line_writebacks = 0;
-  uint64_t bytes = 0;
+  uint64_t blocks = 0;  // contiguous pieces walked
+  uint64_t bytes = 0;   // bytes copied
+  // Names every range of host memory that the work touches, in its order: the simulator's cache model asks.
+  using Touch = std::function<void(uint64_t address, uint64_t length, bool write)>;
+  std::function<void(const Touch&)> touches;
 };
 
 class Port {

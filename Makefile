@@ -1,0 +1,82 @@
+# make demo   the main job's table, from a bare machine (python3 with venv and headers, C++ compiler, make)
+# make test   everything that checks itself
+#
+# Everything made here lies in .venv/, build/ and out/. Environment: PYTHON (python3), CXX (c++).
+
+PYTHON ?= python3
+export PYTHON
+VENV := .venv
+BUILD := build/release
+BIN := $(CURDIR)/$(VENV)/bin
+export PATH := $(BIN):$(PATH)
+.SHELLFLAGS := -eu -c
+.DEFAULT_GOAL := help
+
+# What the installed package is made of; a folder's time changes when a file in it comes or goes.
+SOURCES := $(shell find src include handlers python nics workloads cmake \
+             -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
+CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
+
+.PHONY: help setup demo test check-cpp check-python lint format asan clean
+
+help:
+	@echo 'make demo    set up .venv/, build, and print the table of the demo datatypes (files in out/demo/)'
+	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
+	@echo 'make test    C++ tests, Python tests, lint'
+	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
+	@echo 'make format  let clang-format and ruff change what they can'
+	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
+	@echo 'make clean   remove build/ and out/ (.venv/ stays)'
+
+setup: build/stamps/package
+
+demo: setup
+	$(BIN)/spinloom ddt --demo --out out/demo --force
+
+test: check-cpp check-python lint
+	@echo 'make test: C++ tests, Python tests and lint passed'
+
+# The environment, again whenever the pinned list changes.
+$(VENV)/stamp: requirements.txt
+	@tools/need.sh build
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+# The engine, the handler images and the Python package; CMake's folder is kept, so that only what
+# changed is compiled, and the C++ tests are built from the same objects.
+build/stamps/package: $(VENV)/stamp $(SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	  --config-settings=build-dir=$(BUILD) --config-settings=cmake.args=-GNinja .
+	@mkdir -p $(@D) && touch $@
+
+build/stamps/need-test: tools/need.sh
+	@tools/need.sh test
+	@mkdir -p $(@D) && touch $@
+
+check-cpp: setup build/stamps/need-test
+	@$(BIN)/cmake -S . -B $(BUILD) -DSPINLOOM_TESTS=ON >build/configure.log || { cat build/configure.log; exit 1; }
+	$(BIN)/cmake --build $(BUILD)
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 --progress
+
+check-python: setup
+	$(BIN)/python -m pytest -q
+
+lint: check-cpp
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/ruff check python tests tools
+	$(BIN)/ruff format --check python tests tools
+	$(BIN)/python tools/tidy.py $(BUILD)
+
+format: $(VENV)/stamp
+	$(BIN)/clang-format -i $(CXX_FILES)
+	$(BIN)/ruff check --fix python tests tools
+	$(BIN)/ruff format python tests tools
+
+asan: $(VENV)/stamp build/stamps/need-test
+	$(BIN)/cmake --preset asan-ubsan
+	$(BIN)/cmake --build --preset asan-ubsan
+	$(BIN)/ctest --preset asan-ubsan -j 2
+
+clean:
+	rm -rf build out

@@ -1,0 +1,64 @@
+"""tidy.py BUILD - runs clang-tidy on the project's C++ sources that changed since they last passed.
+
+The checks stand in .clang-tidy. A source is checked again when it, any header, .clang-tidy or its
+compile command changed; what passed is remembered in BUILD/tidy.json. Exit code 1: something was found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def digest(paths: list[Path], extra: str) -> str:
+    """One hash over the contents of files and a string."""
+    total = hashlib.sha256(extra.encode())
+    for path in sorted(paths):
+        total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def main() -> int:
+    build = Path(sys.argv[1]).resolve()
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    headers = [*(ROOT / "src").rglob("*.hpp"), *(ROOT / "include").rglob("*.h"), ROOT / ".clang-tidy"]
+    shared = digest(headers, "")
+    remembered_at = build / "tidy.json"
+    passed = json.loads(remembered_at.read_text(encoding="utf-8")) if remembered_at.exists() else {}
+
+    work = {}
+    for command in commands:
+        source = Path(command["file"])
+        if ROOT / "src" not in source.parents:
+            continue
+        key = digest([source], shared + command["command"])
+        if passed.get(str(source)) != key:
+            work[source] = key
+
+    def tidy(source: Path) -> tuple[Path, int, str]:
+        arguments = ["clang-tidy", "--quiet", "-p", str(build), str(source)]
+        done = subprocess.run(arguments, capture_output=True, text=True)
+        return source, done.returncode, done.stdout or done.stderr
+
+    failed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for source, code, text in pool.map(tidy, work):
+            if code == 0:
+                passed[str(source)] = work[source]
+            else:
+                failed += 1
+                print(text.strip())
+    remembered_at.write_text(json.dumps(passed, indent=0, sort_keys=True), encoding="utf-8")
+    print(f"clang-tidy: {len(work)} checked, {len(commands) - len(work)} unchanged or not ours, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

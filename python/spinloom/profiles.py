@@ -1,0 +1,164 @@
+"""NIC profiles: every number that decides modelled time, with its label and source.
+
+Contract: load() reads a profile by name (nics/NAME.toml) or by path. A file holds one table per section
+and one entry {value, label, source} per key; FIELDS lists every key and its kind. Unknown and missing keys
+are errors that name the nearest known one. Values are exact: integers (ps, Hz, bytes, cycles, counts),
+fractions (ps per byte, plain ratios) or names.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from spinloom import data, units
+from spinloom.errors import Trouble, nearest
+
+LABELS = ("given", "derived", "proposed", "measured")
+CORES = ("a15",)
+
+
+def parse_core(text: str) -> str:
+    if text not in CORES:
+        raise ValueError(f"accepted forms: {', '.join(CORES)}")
+    return text
+
+
+Value = int | Fraction | str
+Parser = Callable[[str], Value]
+
+FIELDS: dict[str, Parser] = {
+    "link.byte_time": units.parse_rate,
+    "link.payload": units.parse_bytes,
+    "link.switch": units.parse_time,
+    "link.wire": units.parse_time,
+    "match.header": units.parse_time,
+    "match.packet": units.parse_time,
+    "hpu.count": units.parse_count,
+    "hpu.clock": units.parse_frequency,
+    "hpu.core": parse_core,
+    "hpu.memory_latency": units.parse_cycles,
+    "a15.rename_width": units.parse_count,
+    "a15.window": units.parse_count,
+    "a15.queue": units.parse_count,
+    "a15.alus": units.parse_count,
+    "a15.multiply": units.parse_cycles,
+    "a15.divide": units.parse_cycles,
+    "a15.load": units.parse_cycles,
+    "a15.front_end": units.parse_cycles,
+    "a15.predictor_entries": units.parse_count,
+    "a15.device_load": units.parse_cycles,
+    "a15.device_store": units.parse_cycles,
+    "memory.channel_byte_time": units.parse_rate,
+    "memory.channels_per_hpu": units.parse_count,
+    "memory.state_bytes": units.parse_bytes,
+    "memory.packet_buffer_bytes": units.parse_bytes,
+    "scheduler.clock": units.parse_frequency,
+    "scheduler.dispatch_cycles": units.parse_cycles,
+    "scheduler.start_cycles": units.parse_cycles,
+    "scheduler.finish_cycles": units.parse_cycles,
+    "scheduler.vhpu_switch_cycles": units.parse_cycles,
+    "pcie.byte_time": units.parse_rate,
+    "pcie.latency": units.parse_time,
+    "pcie.write_payload": units.parse_bytes,
+    "pcie.write_overhead": units.parse_bytes,
+    "pcie.event_bytes": units.parse_bytes,
+    "host.clock": units.parse_frequency,
+    "host.copy_byte_time": units.parse_rate,
+    "host.line": units.parse_bytes,
+    "host.cache": units.parse_bytes,
+    "host.cache_ways": units.parse_count,
+    "host.mpitypes_block_cycles": units.parse_rational,
+    "host.best_block_cycles": units.parse_rational,
+    "host.command_latency": units.parse_time,
+    "checkpoint.paper_bytes": units.parse_bytes,
+    "checkpoint.epsilon": units.parse_rational,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a profile: as written, as read, and where it comes from."""
+
+    field: str
+    text: str
+    value: Value
+    label: str
+    source: str
+
+    @property
+    def native(self) -> int | str | list[int]:
+        """As the engine takes it: an integer, a name, or [numerator, denominator]."""
+        if isinstance(self.value, Fraction):
+            return [self.value.numerator, self.value.denominator]
+        return self.value
+
+
+@dataclass(frozen=True)
+class Profile:
+    name: str
+    about: str
+    entries: dict[str, Entry]
+
+    def native(self) -> dict[str, int | str | list[int]]:
+        """{field: value} for the engine, in the order of FIELDS."""
+        return {field: entry.native for field, entry in self.entries.items()}
+
+    def __getitem__(self, field: str) -> Value:
+        return self.entries[field].value
+
+
+def names() -> list[str]:
+    """The shipped profiles."""
+    return sorted(path.stem for path in data.folder("nics").glob("*.toml"))
+
+
+def load(name_or_path: str | Path) -> Profile:
+    """The profile of that name, or in that file. Raises Trouble('invalid')."""
+    text = str(name_or_path)
+    path = Path(text) if text.endswith(".toml") or "/" in text else data.folder("nics") / f"{text}.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Trouble("invalid", f"there is no NIC profile '{text}'{nearest(text, names())}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Trouble("invalid", f"NIC profile {path} cannot be read: {error}") from None
+    return read(table, path)
+
+
+def read(table: dict, path: Path) -> Profile:
+    """A profile from a parsed TOML table; `path` names the file in errors."""
+    name, about = table.pop("name", path.stem), table.pop("about", "")
+    written = {}
+    for section, keys in table.items():
+        if not isinstance(keys, dict):
+            raise Trouble("invalid", f"{path}: '{section}' stands outside of a section{nearest(section, FIELDS)}")
+        for key, entry in keys.items():
+            written[f"{section}.{key}"] = entry
+    for field in written:
+        if field not in FIELDS:
+            raise Trouble("invalid", f"{path}: unknown key {field}{nearest(field, FIELDS)}")
+    missing = [field for field in FIELDS if field not in written]
+    if missing:
+        unused = [field for field in written if field.split(".")[0] == missing[0].split(".")[0]]
+        beside = f"; its section has {', '.join(unused)}" if unused else "; its section is missing too"
+        raise Trouble("invalid", f"{path}: key {missing[0]} is missing{beside}")
+    return Profile(str(name), str(about), {field: read_entry(path, field, written[field]) for field in FIELDS})
+
+
+def read_entry(path: Path, field: str, entry: object) -> Entry:
+    if not isinstance(entry, dict) or set(entry) != {"value", "label", "source"}:
+        raise Trouble("invalid", f"{path}: {field} must be {{ value = ..., label = ..., source = ... }}")
+    text, label, source = (str(entry[part]) for part in ("value", "label", "source"))
+    if label not in LABELS:
+        raise Trouble("invalid", f"{path}: {field} has label '{label}'{nearest(label, LABELS)}")
+    if not source.strip():
+        raise Trouble("invalid", f"{path}: {field} has no source; say in one line where '{text}' comes from")
+    try:
+        value = FIELDS[field](text)
+    except ValueError as error:
+        raise Trouble("invalid", f"{path}: {field} = '{text}': {error}") from None
+    return Entry(field, text, value, label, source)

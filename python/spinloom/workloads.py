@@ -1,0 +1,87 @@
+"""Application datatypes: the rows of workloads/*.toml.
+
+Contract: each file is one application, each row one datatype in text form with its expected size and
+average number of contiguous blocks in a 2,048 B packet; tests compare both with the engine. demo.toml
+lists the rows of the demo.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from spinloom import data
+from spinloom.errors import Trouble, nearest
+
+ROW_KEYS = {"datatype", "type", "count", "size_bytes", "blocks_per_packet", "source"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One message of one application. size_bytes and blocks_per_packet are what its source leads to;
+    None for a type that the user gave."""
+
+    application: str
+    datatype: str
+    type: str
+    count: int = 1
+    size_bytes: int | None = None
+    blocks_per_packet: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Application:
+    name: str
+    about: str
+    source: str
+    rows: tuple[Row, ...]
+
+
+def read(path: Path) -> Application:
+    """One application's file. Raises Trouble('invalid') with the file and the row."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Trouble("invalid", f"workload {path} cannot be read: {error}") from None
+    name = table.get("application", path.stem)
+    rows = []
+    for number, row in enumerate(table.get("row", []), 1):
+        if set(row) != ROW_KEYS:
+            wrong = sorted(ROW_KEYS.symmetric_difference(row))
+            raise Trouble("invalid", f"workload {path}, row {number}: missing or unknown: {', '.join(wrong)}")
+        rows.append(Row(application=name, **{**row, "type": " ".join(row["type"].split())}))
+    return Application(name, table.get("about", ""), table.get("source", ""), tuple(rows))
+
+
+@cache
+def applications() -> tuple[Application, ...]:
+    """Every shipped application, by name."""
+    paths = [path for path in data.folder("workloads").glob("*.toml") if path.stem != "demo"]
+    return tuple(sorted((read(path) for path in paths), key=lambda application: application.name))
+
+
+def application(name: str) -> Application:
+    """The application of that name; upper and lower case are the same."""
+    for candidate in applications():
+        if candidate.name.casefold() == name.casefold():
+            return candidate
+    known = [candidate.name for candidate in applications()]
+    raise Trouble("invalid", f"there is no application '{name}'{nearest(name, known)}")
+
+
+def row(application_name: str, datatype: str) -> Row:
+    found = application(application_name)
+    for candidate in found.rows:
+        if candidate.datatype == datatype:
+            return candidate
+    known = [candidate.datatype for candidate in found.rows]
+    raise Trouble("invalid", f"{found.name} has no datatype '{datatype}'{nearest(datatype, known)}")
+
+
+def demo() -> list[Row]:
+    """The rows of the demo, in its order."""
+    table = tomllib.loads((data.folder("workloads") / "demo.toml").read_text(encoding="utf-8"))
+    return [row(entry["application"], entry["datatype"]) for entry in table["row"]]

@@ -1,0 +1,331 @@
+#include "layout/type.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/checked.hpp"
+#include "base/limits.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+struct Primitive {
+  std::string_view name;
+  int64_t size_bytes;
+};
+
+// Sizes on an LP64 host with the usual Fortran defaults.
+constexpr auto primitives = std::to_array<Primitive>({
+    {"byte", 1}, {"packed", 1}, {"char", 1}, {"signed_char", 1}, {"unsigned_char", 1}, {"wchar", 4},
+    {"short", 2}, {"unsigned_short", 2}, {"int", 4}, {"unsigned", 4}, {"long", 8}, {"unsigned_long", 8},
+    {"long_long", 8}, {"long_long_int", 8}, {"unsigned_long_long", 8}, {"int8_t", 1}, {"int16_t", 2},
+    {"int32_t", 4}, {"int64_t", 8}, {"uint8_t", 1}, {"uint16_t", 2}, {"uint32_t", 4}, {"uint64_t", 8},
+    {"float", 4}, {"double", 8}, {"long_double", 16}, {"c_bool", 1}, {"float_complex", 8},
+    {"c_complex", 8}, {"c_float_complex", 8}, {"c_double_complex", 16}, {"c_long_double_complex", 32},
+    {"aint", 8}, {"offset", 8}, {"count", 8}, {"character", 1}, {"logical", 4}, {"integer", 4},
+    {"real", 4}, {"double_precision", 8}, {"complex", 8}, {"double_complex", 16}, {"integer1", 1},
+    {"integer2", 2}, {"integer4", 4}, {"integer8", 8}, {"real4", 4}, {"real8", 8}, {"complex8", 8},
+    {"complex16", 16},
+});
+
+// Collects the bounds of placed children.
+class Bounds {
+ public:
+  // A child at a displacement, in bytes.
+  Status add(const TypeNode& child, int64_t displacement) {
+    if (child.size > 0) {
+      SPL_ASSIGN(const int64_t first, checked::add(displacement, child.true_lb));
+      SPL_ASSIGN(const int64_t last, checked::add(displacement, child.true_ub));
+      widen(data_, first, last);
+    }
+    if (child.marked) {
+      SPL_ASSIGN(const int64_t first, checked::add(displacement, child.lb));
+      SPL_ASSIGN(const int64_t last, checked::add(displacement, child.ub));
+      widen(markers_, first, last);
+    }
+    return {};
+  }
+
+  // `length` children, one extent apart: the extremes are at the ends.
+  Status add_block(const TypeNode& child, int64_t displacement, int64_t length) {
+    if (length == 0) return {};
+    SPL_TRY(add(child, displacement));
+    SPL_ASSIGN(const int64_t span, checked::mul(length - 1, child.extent));
+    SPL_ASSIGN(const int64_t last, checked::add(displacement, span));
+    return add(child, last);
+  }
+
+  Status finish(TypeNode& node) const {
+    if (data_.any) {
+      node.true_lb = data_.first;
+      node.true_ub = data_.last;
+      SPL_ASSIGN([[maybe_unused]] const int64_t true_extent, checked::sub(data_.last, data_.first));
+    }
+    const Span& outer = markers_.any ? markers_ : data_;
+    node.marked = markers_.any;
+    if (outer.any) {
+      node.lb = outer.first;
+      node.ub = outer.last;
+    }
+    SPL_ASSIGN(node.extent, checked::sub(node.ub, node.lb));
+    return {};
+  }
+
+ private:
+  struct Span {
+    bool any = false;
+    int64_t first = 0;
+    int64_t last = 0;
+  };
+
+  static void widen(Span& span, int64_t first, int64_t last) {
+    span.first = span.any ? std::min(span.first, first) : first;
+    span.last = span.any ? std::max(span.last, last) : last;
+    span.any = true;
+  }
+
+  Span data_;
+  Span markers_;
+};
+
+Status check_not_negative(int64_t value, const char* what) {
+  if (value < 0) return fail(Code::invalid, what, " is ", value, ", it must not be negative");
+  return {};
+}
+
+Status adopt(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
+  node.entries = own_entries;
+  for (const Type& child : children) {
+    node.depth = std::max(node.depth, child.node().depth + 1);
+    SPL_ASSIGN(node.entries, checked::add(node.entries, child.node().entries));
+  }
+  if (node.depth > limits::type_depth_max) {
+    return fail(Code::overflow, "a type nested ", node.depth, " deep exceeds type_depth_max = ",
+                limits::type_depth_max);
+  }
+  if (node.entries > limits::type_list_max) {
+    return fail(Code::overflow, "a type with ", node.entries, " list entries exceeds type_list_max = ",
+                limits::type_list_max);
+  }
+  node.children = std::move(children);
+  return {};
+}
+
+Result<Type> finished(TypeNode node, const Bounds& bounds) {
+  SPL_TRY(bounds.finish(node));
+  return Type(std::make_shared<const TypeNode>(std::move(node)));
+}
+
+// The four list constructors: unit is what a displacement counts, in bytes.
+Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacements,
+                    std::vector<int64_t> block_lengths, const Type& child, int64_t unit) {
+  const bool equal_blocks = combiner == Combiner::indexed_block || combiner == Combiner::hindexed_block;
+  if (!equal_blocks && static_cast<int64_t>(block_lengths.size()) != displacements.size()) {
+    return fail(Code::invalid, displacements.size(), " displacements and ", block_lengths.size(),
+                " block lengths: there must be as many of each");
+  }
+  SPL_TRY(check_not_negative(block_length, "block length"));
+  TypeNode node;
+  node.combiner = combiner;
+  node.block_length = block_length;
+  SPL_TRY(adopt(node, {child}, displacements.size()));
+  Bounds bounds;
+  int64_t elements = 0;
+  for (int64_t i = 0; i < displacements.size(); ++i) {
+    const int64_t length = equal_blocks ? block_length : block_lengths[static_cast<size_t>(i)];
+    SPL_TRY(check_not_negative(length, "block length"));
+    SPL_ASSIGN(const int64_t displacement, checked::mul(displacements[i], unit));
+    SPL_TRY(bounds.add_block(child.node(), displacement, length));
+    SPL_ASSIGN(elements, checked::add(elements, length));
+  }
+  SPL_ASSIGN(node.size, checked::mul(elements, child.size()));
+  node.displacements = std::move(displacements);
+  node.block_lengths = std::move(block_lengths);
+  return finished(std::move(node), bounds);
+}
+
+Result<Type> strided(Combiner combiner, int64_t count, int64_t block_length, int64_t stride,
+                     int64_t stride_bytes, const Type& child) {
+  SPL_TRY(check_not_negative(count, "count"));
+  SPL_TRY(check_not_negative(block_length, "block length"));
+  TypeNode node;
+  node.combiner = combiner;
+  node.count = count;
+  node.block_length = block_length;
+  node.stride = stride;
+  SPL_TRY(adopt(node, {child}, 0));
+  SPL_ASSIGN(const int64_t elements, checked::mul(count, block_length));
+  SPL_ASSIGN(node.size, checked::mul(elements, child.size()));
+  Bounds bounds;
+  if (count > 0) {
+    SPL_TRY(bounds.add_block(child.node(), 0, block_length));
+    SPL_ASSIGN(const int64_t last, checked::mul(count - 1, stride_bytes));
+    SPL_TRY(bounds.add_block(child.node(), last, block_length));
+  }
+  return finished(std::move(node), bounds);
+}
+
+}  // namespace
+
+Result<Type> primitive(std::string_view name) {
+  const auto found = std::find_if(primitives.begin(), primitives.end(),
+                                  [&](const Primitive& candidate) { return candidate.name == name; });
+  if (found == primitives.end()) {
+    return fail(Code::invalid, "'", name, "' is no primitive type; known are byte, char, int, float, double and the ",
+                "other MPI names in lower case without their prefix");
+  }
+  TypeNode node;
+  node.name = name;
+  node.size = node.ub = node.extent = node.true_ub = found->size_bytes;
+  return Type(std::make_shared<const TypeNode>(std::move(node)));
+}
+
+Result<Type> contiguous(int64_t count, const Type& child) {
+  SPL_TRY(check_not_negative(count, "count"));
+  TypeNode node;
+  node.combiner = Combiner::contiguous;
+  node.count = count;
+  SPL_TRY(adopt(node, {child}, 0));
+  SPL_ASSIGN(node.size, checked::mul(count, child.size()));
+  Bounds bounds;
+  SPL_TRY(bounds.add_block(child.node(), 0, count));
+  return finished(std::move(node), bounds);
+}
+
+Result<Type> vector(int64_t count, int64_t block_length, int64_t stride, const Type& child) {
+  SPL_ASSIGN(const int64_t stride_bytes, checked::mul(stride, child.extent()));
+  return strided(Combiner::vector, count, block_length, stride, stride_bytes, child);
+}
+
+Result<Type> hvector(int64_t count, int64_t block_length, int64_t stride_bytes, const Type& child) {
+  return strided(Combiner::hvector, count, block_length, stride_bytes, stride_bytes, child);
+}
+
+Result<Type> indexed(IndexList displacements, std::vector<int64_t> block_lengths, const Type& child) {
+  return listed(Combiner::indexed, 0, std::move(displacements), std::move(block_lengths), child, child.extent());
+}
+
+Result<Type> hindexed(IndexList displacements_bytes, std::vector<int64_t> block_lengths, const Type& child) {
+  return listed(Combiner::hindexed, 0, std::move(displacements_bytes), std::move(block_lengths), child, 1);
+}
+
+Result<Type> indexed_block(int64_t block_length, IndexList displacements, const Type& child) {
+  return listed(Combiner::indexed_block, block_length, std::move(displacements), {}, child, child.extent());
+}
+
+Result<Type> hindexed_block(int64_t block_length, IndexList displacements_bytes, const Type& child) {
+  return listed(Combiner::hindexed_block, block_length, std::move(displacements_bytes), {}, child, 1);
+}
+
+Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths,
+                       std::vector<Type> children) {
+  if (static_cast<int64_t>(children.size()) != displacements_bytes.size() ||
+      block_lengths.size() != children.size()) {
+    return fail(Code::invalid, displacements_bytes.size(), " displacements, ", block_lengths.size(),
+                " block lengths and ", children.size(), " types: there must be as many of each");
+  }
+  TypeNode node;
+  node.combiner = Combiner::structure;
+  SPL_TRY(adopt(node, std::move(children), displacements_bytes.size()));
+  // A struct without members nests as deep as a primitive; it is a constructor all the same.
+  node.depth = std::max<int64_t>(node.depth, 1);
+  Bounds bounds;
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const TypeNode& child = node.children[i].node();
+    SPL_TRY(check_not_negative(block_lengths[i], "block length"));
+    SPL_TRY(bounds.add_block(child, displacements_bytes[static_cast<int64_t>(i)], block_lengths[i]));
+    SPL_ASSIGN(const int64_t bytes, checked::mul(block_lengths[i], child.size));
+    SPL_ASSIGN(node.size, checked::add(node.size, bytes));
+  }
+  node.displacements = std::move(displacements_bytes);
+  node.block_lengths = std::move(block_lengths);
+  return finished(std::move(node), bounds);
+}
+
+Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child) {
+  TypeNode node;
+  node.combiner = Combiner::resized;
+  SPL_TRY(adopt(node, {child}, 0));
+  node.size = child.size();
+  node.true_lb = child.true_lb();
+  node.true_ub = child.true_ub();
+  node.lb = lb_bytes;
+  node.extent = extent_bytes;
+  node.marked = true;
+  SPL_ASSIGN(node.ub, checked::add(lb_bytes, extent_bytes));
+  return Type(std::make_shared<const TypeNode>(std::move(node)));
+}
+
+Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Order order, const Type& child) {
+  const int64_t dimensions = sizes.size();
+  if (dimensions < 1 || subsizes.size() != dimensions || starts.size() != dimensions) {
+    return fail(Code::invalid, "a subarray with ", sizes.size(), " sizes, ", subsizes.size(), " subsizes and ",
+                starts.size(), " starts: there must be as many of each, at least one");
+  }
+  TypeNode node;
+  node.combiner = Combiner::subarray;
+  node.order = order;
+  SPL_TRY(adopt(node, {child}, 3 * dimensions));
+  node.size = child.size();
+  int64_t full_elements = 1;
+  int64_t first_element = 0;
+  int64_t last_element = 0;
+  for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+    const int64_t d = order == Order::c ? dimensions - 1 - step : step;
+    if (subsizes[d] < 1 || subsizes[d] > sizes[d] || starts[d] < 0 || starts[d] > sizes[d] - subsizes[d]) {
+      return fail(Code::invalid, "subarray dimension ", d, ": size ", sizes[d], ", subsize ", subsizes[d],
+                  ", start ", starts[d], "; it must hold that 1 <= subsize <= size and 0 <= start <= size - subsize");
+    }
+    SPL_ASSIGN(const int64_t first, checked::mul(starts[d], full_elements));
+    SPL_ASSIGN(const int64_t last, checked::mul(starts[d] + subsizes[d] - 1, full_elements));
+    SPL_ASSIGN(first_element, checked::add(first_element, first));
+    SPL_ASSIGN(last_element, checked::add(last_element, last));
+    SPL_ASSIGN(full_elements, checked::mul(full_elements, sizes[d]));
+    SPL_ASSIGN(node.size, checked::mul(node.size, subsizes[d]));
+  }
+  Bounds bounds;
+  SPL_ASSIGN(const int64_t first_byte, checked::mul(first_element, child.extent()));
+  SPL_ASSIGN(const int64_t last_byte, checked::mul(last_element, child.extent()));
+  SPL_TRY(bounds.add(child.node(), first_byte));
+  SPL_TRY(bounds.add(child.node(), last_byte));
+  SPL_TRY(bounds.finish(node));
+  // The markers span the whole array.
+  SPL_ASSIGN(node.extent, checked::mul(full_elements, child.extent()));
+  node.lb = 0;
+  node.ub = node.extent;
+  node.marked = true;
+  node.sizes = std::move(sizes);
+  node.subsizes = std::move(subsizes);
+  node.starts = std::move(starts);
+  return Type(std::make_shared<const TypeNode>(std::move(node)));
+}
+
+Result<Type> darray() {
+  return fail(Code::unsupported, "darray is not yet there; write the rank's part as a subarray or an hindexed");
+}
+
+Result<Type> dup(const Type&) {
+  return fail(Code::unsupported, "dup is not yet there; use the type itself, a Type is immutable and shared");
+}
+
+bool Type::same(const Type& other) const {
+  if (node_ == other.node_) return true;
+  const TypeNode& a = *node_;
+  const TypeNode& b = *other.node_;
+  if (a.combiner != b.combiner || a.name != b.name || a.count != b.count || a.block_length != b.block_length ||
+      a.stride != b.stride || a.block_lengths != b.block_lengths || a.order != b.order || a.lb != b.lb ||
+      a.extent != b.extent || a.children.size() != b.children.size()) {
+    return false;
+  }
+  if (!a.displacements.equal(b.displacements) || !a.sizes.equal(b.sizes) || !a.subsizes.equal(b.subsizes) ||
+      !a.starts.equal(b.starts)) {
+    return false;
+  }
+  for (size_t i = 0; i < a.children.size(); ++i) {
+    if (!a.children[i].same(b.children[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace spinloom::layout

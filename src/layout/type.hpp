@@ -1,0 +1,108 @@
+// Type - an MPI derived datatype as an immutable, shared tree.
+//
+// Contract: one constructor function for each MPI type constructor, with 64-bit counts and
+//   displacements; each returns the type or an Error (negative count, overflow, list or depth limit).
+//   Zero counts and zero-size types are legal, so are negative strides and negative extents.
+// Invariants: (1) size, bounds and true bounds are exact and fit in 64 bits; (2) a type whose type map
+//   holds no byte has true_lb = true_extent = 0; (3) bounds follow the MPI standard's definition with
+//   lb and ub markers: resized and subarray set markers, and where any entry of a type map carries a
+//   marker only markers count; (4) no alignment padding is added to a struct's extent (the standard's
+//   epsilon is zero here): use resized() for C structs.
+// Threads: immutable; copies share. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "layout/index_list.hpp"
+
+namespace spinloom::layout {
+
+enum class Combiner : uint8_t {
+  primitive,
+  contiguous,
+  vector,
+  hvector,
+  indexed,
+  hindexed,
+  indexed_block,
+  hindexed_block,
+  structure,
+  resized,
+  subarray,
+};
+
+enum class Order : uint8_t { c, fortran };  // c: the last index is fastest
+
+struct TypeNode;
+
+class Type {
+ public:
+  explicit Type(std::shared_ptr<const TypeNode> node) : node_(std::move(node)) {}
+
+  [[nodiscard]] const TypeNode& node() const { return *node_; }
+  [[nodiscard]] int64_t size() const;         // bytes of data
+  [[nodiscard]] int64_t lb() const;
+  [[nodiscard]] int64_t ub() const;
+  [[nodiscard]] int64_t extent() const;       // ub - lb, the step between consecutive elements
+  [[nodiscard]] int64_t true_lb() const;      // first byte that holds data
+  [[nodiscard]] int64_t true_ub() const;      // one past the last byte that holds data
+  [[nodiscard]] int64_t true_extent() const;
+  [[nodiscard]] bool same(const Type& other) const;  // written the same way
+
+ private:
+  std::shared_ptr<const TypeNode> node_;
+};
+
+// What a constructor was called with, and what follows from it. Fields that a combiner lacks are zero.
+struct TypeNode {
+  Combiner combiner = Combiner::primitive;
+  std::string name;                    // primitive
+  int64_t count = 0;                   // contiguous, [h]vector
+  int64_t block_length = 0;            // [h]vector, [h]indexed_block
+  int64_t stride = 0;                  // vector: extents of the child; hvector: bytes
+  IndexList displacements;             // lists and structure; extents of the child or bytes
+  std::vector<int64_t> block_lengths;  // [h]indexed, structure
+  std::vector<Type> children;          // one; structure: one a member; primitive: none
+  IndexList sizes, subsizes, starts;   // subarray
+  Order order = Order::c;              // subarray
+
+  int64_t size = 0;
+  int64_t lb = 0, ub = 0, extent = 0;
+  int64_t true_lb = 0, true_ub = 0;
+  bool marked = false;    // the bounds come from markers
+  int64_t depth = 0;      // constructors on the longest path, 0 for a primitive
+  int64_t entries = 0;    // list entries in the whole tree
+};
+
+// Name as in MPI without its prefix, in lower case: byte, char, int, int64_t, float, double_complex, ...
+Result<Type> primitive(std::string_view name);
+Result<Type> contiguous(int64_t count, const Type& child);
+Result<Type> vector(int64_t count, int64_t block_length, int64_t stride, const Type& child);
+Result<Type> hvector(int64_t count, int64_t block_length, int64_t stride_bytes, const Type& child);
+Result<Type> indexed(IndexList displacements, std::vector<int64_t> block_lengths, const Type& child);
+Result<Type> hindexed(IndexList displacements_bytes, std::vector<int64_t> block_lengths, const Type& child);
+Result<Type> indexed_block(int64_t block_length, IndexList displacements, const Type& child);
+Result<Type> hindexed_block(int64_t block_length, IndexList displacements_bytes, const Type& child);
+Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths,
+                       std::vector<Type> children);
+Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child);
+// 1 <= subsizes[d] <= sizes[d] and 0 <= starts[d] <= sizes[d] - subsizes[d], as MPI demands.
+Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Order order, const Type& child);
+// Not yet there: Code::unsupported.
+Result<Type> darray();
+Result<Type> dup(const Type& child);
+
+inline int64_t Type::size() const { return node_->size; }
+inline int64_t Type::lb() const { return node_->lb; }
+inline int64_t Type::ub() const { return node_->ub; }
+inline int64_t Type::extent() const { return node_->extent; }
+inline int64_t Type::true_lb() const { return node_->true_lb; }
+inline int64_t Type::true_ub() const { return node_->true_ub; }
+inline int64_t Type::true_extent() const { return node_->true_ub - node_->true_lb; }
+
+}  // namespace spinloom::layout

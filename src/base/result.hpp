@@ -121,4 +121,4 @@ using Status = Result<void>;
   if (!result) {                                \
     return result.error();                      \
   }                                             \
-  target = std::move(result).value()
+  target = std::move(result.value())

@@ -1,0 +1,97 @@
+// HpuBank - the handler processors of one simulated NIC, run in slices of virtual time.
+//
+// Contract: run(her) starts a handler on HPU her.hpu; its calls and its end come back through HpuClient in
+//   virtual-time order. The client answers a call by resume(). All cores share one clock that ticks from
+//   time zero; a handler starts on a tick.
+// Invariants: (1) one handler per HPU at a time; (2) a slice ends at a call, an atomic, an access to shared
+//   writable memory or after Q cycles, and slices are served in virtual-time order, so results do not depend
+//   on Q; (3) a handler past its budget is stopped at the end of its slice.
+// Threads: one owner. Time: virtual; a cycle is 1/clock, rounded up once per time stamp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hpu/core.hpp"
+#include "nic/handler_abi.hpp"
+#include "nic/nic.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/profile.hpp"
+
+namespace spinloom::sim {
+
+class HpuClient {
+ public:
+  virtual void on_handler_call(const nic::Her& her, const nic::HandlerCall& call) = 0;
+  virtual void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) = 0;
+
+ protected:
+  ~HpuClient() = default;
+};
+
+// Totals over the handlers that have ended, by kind.
+struct HandlerStatistics {
+  uint64_t handlers = 0;
+  uint64_t cycles = 0;
+  uint64_t instructions = 0;
+  uint64_t calls = 0;
+  uint64_t loads = 0;
+  uint64_t stores = 0;
+  uint64_t mispredicts = 0;
+  uint64_t cycles_max = 0;
+};
+
+class HpuBank final : EventTarget {
+ public:
+  static Result<std::unique_ptr<HpuBank>> create(EventQueue& events, HpuClient& client, const Profile& profile,
+                                                 uint32_t hpus, uint32_t slice_cycles);
+
+  // Images outlive the bank; a context names them by index.
+  void install(const std::vector<hpu::Image>& images) { images_ = &images; }
+  // Starts a handler at the first tick not before `start`.
+  void run(const nic::Her& her, const nic::Context& context, std::span<uint8_t> nic_memory, Time start);
+  // Answers the call that this handler waits in: the value is there now.
+  void resume(nic::HerId her, uint32_t value);
+
+  [[nodiscard]] const HandlerStatistics& statistics(nic::HandlerKind kind) const {
+    return statistics_[static_cast<size_t>(kind)];
+  }
+  [[nodiscard]] Time busy() const { return busy_; }
+
+ private:
+  struct Unit {
+    explicit Unit(hpu::Core made) : core(std::move(made)), stack(limits::handler_stack_bytes) {}
+    hpu::Core core;
+    hpu::AddressSpace memory;
+    std::vector<uint8_t> stack;
+    nic::Her her;
+    hpu::Stop stop;
+    hpu::Counters at_start;
+    uint64_t start_cycle = 0;
+    uint64_t budget_cycles = 0;
+    bool answered = false;
+    bool running = false;
+  };
+  HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles);
+  void on_event(uint32_t code, uint64_t argument) override;
+  void slice(uint64_t unit);
+  void finish(Unit& unit, nic::HandlerEnd end, const std::string& reason);
+  [[nodiscard]] uint64_t cycle_at_or_after(Time time) const;
+
+  EventQueue& events_;
+  HpuClient& client_;
+  Rate cycle_;
+  uint32_t hpus_;
+  uint32_t slice_cycles_;
+  const std::vector<hpu::Image>* images_ = nullptr;
+  std::vector<Unit> units_;
+  uint64_t calling_ = 0;  // the unit whose call is at hand: most answers are immediate
+  std::array<HandlerStatistics, 3> statistics_{};
+  Time busy_{};
+};
+
+// The core's timing parameters as the profile states them.
+[[nodiscard]] hpu::TimingParameters timing_of(const Profile& profile);
+
+}  // namespace spinloom::sim

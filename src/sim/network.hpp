@@ -1,0 +1,78 @@
+// Network - links between simulated NICs: line rate, latency, and packets out of order when asked.
+//
+// Contract: each node injects its packets one after the other at the line rate; the first byte arrives
+//   switch + wire later, the last byte payload * byte_time after it. With a reorder window of N, the packets
+//   of a message leave in a seeded order in which no more than N packets are in play at once; the first and
+//   the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers header and completion
+//   packets first and last) unless `reorder_all`.
+// Invariants: (1) every packet arrives exactly once; (2) the order depends on (seed, message, window) only.
+// Threads: one owner. Time: virtual.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/random.hpp"
+#include "nic/action.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/profile.hpp"
+#include "sim/resource.hpp"
+
+namespace spinloom::sim {
+
+struct Ordering {
+  uint32_t window = 1;  // 1: in order
+  bool reorder_all = false;
+  uint64_t seed = 1;
+};
+
+// The order in which `count` packets leave: element i is the index of the packet that leaves i-th.
+[[nodiscard]] std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, Random& random);
+
+struct Arrival {
+  nic::Packet packet;
+  Time last_byte;
+  std::vector<uint8_t> bytes;  // the payload as it was when it was read from the sender's buffer
+};
+
+class Receiver {
+ public:
+  virtual void on_arrival(std::unique_ptr<Arrival> arrival) = 0;
+
+ protected:
+  ~Receiver() = default;
+};
+
+class Network final : EventTarget {
+ public:
+  Network(EventQueue& events, const Profile& profile, const Ordering& ordering);
+
+  void attach(nic::Rank rank, Receiver& receiver);
+  // Packets of one message, in message order, ready to leave at `ready`. Each payload is read when its packet
+  // leaves; `sent` runs when the last one has left.
+  void inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
+
+ private:
+  struct Departure {
+    nic::Packet packet;
+    std::function<void()> sent;  // after the last packet of the message
+  };
+  enum Code : uint32_t { departs, sent_all, arrives };
+  void on_event(uint32_t code, uint64_t argument) override;
+
+  EventQueue& events_;
+  decltype(Profile::link) link_;
+  Ordering ordering_;
+  Random random_;
+  std::vector<Resource> injectors_;    // by rank
+  std::vector<Receiver*> receivers_;   // by rank
+  std::vector<Departure> departures_;  // slab
+  std::vector<std::unique_ptr<Arrival>> arrivals_;
+  std::vector<uint64_t> free_departures_;
+  std::vector<uint64_t> free_arrivals_;
+};
+
+}  // namespace spinloom::sim

@@ -1,0 +1,206 @@
+#include "sim/node.hpp"
+
+#include <algorithm>
+
+#include "sim/node_codes.hpp"
+
+namespace spinloom::sim {
+namespace {
+
+nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
+  nic::NicLimits limits;
+  limits.payload_bytes = options.payload_bytes;
+  limits.hpus = options.hpus;
+  limits.packet_buffer_bytes = static_cast<uint64_t>(profile.memory.packet_buffer_bytes);
+  limits.nic_memory_bytes = static_cast<uint64_t>(profile.memory.state_bytes);
+  return limits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Node>> Node::create(EventQueue& events, Network& network, const Profile& profile,
+                                           nic::Rank rank, const NodeOptions& options,
+                                           const std::vector<hpu::Image>& images) {
+  if (options.hpus == 0 || options.hpus > limits::hpu_count_max) {
+    return fail(Code::invalid, "a NIC has 1 to ", limits::hpu_count_max, " HPUs, not ", options.hpus);
+  }
+  if (options.payload_bytes == 0 || options.payload_bytes > limits::payload_bytes_max) {
+    return fail(Code::invalid, "the payload of a packet is 1 to ", limits::payload_bytes_max, " B, not ",
+                options.payload_bytes);
+  }
+  std::unique_ptr<Node> node(new Node(events, network, profile, rank, options));
+  SPL_ASSIGN(node->hpus_, HpuBank::create(events, *node, profile, options.hpus, options.slice_cycles));
+  node->hpus_->install(images);
+  network.attach(rank, *node);
+  return node;
+}
+
+Node::Node(EventQueue& events, Network& network, const Profile& profile, nic::Rank rank, const NodeOptions& options)
+    : events_(events),
+      network_(network),
+      profile_(profile),
+      rank_(rank),
+      nic_(rank, limits_of(profile, options)),
+      nic_memory_(static_cast<size_t>(profile.memory.state_bytes)),
+      pcie_(profile),
+      memory_channels_(options.hpus * static_cast<uint32_t>(profile.memory.channels_per_hpu)) {}
+
+void Node::submit(const nic::Command& command) {
+  const auto* write = std::get_if<nic::MemoryWrite>(&command.body);
+  const int64_t bytes = profile_.pcie.event_bytes + (write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size()));
+  const Service service = pcie_.command(events_.now() + profile_.host.command_latency, bytes);
+  uint64_t slot = commands_.size();
+  if (free_commands_.empty()) {
+    commands_.push_back(command);
+  } else {
+    slot = free_commands_.back();
+    free_commands_.pop_back();
+    commands_[slot] = command;
+  }
+  events_.at(service.end + pcie_.latency(), *this, command_arrives, slot);
+}
+
+std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {
+  const auto found = answers_.find(token);
+  if (found == answers_.end()) return std::nullopt;
+  Result<uint64_t> answer = std::move(found->second);
+  answers_.erase(found);
+  return answer;
+}
+
+std::optional<nic::Event> Node::take_event(nic::QueueId queue) {
+  const auto found = host_events_.find(queue.value);
+  if (found == host_events_.end() || found->second.empty()) return std::nullopt;
+  const nic::Event event = found->second.front();
+  found->second.pop_front();
+  return event;
+}
+
+nic::CounterValue Node::counter(nic::CounterId counter) const {
+  const auto found = host_counters_.find(counter.value);
+  return found == host_counters_.end() ? nic::CounterValue{} : found->second;
+}
+
+Status Node::wait() {
+  const uint64_t before = changes_;
+  while (changes_ == before) {
+    if (!events_.step()) {
+      return fail(Code::stalled, "the simulation cannot go on at ", events_.now(), ": rank ", rank_, " waits, and ",
+                  nic_.waiting());
+    }
+  }
+  return {};
+}
+
+Status Node::host_work(const portals::HostWork& work) {
+  SPL_ASSERT(!working_, "one host program per node");
+  const auto& host = profile_.host;
+  HostCache cache(host.cache, host.cache_ways, host.line);
+  if (work.touches) {
+    work.touches([&](uint64_t address, uint64_t length, bool write) { cache.touch(address, length, write); });
+  }
+  cache.flush();
+  statistics_.host_line_fetches += cache.fetches();
+  statistics_.host_line_writebacks += cache.writebacks();
+  const int64_t line_bytes = static_cast<int64_t>(cache.fetches() + cache.writebacks()) * host.line;
+
+  // T = lines moved over the copy rate of one core + blocks * cycles a block.
+  Rational block_cycles{0, 1};
+  if (work.kind == portals::HostWork::Kind::unpack_best) block_cycles = host.best_block_cycles;
+  if (work.kind == portals::HostWork::Kind::unpack_mpitypes ||
+      work.kind == portals::HostWork::Kind::build_checkpoints) {
+    block_cycles = host.mpitypes_block_cycles;
+  }
+  const int64_t cycles =
+      div_ceil(static_cast<int64_t>(work.blocks) * block_cycles.numerator, block_cycles.denominator);
+  const Time duration =
+      host.copy_byte_time.time_of(Bytes{line_bytes}) + Rate::cycle_of(host.clock).time_of_cycles(cycles);
+
+  working_ = true;
+  events_.at(events_.now() + duration, *this, work_done, 0);
+  while (working_) {
+    const bool stepped = events_.step();
+    SPL_ASSERT(stepped, "the end of the work is scheduled");
+  }
+  return {};
+}
+
+void Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
+  nic::Actions actions;
+  std::swap(actions, scratch_);  // keeps the storage of the hot path
+  actions.clear();
+  nic_.on_handler_call(events_.now(), her.id, call, actions);
+  perform(actions);
+  std::swap(actions, scratch_);
+}
+
+void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) {
+  if (end != nic::HandlerEnd::returned) handler_trouble_ = reason;
+  const Time finish = Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.finish_cycles);
+  uint64_t slot = ended_.size();
+  if (free_ended_.empty()) {
+    ended_.push_back({her.id, end, code});
+  } else {
+    slot = free_ended_.back();
+    free_ended_.pop_back();
+    ended_[slot] = {her.id, end, code};
+  }
+  events_.at(events_.now() + finish, *this, handler_ends, slot);
+}
+
+void Node::handler_done(uint64_t slot) {
+  const HandlerEnded ended = ended_[slot];
+  free_ended_.push_back(slot);
+  nic::Actions actions;
+  nic_.on_handler_done(events_.now(), ended.her, ended.end, ended.code, actions);
+  perform(actions);
+  parse_next();  // a slot may have become free
+}
+
+void Node::on_event(uint32_t code, uint64_t argument) {
+  switch (static_cast<NodeCode>(code)) {
+    case command_arrives: {
+      const nic::Command command = std::move(commands_[argument]);
+      free_commands_.push_back(argument);
+      nic::Actions actions;
+      nic_.on_command(events_.now(), command, actions);
+      perform(actions);
+      return;
+    }
+    case parse_ends: return parsed();
+    case her_ready: {
+      nic::Actions actions;
+      nic_.on_her_ready(events_.now(), nic::HerId{static_cast<uint32_t>(argument)}, actions);
+      return perform(actions);
+    }
+    case handler_ends: return handler_done(argument);
+    case dma_ends: return dma_served(argument);
+    case host_reads: {
+      HostDelivery delivery = std::move(deliveries_[argument]);
+      free_deliveries_.push_back(argument);
+      ++changes_;
+      switch (delivery.kind) {
+        case HostDelivery::Kind::event:
+          statistics_.last_event = events_.now();
+          host_events_[delivery.event.queue.value].push_back(delivery.event.event);
+          return release_arrivals();
+        case HostDelivery::Kind::counter:
+          host_counters_[delivery.counter.counter.value] = delivery.counter.value;
+          return;
+        case HostDelivery::Kind::answer:
+          answers_.insert_or_assign(delivery.answer.token, std::move(delivery.answer.result));
+          return;
+      }
+      return;
+    }
+    case continues: {
+      nic::Actions actions;
+      nic_.on_continue(events_.now(), actions);
+      return perform(actions);
+    }
+    case work_done: working_ = false; return;
+  }
+  SPL_ASSERT(false, "event code ", code);
+}
+
+}  // namespace spinloom::sim

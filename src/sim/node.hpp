@@ -1,0 +1,154 @@
+// Node - one simulated process: its NIC's engine, the timed units around it, and the host's side of the port.
+//
+// Contract: performs the engine's actions on timed resources: parser and matching unit, packet buffer and NIC
+//   memory channels, scheduler, HPUs, DMA engine on PCIe, command path; and implements the port for the
+//   host's program. A host call that waits lets virtual time go on.
+//   Inbound:  first byte -> parser (match.header | match.packet) -> last byte in -> copy to packet buffer
+//             -> dispatch -> handler; without a context the payload goes to the DMA engine instead.
+//   DMA:      read from a NIC memory channel -> PCIe write -> host memory; requests are served in order.
+//   Events:   one PCIe write of pcie.event_bytes; readable pcie.latency after it has left.
+// Invariants: (1) bytes are read when served; (2) an event is readable only after the data of every DMA
+//   before it; (3) the parser holds a packet for which the buffer has no room, and goes on when a slot is free.
+// Threads: one owner. Time: virtual.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "nic/nic.hpp"
+#include "portals/port.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/host_cache.hpp"
+#include "sim/hpu_bank.hpp"
+#include "sim/network.hpp"
+#include "sim/pcie.hpp"
+#include "sim/profile.hpp"
+#include "sim/resource.hpp"
+
+namespace spinloom::sim {
+
+struct NodeOptions {
+  uint32_t hpus = 32;
+  uint32_t payload_bytes = 2048;
+  uint32_t slice_cycles = limits::slice_cycles;
+};
+
+// What a run showed; all of it modelled.
+struct NodeStatistics {
+  Time first_byte = Time::never();  // arrival of the first byte of the first data packet
+  Time last_event{};                // when the newest event became readable
+  uint64_t packets = 0;
+  uint64_t dma_writes = 0;
+  uint64_t dma_bytes = 0;
+  uint64_t dma_queue_peak = 0;
+  uint64_t host_line_fetches = 0;
+  uint64_t host_line_writebacks = 0;
+};
+
+class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
+ public:
+  static Result<std::unique_ptr<Node>> create(EventQueue& events, Network& network, const Profile& profile,
+                                              nic::Rank rank, const NodeOptions& options,
+                                              const std::vector<hpu::Image>& images);
+
+  // portals::Port
+  [[nodiscard]] nic::Rank rank() const override { return rank_; }
+  [[nodiscard]] Time now() const override { return events_.now(); }
+  void submit(const nic::Command& command) override;
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override;
+  std::optional<nic::Event> take_event(nic::QueueId queue) override;
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override;
+  Status wait() override;
+  Status host_work(const portals::HostWork& work) override;
+
+  [[nodiscard]] const nic::Nic& nic() const { return nic_; }
+  [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
+  [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
+  // Starts a new measurement: first byte and totals count from here.
+  void reset_statistics() { statistics_ = {}; }
+  // Why the newest handler that did not return ended, for error messages; empty when none.
+  [[nodiscard]] const std::string& handler_trouble() const { return handler_trouble_; }
+
+ private:
+  Node(EventQueue& events, Network& network, const Profile& profile, nic::Rank rank, const NodeOptions& options);
+
+  void on_event(uint32_t code, uint64_t argument) override;
+  void on_arrival(std::unique_ptr<Arrival> arrival) override;
+  void on_handler_call(const nic::Her& her, const nic::HandlerCall& call) override;
+  void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) override;
+
+  // node_inbound.cpp
+  void parse_next();
+  void parsed();
+  void release_arrivals();
+  // node_actions.cpp
+  void perform(nic::Actions& actions);
+  void perform_one(nic::Action& action);
+  void dma_write(const nic::DmaWrite& write);
+  void dma_served(uint64_t slot);
+  void post(const nic::PostEvent& event);
+  void post(const nic::PostCounter& counter);
+  void handler_done(uint64_t slot);
+
+  struct HostDelivery {
+    enum class Kind : uint8_t { event, counter, answer } kind = Kind::event;
+    nic::PostEvent event;
+    nic::PostCounter counter;
+    nic::Answer answer;
+  };
+  void deliver(HostDelivery delivery, Time at);
+
+  struct HandlerEnded {
+    nic::HerId her;
+    nic::HandlerEnd end;
+    uint32_t code;
+  };
+
+  EventQueue& events_;
+  Network& network_;
+  const Profile& profile_;
+  nic::Rank rank_;
+  nic::Nic nic_;
+  std::unique_ptr<HpuBank> hpus_;
+  std::vector<uint8_t> nic_memory_;
+  Pcie pcie_;
+  Channels memory_channels_;
+
+  // Inbound.
+  std::deque<std::unique_ptr<Arrival>> inbound_;  // not yet parsed
+  std::vector<std::unique_ptr<Arrival>> held_;    // parsed; the engine may refer to their bytes
+  bool parsing_ = false;
+  Time parsed_last_byte_{};  // of the packet whose actions are being performed
+  nic::Actions parsed_actions_;
+
+  // Outgoing message being collected.
+  std::vector<nic::Packet> outgoing_;
+
+  // In flight, by slot.
+  std::vector<nic::DmaWrite> dmas_;
+  std::vector<uint64_t> free_dmas_;
+  uint64_t dmas_open_ = 0;
+  std::vector<HandlerEnded> ended_;
+  std::vector<uint64_t> free_ended_;
+  std::vector<HostDelivery> deliveries_;
+  std::vector<uint64_t> free_deliveries_;
+  std::vector<nic::Command> commands_;
+  std::vector<uint64_t> free_commands_;
+  Time last_dma_end_{};
+
+  // What the host can read.
+  std::unordered_map<uint32_t, std::deque<nic::Event>> host_events_;
+  std::unordered_map<uint32_t, nic::CounterValue> host_counters_;
+  std::unordered_map<uint64_t, Result<uint64_t>> answers_;
+  uint64_t changes_ = 0;
+  bool working_ = false;
+
+  NodeStatistics statistics_;
+  std::string handler_trouble_;
+  nic::Actions scratch_;
+};
+
+}  // namespace spinloom::sim

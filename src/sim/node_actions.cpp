@@ -1,0 +1,134 @@
+// The engine's actions on timed resources.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sim/node.hpp"
+#include "sim/node_codes.hpp"
+
+namespace spinloom::sim {
+
+void Node::perform(nic::Actions& actions) {
+  for (nic::Action& action : actions.list) perform_one(action);
+}
+
+void Node::perform_one(nic::Action& action) {
+  const Time now = events_.now();
+  if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
+    dma_write(*write);
+  } else if (auto* resume = std::get_if<nic::Resume>(&action)) {
+    hpus_->resume(resume->her, resume->value);
+  } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {
+    const nic::Context* context = nic_.context(run->her.context);
+    SPL_ASSERT(context != nullptr, "HER ", run->her.id, " has no context");
+    const Time start = now + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.start_cycles);
+    hpus_->run(run->her, *context, nic_memory_, start);
+  } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
+    // Copied once it is all here, then carried to the scheduler.
+    const Time here = std::max(now, parsed_last_byte_);
+    Time copied = here;
+    if (buffer->bytes > 0) {
+      const auto bytes = Bytes{static_cast<int64_t>(buffer->bytes)};
+      copied = memory_channels_.serve(here, profile_.memory.channel_byte_time.time_of(bytes)).end;
+    }
+    const Time dispatch = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.dispatch_cycles);
+    events_.at(copied + dispatch, *this, her_ready, buffer->her.value);
+  } else if (auto* send = std::get_if<nic::Send>(&action)) {
+    outgoing_.push_back(send->packet);
+    if (!send->last) return;
+    // Host memory is a PCIe round trip away; acknowledgements carry nothing and leave at once.
+    const bool reads_host = send->packet.message_length > 0;
+    const Time ready = reads_host ? now + pcie_.latency() * 2 : now;
+    const uint64_t message = send->packet.message;
+    const bool is_put = send->packet.operation == nic::Operation::put;
+    network_.inject(rank_, std::exchange(outgoing_, {}), ready, [this, message, is_put] {
+      if (!is_put) return;
+      nic::Actions actions;
+      nic_.on_packet_sent(events_.now(), message, actions);
+      perform(actions);
+    });
+  } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
+    SPL_ASSERT(memory->offset + memory->bytes.size() <= nic_memory_.size(), "NIC memory write at ", memory->offset);
+    if (!memory->bytes.empty()) std::memcpy(nic_memory_.data() + memory->offset, memory->bytes.data(), memory->bytes.size());
+  } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
+    post(*event);
+  } else if (auto* counter = std::get_if<nic::PostCounter>(&action)) {
+    post(*counter);
+  } else if (auto* answer = std::get_if<nic::Answer>(&action)) {
+    HostDelivery delivery;
+    delivery.kind = HostDelivery::Kind::answer;
+    delivery.answer = *answer;
+    deliver(std::move(delivery), pcie_.write(now, profile_.pcie.event_bytes).end + pcie_.latency());
+  } else if (std::holds_alternative<nic::Continue>(action)) {
+    events_.at(now, *this, continues, 0);
+  } else {
+    SPL_ASSERT(false, "an action that the simulated driver does not know: index ", action.index());
+  }
+}
+
+void Node::dma_write(const nic::DmaWrite& write) {
+  uint64_t slot = dmas_.size();
+  if (free_dmas_.empty()) {
+    dmas_.push_back(write);
+  } else {
+    slot = free_dmas_.back();
+    free_dmas_.pop_back();
+    dmas_[slot] = write;
+  }
+  ++dmas_open_;
+  ++statistics_.dma_writes;
+  statistics_.dma_bytes += write.source.length;
+  statistics_.dma_queue_peak = std::max(statistics_.dma_queue_peak, dmas_open_);
+  if (write.source.length == 0) {  // nothing to move: it only keeps its place behind the DMAs before it
+    events_.at(std::max(events_.now(), last_dma_end_), *this, dma_ends, slot);
+    return;
+  }
+  const auto length = static_cast<int64_t>(write.source.length);
+  const Time here = std::max(events_.now(), parsed_last_byte_);
+  const Service read = memory_channels_.serve(here, profile_.memory.channel_byte_time.time_of(Bytes{length}));
+  last_dma_end_ = pcie_.write(read.end, length).end;
+  events_.at(last_dma_end_, *this, dma_ends, slot);
+}
+
+void Node::dma_served(uint64_t slot) {
+  const nic::DmaWrite write = dmas_[slot];
+  free_dmas_.push_back(slot);
+  --dmas_open_;
+  if (write.source.length > 0) std::memcpy(write.host, write.source.bytes, write.source.length);
+  nic::Actions actions;
+  std::swap(actions, scratch_);
+  actions.clear();
+  nic_.on_dma_done(events_.now(), write.dma, actions);
+  perform(actions);
+  std::swap(actions, scratch_);
+  if (!inbound_.empty()) parse_next();  // a slot may have become free
+}
+
+void Node::deliver(HostDelivery delivery, Time at) {
+  uint64_t slot = deliveries_.size();
+  if (free_deliveries_.empty()) {
+    deliveries_.push_back(std::move(delivery));
+  } else {
+    slot = free_deliveries_.back();
+    free_deliveries_.pop_back();
+    deliveries_[slot] = std::move(delivery);
+  }
+  events_.at(at, *this, host_reads, slot);
+}
+
+void Node::post(const nic::PostEvent& event) {
+  HostDelivery delivery;
+  delivery.kind = HostDelivery::Kind::event;
+  delivery.event = event;
+  deliver(std::move(delivery), pcie_.write(events_.now(), profile_.pcie.event_bytes).end + pcie_.latency());
+}
+
+void Node::post(const nic::PostCounter& counter) {
+  HostDelivery delivery;
+  delivery.kind = HostDelivery::Kind::counter;
+  delivery.counter = counter;
+  constexpr int64_t counter_bytes = 16;
+  deliver(std::move(delivery), pcie_.write(events_.now(), counter_bytes).end + pcie_.latency());
+}
+
+}  // namespace spinloom::sim

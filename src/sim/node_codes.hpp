@@ -1,0 +1,19 @@
+// What a node's scheduled events mean; shared by the files of Node only.
+#pragma once
+
+#include <cstdint>
+
+namespace spinloom::sim {
+
+enum NodeCode : uint32_t {
+  command_arrives,  // argument: slot of the command
+  parse_ends,
+  her_ready,     // argument: HER
+  handler_ends,  // argument: slot of the ended handler
+  dma_ends,      // argument: slot of the DMA
+  host_reads,    // argument: slot of the delivery
+  continues,
+  work_done,
+};
+
+}  // namespace spinloom::sim

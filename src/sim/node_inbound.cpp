@@ -1,0 +1,51 @@
+// Inbound: arrivals wait for the parser and matching unit, which takes them in order.
+#include <utility>
+
+#include "sim/node.hpp"
+#include "sim/node_codes.hpp"
+
+namespace spinloom::sim {
+
+void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
+  if (arrival->packet.operation == nic::Operation::put) {
+    ++statistics_.packets;
+    if (statistics_.first_byte == Time::never()) statistics_.first_byte = events_.now();
+  }
+  inbound_.push_back(std::move(arrival));
+  parse_next();
+}
+
+// Service starts: the engine decides now, what it decided appears when service ends.
+void Node::parse_next() {
+  if (parsing_ || inbound_.empty()) return;
+  const Arrival& arrival = *inbound_.front();
+  if (!nic_.can_accept(arrival.packet)) return;
+  parsing_ = true;
+  parsed_actions_.clear();
+  nic_.on_packet(events_.now(), arrival.packet, parsed_actions_);
+  const Time duration = parsed_actions_.work.matched_by_message ? profile_.match.packet : profile_.match.header;
+  events_.at(events_.now() + duration, *this, parse_ends, 0);
+}
+
+void Node::parsed() {
+  std::unique_ptr<Arrival> arrival = std::move(inbound_.front());
+  inbound_.pop_front();
+  parsing_ = false;
+  parsed_last_byte_ = arrival->last_byte;
+  held_.push_back(std::move(arrival));
+  nic::Actions actions;
+  std::swap(actions, parsed_actions_);
+  perform(actions);
+  std::swap(actions, parsed_actions_);
+  parsed_last_byte_ = Time{};
+  parse_next();
+}
+
+// When no message is open and no DMA under way, nothing refers to the packets' bytes any more.
+void Node::release_arrivals() {
+  if (held_.empty() || dmas_open_ > 0) return;
+  const nic::NicState state = nic_.state();
+  if (state.messages_open == 0 && state.early_packets == 0 && state.dmas_open == 0) held_.clear();
+}
+
+}  // namespace spinloom::sim

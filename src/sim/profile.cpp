@@ -1,0 +1,177 @@
+#include "sim/profile.hpp"
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace spinloom::sim {
+namespace {
+
+// One row per field: its name in the file, where it lands, and what it may be.
+using Store = std::function<Status(Profile&, const ProfileValue&)>;
+
+struct Field {
+  std::string_view name;
+  Store store;
+};
+
+Result<int64_t> integer(const ProfileValue& value, int64_t minimum) {
+  const int64_t* number = std::get_if<int64_t>(&value);
+  if (number == nullptr) return fail(Code::invalid, "must be a whole number");
+  if (*number < minimum) return fail(Code::invalid, "is ", *number, ", it must be at least ", minimum);
+  return *number;
+}
+
+Result<Rational> rational(const ProfileValue& value) {
+  Rational out;
+  if (const int64_t* number = std::get_if<int64_t>(&value)) {
+    out = {*number, 1};
+  } else if (const Rational* ratio = std::get_if<Rational>(&value)) {
+    out = *ratio;
+  } else {
+    return fail(Code::invalid, "must be a number");
+  }
+  if (out.denominator <= 0 || out.numerator < 0) {
+    return fail(Code::invalid, "is ", out.numerator, "/", out.denominator, ", it must not be negative");
+  }
+  return out;
+}
+
+template <class Access>
+Store number(Access access, int64_t minimum) {
+  return [=](Profile& profile, const ProfileValue& value) -> Status {
+    SPL_ASSIGN(access(profile), integer(value, minimum));
+    return {};
+  };
+}
+
+template <class Access>
+Store duration(Access access) {
+  return [=](Profile& profile, const ProfileValue& value) -> Status {
+    SPL_ASSIGN(const int64_t ps, integer(value, 0));
+    access(profile) = Time{ps};
+    return {};
+  };
+}
+
+template <class Access>
+Store rate(Access access) {
+  return [=](Profile& profile, const ProfileValue& value) -> Status {
+    SPL_ASSIGN(const Rational ratio, rational(value));
+    if (ratio.numerator == 0) return fail(Code::invalid, "is zero, a rate must be positive");
+    access(profile) = Rate(ratio.numerator, ratio.denominator);
+    return {};
+  };
+}
+
+template <class Access>
+Store ratio(Access access) {
+  return [=](Profile& profile, const ProfileValue& value) -> Status {
+    SPL_ASSIGN(access(profile), rational(value));
+    return {};
+  };
+}
+
+Status store_core(Profile& profile, const ProfileValue& value) {
+  const std::string* name = std::get_if<std::string>(&value);
+  if (name == nullptr || *name != "a15") {
+    return fail(Code::unsupported, "is ", name == nullptr ? "not a name" : *name,
+                "; the core models that exist are: a15");
+  }
+  profile.hpu.core = *name;
+  return {};
+}
+
+// Access to a member as a reference, for the table below.
+#define AT(member) [](Profile& p) -> decltype(auto) { return (p.member); }
+
+const std::vector<Field>& fields_of_a_profile() {
+  static const std::vector<Field> fields = {
+      {"link.byte_time", rate(AT(link.byte_time))},
+      {"link.payload", number(AT(link.payload), 1)},
+      {"link.switch", duration(AT(link.switch_latency))},
+      {"link.wire", duration(AT(link.wire))},
+      {"match.header", duration(AT(match.header))},
+      {"match.packet", duration(AT(match.packet))},
+      {"hpu.count", number(AT(hpu.count), 1)},
+      {"hpu.clock", number(AT(hpu.clock), 1)},
+      {"hpu.core", store_core},
+      {"hpu.memory_latency", number(AT(hpu.memory_latency), 1)},
+      {"a15.rename_width", number(AT(a15.rename_width), 1)},
+      {"a15.window", number(AT(a15.window), 1)},
+      {"a15.queue", number(AT(a15.queue), 1)},
+      {"a15.alus", number(AT(a15.alus), 1)},
+      {"a15.multiply", number(AT(a15.multiply), 1)},
+      {"a15.divide", number(AT(a15.divide), 1)},
+      {"a15.load", number(AT(a15.load), 1)},
+      {"a15.front_end", number(AT(a15.front_end), 0)},
+      {"a15.predictor_entries", number(AT(a15.predictor_entries), 1)},
+      {"a15.device_load", number(AT(a15.device_load), 1)},
+      {"a15.device_store", number(AT(a15.device_store), 1)},
+      {"memory.channel_byte_time", rate(AT(memory.channel_byte_time))},
+      {"memory.channels_per_hpu", number(AT(memory.channels_per_hpu), 1)},
+      {"memory.state_bytes", number(AT(memory.state_bytes), 1)},
+      {"memory.packet_buffer_bytes", number(AT(memory.packet_buffer_bytes), 1)},
+      {"scheduler.clock", number(AT(scheduler.clock), 1)},
+      {"scheduler.dispatch_cycles", number(AT(scheduler.dispatch_cycles), 0)},
+      {"scheduler.start_cycles", number(AT(scheduler.start_cycles), 0)},
+      {"scheduler.finish_cycles", number(AT(scheduler.finish_cycles), 0)},
+      {"scheduler.vhpu_switch_cycles", number(AT(scheduler.vhpu_switch_cycles), 0)},
+      {"pcie.byte_time", rate(AT(pcie.byte_time))},
+      {"pcie.latency", duration(AT(pcie.latency))},
+      {"pcie.write_payload", number(AT(pcie.write_payload), 1)},
+      {"pcie.write_overhead", number(AT(pcie.write_overhead), 0)},
+      {"pcie.event_bytes", number(AT(pcie.event_bytes), 0)},
+      {"host.clock", number(AT(host.clock), 1)},
+      {"host.copy_byte_time", rate(AT(host.copy_byte_time))},
+      {"host.line", number(AT(host.line), 1)},
+      {"host.cache", number(AT(host.cache), 1)},
+      {"host.cache_ways", number(AT(host.cache_ways), 1)},
+      {"host.mpitypes_block_cycles", ratio(AT(host.mpitypes_block_cycles))},
+      {"host.best_block_cycles", ratio(AT(host.best_block_cycles))},
+      {"host.command_latency", duration(AT(host.command_latency))},
+      {"checkpoint.paper_bytes", number(AT(checkpoint.paper_bytes), 1)},
+      {"checkpoint.epsilon", ratio(AT(checkpoint.epsilon))},
+  };
+  return fields;
+}
+
+#undef AT
+
+Status check_relations(const Profile& profile) {
+  if (profile.memory.packet_buffer_bytes < profile.link.payload) {
+    return fail(Code::invalid, "memory.packet_buffer_bytes is ", profile.memory.packet_buffer_bytes,
+                ", one packet of link.payload ", profile.link.payload, " B does not fit");
+  }
+  const bool power_of_two = (profile.host.line & (profile.host.line - 1)) == 0;
+  if (!power_of_two) return fail(Code::invalid, "host.line is ", profile.host.line, ", it must be a power of two");
+  if (profile.host.cache % (profile.host.line * profile.host.cache_ways) != 0) {
+    return fail(Code::invalid, "host.cache of ", profile.host.cache, " B does not divide into host.cache_ways ",
+                profile.host.cache_ways, " of host.line ", profile.host.line, " B");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Profile> build_profile(const ProfileFields& fields) {
+  Profile profile;
+  for (const Field& field : fields_of_a_profile()) {
+    const auto found = fields.find(std::string(field.name));
+    if (found == fields.end()) return fail(Code::invalid, "NIC profile: field ", field.name, " is missing");
+    if (const Status stored = field.store(profile, found->second); !stored) {
+      return fail(stored.error().code, "NIC profile: field ", field.name, " ", stored.error().message);
+    }
+  }
+  for (const auto& [name, value] : fields) {
+    bool known = false;
+    for (const Field& field : fields_of_a_profile()) known = known || field.name == name;
+    if (!known) return fail(Code::invalid, "NIC profile: unknown field ", name);
+  }
+  if (const Status related = check_relations(profile); !related) {
+    return fail(related.error().code, "NIC profile: ", related.error().message);
+  }
+  return profile;
+}
+
+}  // namespace spinloom::sim

@@ -1,0 +1,78 @@
+// Profile - every number that a simulated NIC and host need, from a nics/*.toml file.
+//
+// Contract: build_profile() takes the flat field names of the file ("match.header") with exact values
+//   (integers, rationals, text) and refuses a missing, unknown or impossible one by name. Labels and
+//   sources stay in the file; `spinloom nics NAME` prints them.
+// Invariants: (1) a Profile that exists is complete and consistent; (2) no floating point.
+// Threads: plain value. Time: durations in ps, rates as rational ps per byte.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+namespace spinloom::sim {
+
+struct Rational {
+  int64_t numerator = 0;
+  int64_t denominator = 1;
+};
+
+using ProfileValue = std::variant<int64_t, Rational, std::string>;
+using ProfileFields = std::map<std::string, ProfileValue>;
+
+struct Profile {
+  struct {
+    Rate byte_time;
+    int64_t payload = 0;
+    Time switch_latency;
+    Time wire;
+  } link;
+  struct {
+    Time header;
+    Time packet;
+  } match;
+  struct {
+    int64_t count = 0;
+    int64_t clock = 0;
+    std::string core;
+    int64_t memory_latency = 0;
+  } hpu;
+  struct {
+    int64_t rename_width = 0, window = 0, queue = 0, alus = 0, multiply = 0, divide = 0, load = 0, front_end = 0,
+            predictor_entries = 0, device_load = 0, device_store = 0;
+  } a15;
+  struct {
+    Rate channel_byte_time;
+    int64_t channels_per_hpu = 0;
+    int64_t state_bytes = 0;
+    int64_t packet_buffer_bytes = 0;
+  } memory;
+  struct {
+    int64_t clock = 0, dispatch_cycles = 0, start_cycles = 0, finish_cycles = 0, vhpu_switch_cycles = 0;
+  } scheduler;
+  struct {
+    Rate byte_time;
+    Time latency;
+    int64_t write_payload = 0, write_overhead = 0, event_bytes = 0;
+  } pcie;
+  struct {
+    int64_t clock = 0;
+    Rate copy_byte_time;
+    int64_t line = 0, cache = 0, cache_ways = 0;
+    Rational mpitypes_block_cycles, best_block_cycles;
+    Time command_latency;
+  } host;
+  struct {
+    int64_t paper_bytes = 0;
+    Rational epsilon;
+  } checkpoint;
+};
+
+[[nodiscard]] Result<Profile> build_profile(const ProfileFields& fields);
+
+}  // namespace spinloom::sim

@@ -1,0 +1,51 @@
+// World - one simulation: virtual time, a network, and some nodes that share a profile and handler images.
+//
+// Contract: make a World, take its ports, run host programs against them one after the other; each wait lets
+//   virtual time go on for everybody. Everything modelled is a function of the arguments.
+// Threads: one owner; any number of Worlds side by side. Time: virtual.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/node.hpp"
+
+namespace spinloom::sim {
+
+struct WorldOptions {
+  uint32_t ranks = 2;
+  NodeOptions node;
+  Ordering ordering;
+};
+
+class World {
+ public:
+  // `profile` and `images` must outlive the world.
+  static Result<std::unique_ptr<World>> create(const Profile& profile, const std::vector<hpu::Image>& images,
+                                               const WorldOptions& options) {
+    std::unique_ptr<World> world(new World(profile, options.ordering));
+    for (uint32_t rank = 0; rank < options.ranks; ++rank) {
+      SPL_ASSIGN(auto node,
+                 Node::create(world->events_, world->network_, profile, nic::Rank{rank}, options.node, images));
+      world->nodes_.push_back(std::move(node));
+    }
+    return world;
+  }
+
+  [[nodiscard]] Node& node(uint32_t rank) { return *nodes_.at(rank); }
+  [[nodiscard]] EventQueue& events() { return events_; }
+  // Lets everything that is under way come to an end.
+  void drain() {
+    while (events_.step()) {
+    }
+  }
+
+ private:
+  World(const Profile& profile, const Ordering& ordering) : network_(events_, profile, ordering) {}
+
+  EventQueue events_;
+  Network network_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+}  // namespace spinloom::sim

@@ -1,0 +1,30 @@
+/* What host and handlers of the datatype strategies agree on: the constants at the start of a context's
+ * read-only NIC memory. Fixed-width, pointer-free, little-endian; freestanding C11, also C++.
+ */
+#ifndef SPINLOOM_DDT_H
+#define SPINLOOM_DDT_H
+
+#include <stdint.h>
+
+/* handlers/vector.c: runs of block_bytes, stride_bytes apart, the first at origin. */
+typedef struct {
+  uint32_t block_bytes;
+  uint32_t reciprocal; /* of block_bytes, as in spinloom/layout_walk.h */
+  uint32_t shift;
+  int32_t stride_bytes;
+  int32_t origin;
+} spl_ddt_vector;
+
+/* handlers/rw_cp.c: packets [i * interval, (i + 1) * interval) share checkpoint i. The blob follows at
+ * blob_offset, the master copies of the checkpoints at masters_offset, one every checkpoint_bytes; the copies
+ * that handlers progress lie in the context's state, in the same order. */
+typedef struct {
+  uint32_t interval_bytes;
+  uint32_t reciprocal;
+  uint32_t shift;
+  uint32_t checkpoint_bytes;
+  uint32_t blob_offset;
+  uint32_t masters_offset;
+} spl_ddt_checkpoints;
+
+#endif

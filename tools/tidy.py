@@ -56,7 +56,9 @@ def main() -> int:
                 failed += 1
                 print(text.strip())
     remembered_at.write_text(json.dumps(passed, indent=0, sort_keys=True), encoding="utf-8")
-    print(f"clang-tidy: {len(work)} checked, {len(commands) - len(work)} unchanged or not ours, {failed} failed")
+    print(
+        f"clang-tidy: {len(work)} checked, {len(commands) - len(work)} unchanged or not ours, {failed} failed"
+    )
     return 1 if failed else 0
 
 

@@ -135,7 +135,9 @@ def read(table: dict, path: Path) -> Profile:
     written = {}
     for section, keys in table.items():
         if not isinstance(keys, dict):
-            raise Trouble("invalid", f"{path}: '{section}' stands outside of a section{nearest(section, FIELDS)}")
+            raise Trouble(
+                "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, FIELDS)}"
+            )
         for key, entry in keys.items():
             written[f"{section}.{key}"] = entry
     for field in written:
@@ -146,7 +148,9 @@ def read(table: dict, path: Path) -> Profile:
         unused = [field for field in written if field.split(".")[0] == missing[0].split(".")[0]]
         beside = f"; its section has {', '.join(unused)}" if unused else "; its section is missing too"
         raise Trouble("invalid", f"{path}: key {missing[0]} is missing{beside}")
-    return Profile(str(name), str(about), {field: read_entry(path, field, written[field]) for field in FIELDS})
+    return Profile(
+        str(name), str(about), {field: read_entry(path, field, written[field]) for field in FIELDS}
+    )
 
 
 def read_entry(path: Path, field: str, entry: object) -> Entry:

@@ -113,13 +113,36 @@ def compile(
         unit = Path(scratch) / "handler.o"
         dependencies = Path(scratch) / "handler.d"
         steps = [
-            [*base, *COMPILE_FLAGS, *includes, "-MMD", "-MF", str(dependencies), "-c", source.name, "-o", str(unit)],
-            [*base, *LINK_FLAGS, f"-Wl,-e,{entry_of(source)}", f"-Wl,-T,{script.resolve()}", str(unit), "-o", str(image)],
+            [
+                *base,
+                *COMPILE_FLAGS,
+                *includes,
+                "-MMD",
+                "-MF",
+                str(dependencies),
+                "-c",
+                source.name,
+                "-o",
+                str(unit),
+            ],
+            [
+                *base,
+                *LINK_FLAGS,
+                f"-Wl,-e,{entry_of(source)}",
+                f"-Wl,-T,{script.resolve()}",
+                str(unit),
+                "-o",
+                str(image),
+            ],
         ]
         for step in steps:
-            done = subprocess.run(step, cwd=source.parent, env=environment(cache), capture_output=True, text=True)
+            done = subprocess.run(
+                step, cwd=source.parent, env=environment(cache), capture_output=True, text=True
+            )
             if done.returncode != 0:
-                raise ToolchainError(f"{source.name} does not build:\n{done.stderr.strip() or done.stdout.strip()}")
+                raise ToolchainError(
+                    f"{source.name} does not build:\n{done.stderr.strip() or done.stdout.strip()}"
+                )
         if depfile is not None:
             depfile.write_text(make_rule(image, dependencies, source.parent), encoding="utf-8")
     return hashlib.sha256(image.read_bytes()).hexdigest()

@@ -70,7 +70,9 @@ def parse_rate(text: str) -> Fraction:
         if scale is None:
             scale, bits = scale_of(per_second, "bit"), 8
         if scale is None or per_second == unit:
-            raise ValueError("accepted forms: '37.25 ps/B', '50 GiB/s', '15 GB/s', '200 Gbit/s', '200 Gibit/s'")
+            raise ValueError(
+                "accepted forms: '37.25 ps/B', '50 GiB/s', '15 GB/s', '200 Gbit/s', '200 Gibit/s'"
+            )
         if value == 0:
             raise ValueError("a bandwidth of zero has no time per byte")
         rate = Fraction(PS_PER_SECOND * bits) / (value * scale)

@@ -1,0 +1,78 @@
+"""The command `spinloom`: one program with verbs.
+
+Results go to stdout, diagnostics to stderr. Exit codes: 0 good, 1 the result is negative (bytes differ,
+a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from spinloom import __version__, config, output
+from spinloom.errors import EXIT_INTERRUPTED, Trouble, nearest
+from spinloom.verbs.ddt import ddt
+from spinloom.verbs.doctor import doctor
+from spinloom.verbs.info import info
+from spinloom.verbs.nics import nics
+from spinloom.verbs.workloads import workloads
+
+
+class Verbs(click.Group):
+    """Answers an unknown verb with the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(
+                f"there is no verb '{args[0]}'{nearest(args[0], self.list_commands(ctx))}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Environment variables: spinloom info --config. Exit codes: 0 good, 1 negative result, 2 usage, "
+    "3 the machine lacks something.",
+)
+@click.version_option(__version__, prog_name="spinloom", message="%(prog)s %(version)s")
+def cli() -> None:
+    """What will a packet-processing (sPIN) NIC do with your datatype?
+
+    \b
+    spinloom ddt --demo              speed-ups of four application datatypes
+    spinloom ddt MILC --nic sc19-slingshot --strategies rw-cp,seek
+    """
+    for warning in config.warnings():
+        output.say(warning)
+
+
+for verb in (ddt, nics, workloads, doctor, info):
+    cli.add_command(verb)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Runs the command line and exits with its code."""
+    try:
+        code = cli.main(arguments, prog_name="spinloom", standalone_mode=False)
+    except Trouble as trouble:
+        output.say(trouble.message)
+        code = trouble.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        output.say("interrupted")
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe went away: nothing is left to say
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""The door to the engine, the native module spinloom._core.
+
+Contract: load() returns the module or raises Trouble('environment'). The engine offers
+    describe(text) -> dict      sizes and bounds of a datatype in text form
+    run_cell(config) -> dict    one simulated message; see sweep.py for its keys
+    SpinloomError               with .code (errors.EXIT_OF_CODE) and .message
+and releases the interpreter lock while it runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from spinloom.errors import Trouble
+
+
+def load() -> ModuleType:
+    try:
+        return importlib.import_module("spinloom._core")
+    except ImportError as error:
+        raise Trouble(
+            "environment",
+            f"this installation has no engine (spinloom._core: {error}); "
+            "build it with 'make setup' in the checkout or 'pip install .'",
+        ) from None
+
+
+def available() -> bool:
+    try:
+        load()
+    except Trouble:
+        return False
+    return True

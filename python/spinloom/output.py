@@ -1,0 +1,60 @@
+"""Where text goes: results to stdout as a table, JSON or CSV; diagnostics to stderr.
+
+rich leaves colours out when NO_COLOR is set or the stream is not a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from spinloom import results
+
+WIDTH_OF_A_PIPE = 160
+
+
+def console() -> Console:
+    """Standard output; not folded to 80 columns when it is not a terminal."""
+    width = None if sys.stdout.isatty() else WIDTH_OF_A_PIPE
+    return Console(file=sys.stdout, width=width, highlight=False)
+
+
+def error_console() -> Console:
+    return Console(file=sys.stderr, highlight=False)
+
+
+def say(message: str) -> None:
+    """One line of diagnostics."""
+    click.echo(f"spinloom: {message}", err=True)
+
+
+def table(
+    columns: list[str], rows: list[list[str]], *, numeric: set[str] = frozenset(), title: str = ""
+) -> Table:
+    """A plain table; columns named in `numeric` are right-aligned and never folded."""
+    made = Table(
+        box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False
+    )
+    for column in columns:
+        made.add_column(column, justify="right" if column in numeric else "left", no_wrap=column in numeric)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def emit(rows: list[dict[str, Any]], form: str, shown: Callable[[], Table]) -> None:
+    """Prints rows as 'json' (an array), 'csv', or as the table that `shown` makes."""
+    if form == "json":
+        click.echo(json.dumps(rows, indent=1))
+    elif form == "csv":
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        click.echo(results.as_csv(rows, columns), nl=False)
+    else:
+        console().print(shown())

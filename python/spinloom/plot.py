@@ -1,0 +1,87 @@
+"""The one plot of a run: speed-up by datatype and strategy, legible in black and white.
+
+matplotlib is optional: available() says whether it is there. The same table gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from pathlib import Path
+
+from spinloom.results import Table, speedups, write_file
+from spinloom.strategies import BASELINE, STRATEGIES
+
+HATCHES = {
+    "host-best": "..",
+    "iovec": "xx",
+    "specialised": "",
+    "hpu-local": "++",
+    "ro-cp": "--",
+    "rw-cp": "//",
+    "seek": "OO",
+}
+GREYS = {
+    "host-best": "1.0",
+    "iovec": "0.85",
+    "specialised": "0.25",
+    "hpu-local": "1.0",
+    "ro-cp": "0.9",
+    "rw-cp": "0.75",
+    "seek": "0.5",
+}
+
+
+def available() -> bool:
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def write_speedup_svg(table: Table, path: Path) -> None:
+    """One group of bars a datatype, one bar a strategy; a line at 1 is the baseline."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    rows = speedups(table)
+    groups = list(dict.fromkeys((row["application"], row["datatype"]) for row in rows))
+    strategies = [name for name in STRATEGIES if any(row["strategy"] == name for row in rows)]
+    width = 0.8 / max(1, len(strategies))
+    with mpl.rc_context(
+        {"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9, "hatch.linewidth": 0.6}
+    ):
+        figure = Figure(figsize=(max(5.0, 1.3 * len(groups) + 1.5), 3.4), layout="constrained")
+        axes = figure.add_subplot()
+        for number, strategy in enumerate(strategies):
+            heights = [(table.get(*group, strategy) or {}).get("speedup") or 0 for group in groups]
+            places = [group + (number - (len(strategies) - 1) / 2) * width for group in range(len(groups))]
+            axes.bar(
+                places,
+                heights,
+                width,
+                label=strategy,
+                color=GREYS[strategy],
+                edgecolor="black",
+                linewidth=0.7,
+                hatch=HATCHES[strategy],
+            )
+            for place, height in zip(places, heights, strict=True):
+                label = f"{height:.1f}" if height else "n/a"
+                axes.annotate(
+                    label,
+                    (place, height),
+                    ha="center",
+                    va="bottom",
+                    fontsize=7,
+                    xytext=(0, 1),
+                    textcoords="offset points",
+                )
+        axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.set_xticks(
+            range(len(groups)), [f"{application}\n{datatype}" for application, datatype in groups]
+        )
+        axes.set_ylabel(f"speed-up over {BASELINE}\n(modelled time)")
+        axes.spines[["top", "right"]].set_visible(False)
+        if strategies:
+            axes.legend(frameon=False, ncols=len(strategies), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
+    write_file(path, out.getvalue())

@@ -1,0 +1,195 @@
+"""The rows of a run: columns, speed-ups, result hash, and the files of --out.
+
+Contract: a Table is built from outcomes in cell order, whatever order they ended in, so that the same
+input and seed give the same result hash on every machine. The hash covers profile, image hashes, all
+modelled columns in row order, destination bytes and event order; no host time and no path.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import __version__
+from spinloom.errors import Trouble
+from spinloom.strategies import BASELINE
+from spinloom.sweep import Cell, Outcome, Setup
+
+COLUMNS = {
+    "application": "the application, or 'custom' for a type given by hand",
+    "datatype": "the row of the application",
+    "strategy": "how the datatype is processed",
+    "size_bytes": "bytes of one message",
+    "blocks_per_packet": "average number of contiguous blocks in a packet",
+    "time_ps": "modelled time: first byte at the NIC until the host can read the completion event",
+    "speedup": f"time_ps of {BASELINE} over this row's time_ps",
+    "handler_cycles_per_packet": "modelled HPU cycles of one payload handler, on average",
+    "nic_memory_bytes": "NIC memory that the strategy holds for this datatype",
+    "checked": "every byte of the destination and of its surroundings compared with the oracle",
+    "status": "ok, unsupported (not run), or the error's code",
+    "message": "why a row has no time",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    rows: list[dict[str, Any]]
+    result_hash: str
+    partial: bool
+
+    def columns(self) -> list[str]:
+        """Known columns first, then those that the engine adds, in the order in which they came."""
+        return list(dict.fromkeys([*COLUMNS, *(name for row in self.rows for name in row)]))
+
+    def get(self, application: str, datatype: str, strategy: str) -> dict[str, Any] | None:
+        for row in self.rows:
+            if (row["application"], row["datatype"], row["strategy"]) == (application, datatype, strategy):
+                return row
+        return None
+
+
+def build(cells: list[Cell], outcomes: Iterable[Outcome], setup: Setup) -> Table:
+    """Rows in cell order; cells without an outcome are left out and make the table partial."""
+    by_cell = {outcome.cell: outcome for outcome in outcomes}
+    done = [by_cell[cell] for cell in cells if cell in by_cell]
+    baseline = {
+        outcome.cell.row: outcome.columns["time_ps"]
+        for outcome in done
+        if outcome.cell.strategy == BASELINE and outcome.code == "ok"
+    }
+    rows = [as_row(outcome, baseline.get(outcome.cell.row)) for outcome in done]
+    return Table(rows, result_hash(setup, done), partial=len(done) < len(cells))
+
+
+def as_row(outcome: Outcome, baseline_ps: int | None) -> dict[str, Any]:
+    row, columns = outcome.cell.row, outcome.columns
+    time_ps = columns.get("time_ps")
+    known = {
+        "application": row.application,
+        "datatype": row.datatype,
+        "strategy": outcome.cell.strategy,
+        "size_bytes": columns.get("size_bytes", row.size_bytes),
+        "blocks_per_packet": columns.get("blocks_per_packet", row.blocks_per_packet),
+        "time_ps": time_ps,
+        "speedup": round(baseline_ps / time_ps, 4) if baseline_ps and time_ps else None,
+        "handler_cycles_per_packet": columns.get("handler_cycles_per_packet"),
+        "nic_memory_bytes": columns.get("nic_memory_bytes"),
+        "checked": outcome.checked,
+        "status": outcome.code,
+        "message": outcome.message,
+    }
+    return {**known, **{name: value for name, value in columns.items() if name not in known}}
+
+
+def image_hashes(images: dict[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(image).hexdigest() for name, image in sorted(images.items())}
+
+
+def result_hash(setup: Setup, outcomes: list[Outcome]) -> str:
+    """SHA-256, as hexadecimal text, over one canonical JSON document."""
+    document = {
+        "profile": setup.profile,
+        "images": image_hashes(setup.images),
+        "rows": [
+            {
+                "application": outcome.cell.row.application,
+                "datatype": outcome.cell.row.datatype,
+                "strategy": outcome.cell.strategy,
+                "status": outcome.code,
+                "columns": outcome.columns,
+                "destination": outcome.destination_sha256,
+                "events": outcome.events_sha256,
+            }
+            for outcome in outcomes
+        ],
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def manifest(
+    table: Table, setup: Setup, profile_name: str, command: list[str], host_time_s: float
+) -> dict[str, Any]:
+    """What is needed to run this again and to compare it; host time is the run's, not a modelled one."""
+    return {
+        "spinloom": __version__,
+        "command": command,
+        "partial": table.partial,
+        "result_hash": table.result_hash,
+        "seed": setup.seed,
+        "profile": profile_name,
+        "profile_values": setup.profile,
+        "hpus": setup.hpus,
+        "mtu_bytes": setup.mtu,
+        "order": setup.order,
+        "images_sha256": image_hashes(setup.images),
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+        },
+        "host_time_s": round(host_time_s, 3),
+    }
+
+
+def as_document(table: Table) -> dict[str, Any]:
+    return {"rows": table.rows, "result_hash": table.result_hash, "partial": table.partial}
+
+
+def as_csv(rows: list[dict[str, Any]], columns: list[str]) -> str:
+    """Long format, one line a row; an empty field is no value, booleans are true and false."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(column) for column in columns)
+        writer.writerow(str(value).lower() if isinstance(value, bool) else value for value in values)
+    return out.getvalue()
+
+
+FILES = ("ddt.csv", "ddt.json", "manifest.json", "speedup.csv", "speedup.svg")
+
+
+def refuse_to_overwrite(folder: Path, force: bool) -> None:
+    """Raises Trouble when the folder holds results already and --force was not given."""
+    if folder.exists() and not folder.is_dir():
+        raise Trouble("invalid", f"--out {folder} is not a folder")
+    there = [name for name in FILES if (folder / name).exists()]
+    if there and not force:
+        raise Trouble("invalid", f"{folder} holds {', '.join(there)} already; --force overwrites")
+
+
+def write_file(path: Path, content: str) -> None:
+    """All of it or nothing: a reader never sees half a file."""
+    half = path.with_name(path.name + ".part")
+    half.write_text(content, encoding="utf-8")
+    half.replace(path)
+
+
+def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
+    """ddt.csv, ddt.json, speedup.csv and manifest.json; the plot is plot.py's."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "ddt.csv", as_csv(table.rows, table.columns()))
+        write_file(folder / "ddt.json", json.dumps(as_document(table), indent=1) + "\n")
+        write_file(
+            folder / "speedup.csv",
+            as_csv(speedups(table), ["application", "datatype", "strategy", "speedup"]),
+        )
+        write_file(folder / "manifest.json", json.dumps(about, indent=1) + "\n")
+    except OSError as error:
+        raise Trouble("environment", f"results cannot be written to {folder}: {error}") from None
+
+
+def speedups(table: Table) -> list[dict[str, Any]]:
+    """The rows of the plot: those that have a speed-up, without the baseline."""
+    return [row for row in table.rows if row["speedup"] is not None and row["strategy"] != BASELINE]

@@ -1,0 +1,105 @@
+"""Runs cells (one datatype under one strategy) on the engine, several at a time.
+
+Contract: run() gives each Cell to core.run_cell in a thread pool and yields an Outcome as each ends. An
+error of one cell is its outcome, not the end of the run, except for trouble that every cell would share
+(usage, environment), which is raised. Closing the generator early drops what has not begun.
+The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject. It returns
+modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256 only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinloom import core
+from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
+from spinloom.workloads import Row
+
+INJECTIONS = ("none", "flip", "skip", "stray")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all cells of a run share."""
+
+    profile: dict[str, Any]
+    images: dict[str, bytes]
+    hpus: int
+    mtu: int
+    order: str | int  # "in", or the window within which packets are shuffled
+    seed: int
+    inject: str = "none"
+
+
+@dataclass(frozen=True)
+class Cell:
+    row: Row
+    strategy: str
+
+    def __str__(self) -> str:
+        return f"{self.row.application} {self.row.datatype}, {self.strategy}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell: columns, or a code and a sentence."""
+
+    cell: Cell
+    columns: dict[str, Any] = field(default_factory=dict)
+    destination_sha256: str = ""
+    events_sha256: str = ""
+    code: str = "ok"
+    message: str = ""
+
+    @property
+    def checked(self) -> bool | None:
+        """Whether the bytes were right; None when the strategy does not take this datatype."""
+        if self.code == "unsupported":
+            return None
+        return self.code == "ok"
+
+
+def config(cell: Cell, setup: Setup) -> dict[str, Any]:
+    return {
+        "type": cell.row.type,
+        "count": cell.row.count,
+        "strategy": cell.strategy,
+        "profile": setup.profile,
+        "images": setup.images,
+        "hpus": setup.hpus,
+        "mtu": setup.mtu,
+        "order": setup.order,
+        "seed": setup.seed,
+        "inject": setup.inject,
+    }
+
+
+def run_cell(engine: Any, cell: Cell, setup: Setup) -> Outcome:
+    try:
+        result = dict(engine.run_cell(config(cell, setup)))
+    except engine.SpinloomError as error:
+        shared_trouble = EXIT_OF_CODE[error.code] in (EXIT_USAGE, EXIT_ENVIRONMENT)
+        if shared_trouble and error.code != "unsupported":
+            raise Trouble(error.code, f"{cell}: {error.message}") from None
+        return Outcome(cell, code=error.code, message=error.message)
+    destination = hashlib.sha256(result.pop("destination")).hexdigest()
+    events = hashlib.sha256(result.pop("event_log")).hexdigest()
+    if not result.pop("checked"):
+        return Outcome(cell, code="mismatch", message="the bytes in memory differ from the oracle's")
+    return Outcome(cell, result, destination, events)
+
+
+def run(cells: list[Cell], setup: Setup, threads: int) -> Iterator[Outcome]:
+    """Yields outcomes in the order in which cells end. Raises Trouble."""
+    engine = core.load()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="spinloom")
+    futures: list[Future[Outcome]] = [pool.submit(run_cell, engine, cell, setup) for cell in cells]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

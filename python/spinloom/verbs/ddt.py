@@ -1,0 +1,227 @@
+"""`spinloom ddt`: predict what an offloading NIC does for datatypes, and prove that the bytes are right."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from spinloom import data, output, plot, profiles, results, strategies, sweep, units, workloads
+from spinloom.errors import EXIT_INTERRUPTED, EXIT_NEGATIVE, Trouble
+from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.verbs import ddt_tables
+from spinloom.verbs.options import form_options
+from spinloom.workloads import Row
+
+
+@click.command(
+    epilog="Examples: spinloom ddt --demo --out out/demo; spinloom ddt MILC:16^4 WRF_y --hpus 16 --json; "
+    "spinloom ddt --type 'vector(512, 16, 32, double)' --strategies all"
+)
+@click.argument("applications", metavar="[APPLICATION[:DATATYPE]]...", nargs=-1)
+@click.option("--demo", is_flag=True, help="The demo's datatypes.")
+@click.option("--all", "everything", is_flag=True, help="Every datatype of every application.")
+@click.option("--type", "type_text", metavar="TEXT", help="A datatype in text form.")
+@click.option("--count", type=click.IntRange(min=0), default=1, show_default=True, help="How many of --type.")
+@click.option(
+    "--nic",
+    envvar="SPINLOOM_NIC",
+    default="sc19-slingshot",
+    show_default=True,
+    help="NIC profile, by name or path.",
+)
+@click.option(
+    "--strategies",
+    "strategy_text",
+    default=",".join(strategies.DEFAULT),
+    show_default=True,
+    help="Names with commas between them, or 'all'; the baseline is always added.",
+)
+@click.option(
+    "--hpus", type=click.IntRange(min=1), help="Handler processors; the profile says how many otherwise."
+)
+@click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise.")
+@click.option(
+    "--order", default="in", show_default=True, help="'in', or 'window:N': packets shuffled within N."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_SEED",
+    default=1,
+    show_default=True,
+    help="Seed of every random choice.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_THREADS",
+    default=0,
+    help="Cells at a time; 0 is one a core.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write ddt.csv, ddt.json, speedup.csv, speedup.svg, manifest.json.",
+)
+@click.option("--force", is_flag=True, help="Let --out overwrite.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@click.option("--verbose", "-v", is_flag=True, help="One line on stderr for each cell that ends.")
+@click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
+@form_options
+@click.pass_context
+def ddt(
+    ctx: click.Context,
+    applications: tuple[str, ...],
+    demo: bool,
+    everything: bool,
+    type_text: str | None,
+    count: int,
+    nic: str,
+    strategy_text: str,
+    hpus: int | None,
+    mtu: str | None,
+    order: str,
+    seed: int,
+    threads: int,
+    out: Path | None,
+    force: bool,
+    quiet: bool,
+    verbose: bool,
+    inject: str,
+    form: str,
+) -> None:
+    """Compare strategies for receiving non-contiguous data.
+
+    Simulates one message a datatype and strategy, running the handlers' machine code, compares every byte
+    of memory with the oracle, and prints modelled times as speed-ups over the host's unpacking.
+    """
+    rows = select(applications, demo, everything, type_text, count)
+    cells = [Cell(row, strategy) for row in rows for strategy in strategies.parse(strategy_text)]
+    profile = profiles.load(nic)
+    setup = Setup(
+        profile=profile.native(),
+        images=data.handler_images(),
+        hpus=hpus or profile["hpu.count"],
+        mtu=parse_mtu(mtu) if mtu else profile["link.payload"],
+        order=parse_order(order),
+        seed=seed,
+        inject=inject,
+    )
+    if out is not None:
+        results.refuse_to_overwrite(out, force)
+
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    interrupted = False
+    try:
+        with progress(len(cells), quiet) as advance:
+            for outcome in sweep.run(cells, setup, threads or os.cpu_count() or 1):
+                outcomes.append(outcome)
+                advance()
+                if verbose:
+                    output.say(f"{outcome.cell}: {outcome.code}")
+    except KeyboardInterrupt:
+        interrupted = True
+    host_time_s = time.monotonic() - began
+
+    table = results.build(cells, outcomes, setup)
+    if form == "json":
+        click.echo(json.dumps(results.as_document(table), indent=1))
+    elif form == "csv":
+        click.echo(results.as_csv(table.rows, table.columns()), nl=False)
+    else:
+        ddt_tables.show(table, profile.name, setup, host_time_s)
+    if out is not None:
+        save(
+            out, table, results.manifest(table, setup, profile.name, ["spinloom", *sys.argv[1:]], host_time_s)
+        )
+    for outcome in outcomes:
+        if outcome.code not in ("ok", "unsupported"):
+            output.say(f"{outcome.cell}: {outcome.code}: {outcome.message}")
+    if interrupted:
+        output.say(f"interrupted; {len(outcomes)} of {len(cells)} cells were done")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_INTERRUPTED)  # cells that still run in the engine cannot be called back
+    if any(outcome.checked is False for outcome in outcomes):
+        ctx.exit(EXIT_NEGATIVE)
+
+
+def select(
+    applications: tuple[str, ...], demo: bool, everything: bool, type_text: str | None, count: int
+) -> list[Row]:
+    """The rows that the arguments name, each once."""
+    rows: list[Row] = list(workloads.demo()) if demo else []
+    if everything:
+        rows += [row for application in workloads.applications() for row in application.rows]
+    for name in applications:
+        application, colon, datatype = name.partition(":")
+        rows += [workloads.row(application, datatype)] if colon else workloads.application(application).rows
+    if type_text is not None:
+        rows.append(
+            Row("custom", type_text if len(type_text) <= 32 else type_text[:29] + "...", type_text, count)
+        )
+    if not rows:
+        raise Trouble(
+            "invalid",
+            "nothing to do: name an application (see 'spinloom workloads'), or give --type, --demo or --all",
+        )
+    return list(dict.fromkeys(rows))
+
+
+def parse_mtu(text: str) -> int:
+    try:
+        mtu = units.parse_bytes(text)
+    except ValueError as error:
+        raise Trouble("invalid", f"--mtu '{text}': {error}") from None
+    if mtu == 0:
+        raise Trouble("invalid", f"--mtu '{text}': a packet carries at least 1 B")
+    return mtu
+
+
+def parse_order(text: str) -> str | int:
+    if text == "in":
+        return text
+    word, colon, window = text.partition(":")
+    if word == "window" and colon and window.isdigit() and int(window) > 0:
+        return int(window)
+    raise Trouble("invalid", f"--order '{text}': accepted forms: 'in', 'window:N' with N at least 1")
+
+
+def save(out: Path, table: results.Table, about: dict) -> None:
+    results.write(out, table, about)
+    if not plot.available():
+        output.say("no speedup.svg: matplotlib is not installed (pip install matplotlib)")
+    elif results.speedups(table):
+        plot.write_speedup_svg(table, out / "speedup.svg")
+    else:
+        (out / "speedup.svg").unlink(missing_ok=True)
+        output.say("no speedup.svg: no strategy has a speed-up to plot")
+
+
+@contextlib.contextmanager
+def progress(cells: int, quiet: bool) -> Iterator:
+    """A bar with the time left on stderr; yields the function that moves it on by one."""
+    console = output.error_console()
+    if quiet or not console.is_terminal:
+        yield lambda: None
+        return
+    columns = (
+        TextColumn("simulating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("cells", total=cells)
+        yield lambda: bar.advance(task)

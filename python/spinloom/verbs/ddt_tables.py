@@ -1,0 +1,84 @@
+"""The two tables that `spinloom ddt` prints for people: speed-ups, and what happens on the NIC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinloom import output, units
+from spinloom.results import Table
+from spinloom.strategies import BASELINE
+from spinloom.sweep import Setup
+
+
+def show(table: Table, profile_name: str, setup: Setup, host_time_s: float) -> None:
+    groups = list(dict.fromkeys((row["application"], row["datatype"]) for row in table.rows))
+    strategies = list(dict.fromkeys(row["strategy"] for row in table.rows))
+    notes: list[str] = []
+    console = output.console()
+    order = "in order" if setup.order == "in" else f"shuffled within {setup.order}"
+    console.print(
+        f"Modelled time on {profile_name}, {setup.hpus} HPUs, {units.format_bytes(setup.mtu)} packets {order}"
+        f": {BASELINE}'s, and how many times faster each strategy is."
+    )
+    named = ["application", "datatype"]
+    numeric = {"size", "blocks/pkt", *strategies}
+    rows = [speedup_line(table, group, strategies, notes) for group in groups]
+    console.print(output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric))
+
+    on_nic = [
+        name for name in strategies if any(handler_cycles(table, group, name) is not None for group in groups)
+    ]
+    if on_nic:
+        console.print("On the NIC: cycles of a payload handler, and NIC memory held.")
+        rows = [[*group, *(nic_cell(table, group, name) for name in on_nic)] for group in groups]
+        console.print(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
+    for number, note in enumerate(notes, 1):
+        console.print(f"[{number}] {note}", markup=False)
+    if table.partial:
+        console.print("partial: true (interrupted; missing cells are blank)")
+    console.print(
+        f"result hash {table.result_hash}; host time of this run {host_time_s:.1f} s", soft_wrap=True
+    )
+
+
+def speedup_line(table: Table, group: tuple[str, str], strategies: list[str], notes: list[str]) -> list[str]:
+    found = [row for name in strategies if (row := table.get(*group, name)) is not None]
+    wrong = [row["strategy"] for row in found if row["checked"] is False]
+    first = next((row for row in found if row["time_ps"] is not None), found[0])
+    return [
+        *group,
+        units.format_bytes(first["size_bytes"]) if first["size_bytes"] is not None else "",
+        f"{first['blocks_per_packet']:.2f}" if first["blocks_per_packet"] is not None else "",
+        *(time_cell(table.get(*group, name), notes) for name in strategies),
+        f"WRONG: {', '.join(wrong)}" if wrong else "checked",
+    ]
+
+
+def time_cell(row: dict[str, Any] | None, notes: list[str]) -> str:
+    """A baseline's time, another's speed-up, or why there is neither."""
+    if row is None:
+        return ""
+    if row["status"] == "unsupported":
+        note = f"{row['strategy']}: {row['message']}"
+        if note not in notes:
+            notes.append(note)
+        return f"n/a [{notes.index(note) + 1}]".replace("[", "\\[")
+    if row["time_ps"] is None:
+        return row["status"]
+    if row["strategy"] == BASELINE or row["speedup"] is None:
+        return units.format_time(row["time_ps"])
+    return f"{row['speedup']:.2f}x"
+
+
+def handler_cycles(table: Table, group: tuple[str, str], strategy: str) -> Any:
+    row = table.get(*group, strategy)
+    return row and row["handler_cycles_per_packet"]
+
+
+def nic_cell(table: Table, group: tuple[str, str], strategy: str) -> str:
+    cycles = handler_cycles(table, group, strategy)
+    if cycles is None:
+        return ""
+    memory = table.get(*group, strategy)["nic_memory_bytes"]
+    held = f", {units.format_bytes(memory)}" if memory is not None else ""
+    return f"{cycles:,.0f}{held}"

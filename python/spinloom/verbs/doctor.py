@@ -1,0 +1,113 @@
+"""`spinloom doctor`: what this machine has, and what each missing part would bring.
+
+Optional parts are normal to miss. Exit code 3 only when a part is missing that `spinloom ddt` needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+from spinloom import core, data, output, plot, toolchain
+from spinloom.errors import EXIT_ENVIRONMENT
+from spinloom.verbs.options import form_options
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    needed: bool
+    brings: str
+    found: Callable[[], str]  # "" when it is missing
+
+
+def program(*names: str) -> Callable[[], str]:
+    """The first of these programs on the PATH."""
+    return lambda: next((path for name in names if (path := shutil.which(name))), "")
+
+
+def library(name: str) -> Callable[[], str]:
+    def found() -> str:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            return ""
+        return name
+
+    return found
+
+
+def handler_images() -> str:
+    return ", ".join(data.handler_images())
+
+
+def handler_compiler() -> str:
+    version = toolchain.compiler_version()
+    return f"ziglang {version}" if version == toolchain.COMPILER_VERSION else ""
+
+
+PARTS = (
+    Part(
+        "engine",
+        True,
+        "spinloom ddt: the simulator itself",
+        lambda: "spinloom._core" if core.available() else "",
+    ),
+    Part("handler images", True, "spinloom ddt: the handlers that the NIC runs", handler_images),
+    Part("handler compiler", False, "building the shipped handlers from source", handler_compiler),
+    Part("matplotlib", False, "speedup.svg in --out", lambda: "present" if plot.available() else ""),
+    Part(
+        "C++ compiler",
+        False,
+        "building Spinloom from source",
+        program(os.environ.get("CXX", "c++"), "g++", "clang++"),
+    ),
+    Part("MPI", False, "comparison of packed bytes with MPI_Pack of a real MPI", program("mpicc")),
+    Part(
+        "RISC-V gcc",
+        False,
+        "a second compiler to cross-check handler images",
+        program("riscv64-unknown-elf-gcc"),
+    ),
+    Part(
+        "RISC-V emulator",
+        False,
+        "a second opinion on RV32 execution",
+        program("qemu-riscv32", "qemu-riscv32-static"),
+    ),
+    Part("GPU driver", False, "datatypes in GPU memory", library("libcuda.so.1")),
+    Part("libfabric", False, "live transports between machines", program("fi_info")),
+)
+
+
+@click.command(epilog="Example: spinloom doctor --json")
+@form_options
+@click.pass_context
+def doctor(ctx: click.Context, form: str) -> None:
+    """Say what is present, what is missing, and what each part brings."""
+    rows = [
+        {"part": part.name, "needed": part.needed, "found": part.found(), "brings": part.brings}
+        for part in PARTS
+    ]
+    output.emit(
+        rows,
+        form,
+        lambda: output.table(
+            ["part", "found", "brings"],
+            [
+                [row["part"], row["found"] or ("MISSING" if row["needed"] else "-"), row["brings"]]
+                for row in rows
+            ],
+        ),
+    )
+    missing = [row["part"] for row in rows if row["needed"] and not row["found"]]
+    if missing:
+        output.say(
+            f"missing: {', '.join(missing)}; 'make setup' in the checkout, or 'pip install .', builds them"
+        )
+        ctx.exit(EXIT_ENVIRONMENT)

@@ -1,0 +1,54 @@
+"""`spinloom workloads`: the application datatypes that come with Spinloom."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from spinloom import output, units
+from spinloom import workloads as catalogue
+from spinloom.verbs.options import form_options
+
+
+@click.command(epilog="Example: spinloom workloads MILC --json")
+@click.argument("application", required=False)
+@form_options
+def workloads(application: str | None, form: str) -> None:
+    """List the applications, or the datatypes of one APPLICATION."""
+    if application is None:
+        found = catalogue.applications()
+        rows = [
+            {"application": each.name, "datatypes": len(each.rows), "about": each.about} for each in found
+        ]
+        shown = [[row["application"], str(row["datatypes"]), row["about"]] for row in rows]
+        output.emit(
+            rows,
+            form,
+            lambda: output.table(["application", "datatypes", "about"], shown, numeric={"datatypes"}),
+        )
+        return
+    one = catalogue.application(application)
+    output.emit(
+        [asdict(row) for row in one.rows],
+        form,
+        lambda: output.table(
+            ["datatype", "size", "blocks/pkt", "type"],
+            [
+                [
+                    row.datatype,
+                    units.format_bytes(row.size_bytes),
+                    f"{row.blocks_per_packet:g}",
+                    shortened(row.type),
+                ]
+                for row in one.rows
+            ],
+            numeric={"size", "blocks/pkt"},
+            title=f"{one.name}: {one.about} ({one.source})",
+        ),
+    )
+
+
+def shortened(text: str, width: int = 72) -> str:
+    """The beginning of a type's text; --json prints all of it."""
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -60,7 +60,16 @@ Status AddressSpace::map(const Region& region) {
   } else if (region.size > 0 && region.bytes == nullptr) {
     return fail(Code::invalid, "region at 0x", std::hex, region.base, std::dec, " of ", region.size, " B has no bytes");
   }
-  windows_[window_of(region.base)] = region;
+  const bool has_bytes = region.bytes != nullptr;
+  Access access;
+  access.bytes = region.bytes;
+  access.base = region.base;
+  access.read_size = region.readable && has_bytes ? region.size : 0;
+  access.write_size = region.writable && has_bytes ? region.size : 0;
+  access.kind = region.kind;
+  access.latency_class = region.latency_class;
+  regions_[window_of(region.base)] = region;
+  accesses_[window_of(region.base)] = access;
   return {};
 }
 

@@ -57,31 +57,49 @@ class AddressSpace {
   // Puts the region into its window, replacing what was there (a new packet, for example).
   Status map(const Region& region);
   // Empties the window that holds the address.
-  void unmap(uint32_t address) { windows_[window_of(address)] = Region{}; }
+  void unmap(uint32_t address) {
+    regions_[window_of(address)] = Region{};
+    accesses_[window_of(address)] = Access{};
+  }
 
   // The region of the address's window; it need not contain the address. Never null.
-  [[nodiscard]] const Region& window(uint32_t address) const { return windows_[window_of(address)]; }
+  [[nodiscard]] const Region& window(uint32_t address) const { return regions_[window_of(address)]; }
 
-  [[nodiscard]] static bool contains(const Region& region, uint32_t address, uint32_t bytes) {
-    return uint64_t{address - region.base} + bytes <= region.size;
-  }
   // Bytes for a checked access, or null: no region, out of its bounds, no permission, or a device.
   [[nodiscard]] const uint8_t* read(uint32_t address, uint32_t bytes) const {
-    const Region& region = window(address);
-    if (!region.readable || !contains(region, address, bytes) || region.bytes == nullptr) return nullptr;
-    return region.bytes + (address - region.base);
+    const Access& access = access_of(address);
+    return access.may_read(address, bytes) ? access.at(address) : nullptr;
   }
   [[nodiscard]] uint8_t* write(uint32_t address, uint32_t bytes) const {
-    const Region& region = window(address);
-    if (!region.writable || !contains(region, address, bytes) || region.bytes == nullptr) return nullptr;
-    return region.bytes + (address - region.base);
+    const Access& access = access_of(address);
+    return access.may_write(address, bytes) ? access.at(address) : nullptr;
   }
+
+  // What the interpreter looks at for each access: one compare says whether it is legal.
+  struct Access {
+    uint8_t* bytes = nullptr;
+    uint32_t base = 0;
+    uint32_t read_size = 0;   // zero when not readable or a device
+    uint32_t write_size = 0;
+    RegionKind kind = RegionKind::none;
+    LatencyClass latency_class = LatencyClass::scratchpad;
+
+    [[nodiscard]] bool may_read(uint32_t address, uint32_t count) const {
+      return uint64_t{address - base} + count <= read_size;
+    }
+    [[nodiscard]] bool may_write(uint32_t address, uint32_t count) const {
+      return uint64_t{address - base} + count <= write_size;
+    }
+    [[nodiscard]] uint8_t* at(uint32_t address) const { return bytes + (address - base); }
+  };
+  [[nodiscard]] const Access& access_of(uint32_t address) const { return accesses_[window_of(address)]; }
 
  private:
   static constexpr unsigned window_bits = 28;
   static constexpr uint32_t window_of(uint32_t address) { return address >> window_bits; }
 
-  std::array<Region, 16> windows_{};
+  std::array<Region, 16> regions_{};
+  std::array<Access, 16> accesses_{};
 };
 
 static_assert((SPL_HPU_IMAGE_BASE >> 28) == 1 && (SPL_HPU_CONST_BASE >> 28) == 2 && (SPL_HPU_STATE_BASE >> 28) == 3 &&

@@ -1,0 +1,221 @@
+#include "hpu/core.hpp"
+
+#include <algorithm>
+#include <ios>
+#include <variant>
+
+#include "hpu/core_state.hpp"
+#include "hpu/execute.hpp"
+#include "hpu/timing_a15.hpp"
+#include "hpu/timing_functional.hpp"
+
+namespace spinloom::hpu {
+
+// Compiled once each, in execute_functional.cpp and execute_a15.cpp.
+extern template class Execution<FunctionalTiming>;
+extern template class Execution<A15Timing>;
+
+namespace {
+
+using Timing = std::variant<FunctionalTiming, A15Timing>;
+
+Timing make_timing(const TimingParameters& parameters) {
+  if (const auto* a15 = std::get_if<A15Parameters>(&parameters)) return Timing(std::in_place_type<A15Timing>, *a15);
+  return Timing(std::in_place_type<FunctionalTiming>, FunctionalParameters{});
+}
+
+}  // namespace
+
+struct Core::State {
+  explicit State(const TimingParameters& parameters) : timing(make_timing(parameters)) {}
+
+  CoreState core;
+  Timing timing;
+};
+
+const char* name_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::none: return "none";
+    case FaultKind::illegal_instruction: return "illegal instruction";
+    case FaultKind::environment_call: return "ecall or ebreak";
+    case FaultKind::misaligned_atomic: return "misaligned atomic";
+    case FaultKind::misaligned_fetch: return "misaligned fetch";
+    case FaultKind::fetch_violation: return "fetch outside the image's code";
+    case FaultKind::load_violation: return "load from memory that the handler may not read";
+    case FaultKind::store_violation: return "store to memory that the handler may not write";
+    case FaultKind::device_violation: return "access that the command window does not have";
+  }
+  return "unknown";
+}
+
+const char* name_of(StopKind kind) {
+  switch (kind) {
+    case StopKind::returned: return "returned";
+    case StopKind::call: return "call";
+    case StopKind::shared: return "shared";
+    case StopKind::quantum: return "quantum";
+    case StopKind::fault: return "fault";
+  }
+  return "unknown";
+}
+
+std::string Fault::describe() const {
+  const char* subject = kind == FaultKind::illegal_instruction ? ", instruction 0x" : ", address 0x";
+  return text(name_of(kind), " at pc 0x", std::hex, pc, subject, address);
+}
+
+uint32_t atomic_result(OpCode code, uint32_t found, uint32_t operand) {
+  const int32_t signed_found = static_cast<int32_t>(found);
+  const int32_t signed_operand = static_cast<int32_t>(operand);
+  switch (code) {
+    case OpCode::amoswap: return operand;
+    case OpCode::amoadd: return found + operand;
+    case OpCode::amoxor: return found ^ operand;
+    case OpCode::amoand: return found & operand;
+    case OpCode::amoor: return found | operand;
+    case OpCode::amomin: return signed_found < signed_operand ? found : operand;
+    case OpCode::amomax: return signed_found > signed_operand ? found : operand;
+    case OpCode::amominu: return std::min(found, operand);
+    case OpCode::amomaxu: return std::max(found, operand);
+    default: break;
+  }
+  SPL_ASSERT(false, "no atomic: ", name_of(code));
+  return 0;
+}
+
+bool read_device(const CoreState& state, uint32_t offset, uint32_t& value) {
+  switch (offset) {
+    case SPL_CMD_HPU: value = state.hpu; return true;
+    case SPL_CMD_VHPU: value = state.vhpu; return true;
+    case SPL_CMD_HPU_COUNT: value = state.hpu_count; return true;
+    default: return false;
+  }
+}
+
+Result<Core> Core::create(const TimingParameters& parameters) {
+  SPL_TRY(check(parameters));
+  return Core(std::make_unique<State>(parameters));
+}
+
+Core::Core(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Core::Core(Core&&) noexcept = default;
+Core& Core::operator=(Core&&) noexcept = default;
+Core::~Core() = default;
+
+void Core::start(const Start& start) {
+  CoreState& core = state_->core;
+  SPL_ASSERT(!busy(), "start while a handler runs at pc ", pc());
+  SPL_ASSERT(start.image != nullptr && start.memory != nullptr, "a handler needs an image and an address space");
+  SPL_ASSERT(start.at_cycle >= core.end_cycle, "start at cycle ", start.at_cycle, ", the last handler ended at ",
+             core.end_cycle);
+  core.x.fill(0);
+  core.x[1] = SPL_HPU_RETURN_PC;
+  core.x[2] = start.stack_pointer;
+  for (size_t i = 0; i < start.arguments.size(); ++i) core.x[10 + i] = start.arguments[i];
+  core.image = start.image;
+  core.memory = start.memory;
+  core.command.fill(0);
+  core.hpu = start.hpu;
+  core.vhpu = start.vhpu;
+  core.hpu_count = start.hpu_count;
+  core.reserved = false;
+  core.start_cycle = start.at_cycle;
+  core.end_cycle = start.at_cycle;
+  core.phase = Phase::ready;
+  core.start_fault = {};
+  const uint32_t slot = (start.pc - start.image->base()) / 2;
+  if (start.pc % 2 != 0) {
+    core.start_fault = {FaultKind::misaligned_fetch, start.pc, start.pc};
+  } else if (slot >= start.image->slot_count()) {
+    core.start_fault = {FaultKind::fetch_violation, start.pc, start.pc};
+  } else {
+    core.index = slot;
+  }
+  std::visit([&](auto& timing) { timing.begin(start.at_cycle); }, state_->timing);
+}
+
+Stop Core::run(uint64_t until_cycle) {
+  CoreState& core = state_->core;
+  SPL_ASSERT(core.phase == Phase::ready || core.phase == Phase::shared,
+             core.phase == Phase::call ? "run while a call waits for resume_call" : "run without start");
+  Stop stop;
+  if (core.start_fault.kind != FaultKind::none) {
+    stop.kind = StopKind::fault;
+    stop.cycle = core.start_cycle;
+    stop.fault = core.start_fault;
+    core.phase = Phase::idle;
+  } else if (core.phase == Phase::ready && cycle() >= until_cycle) {
+    stop.cycle = cycle();
+  } else {
+    stop = std::visit([&](auto& timing) { return Execution(core, timing).run(until_cycle); }, state_->timing);
+  }
+  if (core.phase == Phase::idle) core.counters.cycles += stop.cycle - core.start_cycle;
+  return stop;
+}
+
+void Core::resume_call(uint32_t value, uint64_t at_cycle) {
+  CoreState& core = state_->core;
+  SPL_ASSERT(core.phase == Phase::call, "resume_call without a call");
+  const Op& op = core.image->ops()[core.index];
+  std::visit([&](auto& timing) { timing.device_load(op, at_cycle, true); }, state_->timing);
+  core.x[op.rd] = value;
+  core.index += op.slots;
+  ++core.counters.instructions;
+  ++core.counters.loads;
+  ++core.counters.calls;
+  core.phase = Phase::ready;
+}
+
+void Core::delay_shared(uint64_t at_cycle) {
+  SPL_ASSERT(state_->core.phase == Phase::shared, "delay_shared without a pending shared access");
+  std::visit([&](auto& timing) { timing.delay_shared(at_cycle); }, state_->timing);
+}
+
+uint64_t Core::cycle() const {
+  const CoreState& core = state_->core;
+  return std::visit(
+      [&](const auto& timing) -> uint64_t {
+        switch (core.phase) {
+          case Phase::idle: return core.end_cycle;
+          case Phase::shared: return timing.shared_at(core.image->ops()[core.index]);
+          case Phase::call: return timing.device_load_at(core.image->ops()[core.index]);
+          case Phase::ready: break;
+        }
+        return timing.now();
+      },
+      state_->timing);
+}
+
+const std::array<uint32_t, SPL_CMD_WORDS>& Core::command() const { return state_->core.command; }
+
+Counters Core::counters() const {
+  Counters counters = state_->core.counters;
+  if (busy()) counters.cycles += cycle() - state_->core.start_cycle;
+  std::visit(
+      [&](const auto& timing) {
+        counters.mispredicts = timing.mispredicts();
+        counters.stall_front_end = timing.stalls().front_end;
+        counters.stall_operand = timing.stalls().operand;
+        counters.stall_unit = timing.stalls().unit;
+        counters.stall_window = timing.stalls().window;
+        counters.stall_device = timing.stalls().device;
+        counters.stall_latency = timing.stalls().latency;
+      },
+      state_->timing);
+  return counters;
+}
+
+uint32_t Core::register_value(unsigned index) const {
+  SPL_ASSERT(index < 32, "register x", index);
+  return state_->core.x[index];
+}
+
+uint32_t Core::pc() const {
+  const CoreState& core = state_->core;
+  if (core.image == nullptr) return 0;
+  return core.image->base() + 2 * core.index;
+}
+
+bool Core::busy() const { return state_->core.phase != Phase::idle; }
+
+}  // namespace spinloom::hpu

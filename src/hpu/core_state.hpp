@@ -1,0 +1,44 @@
+// CoreState - the architectural state of a Core, apart from its timing model. Private to the hpu floor.
+//
+// Invariants: 1. x[0] is zero, x[register_discard] is never read; 2. index is the slot of the next instruction and
+//   may be one of the two slots past the end (they fault); 3. waiting says whether the next run() executes the
+//   instruction at index although it is a shared access.
+// Threads: one owner. Time: cycles are in the timing model; here are only those of the last stop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "hpu/core.hpp"
+#include "hpu/decode.hpp"
+
+namespace spinloom::hpu {
+
+enum class Phase : uint8_t { idle, ready, shared, call };
+
+struct CoreState {
+  std::array<uint32_t, register_slots> x{};
+  uint32_t index = 0;
+  Phase phase = Phase::idle;
+  const Image* image = nullptr;
+  const AddressSpace* memory = nullptr;
+  std::array<uint32_t, SPL_CMD_WORDS> command{};
+  uint32_t hpu = 0;
+  uint32_t vhpu = 0;
+  uint32_t hpu_count = 1;
+  bool reserved = false;
+  uint32_t reserved_address = 0;
+  uint32_t reserved_value = 0;
+  Fault start_fault;  // of a bad start address: the first run() reports it
+  uint64_t start_cycle = 0;
+  uint64_t end_cycle = 0;
+  Counters counters;  // cycles, mispredicts and stalls are filled in by Core::counters()
+};
+
+// What an atomic stores for what it found.
+[[nodiscard]] uint32_t atomic_result(OpCode code, uint32_t found, uint32_t operand);
+
+// A load of the command window other than ISSUE; false when there is no such register.
+[[nodiscard]] bool read_device(const CoreState& state, uint32_t offset, uint32_t& value);
+
+}  // namespace spinloom::hpu

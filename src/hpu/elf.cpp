@@ -1,0 +1,248 @@
+#include "hpu/elf.hpp"
+
+#include <algorithm>
+#include <ios>
+#include <optional>
+
+#include "spinloom/hpu_map.h"
+
+namespace spinloom::hpu {
+namespace {
+
+// Numbers of the System V ABI, chapters 4 and 5, and of the RISC-V ELF psABI.
+constexpr uint32_t file_header_bytes = 52;
+constexpr uint32_t program_header_bytes = 32;
+constexpr uint32_t section_header_bytes = 40;
+constexpr uint32_t symbol_bytes = 16;
+constexpr uint32_t type_executable = 2;
+constexpr uint32_t machine_riscv = 243;
+constexpr uint32_t segment_load = 1;
+constexpr uint32_t segment_dynamic = 2;
+constexpr uint32_t segment_interpreter = 3;
+constexpr uint32_t segment_tls = 7;
+constexpr uint32_t flag_execute = 1;
+constexpr uint32_t flag_write = 2;
+constexpr uint32_t section_symbols = 2;
+constexpr uint32_t section_strings = 3;
+constexpr uint32_t flags_float_abi = 0x6;  // hard-float calling conventions
+constexpr uint32_t flags_rve = 0x8;        // 16 registers: another calling convention
+constexpr uint32_t symbol_function = 2;
+constexpr uint32_t index_reserved = 0xff00;  // SHN_LORESERVE
+constexpr uint32_t segments_max = 64;
+constexpr uint32_t name_bytes_max = 4096;  // of one symbol: bounds the work that a bad file can ask for
+
+// Little-endian fields of the file; place is for the sentence, bounds are checked at every read.
+class Reader {
+ public:
+  explicit Reader(std::span<const uint8_t> file) : file_(file) {}
+
+  [[nodiscard]] bool holds(uint64_t offset, uint64_t bytes) const {
+    return offset <= file_.size() && bytes <= file_.size() - offset;
+  }
+  // Only after holds(); the assertion keeps invariant 1 of the header.
+  [[nodiscard]] uint32_t u32(uint64_t offset) const { return u16(offset) | u16(offset + 2) << 16; }
+  [[nodiscard]] uint32_t u16(uint64_t offset) const { return u8(offset) | u8(offset + 1) << 8; }
+  [[nodiscard]] uint32_t u8(uint64_t offset) const {
+    SPL_ASSERT(offset < file_.size(), "offset ", offset, " of a file of ", file_.size(), " B");
+    return file_[offset];
+  }
+  [[nodiscard]] std::span<const uint8_t> bytes(uint64_t offset, uint64_t count) const {
+    SPL_ASSERT(holds(offset, count), offset, " + ", count, " of a file of ", file_.size(), " B");
+    return file_.subspan(offset, count);
+  }
+  [[nodiscard]] size_t size() const { return file_.size(); }
+
+ private:
+  std::span<const uint8_t> file_;
+};
+
+Error wrong(const char* what, uint64_t offset, uint64_t value, const char* expected) {
+  return fail(Code::invalid, "handler image: ", what, " at offset ", offset, " is ", value, " (0x", std::hex, value,
+              "), expected ", expected);
+}
+
+Error cut_short(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
+  return fail(Code::invalid, "handler image: ", what, " at offset ", offset, " needs ", bytes, " B, the file has ", size,
+              " B");
+}
+
+// A field that has one legal value.
+struct Expectation {
+  const char* what;
+  uint32_t offset;
+  uint32_t bytes;
+  uint32_t value;
+  const char* meaning;
+};
+
+Status check_file_header(const Reader& reader) {
+  if (!reader.holds(0, file_header_bytes)) return cut_short("the ELF header", 0, file_header_bytes, reader.size());
+  static constexpr Expectation expectations[] = {
+      {"the magic number", 0, 4, 0x464c457f, "0x7f 'E' 'L' 'F'"},
+      {"the class", 4, 1, 1, "1 (32-bit)"},
+      {"the data encoding", 5, 1, 1, "1 (little-endian)"},
+      {"the identification version", 6, 1, 1, "1"},
+      {"the file type", 16, 2, type_executable, "2 (static executable; link with -static, not -shared or -pie)"},
+      {"the machine", 18, 2, machine_riscv, "243 (RISC-V)"},
+      {"the version", 20, 4, 1, "1"},
+      {"the ELF header size", 40, 2, file_header_bytes, "52"},
+  };
+  for (const Expectation& expected : expectations) {
+    const uint32_t value = expected.bytes == 1   ? reader.u8(expected.offset)
+                           : expected.bytes == 2 ? reader.u16(expected.offset)
+                                                 : reader.u32(expected.offset);
+    if (value != expected.value) return wrong(expected.what, expected.offset, value, expected.meaning);
+  }
+  const uint32_t flags = reader.u32(36);
+  if ((flags & (flags_float_abi | flags_rve)) != 0) {
+    return wrong("the flags word", 36, flags, "the ilp32 ABI (build with -mabi=ilp32)");
+  }
+  return {};
+}
+
+Status refuse_writable(uint64_t offset, uint32_t address, uint32_t bytes) {
+  return fail(Code::invalid, "handler image: the segment at offset ", offset, " (address 0x", std::hex, address, std::dec,
+              ", ", bytes,
+              " B) is writable: handlers keep their state in NIC memory, so .data and .bss must be empty; "
+              "make global variables const or move them into the handler's memory");
+}
+
+// One program header: a segment to load, nothing, or an Error.
+Result<std::optional<Segment>> read_segment(const Reader& reader, uint64_t header) {
+  const uint32_t type = reader.u32(header);
+  const uint32_t offset = reader.u32(header + 4);
+  const uint32_t address = reader.u32(header + 8);
+  const uint32_t file_bytes = reader.u32(header + 16);
+  const uint32_t memory_bytes = reader.u32(header + 20);
+  const uint32_t flags = reader.u32(header + 24);
+  if (type == segment_dynamic || type == segment_interpreter) {
+    return wrong("the program header type", header, type, "no dynamic linking (link with -static)");
+  }
+  if (type == segment_tls && memory_bytes > 0) {
+    return wrong("the program header type", header, type, "no thread-local variables");
+  }
+  if (type != segment_load || memory_bytes == 0) return std::optional<Segment>();
+  if ((flags & flag_write) != 0) return refuse_writable(header, address, memory_bytes).error();
+  if (file_bytes != memory_bytes) {
+    return wrong("the segment's memory size", header + 20, memory_bytes,
+                 "its file size (zero-filled data is .bss, which handlers cannot have)");
+  }
+  if (!reader.holds(offset, file_bytes)) return cut_short("a segment's contents", offset, file_bytes, reader.size());
+  const std::span<const uint8_t> bytes = reader.bytes(offset, file_bytes);
+  Segment segment;
+  segment.address = address;
+  segment.bytes.assign(bytes.begin(), bytes.end());
+  segment.executable = (flags & flag_execute) != 0;
+  return std::optional<Segment>(std::move(segment));
+}
+
+Result<std::vector<Segment>> read_segments(const Reader& reader) {
+  const uint32_t table = reader.u32(28);
+  const uint32_t entry_bytes = reader.u16(42);
+  const uint32_t count = reader.u16(44);
+  if (count == 0) return wrong("the number of program headers", 44, count, "at least 1 (the image is empty)");
+  if (count > segments_max) return wrong("the number of program headers", 44, count, "at most 64");
+  if (entry_bytes != program_header_bytes) return wrong("the program header size", 42, entry_bytes, "32");
+  if (!reader.holds(table, uint64_t{count} * program_header_bytes)) {
+    return cut_short("the program header table", table, uint64_t{count} * program_header_bytes, reader.size());
+  }
+  std::vector<Segment> segments;
+  for (uint32_t i = 0; i < count; ++i) {
+    SPL_ASSIGN(std::optional<Segment> segment, read_segment(reader, uint64_t{table} + uint64_t{i} * program_header_bytes));
+    if (segment.has_value()) segments.push_back(std::move(*segment));
+  }
+  return segments;
+}
+
+// A section header's contents, checked against the file.
+struct Table {
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+};
+
+Result<std::string> read_name(const Reader& reader, const Table& names, uint32_t name, uint64_t symbol) {
+  if (name >= names.bytes) return wrong("a symbol's name", symbol, name, "an offset inside the string table");
+  std::string out;
+  for (uint32_t i = name; i < names.bytes && i - name <= name_bytes_max; ++i) {
+    const uint32_t c = reader.u8(uint64_t{names.offset} + i);
+    if (c == 0) return out;
+    out.push_back(static_cast<char>(c));
+  }
+  return wrong("a symbol's name", symbol, name, "a string of at most 4096 B that ends inside the string table");
+}
+
+Status read_symbols(const Reader& reader, const Table& table, const Table& names, std::map<std::string, uint32_t>& out) {
+  std::map<std::string, bool> is_global;
+  for (uint32_t at = 0; at + symbol_bytes <= table.bytes; at += symbol_bytes) {
+    const uint64_t symbol = uint64_t{table.offset} + at;
+    const uint32_t value = reader.u32(symbol + 4);
+    const uint32_t kind = reader.u8(symbol + 12) & 0xf;
+    const bool global = (reader.u8(symbol + 12) >> 4) != 0;
+    const uint32_t section = reader.u16(symbol + 14);
+    const bool defined = section != 0 && section < index_reserved;
+    if (!defined || kind > symbol_function) continue;
+    SPL_ASSIGN(const std::string name, read_name(reader, names, reader.u32(symbol), symbol));
+    const bool keep = !name.empty() && (!out.contains(name) || (global && !is_global[name]));
+    if (!keep || name.starts_with('$')) continue;  // $x, $d: mapping symbols of the assembler
+    out[name] = value;
+    is_global[name] = global;
+  }
+  return {};
+}
+
+// The symbol table by its section headers; a stripped file has none, which is legal.
+Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>& out) {
+  const uint32_t headers = reader.u32(32);
+  const uint32_t entry_bytes = reader.u16(46);
+  const uint32_t count = reader.u16(48);
+  if (headers == 0 || count == 0) return {};
+  if (entry_bytes != section_header_bytes) return wrong("the section header size", 46, entry_bytes, "40");
+  if (!reader.holds(headers, uint64_t{count} * section_header_bytes)) {
+    return cut_short("the section header table", headers, uint64_t{count} * section_header_bytes, reader.size());
+  }
+  const auto header_of = [&](uint32_t index) { return uint64_t{headers} + uint64_t{index} * section_header_bytes; };
+  const auto table_of = [&](uint64_t header) { return Table{reader.u32(header + 16), reader.u32(header + 20)}; };
+  bool seen = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t header = header_of(i);
+    if (reader.u32(header + 4) != section_symbols) continue;
+    if (seen) return wrong("a section's type", header + 4, section_symbols, "one symbol table only");
+    seen = true;
+    const Table symbols = table_of(header);
+    const uint32_t link = reader.u32(header + 24);
+    if (reader.u32(header + 36) != symbol_bytes) {
+      return wrong("the symbol size", header + 36, reader.u32(header + 36), "16");
+    }
+    if (!reader.holds(symbols.offset, symbols.bytes)) {
+      return cut_short("the symbol table", symbols.offset, symbols.bytes, reader.size());
+    }
+    if (link >= count || reader.u32(header_of(link) + 4) != section_strings) {
+      return wrong("the symbol table's link", header + 24, link, "the index of a string table");
+    }
+    const Table names = table_of(header_of(link));
+    if (!reader.holds(names.offset, names.bytes)) {
+      return cut_short("the string table", names.offset, names.bytes, reader.size());
+    }
+    SPL_TRY(read_symbols(reader, symbols, names, out));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Image> load_elf(std::span<const uint8_t> file) {
+  const Reader reader(file);
+  SPL_TRY(check_file_header(reader));
+  SPL_ASSIGN(const std::vector<Segment> segments, read_segments(reader));
+  std::map<std::string, uint32_t> symbols;
+  SPL_TRY(read_symbol_tables(reader, symbols));
+  const auto outside = [&](uint32_t address) {
+    return std::none_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+      return address >= segment.address && address - segment.address <= segment.bytes.size();
+    });
+  };
+  std::erase_if(symbols, [&](const auto& symbol) { return outside(symbol.second); });
+  return Image::from_segments(segments, std::move(symbols));
+}
+
+}  // namespace spinloom::hpu

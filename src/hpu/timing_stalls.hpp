@@ -1,0 +1,17 @@
+// Stalls - cycles in which nothing retired, by what held the next instruction to retire.
+#pragma once
+
+#include <cstdint>
+
+namespace spinloom::hpu {
+
+struct Stalls {
+  uint64_t front_end = 0;
+  uint64_t operand = 0;
+  uint64_t unit = 0;
+  uint64_t window = 0;
+  uint64_t device = 0;
+  uint64_t latency = 0;
+};
+
+}  // namespace spinloom::hpu

@@ -20,6 +20,11 @@ inline constexpr uint32_t vhpu_count_max = 1 << 20;
 inline constexpr uint32_t portal_table_max = 256;
 inline constexpr uint32_t payload_bytes_max = 1 << 16;
 inline constexpr uint32_t early_packets_max = 1 << 20;  // packets ahead of their header
+inline constexpr uint32_t queue_count_max = 1 << 16;
+inline constexpr uint32_t counter_count_max = 1 << 20;
+inline constexpr uint32_t entry_count_max = 1 << 20;
+inline constexpr uint32_t context_count_max = 1 << 16;
+inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
 
 // Handlers.
 inline constexpr uint32_t handler_stack_bytes = 4096;

@@ -37,7 +37,7 @@ struct Her {
 struct Send { Packet packet; bool last = false; };
 // Copy a packet into the packet buffer and take it to the scheduler; then call on_her_ready(her).
 struct BufferPacket { HerId her; uint64_t bytes = 0; };
-// Start a handler on her.hpu; every call it makes -> on_handler_call, its end -> on_handler_done.
+// Start a handler on her.hpu (a completion handler comes without BufferPacket: it has no packet); every call it makes -> on_handler_call, its end -> on_handler_done.
 struct RunHandler { Her her; };
 // Answer to a handler's call.
 struct Resume { HerId her; uint32_t value = 0; };

@@ -1,7 +1,8 @@
 // Command - what the host asks of its NIC.
 //
 // Contract: every command may wait for a counter (Trigger): triggering is one mechanism. A command with a
-//   token is answered by action Answer{token, ...}; token 0 asks for no answer.
+//   token is answered by action Answer{token, ...}; token 0 asks for no answer. A command with a trigger is
+//   answered when it is registered, so MemoryAlloc, whose answer is its result, cannot have one.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -29,7 +30,9 @@ struct PortalFree { PortalIndex portal; };
 struct PortalEnable { PortalIndex portal; bool enabled = true; };
 
 struct Append { EntryId id; PortalIndex portal; ListKind list = ListKind::priority; Entry entry; };
+// Answered by an UnlinkResult; Code::invalid when the entry has already left its list by itself.
 struct Unlink { EntryId id; };
+enum class UnlinkResult : uint64_t { done, in_use };  // in use: messages or kept headers refer to it
 
 // NIC memory for handlers: answered by its offset, or Code::exhausted.
 struct MemoryAlloc { uint64_t bytes = 0; uint64_t align = 64; };
@@ -59,10 +62,12 @@ using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFre
                                  PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
                                  ContextCreate, ContextFree, Put>;
 
-// Runs once the counter's success count has reached the threshold.
+// Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
+// has grown by that much. Freeing the counter forgets its commands.
 struct Trigger {
   CounterId counter;
   uint64_t threshold = 0;
+  uint64_t every = 0;
 };
 
 struct Command {

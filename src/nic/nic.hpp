@@ -31,7 +31,12 @@ struct NicLimits {
   uint64_t packet_buffer_bytes = 4 << 20;
   uint64_t nic_memory_bytes = 4 << 20;
   uint32_t early_packets = 4096;  // packets ahead of their header
+  uint32_t unexpected_headers = 1 << 16;   // of a portal table entry
+  uint32_t triggered_commands = 1 << 16;  // waiting for one counter
 };
+
+// What is wrong with limits that somebody configured; a Nic is only made from good ones.
+[[nodiscard]] Status check(const NicLimits& limits);
 
 // Why a handler ended other than by returning.
 enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
@@ -48,6 +53,11 @@ struct NicState {
   uint32_t early_packets = 0;
   uint32_t dmas_open = 0;
   uint64_t dropped_messages = 0;
+  uint32_t messages_outgoing = 0;    // not yet read from their buffers, or not yet acknowledged
+  uint32_t unexpected_headers = 0;
+  uint32_t triggered_waiting = 0;
+  uint64_t refused_packets = 0;      // malformed, repeated, or given although can_accept() said no
+  uint64_t failed_commands = 0;      // errors that no answer could carry: no token, or fired by a counter
 };
 
 class Nic {
@@ -57,18 +67,24 @@ class Nic {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
 
-  // False while the packet buffer has no room for this packet; ask again after on_handler_done/on_dma_done.
+  // False while there is no room for this packet: its payload does not fit into the packet buffer, or it is ahead
+  // of its header and limits().early_packets others are, too. Ask again after on_packet, on_handler_done and
+  // on_dma_done. A packet that is given to on_packet all the same is dropped and counted (refused_packets).
   [[nodiscard]] bool can_accept(const Packet& packet) const;
 
-  // Service starts at the parser and matching unit. Work: at most one walk over the lists.
+  // Service starts at the parser and matching unit. Work: at most one walk over the lists, and the packets of the
+  // message that came ahead of this header (limits().early_packets).
   void on_packet(Time now, const Packet& packet, Actions& out);
   // From the host. Work: one command.
   void on_command(Time now, const Command& command, Actions& out);
   // A buffered packet has reached the scheduler. Work: one HER.
   void on_her_ready(Time now, HerId her, Actions& out);
-  // A running handler calls. Work: one call.
-  void on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
-  // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most one handler.
+  // A running handler calls. Work: one call. False: the call is answered by the Resume among the actions. True:
+  // the handler must stop (the call or its options do not exist here, docs/handlers.md); there is no Resume and the
+  // driver ends it with on_handler_done(her, HandlerEnd::fault).
+  bool on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
+  // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most the next
+  // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
   void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out);
   void on_dma_done(Time now, DmaId dma, Actions& out);
   // The last packet of an outgoing message has been read from its buffer.

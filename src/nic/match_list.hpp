@@ -1,0 +1,117 @@
+// MatchList - the matching lists of a portal table entry: entries in append order, and the headers of
+// messages that came before their entry.
+//
+// Contract: find() returns the first entry, in list order, that a message matches. Matching follows
+//   Portals 4: initiator rank (or any), match bits equal outside the ignore bits, and with no_truncate
+//   room for the whole message.
+// Invariants: (1) a list holds exactly its linked entries, in order of their sequence; (2) unlinking is
+//   O(1); (3) unexpected headers are in order of arrival.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/entry.hpp"
+#include "nic/event.hpp"
+#include "nic/packet.hpp"
+#include "nic/slab.hpp"
+
+namespace spinloom::nic {
+
+// What matching looks at.
+struct MatchKey {
+  Rank source;
+  uint64_t match_bits = 0;
+  uint64_t remote_offset = 0;
+  uint64_t length = 0;
+};
+
+// An entry and what the NIC knows about it.
+struct ListedEntry {
+  Entry entry;
+  EntryId id;
+  PortalIndex portal;
+  ListKind list = ListKind::priority;
+  bool places_payload = true;  // no payload handler: the NIC itself puts bytes at the offset
+  uint64_t local_offset = 0;   // manage_local
+  uint64_t sequence = 0;       // of its append
+  uint32_t messages_open = 0;
+  uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
+  bool linked = false;
+  bool auto_unlinked = false;
+  bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
+  uint32_t previous = no_slot;
+  uint32_t next = no_slot;
+};
+
+// The header of a message that landed in an overflow entry and that no priority entry has claimed yet.
+struct UnexpectedHeader {
+  MatchKey key;
+  MessageFields fields;
+  uint32_t overflow_entry = no_slot;
+  uint64_t manipulated_bytes = 0;
+  uint64_t start = 0;
+  uint64_t dropped_bytes = 0;
+  Fail failure = Fail::ok;
+  bool landed = false;         // all of its data is in the overflow entry
+  uint32_t claimer = no_slot;  // an entry that was appended while the data was still arriving
+  uint32_t previous = no_slot;
+  uint32_t next = no_slot;
+};
+
+// Bytes from `offset` to the end of an entry.
+[[nodiscard]] inline uint64_t room_at(uint64_t entry_length, uint64_t offset) {
+  return offset < entry_length ? entry_length - offset : 0;
+}
+
+[[nodiscard]] bool matches(const ListedEntry& listed, const MatchKey& key);
+
+// A doubly linked list through the `previous` and `next` of slots; the slab belongs to the caller.
+template <class T>
+class LinkedList {
+ public:
+  [[nodiscard]] uint32_t first() const { return first_; }
+  [[nodiscard]] uint32_t size() const { return size_; }
+
+  void push_back(Slab<T>& slab, uint32_t slot) { insert_before(slab, slot, no_slot); }
+
+  void insert_before(Slab<T>& slab, uint32_t slot, uint32_t successor) {
+    T& item = slab[slot];
+    item.next = successor;
+    item.previous = successor == no_slot ? last_ : slab[successor].previous;
+    (item.previous == no_slot ? first_ : slab[item.previous].next) = slot;
+    (successor == no_slot ? last_ : slab[successor].previous) = slot;
+    ++size_;
+  }
+
+  void remove(Slab<T>& slab, uint32_t slot) {
+    T& item = slab[slot];
+    SPL_ASSERT(size_ > 0, "slot ", slot);
+    (item.previous == no_slot ? first_ : slab[item.previous].next) = item.next;
+    (item.next == no_slot ? last_ : slab[item.next].previous) = item.previous;
+    item.previous = no_slot;
+    item.next = no_slot;
+    --size_;
+  }
+
+ private:
+  uint32_t first_ = no_slot;
+  uint32_t last_ = no_slot;
+  uint32_t size_ = 0;
+};
+
+class MatchList {
+ public:
+  // Links the entry at its place by sequence: at the end, but for an entry that comes back.
+  void link(Slab<ListedEntry>& slab, uint32_t slot);
+  void unlink(Slab<ListedEntry>& slab, uint32_t slot);
+  // Adds the entries compared to `searched`; no_slot when none matches.
+  [[nodiscard]] uint32_t find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const;
+  [[nodiscard]] uint32_t size() const { return list_.size(); }
+
+ private:
+  LinkedList<ListedEntry> list_;
+  uint64_t last_sequence_ = 0;
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,167 @@
+#include "nic/nic.hpp"
+
+#include <algorithm>
+
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+Status check(const NicLimits& limits) {
+  if (limits.payload_bytes == 0 || limits.payload_bytes > limits::payload_bytes_max) {
+    return fail(Code::invalid, "NIC limits: payload_bytes is ", limits.payload_bytes, ", it must be 1 to ",
+                limits::payload_bytes_max);
+  }
+  if (limits.hpus == 0 || limits.hpus > limits::hpu_count_max) {
+    return fail(Code::invalid, "NIC limits: hpus is ", limits.hpus, ", it must be 1 to ", limits::hpu_count_max);
+  }
+  if (limits.early_packets > limits::early_packets_max) {
+    return fail(Code::invalid, "NIC limits: early_packets is ", limits.early_packets, ", it must be at most ",
+                limits::early_packets_max);
+  }
+  if (limits.packet_buffer_bytes < limits.payload_bytes) {
+    return fail(Code::invalid, "NIC limits: packet_buffer_bytes is ", limits.packet_buffer_bytes,
+                ", it must hold one packet of ", limits.payload_bytes, " B");
+  }
+  return {};
+}
+
+Nic::Impl::Impl(Rank rank_, const NicLimits& limits_)
+    : rank(rank_), config(limits_), idle(limits_.hpus), memory(limits_.nic_memory_bytes) {}
+
+Nic::Nic(Rank rank, const NicLimits& limits) {
+  const Status good = check(limits);
+  SPL_ASSERT(good.ok(), good.error().message);
+  impl_ = std::make_unique<Impl>(rank, limits);
+}
+
+Nic::~Nic() = default;
+
+void Nic::Impl::post_event(QueueId queue, const Event& event, Actions& out) {
+  // A queue is optional everywhere, and may have been freed while work that reports to it was under way.
+  if (queues.find(queue) != nullptr) out.list.emplace_back(PostEvent{queue, event});
+}
+
+void Nic::Impl::buffer_take(uint64_t bytes) {
+  buffer_used += bytes;
+  buffer_peak = std::max(buffer_peak, buffer_used);
+}
+
+void Nic::Impl::buffer_release(uint64_t bytes) {
+  SPL_ASSERT(bytes <= buffer_used, bytes, " of ", buffer_used);
+  buffer_used -= bytes;
+}
+
+// Ends every public call: handlers that can start do, and queued work asks for its turn.
+void Nic::Impl::settle(Actions& out) {
+  dispatch(out);
+  if (continue_asked || (fired.empty() && outbound.empty())) return;
+  continue_asked = true;
+  out.list.emplace_back(Continue{});
+}
+
+bool Nic::can_accept(const Packet& packet) const { return impl_->has_room(packet); }
+
+void Nic::on_packet(Time, const Packet& packet, Actions& out) {
+  impl_->receive(packet, out);
+  impl_->settle(out);
+}
+
+void Nic::on_command(Time, const Command& command, Actions& out) {
+  impl_->command(command, out);
+  impl_->settle(out);
+}
+
+void Nic::on_her_ready(Time, HerId her, Actions& out) {
+  auto& execution = impl_->executions[her.value];
+  SPL_ASSERT(execution.stage == Impl::Stage::buffering, "HER ", her);
+  impl_->enqueue(her.value);
+  impl_->settle(out);
+}
+
+bool Nic::on_handler_call(Time, HerId her, const HandlerCall& call, Actions& out) {
+  const bool stop = impl_->handler_call(her, call, out);
+  if (!impl_->fired.empty()) impl_->settle(out);
+  return stop;
+}
+
+void Nic::on_handler_done(Time, HerId her, HandlerEnd end, uint32_t code, Actions& out) {
+  impl_->handler_done(her, end, code, out);
+  impl_->settle(out);
+}
+
+void Nic::on_dma_done(Time, DmaId dma, Actions& out) {
+  impl_->dma_done(dma, out);
+  impl_->settle(out);
+}
+
+void Nic::on_packet_sent(Time, uint64_t message, Actions& out) {
+  impl_->packet_sent(message, out);
+  impl_->settle(out);
+}
+
+void Nic::on_continue(Time, Actions& out) {
+  SPL_ASSERT(impl_->continue_asked, "on_continue was not asked for");
+  impl_->continue_asked = false;
+  impl_->emit_packets(out);
+  impl_->run_fired(out);
+  impl_->settle(out);
+}
+
+const Context* Nic::context(ContextId id) const {
+  const auto* found = impl_->contexts.find(id);
+  return found == nullptr ? nullptr : &found->context;
+}
+
+const NicLimits& Nic::limits() const { return impl_->config; }
+
+NicState Nic::state() const {
+  NicState state;
+  state.packet_buffer_used = impl_->buffer_used;
+  state.packet_buffer_peak = impl_->buffer_peak;
+  state.nic_memory_used = impl_->memory.used();
+  state.nic_memory_peak = impl_->memory.peak();
+  state.hpus_busy = impl_->config.hpus - impl_->idle.count();
+  state.hers_waiting = impl_->hers_waiting;
+  state.messages_open = impl_->messages.size();
+  state.early_packets = impl_->early_packets;
+  state.dmas_open = impl_->dmas.size();
+  state.dropped_messages = impl_->dropped_messages;
+  state.messages_outgoing = impl_->outgoing.size();
+  state.unexpected_headers = impl_->headers.size();
+  state.triggered_waiting = impl_->waiting_commands.size();
+  state.refused_packets = impl_->refused_packets;
+  state.failed_commands = impl_->failed_commands;
+  return state;
+}
+
+std::string Nic::waiting() const {
+  const NicState now = state();
+  std::ostringstream line;
+  line << "NIC of rank " << impl_->rank << ": " << now.messages_open << " incoming messages open";
+  uint32_t shown = 0;
+  impl_->messages.for_each([&](uint32_t, const Impl::Message& message) {
+    if (++shown > 4) return;
+    line << (shown == 1 ? " (" : "; ") << "message " << message.id << " of rank " << message.source << ": "
+         << message.bytes_in << " of " << message.length << " B";
+    if (message.path == Impl::Path::waiting) line << ", header missing";
+    line << ", " << message.hers_open << " handlers, " << message.dmas_open << " DMAs";
+  });
+  if (shown > 0) line << (shown > 4 ? "; ...)" : ")");
+  line << ", " << now.hers_waiting << " HERs wait for " << impl_->config.hpus << " HPUs of which " << now.hpus_busy
+       << " are busy, " << now.dmas_open << " DMAs open, packet buffer " << now.packet_buffer_used << " of "
+       << impl_->config.packet_buffer_bytes << " B (memory.packet_buffer_bytes), " << now.early_packets << " of "
+       << impl_->config.early_packets << " packets ahead of their header, " << now.messages_outgoing
+       << " outgoing messages unfinished, " << now.triggered_waiting << " triggered commands wait";
+  shown = 0;
+  impl_->counters.for_each([&](CounterId id, const Impl::CounterState& counter) {
+    if (counter.heap.empty() || ++shown > 4) return;
+    line << (shown == 1 ? " (" : "; ") << "counter " << id << " is " << counter.value.success << ", next at "
+         << counter.heap.front().threshold;
+  });
+  if (shown > 0) line << (shown > 4 ? "; ...)" : ")");
+  if (now.failed_commands > 0) line << ", " << now.failed_commands << " commands failed, last: " << impl_->last_failure;
+  if (now.refused_packets > 0) line << ", " << now.refused_packets << " packets refused";
+  return line.str();
+}
+
+}  // namespace spinloom::nic

@@ -1,0 +1,160 @@
+// The host's commands: objects and their checks. Nothing here is our own bug: every trouble is an answer.
+#include <type_traits>
+
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+void Nic::Impl::note_failure(const Error& error) {
+  ++failed_commands;
+  last_failure = error.message;
+}
+
+void Nic::Impl::command(const Command& given, Actions& out) {
+  Result<uint64_t> answer = uint64_t{0};
+  if (given.trigger) {
+    if (const Status registered = wait_for_counter(given); !registered) answer = registered.error();
+  } else {
+    answer = execute(given.body, out);
+  }
+  if (given.token != 0) {
+    out.list.emplace_back(Answer{given.token, std::move(answer)});
+  } else if (!answer) {
+    note_failure(answer.error());
+  }
+}
+
+Status Nic::Impl::check_window(const char* name, const MemoryWindow& window) const {
+  if (window.length == 0 || memory.holds(window.offset, window.length)) return {};
+  return fail(Code::invalid, "context: its ", name, " window (offset ", window.offset, ", ", window.length,
+              " B) is not inside one allocated block of NIC memory");
+}
+
+Result<uint64_t> Nic::Impl::create_context(const ContextCreate& body) {
+  const Context& given = body.context;
+  if (given.header_entry) {
+    return fail(Code::unsupported, "context ", body.id,
+                ": header handlers are not yet there; see docs/architecture.md, not yet");
+  }
+  if (!given.payload_entry && !given.completion_entry) {
+    return fail(Code::invalid, "context ", body.id, " has no handler");
+  }
+  SPL_TRY(check_window("constants", given.constants));
+  SPL_TRY(check_window("state", given.state));
+  if (given.budget_cycles == 0) return fail(Code::invalid, "context ", body.id, ": budget_cycles is 0");
+  if (given.handler_host_start == 0 && given.handler_host_length > 0) {
+    return fail(Code::invalid, "context ", body.id, ": handler host memory is null and has length ",
+                given.handler_host_length);
+  }
+  if (const auto& policy = given.blocked_round_robin) {
+    if (policy->packets_in_row == 0 || policy->vhpus == 0 || policy->vhpus > limits::vhpu_count_max) {
+      return fail(Code::invalid, "context ", body.id, ": blocked round-robin with ", policy->packets_in_row,
+                  " packets in a row on ", policy->vhpus, " virtual HPUs; it needs at least 1 of each, and at most ",
+                  limits::vhpu_count_max, " virtual HPUs (limits::vhpu_count_max)");
+    }
+  }
+  SPL_ASSIGN(ContextState * context, contexts.create(body.id));
+  context->context = given;
+  if (given.blocked_round_robin) context->vhpus.resize(given.blocked_round_robin->vhpus);
+  return uint64_t{0};
+}
+
+Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
+  return std::visit(
+      [&](const auto& body) -> Result<uint64_t> {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, QueueAlloc>) {
+          if (body.slots == 0) return fail(Code::invalid, "queue ", body.queue, ": 0 slots; it needs at least 1");
+          SPL_ASSIGN(QueueState * queue, queues.create(body.queue));
+          queue->slots = body.slots;
+        } else if constexpr (std::is_same_v<Body, QueueFree>) {
+          SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));
+          PortalIndex user;
+          portals.for_each([&](PortalIndex index, const PortalState& portal) {
+            if (portal.queue == body.queue) user = index;
+          });
+          if (user.exists()) {
+            return fail(Code::invalid, "queue ", body.queue, " is in use by portal table entry ", user);
+          }
+          queues.remove(body.queue);
+        } else if constexpr (std::is_same_v<Body, CounterAlloc>) {
+          SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.create(body.counter));
+        } else if constexpr (std::is_same_v<Body, CounterFree>) {
+          SPL_ASSIGN(const CounterState* counter, counters.get(body.counter));
+          for (const Waiting& waiting : counter->heap) waiting_commands.give_back(waiting.slot);
+          counters.remove(body.counter);
+        } else if constexpr (std::is_same_v<Body, CounterInc>) {
+          SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(body.counter));
+          count(body.counter, body.by, out);
+        } else if constexpr (std::is_same_v<Body, CounterSet>) {
+          SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
+          counter->value = body.to;
+          out.list.emplace_back(PostCounter{body.counter, counter->value});
+          release_triggered(*counter);
+        } else if constexpr (std::is_same_v<Body, PortalAlloc>) {
+          if (body.queue.exists()) {
+            SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));
+          } else if (body.flow_control) {
+            return fail(Code::invalid, "portal table entry ", body.portal, ": flow control needs an event queue");
+          }
+          SPL_ASSIGN(PortalState * portal, portals.create(body.portal));
+          portal->queue = body.queue;
+          portal->flow_control = body.flow_control;
+        } else if constexpr (std::is_same_v<Body, PortalFree>) {
+          SPL_ASSIGN(PortalState * portal, portals.get(body.portal));
+          const uint32_t linked = portal->priority.size() + portal->overflow.size();
+          uint32_t here = 0;
+          entries.for_each([&](uint32_t, const ListedEntry& listed) { here += listed.portal == body.portal ? 1 : 0; });
+          if (linked > 0 || here > 0 || portal->messages_open > 0) {
+            return fail(Code::invalid, "portal table entry ", body.portal, " is in use: ", here, " entries and ",
+                        portal->messages_open, " messages under way");
+          }
+          portals.remove(body.portal);
+        } else if constexpr (std::is_same_v<Body, PortalEnable>) {
+          SPL_ASSIGN(PortalState * portal, portals.get(body.portal));
+          portal->enabled = body.enabled;
+        } else if constexpr (std::is_same_v<Body, Append>) {
+          return append(body, out);
+        } else if constexpr (std::is_same_v<Body, Unlink>) {
+          return unlink(body);
+        } else if constexpr (std::is_same_v<Body, MemoryAlloc>) {
+          return memory.allocate(body.bytes, body.align);
+        } else if constexpr (std::is_same_v<Body, MemoryFree>) {
+          ContextId user;
+          contexts.for_each([&](ContextId id, const ContextState& state) {
+            const Context& context = state.context;
+            if (memory.overlaps(body.offset, context.constants.offset, context.constants.length) ||
+                memory.overlaps(body.offset, context.state.offset, context.state.length)) {
+              user = id;
+            }
+          });
+          if (user.exists()) {
+            return fail(Code::invalid, "NIC memory at offset ", body.offset, " is in use by context ", user);
+          }
+          SPL_TRY(memory.free(body.offset));
+        } else if constexpr (std::is_same_v<Body, MemoryWrite>) {
+          if (!memory.holds(body.offset, body.bytes.size())) {
+            return fail(Code::invalid, "NIC memory: a write of ", body.bytes.size(), " B at offset ", body.offset,
+                        " is not inside one allocated block");
+          }
+          out.list.emplace_back(WriteNicMemory{body.offset, body.bytes});
+        } else if constexpr (std::is_same_v<Body, ContextCreate>) {
+          return create_context(body);
+        } else if constexpr (std::is_same_v<Body, ContextFree>) {
+          SPL_ASSIGN(const ContextState* context, contexts.get(body.id));
+          if (context->entries > 0 || context->messages > 0) {
+            return fail(Code::invalid, "context ", body.id, " is in use by ", context->entries, " entries and ",
+                        context->messages, " messages");
+          }
+          contexts.remove(body.id);
+        } else {
+          static_assert(std::is_same_v<Body, Put>, "every command has its branch");
+          SPL_TRY(check_put(body));
+          start_put(body, out);
+        }
+        return uint64_t{0};
+      },
+      given);
+}
+
+}  // namespace spinloom::nic

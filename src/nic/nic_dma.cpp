@@ -1,0 +1,58 @@
+// DMAs under way: O(1) each, with the order that events need.
+//
+// A message links its open DMAs in order of issue. One without an event leaves the list when it is done; one with an
+// event waits until it is the first, that is, until all earlier ones are done.
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+uint32_t Nic::Impl::issue_dma(uint32_t slot, uint32_t execution) {
+  const uint32_t index = dmas.take();
+  Dma& dma = dmas[index];
+  Message& message = messages[slot];
+  dma.message = slot;
+  dma.execution = execution;
+  dma.previous = message.dma_last;
+  (message.dma_last == no_slot ? message.dma_first : dmas[message.dma_last].next) = index;
+  message.dma_last = index;
+  ++message.dmas_open;
+  if (execution != no_slot) ++executions[execution].dmas_open;
+  return index;
+}
+
+void Nic::Impl::forget_dma(Message& message, uint32_t index) {
+  const Dma& dma = dmas[index];
+  (dma.previous == no_slot ? message.dma_first : dmas[dma.previous].next) = dma.next;
+  (dma.next == no_slot ? message.dma_last : dmas[dma.next].previous) = dma.previous;
+  dmas.give_back(index);
+  --message.dmas_open;
+}
+
+void Nic::Impl::dma_done(DmaId id, Actions& out) {
+  Dma& dma = dmas[id.value];
+  SPL_ASSERT(!dma.done, "DMA ", id, " done twice");
+  const uint32_t slot = dma.message;
+  Message& message = messages[slot];
+  dma.done = true;
+  buffer_release(dma.buffer_bytes);
+  if (dma.execution != no_slot) {
+    Execution& execution = executions[dma.execution];
+    SPL_ASSERT(execution.dmas_open > 0, "HER ", dma.execution);
+    --execution.dmas_open;
+    release_execution(dma.execution);
+  }
+  if (!dma.event) forget_dma(message, id.value);
+  while (message.dma_first != no_slot) {
+    const Dma& first = dmas[message.dma_first];
+    if (!first.event || !first.done) break;
+    Event event = event_of(message, EventKind::dma);
+    event.manipulated_bytes = first.length;
+    event.remote_offset = first.offset;
+    event.start = first.start;
+    post_event(portals.find(message.portal)->queue, event, out);
+    forget_dma(message, message.dma_first);
+  }
+  if (message.dmas_open == 0) advance(slot, out);
+}
+
+}  // namespace spinloom::nic

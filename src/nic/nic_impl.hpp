@@ -1,0 +1,294 @@
+// Nic::Impl - the engine's state, shared by the files that hold its verbs.
+//
+// Contract: each verb has a file: nic_receive (packets, matching), nic_entry (append, unlink, events of entries),
+//   nic_message (completion), nic_schedule (HPUs), nic_handler (calls and ends of handlers), nic_dma, nic_send,
+//   nic_trigger, nic_command. A public call of Nic is one function here and ends with settle().
+// Invariants: (1) a message slot lives from its first packet until complete(); HERs and DMAs refer to it only
+//   while it counts them; (2) packet_buffer_used is the sum of buffer_bytes over HERs, DMAs and early packets;
+//   (3) a Continue is asked for whenever work is queued and none is under way; (4) an HPU is idle, or runs
+//   exactly one HER; (5) a virtual HPU is idle, or in the runnable queue once, or on one HPU.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "nic/fifo.hpp"
+#include "nic/match_list.hpp"
+#include "nic/nic.hpp"
+#include "nic/nic_memory.hpp"
+#include "nic/slab.hpp"
+#include "nic/table.hpp"
+
+namespace spinloom::nic {
+
+// Physical HPUs without work; the lowest index first.
+class IdleHpus {
+ public:
+  explicit IdleHpus(uint32_t count) {
+    for (uint32_t hpu = 0; hpu < count; ++hpu) add(hpu);
+  }
+  void add(uint32_t hpu) {
+    words_[hpu / 64] |= uint64_t{1} << (hpu % 64);
+    ++count_;
+  }
+  [[nodiscard]] bool any() const { return count_ > 0; }
+  [[nodiscard]] uint32_t count() const { return count_; }
+  uint32_t take_lowest() {
+    for (uint32_t word = 0; word < words_.size(); ++word) {
+      if (words_[word] == 0) continue;
+      const uint32_t bit = static_cast<uint32_t>(std::countr_zero(words_[word]));
+      words_[word] &= words_[word] - 1;
+      --count_;
+      return word * 64 + bit;
+    }
+    SPL_ASSERT(false, "no idle HPU");
+  }
+
+ private:
+  std::array<uint64_t, limits::hpu_count_max / 64> words_{};
+  uint32_t count_ = 0;
+};
+static_assert(limits::hpu_count_max % 64 == 0, "the set of idle HPUs is whole words");
+
+struct MessageKeyHash {
+  size_t operator()(const std::pair<uint32_t, uint64_t>& key) const {
+    uint64_t mixed = (key.second ^ (uint64_t{key.first} << 32)) * 0x9e3779b97f4a7c15ULL;
+    return static_cast<size_t>(mixed ^ (mixed >> 29));
+  }
+};
+
+struct Nic::Impl {
+  struct QueueState { uint32_t slots = 0; };
+
+  struct Waiting {  // a triggered command, by its place in the counter's heap
+    uint64_t threshold = 0;
+    uint64_t sequence = 0;
+    uint32_t slot = no_slot;
+  };
+  struct CounterState {
+    CounterValue value;
+    std::vector<Waiting> heap;  // lowest (threshold, sequence) first
+  };
+
+  struct PortalState {
+    QueueId queue;
+    bool flow_control = false;
+    bool enabled = true;
+    bool disabled_event_due = false;
+    uint32_t messages_open = 0;
+    MatchList priority;
+    MatchList overflow;
+    LinkedList<UnexpectedHeader> unexpected;
+  };
+
+  struct VirtualHpu {
+    uint32_t ready_first = no_slot;  // HERs, linked by Execution::next
+    uint32_t ready_last = no_slot;
+    uint32_t hpu = no_slot;  // where it runs
+    bool queued = false;     // in the runnable queue
+  };
+  struct ContextState {
+    Context context;
+    uint32_t entries = 0;
+    uint32_t messages = 0;
+    std::vector<VirtualHpu> vhpus;
+  };
+
+  enum class Path : uint8_t {
+    waiting,   // packets are here, the header is not
+    direct,    // straight to memory
+    handlers,  // payload handlers
+    discard,   // no entry: counted, not kept
+  };
+  struct Message {
+    Rank source;
+    uint64_t id = 0;
+    uint64_t length = 0;
+    uint64_t bytes_in = 0;
+    Path path = Path::waiting;
+    Fail failure = Fail::ok;
+    bool stopped = false;  // a handler faulted or ran past its budget: none of this message starts any more
+    bool completion_wanted = false;
+    bool completion_started = false;
+    bool pending = false;        // the completion handler returned SUCCESS_PENDING
+    bool ack_disabled = false;   // by the entry
+    bool unlinked_entry = false;  // this message made its entry leave its list
+    PortalIndex portal;
+    uint32_t entry = no_slot;
+    ContextId context;
+    MessageFields fields;
+    uint64_t offset = 0;   // in the entry
+    uint64_t landing = 0;  // mlength: bytes that the entry takes
+    uint64_t dropped_bytes = 0;
+    uint32_t hers_open = 0;
+    uint32_t dmas_open = 0;
+    uint32_t dma_first = no_slot;  // in order of issue
+    uint32_t dma_last = no_slot;
+    uint32_t unexpected = no_slot;
+    std::vector<Packet> early;
+  };
+
+  enum class Stage : uint8_t { buffering, ready, running, ended };
+  struct Execution {  // a HER and its packet slot
+    Her her;
+    uint32_t message = no_slot;
+    uint64_t buffer_bytes = 0;
+    uint32_t dmas_open = 0;
+    uint32_t next = no_slot;
+    Stage stage = Stage::buffering;
+  };
+
+  struct Dma {
+    uint32_t message = no_slot;
+    uint32_t execution = no_slot;  // none: direct path
+    uint32_t previous = no_slot;
+    uint32_t next = no_slot;
+    bool event = false;
+    bool done = false;
+    uint64_t buffer_bytes = 0;  // of an early packet on the direct path
+    uint64_t offset = 0;        // events only
+    uint64_t length = 0;
+    uint64_t start = 0;
+  };
+
+  struct Outgoing {
+    Put put;
+    uint32_t sequence = 0;
+    uint64_t emitted = 0;
+    bool sent = false;
+    bool ack_wanted = false;
+    bool acked = false;
+    MessageFields ack;  // kept while the ack is ahead of the send event
+  };
+
+  // One thing that wants an HPU: a HER of its own, or a virtual HPU with ready HERs.
+  struct Runnable {
+    uint32_t execution = no_slot;
+    ContextId context;
+    uint32_t vhpu = no_slot;
+  };
+
+  Impl(Rank rank_, const NicLimits& limits_);
+
+  Rank rank;
+  NicLimits config;
+
+  Table<QueueId, QueueState> queues{"queue", limits::queue_count_max, "limits::queue_count_max"};
+  Table<CounterId, CounterState> counters{"counter", limits::counter_count_max, "limits::counter_count_max"};
+  Table<PortalIndex, PortalState> portals{"portal table entry", limits::portal_table_max, "limits::portal_table_max"};
+  Table<ContextId, ContextState> contexts{"context", limits::context_count_max, "limits::context_count_max"};
+  Table<EntryId, uint32_t> entry_slots{"entry", limits::entry_count_max, "limits::entry_count_max"};
+  Slab<ListedEntry> entries;
+  Slab<UnexpectedHeader> headers;
+  uint64_t next_entry_sequence = 1;
+
+  Slab<Message> messages;
+  std::unordered_map<std::pair<uint32_t, uint64_t>, uint32_t, MessageKeyHash> message_slots;
+  Slab<Execution> executions;
+  Slab<Dma> dmas;
+  Slab<Outgoing> outgoing;
+  uint32_t next_message_sequence = 0;
+  Fifo<uint32_t> outbound;  // messages with packets to emit
+
+  Fifo<Runnable> runnable;
+  IdleHpus idle;
+  uint32_t hers_waiting = 0;
+
+  Slab<Command> waiting_commands;
+  uint64_t next_trigger_sequence = 0;
+  Fifo<uint32_t> fired;
+  bool continue_asked = false;
+
+  NicMemory memory;
+  uint64_t buffer_used = 0;
+  uint64_t buffer_peak = 0;
+  uint32_t early_packets = 0;
+  uint64_t dropped_messages = 0;
+  uint64_t refused_packets = 0;
+  uint64_t failed_commands = 0;
+  std::string last_failure;
+
+  // nic.cpp
+  void post_event(QueueId queue, const Event& event, Actions& out);
+  void settle(Actions& out);
+  void buffer_take(uint64_t bytes);
+  void buffer_release(uint64_t bytes);
+
+  // nic_receive.cpp
+  [[nodiscard]] bool has_room(const Packet& packet) const;
+  [[nodiscard]] bool well_formed(const Packet& packet) const;
+  void receive(const Packet& packet, Actions& out);
+  void receive_header(uint32_t slot, const Packet& packet, Actions& out);
+  void match(uint32_t slot, const Packet& packet, Actions& out);
+  void refuse_message(Message& message, Fail failure);
+  void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
+
+  // nic_entry.cpp
+  [[nodiscard]] Result<uint64_t> append(const Append& command, Actions& out);
+  [[nodiscard]] Result<uint64_t> unlink(const Unlink& command);
+  void link_entry(uint32_t slot, Actions& out);
+  void unlink_entry(uint32_t slot);
+  void claim_headers(uint32_t slot, Actions& out);
+  void post_overflow(uint32_t header, Actions& out);
+  void post_unlinked(uint32_t slot, Actions& out);
+  void release_entry(uint32_t slot, Actions& out);
+
+  // nic_message.cpp
+  void advance(uint32_t slot, Actions& out);
+  void complete(uint32_t slot, Actions& out);
+  void post_put(const Message& message, uint64_t manipulated, Actions& out);
+  [[nodiscard]] Event event_of(const Message& message, EventKind kind) const;
+  static void record_failure(Message& message, Fail failure) {
+    if (message.failure == Fail::ok) message.failure = failure;
+  }
+
+  // nic_schedule.cpp
+  void enqueue(uint32_t execution);
+  void dispatch(Actions& out);
+  void run(uint32_t execution, uint32_t hpu, Actions& out);
+  void free_hpu(const Execution& execution, Actions& out);
+  [[nodiscard]] uint32_t take_ready(VirtualHpu& vhpu, Actions& out);
+  bool skip_if_stopped(uint32_t execution, Actions& out);
+  void release_execution(uint32_t execution);
+
+  // nic_handler.cpp
+  bool handler_call(HerId her, const HandlerCall& call, Actions& out);
+  bool dma_to_host(uint32_t execution, const HandlerCall& call, Actions& out);
+  void handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out);
+
+  // nic_dma.cpp
+  uint32_t issue_dma(uint32_t message, uint32_t execution);
+  void dma_done(DmaId id, Actions& out);
+  void forget_dma(Message& message, uint32_t slot);
+
+  // nic_send.cpp
+  [[nodiscard]] Status check_put(const Put& put) const;
+  void start_put(const Put& put, Actions& out);
+  void emit_packets(Actions& out);
+  void packet_sent(uint64_t message, Actions& out);
+  void receive_ack(const Packet& packet, Actions& out);
+  void finish_ack(uint32_t slot, Actions& out);
+  void send_ack(const Message& message, uint64_t manipulated, Actions& out);
+
+  // nic_trigger.cpp
+  [[nodiscard]] Status wait_for_counter(const Command& command);
+  void arm(uint32_t slot);
+  void release_triggered(CounterState& counter);
+  void count(CounterId id, CounterValue by, Actions& out);
+  void run_fired(Actions& out);
+
+  // nic_command.cpp
+  void command(const Command& given, Actions& out);
+  [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
+  [[nodiscard]] Result<uint64_t> create_context(const ContextCreate& body);
+  [[nodiscard]] Status check_window(const char* name, const MemoryWindow& window) const;
+  void note_failure(const Error& error);
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,111 @@
+// The end of a message: completion handler, events, counters, acknowledgement.
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+// Takes a message on when one of the things it waits for has come: bytes, handlers, DMAs.
+void Nic::Impl::advance(uint32_t slot, Actions& out) {
+  Message& message = messages[slot];
+  if (message.hers_open > 0 || message.bytes_in < message.length || message.path == Path::waiting) return;
+  if (message.completion_wanted && !message.completion_started && !message.stopped) {
+    message.completion_started = true;
+    const uint32_t index = executions.take();
+    Execution& execution = executions[index];
+    execution.message = slot;
+    Her& her = execution.her;
+    her.id = HerId{index};
+    her.kind = HandlerKind::completion;
+    her.context = message.context;
+    her.message_length = message.length;
+    her.dropped_bytes = message.dropped_bytes;
+    ++message.hers_open;
+    ++hers_waiting;
+    enqueue(index);  // it has no packet, so there is nothing to buffer first
+    return;
+  }
+  if (message.dmas_open > 0) return;
+  complete(slot, out);
+}
+
+Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
+  const ListedEntry& listed = entries[message.entry];
+  Event event;
+  event.kind = kind;
+  event.fail = message.failure;
+  event.initiator = message.source;
+  event.portal = message.portal;
+  event.entry = listed.id;
+  event.match_bits = message.fields.match_bits;
+  event.requested_bytes = message.length;
+  event.remote_offset = message.fields.remote_offset;
+  event.start = reinterpret_cast<uint64_t>(listed.entry.start) + message.offset;
+  event.hdr_data = message.fields.hdr_data;
+  event.user_ptr = listed.entry.user_ptr;
+  event.in_overflow = listed.list == ListKind::overflow;
+  event.dropped_bytes = message.dropped_bytes;
+  return event;
+}
+
+void Nic::Impl::post_put(const Message& message, uint64_t manipulated, Actions& out) {
+  const Entry& entry = entries[message.entry].entry;
+  const bool failed = message.failure != Fail::ok;
+  if (!entry.options.event_comm_disable && (failed || !entry.options.event_success_disable)) {
+    Event event = event_of(message, EventKind::put);
+    event.manipulated_bytes = manipulated;
+    post_event(portals.find(message.portal)->queue, event, out);
+  }
+  if (!entry.options.ct_comm) return;
+  CounterValue by;
+  (failed ? by.failure : by.success) = failed || !entry.options.ct_bytes ? 1 : manipulated;
+  count(entry.counter, by, out);
+}
+
+void Nic::Impl::complete(uint32_t slot, Actions& out) {
+  Message& message = messages[slot];
+  SPL_ASSERT(message.dma_first == no_slot, "message ", message.id, " of rank ", message.source);
+  uint64_t manipulated = 0;
+  if (message.entry != no_slot) {
+    SPL_ASSERT(message.dropped_bytes <= message.length, message.dropped_bytes, " of ", message.length);
+    manipulated = message.landing - message.dropped_bytes;
+    ListedEntry& listed = entries[message.entry];
+    if (message.unexpected != no_slot) {
+      UnexpectedHeader& header = headers[message.unexpected];
+      header.landed = true;
+      header.manipulated_bytes = manipulated;
+      header.dropped_bytes = message.dropped_bytes;
+      header.failure = message.failure;
+    }
+    if (!message.pending) post_put(message, manipulated, out);
+    if (message.unexpected != no_slot && headers[message.unexpected].claimer != no_slot) {
+      post_overflow(message.unexpected, out);
+    }
+    SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
+    --listed.messages_open;
+    if (ContextState* context = contexts.find(message.context)) --context->messages;
+    if (message.unlinked_entry) {
+      if (message.pending && listed.entry.options.use_once) {
+        listed.auto_unlinked = false;
+        link_entry(message.entry, out);
+      } else {
+        post_unlinked(message.entry, out);
+      }
+    }
+    release_entry(message.entry, out);
+  }
+  if (PortalState* portal = portals.find(message.portal)) {
+    SPL_ASSERT(portal->messages_open > 0, "portal ", message.portal);
+    if (--portal->messages_open == 0 && portal->disabled_event_due) {
+      portal->disabled_event_due = false;
+      Event event;
+      event.kind = EventKind::pt_disabled;
+      event.fail = Fail::pt_disabled;
+      event.portal = message.portal;
+      post_event(portal->queue, event, out);
+    }
+  }
+  send_ack(message, manipulated, out);
+  message_slots.erase({message.source.value, message.id});
+  messages.give_back(slot);
+}
+
+}  // namespace spinloom::nic

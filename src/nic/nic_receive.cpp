@@ -1,0 +1,184 @@
+// Packets that arrive: matching, and what becomes of each payload.
+#include <algorithm>
+#include <utility>
+
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+bool Nic::Impl::has_room(const Packet& packet) const {
+  if (packet.operation == Operation::ack) return true;
+  const uint64_t free_bytes = config.packet_buffer_bytes - buffer_used;
+  const bool fits = packet.payload.length <= free_bytes;
+  const auto found = message_slots.find({packet.source.value, packet.message});
+  const bool header_known = found != message_slots.end() && messages[found->second].path != Path::waiting;
+  if (header_known) {
+    const Message& message = messages[found->second];
+    return message.path != Path::handlers || message.stopped || fits;
+  }
+  if (packet.is_header()) return fits;
+  // Ahead of its header: one packet's room stays free, so that the header itself can always come in.
+  return early_packets < config.early_packets && free_bytes >= config.payload_bytes + packet.payload.length;
+}
+
+bool Nic::Impl::well_formed(const Packet& packet) const {
+  if (packet.offset > packet.message_length) return false;
+  if (packet.payload.length > packet.message_length - packet.offset) return false;
+  if (packet.payload.length > config.payload_bytes) return false;
+  return packet.payload.length > 0 || packet.message_length == 0;
+}
+
+void Nic::Impl::receive(const Packet& packet, Actions& out) {
+  if (packet.operation == Operation::ack) return receive_ack(packet, out);
+  if (!well_formed(packet) || !has_room(packet)) {
+    ++refused_packets;
+    return;
+  }
+  const auto [found, is_new] = message_slots.try_emplace({packet.source.value, packet.message}, no_slot);
+  if (is_new) {
+    found->second = messages.take();
+    Message& message = messages[found->second];
+    message.source = packet.source;
+    message.id = packet.message;
+    message.length = packet.message_length;
+  }
+  const uint32_t slot = found->second;
+  Message& message = messages[slot];
+  out.work.matched_by_message = !is_new;
+  const bool repeated = packet.is_header() && message.path != Path::waiting;
+  if (repeated || packet.message_length != message.length ||
+      packet.payload.length > message.length - message.bytes_in) {
+    ++refused_packets;
+    return;
+  }
+  if (packet.is_header()) return receive_header(slot, packet, out);
+  message.bytes_in += packet.payload.length;
+  if (message.path == Path::waiting) {
+    ++early_packets;
+    buffer_take(packet.payload.length);
+    message.early.push_back(packet);
+    return;
+  }
+  accept_payload(slot, packet, false, out);
+  advance(slot, out);
+}
+
+void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, Actions& out) {
+  Message& message = messages[slot];
+  message.bytes_in += packet.payload.length;
+  message.fields = packet.fields;
+  out.work.matched_by_message = false;
+  match(slot, packet, out);
+  accept_payload(slot, packet, false, out);
+  const std::vector<Packet> early = std::exchange(message.early, {});
+  early_packets -= static_cast<uint32_t>(early.size());
+  for (const Packet& waited : early) accept_payload(slot, waited, true, out);
+  advance(slot, out);
+}
+
+void Nic::Impl::refuse_message(Message& message, Fail failure) {
+  message.path = Path::discard;
+  message.failure = failure;
+  message.dropped_bytes = message.length;
+  ++dropped_messages;
+}
+
+void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
+  Message& message = messages[slot];
+  const PortalIndex index{packet.fields.portal_index};
+  PortalState* portal = portals.find(index);
+  if (portal == nullptr) return refuse_message(message, Fail::dropped);
+  if (!portal->enabled) return refuse_message(message, Fail::pt_disabled);
+
+  const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, packet.message_length};
+  uint32_t found = portal->priority.find(entries, key, out.work.entries_searched);
+  if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
+  const bool in_overflow = found != no_slot && entries[found].list == ListKind::overflow;
+  if (found == no_slot || (in_overflow && portal->unexpected.size() >= config.unexpected_headers)) {
+    if (!portal->flow_control) return refuse_message(message, Fail::dropped);
+    portal->enabled = false;
+    portal->disabled_event_due = true;
+    message.portal = index;
+    ++portal->messages_open;  // its end posts the event, after the messages that were matched before
+    return refuse_message(message, Fail::pt_disabled);
+  }
+
+  ListedEntry& listed = entries[found];
+  const Entry& entry = listed.entry;
+  if (!entry.options.op_put) return refuse_message(message, Fail::op_violation);
+
+  message.portal = index;
+  message.entry = found;
+  message.context = entry.context;
+  message.ack_disabled = entry.options.ack_disable;
+  message.offset = entry.options.manage_local ? listed.local_offset : packet.fields.remote_offset;
+  const uint64_t taken = std::min(message.length, room_at(entry.length, message.offset));
+  message.path = listed.places_payload ? Path::direct : Path::handlers;
+  message.landing = listed.places_payload ? taken : message.length;
+  if (ContextState* context = contexts.find(entry.context)) {
+    ++context->messages;
+    message.completion_wanted = context->context.completion_entry.has_value();
+  }
+  ++portal->messages_open;
+  ++listed.messages_open;
+
+  if (in_overflow) {
+    message.unexpected = headers.take();
+    UnexpectedHeader& header = headers[message.unexpected];
+    header.key = key;
+    header.fields = packet.fields;
+    header.overflow_entry = found;
+    header.start = reinterpret_cast<uint64_t>(entry.start) + message.offset;
+    portal->unexpected.push_back(headers, message.unexpected);
+    ++listed.headers_kept;
+  }
+  if (entry.options.manage_local) listed.local_offset += taken;
+  const bool exhausted = entry.options.manage_local && entry.min_free > 0 &&
+                         room_at(entry.length, listed.local_offset) < entry.min_free;
+  if (entry.options.use_once || exhausted) {
+    unlink_entry(found);
+    listed.auto_unlinked = true;
+    message.unlinked_entry = true;
+  }
+}
+
+// `buffered`: the packet came ahead of its header and holds its bytes of the packet buffer already.
+void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
+  Message& message = messages[slot];
+  const uint64_t bytes = packet.payload.length;
+  if (message.path == Path::direct && packet.offset < message.landing && bytes > 0) {
+    const uint32_t dma = issue_dma(slot, no_slot);
+    dmas[dma].buffer_bytes = buffered ? bytes : 0;
+    PayloadRef source = packet.payload;
+    source.length = std::min(bytes, message.landing - packet.offset);
+    uint8_t* host = entries[message.entry].entry.start + message.offset + packet.offset;
+    out.list.emplace_back(DmaWrite{DmaId{dma}, host, source, HerId{}});
+    return;
+  }
+  if (message.path == Path::handlers && bytes > 0 && !message.stopped) {
+    const uint32_t index = executions.take();
+    Execution& execution = executions[index];
+    execution.message = slot;
+    execution.buffer_bytes = bytes;
+    Her& her = execution.her;
+    her.id = HerId{index};
+    her.kind = HandlerKind::payload;
+    her.context = message.context;
+    her.offset = packet.offset;
+    her.payload = packet.payload;
+    her.message_length = message.length;
+    const ContextState& context = *contexts.find(message.context);
+    if (const auto& policy = context.context.blocked_round_robin) {
+      her.vhpu.value = static_cast<uint32_t>(packet.offset / config.payload_bytes / policy->packets_in_row % policy->vhpus);
+    }
+    if (!buffered) buffer_take(bytes);
+    ++message.hers_open;
+    ++hers_waiting;
+    out.list.emplace_back(BufferPacket{her.id, bytes});
+    return;
+  }
+  if (message.path == Path::handlers) message.dropped_bytes += bytes;  // stopped, or nothing to drop
+  if (buffered) buffer_release(bytes);
+}
+
+}  // namespace spinloom::nic

@@ -1,0 +1,101 @@
+// The scheduler: which HER runs on which handler processing unit.
+//
+// Default: HERs in the order they became ready, each on the idle HPU with the lowest index. Blocked round-robin
+// (SC'19 datatypes paper, section 3.2.1): the packets of a sequence belong to one virtual HPU; virtual HPUs are
+// what is scheduled; one keeps its HPU while it has ready packets. Completion handlers have no packet and run on
+// any idle HPU under both policies.
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+void Nic::Impl::enqueue(uint32_t index) {
+  Execution& execution = executions[index];
+  execution.stage = Stage::ready;
+  if (!execution.her.vhpu.exists()) {
+    runnable.push(Runnable{index, ContextId{}, no_slot});
+    return;
+  }
+  VirtualHpu& vhpu = contexts.find(execution.her.context)->vhpus[execution.her.vhpu.value];
+  (vhpu.ready_last == no_slot ? vhpu.ready_first : executions[vhpu.ready_last].next) = index;
+  vhpu.ready_last = index;
+  if (vhpu.queued || vhpu.hpu != no_slot) return;
+  vhpu.queued = true;
+  runnable.push(Runnable{no_slot, execution.her.context, execution.her.vhpu.value});
+}
+
+void Nic::Impl::dispatch(Actions& out) {
+  while (idle.any() && !runnable.empty()) {
+    const Runnable next = runnable.pop();
+    if (next.execution != no_slot) {
+      if (!skip_if_stopped(next.execution, out)) run(next.execution, idle.take_lowest(), out);
+      continue;
+    }
+    VirtualHpu& vhpu = contexts.find(next.context)->vhpus[next.vhpu];
+    vhpu.queued = false;
+    const uint32_t execution = take_ready(vhpu, out);
+    if (execution == no_slot) continue;
+    vhpu.hpu = idle.take_lowest();
+    run(execution, vhpu.hpu, out);
+  }
+}
+
+void Nic::Impl::run(uint32_t index, uint32_t hpu, Actions& out) {
+  Execution& execution = executions[index];
+  execution.stage = Stage::running;
+  --hers_waiting;
+  execution.her.hpu = HpuId{hpu};
+  Her her = execution.her;
+  if (!her.vhpu.exists()) her.vhpu = VhpuId{hpu};
+  out.list.emplace_back(RunHandler{her});
+}
+
+// The HPU of a handler that has ended: its virtual HPU goes on with it, or yields it.
+void Nic::Impl::free_hpu(const Execution& execution, Actions& out) {
+  const uint32_t hpu = execution.her.hpu.value;
+  if (execution.her.vhpu.exists()) {
+    VirtualHpu& vhpu = contexts.find(execution.her.context)->vhpus[execution.her.vhpu.value];
+    SPL_ASSERT(vhpu.hpu == hpu, "virtual HPU ", execution.her.vhpu, " runs on ", vhpu.hpu, ", not on ", hpu);
+    const uint32_t next = take_ready(vhpu, out);
+    if (next != no_slot) return run(next, hpu, out);
+    vhpu.hpu = no_slot;
+  }
+  idle.add(hpu);
+}
+
+// The oldest ready HER of a virtual HPU that may still run.
+uint32_t Nic::Impl::take_ready(VirtualHpu& vhpu, Actions& out) {
+  while (vhpu.ready_first != no_slot) {
+    const uint32_t index = vhpu.ready_first;
+    vhpu.ready_first = executions[index].next;
+    if (vhpu.ready_first == no_slot) vhpu.ready_last = no_slot;
+    executions[index].next = no_slot;
+    if (!skip_if_stopped(index, out)) return index;
+  }
+  return no_slot;
+}
+
+// Drops the packet of a stopped message instead of running its handler. Each HER is looked at once.
+bool Nic::Impl::skip_if_stopped(uint32_t index, Actions& out) {
+  Execution& execution = executions[index];
+  const uint32_t slot = execution.message;
+  Message& message = messages[slot];
+  if (!message.stopped) return false;
+  SPL_ASSERT(execution.her.kind == HandlerKind::payload, "a stopped message runs no completion handler");
+  message.dropped_bytes += execution.her.payload.length;
+  --message.hers_open;
+  --hers_waiting;
+  execution.stage = Stage::ended;
+  release_execution(index);
+  advance(slot, out);
+  return true;
+}
+
+// The packet slot is free when its handler has ended and its DMAs are done.
+void Nic::Impl::release_execution(uint32_t index) {
+  const Execution& execution = executions[index];
+  if (execution.stage != Stage::ended || execution.dmas_open > 0) return;
+  buffer_release(execution.buffer_bytes);
+  executions.give_back(index);
+}
+
+}  // namespace spinloom::nic

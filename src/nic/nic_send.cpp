@@ -1,0 +1,150 @@
+// Outgoing messages: packets, the end of reading, acknowledgements.
+#include <algorithm>
+
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+constexpr uint64_t message_id(uint32_t sequence, uint32_t slot) { return uint64_t{sequence} << 32 | slot; }
+
+}  // namespace
+
+Status Nic::Impl::check_put(const Put& put) const {
+  if (put.target == Rank::any()) return fail(Code::invalid, "put: the target must be one rank");
+  if (put.local == nullptr && put.length > 0) {
+    return fail(Code::invalid, "put: the buffer is null and length is ", put.length);
+  }
+  if (put.queue.exists() && queues.find(put.queue) == nullptr) {
+    return fail(Code::invalid, "put: queue ", put.queue, " does not exist");
+  }
+  if (put.counter.exists() && counters.find(put.counter) == nullptr) {
+    return fail(Code::invalid, "put: counter ", put.counter, " does not exist");
+  }
+  if (put.ack_request == AckRequest::ack && !put.queue.exists()) {
+    return fail(Code::invalid, "put: a full acknowledgement needs an event queue, none was given");
+  }
+  const bool counts_acks = put.ack_request == AckRequest::ct_ack || put.ack_request == AckRequest::oc_ack;
+  if ((counts_acks || put.ct_send) && !put.counter.exists()) {
+    return fail(Code::invalid, "put: counting sends or acknowledgements needs a counter, none was given");
+  }
+  return {};
+}
+
+void Nic::Impl::start_put(const Put& put, Actions& out) {
+  const uint32_t slot = outgoing.take();
+  Outgoing& message = outgoing[slot];
+  message.put = put;
+  message.sequence = next_message_sequence++;
+  message.ack_wanted = put.ack_request != AckRequest::none;
+  const bool first = outbound.empty();
+  outbound.push(slot);
+  if (first) emit_packets(out);
+}
+
+// The packets of the oldest message, and of further ones while the call has work left. Headers leave in order of
+// the puts, because receivers match in that order.
+void Nic::Impl::emit_packets(Actions& out) {
+  uint32_t left = limits::packets_per_call_max;
+  while (left > 0 && !outbound.empty()) {
+    const uint32_t slot = outbound.front();
+    Outgoing& message = outgoing[slot];
+    const Put& put = message.put;
+    Packet packet;
+    packet.source = rank;
+    packet.target = put.target;
+    packet.message = message_id(message.sequence, slot);
+    packet.message_length = put.length;
+    bool last = false;
+    for (; left > 0 && !last; --left) {
+      packet.offset = message.emitted;
+      packet.payload.length = std::min<uint64_t>(config.payload_bytes, put.length - message.emitted);
+      if (packet.payload.length > 0) {
+        packet.payload.space = PayloadRef::Space::local;
+        packet.payload.bytes = put.local + message.emitted;
+      }
+      packet.fields = {};
+      if (packet.is_header()) {
+        packet.fields.portal_index = put.portal.value;
+        packet.fields.match_bits = put.match_bits;
+        packet.fields.remote_offset = put.remote_offset;
+        packet.fields.hdr_data = put.hdr_data;
+        packet.fields.ack_request = put.ack_request;
+      }
+      message.emitted += packet.payload.length;
+      last = packet.is_last();
+      out.list.emplace_back(Send{packet, last});
+    }
+    if (last) outbound.pop();
+  }
+}
+
+void Nic::Impl::packet_sent(uint64_t id, Actions& out) {
+  const uint32_t slot = static_cast<uint32_t>(id);
+  SPL_ASSERT(outgoing.taken(slot), "message ", id);
+  Outgoing& message = outgoing[slot];
+  SPL_ASSERT(message_id(message.sequence, slot) == id, "message ", id);
+  SPL_ASSERT(!message.sent, "message ", id, " was read twice");
+  SPL_ASSERT(message.emitted == message.put.length, "message ", id, " was read before all of it was sent");
+  message.sent = true;
+  const Put& put = message.put;
+  if (!put.event_send_disable) {
+    Event event;
+    event.kind = EventKind::send;
+    event.user_ptr = put.user_ptr;
+    post_event(put.queue, event, out);
+  }
+  if (put.ct_send) count(put.counter, CounterValue{1, 0}, out);
+  if (message.acked) return finish_ack(slot, out);
+  if (!message.ack_wanted) outgoing.give_back(slot);
+}
+
+void Nic::Impl::receive_ack(const Packet& packet, Actions& out) {
+  const uint32_t slot = static_cast<uint32_t>(packet.message);
+  out.work.matched_by_message = true;
+  // A peer's packet, not our state: an acknowledgement that nobody waits for is refused, not a bug.
+  if (!outgoing.taken(slot) || message_id(outgoing[slot].sequence, slot) != packet.message ||
+      !outgoing[slot].ack_wanted || outgoing[slot].acked) {
+    ++refused_packets;
+    return;
+  }
+  Outgoing& message = outgoing[slot];
+  message.acked = true;
+  message.ack = packet.fields;
+  if (message.sent) finish_ack(slot, out);
+}
+
+// The send event comes first, whatever overtook what on the way.
+void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
+  const Outgoing& message = outgoing[slot];
+  const Put& put = message.put;
+  const Fail failure = static_cast<Fail>(message.ack.fail);
+  if (put.ack_request == AckRequest::ack) {
+    Event event;
+    event.kind = EventKind::ack;
+    event.fail = failure;
+    event.manipulated_bytes = message.ack.manipulated_bytes;
+    event.remote_offset = message.ack.remote_offset;
+    event.user_ptr = put.user_ptr;
+    post_event(put.queue, event, out);
+  }
+  count(put.counter, failure == Fail::ok ? CounterValue{1, 0} : CounterValue{0, 1}, out);
+  outgoing.give_back(slot);
+}
+
+void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& out) {
+  if (message.fields.ack_request == AckRequest::none || message.ack_disabled) return;
+  Packet packet;
+  packet.operation = Operation::ack;
+  packet.source = rank;
+  packet.target = message.source;
+  packet.message = message.id;
+  packet.fields.ack_request = message.fields.ack_request;
+  packet.fields.portal_index = message.fields.portal_index;
+  packet.fields.remote_offset = message.offset;
+  packet.fields.manipulated_bytes = manipulated;
+  packet.fields.fail = static_cast<uint8_t>(message.failure);
+  out.list.emplace_back(Send{packet, false});
+}
+
+}  // namespace spinloom::nic

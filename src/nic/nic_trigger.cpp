@@ -1,0 +1,82 @@
+// Counters and the commands that wait for them.
+//
+// A counter keeps its waiting commands in a heap by threshold. When its value grows, those it reaches move to one
+// queue of fired commands, in the order in which they were given; each on_continue runs one. So a chain of commands
+// that count each other up for ever never makes a call run for ever.
+#include <algorithm>
+
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+struct LaterFirst {
+  template <class Waiting>
+  bool operator()(const Waiting& a, const Waiting& b) const {
+    return a.threshold != b.threshold ? a.threshold > b.threshold : a.sequence > b.sequence;
+  }
+};
+
+}  // namespace
+
+Status Nic::Impl::wait_for_counter(const Command& given) {
+  SPL_ASSIGN(const CounterState* counter, counters.get(given.trigger->counter));
+  if (std::holds_alternative<MemoryAlloc>(given.body)) {
+    return fail(Code::invalid, "an allocation of NIC memory cannot wait for a counter: its answer is its result");
+  }
+  if (counter->heap.size() >= config.triggered_commands) {
+    return fail(Code::exhausted, "counter ", given.trigger->counter, " has ", counter->heap.size(),
+                " commands waiting, the limit (triggered_commands)");
+  }
+  if (const Put* put = std::get_if<Put>(&given.body)) SPL_TRY(check_put(*put));
+  const uint32_t slot = waiting_commands.take();
+  waiting_commands[slot] = given;
+  arm(slot);
+  return {};
+}
+
+void Nic::Impl::arm(uint32_t slot) {
+  const Trigger& trigger = *waiting_commands[slot].trigger;
+  CounterState& counter = *counters.find(trigger.counter);
+  counter.heap.push_back(Waiting{trigger.threshold, next_trigger_sequence++, slot});
+  std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
+  release_triggered(counter);
+}
+
+void Nic::Impl::release_triggered(CounterState& counter) {
+  if (counter.heap.empty() || counter.heap.front().threshold > counter.value.success) return;
+  std::vector<Waiting> reached;
+  while (!counter.heap.empty() && counter.heap.front().threshold <= counter.value.success) {
+    std::pop_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
+    reached.push_back(counter.heap.back());
+    counter.heap.pop_back();
+  }
+  std::sort(reached.begin(), reached.end(), [](const Waiting& a, const Waiting& b) { return a.sequence < b.sequence; });
+  for (const Waiting& waiting : reached) fired.push(waiting.slot);
+}
+
+void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
+  CounterState* counter = counters.find(id);
+  if (counter == nullptr) return;  // optional, or freed meanwhile
+  counter->value.success += by.success;
+  counter->value.failure += by.failure;
+  out.list.emplace_back(PostCounter{id, counter->value});
+  release_triggered(*counter);
+}
+
+// One fired command.
+void Nic::Impl::run_fired(Actions& out) {
+  if (fired.empty()) return;
+  const uint32_t slot = fired.pop();
+  Command& given = waiting_commands[slot];
+  const Result<uint64_t> result = execute(given.body, out);
+  if (!result) note_failure(result.error());
+  const bool again = given.trigger->every > 0 && counters.find(given.trigger->counter) != nullptr;
+  if (!again || __builtin_add_overflow(given.trigger->threshold, given.trigger->every, &given.trigger->threshold)) {
+    waiting_commands.give_back(slot);
+    return;
+  }
+  arm(slot);
+}
+
+}  // namespace spinloom::nic

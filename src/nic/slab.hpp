@@ -1,0 +1,85 @@
+// Slab - numbered slots of one type with a free list: O(1) take and give back, stable addresses.
+//
+// Contract: take() hands out the index of a freshly constructed T; give_back() ends its use and makes the
+//   index available again. References stay valid while their slot is taken, whatever else is taken.
+// Invariants: (1) size() slots are taken; (2) the slot given back last is taken next, so that the same
+//   calls give the same indices on every machine.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/assert.hpp"
+
+namespace spinloom::nic {
+
+inline constexpr uint32_t no_slot = UINT32_MAX;
+
+template <class T>
+class Slab {
+ public:
+  [[nodiscard]] uint32_t take() {
+    uint32_t index;
+    if (!free_.empty()) {
+      index = free_.back();
+      free_.pop_back();
+    } else {
+      index = created_++;
+      if (index % chunk_slots == 0) chunks_.push_back(std::make_unique<Slot[]>(chunk_slots));
+    }
+    Slot& slot = slot_at(index);
+    slot.value = T{};
+    slot.taken = true;
+    ++size_;
+    return index;
+  }
+
+  void give_back(uint32_t index) {
+    Slot& slot = slot_at(index);
+    SPL_ASSERT(slot.taken, "slot ", index, " given back twice");
+    slot.taken = false;
+    free_.push_back(index);
+    --size_;
+  }
+
+  [[nodiscard]] T& operator[](uint32_t index) {
+    Slot& slot = slot_at(index);
+    SPL_ASSERT(slot.taken, "slot ", index, " is not in use");
+    return slot.value;
+  }
+  [[nodiscard]] const T& operator[](uint32_t index) const { return const_cast<Slab&>(*this)[index]; }
+
+  [[nodiscard]] bool taken(uint32_t index) const {
+    return index < created_ && chunks_[index / chunk_slots][index % chunk_slots].taken;
+  }
+  [[nodiscard]] uint32_t size() const { return size_; }
+
+  // Taken slots in index order; for reports only.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (uint32_t i = 0; i < created_; ++i) {
+      if (taken(i)) visit(i, chunks_[i / chunk_slots][i % chunk_slots].value);
+    }
+  }
+
+ private:
+  static constexpr uint32_t chunk_slots = 256;
+  struct Slot {
+    T value{};
+    bool taken = false;
+  };
+
+  [[nodiscard]] Slot& slot_at(uint32_t index) {
+    SPL_ASSERT(index < created_, "slot ", index, " of ", created_);
+    return chunks_[index / chunk_slots][index % chunk_slots];
+  }
+
+  std::vector<std::unique_ptr<Slot[]>> chunks_;
+  std::vector<uint32_t> free_;
+  uint32_t created_ = 0;
+  uint32_t size_ = 0;
+};
+
+}  // namespace spinloom::nic

@@ -19,5 +19,5 @@ def folder(name: str) -> Path:
 
 
 def handler_images() -> dict[str, bytes]:
-    """Every shipped handler image by name, in order of the names; empty when none was built."""
+    """Every shipped handler image by file name without .elf, sorted; empty when none was built."""
     return {path.stem: path.read_bytes() for path in sorted(folder("handlers").glob("*.elf"))}

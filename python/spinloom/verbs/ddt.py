@@ -116,6 +116,8 @@ def ddt(
         seed=seed,
         inject=inject,
     )
+    if not setup.images:
+        raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
     if out is not None:
         results.refuse_to_overwrite(out, force)
 

@@ -1,0 +1,87 @@
+"""What several tests share: the command line in this process, and a stand-in for the engine."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from spinloom import cli, data
+
+settings.register_profile("spinloom", derandomize=True, deadline=None)
+settings.load_profile("spinloom")
+
+
+# A checkout whose engine has its Python face must have built it: then a missing engine is a failure.
+needs_engine = pytest.mark.skipif(
+    not (Path(__file__).parent.parent / "src/app/bindings.cpp").exists(),
+    reason="there is no src/app/bindings.cpp",
+)
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def spinloom(capsys, monkeypatch):
+    """spinloom("nics", "--json") runs the command and returns exit code, stdout, stderr."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(arguments))
+        captured = capsys.readouterr()
+        return Ran(ended.value.code, captured.out, captured.err)
+
+    return run
+
+
+class FakeError(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+TIMES_PS = {"host-mpitypes": 8_000_000, "specialised": 1_000_000, "rw-cp": 2_000_000, "seek": 1_250_000}
+
+
+def fake_run_cell(config: dict) -> dict:
+    """Answers as the engine does; specialised refuses nested types, --inject makes every cell wrong."""
+    if not config["type"].startswith(("hvector", "vector", "struct", "contig")):
+        raise FakeError("invalid", f"'{config['type']}' is not a datatype")
+    if config["strategy"] == "specialised" and config["type"].startswith("struct"):
+        raise FakeError("unsupported", "no specialised handler takes a struct")
+    if config["inject"] != "none":
+        raise FakeError("mismatch", "first difference at offset 4096, in block 7")
+    on_nic = not config["strategy"].startswith("host")
+    return {
+        "time_ps": TIMES_PS[config["strategy"]] + config["profile"]["pcie.latency"],
+        "size_bytes": 98304,
+        "blocks_per_packet": 1.33,
+        "handler_cycles_per_packet": 120.5 if on_nic else None,
+        "nic_memory_bytes": 256 if on_nic else 0,
+        "dma_queue_max": 17,
+        "checked": True,
+        "destination": b"the bytes in memory",
+        "event_log": b"the events",
+    }
+
+
+@pytest.fixture
+def fake_engine(monkeypatch):
+    """spinloom._core as a module whose run_cell a test may replace."""
+    module = types.ModuleType("spinloom._core")
+    module.SpinloomError = FakeError
+    module.run_cell = fake_run_cell
+    monkeypatch.setitem(sys.modules, "spinloom._core", module)
+    monkeypatch.setattr(data, "handler_images", lambda: {"seek": b"\x7fELF seek", "rw_cp": b"\x7fELF rw_cp"})
+    return module

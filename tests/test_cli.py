@@ -1,0 +1,97 @@
+"""The verbs besides ddt, and what every verb promises."""
+
+import csv
+import json
+
+import pytest
+
+from spinloom import __version__, core, profiles
+from spinloom.cli import cli
+
+
+def test_version(spinloom):
+    assert spinloom("--version").out == f"spinloom {__version__}\n"
+
+
+def test_the_package_and_the_build_agree_on_the_version():
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert project["project"]["version"] == __version__
+    assert (
+        f"project(spinloom VERSION {__version__} "
+        in (Path(__file__).parent.parent / "CMakeLists.txt").read_text()
+    )
+
+
+@pytest.mark.parametrize("verb", sorted(cli.commands))
+def test_help_has_an_example(spinloom, verb):
+    ran = spinloom(verb, "--help")
+    assert ran.code == 0
+    assert f"spinloom {verb}" in ran.out.split("Example", 1)[1]
+
+
+def test_an_unknown_verb_is_answered_with_the_nearest(spinloom):
+    ran = spinloom("nisc")
+    assert ran.code == 2
+    assert "did you mean 'nics'" in ran.err
+
+
+def test_nics_lists_every_number_with_its_source(spinloom):
+    rows = json.loads(spinloom("nics", "sc19-slingshot", "--json").out)
+    assert [row["field"] for row in rows] == list(profiles.FIELDS)
+    assert all(row["label"] in profiles.LABELS and row["source"] for row in rows)
+    table = spinloom("nics", "sc19-slingshot").out
+    assert "37.25 ps/B" in table
+    assert len(list(csv.DictReader(spinloom("nics", "sc19-slingshot", "--csv").out.splitlines()))) == len(
+        rows
+    )
+
+
+def test_workloads_lists_applications_and_rows(spinloom):
+    names = [row["application"] for row in json.loads(spinloom("workloads", "--json").out)]
+    assert {"MILC", "LAMMPS_full", "FFT2D", "WRF_y", "COMB"} <= set(names)
+    rows = json.loads(spinloom("workloads", "milc", "--json").out)
+    assert rows[0]["datatype"] == "16^4"
+    assert rows[0]["size_bytes"] == 98304
+    assert "96 KiB" in spinloom("workloads", "MILC").out
+
+
+def test_info_says_where_a_value_comes_from(spinloom, monkeypatch):
+    monkeypatch.setenv("SPINLOOM_SEED", "9")
+    rows = {row["name"]: row for row in json.loads(spinloom("info", "--config", "--json").out)}
+    assert (rows["SPINLOOM_SEED"]["value"], rows["SPINLOOM_SEED"]["origin"]) == ("9", "environment")
+    assert rows["SPINLOOM_NIC"]["origin"] == "default"
+
+
+def test_an_unknown_variable_gets_a_warning(spinloom, monkeypatch):
+    monkeypatch.setenv("SPINLOOM_SEDE", "9")
+    ran = spinloom("info")
+    assert ran.code == 0
+    assert "did you mean 'SPINLOOM_SEED'" in ran.err
+
+
+@pytest.mark.usefixtures("fake_engine")
+def test_doctor_is_content_with_the_optional_missing(spinloom, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    ran = spinloom("doctor", "--json")
+    found = {row["part"]: row["found"] for row in json.loads(ran.out)}
+    assert ran.code == 0
+    assert found["MPI"] == ""
+    assert found["handler images"] == "seek, rw_cp"
+
+
+def test_doctor_exits_with_3_when_a_needed_part_is_missing(spinloom, monkeypatch):
+    monkeypatch.setattr("spinloom.data.handler_images", dict)
+    ran = spinloom("doctor")
+    assert ran.code == 3
+    assert "handler images" in ran.err
+
+
+def test_without_an_engine_ddt_exits_with_3(spinloom, fake_engine, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "spinloom._core", None)
+    assert not core.available()
+    ran = spinloom("ddt", "MILC")
+    assert ran.code == 3
+    assert "make setup" in ran.err

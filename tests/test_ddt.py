@@ -1,0 +1,238 @@
+"""`spinloom ddt` over a stand-in engine: tables, files, hashes, exit codes, interruption."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import FakeError, fake_run_cell
+
+pytestmark = pytest.mark.usefixtures("fake_engine")
+DEMO_CELLS = 16
+
+
+def test_table_shows_speedups_and_checks(spinloom):
+    ran = spinloom("ddt", "MILC:16^4", "--quiet")
+    assert ran.code == 0
+    (line,) = [line for line in ran.out.splitlines() if "16^4" in line and "checked" in line]
+    # (8 us + 250 ns) over (1 us + 250 ns) and (2 us + 250 ns) and (1.25 us + 250 ns)
+    assert line.split()[-5:] == ["us", "6.60x", "3.67x", "5.50x", "checked"]
+    assert "Modelled time" in ran.out
+    assert "host time of this run" in ran.out
+
+
+def test_json_has_a_row_a_cell(spinloom):
+    ran = spinloom("ddt", "--demo", "--json")
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert len(document["rows"]) == DEMO_CELLS
+    assert document["partial"] is False
+    first = document["rows"][0]
+    assert (first["application"], first["strategy"], first["speedup"]) == ("MILC", "host-mpitypes", 1.0)
+    assert first["checked"] is True
+    assert first["dma_queue_max"] == 17  # a column that only the engine knows
+    assert not {"destination", "event_log"} & set(first)
+
+
+def test_csv_is_long_format(spinloom):
+    rows = list(csv.DictReader(spinloom("ddt", "WRF_y:2x2", "--csv").out.splitlines()))
+    assert [row["strategy"] for row in rows] == ["host-mpitypes", "specialised", "rw-cp", "seek"]
+    assert rows[1]["time_ps"] == ""
+    assert rows[1]["status"] == "unsupported"
+    assert rows[3]["checked"] == "true"
+
+
+def test_an_unsupported_type_is_a_footnote(spinloom):
+    ran = spinloom("ddt", "WRF_y:2x2")
+    assert ran.code == 0
+    assert "n/a [1]" in ran.out
+    assert "[1] specialised: no specialised handler takes a struct" in ran.out
+
+
+@pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
+def test_wrong_bytes_fail_the_command(spinloom, kind):
+    ran = spinloom("ddt", "MILC:16^4", "--inject", kind, "--json")
+    assert ran.code == 1
+    for row in json.loads(ran.out)["rows"]:
+        assert row["checked"] is False
+        assert row["time_ps"] is None
+        assert row["speedup"] is None
+    assert "offset 4096" in ran.err
+    assert "block 7" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("code", "exits"), [("stalled", 1), ("fault", 1), ("exhausted", 1), ("overflow", 2), ("environment", 3)]
+)
+def test_an_engine_error_has_its_exit_code(spinloom, fake_engine, code, exits):
+    def fail(config):
+        raise FakeError(code, "packet 3 waits for an HPU; hpu.count enlarges it")
+
+    fake_engine.run_cell = fail
+    ran = spinloom("ddt", "MILC:16^4")
+    assert ran.code == exits
+    assert "packet 3 waits for an HPU" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["ddt"], "nothing to do"),
+        (["ddt", "MLIC"], "did you mean 'MILC'"),
+        (["ddt", "MILC:16^5"], "did you mean '16^4'"),
+        (["ddt", "MILC", "--strategies", "sek"], "did you mean 'seek'"),
+        (["ddt", "MILC", "--nic", "sc19-sling"], "did you mean 'sc19-slingshot'"),
+        (["ddt", "MILC", "--order", "windw:4"], "'window:N'"),
+        (["ddt", "MILC", "--mtu", "2 parsecs"], "'64 KiB'"),
+        (["ddt", "MILC", "--mtu", "0"], "at least 1 B"),
+        (["ddt", "--type", "vectr(1, 2, 3, int)"], "is not a datatype"),
+    ],
+)
+def test_usage_errors_exit_with_2(spinloom, arguments, complaint):
+    ran = spinloom(*arguments)
+    assert ran.code == 2
+    assert complaint in ran.err
+    assert ran.out == ""
+
+
+def test_the_engine_is_given_what_was_asked(spinloom, fake_engine):
+    seen = []
+
+    def remember(config):
+        seen.append(config)
+        return fake_run_cell(config)
+
+    fake_engine.run_cell = remember
+    options = ["--hpus", "16", "--mtu", "4KiB", "--order", "window:8", "--seed", "7", "--strategies", "seek"]
+    assert spinloom("ddt", "--type", "vector(4, 1, 2, int)", "--count", "3", *options).code == 0
+    assert [config["strategy"] for config in seen] == ["host-mpitypes", "seek"]
+    for config in seen:
+        assert (config["type"], config["count"]) == ("vector(4, 1, 2, int)", 3)
+        assert (config["hpus"], config["mtu"], config["order"], config["seed"]) == (16, 4096, 8, 7)
+        assert config["inject"] == "none"
+        assert config["profile"]["hpu.count"] == 32
+        assert set(config["images"]) == {"seek", "rw_cp"}
+
+
+def result_hash(spinloom, *arguments):
+    return json.loads(spinloom("ddt", "MILC:16^4", "--json", *arguments).out)["result_hash"]
+
+
+def test_the_hash_does_not_depend_on_threads_or_order_of_ending(spinloom, fake_engine):
+    alone = result_hash(spinloom, "--threads", "1")
+
+    def later_first(config):
+        time.sleep(0.05 if config["strategy"] == "host-mpitypes" else 0)
+        return fake_run_cell(config)
+
+    fake_engine.run_cell = later_first
+    assert result_hash(spinloom, "--threads", "4") == alone
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("destination", b"other"), ("event_log", b"other"), ("dma_queue_max", 18)]
+)
+def test_the_hash_covers_bytes_events_and_columns(spinloom, fake_engine, column, value):
+    before = result_hash(spinloom)
+    fake_engine.run_cell = lambda config: {**fake_run_cell(config), column: value}
+    assert result_hash(spinloom) != before
+
+
+def test_one_picosecond_of_the_profile_changes_the_hash(spinloom, tmp_path):
+    from spinloom.data import folder
+
+    text = (folder("nics") / "sc19-slingshot.toml").read_text()
+    other = tmp_path / "sc19-slingshot.toml"
+    other.write_text(text)
+    before = result_hash(spinloom)
+    assert result_hash(spinloom, "--nic", str(other)) == before
+    other.write_text(text.replace('wire = { value = "33.4 ns"', 'wire = { value = "33.401 ns"'))
+    assert result_hash(spinloom, "--nic", str(other)) != before
+
+
+def test_files_and_manifest(spinloom, tmp_path):
+    out = tmp_path / "out"
+    ran = spinloom("ddt", "--demo", "--out", str(out), "--seed", "5")
+    assert ran.code == 0
+    assert {path.name for path in out.iterdir()} == {
+        "ddt.csv",
+        "ddt.json",
+        "manifest.json",
+        "speedup.csv",
+        "speedup.svg",
+    }
+    manifest = json.loads((out / "manifest.json").read_text())
+    document = json.loads((out / "ddt.json").read_text())
+    assert manifest["result_hash"] == document["result_hash"]
+    assert (manifest["seed"], manifest["profile"], manifest["partial"]) == (5, "sc19-slingshot", False)
+    assert manifest["profile_values"]["link.byte_time"] == [149, 4]
+    assert len((out / "ddt.csv").read_text().splitlines()) == 1 + DEMO_CELLS
+    plotted = list(csv.DictReader((out / "speedup.csv").read_text().splitlines()))
+    svg = (out / "speedup.svg").read_text()
+    assert svg.lstrip().startswith("<?xml")
+    for row in plotted:
+        assert row["application"] in svg
+        assert row["strategy"] in svg
+    assert "host-mpitypes" not in {row["strategy"] for row in plotted}
+
+
+def test_nothing_is_overwritten_unless_forced(spinloom, tmp_path):
+    arguments = ("ddt", "MILC:8^4", "--out", str(tmp_path), "--quiet")
+    assert spinloom(*arguments).code == 0
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    refused = spinloom(*arguments)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    assert spinloom(*arguments, "--force").code == 0
+
+
+def test_the_same_run_writes_the_same_plot(spinloom, tmp_path):
+    for name in ("one", "two"):
+        spinloom("ddt", "--demo", "--out", str(tmp_path / name))
+    assert (tmp_path / "one/speedup.svg").read_bytes() == (tmp_path / "two/speedup.svg").read_bytes()
+
+
+INTERRUPTED = """
+import sys, time, types
+sys.path.insert(0, {tests!r})
+from conftest import FakeError, fake_run_cell
+from spinloom import data
+def run_cell(config):
+    if config["strategy"] == "seek":
+        print("busy", file=sys.stderr, flush=True)
+        time.sleep(60)
+    return fake_run_cell(config)
+engine = types.ModuleType("spinloom._core")
+engine.SpinloomError, engine.run_cell = FakeError, run_cell
+sys.modules["spinloom._core"] = engine
+data.handler_images = lambda: {{"seek": b"image"}}
+from spinloom.cli import main
+main(["ddt", "MILC:16^4", "--out", {out!r}, "--json", "--threads", "1"])
+"""
+
+
+def test_an_interrupted_run_keeps_what_was_done(tmp_path):
+    out = tmp_path / "out"
+    code = INTERRUPTED.format(tests=str(Path(__file__).parent), out=str(out))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr.readline() == "busy\n"
+        time.sleep(0.2)  # the main thread takes the outcomes that are there
+        os.kill(process.pid, signal.SIGINT)
+        printed, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "3 of 4 cells" in said
+    for document in (json.loads(printed), json.loads((out / "ddt.json").read_text())):
+        assert document["partial"] is True
+        assert [row["strategy"] for row in document["rows"]] == ["host-mpitypes", "specialised", "rw-cp"]
+    assert json.loads((out / "manifest.json").read_text())["partial"] is True

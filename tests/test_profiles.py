@@ -1,0 +1,68 @@
+"""NIC profiles: complete, exact, each number with its source; wrong files are refused by name."""
+
+import pytest
+
+from spinloom import profiles
+from spinloom.data import folder
+from spinloom.errors import Trouble
+
+PATH = folder("nics") / "sc19-slingshot.toml"
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_every_shipped_profile_is_complete(name):
+    profile = profiles.load(name)
+    assert profile.name == name
+    assert list(profile.native()) == list(profiles.FIELDS)
+    assert all(isinstance(value, int | str | list) for value in profile.native().values())
+
+
+def test_values_are_exact():
+    native = profiles.load("sc19-slingshot").native()
+    assert native["link.byte_time"] == [149, 4]
+    assert native["match.header"] == 30_000
+    # PCIe Gen4 x32: 32 lanes of 16 GT/s, 128 of 130 bits carry data.
+    assert native["pcie.byte_time"] == [8125, 512]
+    assert pytest.approx(10**12, rel=1e-9) == 8125 * (32 * 16 * 10**9 * 128 // 130 // 8) // 512
+    assert native["checkpoint.epsilon"] == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaints"),
+    [
+        ("[match]\nheader", "[match]\nheadr", ["unknown key match.headr", "match.header"]),
+        ('value = "30 ns"', 'value = "30 nanos"', ["match.header", "30 nanos", "33.4 ns"]),
+        ('value = "a15"', 'value = "a16"', ["hpu.core", "a16", "a15"]),
+        (
+            'value = "250 ns", label = "given"',
+            'value = "250 ns", label = "gven"',
+            ["pcie.latency", "gven", "given"],
+        ),
+        ('source = "SC\'19 paper, section 3.2.4"', 'source = ""', ["checkpoint.paper_bytes", "no source"]),
+        ('payload = { value = "2048 B", label = "given",', 'payload = { label = "given",', ["link.payload"]),
+        ("[match]", "[match", ["cannot be read"]),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, old, new, complaints):
+    text = PATH.read_text()
+    assert old in text
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(text.replace(old, new, 1))
+    with pytest.raises(Trouble) as caught:
+        profiles.load(wrong)
+    assert caught.value.code == "invalid"
+    for complaint in (str(wrong), *complaints):
+        assert complaint in caught.value.message
+
+
+def test_a_missing_key_is_named(tmp_path):
+    lines = [line for line in PATH.read_text().splitlines() if not line.startswith("wire =")]
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("\n".join(lines))
+    with pytest.raises(Trouble, match=r"link\.wire is missing"):
+        profiles.load(wrong)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(Trouble, match="did you mean 'sc19-slingshot'"):
+        profiles.load("sc19-slingshoot")

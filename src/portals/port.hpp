@@ -26,6 +26,7 @@ struct HostWork {
   uint64_t blocks = 0;  // contiguous pieces walked
   uint64_t bytes = 0;   // bytes copied
   // Names every range of host memory that the work touches, in its order: the simulator's cache model asks.
+  // Addresses are of a space of the caller's choosing, the same in every run; only distances count.
   using Touch = std::function<void(uint64_t address, uint64_t length, bool write)>;
   std::function<void(const Touch&)> touches;
 };

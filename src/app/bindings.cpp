@@ -1,0 +1,169 @@
+// spinloom._core - the engine as a Python module; python/spinloom/core.py says what it offers.
+//
+// Contract: dictionaries in, dictionaries out; an Error becomes SpinloomError with .code and .message. The
+//   interpreter lock is released while a cell runs.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "app/ddt.hpp"
+#include "layout/blob.hpp"
+#include "layout/oracle.hpp"
+#include "layout/text.hpp"
+
+namespace nb = nanobind;
+
+namespace spinloom::app {
+namespace {
+
+// Carries an Error to Python.
+struct Raised {
+  Error error;
+};
+
+template <class T>
+T unwrap(Result<T> result) {
+  if (!result) throw Raised{result.error()};
+  return std::move(result).value();
+}
+
+nb::object get(const nb::dict& config, const char* key) {
+  if (!config.contains(key)) throw Raised{fail(Code::invalid, "run_cell: config has no \"", key, "\"")};
+  return config[key];
+}
+
+template <class T>
+T get_as(const nb::dict& config, const char* key) {
+  T value{};
+  if (!nb::try_cast<T>(get(config, key), value)) {
+    throw Raised{fail(Code::invalid, "run_cell: \"", key, "\" has the wrong type or range")};
+  }
+  return value;
+}
+
+sim::ProfileFields profile_fields(const nb::dict& profile) {
+  sim::ProfileFields fields;
+  for (const auto& [key, value] : profile) {
+    const std::string name = nb::cast<std::string>(key);
+    int64_t number = 0;
+    std::string text_value;
+    if (nb::try_cast<int64_t>(value, number)) {
+      fields[name] = number;
+    } else if (nb::try_cast<std::string>(value, text_value)) {
+      fields[name] = text_value;
+    } else if (nb::isinstance<nb::sequence>(value) && nb::len(value) == 2) {
+      fields[name] = sim::Rational{nb::cast<int64_t>(value[0]), nb::cast<int64_t>(value[1])};
+    } else {
+      throw Raised{fail(Code::invalid, "NIC profile: field ", name, " is neither a number, a ratio nor a name")};
+    }
+  }
+  return fields;
+}
+
+DdtConfig config_of(const nb::dict& config) {
+  DdtConfig out;
+  out.type = get_as<std::string>(config, "type");
+  out.count = get_as<int64_t>(config, "count");
+  out.strategy = unwrap(offload::strategy_named(get_as<std::string>(config, "strategy")));
+  out.profile = unwrap(sim::build_profile(profile_fields(get_as<nb::dict>(config, "profile"))));
+  out.hpus = get_as<uint32_t>(config, "hpus");
+  out.payload_bytes = get_as<uint32_t>(config, "mtu");
+  out.ordering.seed = get_as<uint64_t>(config, "seed");
+  if (const nb::object order = get(config, "order"); !nb::isinstance<nb::str>(order)) {
+    out.ordering.window = get_as<uint32_t>(config, "order");
+  } else if (nb::cast<std::string>(order) != "in") {
+    throw Raised{fail(Code::invalid, "run_cell: order is \"", nb::cast<std::string>(order), "\", not \"in\" or a number")};
+  }
+  out.inject = unwrap(inject_named(get_as<std::string>(config, "inject")));
+  if (config.contains("slice_cycles")) out.slice_cycles = get_as<uint32_t>(config, "slice_cycles");
+  for (const auto& [name, bytes] : get_as<nb::dict>(config, "images")) {
+    const nb::bytes file = nb::cast<nb::bytes>(bytes);
+    const auto* data = reinterpret_cast<const uint8_t*>(file.c_str());
+    out.images[nb::cast<std::string>(name)] = std::vector<uint8_t>(data, data + file.size());
+  }
+  return out;
+}
+
+double ratio(uint64_t value, uint64_t by) { return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by); }
+
+nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+nb::dict run_cell(const nb::dict& settings) {
+  const DdtConfig config = config_of(settings);
+  Result<DdtResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return run_ddt(config);
+  }();
+  const DdtResult result = unwrap(std::move(outcome));
+  nb::dict row;
+  row["size_bytes"] = result.size_bytes;
+  row["blocks"] = result.blocks;
+  row["packets"] = result.packets;
+  row["blocks_per_packet"] = ratio(static_cast<uint64_t>(result.regions), static_cast<uint64_t>(result.packets));
+  row["time_ps"] = result.time_ps;
+  row["line_time_ps"] = result.line_time_ps;
+  row["handler_cycles_per_packet"] = ratio(result.handler_cycles, result.handlers);
+  row["handler_cycles_max"] = result.handler_cycles_max;
+  row["handler_instructions_per_packet"] = ratio(result.handler_instructions, result.handlers);
+  row["nic_memory_bytes"] = result.nic_memory_bytes;
+  row["dma_writes"] = result.dma_writes;
+  row["dma_bytes"] = result.dma_bytes;
+  row["dma_queue_peak"] = result.dma_queue_peak;
+  row["packet_buffer_peak_bytes"] = result.packet_buffer_peak_bytes;
+  row["host_line_fetches"] = result.host_line_fetches;
+  row["host_line_writebacks"] = result.host_line_writebacks;
+  row["checkpoints"] = result.checkpoints;
+  row["checkpoint_bytes"] = result.checkpoint_bytes;
+  row["interval_packets"] = result.interval_packets;
+  row["interval_exceeds_epsilon"] = result.interval_exceeds_epsilon;
+  row["interval_memory_decided"] = result.interval_memory_decided;
+  row["checked"] = true;  // run_ddt reports numbers for compared bytes only
+  row["destination"] = bytes_of(result.destination);
+  row["event_log"] = bytes_of(result.event_log);
+  return row;
+}
+
+nb::dict describe(const std::string& text_form) {
+  const layout::Type type = unwrap(layout::parse(text_form));
+  const layout::oracle::BlockSummary blocks = layout::oracle::summarise(type, 1);
+  const layout::Blob blob = unwrap(layout::Blob::build(type));
+  nb::dict out;
+  out["text"] = layout::print(type);
+  out["size_bytes"] = type.size();
+  out["lb_bytes"] = type.lb();
+  out["extent_bytes"] = type.extent();
+  out["true_lb_bytes"] = type.true_lb();
+  out["true_extent_bytes"] = type.true_extent();
+  out["blocks"] = blocks.blocks;
+  out["block_bytes_min"] = blocks.bytes_min;
+  out["block_bytes_max"] = blocks.bytes_max;
+  out["blob_bytes"] = blob.bytes().size();
+  return out;
+}
+
+void check_profile(const nb::dict& profile) { (void)unwrap(sim::build_profile(profile_fields(profile))); }
+
+}  // namespace
+}  // namespace spinloom::app
+
+NB_MODULE(_core, module) {
+  using namespace spinloom::app;
+  module.doc() = "The engine of Spinloom: datatypes and simulated sPIN NICs.";
+  static nb::object error_type =
+      nb::module_::import_("builtins").attr("type")("SpinloomError", nb::make_tuple(nb::handle(PyExc_Exception)), nb::dict());
+  module.attr("SpinloomError") = error_type;
+  nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
+    try {
+      std::rethrow_exception(raised);
+    } catch (const Raised& trouble) {
+      nb::object instance = error_type(trouble.error.message);
+      instance.attr("code") = spinloom::name_of(trouble.error.code);
+      instance.attr("message") = trouble.error.message;
+      PyErr_SetObject(error_type.ptr(), instance.ptr());
+    }
+  });
+  module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
+  module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
+  module.def("check_profile", &check_profile, nb::arg("profile"), "Raises SpinloomError unless the fields make a profile.");
+}

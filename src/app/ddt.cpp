@@ -1,0 +1,197 @@
+#include "app/ddt.hpp"
+
+#include <cstring>
+#include <memory>
+
+#include "app/destination.hpp"
+#include "layout/text.hpp"
+#include "offload/receive.hpp"
+#include "portals/interface.hpp"
+#include "sim/world.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t match_bits = 0x5350494e;
+constexpr uint32_t queue_slots = 64;
+
+struct LoadedImages {
+  std::vector<hpu::Image> images;
+  std::vector<offload::HandlerImage> handlers;
+};
+
+std::optional<uint32_t> entry_of(const hpu::Image& image, const char* symbol) {
+  const auto found = image.symbols().find(symbol);
+  return found == image.symbols().end() ? std::nullopt : std::optional<uint32_t>(found->second);
+}
+
+Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t>>& files) {
+  LoadedImages loaded;
+  for (const auto& [name, file] : files) {
+    Result<hpu::Image> image = hpu::load_elf(file);
+    if (!image) return fail(image.error().code, "handler image ", name, ": ", image.error().message);
+    offload::HandlerImage handler;
+    handler.name = name;
+    handler.index = static_cast<uint32_t>(loaded.images.size());
+    handler.payload_entry = entry_of(*image, "payload_handler");
+    handler.completion_entry = entry_of(*image, "completion_handler");
+    loaded.handlers.push_back(handler);
+    loaded.images.push_back(std::move(image).value());
+  }
+  return loaded;
+}
+
+offload::NicFacts facts_of(const DdtConfig& config) {
+  offload::NicFacts facts;
+  facts.hpus = config.hpus;
+  facts.payload_bytes = config.payload_bytes;
+  facts.state_bytes = static_cast<uint64_t>(config.profile.memory.state_bytes);
+  facts.packet_buffer_bytes = static_cast<uint64_t>(config.profile.memory.packet_buffer_bytes);
+  facts.packet_time = config.profile.link.byte_time.time_of(Bytes{config.payload_bytes});
+  facts.epsilon_numerator = config.profile.checkpoint.epsilon.numerator;
+  facts.epsilon_denominator = config.profile.checkpoint.epsilon.denominator;
+  return facts;
+}
+
+void log_event(std::vector<uint8_t>& log, int64_t time_ps, const nic::Event& event) {
+  const auto put = [&log](uint64_t value) {
+    for (unsigned byte = 0; byte < 8; ++byte) log.push_back(static_cast<uint8_t>(value >> (8 * byte)));
+  };
+  put(static_cast<uint64_t>(time_ps));
+  put(static_cast<uint64_t>(event.kind));
+  put(static_cast<uint64_t>(event.fail));
+  put(event.manipulated_bytes);
+}
+
+// A fault on the NIC, with why the handler ended, when the model knows.
+Error explain(const Error& error, const sim::Node& node) {
+  if (error.code != Code::fault || node.handler_trouble().empty()) return error;
+  return fail(error.code, error.message, "; the handler ", node.handler_trouble());
+}
+
+void read_statistics(const sim::Node& node, const offload::Receive& receive, DdtResult& result) {
+  const sim::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
+  result.handlers = handlers.handlers;
+  result.handler_cycles = handlers.cycles;
+  result.handler_cycles_max = handlers.cycles_max;
+  result.handler_instructions = handlers.instructions;
+  result.dma_writes = node.statistics().dma_writes;
+  result.dma_bytes = node.statistics().dma_bytes;
+  result.dma_queue_peak = node.statistics().dma_queue_peak;
+  result.host_line_fetches = node.statistics().host_line_fetches;
+  result.host_line_writebacks = node.statistics().host_line_writebacks;
+  result.packet_buffer_peak_bytes = node.nic().state().packet_buffer_peak;
+  result.nic_memory_bytes = receive.nic_memory_bytes();
+  if (receive.plan() && receive.plan()->interval) {
+    const offload::Interval& interval = *receive.plan()->interval;
+    result.checkpoints = interval.checkpoints;
+    result.checkpoint_bytes = receive.plan()->checkpoint_bytes;
+    result.interval_packets = interval.packets;
+    result.interval_exceeds_epsilon = interval.exceeds_epsilon;
+    result.interval_memory_decided = interval.memory_decided;
+  }
+}
+
+Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& loaded, const offload::Message& message,
+                               const offload::HandlerCost& cost) {
+  const uint64_t seed = config.ordering.seed;
+  SPL_ASSIGN(Destination destination, Destination::create(message, seed));
+  const std::vector<uint8_t> packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
+
+  sim::WorldOptions options;
+  options.node = {config.hpus, config.payload_bytes, config.slice_cycles};
+  options.ordering = config.ordering;
+  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, options));
+  sim::Node& node = world->node(1);
+  portals::Interface sender(world->node(0));
+  portals::Interface receiver(node);
+
+  SPL_ASSIGN(const nic::QueueId queue, receiver.eq_alloc(queue_slots));
+  SPL_ASSIGN(const nic::PortalIndex portal, receiver.pt_alloc(queue));
+  SPL_ASSIGN(const auto receive, offload::Receive::prepare(receiver, portal, queue, loaded.handlers, config.strategy,
+                                                           message, facts_of(config), cost));
+  SPL_TRY(receive->post(destination.base(), match_bits));
+  portals::PutArguments put;
+  put.local = packed.data();
+  put.length = packed.size();
+  put.target = node.rank();
+  put.portal = portal;
+  put.match_bits = match_bits;
+  SPL_TRY(sender.put(put));
+  const Result<nic::Event> finished = receive->finish();
+  if (!finished) return explain(finished.error(), node);
+
+  DdtResult result;
+  result.time_ps = (node.now() - node.statistics().first_byte).ps;
+  log_event(result.event_log, result.time_ps, *finished);
+  world->drain();
+  result.size_bytes = message.bytes;
+  result.blocks = message.blocks;
+  const auto regions = layout::oracle::regions_per_packet(message.type, message.count, config.payload_bytes);
+  result.regions = regions.regions;
+  result.packets = regions.packets;
+  result.line_time_ps = config.profile.link.byte_time.time_of(Bytes{message.bytes}).ps;
+  read_statistics(node, *receive, result);
+  SPL_TRY(receive->release());
+
+  SPL_TRY(destination.inject(config.inject, message, seed));
+  SPL_TRY(destination.check(message, packed));
+  result.destination = destination.bytes();
+  return result;
+}
+
+// T_PH(gamma) = fixed + gamma * block of the rw-cp handler, from two vectors whose checkpoints are a packet
+// apart: gamma = 1 and gamma = 16 on this profile with this image.
+Result<offload::HandlerCost> calibrate(const DdtConfig& config, const LoadedImages& loaded) {
+  constexpr int64_t packets = 64;
+  constexpr int64_t gamma = 16;
+  const auto handler_cycles = [&](int64_t blocks_per_packet) -> Result<int64_t> {
+    const int64_t block = config.payload_bytes / blocks_per_packet;
+    DdtConfig calibration = config;
+    calibration.strategy = offload::Strategy::rw_cp;
+    calibration.ordering = {1, false, 1};
+    calibration.inject = Inject::none;
+    SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
+    SPL_ASSIGN(const layout::Type type, layout::hvector(packets * blocks_per_packet, block, 2 * block, byte));
+    SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));
+    // A handler that takes no time asks for one checkpoint a packet.
+    SPL_ASSIGN(const DdtResult result, receive_once(calibration, loaded, message, {}));
+    return static_cast<int64_t>(result.handler_cycles / result.handlers);
+  };
+  if (config.payload_bytes < gamma) {
+    return fail(Code::invalid, "rw-cp is calibrated with ", gamma, " blocks a packet; --mtu is ", config.payload_bytes);
+  }
+  SPL_ASSIGN(const int64_t one, handler_cycles(1));
+  SPL_ASSIGN(const int64_t many, handler_cycles(gamma));
+  const auto& scheduler = config.profile.scheduler;
+  const Rate cycle = Rate::cycle_of(config.profile.hpu.clock);
+  const int64_t block_cycles = many > one ? div_ceil(many - one, gamma - 1) : 0;
+  offload::HandlerCost cost;
+  cost.block = cycle.time_of_cycles(block_cycles);
+  cost.fixed = cycle.time_of_cycles(one - std::min(one, block_cycles) + scheduler.start_cycles + scheduler.finish_cycles);
+  return cost;
+}
+
+}  // namespace
+
+Result<Inject> inject_named(std::string_view name) {
+  if (name == "none") return Inject::none;
+  if (name == "flip") return Inject::flip;
+  if (name == "skip") return Inject::skip;
+  if (name == "stray") return Inject::stray;
+  return fail(Code::invalid, "unknown injection \"", name, "\"; there are none, flip, skip, stray");
+}
+
+Result<DdtResult> run_ddt(const DdtConfig& config) {
+  SPL_ASSIGN(const layout::Type type, layout::parse(config.type));
+  SPL_ASSIGN(const offload::Message message, offload::make_message(type, config.count));
+  if (message.bytes == 0) return fail(Code::unsupported, "the message has zero bytes: there is nothing to receive");
+  SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
+  offload::HandlerCost cost;
+  if (config.strategy == offload::Strategy::rw_cp) {
+    SPL_ASSIGN(cost, calibrate(config, loaded));
+  }
+  return receive_once(config, loaded, message, cost);
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,78 @@
+// Ddt - one cell of the main job: a datatype received under one strategy on one simulated NIC, checked.
+//
+// Contract: run_ddt() builds a world of a sender and a receiver, receives one message, compares the whole
+//   destination (covered bytes, gaps, guards) with the oracle and only then reports numbers. Code::mismatch
+//   carries the first differing byte.
+// Invariants: (1) everything in a DdtResult but `destination` and `event_log` is a modelled number; (2) the same
+//   config gives the same result on every machine.
+// Threads: any number of calls side by side. Time: modelled, in ps.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "offload/strategy.hpp"
+#include "sim/network.hpp"
+#include "sim/profile.hpp"
+
+namespace spinloom::app {
+
+// What to do to the destination before it is compared, to prove that the comparison can fail.
+enum class Inject : uint8_t {
+  none,
+  flip,   // one bit of one covered byte
+  skip,   // one block keeps what was there before
+  stray,  // one byte of a gap or a guard is written
+};
+
+[[nodiscard]] Result<Inject> inject_named(std::string_view name);
+
+struct DdtConfig {
+  std::string type;  // text form
+  int64_t count = 1;
+  offload::Strategy strategy = offload::Strategy::seek;
+  sim::Profile profile;
+  std::map<std::string, std::vector<uint8_t>> images;  // ELF files by name
+  uint32_t hpus = 32;
+  uint32_t payload_bytes = 2048;
+  sim::Ordering ordering;  // carries the seed
+  Inject inject = Inject::none;
+  uint32_t slice_cycles = limits::slice_cycles;
+};
+
+struct DdtResult {
+  int64_t size_bytes = 0;
+  int64_t blocks = 0;
+  int64_t regions = 0;  // blocks, counted again where a packet boundary cuts one
+  int64_t packets = 0;
+  int64_t time_ps = 0;
+  int64_t line_time_ps = 0;  // the message's bytes at line rate: the bound that no strategy beats
+  uint64_t nic_memory_bytes = 0;
+  uint64_t handlers = 0;
+  uint64_t handler_cycles = 0;
+  uint64_t handler_cycles_max = 0;
+  uint64_t handler_instructions = 0;
+  uint64_t dma_writes = 0;
+  uint64_t dma_bytes = 0;
+  uint64_t dma_queue_peak = 0;
+  uint64_t packet_buffer_peak_bytes = 0;
+  uint64_t host_line_fetches = 0;
+  uint64_t host_line_writebacks = 0;
+  // rw-cp
+  uint64_t checkpoints = 0;
+  uint64_t checkpoint_bytes = 0;  // of one copy
+  uint64_t interval_packets = 0;
+  bool interval_exceeds_epsilon = false;
+  bool interval_memory_decided = false;
+
+  std::vector<uint8_t> destination;
+  std::vector<uint8_t> event_log;
+};
+
+[[nodiscard]] Result<DdtResult> run_ddt(const DdtConfig& config);
+
+}  // namespace spinloom::app

@@ -1,0 +1,47 @@
+#include "app/ddt.hpp"
+
+#include <gtest/gtest.h>
+
+#include "app/destination.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::app {
+namespace {
+
+offload::Message message_of(const char* text_form) {
+  return offload::make_message(layout::parse(text_form).value(), 1).value();
+}
+
+// Unpacks by the oracle, which check() must accept; then breaks one thing, which it must not.
+std::string check_after(Inject what, uint64_t seed) {
+  const offload::Message message = message_of("vector(8, 2, 3, int)");
+  auto destination = Destination::create(message, seed).value();
+  const auto packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
+  const Status unpacked = layout::oracle::unpack(message.type, 1, std::as_bytes(std::span(packed)),
+                                                 reinterpret_cast<std::byte*>(destination.base()));
+  EXPECT_TRUE(unpacked);
+  EXPECT_TRUE(destination.check(message, packed));
+  EXPECT_TRUE(destination.inject(what, message, seed));
+  const Status checked = destination.check(message, packed);
+  return checked ? "" : checked.error().message;
+}
+
+TEST(Destination, AcceptsWhatTheOracleWrites) { EXPECT_EQ(check_after(Inject::none, 1), ""); }
+
+TEST(Destination, FindsEveryInjection) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    EXPECT_NE(check_after(Inject::flip, seed).find("block"), std::string::npos) << "seed " << seed;
+    EXPECT_NE(check_after(Inject::skip, seed).find("block"), std::string::npos) << "seed " << seed;
+    const std::string stray = check_after(Inject::stray, seed);
+    EXPECT_TRUE(stray.find("gap") != std::string::npos || stray.find("guard") != std::string::npos)
+        << "seed " << seed << ": " << stray;
+  }
+}
+
+TEST(Inject, RefusesUnknownNames) {
+  EXPECT_EQ(inject_named("flip").value(), Inject::flip);
+  EXPECT_EQ(inject_named("flop").error().code, Code::invalid);
+}
+
+}  // namespace
+}  // namespace spinloom::app

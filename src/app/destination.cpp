@@ -1,0 +1,68 @@
+#include "app/destination.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spinloom::app {
+namespace {
+
+constexpr int64_t destination_bytes_max = int64_t{1} << 31;  // two copies are held
+
+}  // namespace
+
+std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t n) {
+  Random random(seed, stream);
+  std::vector<uint8_t> bytes((n + 7) / 8 * 8);
+  for (size_t i = 0; i < bytes.size(); i += 8) {
+    const uint64_t word = random.next();
+    std::memcpy(bytes.data() + i, &word, sizeof word);
+  }
+  bytes.resize(n);
+  return bytes;
+}
+
+Result<Destination> Destination::create(const offload::Message& message, uint64_t seed) {
+  const int64_t span = message.reach.last - message.reach.first;
+  if (span > destination_bytes_max) {
+    return fail(Code::exhausted, "the message spans ", span, " B of memory, a simulated receive holds at most ",
+                destination_bytes_max, " B (destination_bytes_max)");
+  }
+  Destination destination;
+  destination.bytes_ = random_bytes(seed, "app.destination", static_cast<size_t>(span + 2 * guard_bytes));
+  destination.before_ = destination.bytes_;
+  destination.base_ = guard_bytes - message.reach.first;
+  return destination;
+}
+
+Status Destination::inject(Inject what, const offload::Message& message, uint64_t seed) {
+  if (what == Inject::none) return {};
+  Random random(seed, "app.inject");
+  std::vector<layout::oracle::Block> blocks;
+  std::vector<bool> covered(bytes_.size());
+  layout::oracle::for_each_block(message.type, message.count, [&](const layout::oracle::Block& block) {
+    blocks.push_back(block);
+    std::fill_n(covered.begin() + (base_ + block.offset), block.bytes, true);
+  });
+  SPL_ASSERT(!blocks.empty(), "nothing to inject into");
+  const layout::oracle::Block block = blocks[random.below(blocks.size())];
+  const auto at = static_cast<size_t>(base_ + block.offset);
+  switch (what) {
+    case Inject::none: break;
+    case Inject::flip: bytes_[at + random.below(static_cast<uint64_t>(block.bytes))] ^= uint8_t(1u << random.below(8)); break;
+    case Inject::skip: std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(at), block.bytes, bytes_.begin() + static_cast<std::ptrdiff_t>(at)); break;
+    case Inject::stray: {
+      size_t place = random.below(bytes_.size());
+      while (covered[place]) place = (place + 1) % bytes_.size();  // ends: the guards are not covered
+      bytes_[place] = static_cast<uint8_t>(bytes_[place] + 1);
+      break;
+    }
+  }
+  return {};
+}
+
+Status Destination::check(const offload::Message& message, std::span<const uint8_t> packed) const {
+  return layout::oracle::compare(message.type, message.count, std::as_bytes(packed),
+                                 std::as_bytes(std::span(bytes_)), base_, std::as_bytes(std::span(before_)));
+}
+
+}  // namespace spinloom::app

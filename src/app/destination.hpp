@@ -1,0 +1,41 @@
+// Destination - the memory that a message lands in, with guards around it, and the check of every byte.
+//
+// Contract: made for (type, count) with seeded random contents; base() is the buffer address as given to MPI.
+//   check() compares everything with the oracle.
+// Invariants: (1) guard_bytes on either side belong to nobody; (2) nothing but inject() and the simulated
+//   NIC or host writes here.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "app/ddt.hpp"
+#include "base/random.hpp"
+#include "layout/oracle.hpp"
+#include "offload/plan.hpp"
+
+namespace spinloom::app {
+
+class Destination {
+ public:
+  static Result<Destination> create(const offload::Message& message, uint64_t seed);
+
+  [[nodiscard]] uint8_t* base() { return bytes_.data() + base_; }
+  [[nodiscard]] const std::vector<uint8_t>& bytes() const { return bytes_; }
+  // Breaks one thing, at a place that the seed chooses.
+  Status inject(Inject what, const offload::Message& message, uint64_t seed);
+  [[nodiscard]] Status check(const offload::Message& message, std::span<const uint8_t> packed) const;
+
+  static constexpr int64_t guard_bytes = 64;
+
+ private:
+  std::vector<uint8_t> bytes_;
+  std::vector<uint8_t> before_;
+  int64_t base_ = 0;  // index of the buffer address; outside the vector for types far from their base
+};
+
+// n random bytes, a function of (seed, stream).
+[[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t n);
+
+}  // namespace spinloom::app

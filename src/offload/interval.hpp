@@ -1,0 +1,44 @@
+// Interval - how many packets share one checkpoint under RW-CP.
+//
+// Contract: checkpoint_interval() applies the rule of the SC'19 datatypes paper, section 3.2.4, to whole
+//   packets. With k payload bytes a packet, n packets, P HPUs, T_pkt a packet's arrival time and
+//   T_PH a payload handler's time, the largest interval of j packets is taken with
+//     T_pkt + j (P - 1) T_pkt <= epsilon * ceil(n / P) * T_PH      (scheduling dependency)
+//   and, where handlers lag behind arrival, j k <= packet buffer;
+//   then memory: ceil(n / j) checkpoints must fit, which may ask for a larger j: memory wins.
+//   If not even j = 1 meets epsilon, j = 1 is taken. What is exceeded is reported, in parts of the handlers' time.
+// Threads: pure. Time: durations in ps.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+namespace spinloom::offload {
+
+struct IntervalInput {
+  uint64_t packets = 0;
+  uint64_t payload_bytes = 0;
+  uint32_t hpus = 0;
+  Time packet_time;   // T_pkt
+  Time handler_time;  // T_PH of this message
+  int64_t epsilon_numerator = 1;
+  int64_t epsilon_denominator = 5;
+  uint64_t checkpoint_bytes = 0;         // NIC memory that one checkpoint takes, all its copies
+  uint64_t memory_bytes = 0;             // NIC memory that checkpoints may take
+  uint64_t packet_buffer_bytes = 0;
+};
+
+struct Interval {
+  uint64_t packets = 1;      // that share a checkpoint
+  uint64_t checkpoints = 1;
+  Time dependency;           // T_pkt + j (P - 1) T_pkt
+  Time allowed;              // epsilon * ceil(n / P) * T_PH
+  bool exceeds_epsilon = false;
+  bool memory_decided = false;
+};
+
+[[nodiscard]] Result<Interval> checkpoint_interval(const IntervalInput& input);
+
+}  // namespace spinloom::offload

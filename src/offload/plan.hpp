@@ -1,0 +1,73 @@
+// Plan - what a strategy puts on the NIC for one message: an image, constants, state and a schedule.
+//
+// Contract: plan() is pure: a type, a count and facts about the NIC in, bytes and numbers out; nothing is
+//   installed yet. A message is (type, count) normalised once.
+// Invariants: (1) constants and state together are the strategy's whole NIC memory; (2) the entry that uses
+//   a plan begins at the first byte that the message touches.
+// Threads: plain values. Time: T_pkt and handler times in ps, given by the caller.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "layout/blob.hpp"
+#include "layout/oracle.hpp"
+#include "layout/type.hpp"
+#include "nic/context.hpp"
+#include "offload/interval.hpp"
+#include "offload/strategy.hpp"
+
+namespace spinloom::offload {
+
+// (type, count) as a blob and how often to walk it. A negative extent is folded into the type, so that
+// offsets from the first touched byte are never negative.
+struct Message {
+  layout::Type type;     // as given
+  int64_t count = 1;     // as given
+  layout::Blob blob;     // of the type, or of all elements together
+  int64_t blob_count = 1;
+  int64_t bytes = 0;     // packed
+  layout::oracle::Reach reach;
+  int64_t blocks = 0;    // contiguous, merged in typemap order
+};
+
+[[nodiscard]] Result<Message> make_message(const layout::Type& type, int64_t count);
+
+struct NicFacts {
+  uint32_t hpus = 0;
+  uint32_t payload_bytes = 0;
+  uint64_t state_bytes = 0;
+  uint64_t packet_buffer_bytes = 0;
+  Time packet_time;  // T_pkt: a full packet at line rate
+  int64_t epsilon_numerator = 1;
+  int64_t epsilon_denominator = 5;
+};
+
+// T_PH(gamma) = fixed + gamma * block: T_init + T_setup and T_block of the paper, from one calibration a
+// profile and image.
+struct HandlerCost {
+  Time fixed;
+  Time block;
+};
+
+struct Plan {
+  std::string_view image;  // name of the handler image
+  std::vector<uint8_t> constants;
+  std::vector<uint8_t> state;
+  std::optional<nic::BlockedRoundRobin> blocked_round_robin;
+  uint64_t prepared_blocks = 0;  // blocks that the host walks to prepare this (checkpoints, lists)
+  std::optional<Interval> interval;
+  uint64_t checkpoint_bytes = 0;  // of one copy
+
+  [[nodiscard]] uint64_t nic_memory_bytes() const { return constants.size() + state.size(); }
+};
+
+// `cost` is needed for rw-cp only. Code::unsupported when the strategy cannot take this message,
+// Code::exhausted when it does not fit into NIC memory.
+[[nodiscard]] Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& facts,
+                                const HandlerCost& cost);
+
+}  // namespace spinloom::offload

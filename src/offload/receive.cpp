@@ -1,0 +1,115 @@
+#include "offload/receive.hpp"
+
+#include <algorithm>
+
+#include "offload/unpack.hpp"
+
+namespace spinloom::offload {
+namespace {
+
+constexpr int64_t line_bytes = 64;  // arrays begin on a cache line
+
+}  // namespace
+
+Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface, nic::PortalIndex portal,
+                                                  nic::QueueId queue, const std::vector<HandlerImage>& images,
+                                                  Strategy strategy, const Message& message, const NicFacts& facts,
+                                                  const HandlerCost& cost) {
+  SPL_ASSIGN(const bool overlapping, layout::oracle::overlaps(message.type, message.count));
+  if (overlapping) {
+    return fail(Code::invalid, "the receive type writes some byte twice, which has no defined result in MPI");
+  }
+  std::unique_ptr<Receive> receive(new Receive(interface, portal, queue, strategy, message));
+  if (strategy == Strategy::host_mpitypes) {
+    receive->packed_.resize(static_cast<size_t>(message.bytes));
+    return receive;
+  }
+  SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
+  SPL_TRY(receive->install(images));
+  return receive;
+}
+
+Status Receive::install(const std::vector<HandlerImage>& images) {
+  const auto image = std::find_if(images.begin(), images.end(),
+                                  [this](const HandlerImage& candidate) { return candidate.name == plan_->image; });
+  if (image == images.end()) {
+    return fail(Code::environment, "strategy ", name_of(strategy_), " needs the handler image ", plan_->image,
+                ".elf, which is not loaded");
+  }
+  SPL_ASSIGN(constants_at_, interface_.memory_alloc(plan_->constants.size()));
+  SPL_TRY(interface_.memory_write(constants_at_, plan_->constants));
+  if (!plan_->state.empty()) {
+    SPL_ASSIGN(state_at_, interface_.memory_alloc(plan_->state.size()));
+    SPL_TRY(interface_.memory_write(state_at_, plan_->state));
+  }
+  nic::Context context;
+  context.image = image->index;
+  context.payload_entry = image->payload_entry;
+  context.completion_entry = image->completion_entry;
+  context.constants = {constants_at_, plan_->constants.size()};
+  context.state = {state_at_, plan_->state.size()};
+  context.blocked_round_robin = plan_->blocked_round_robin;
+  SPL_ASSIGN(context_, interface_.context_create(context));
+  return {};
+}
+
+Status Receive::post(uint8_t* base, uint64_t match_bits) {
+  base_ = base;
+  nic::Entry entry;
+  entry.options.use_once = true;
+  entry.options.event_unlink_disable = true;
+  entry.match_bits = match_bits;
+  if (plan_) {
+    if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(state_at_, plan_->state));
+    used_ = true;
+    entry.start = base + message_.reach.first;
+    entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
+    entry.context = context_;
+    entry.options.event_comm_disable = true;  // the completion handler's DMA tells the host
+  } else {
+    entry.start = packed_.data();
+    entry.length = packed_.size();
+  }
+  const auto appended = interface_.me_append(portal_, entry);
+  return appended ? Status() : Status(appended.error());
+}
+
+Result<nic::Event> Receive::finish() {
+  SPL_ASSIGN(const nic::Event event, interface_.eq_wait(queue_));
+  if (event.fail != nic::Fail::ok) {
+    return fail(Code::fault, "the message failed on the NIC: ", nic::name_of(event.fail), ", ", event.dropped_bytes,
+                " B dropped");
+  }
+  const nic::EventKind expected = plan_ ? nic::EventKind::dma : nic::EventKind::put;
+  SPL_ASSERT(event.kind == expected, "event kind ", static_cast<int>(event.kind));
+  if (!plan_) SPL_TRY(unpack_on_host());
+  return event;
+}
+
+Status Receive::unpack_on_host() {
+  uint8_t* const first = base_ + message_.reach.first;
+  portals::HostWork work;
+  work.kind = portals::HostWork::Kind::unpack_mpitypes;
+  work.blocks = unpack(message_, packed_.data(), first);
+  work.bytes = static_cast<uint64_t>(message_.bytes);
+  // Addresses of a space of its own, so that no run depends on where the allocator put things: the packed
+  // message at zero, the array behind it, both on a cache line.
+  const uint64_t array = div_ceil(message_.bytes, line_bytes) * line_bytes;
+  const int64_t into_line = ((message_.reach.first % line_bytes) + line_bytes) % line_bytes;
+  work.touches = [&](const portals::HostWork::Touch& touch) {
+    for_each_piece(message_, [&](int64_t offset, uint64_t at, uint64_t bytes) {
+      touch(at, bytes, false);
+      touch(array + static_cast<uint64_t>(into_line + offset), bytes, true);
+    });
+  };
+  return interface_.host_work(work);
+}
+
+Status Receive::release() {
+  if (!plan_) return {};
+  SPL_TRY(interface_.context_free(context_));
+  if (!plan_->state.empty()) SPL_TRY(interface_.memory_free(state_at_));
+  return interface_.memory_free(constants_at_);
+}
+
+}  // namespace spinloom::offload

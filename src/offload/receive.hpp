@@ -1,0 +1,70 @@
+// Receive - one datatype receive under a strategy, built on the Portals calls only.
+//
+// Contract: prepare() installs what the strategy needs (NIC memory, an execution context) or a host buffer;
+//   post() appends a use-once entry for one message; finish() waits for its event and, for host strategies,
+//   unpacks. A prepared receive may be posted again for the next message: rw-cp's checkpoints are put back
+//   first, which is the strategy's own cost between messages.
+// Invariants: (1) the NIC memory taken is given back by release(); (2) the destination is written by the NIC's
+//   DMA or by the host's unpack, never by anybody else.
+// Threads: the owner of the Interface. Time: whatever drives the port.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "offload/plan.hpp"
+#include "portals/interface.hpp"
+
+namespace spinloom::offload {
+
+// A loaded handler image: its index with the driver and where its handlers begin.
+struct HandlerImage {
+  std::string name;
+  uint32_t index = 0;
+  std::optional<uint32_t> payload_entry;
+  std::optional<uint32_t> completion_entry;
+};
+
+class Receive {
+ public:
+  // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`.
+  static Result<std::unique_ptr<Receive>> prepare(portals::Interface& interface, nic::PortalIndex portal,
+                                                  nic::QueueId queue, const std::vector<HandlerImage>& images,
+                                                  Strategy strategy, const Message& message, const NicFacts& facts,
+                                                  const HandlerCost& cost);
+
+  // base: the buffer address as given to MPI.
+  Status post(uint8_t* base, uint64_t match_bits);
+  // The event that told the host; Code::fault when a handler of the message failed.
+  Result<nic::Event> finish();
+  Status release();
+
+  [[nodiscard]] uint64_t nic_memory_bytes() const { return plan_ ? plan_->nic_memory_bytes() : 0; }
+  [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
+
+ private:
+  Receive(portals::Interface& interface, nic::PortalIndex portal, nic::QueueId queue, Strategy strategy,
+          const Message& message)
+      : interface_(interface), portal_(portal), queue_(queue), strategy_(strategy), message_(message) {}
+
+  Status install(const std::vector<HandlerImage>& images);
+  Status unpack_on_host();
+
+  portals::Interface& interface_;
+  nic::PortalIndex portal_;
+  nic::QueueId queue_;
+  Strategy strategy_;
+  Message message_;
+  std::optional<Plan> plan_;
+  uint64_t constants_at_ = 0;
+  uint64_t state_at_ = 0;
+  nic::ContextId context_;
+  std::vector<uint8_t> packed_;  // host strategies: where the message lands
+  uint8_t* base_ = nullptr;
+  bool used_ = false;  // the state on the NIC has been progressed by a message
+};
+
+}  // namespace spinloom::offload

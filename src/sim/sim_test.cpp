@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/event_queue.hpp"
+#include "sim/host_cache.hpp"
+#include "sim/network.hpp"
+#include "sim/pcie.hpp"
+#include "sim/profile.hpp"
+#include "sim/resource.hpp"
+#include "sim/test_profile.hpp"
+
+namespace spinloom::sim {
+namespace {
+
+class Recorder final : public EventTarget {
+ public:
+  void on_event(uint32_t code, uint64_t argument) override { seen.push_back({code, argument}); }
+  std::vector<std::pair<uint32_t, uint64_t>> seen;
+};
+
+TEST(EventQueue, RunsByTimeAndEqualTimesInOrderOfScheduling) {
+  EventQueue events;
+  Recorder recorder;
+  events.at(20_ps, recorder, 1, 0);
+  events.at(10_ps, recorder, 2, 0);
+  events.at(20_ps, recorder, 3, 0);
+  events.at(10_ps, recorder, 4, 0);
+  while (events.step()) {
+  }
+  const std::vector<std::pair<uint32_t, uint64_t>> expected{{2, 0}, {4, 0}, {1, 0}, {3, 0}};
+  EXPECT_EQ(recorder.seen, expected);
+  EXPECT_EQ(events.now(), 20_ps);
+  EXPECT_THROW(events.at(19_ps, recorder, 0, 0), InternalError);
+}
+
+TEST(Resource, ServesOneAfterTheOther) {
+  Resource resource;
+  EXPECT_EQ(resource.serve(0_ps, 10_ps).end, 10_ps);
+  const Service second = resource.serve(4_ps, 10_ps);
+  EXPECT_EQ(second.start, 10_ps);
+  EXPECT_EQ(second.end, 20_ps);
+  EXPECT_EQ(resource.serve(50_ps, 1_ps).start, 50_ps);
+  EXPECT_EQ(resource.busy(), 21_ps);
+}
+
+TEST(Channels, TakeTheOneThatIsFreeFirst) {
+  Channels channels(2);
+  EXPECT_EQ(channels.serve(0_ps, 10_ps).end, 10_ps);
+  EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 4_ps);
+  EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 8_ps);  // behind the shorter one
+}
+
+// T = (n + ceil(n / 256) * 24) * byte_time; byte_time = 130/128 / (32 lanes * 16 Gbit/s / 8 bit) = 2031.25/128 ps
+TEST(Pcie, CountsPacketOverheads) {
+  const Profile profile = test_profile();
+  const Pcie pcie(profile);
+  const Rate byte_time = profile.pcie.byte_time;
+  EXPECT_EQ(pcie.write_duration(4), byte_time.time_of(Bytes{28}));
+  EXPECT_EQ(pcie.write_duration(256), byte_time.time_of(Bytes{280}));
+  EXPECT_EQ(pcie.write_duration(257), byte_time.time_of(Bytes{305}));
+  EXPECT_EQ(pcie.write_duration(0), byte_time.time_of(Bytes{24}));
+}
+
+TEST(HostCache, CountsLinesOnceWhileTheyFit) {
+  HostCache cache(1024, 2, 64);  // 16 lines, 8 sets
+  cache.touch(0, 128, false);    // two lines
+  cache.touch(60, 8, true);      // both again, now dirty
+  EXPECT_EQ(cache.fetches(), 2u);
+  cache.flush();
+  EXPECT_EQ(cache.writebacks(), 2u);
+}
+
+TEST(HostCache, EvictsTheLeastRecentlyUsedOfASet) {
+  HostCache cache(1024, 2, 64);  // lines 0, 8 and 16 share a set of two ways
+  cache.touch(0 * 64, 1, true);
+  cache.touch(8 * 64, 1, false);
+  cache.touch(16 * 64, 1, false);  // evicts line 0, which is dirty
+  EXPECT_EQ(cache.fetches(), 3u);
+  EXPECT_EQ(cache.writebacks(), 1u);
+  cache.touch(8 * 64, 1, false);  // still there
+  EXPECT_EQ(cache.fetches(), 3u);
+}
+
+TEST(DepartureOrder, InOrderWithoutAWindow) {
+  Random random(1);
+  const auto order = departure_order(5, {1, false, 1}, random);
+  EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(DepartureOrder, IsAPermutationWithinTheWindowThatKeepsTheEnds) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    const uint32_t window = 8;
+    const auto order = departure_order(100, {window, false, seed}, random);
+    EXPECT_EQ(order.front(), 0u) << "seed " << seed;
+    EXPECT_EQ(order.back(), 99u) << "seed " << seed;
+    auto sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    for (uint32_t i = 0; i < 100; ++i) ASSERT_EQ(sorted[i], i) << "seed " << seed;
+    // A packet never leaves before all but window - 1 of its predecessors have left.
+    for (uint32_t place = 0; place < 100; ++place) ASSERT_LT(order[place], place + window) << "seed " << seed;
+    EXPECT_FALSE(std::is_sorted(order.begin(), order.end())) << "seed " << seed;
+  }
+}
+
+TEST(Profile, NamesAMissingAnUnknownAndAnImpossibleField) {
+  ProfileFields fields = test_profile_fields();
+  EXPECT_TRUE(build_profile(fields));
+  ProfileFields missing = fields;
+  missing.erase("match.header");
+  EXPECT_NE(build_profile(missing).error().message.find("match.header is missing"), std::string::npos);
+  ProfileFields unknown = fields;
+  unknown["match.footer"] = int64_t{1};
+  EXPECT_NE(build_profile(unknown).error().message.find("unknown field match.footer"), std::string::npos);
+  ProfileFields negative = fields;
+  negative["pcie.latency"] = int64_t{-1};
+  EXPECT_NE(build_profile(negative).error().message.find("pcie.latency is -1"), std::string::npos);
+  ProfileFields core = fields;
+  core["hpu.core"] = std::string("z80");
+  EXPECT_EQ(build_profile(core).error().code, Code::unsupported);
+}
+
+}  // namespace
+}  // namespace spinloom::sim

@@ -10,8 +10,8 @@
  *   instead. emit is called as by the walker (layout_walk.h). _wide is the same with 64-bit fields.
  *   Copying the first spl_segment_bytes(blob) bytes of a segment makes a checkpoint.
  * Freestanding C11, also C++. The element count is the caller's: last <= count * size.
- * Invariants: (1) the state depends on the position alone, not on how it got there; (2) a level that is
- *   done is left only when more bytes are asked for.
+ * Invariants: (1) what a segment does next depends on its position alone; (2) a level that is done is left
+ *   only when more bytes are asked for.
  * Threads: one at a time a segment. Time: none.
  */
 #ifndef SPINLOOM_SEGMENT_H

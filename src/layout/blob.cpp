@@ -1,0 +1,236 @@
+#include "layout/blob.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include "base/checked.hpp"
+#include "layout/normalise.hpp"
+#include "layout/reciprocal.hpp"
+#include "layout/width.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+constexpr int64_t narrow_bytes_max = std::numeric_limits<int32_t>::max();
+
+static_assert(sizeof(spl_layout_header) == 72 && sizeof(spl_node_narrow) == 40 && sizeof(spl_node_wide) == 64,
+              "docs/formats/layout.md gives these sizes");
+
+uint32_t kind_of(NestKind kind) {
+  switch (kind) {
+    case NestKind::vector: return SPL_LEAF_VECTOR;
+    case NestKind::list: return SPL_LEAF_LIST;
+    case NestKind::runs: return SPL_LEAF_RUNS;
+    case NestKind::loop: return SPL_NODE_LOOP;
+    case NestKind::child_list: return SPL_NODE_LIST;
+    case NestKind::members: return SPL_NODE_MEMBERS;
+  }
+  return SPL_LEAF_VECTOR;
+}
+
+// A nest with its children as numbers, so that equal nests are written once.
+struct Entry {
+  const Nest* nest = nullptr;
+  std::vector<uint32_t> children;
+};
+
+class Interner {
+ public:
+  // Children get smaller numbers than their parents.
+  uint32_t add(const NestPtr& nest) {
+    if (const auto known = by_address_.find(nest.get()); known != by_address_.end()) return known->second;
+    Entry entry{nest.get(), {}};
+    for (const NestPtr& child : nest->children) entry.children.push_back(add(child));
+    const uint64_t hash = hash_of(entry);
+    const auto [from, to] = by_hash_.equal_range(hash);
+    for (auto candidate = from; candidate != to; ++candidate) {
+      if (equal(entries[candidate->second], entry)) {
+        by_address_.emplace(nest.get(), candidate->second);
+        return candidate->second;
+      }
+    }
+    const auto number = static_cast<uint32_t>(entries.size());
+    entries.push_back(std::move(entry));
+    by_hash_.emplace(hash, number);
+    by_address_.emplace(nest.get(), number);
+    return number;
+  }
+
+  std::vector<Entry> entries;
+
+ private:
+  static uint64_t hash_of(const Entry& entry) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
+    const Nest& nest = *entry.nest;
+    mix(static_cast<uint64_t>(nest.kind));
+    mix(static_cast<uint64_t>(nest.count));
+    mix(static_cast<uint64_t>(nest.size));
+    mix(static_cast<uint64_t>(nest.stride));
+    for (const int64_t offset : nest.offsets) mix(static_cast<uint64_t>(offset));
+    for (const uint32_t child : entry.children) mix(child);
+    return hash;
+  }
+
+  static bool equal(const Entry& a, const Entry& b) {
+    return a.nest->kind == b.nest->kind && a.nest->count == b.nest->count && a.nest->size == b.nest->size &&
+           a.nest->block == b.nest->block && a.nest->stride == b.nest->stride &&
+           a.nest->offsets == b.nest->offsets && a.nest->lengths == b.nest->lengths && a.children == b.children;
+  }
+
+  std::unordered_map<const Nest*, uint32_t> by_address_;
+  std::unordered_multimap<uint64_t, uint32_t> by_hash_;
+};
+
+int64_t table_entries(const Nest& nest) {
+  switch (nest.kind) {
+    case NestKind::vector:
+    case NestKind::loop: return 0;
+    case NestKind::list:
+    case NestKind::child_list: return nest.count;
+    case NestKind::runs:
+    case NestKind::members: return nest.count + 1;
+  }
+  return 0;
+}
+
+template <class W>
+int64_t bytes_of(const Nest& nest) {
+  const int64_t entry_bytes = nest.kind == NestKind::runs      ? sizeof(typename W::Run)
+                              : nest.kind == NestKind::members ? sizeof(typename W::Member)
+                                                               : sizeof(typename W::Signed);
+  const int64_t bytes = static_cast<int64_t>(sizeof(typename W::Node)) + table_entries(nest) * entry_bytes;
+  return (bytes + 7) / 8 * 8;
+}
+
+template <class W>
+void write_node(std::byte* to, const Entry& entry, const std::vector<uint32_t>& places,
+                const std::vector<Entry>& entries) {
+  using U = typename W::Unsigned;
+  using S = typename W::Signed;
+  const Nest& nest = *entry.nest;
+  const Reciprocal reciprocal = Reciprocal::of(static_cast<uint64_t>(nest.block), W::bits);
+  const bool one_child = nest.kind == NestKind::loop || nest.kind == NestKind::child_list;
+  typename W::Node node{};
+  node.kind = kind_of(nest.kind);
+  node.shift = reciprocal.shift;
+  node.child = one_child ? places[entry.children[0]] : 0;
+  node.table = static_cast<uint32_t>(table_entries(nest));
+  node.count = static_cast<U>(nest.count);
+  node.size = static_cast<U>(nest.size);
+  node.block = static_cast<U>(nest.block);
+  node.reciprocal = static_cast<U>(reciprocal.multiplier);
+  node.stride = static_cast<S>(nest.stride);
+  std::memcpy(to, &node, sizeof(node));
+  to += sizeof(node);
+  int64_t start = 0;
+  for (size_t i = 0; i < nest.offsets.size(); ++i) {
+    const S offset = static_cast<S>(nest.offsets[i]);
+    if (nest.kind == NestKind::runs) {
+      const typename W::Run run{offset, static_cast<U>(start)};
+      std::memcpy(to, &run, sizeof(run));
+      to += sizeof(run);
+      start += nest.lengths[i];
+    } else if (nest.kind == NestKind::members) {
+      const typename W::Member member{offset, static_cast<U>(start), static_cast<U>(places[entry.children[i]])};
+      std::memcpy(to, &member, sizeof(member));
+      to += sizeof(member);
+      start += entries[entry.children[i]].nest->size;
+    } else {
+      std::memcpy(to, &offset, sizeof(offset));
+      to += sizeof(offset);
+    }
+  }
+  if (nest.kind == NestKind::runs) {
+    const typename W::Run close{0, static_cast<U>(nest.size)};
+    std::memcpy(to, &close, sizeof(close));
+  } else if (nest.kind == NestKind::members) {
+    const typename W::Member close{0, static_cast<U>(nest.size), 0};
+    std::memcpy(to, &close, sizeof(close));
+  }
+}
+
+template <class W>
+Result<std::vector<uint64_t>> write(const Type& type, const Placed& placed) {
+  Interner interner;
+  static const Nest nothing{};  // the root of an empty type: a vector of no runs
+  if (placed.empty()) {
+    interner.entries.push_back({&nothing, {}});
+  } else {
+    interner.add(placed.nest);
+  }
+  const std::vector<Entry>& entries = interner.entries;
+  // From the root, which was numbered last, down: a child starts behind its parents.
+  std::vector<uint32_t> places(entries.size());
+  int64_t bytes = sizeof(spl_layout_header);
+  for (size_t i = entries.size(); i-- > 0;) {
+    places[i] = static_cast<uint32_t>(bytes);
+    bytes += bytes_of<W>(*entries[i].nest);
+    if (bytes > limits::blob_bytes_max) {
+      return fail(Code::overflow, "the blob of this type exceeds blob_bytes_max = ", limits::blob_bytes_max);
+    }
+  }
+  const Reciprocal reciprocal = Reciprocal::of(static_cast<uint64_t>(type.size()), W::bits);
+  spl_layout_header header{};
+  header.magic = SPL_LAYOUT_MAGIC;
+  header.version = SPL_LAYOUT_VERSION;
+  header.width = W::bits;
+  header.depth = static_cast<uint8_t>(placed.empty() ? 1 : placed.nest->depth);
+  header.bytes = static_cast<uint32_t>(bytes);
+  header.nodes = static_cast<uint32_t>(entries.size());
+  header.size = static_cast<uint64_t>(type.size());
+  header.size_reciprocal = reciprocal.multiplier;
+  header.size_shift = reciprocal.shift;
+  header.extent = type.extent();
+  header.true_lb = type.true_lb();
+  header.true_extent = static_cast<uint64_t>(type.true_extent());
+  header.origin = placed.empty() ? 0 : placed.displacement - type.true_lb();
+  std::vector<uint64_t> words(static_cast<size_t>(bytes) / sizeof(uint64_t), 0);
+  auto* const to = reinterpret_cast<std::byte*>(words.data());
+  std::memcpy(to, &header, sizeof(header));
+  for (size_t i = 0; i < entries.size(); ++i) write_node<W>(to + places[i], entries[i], places, entries);
+  return words;
+}
+
+bool fits_narrow(int64_t size, int64_t extent, int64_t true_extent, int64_t count) {
+  const unsigned __int128 step = extent < 0 ? -static_cast<__int128>(extent) : static_cast<__int128>(extent);
+  const auto steps = static_cast<unsigned __int128>(count > 0 ? count - 1 : 0);
+  const auto packed = static_cast<unsigned __int128>(size) * static_cast<unsigned __int128>(count);
+  return size <= narrow_bytes_max && true_extent <= narrow_bytes_max && packed <= narrow_bytes_max &&
+         steps * step + static_cast<unsigned __int128>(true_extent) <= narrow_bytes_max;
+}
+
+}  // namespace
+
+Result<Blob> Blob::build(const Type& type, BlobOptions options) {
+  if (options.count < 0) return fail(Code::invalid, "count is ", options.count, ", it must not be negative");
+  const Placed placed = normalise(type);
+  SPL_ASSERT((placed.empty() ? 0 : placed.nest->size) == type.size(), describe(placed), " for a type of ", type.size());
+  if (!placed.empty() && placed.nest->depth > limits::blob_depth_max) {
+    return fail(Code::overflow, "the type needs ", placed.nest->depth, " levels after normalisation, more than ",
+                "blob_depth_max = ", limits::blob_depth_max);
+  }
+  const bool fits = fits_narrow(type.size(), type.extent(), type.true_extent(), options.count);
+  if (options.width == Width::narrow && !fits) {
+    return fail(Code::overflow, options.count, " elements of ", type.size(), " bytes, extent ", type.extent(),
+                ", true extent ", type.true_extent(), " exceed the 2^31 bytes of a narrow blob; choose the wide one");
+  }
+  const bool narrow = options.width == Width::narrow || (options.width == Width::automatic && fits);
+  SPL_ASSIGN(std::vector<uint64_t> words, narrow ? write<Narrow>(type, placed) : write<Wide>(type, placed));
+  return Blob(std::move(words));
+}
+
+uint32_t Blob::root_kind() const {
+  uint32_t kind = 0;
+  std::memcpy(&kind, data() + sizeof(spl_layout_header), sizeof(kind));
+  return kind;
+}
+
+bool Blob::narrow_reaches(int64_t count) const {
+  return narrow() && fits_narrow(size(), extent(), true_extent(), count);
+}
+
+}  // namespace spinloom::layout

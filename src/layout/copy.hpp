@@ -1,0 +1,23 @@
+// Copy - the portable path between a message's packed bytes and memory.
+//
+// Contract: pack and unpack the packed bytes [first, last) of `count` elements of a blob with the walker of
+//   include/spinloom/layout_walk.h, the same file that a handler runs. base is the buffer address given to
+//   MPI; `packed` holds last - first bytes. An Error if the range or the sizes are wrong.
+// Threads: pure over disjoint ranges. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+
+namespace spinloom::layout {
+
+Status pack(const Blob& blob, int64_t count, const std::byte* base, int64_t first, int64_t last,
+            std::span<std::byte> packed);
+Status unpack(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last,
+              std::span<const std::byte> packed);
+
+}  // namespace spinloom::layout

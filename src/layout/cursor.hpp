@@ -1,0 +1,60 @@
+// Cursor - maps a packed position of a message to memory, one contiguous piece at a time.
+//
+// Contract: a message is `count` elements of a blob. seek(position) goes to any packed byte in
+//   O(depth * log entries); next(max) returns the next piece of at most `max` bytes and moves on; it may
+//   stop within a block and resumes there. A piece of 0 bytes means the end (or max = 0).
+// Invariants: (1) pieces come in packed order and cover each byte once; (2) offsets count from the buffer
+//   address given to MPI (true_lb is included).
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+#include "layout/width.hpp"
+
+namespace spinloom::layout {
+
+struct Piece {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+// Where a cursor stands in a blob's nodes.
+template <class W>
+struct CursorState {
+  std::array<typename W::Level, SPL_LAYOUT_DEPTH_MAX> levels{};
+  int depth = 0;
+  const typename W::Node* node = nullptr;  // the current leaf
+  typename W::Unsigned base = 0;           // its offset within the element
+  typename W::Unsigned leaf_position = 0;  // packed bytes of it already given
+};
+
+class Cursor {
+ public:
+  // Fails if count * size or the message's reach does not fit in 64 bits.
+  static Result<Cursor> open(Blob blob, int64_t count);
+
+  Status seek(int64_t position);  // 0 .. total()
+  Piece next(int64_t max);
+  [[nodiscard]] int64_t position() const { return position_; }
+  [[nodiscard]] int64_t total() const { return count_ * blob_.size(); }
+
+ private:
+  Cursor(Blob blob, int64_t count);
+  template <class W>
+  void enter(CursorState<W>& state, int64_t within_element);
+  template <class W>
+  Piece step(CursorState<W>& state, int64_t max);
+
+  Blob blob_;
+  int64_t count_ = 0;
+  int64_t position_ = 0;
+  int64_t element_ = 0;  // offset of the current element from the first
+  std::variant<CursorState<Narrow>, CursorState<Wide>> state_;
+};
+
+}  // namespace spinloom::layout

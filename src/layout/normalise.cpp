@@ -1,0 +1,105 @@
+#include "layout/normalise.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "layout/passes.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+class Normaliser {
+ public:
+  Placed of(const Type& type) {
+    const TypeNode* node = &type.node();
+    if (node->size == 0) return {};
+    if (const auto known = done_.find(node); known != done_.end()) return known->second;
+    const Placed placed = build(*node);
+    done_.emplace(node, placed);
+    return placed;
+  }
+
+ private:
+  Placed build(const TypeNode& node) {
+    switch (node.combiner) {
+      case Combiner::primitive: return run_of(0, node.size);
+      case Combiner::contiguous: return row(node.children[0], node.count);
+      case Combiner::vector:
+        return repeat(node.count, node.stride * node.children[0].extent(), row(node.children[0], node.block_length));
+      case Combiner::hvector: return repeat(node.count, node.stride, row(node.children[0], node.block_length));
+      case Combiner::indexed:
+      case Combiner::indexed_block: return listed(node, node.children[0].extent());
+      case Combiner::hindexed:
+      case Combiner::hindexed_block: return listed(node, 1);
+      case Combiner::structure: return structured(node);
+      case Combiner::resized: return of(node.children[0]);
+      case Combiner::subarray: return subarray_of(node);
+    }
+    return {};
+  }
+
+  // `length` elements, one extent apart.
+  Placed row(const Type& child, int64_t length) { return repeat(length, child.extent(), of(child)); }
+
+  Placed listed(const TypeNode& node, int64_t unit) {
+    const Type& child = node.children[0];
+    const int64_t entries = node.displacements.size();
+    std::vector<int64_t> displacements;
+    std::vector<int64_t> lengths;
+    displacements.reserve(static_cast<size_t>(entries));
+    for (int64_t i = 0; i < entries; ++i) {
+      const int64_t length =
+          node.block_lengths.empty() ? node.block_length : node.block_lengths[static_cast<size_t>(i)];
+      if (length == 0) continue;
+      displacements.push_back(node.displacements[i] * unit);
+      lengths.push_back(length);
+    }
+    const bool equal = std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
+    if (equal) return scatter(std::move(displacements), row(child, lengths[0]));
+    const Placed element = of(child);
+    if (element.nest->is_run() && child.extent() == element.nest->block) {
+      for (int64_t& length : lengths) length *= child.extent();
+      return displaced(scatter_runs(std::move(displacements), std::move(lengths)), element.displacement);
+    }
+    std::map<int64_t, Placed> rows;  // one nest for each block length, shared
+    std::vector<Placed> members;
+    members.reserve(displacements.size());
+    for (size_t i = 0; i < displacements.size(); ++i) {
+      const auto [entry, fresh] = rows.try_emplace(lengths[i]);
+      if (fresh) entry->second = row(child, lengths[i]);
+      members.push_back(displaced(entry->second, displacements[i]));
+    }
+    return gather(members);
+  }
+
+  Placed structured(const TypeNode& node) {
+    std::vector<Placed> members;
+    members.reserve(node.children.size());
+    for (size_t i = 0; i < node.children.size(); ++i) {
+      members.push_back(displaced(row(node.children[i], node.block_lengths[i]),
+                                  node.displacements[static_cast<int64_t>(i)]));
+    }
+    return gather(members);
+  }
+
+  Placed subarray_of(const TypeNode& node) {
+    const int64_t dimensions = node.sizes.size();
+    Placed placed = of(node.children[0]);
+    int64_t pitch = node.children[0].extent();
+    for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+      const int64_t d = node.order == Order::c ? dimensions - 1 - step : step;
+      placed = displaced(repeat(node.subsizes[d], pitch, placed), node.starts[d] * pitch);
+      pitch *= node.sizes[d];
+    }
+    return placed;
+  }
+
+  std::unordered_map<const TypeNode*, Placed> done_;
+};
+
+}  // namespace
+
+Placed normalise(const Type& type) { return Normaliser().of(type); }
+
+}  // namespace spinloom::layout

@@ -1,0 +1,222 @@
+#include "layout/passes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+bool continues(int64_t stride, int64_t inner_count, int64_t inner_stride) {
+  int64_t next = 0;
+  return !__builtin_mul_overflow(inner_count, inner_stride, &next) && next == stride;
+}
+
+bool same_nest(const NestPtr& a, const NestPtr& b) {
+  if (a == b) return true;
+  if (a->kind != b->kind || a->count != b->count || a->size != b->size || a->block != b->block ||
+      a->stride != b->stride || a->offsets != b->offsets || a->lengths != b->lengths ||
+      a->children.size() != b->children.size()) {
+    return false;
+  }
+  return std::equal(a->children.begin(), a->children.end(), b->children.begin(), same_nest);
+}
+
+// Moves the first offset to 0 and returns where it was.
+int64_t anchor(std::vector<int64_t>& offsets) {
+  const int64_t first = offsets.front();
+  for (int64_t& offset : offsets) offset -= first;
+  return first;
+}
+
+Placed make_vector(int64_t displacement, int64_t count, int64_t block, int64_t stride) {
+  Nest nest;
+  nest.kind = NestKind::vector;
+  nest.count = count;
+  nest.block = block;
+  nest.size = count * block;
+  nest.stride = count == 1 ? 0 : stride;
+  return {displacement, std::make_shared<const Nest>(std::move(nest))};
+}
+
+}  // namespace
+
+Placed run_of(int64_t displacement, int64_t bytes) {
+  if (bytes == 0) return {};
+  return make_vector(displacement, 1, bytes, 0);
+}
+
+Placed displaced(Placed placed, int64_t by) {
+  if (!placed.empty()) placed.displacement += by;
+  return placed;
+}
+
+std::optional<int64_t> regular_step(const std::vector<int64_t>& offsets) {
+  if (offsets.size() < 2) return std::nullopt;
+  const int64_t step = offsets[1] - offsets[0];
+  for (size_t i = 2; i < offsets.size(); ++i) {
+    if (offsets[i] - offsets[i - 1] != step) return std::nullopt;
+  }
+  return step;
+}
+
+void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengths) {
+  size_t kept = 0;
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (lengths[i] == 0) continue;
+    if (kept > 0 && offsets[kept - 1] + lengths[kept - 1] == offsets[i]) {
+      lengths[kept - 1] += lengths[i];
+      continue;
+    }
+    offsets[kept] = offsets[i];
+    lengths[kept] = lengths[i];
+    ++kept;
+  }
+  offsets.resize(kept);
+  lengths.resize(kept);
+}
+
+Placed repeat(int64_t count, int64_t stride, const Placed& child) {
+  if (count == 0 || child.empty()) return {};
+  if (count == 1) return child;
+  const Nest& inner = *child.nest;
+  if (inner.is_run()) {
+    if (stride == inner.block) return run_of(child.displacement, count * inner.block);
+    return make_vector(child.displacement, count, inner.block, stride);
+  }
+  if (inner.kind == NestKind::vector && continues(stride, inner.count, inner.stride)) {
+    return make_vector(child.displacement, count * inner.count, inner.block, inner.stride);
+  }
+  if (inner.kind == NestKind::loop && continues(stride, inner.count, inner.stride)) {
+    Nest fused = inner;
+    fused.count *= count;
+    fused.size *= count;
+    return {child.displacement, std::make_shared<const Nest>(std::move(fused))};
+  }
+  Nest nest;
+  nest.kind = NestKind::loop;
+  nest.count = count;
+  nest.stride = stride;
+  nest.block = inner.size;
+  nest.size = count * inner.size;
+  nest.depth = inner.depth + 1;
+  nest.children = {child.nest};
+  return {child.displacement, std::make_shared<const Nest>(std::move(nest))};
+}
+
+Placed scatter(std::vector<int64_t> displacements, const Placed& child) {
+  if (displacements.empty() || child.empty()) return {};
+  if (displacements.size() == 1) return displaced(child, displacements[0]);
+  const Nest& inner = *child.nest;
+  if (const auto step = regular_step(displacements)) {
+    return displaced(repeat(static_cast<int64_t>(displacements.size()), *step, child), displacements[0]);
+  }
+  if (inner.is_run()) {
+    for (size_t i = 1; i < displacements.size(); ++i) {
+      if (displacements[i] - displacements[i - 1] == inner.block) {
+        std::vector<int64_t> lengths(displacements.size(), inner.block);
+        return displaced(scatter_runs(std::move(displacements), std::move(lengths)), child.displacement);
+      }
+    }
+  }
+  Nest nest;
+  nest.kind = inner.is_run() ? NestKind::list : NestKind::child_list;
+  nest.count = static_cast<int64_t>(displacements.size());
+  nest.block = inner.size;
+  nest.size = nest.count * inner.size;
+  const int64_t first = anchor(displacements);
+  nest.offsets = std::move(displacements);
+  if (!inner.is_run()) {
+    nest.depth = inner.depth + 1;
+    nest.children = {child.nest};
+  }
+  return {child.displacement + first, std::make_shared<const Nest>(std::move(nest))};
+}
+
+Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
+  merge_neighbours(displacements, lengths);
+  if (displacements.empty()) return {};
+  const bool equal = std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
+  if (equal) return scatter(std::move(displacements), run_of(0, lengths[0]));
+  Nest nest;
+  nest.kind = NestKind::runs;
+  nest.count = static_cast<int64_t>(displacements.size());
+  for (const int64_t length : lengths) nest.size += length;
+  const int64_t first = anchor(displacements);
+  nest.offsets = std::move(displacements);
+  nest.lengths = std::move(lengths);
+  return {first, std::make_shared<const Nest>(std::move(nest))};
+}
+
+Placed gather(const std::vector<Placed>& members) {
+  std::vector<Placed> kept;
+  for (const Placed& member : members) {
+    if (member.empty()) continue;
+    if (member.nest->kind == NestKind::members) {
+      for (size_t i = 0; i < member.nest->children.size(); ++i) {
+        kept.push_back({member.displacement + member.nest->offsets[i], member.nest->children[i]});
+      }
+    } else {
+      kept.push_back(member);
+    }
+  }
+  if (kept.empty()) return {};
+  if (kept.size() == 1) return kept[0];
+  std::vector<int64_t> displacements;
+  displacements.reserve(kept.size());
+  for (const Placed& member : kept) displacements.push_back(member.displacement);
+  if (std::all_of(kept.begin(), kept.end(), [](const Placed& p) { return p.nest->is_run(); })) {
+    std::vector<int64_t> lengths;
+    lengths.reserve(kept.size());
+    for (const Placed& member : kept) lengths.push_back(member.nest->block);
+    return scatter_runs(std::move(displacements), std::move(lengths));
+  }
+  if (std::all_of(kept.begin(), kept.end(), [&](const Placed& p) { return same_nest(p.nest, kept[0].nest); })) {
+    return scatter(std::move(displacements), {0, kept[0].nest});
+  }
+  Nest nest;
+  nest.kind = NestKind::members;
+  nest.count = static_cast<int64_t>(kept.size());
+  for (const Placed& member : kept) {
+    nest.size += member.nest->size;
+    nest.depth = std::max(nest.depth, member.nest->depth + 1);
+    nest.children.push_back(member.nest);
+  }
+  const int64_t first = anchor(displacements);
+  nest.offsets = std::move(displacements);
+  return {first, std::make_shared<const Nest>(std::move(nest))};
+}
+
+namespace {
+
+std::string describe_nest(const Nest& nest) {
+  switch (nest.kind) {
+    case NestKind::vector:
+      if (nest.is_run()) return text("run(", nest.block, " B)");
+      return text("vector(", nest.count, ", ", nest.block, " B, stride ", nest.stride, " B)");
+    case NestKind::list: return text("list(", nest.count, " x ", nest.block, " B)");
+    case NestKind::runs: return text("runs(", nest.count, ", ", nest.size, " B)");
+    case NestKind::loop:
+      return text("loop(", nest.count, ", stride ", nest.stride, " B, ", describe_nest(*nest.children[0]), ")");
+    case NestKind::child_list: return text("list(", nest.count, ", ", describe_nest(*nest.children[0]), ")");
+    case NestKind::members: {
+      std::string out = "members(";
+      for (size_t i = 0; i < nest.children.size(); ++i) {
+        if (i == 16) return out + text(", .. ", nest.children.size() - i, " more)");
+        out += text(i == 0 ? "" : ", ", nest.offsets[i], " + ", describe_nest(*nest.children[i]));
+      }
+      return out + ")";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string describe(const Placed& placed) {
+  if (placed.empty()) return "nothing";
+  return text(placed.displacement, " + ", describe_nest(*placed.nest));
+}
+
+}  // namespace spinloom::layout

@@ -1,0 +1,42 @@
+// Passes - the small pure steps of normalisation, each with before/after examples in passes_test.cpp.
+//
+// Contract: each function takes nests in packed order and returns an equivalent nest, with fewer levels or
+//   a simpler kind where it can. The order of the packed bytes never changes: neighbours are neighbours in
+//   packed order only.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "layout/nest.hpp"
+
+namespace spinloom::layout {
+
+// A run of bytes; none for bytes = 0.
+Placed run_of(int64_t displacement, int64_t bytes);
+
+Placed displaced(Placed placed, int64_t by);
+
+// The common step of at least two offsets, if there is one.
+std::optional<int64_t> regular_step(const std::vector<int64_t>& offsets);
+
+// Joins runs that touch, in place.
+void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengths);
+
+// count children, stride apart. Drops a level of count 1; collapses runs that touch into one run; fuses with
+// an inner vector or loop whose stride goes on: repeat(a, c * s, loop(c, s, X)) = loop(a * c, s, X).
+Placed repeat(int64_t count, int64_t stride, const Placed& child);
+
+// Equal children at listed displacements: touching runs merge, a regular list becomes repeat().
+Placed scatter(std::vector<int64_t> displacements, const Placed& child);
+
+// Runs at listed displacements: neighbours merge, equal lengths become scatter().
+Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
+
+// Any members: empty ones go, members of members move up, runs alone become scatter_runs(), one nest at many
+// places becomes scatter().
+Placed gather(const std::vector<Placed>& members);
+
+}  // namespace spinloom::layout

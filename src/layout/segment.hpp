@@ -1,0 +1,38 @@
+// Segment - the host's hand on MPITypes' processing state (include/spinloom/segment.h).
+//
+// Contract: advance(position) walks to a packed byte as a catch-up does, or restarts when the position lies
+//   behind; state() are the bytes that a checkpoint holds, ready to be copied to a NIC. The narrow form is
+//   taken for a narrow blob; the message must then stay within its reach (Blob::narrow_reaches).
+// Invariants: state() depends on the position alone.
+// Threads: one owner. Time: none; advance() returns the blocks walked, for those who price host work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+#include "spinloom/segment.h"
+
+namespace spinloom::layout {
+
+class Segment {
+ public:
+  static Result<Segment> open(Blob blob, int64_t count);
+
+  Result<int64_t> advance(int64_t position);
+  [[nodiscard]] int64_t position() const;
+  [[nodiscard]] std::span<const std::byte> state() const;
+  [[nodiscard]] static int64_t state_bytes(const Blob& blob) { return spl_segment_bytes(blob.data()); }
+
+ private:
+  Segment(Blob blob, int64_t count);
+
+  Blob blob_;
+  int64_t count_ = 0;
+  std::variant<spl_segment_narrow, spl_segment_wide> state_;
+};
+
+}  // namespace spinloom::layout

@@ -1,0 +1,136 @@
+// Test support - seeded random types and the replay line that a failing random test prints.
+//
+// Contract: for_seeds(trials, body) runs body(Random&) for fixed seeds, or only for the seed in the
+//   environment variable SPINLOOM_TEST_SEED; a failure prints the command that replays it.
+// Threads: tests run in one thread. Time: none.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "layout/oracle.hpp"
+#include "layout/text.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::layout::test {
+
+template <class Body>
+void for_seeds(int trials, Body&& body) {
+  const char* const chosen = std::getenv("SPINLOOM_TEST_SEED");
+  const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
+  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(chosen != nullptr ? 1 : trials); ++seed) {
+    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_layout_test --gtest_filter=",
+                      info->test_suite_name(), ".", info->name()));
+    Random random(seed, info->name());
+    body(random);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// A random type of at most about `bytes_max` bytes of data.
+inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
+  static constexpr const char* names[] = {"byte", "short", "int", "double", "double_complex"};
+  if (depth == 0 || random.chance(1, 12)) return *primitive(names[random.below(5)]);
+  for (;;) {
+    const Type child = random_type(random, depth - 1, bytes_max);
+    const int64_t room = std::max<int64_t>(1, bytes_max / std::max<int64_t>(1, child.size()));
+    const auto upto = [&](int64_t most) { return random.between(random.chance(1, 20) ? 0 : 1, std::min(most, room)); };
+    const auto list = [&](int64_t count, int64_t scale) {
+      std::vector<int64_t> values;
+      int64_t at = random.between(-8, 8) * scale;
+      const bool regular = random.chance(1, 3);
+      const int64_t step = random.between(-6, 12) * scale;
+      for (int64_t i = 0; i < count; ++i) {
+        values.push_back(at);
+        at += regular ? step : random.between(-6, 12) * scale;
+      }
+      return IndexList(std::move(values));
+    };
+    const auto lengths = [&](int64_t count) {
+      std::vector<int64_t> values;
+      const bool equal = random.chance(1, 3);
+      for (int64_t i = 0; i < count; ++i) values.push_back(equal ? 2 : random.between(0, 3));
+      return values;
+    };
+    Result<Type> made = fail(Code::invalid, "nothing made");
+    switch (random.below(10)) {
+      case 0: made = contiguous(upto(6), child); break;
+      case 1: {
+        const int64_t block = upto(4);
+        made = vector(upto(6), block, random.between(-5, 9), child);
+        break;
+      }
+      case 2: made = hvector(upto(6), upto(3), random.between(-100, 300), child); break;
+      case 3: {
+        const int64_t count = upto(7);
+        made = indexed(list(count, 1), lengths(count), child);
+        break;
+      }
+      case 4: {
+        const int64_t count = upto(7);
+        made = hindexed(list(count, random.between(1, 9)), lengths(count), child);
+        break;
+      }
+      case 5: made = indexed_block(upto(3), list(upto(8), 1), child); break;
+      case 6: {
+        const int64_t count = upto(8);
+        if (random.chance(1, 2)) {
+          made = hindexed_block(upto(3), *IndexList::range(random.between(-50, 50), random.between(-40, 90), count), child);
+        } else {
+          made = indexed_block(upto(3), *IndexList::random(random.below(1000), count + random.between(0, 50), count), child);
+        }
+        break;
+      }
+      case 7: {
+        std::vector<int64_t> at;
+        std::vector<int64_t> block_lengths;
+        std::vector<Type> children;
+        const int64_t count = random.between(0, 4);
+        for (int64_t i = 0; i < count; ++i) {
+          at.push_back(random.between(-200, 400));
+          block_lengths.push_back(random.between(0, 2));
+          children.push_back(random.chance(1, 2) ? child : random_type(random, depth - 1, bytes_max / 4));
+        }
+        made = structure(std::move(at), std::move(block_lengths), std::move(children));
+        break;
+      }
+      case 8: made = resized(random.between(-30, 30), random.between(-60, 200), child); break;
+      default: {
+        std::vector<int64_t> sizes;
+        std::vector<int64_t> subsizes;
+        std::vector<int64_t> starts;
+        const int64_t dimensions = random.between(1, 4);
+        for (int64_t d = 0; d < dimensions; ++d) {
+          sizes.push_back(random.between(1, 5));
+          subsizes.push_back(random.between(1, sizes.back()));
+          starts.push_back(random.between(0, sizes.back() - subsizes.back()));
+        }
+        made = subarray(sizes, subsizes, starts, random.chance(1, 2) ? Order::c : Order::fortran, child);
+        break;
+      }
+    }
+    if (made && made->size() <= 2 * bytes_max) return *made;
+  }
+}
+
+// The memory offset of each packed byte, from the oracle.
+inline std::vector<int64_t> byte_map(const Type& type, int64_t count) {
+  std::vector<int64_t> map;
+  oracle::for_each_primitive_of(type, count, [&](int64_t offset, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; ++i) map.push_back(offset + i);
+  });
+  return map;
+}
+
+inline Type must_parse(std::string_view source) {
+  auto type = parse(source);
+  EXPECT_TRUE(type.ok()) << source << ": " << (type.ok() ? "" : type.error().message);
+  return type.ok() ? *type : *primitive("byte");
+}
+
+}  // namespace spinloom::layout::test

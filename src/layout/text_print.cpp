@@ -1,0 +1,87 @@
+#include "layout/text.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+void append_list(std::string& out, const IndexList& list, const char* unit) {
+  switch (list.form()) {
+    case IndexList::Form::range:
+      out += text("range(", list.first(), unit, ", ", list.step(), unit, ", ", list.size(), ")");
+      return;
+    case IndexList::Form::random:
+      out += text("rand(", list.seed(), ", ", list.bound(), ", ", list.size(), ")");
+      return;
+    case IndexList::Form::values: break;
+  }
+  out += '[';
+  for (int64_t i = 0; i < list.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(list[i]);
+    out += unit;
+  }
+  out += ']';
+}
+
+void append_type(std::string& out, const Type& type) {
+  const TypeNode& node = type.node();
+  switch (node.combiner) {
+    case Combiner::primitive: out += node.name; return;
+    case Combiner::contiguous: out += text("contig(", node.count, ", "); break;
+    case Combiner::vector:
+      out += text("vector(", node.count, ", ", node.block_length, ", ", node.stride, ", ");
+      break;
+    case Combiner::hvector:
+      out += text("hvector(", node.count, ", ", node.block_length, ", ", node.stride, "B, ");
+      break;
+    case Combiner::indexed:
+    case Combiner::hindexed: {
+      const bool bytes = node.combiner == Combiner::hindexed;
+      out += bytes ? "hindexed([" : "indexed([";
+      for (int64_t i = 0; i < node.displacements.size(); ++i) {
+        out += text(i == 0 ? "" : ", ", node.displacements[i], bytes ? "B x " : " x ",
+                    node.block_lengths[static_cast<size_t>(i)]);
+      }
+      out += "], ";
+      break;
+    }
+    case Combiner::indexed_block:
+    case Combiner::hindexed_block: {
+      const bool bytes = node.combiner == Combiner::hindexed_block;
+      out += text(bytes ? "hidxblock(" : "idxblock(", node.block_length, ", ");
+      append_list(out, node.displacements, bytes ? "B" : "");
+      out += ", ";
+      break;
+    }
+    case Combiner::structure:
+      out += "struct([";
+      for (size_t i = 0; i < node.children.size(); ++i) {
+        out += text(i == 0 ? "(" : ", (", node.displacements[static_cast<int64_t>(i)], "B, ");
+        if (node.block_lengths[i] != 1) out += text(node.block_lengths[i], ", ");
+        append_type(out, node.children[i]);
+        out += ')';
+      }
+      out += "])";
+      return;
+    case Combiner::resized: out += text("resized(", node.lb, "B, ", node.extent, "B, "); break;
+    case Combiner::subarray:
+      out += "subarray(";
+      for (const IndexList* list : {&node.sizes, &node.subsizes, &node.starts}) {
+        append_list(out, *list, "");
+        out += ", ";
+      }
+      out += node.order == Order::c ? "C, " : "F, ";
+      break;
+  }
+  append_type(out, node.children[0]);
+  out += ')';
+}
+
+}  // namespace
+
+std::string print(const Type& type) {
+  std::string out;
+  append_type(out, type);
+  return out;
+}
+
+}  // namespace spinloom::layout

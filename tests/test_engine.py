@@ -5,7 +5,7 @@ import json
 import pytest
 
 from conftest import needs_engine
-from spinloom import data
+from spinloom import data, results, workloads
 
 pytestmark = needs_engine
 
@@ -22,6 +22,12 @@ def test_every_byte_of_the_demo_is_checked(spinloom):
     assert {row["application"] for row in rows} == {"MILC", "LAMMPS_full", "FFT2D", "WRF_y"}
     ran_rows = [row for row in rows if row["status"] != "unsupported"]
     assert all(row["checked"] is True and row["time_ps"] > 0 for row in ran_rows)
+    for row in ran_rows:
+        expected = workloads.row(row["application"], row["datatype"])
+        assert row["size_bytes"] == expected.size_bytes
+        slack = 0.01 * expected.blocks_per_packet if "rand(" in expected.type else 0.005
+        assert row["blocks_per_packet"] == pytest.approx(expected.blocks_per_packet, abs=slack)
+        assert set(row) <= set(results.COLUMNS), "spinloom info --columns must explain every column"
     assert {row["strategy"] for row in ran_rows} >= {"host-mpitypes", "seek", "rw-cp"}
 
 

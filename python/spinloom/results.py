@@ -36,6 +36,22 @@ COLUMNS = {
     "checked": "every byte of the destination and of its surroundings compared with the oracle",
     "status": "ok, unsupported (not run), or the error's code",
     "message": "why a row has no time",
+    "blocks": "contiguous blocks of the message, neighbours in its order merged",
+    "packets": "packets of the message",
+    "line_time_ps": "modelled time of the message's bytes at line rate: no strategy is faster",
+    "handler_cycles_max": "modelled HPU cycles of the slowest payload handler",
+    "handler_instructions_per_packet": "RV32 instructions of one payload handler, on average",
+    "dma_writes": "writes to host memory that handlers asked for",
+    "dma_bytes": "bytes of those writes",
+    "dma_queue_peak": "most writes waiting for PCIe at a time",
+    "packet_buffer_peak_bytes": "most packet bytes on the NIC at a time",
+    "host_line_fetches": "cache lines that the host read from its memory",
+    "host_line_writebacks": "cache lines that the host wrote to its memory",
+    "checkpoints": "rw-cp: checkpoints of this message",
+    "checkpoint_bytes": "rw-cp: bytes of one checkpoint",
+    "interval_packets": "rw-cp: packets between two checkpoints",
+    "interval_exceeds_epsilon": "rw-cp: no interval meets the profile's checkpoint.epsilon",
+    "interval_memory_decided": "rw-cp: NIC memory allowed no smaller interval",
 }
 
 
@@ -46,8 +62,8 @@ class Table:
     partial: bool
 
     def columns(self) -> list[str]:
-        """Known columns first, then those that the engine adds, in the order in which they came."""
-        return list(dict.fromkeys([*COLUMNS, *(name for row in self.rows for name in row)]))
+        """Every column that a row has, in the order in which they came."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def get(self, application: str, datatype: str, strategy: str) -> dict[str, Any] | None:
         for row in self.rows:

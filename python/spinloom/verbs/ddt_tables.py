@@ -70,9 +70,10 @@ def time_cell(row: dict[str, Any] | None, notes: list[str]) -> str:
     return f"{row['speedup']:.2f}x"
 
 
-def handler_cycles(table: Table, group: tuple[str, str], strategy: str) -> Any:
+def handler_cycles(table: Table, group: tuple[str, str], strategy: str) -> float | None:
+    """None when no handler ran: the host's strategies, and cells without a result."""
     row = table.get(*group, strategy)
-    return row and row["handler_cycles_per_packet"]
+    return (row["handler_cycles_per_packet"] or None) if row else None
 
 
 def nic_cell(table: Table, group: tuple[str, str], strategy: str) -> str:

@@ -81,6 +81,11 @@ class Assembler {
     halfwords_.push_back(halfword);
     return *this;
   }
+  // Position-independent code of another one, after this.
+  Assembler& append(const Assembler& other) {
+    halfwords_.insert(halfwords_.end(), other.halfwords_.begin(), other.halfwords_.end());
+    return *this;
+  }
   // Byte offset of the next instruction.
   [[nodiscard]] int32_t here() const { return static_cast<int32_t>(halfwords_.size() * 2); }
 

@@ -1,0 +1,138 @@
+// RandomProgram - seeded RV32IMAC code that always ends, for differential tests.
+//
+// Contract: `length` items of random instructions (compressed ones among them) run `rounds` times; branches and
+//   jumps go forward inside the body only. sp points into private memory, s0 (x8) into shared memory, s2
+//   (x18) is the command window, x30 counts rounds: nothing random writes them. At the end registers hold
+//   whatever the body computed.
+// Invariants: the program depends on the Random's state and the options only; no instruction faults.
+// Threads: pure. Time: none.
+#pragma once
+
+#include "base/random.hpp"
+#include "hpu/assembler.hpp"
+
+namespace spinloom::hpu {
+
+struct RandomProgramOptions {
+  uint32_t length = 60;
+  uint32_t rounds = 8;
+  bool reads_cycle = false;  // rdcycle makes results depend on the timing model
+};
+
+class RandomProgram {
+ public:
+  RandomProgram(Random& random, const RandomProgramOptions& options) : random_(random), options_(options) {}
+
+  assembler::Assembler build() {
+    namespace as = assembler;
+    std::vector<Item> items;
+    for (uint32_t i = 0; i < options_.length; ++i) items.push_back(item());
+    as::Assembler code;
+    code(as::addi(2, 2, -2048))(as::addi(30, 0, static_cast<int32_t>(options_.rounds)));
+    const int32_t loop = code.here();
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (items[i].skip > 0) patch(items, i);
+      if (items[i].bytes == 2) {
+        code.compressed(static_cast<uint16_t>(items[i].word));
+      } else {
+        code(items[i].word);
+      }
+    }
+    code(as::addi(30, 30, -1));
+    code(as::bne(30, 0, loop - code.here()));
+    return code(as::jalr(0, 1, 0));
+  }
+
+ private:
+  struct Item {
+    uint32_t word = 0;
+    uint32_t bytes = 4;
+    uint32_t skip = 0;  // a branch or jump over this many items
+  };
+
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_.below(bound)); }
+  uint32_t source() { return below(32); }
+  uint32_t destination() {
+    for (;;) {
+      const uint32_t index = below(32);
+      const bool kept = index == 1 || index == 2 || index == 8 || index == 18 || index == 30;
+      if (!kept) return index;
+    }
+  }
+  int32_t immediate() { return random_.chance(1, 4) ? static_cast<int32_t>(below(16)) - 8 : static_cast<int32_t>(below(4096)) - 2048; }
+
+  Item item() {
+    namespace as = assembler;
+    static constexpr uint32_t operations[] = {0, 1, 4, 8, 12, 16, 20, 24, 28};
+    switch (below(16)) {
+      case 0: case 1: case 2: {  // register operations, multiply and divide among them
+        const uint32_t upper = random_.chance(1, 3) ? 1 : 0;
+        const uint32_t function = below(8);
+        const bool alternative = upper == 0 && (function == 0 || function == 5) && random_.chance(1, 2);
+        return {as::r_type(alternative ? 0x20 : upper, function, 0x33, destination(), source(), source())};
+      }
+      case 3: case 4: case 5: {  // immediate operations
+        const uint32_t function = below(8);
+        if (function != 1 && function != 5) return {as::i_type(function, 0x13, destination(), source(), immediate())};
+        const int32_t arithmetic = function == 5 && random_.chance(1, 2) ? 0x400 : 0;
+        return {as::i_type(function, 0x13, destination(), source(), static_cast<int32_t>(below(32)) | arithmetic)};
+      }
+      case 6: return {random_.chance(1, 2) ? as::lui(destination(), below(1 << 20) << 12) : as::auipc(destination(), below(1 << 20) << 12)};
+      case 7: case 8: {  // private loads
+        static constexpr uint32_t widths[] = {0, 1, 2, 4, 5};
+        return {as::i_type(widths[below(5)], 0x03, destination(), 2, static_cast<int32_t>(below(256)) - 128)};
+      }
+      case 9: return {as::s_type(below(3), source(), 2, static_cast<int32_t>(below(256)) - 128)};
+      case 10: {  // shared memory
+        if (random_.chance(1, 2)) return {as::atomic(operations[below(9)], destination(), 8, source())};
+        if (random_.chance(1, 2)) return {as::atomic(random_.chance(1, 2) ? 3 : 2, destination(), 8, 0)};
+        return random_.chance(1, 2) ? Item{as::lw(destination(), 8, static_cast<int32_t>(below(64)))}
+                                    : Item{as::sw(source(), 8, static_cast<int32_t>(below(64)))};
+      }
+      case 11:  // command window
+        if (random_.chance(1, 3)) return {as::lw(destination(), 18, SPL_CMD_ISSUE)};
+        if (random_.chance(1, 3)) return {as::lw(destination(), 18, SPL_CMD_HPU + 4 * static_cast<int32_t>(below(3)))};
+        return {as::sw(source(), 18, 4 * static_cast<int32_t>(below(SPL_CMD_WORDS)))};
+      case 12: {  // forward branch
+        static constexpr uint32_t conditions[] = {0, 1, 4, 5, 6, 7};
+        return {as::b_type(conditions[below(6)], source(), source(), 0), 4, 1 + below(6)};
+      }
+      case 13: {
+        if (random_.chance(1, 2)) return {as::jal(destination(), 0), 4, 1 + below(4)};
+        const int32_t counter = options_.reads_cycle && random_.chance(1, 2) ? 0xc00 : 0xc02;
+        return {as::i_type(2, 0x73, destination(), 0, counter)};
+      }
+      default: return compressed();
+    }
+  }
+
+  // c.addi, c.li, c.mv, c.add, c.sub, c.xor, c.or, c.and, c.lwsp, c.swsp.
+  Item compressed() {
+    const uint32_t rd = destination();
+    const uint32_t full = rd == 0 ? 10 : rd;
+    const uint32_t six = below(2) << 12 | below(32) << 2;
+    const uint32_t small = 1 + below(7);  // x9..x15: x8 is kept
+    switch (below(6)) {
+      case 0: return {0x0001 | full << 7 | six, 2};
+      case 1: return {0x4001 | full << 7 | six, 2};
+      case 2: return {0x8002 | full << 7 | (1 + below(31)) << 2, 2};
+      case 3: return {0x9002 | full << 7 | (1 + below(31)) << 2, 2};
+      case 4: return {0x8c01 | small << 7 | below(4) << 5 | below(8) << 2, 2};
+      default: return random_.chance(1, 2) ? Item{0x4002 | full << 7 | six, 2} : Item{0xc002 | below(64) << 7 | source() << 2, 2};
+    }
+  }
+
+  // The offset over the next `skip` items (to the end of the body at most).
+  static void patch(std::vector<Item>& items, size_t at) {
+    namespace as = assembler;
+    int32_t offset = 4;
+    for (size_t i = at + 1; i < items.size() && i <= at + items[at].skip; ++i) offset += static_cast<int32_t>(items[i].bytes);
+    const bool is_jump = (items[at].word & 0x7f) == 0x6f;
+    items[at].word |= is_jump ? as::j_type(0, offset) : as::b_type(0, 0, 0, offset);
+  }
+
+  Random& random_;
+  RandomProgramOptions options_;
+};
+
+}  // namespace spinloom::hpu

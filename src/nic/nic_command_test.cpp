@@ -1,0 +1,331 @@
+// The host's commands: outgoing messages, counters and triggers, objects and their checks.
+#include "nic/nic_test_support.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+using Kinds = std::vector<EventKind>;
+
+Put put_of(Bench& bench, uint64_t length) {
+  Put put;
+  put.local = bench.source;
+  put.length = length;
+  put.target = Rank{2};
+  put.portal = PortalIndex{4};
+  put.match_bits = 9;
+  put.remote_offset = 77;
+  put.hdr_data = 11;
+  put.user_ptr = 55;
+  put.queue = bench.queue;
+  return put;
+}
+
+Packet ack_for(const Packet& sent, uint64_t manipulated, Fail failure = Fail::ok) {
+  Packet ack;
+  ack.operation = Operation::ack;
+  ack.source = sent.target;
+  ack.target = sent.source;
+  ack.message = sent.message;
+  ack.fields.manipulated_bytes = manipulated;
+  ack.fields.fail = static_cast<uint8_t>(failure);
+  return ack;
+}
+
+TEST(Put, BecomesPackets) {
+  Bench bench;
+  bench.good(put_of(bench, 40));
+  const auto sends = bench.actions<Send>();
+  ASSERT_EQ(sends.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const Packet& packet = sends[i].packet;
+    EXPECT_EQ(packet.source, Rank{1});
+    EXPECT_EQ(packet.target, Rank{2});
+    EXPECT_EQ(packet.message, sends[0].packet.message);
+    EXPECT_EQ(packet.message_length, 40u);
+    EXPECT_EQ(packet.offset, i * 16);
+    EXPECT_EQ(packet.payload.bytes, bench.source + i * 16);
+    EXPECT_EQ(packet.payload.length, i == 2 ? 8u : 16u);
+    EXPECT_EQ(sends[i].last, i == 2);
+  }
+  EXPECT_EQ(sends[0].packet.fields.portal_index, 4u);
+  EXPECT_EQ(sends[0].packet.fields.match_bits, 9u);
+  EXPECT_EQ(sends[0].packet.fields.remote_offset, 77u);
+  EXPECT_EQ(sends[0].packet.fields.hdr_data, 11u);
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, sends[0].packet.message, bench.out);
+  EXPECT_EQ(bench.kinds(), Kinds{EventKind::send});
+  EXPECT_EQ(bench.event(EventKind::send).user_ptr, 55u);
+  bench.expect_idle();
+}
+
+TEST(Put, EmptyIsOnePacketHeaderAndLast) {
+  Bench bench;
+  bench.good(put_of(bench, 0));
+  const Send send = bench.only<Send>();
+  EXPECT_TRUE(send.packet.is_header());
+  EXPECT_TRUE(send.last);
+  EXPECT_EQ(send.packet.payload.space, PayloadRef::Space::none);
+}
+
+TEST(Put, HugeMessagesGiveWayAndMessagesLeaveInOrder) {
+  NicLimits limits = small_limits();
+  limits.payload_bytes = 1;
+  Bench bench(limits);
+  std::vector<uint8_t> large(limits::packets_per_call_max + 10);
+  Put put = put_of(bench, large.size());
+  put.local = large.data();
+  bench.good(put);
+  EXPECT_EQ(bench.actions<Send>().size(), limits::packets_per_call_max);
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+  bench.good(put_of(bench, 1));
+  EXPECT_TRUE(bench.actions<Send>().empty()) << "it is the second's turn only after the first";
+  EXPECT_TRUE(bench.actions<Continue>().empty()) << "one is under way";
+  bench.go_on();
+  const auto sends = bench.actions<Send>();
+  ASSERT_EQ(sends.size(), 11u);
+  EXPECT_TRUE(sends[9].last);
+  EXPECT_EQ(sends[9].packet.offset, large.size() - 1);
+  EXPECT_TRUE(sends[10].packet.is_header());
+  EXPECT_TRUE(bench.actions<Continue>().empty());
+}
+
+TEST(Put, AckAfterSendWhateverComesFirst) {
+  for (const bool ack_first : {false, true}) {
+    Bench bench;
+    bench.good(CounterAlloc{CounterId{0}});
+    Put put = put_of(bench, 16);
+    put.ack_request = AckRequest::ack;
+    put.counter = CounterId{0};
+    put.ct_send = true;
+    bench.good(put);
+    const Packet sent = bench.only<Send>().packet;
+    EXPECT_EQ(sent.fields.ack_request, AckRequest::ack);
+    bench.out.clear();
+    if (ack_first) {
+      bench.nic.on_packet({}, ack_for(sent, 12), bench.out);
+      EXPECT_TRUE(bench.out.list.empty());
+      bench.nic.on_packet_sent({}, sent.message, bench.out);
+    } else {
+      bench.nic.on_packet_sent({}, sent.message, bench.out);
+      bench.nic.on_packet({}, ack_for(sent, 12), bench.out);
+    }
+    EXPECT_EQ(bench.kinds(), (Kinds{EventKind::send, EventKind::ack}));
+    EXPECT_EQ(bench.event(EventKind::ack).manipulated_bytes, 12u);
+    EXPECT_EQ(bench.event(EventKind::ack).user_ptr, 55u);
+    EXPECT_EQ(bench.actions<PostCounter>().back().value, (CounterValue{2, 0}));
+    bench.expect_idle();
+    bench.arrive(ack_for(sent, 12));  // a second acknowledgement
+    EXPECT_EQ(bench.nic.state().refused_packets, 1u);
+  }
+}
+
+TEST(Put, CountingAckAndFailure) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  Put put = put_of(bench, 16);
+  put.ack_request = AckRequest::ct_ack;
+  put.counter = CounterId{0};
+  put.event_send_disable = true;
+  for (const Fail failure : {Fail::ok, Fail::dropped}) {
+    bench.good(put);
+    const Packet sent = bench.only<Send>().packet;
+    bench.out.clear();
+    bench.nic.on_packet_sent({}, sent.message, bench.out);
+    bench.nic.on_packet({}, ack_for(sent, 0, failure), bench.out);
+    EXPECT_TRUE(bench.kinds().empty());
+    EXPECT_EQ(bench.only<PostCounter>().value, (failure == Fail::ok ? CounterValue{1, 0} : CounterValue{1, 1}));
+  }
+}
+
+TEST(Put, ChecksItsArguments) {
+  Bench bench;
+  Put put = put_of(bench, 16);
+  put.local = nullptr;
+  EXPECT_NE(bench.error(put, Code::invalid).find("null"), std::string::npos);
+  put = put_of(bench, 16);
+  put.queue = QueueId{44};
+  EXPECT_NE(bench.error(put, Code::invalid).find("44"), std::string::npos);
+  put = put_of(bench, 16);
+  put.ack_request = AckRequest::ct_ack;
+  EXPECT_NE(bench.error(put, Code::invalid).find("counter"), std::string::npos);
+  put = put_of(bench, 16);
+  put.queue = QueueId{};
+  put.ack_request = AckRequest::ack;
+  EXPECT_NE(bench.error(put, Code::invalid).find("queue"), std::string::npos);
+  put = put_of(bench, 16);
+  put.target = Rank::any();
+  bench.error(put, Code::invalid);
+  bench.expect_idle();
+}
+
+TEST(Trigger, FiresInOrderOneCommandACall) {
+  Bench bench;
+  for (uint32_t i = 0; i < 3; ++i) bench.good(CounterAlloc{CounterId{i}});
+  const CounterId gate{0};
+  bench.good(CounterInc{CounterId{1}, {10, 0}}, Trigger{gate, 2});
+  EXPECT_TRUE(bench.actions<PostCounter>().empty());
+  bench.good(CounterInc{CounterId{2}, {20, 0}}, Trigger{gate, 1});
+  bench.good(put_of(bench, 16), Trigger{gate, 3});
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 3u);
+  bench.good(CounterInc{gate, {1, 0}});
+  EXPECT_EQ(bench.only<PostCounter>().counter, gate);
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+  bench.go_on();
+  EXPECT_EQ(bench.only<PostCounter>().counter, CounterId{2});
+  EXPECT_TRUE(bench.actions<Continue>().empty());
+  bench.good(CounterInc{gate, {5, 0}});  // both others
+  bench.go_on();
+  EXPECT_EQ(bench.only<PostCounter>().counter, CounterId{1});
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+  bench.go_on();
+  EXPECT_EQ(bench.actions<Send>().size(), 1u);
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
+}
+
+TEST(Trigger, AlreadyReachedFiresAtRegistrationAndFailuresDoNotCount) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  bench.good(CounterInc{CounterId{0}, {0, 9}});
+  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 1});
+  EXPECT_TRUE(bench.actions<Continue>().empty());
+  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 0});
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+  bench.go_on();
+  bench.go_on();
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{2, 9}));
+}
+
+TEST(Trigger, WhatFiredStaysFiredWhenTheCounterIsSetBack) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  bench.good(CounterAlloc{CounterId{1}});
+  bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 5});
+  bench.good(CounterSet{CounterId{0}, {5, 0}});
+  bench.good(CounterSet{CounterId{0}, {0, 0}});
+  bench.go_on();
+  EXPECT_EQ(bench.only<PostCounter>().counter, CounterId{1});
+}
+
+TEST(Trigger, ACycleOfPersistentCommandsIsBoundedPerCall) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  bench.good(CounterAlloc{CounterId{1}});
+  bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 1, 1});
+  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{1}, 1, 1});
+  bench.good(CounterInc{CounterId{0}, {1, 0}});
+  for (uint64_t round = 0; round < 1000; ++round) {
+    bench.go_on();
+    ASSERT_EQ(bench.actions<PostCounter>().size(), 1u);
+    ASSERT_EQ(bench.actions<Continue>().size(), 1u);
+    EXPECT_EQ(bench.only<PostCounter>().value.success, round / 2 + (round % 2 == 0 ? 1 : 2));
+  }
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 2u);
+}
+
+TEST(Trigger, ChecksAndLimits) {
+  NicLimits limits = small_limits();
+  limits.triggered_commands = 2;
+  Bench bench(limits);
+  bench.error(CounterInc{CounterId{0}, {1, 0}}, Code::invalid, Trigger{CounterId{0}, 1});
+  bench.good(CounterAlloc{CounterId{0}});
+  bench.error(MemoryAlloc{16}, Code::invalid, Trigger{CounterId{0}, 1});
+  Put bad = put_of(bench, 16);
+  bad.local = nullptr;
+  bench.error(bad, Code::invalid, Trigger{CounterId{0}, 1});
+  for (int i = 0; i < 2; ++i) bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 9});
+  EXPECT_NE(bench.error(CounterInc{CounterId{0}, {1, 0}}, Code::exhausted, Trigger{CounterId{0}, 9})
+                .find("triggered_commands"),
+            std::string::npos);
+  bench.good(CounterFree{CounterId{0}});
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
+}
+
+TEST(Trigger, TriggeredAppendAndItsFailureAreSeen) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  bench.good(Append{EntryId{3}, bench.portal, ListKind::priority, bench.entry()}, Trigger{CounterId{0}, 1});
+  bench.good(Append{EntryId{3}, bench.portal, ListKind::priority, bench.entry()}, Trigger{CounterId{0}, 1});
+  bench.arrive(1, 16, 0);
+  EXPECT_EQ(bench.nic.state().dropped_messages, 1u);
+  bench.good(CounterInc{CounterId{0}, {1, 0}});
+  bench.go_on();
+  EXPECT_EQ(bench.nic.state().failed_commands, 0u);
+  bench.go_on();
+  EXPECT_EQ(bench.nic.state().failed_commands, 1u);
+  EXPECT_NE(bench.nic.waiting().find("entry 3 is already in use"), std::string::npos) << bench.nic.waiting();
+  bench.arrive(2, 16, 0);
+  EXPECT_EQ(bench.land().size(), 1u);
+}
+
+TEST(Objects, IdsAreCheckedAndLimitsNamed) {
+  Bench bench;
+  bench.error(QueueAlloc{bench.queue, 1}, Code::invalid);
+  bench.error(QueueAlloc{QueueId{1}, 0}, Code::invalid);
+  EXPECT_NE(bench.error(QueueAlloc{QueueId{1 << 30}, 1}, Code::exhausted).find("queue_count_max"), std::string::npos);
+  EXPECT_NE(bench.error(PortalAlloc{PortalIndex{256}, bench.queue}, Code::exhausted).find("portal_table_max"),
+            std::string::npos);
+  EXPECT_NE(bench.error(QueueFree{bench.queue}, Code::invalid).find("portal table entry 0"), std::string::npos);
+  bench.error(PortalAlloc{PortalIndex{2}, QueueId{}, true}, Code::invalid);
+  bench.error(CounterInc{CounterId{0}, {1, 0}}, Code::invalid);
+  bench.error(Append{EntryId{0}, PortalIndex{7}, ListKind::priority, bench.entry()}, Code::invalid);
+  const EntryId id = bench.append(bench.entry());
+  EXPECT_NE(bench.error(PortalFree{bench.portal}, Code::invalid).find("1 entries"), std::string::npos);
+  bench.good(Unlink{id});
+  bench.good(PortalFree{bench.portal});
+  bench.good(QueueFree{bench.queue});
+}
+
+TEST(Objects, ContextsLieInTheirMemoryAndAreNotFreedInUse) {
+  Bench bench;
+  Context context;
+  context.header_entry = 1;
+  EXPECT_NE(bench.error(ContextCreate{ContextId{0}, context}, Code::unsupported).find("header handlers"),
+            std::string::npos);
+  context = {};
+  bench.error(ContextCreate{ContextId{0}, context}, Code::invalid);
+  context.payload_entry = 1;
+  context.state = {0, 64};
+  bench.error(ContextCreate{ContextId{0}, context}, Code::invalid);
+  context.state.offset = bench.good(MemoryAlloc{64});
+  bench.good(ContextCreate{ContextId{0}, context});
+  EXPECT_EQ(bench.nic.context(ContextId{0})->state.length, 64u);
+  EXPECT_NE(bench.error(MemoryFree{context.state.offset}, Code::invalid).find("context 0"), std::string::npos);
+  Entry entry = bench.entry();
+  entry.context = ContextId{0};
+  const EntryId id = bench.append(entry);
+  bench.error(ContextFree{ContextId{0}}, Code::invalid);
+  bench.good(Unlink{id});
+  bench.good(ContextFree{ContextId{0}});
+  EXPECT_EQ(bench.nic.context(ContextId{0}), nullptr);
+  bench.good(MemoryFree{context.state.offset});
+  EXPECT_EQ(bench.nic.state().nic_memory_used, 0u);
+  context.state = {};
+  context.blocked_round_robin = BlockedRoundRobin{0, 1};
+  bench.error(ContextCreate{ContextId{0}, context}, Code::invalid);
+  context.blocked_round_robin = BlockedRoundRobin{1, limits::vhpu_count_max + 1};
+  EXPECT_NE(bench.error(ContextCreate{ContextId{0}, context}, Code::invalid).find("vhpu_count_max"), std::string::npos);
+}
+
+TEST(Objects, NicMemoryWritesStayInTheirBlock) {
+  Bench bench;
+  const uint64_t offset = bench.good(MemoryAlloc{32});
+  bench.good(MemoryWrite{offset + 8, std::vector<uint8_t>(24, 7)});
+  EXPECT_EQ(bench.only<WriteNicMemory>().offset, offset + 8);
+  EXPECT_EQ(bench.only<WriteNicMemory>().bytes.size(), 24u);
+  bench.error(MemoryWrite{offset + 9, std::vector<uint8_t>(24, 7)}, Code::invalid);
+  EXPECT_NE(bench.error(MemoryAlloc{1 << 20}, Code::exhausted).find("memory.state_bytes"), std::string::npos);
+}
+
+TEST(Objects, LimitsOfTheNicAreChecked) {
+  NicLimits limits = small_limits();
+  EXPECT_TRUE(check(limits).ok());
+  limits.hpus = 0;
+  EXPECT_FALSE(check(limits).ok());
+  limits = small_limits();
+  limits.payload_bytes = 512;
+  EXPECT_NE(check(limits).error().message.find("packet_buffer_bytes"), std::string::npos);
+  EXPECT_THROW(Nic(Rank{0}, limits), InternalError);
+}
+
+}  // namespace
+}  // namespace spinloom::nic

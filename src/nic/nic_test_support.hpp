@@ -1,0 +1,227 @@
+// Bench - a NIC's engine driven by hand, for tests: each call keeps its actions, so that a test can say exactly
+// what came out.
+//
+// Contract: helpers for the usual objects (queue 0, portal 0) and messages; actions<T>() are those of the last call.
+// Threads: one owner. Time: always zero, the engine does not look at it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "nic/nic.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::nic {
+
+// The seed of random tests, and the sentence that replays one.
+inline uint64_t test_seed() {
+  const char* given = std::getenv("SPINLOOM_TEST_SEED");
+  return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
+}
+inline std::string replay(uint64_t seed) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  return text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_nic_test --gtest_filter=", test->test_suite_name(), ".",
+              test->name());
+}
+
+inline NicLimits small_limits() {
+  NicLimits limits;
+  limits.payload_bytes = 16;
+  limits.hpus = 2;
+  limits.packet_buffer_bytes = 256;
+  limits.nic_memory_bytes = 4096;
+  limits.early_packets = 4;
+  limits.unexpected_headers = 4;
+  return limits;
+}
+
+class Bench {
+ public:
+  static constexpr uint64_t memory_bytes = 1024;
+
+  explicit Bench(const NicLimits& limits = small_limits()) : nic(Rank{1}, limits), memory(memory_bytes, 0xee) {
+    good(QueueAlloc{queue, 64});
+    good(PortalAlloc{portal, queue});
+  }
+
+  // Commands.
+  Result<uint64_t> give(const CommandBody& body, std::optional<Trigger> trigger = {}) {
+    out.clear();
+    nic.on_command({}, Command{body, trigger, 7}, out);
+    for (const Action& action : out.list) {
+      if (const auto* answer = std::get_if<Answer>(&action)) return answer->result;
+    }
+    return fail(Code::stalled, "no answer");
+  }
+  uint64_t good(const CommandBody& body, std::optional<Trigger> trigger = {}) {
+    const auto result = give(body, trigger);
+    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
+    return result.ok() ? *result : 0;
+  }
+  std::string error(const CommandBody& body, Code code, std::optional<Trigger> trigger = {}) {
+    const auto result = give(body, trigger);
+    EXPECT_FALSE(result.ok());
+    if (result.ok()) return "";
+    EXPECT_EQ(name_of(result.error().code), std::string(name_of(code))) << result.error().message;
+    return result.error().message;
+  }
+
+  Entry entry(uint64_t match_bits = 5) {
+    Entry made;
+    made.start = memory.data();
+    made.length = memory.size();
+    made.match_bits = match_bits;
+    made.user_ptr = 100 + match_bits;
+    return made;
+  }
+  EntryId append(const Entry& given, ListKind list = ListKind::priority) {
+    const EntryId id{next_entry++};
+    good(Append{id, portal, list, given});
+    return id;
+  }
+  ContextId context(Context made = {}) {
+    const ContextId id{next_context++};
+    if (!made.payload_entry && !made.completion_entry) made.payload_entry = 1;
+    good(ContextCreate{id, made});
+    return id;
+  }
+
+  // Packets of a message from rank 0; payload bytes are never looked at by the engine.
+  Packet packet(uint64_t message, uint64_t length, uint64_t offset, uint64_t match_bits = 5) const {
+    Packet made;
+    made.source = Rank{0};
+    made.target = Rank{1};
+    made.message = message;
+    made.message_length = length;
+    made.offset = offset;
+    made.payload.space = PayloadRef::Space::local;
+    made.payload.bytes = source + offset;
+    made.payload.length = std::min<uint64_t>(nic.limits().payload_bytes, length - offset);
+    if (made.is_header()) {
+      made.fields.portal_index = portal.value;
+      made.fields.match_bits = match_bits;
+      made.fields.hdr_data = 1000 + message;
+      made.fields.ack_request = ack_request;
+      made.fields.remote_offset = remote_offset;
+    }
+    return made;
+  }
+  void arrive(const Packet& given) {
+    out.clear();
+    nic.on_packet({}, given, out);
+  }
+  void arrive(uint64_t message, uint64_t length, uint64_t offset, uint64_t match_bits = 5) {
+    arrive(packet(message, length, offset, match_bits));
+  }
+
+  // Handlers.
+  void her_ready(HerId her) {
+    out.clear();
+    nic.on_her_ready({}, her, out);
+  }
+  bool call(HerId her, const HandlerCall& given) {
+    out.clear();
+    return nic.on_handler_call({}, her, given, out);
+  }
+  void done(HerId her, uint32_t code = SUCCESS, HandlerEnd end = HandlerEnd::returned) {
+    out.clear();
+    nic.on_handler_done({}, her, end, code, out);
+  }
+  void dma_done(DmaId dma) {
+    out.clear();
+    nic.on_dma_done({}, dma, out);
+  }
+  void go_on() {
+    out.clear();
+    nic.on_continue({}, out);
+  }
+  HandlerCall dma_call(uint64_t offset, uint64_t length, uint32_t options = PTL_DMA_NO_EVENT,
+                       LocalMemory from = LocalMemory::packet) {
+    HandlerCall made;
+    made.call = SPL_CALL_DMA_TO_HOST_NB;
+    made.options = options;
+    made.local_memory = from;
+    made.local = const_cast<uint8_t*>(source);
+    made.offset = offset;
+    made.length = length;
+    return made;
+  }
+  // Starts the handler of a one-packet or further packet and returns its HER.
+  HerId start(uint64_t message, uint64_t length, uint64_t offset, uint64_t match_bits = 5) {
+    arrive(message, length, offset, match_bits);
+    const HerId her = only<BufferPacket>().her;
+    her_ready(her);
+    EXPECT_EQ(only<RunHandler>().her.id, her);
+    return her;
+  }
+  DmaId issue(HerId her, const HandlerCall& given) {
+    EXPECT_FALSE(call(her, given));
+    return only<DmaWrite>().dma;
+  }
+
+  // Actions of the last call.
+  template <class T>
+  std::vector<T> actions() const {
+    std::vector<T> found;
+    for (const Action& action : out.list) {
+      if (const auto* one = std::get_if<T>(&action)) found.push_back(*one);
+    }
+    return found;
+  }
+  template <class T>
+  T only() const {
+    const auto found = actions<T>();
+    EXPECT_EQ(found.size(), 1u);
+    return found.empty() ? T{} : found.front();
+  }
+  std::vector<EventKind> kinds() const {
+    std::vector<EventKind> found;
+    for (const auto& post : actions<PostEvent>()) found.push_back(post.event.kind);
+    return found;
+  }
+  Event event(EventKind kind) const {
+    for (const auto& post : actions<PostEvent>()) {
+      if (post.event.kind == kind) return post.event;
+    }
+    ADD_FAILURE() << "no event of kind " << static_cast<int>(kind);
+    return {};
+  }
+  // Lands every DMA of the last call; the events of all of them.
+  std::vector<Event> land() {
+    std::vector<Event> events;
+    for (const auto& write : actions<DmaWrite>()) {
+      dma_done(write.dma);
+      for (const auto& post : actions<PostEvent>()) events.push_back(post.event);
+    }
+    return events;
+  }
+
+  // Nothing is under way and nothing leaked.
+  void expect_idle() const {
+    const NicState now = nic.state();
+    EXPECT_EQ(now.packet_buffer_used, 0u);
+    EXPECT_EQ(now.hpus_busy, 0u);
+    EXPECT_EQ(now.hers_waiting, 0u);
+    EXPECT_EQ(now.messages_open, 0u);
+    EXPECT_EQ(now.early_packets, 0u);
+    EXPECT_EQ(now.dmas_open, 0u);
+    EXPECT_EQ(now.messages_outgoing, 0u);
+  }
+
+  Nic nic;
+  Actions out;
+  QueueId queue{0};
+  PortalIndex portal{0};
+  AckRequest ack_request = AckRequest::none;
+  uint64_t remote_offset = 0;
+  std::vector<uint8_t> memory;
+  uint32_t next_entry = 0;
+  uint32_t next_context = 0;
+  uint8_t source[memory_bytes] = {};
+};
+
+}  // namespace spinloom::nic

@@ -23,7 +23,7 @@ struct Raised {
 template <class T>
 T unwrap(Result<T> result) {
   if (!result) throw Raised{result.error()};
-  return std::move(result).value();
+  return std::move(result.value());
 }
 
 nb::object get(const nb::dict& config, const char* key) {

@@ -36,7 +36,7 @@ Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t
     handler.payload_entry = entry_of(*image, "payload_handler");
     handler.completion_entry = entry_of(*image, "completion_handler");
     loaded.handlers.push_back(handler);
-    loaded.images.push_back(std::move(image).value());
+    loaded.images.push_back(std::move(*image));
   }
   return loaded;
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "base/result.hpp"
 #include "offload/strategy.hpp"
 #include "sim/network.hpp"

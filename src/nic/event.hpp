@@ -36,6 +36,22 @@ enum class Fail : uint8_t {
   undeliverable,
 };
 
+[[nodiscard]] constexpr const char* name_of(Fail fail) {
+  switch (fail) {
+    case Fail::ok: return "ok";
+    case Fail::dropped: return "no entry matched";
+    case Fail::pt_disabled: return "the portal table entry is disabled";
+    case Fail::op_violation: return "the entry does not allow the operation";
+    case Fail::segv: return "a handler or its DMA left its memory";
+    case Fail::handler_fail: return "a handler returned FAIL";
+    case Fail::handler_fault: return "a handler faulted";
+    case Fail::handler_budget: return "a handler ran past its cycle budget";
+    case Fail::handler_code: return "a handler returned a code that does not exist";
+    case Fail::undeliverable: return "the target cannot be reached";
+  }
+  return "unknown";
+}
+
 struct Event {
   EventKind kind = EventKind::put;
   Fail fail = Fail::ok;

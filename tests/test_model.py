@@ -1,0 +1,154 @@
+"""The model against what the SC'19 datatypes paper states, and against itself: claims, slices, handlers that misbehave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import needs_engine
+from spinloom import core, data, profiles, toolchain
+
+pytestmark = needs_engine
+
+ROOT = Path(__file__).resolve().parent.parent
+MESSAGE_BYTES = 4 << 20
+PACKET_BYTES = 2048
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return core.load()
+
+
+def config(**changes):
+    profile = profiles.load("sc19-slingshot")
+    return {
+        "count": 1,
+        "strategy": "specialised",
+        "profile": profile.native(),
+        "images": data.handler_images(),
+        "hpus": 16,
+        "mtu": PACKET_BYTES,
+        "order": "in",
+        "seed": 1,
+        "inject": "none",
+        **changes,
+    }
+
+
+def vector(block_bytes: int, message_bytes: int = MESSAGE_BYTES) -> str:
+    """Figure 8's vector: stride of two blocks."""
+    return f"hvector({message_bytes // block_bytes}, {block_bytes}, {2 * block_bytes}B, byte)"
+
+
+def part_of_line_rate(engine, block_bytes: int) -> float:
+    row = engine.run_cell(config(type=vector(block_bytes)))
+    return row["line_time_ps"] / row["time_ps"]
+
+
+def test_specialised_reaches_line_rate_at_64_byte_blocks_and_not_at_16(engine):
+    """Section 3.2.5: 4 MiB, 16 HPUs; at least 0.95 of 1/G from 64 B blocks, less at 16 B."""
+    assert part_of_line_rate(engine, 64) >= 0.95
+    assert part_of_line_rate(engine, 16) < 0.95
+
+
+@pytest.mark.parametrize("blocks_per_packet", [1, 2, 4, 8, 16])
+def test_rw_cp_handler_takes_at_most_two_and_a_half_times_the_specialised_one(engine, blocks_per_packet):
+    """Section 5.2: RW-CP is about twice as slow as the specialised handler."""
+    datatype = vector(PACKET_BYTES // blocks_per_packet)
+    specialised = engine.run_cell(config(type=datatype))["handler_cycles_per_packet"]
+    rw_cp = engine.run_cell(config(type=datatype, strategy="rw-cp"))["handler_cycles_per_packet"]
+    assert specialised < rw_cp <= 2.5 * specialised
+
+
+def test_no_strategy_beats_the_line_or_pcie(engine):
+    """Bounds: the message at line rate; every DMA write with its packet overhead at PCIe's rate."""
+    profile = config()["profile"]
+    byte_ps = profile["pcie.byte_time"][0] / profile["pcie.byte_time"][1]
+    for block_bytes in (4, 64, 2048):
+        for strategy in ("specialised", "rw-cp", "seek"):
+            row = engine.run_cell(config(type=vector(block_bytes, 1 << 18), strategy=strategy, hpus=32))
+            packets = row["dma_bytes"] / min(block_bytes, profile["pcie.write_payload"])
+            pcie_ps = (row["dma_bytes"] + packets * profile["pcie.write_overhead"]) * byte_ps
+            assert row["time_ps"] > max(row["line_time_ps"], pcie_ps)
+
+
+SLICED = ("vector(64, 3, 7, double)", "indexed([3 x 2, 0 x 1, 40 x 9, 17 x 5], int)")
+
+
+@pytest.mark.parametrize("strategy", ["specialised", "rw-cp", "seek"])
+@pytest.mark.parametrize("order", ["in", 8])
+def test_results_do_not_depend_on_the_slice(engine, strategy, order):
+    """Slices of 64, 256 and 1024 cycles give the same numbers, bytes and events."""
+    for datatype in SLICED:
+        rows = [
+            engine.run_cell(
+                config(type=datatype, count=40, strategy=strategy, order=order, mtu=256, hpus=4, slice_cycles=cycles)
+            )
+            for cycles in (64, 256, 1024)
+        ]
+        assert rows[0] == rows[1] == rows[2]
+
+
+def test_message_of_many_elements_with_a_gap_between_them(engine):
+    datatype = "resized(-8B, 200B, hindexed([100B x 3, 0B x 8, 33B x 1], byte))"
+    for strategy in ("host-mpitypes", "specialised", "rw-cp", "seek"):
+        row = engine.run_cell(config(type=datatype, count=1000, strategy=strategy, order=4))
+        assert row["checked"] and row["size_bytes"] == 12000
+
+
+def test_negative_strides_and_extents(engine):
+    for datatype in ("hvector(50, 3, -40B, double)", "resized(0B, -64B, hvector(4, 1, 8B, float))"):
+        for strategy in ("host-mpitypes", "specialised", "rw-cp", "seek"):
+            assert engine.run_cell(config(type=datatype, count=7, strategy=strategy))["checked"]
+
+
+def test_a_type_that_overlaps_itself_is_refused(engine):
+    with pytest.raises(engine.SpinloomError, match="writes some byte twice") as raised:
+        engine.run_cell(config(type="hvector(3, 8, 4B, byte)", strategy="seek"))
+    assert raised.value.code == "invalid"
+
+
+# ---- handlers that misbehave ----
+
+BODIES = {
+    "faults": "*(volatile int *)0x70000000 = 1; return SUCCESS;",
+    "never ends": "for (;;) { __asm__ volatile(\"\"); }",
+    "fails": "return FAIL;",
+    "returns a code that does not exist": "return 77;",
+    "writes beyond the entry": "PtlHandlerDMAToHostNB(p.base, 1ull << 40, 8, PTL_DMA_NO_EVENT, NULL); return SUCCESS;",
+}
+REASONS = {
+    "faults": "left its memory",
+    "never ends": "budget",
+    "fails": "returned FAIL",
+    "returns a code that does not exist": "code that does not exist",
+    "writes beyond the entry": "left its memory",
+}
+
+
+@pytest.mark.parametrize("trouble", BODIES)
+def test_a_misbehaving_handler_is_reported_and_nothing_hangs(engine, tmp_path, trouble):
+    source = tmp_path / "seek.c"
+    source.write_text(
+        '#include "ddt.h"\n'
+        "int payload_handler(const ptl_payload_t p, void *state) { (void)p; (void)state; %s }\n"
+        "int completion_handler(int d, bool f, void *s) { (void)d; (void)f; (void)s; return ddt_complete(); }\n"
+        % BODIES[trouble]
+    )
+    image = tmp_path / "seek.elf"
+    handlers = ROOT / "handlers"
+    toolchain.compile(source, image, include=[ROOT / "include", handlers], script=handlers / "handler.ld")
+    with pytest.raises(engine.SpinloomError, match=REASONS[trouble]) as raised:
+        engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", images={"seek": image.read_bytes()}))
+    assert raised.value.code == "fault"
+
+
+@pytest.mark.parametrize("length", [0, 3, 51, 200])
+def test_a_broken_image_is_named(engine, length):
+    images = dict(data.handler_images())
+    images["seek"] = images["seek"][:length]
+    with pytest.raises(engine.SpinloomError, match="handler image seek") as raised:
+        engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", images=images))
+    assert raised.value.code == "invalid"

@@ -2,11 +2,16 @@
 
 import csv
 import json
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from spinloom import __version__, core, profiles
+from spinloom import __version__, config, core, profiles
 from spinloom.cli import cli
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_version(spinloom):
@@ -14,15 +19,9 @@ def test_version(spinloom):
 
 
 def test_the_package_and_the_build_agree_on_the_version():
-    import tomllib
-    from pathlib import Path
-
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["version"] == __version__
-    assert (
-        f"project(spinloom VERSION {__version__} "
-        in (Path(__file__).parent.parent / "CMakeLists.txt").read_text()
-    )
+    assert f"project(spinloom VERSION {__version__} " in (ROOT / "CMakeLists.txt").read_text()
 
 
 @pytest.mark.parametrize("verb", sorted(cli.commands))
@@ -90,8 +89,15 @@ def test_doctor_exits_with_3_when_a_needed_part_is_missing(spinloom, monkeypatch
 
 
 def test_without_an_engine_ddt_exits_with_3(spinloom, fake_engine, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "spinloom._core", None)
+    monkeypatch.setitem(sys.modules, "spinloom._core", None)
     assert not core.available()
     ran = spinloom("ddt", "MILC")
     assert ran.code == 3
     assert "make setup" in ran.err
+
+
+def test_the_readme_lists_every_environment_variable():
+    readme = (ROOT / "README.md").read_text()
+    for variable in config.VARIABLES.values():
+        default = f" `{variable.default}` " if variable.name == "SPINLOOM_NIC" else f" {variable.default} "
+        assert f"| `{variable.name}` |{default}|".replace("|  |", "| |") in readme

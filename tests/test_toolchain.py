@@ -1,6 +1,7 @@
 """Handler images: where they lie, what they hold, and that their bytes depend on the source only."""
 
 import hashlib
+import re
 import struct
 from pathlib import Path
 
@@ -75,3 +76,9 @@ def test_a_wrong_source_is_refused(tmp_path, cache, spoiled, complaint):
     with pytest.raises(toolchain.ToolchainError, match=complaint) as caught:
         build(tmp_path / "wrong", cache, spoiled)
     assert not caught.value.environment
+
+
+@pytest.mark.parametrize("file", ["requirements.txt", "pyproject.toml"])
+def test_every_file_pins_the_same_compiler(file):
+    pinned = set(re.findall(r"ziglang==([\d.]+)", (ROOT / file).read_text()))
+    assert pinned == {toolchain.COMPILER_VERSION}

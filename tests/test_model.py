@@ -84,7 +84,15 @@ def test_results_do_not_depend_on_the_slice(engine, strategy, order):
     for datatype in SLICED:
         rows = [
             engine.run_cell(
-                config(type=datatype, count=40, strategy=strategy, order=order, mtu=256, hpus=4, slice_cycles=cycles)
+                config(
+                    type=datatype,
+                    count=40,
+                    strategy=strategy,
+                    order=order,
+                    mtu=256,
+                    hpus=4,
+                    slice_cycles=cycles,
+                )
             )
             for cycles in (64, 256, 1024)
         ]
@@ -114,7 +122,7 @@ def test_a_type_that_overlaps_itself_is_refused(engine):
 
 BODIES = {
     "faults": "*(volatile int *)0x70000000 = 1; return SUCCESS;",
-    "never ends": "for (;;) { __asm__ volatile(\"\"); }",
+    "never ends": 'for (;;) { __asm__ volatile(""); }',
     "fails": "return FAIL;",
     "returns a code that does not exist": "return 77;",
     "writes beyond the entry": "PtlHandlerDMAToHostNB(p.base, 1ull << 40, 8, PTL_DMA_NO_EVENT, NULL); return SUCCESS;",
@@ -141,7 +149,9 @@ def test_a_misbehaving_handler_is_reported_and_nothing_hangs(engine, tmp_path, t
     handlers = ROOT / "handlers"
     toolchain.compile(source, image, include=[ROOT / "include", handlers], script=handlers / "handler.ld")
     with pytest.raises(engine.SpinloomError, match=REASONS[trouble]) as raised:
-        engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", images={"seek": image.read_bytes()}))
+        engine.run_cell(
+            config(type=vector(64, 1 << 14), strategy="seek", images={"seek": image.read_bytes()})
+        )
     assert raised.value.code == "fault"
 
 
@@ -152,3 +162,18 @@ def test_a_broken_image_is_named(engine, length):
     with pytest.raises(engine.SpinloomError, match="handler image seek") as raised:
         engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", images=images))
     assert raised.value.code == "invalid"
+
+
+def test_a_simulation_that_cannot_go_on_says_who_waits(engine, tmp_path):
+    """A completion handler that forgets its event leaves the host waiting for ever."""
+    source = tmp_path / "seek.c"
+    source.write_text(
+        '#include "ddt.h"\n'
+        "int completion_handler(int d, bool f, void *s) { (void)d; (void)f; (void)s; return SUCCESS; }\n"
+    )
+    image = tmp_path / "seek.elf"
+    handlers = ROOT / "handlers"
+    toolchain.compile(source, image, include=[ROOT / "include", handlers], script=handlers / "handler.ld")
+    with pytest.raises(engine.SpinloomError, match="cannot go on at .* rank 1 waits") as raised:
+        engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", images={"seek": image.read_bytes()}))
+    assert raised.value.code == "stalled"

@@ -33,7 +33,8 @@ struct Her {
   bool flow_control = false;    // completion
 };
 
-// Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read.
+// Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read. An acknowledgement
+// (operation ack) is one packet, the last of its message, has no buffer and no on_packet_sent.
 struct Send { Packet packet; bool last = false; };
 // Copy a packet into the packet buffer and take it to the scheduler; then call on_her_ready(her).
 struct BufferPacket { HerId her; uint64_t bytes = 0; };

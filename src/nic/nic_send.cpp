@@ -144,7 +144,7 @@ void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& 
   packet.fields.remote_offset = message.offset;
   packet.fields.manipulated_bytes = manipulated;
   packet.fields.fail = static_cast<uint8_t>(message.failure);
-  out.list.emplace_back(Send{packet, false});
+  out.list.emplace_back(Send{packet, true});  // a message of its own
 }
 
 }  // namespace spinloom::nic

@@ -1,0 +1,69 @@
+#include "portals/handler_runner.hpp"
+
+#include <utility>
+
+#include "spinloom/hpu_map.h"
+
+namespace spinloom::portals {
+namespace {
+
+template <class Span>
+bool holds(const Span& memory, const uint8_t* bytes, uint64_t length) {
+  const auto start = reinterpret_cast<uintptr_t>(memory.data());
+  const auto address = reinterpret_cast<uintptr_t>(bytes);
+  return address >= start && address - start <= memory.size() && length <= memory.size() - (address - start);
+}
+
+}  // namespace
+
+uint32_t NativeHandler::call(const nic::HandlerCall& given) {
+  const auto result = calls_.call(given);
+  if (!result) stopped_ = true;
+  return result.value_or(UINT32_MAX);
+}
+
+uint32_t NativeHandler::dma_to_host(const uint8_t* local, uint64_t offset, uint64_t length, uint32_t options) {
+  nic::HandlerCall given;
+  given.call = SPL_CALL_DMA_TO_HOST_NB;
+  given.options = options;
+  given.offset = offset;
+  given.length = length;
+  given.local = const_cast<uint8_t*>(local);  // only read: it is the source
+  if (local == nullptr) {
+    given.local_memory = nic::LocalMemory::none;
+  } else if (holds(frame_.packet, local, length)) {
+    given.local_memory = nic::LocalMemory::packet;
+  } else if (holds(frame_.constants, local, length)) {
+    given.local_memory = nic::LocalMemory::constants;
+  } else if (holds(frame_.state, local, length)) {
+    given.local_memory = nic::LocalMemory::state;
+  } else {
+    given.local_memory = nic::LocalMemory::stack;
+  }
+  return call(given);
+}
+
+uint32_t NativeHandler::count(uint64_t success, uint64_t failure) {
+  nic::HandlerCall given;
+  given.call = SPL_CALL_CT_INC;
+  given.success = success;
+  given.failure = failure;
+  return call(given);
+}
+
+uint32_t NativeHandlers::add(Function function) {
+  functions_.push_back(std::move(function));
+  return static_cast<uint32_t>(functions_.size() - 1);
+}
+
+HandlerOutcome NativeHandlers::run(const HandlerFrame& frame, HandlerCalls& calls) {
+  const bool completion = frame.her.kind == nic::HandlerKind::completion;
+  const auto entry = completion ? frame.context->completion_entry : frame.context->payload_entry;
+  SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
+  if (*entry >= functions_.size()) return {nic::HandlerEnd::fault, 0};
+  NativeHandler handler(frame, calls);
+  const HandlerOutcome outcome = functions_[*entry](handler);
+  return handler.stopped() ? HandlerOutcome{nic::HandlerEnd::fault, 0} : outcome;
+}
+
+}  // namespace spinloom::portals

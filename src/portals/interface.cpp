@@ -1,0 +1,265 @@
+#include "portals/interface.hpp"
+
+namespace spinloom::portals {
+
+Interface::Interface(Port& port, const Limits& limits)
+    : port_(port),
+      queues_("queue", limits.queues, "Interface::Limits::queues"),
+      counters_("counter", limits.counters, "Interface::Limits::counters"),
+      entries_("entry", limits.entries, "Interface::Limits::entries"),
+      contexts_("context", limits.contexts, "Interface::Limits::contexts"),
+      portals_("portal table entry", limits::portal_table_max, "limits::portal_table_max"),
+      portal_queues_(limits::portal_table_max) {}
+
+// Waits for the answer.
+Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
+  const uint64_t token = next_token_++;
+  port_.submit(nic::Command{body, trigger, token});
+  for (;;) {
+    if (auto answer = port_.take_answer(token)) return *answer;
+    SPL_TRY(port_.wait());
+  }
+}
+
+// Fire and forget, unless it has to be registered.
+Status Interface::tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
+  if (!trigger) {
+    port_.submit(nic::Command{body, {}, 0});
+    return {};
+  }
+  SPL_TRY(counters_.check(trigger->counter));
+  const auto registered = ask(body, trigger);
+  return registered ? Status{} : Status{registered.error()};
+}
+
+Result<nic::QueueId> Interface::eq_alloc(uint32_t slots) {
+  SPL_ASSIGN(const nic::QueueId queue, queues_.take());
+  if (const auto made = ask(nic::QueueAlloc{queue, slots}); !made) {
+    queues_.give_back(queue);
+    return made.error();
+  }
+  return queue;
+}
+
+Status Interface::eq_free(nic::QueueId queue) {
+  SPL_TRY(queues_.check(queue));
+  SPL_TRY(ask(nic::QueueFree{queue}));
+  while (eq_get(queue)) {
+  }
+  queues_.give_back(queue);
+  return {};
+}
+
+std::optional<nic::Event> Interface::eq_get(nic::QueueId queue) {
+  auto event = port_.take_event(queue);
+  if (event) reclaim(*event);
+  return event;
+}
+
+Result<nic::Event> Interface::eq_wait(nic::QueueId queue) {
+  SPL_TRY(queues_.check(queue));
+  for (;;) {
+    if (const auto event = eq_get(queue)) return *event;
+    SPL_TRY(port_.wait());
+  }
+}
+
+Result<nic::CounterId> Interface::ct_alloc() {
+  SPL_ASSIGN(const nic::CounterId counter, counters_.take());
+  const auto made = ask(nic::CounterAlloc{counter});
+  // A counter that had this id before may have left its value with the host.
+  const auto cleared = made ? ask(nic::CounterSet{counter, {}}) : made;
+  if (!cleared) {
+    counters_.give_back(counter);
+    return cleared.error();
+  }
+  while (port_.counter(counter) != nic::CounterValue{}) SPL_TRY(port_.wait());
+  return counter;
+}
+
+Status Interface::ct_free(nic::CounterId counter) {
+  SPL_TRY(counters_.check(counter));
+  SPL_TRY(ask(nic::CounterFree{counter}));
+  counters_.give_back(counter);
+  return {};
+}
+
+Status Interface::ct_inc(nic::CounterId counter, nic::CounterValue by, const std::optional<nic::Trigger>& trigger) {
+  SPL_TRY(counters_.check(counter));
+  return tell(nic::CounterInc{counter, by}, trigger);
+}
+
+Status Interface::ct_set(nic::CounterId counter, nic::CounterValue to, const std::optional<nic::Trigger>& trigger) {
+  SPL_TRY(counters_.check(counter));
+  return tell(nic::CounterSet{counter, to}, trigger);
+}
+
+Result<nic::CounterValue> Interface::ct_wait(nic::CounterId counter, uint64_t test) {
+  SPL_TRY(counters_.check(counter));
+  for (;;) {
+    const nic::CounterValue value = port_.counter(counter);
+    if (value.success >= test || value.failure > 0) return value;
+    SPL_TRY(port_.wait());
+  }
+}
+
+Result<nic::PortalIndex> Interface::pt_alloc(nic::QueueId queue, const PortalOptions& options) {
+  if (queue.exists()) SPL_TRY(queues_.check(queue));
+  nic::PortalIndex portal = options.want;
+  if (portal.exists()) {
+    SPL_TRY(portals_.take(portal));
+  } else {
+    SPL_ASSIGN(portal, portals_.take());
+  }
+  if (const auto made = ask(nic::PortalAlloc{portal, queue, options.flow_control}); !made) {
+    portals_.give_back(portal);
+    return made.error();
+  }
+  portal_queues_[portal.value] = queue;
+  return portal;
+}
+
+Status Interface::pt_free(nic::PortalIndex portal) {
+  SPL_TRY(portals_.check(portal));
+  SPL_TRY(ask(nic::PortalFree{portal}));
+  portals_.give_back(portal);
+  return {};
+}
+
+Status Interface::pt_enable(nic::PortalIndex portal) {
+  SPL_TRY(portals_.check(portal));
+  const auto answer = ask(nic::PortalEnable{portal, true});
+  return answer ? Status{} : Status{answer.error()};
+}
+
+Status Interface::pt_disable(nic::PortalIndex portal) {
+  SPL_TRY(portals_.check(portal));
+  const auto answer = ask(nic::PortalEnable{portal, false});
+  return answer ? Status{} : Status{answer.error()};
+}
+
+Interface::Fate Interface::fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const {
+  const nic::EntryOptions& options = entry.options;
+  const bool unlinks_itself = options.use_once || (options.manage_local && entry.min_free > 0);
+  if (!unlinks_itself) return Fate::explicit_unlink;
+  const bool has_queue = portal_queues_[portal.value].exists();
+  if (has_queue && !options.event_unlink_disable) return Fate::told;
+  const bool put_tells = has_queue && options.use_once && !options.event_comm_disable && !options.event_success_disable;
+  return put_tells && list == nic::ListKind::priority ? Fate::by_put : Fate::silent;
+}
+
+Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list,
+                                          const std::optional<nic::Trigger>& trigger) {
+  SPL_TRY(portals_.check(portal));
+  if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
+  if (entry.context.exists()) SPL_TRY(contexts_.check(entry.context));
+  if (trigger) SPL_TRY(counters_.check(trigger->counter));
+  if (!entries_.has_free()) return append_under_silent_id(nic::Append{{}, portal, list, entry}, trigger);
+  SPL_ASSIGN(const nic::EntryId id, entries_.take());
+  if (records_.size() <= id.value) records_.resize(id.value + 1);
+  // Before the answer comes, an event may already give the id back.
+  records_[id.value] = EntryRecord{list, fate_of(portal, entry, list)};
+  if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
+  if (const auto appended = ask(nic::Append{id, portal, list, entry}, trigger); !appended) {
+    if (records_[id.value].fate == Fate::silent) silent_.pop_back();
+    entries_.give_back(id);
+    return appended.error();
+  }
+  return id;
+}
+
+// All ids are out: entries that leave their list without a word may have given theirs up. The NIC knows.
+Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const std::optional<nic::Trigger>& trigger) {
+  for (size_t tries = silent_.size(); tries > 0; --tries) {
+    append.id = silent_.front();
+    silent_.pop_front();
+    const auto appended = ask(append, trigger);
+    if (!appended) {
+      silent_.push_back(append.id);
+      continue;
+    }
+    records_[append.id.value] = EntryRecord{append.list, fate_of(append.portal, append.entry, append.list)};
+    if (records_[append.id.value].fate == Fate::silent) silent_.push_back(append.id);
+    return append.id;
+  }
+  return entries_.take();  // says which limit it is
+}
+
+Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
+  SPL_TRY(entries_.check(entry));
+  SPL_ASSIGN(const uint64_t answer, ask(nic::Unlink{entry}));
+  if (answer == static_cast<uint64_t>(nic::UnlinkResult::in_use)) return Unlinked::in_use;
+  if (records_[entry.value].fate == Fate::silent) std::erase(silent_, entry);
+  entries_.give_back(entry);
+  return Unlinked::done;
+}
+
+void Interface::reclaim(const nic::Event& event) {
+  if (!entries_.in_use(event.entry)) return;
+  const EntryRecord& record = records_[event.entry.value];
+  bool gone = false;
+  switch (event.kind) {
+    case nic::EventKind::auto_unlink:
+      gone = record.fate == Fate::told && record.list == nic::ListKind::priority;
+      break;
+    case nic::EventKind::auto_free:
+      gone = record.fate == Fate::told;
+      break;
+    case nic::EventKind::put:
+    case nic::EventKind::put_overflow:
+      gone = record.fate == Fate::by_put;
+      break;
+    default:
+      break;
+  }
+  if (gone) entries_.give_back(event.entry);
+}
+
+Status Interface::put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger) {
+  if (arguments.local == nullptr && arguments.length > 0) {
+    return fail(Code::invalid, "put: the buffer is null and length is ", arguments.length);
+  }
+  if (arguments.target == nic::Rank::any()) return fail(Code::invalid, "put: the target must be one rank");
+  if (!arguments.portal.exists()) return fail(Code::invalid, "put: no portal table entry of the target is named");
+  if (arguments.queue.exists()) SPL_TRY(queues_.check(arguments.queue));
+  if (arguments.counter.exists()) SPL_TRY(counters_.check(arguments.counter));
+  if (arguments.ack_request == nic::AckRequest::ack && !arguments.queue.exists()) {
+    return fail(Code::invalid, "put: a full acknowledgement needs an event queue, none was given");
+  }
+  const bool counts =
+      arguments.ack_request == nic::AckRequest::ct_ack || arguments.ack_request == nic::AckRequest::oc_ack;
+  if ((counts || arguments.ct_send) && !arguments.counter.exists()) {
+    return fail(Code::invalid, "put: counting sends or acknowledgements needs a counter, none was given");
+  }
+  return tell(arguments, trigger);
+}
+
+Result<uint64_t> Interface::memory_alloc(uint64_t bytes, uint64_t align) { return ask(nic::MemoryAlloc{bytes, align}); }
+
+Status Interface::memory_free(uint64_t offset) {
+  const auto answer = ask(nic::MemoryFree{offset});
+  return answer ? Status{} : Status{answer.error()};
+}
+
+Status Interface::memory_write(uint64_t offset, std::span<const uint8_t> bytes) {
+  const auto answer = ask(nic::MemoryWrite{offset, {bytes.begin(), bytes.end()}});
+  return answer ? Status{} : Status{answer.error()};
+}
+
+Result<nic::ContextId> Interface::context_create(const nic::Context& context) {
+  SPL_ASSIGN(const nic::ContextId id, contexts_.take());
+  if (const auto made = ask(nic::ContextCreate{id, context}); !made) {
+    contexts_.give_back(id);
+    return made.error();
+  }
+  return id;
+}
+
+Status Interface::context_free(nic::ContextId context) {
+  SPL_TRY(contexts_.check(context));
+  SPL_TRY(ask(nic::ContextFree{context}));
+  contexts_.give_back(context);
+  return {};
+}
+
+}  // namespace spinloom::portals

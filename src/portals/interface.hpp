@@ -1,0 +1,124 @@
+// Interface - the host's side of the Portals calls, over one driver port.
+//
+// Contract: checks arguments, picks ids, hands commands to the port. Control calls (allocate, append, unlink,
+//   write NIC memory, register a triggered command) wait for the NIC's answer; put, ct_inc and ct_set do not.
+//   Names and meaning follow Portals 4 (PtlEQAlloc is eq_alloc, ...); what only a sPIN NIC has (NIC memory,
+//   execution contexts) follows the SC'17 sPIN paper, appendix B.
+// Invariants: (1) an id is given out again only after the NIC has forgotten its object; (2) events of a queue come
+//   in the order in which the NIC posted them; (3) trouble is a returned Error that names call and values.
+// Threads: the owner of the port. Time: that of the port; waiting lets it go on.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "base/result.hpp"
+#include "nic/command.hpp"
+#include "nic/event.hpp"
+#include "portals/id_pool.hpp"
+#include "portals/port.hpp"
+
+namespace spinloom::portals {
+
+// A put: what a memory descriptor (MD) offers, where its events and counts go, and where the bytes go.
+using PutArguments = nic::Put;
+
+struct PortalOptions {
+  bool flow_control = false;
+  nic::PortalIndex want;  // none: any free one
+};
+
+enum class Unlinked : uint8_t { done, in_use };
+
+class Interface {
+ public:
+  struct Limits {
+    uint32_t queues = limits::queue_count_max;
+    uint32_t counters = limits::counter_count_max;
+    uint32_t entries = limits::entry_count_max;
+    uint32_t contexts = limits::context_count_max;
+  };
+
+  explicit Interface(Port& port) : Interface(port, Limits{}) {}
+  Interface(Port& port, const Limits& limits);
+
+  [[nodiscard]] nic::Rank rank() const { return port_.rank(); }
+  [[nodiscard]] Port& port() { return port_; }
+
+  [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots);
+  [[nodiscard]] Status eq_free(nic::QueueId queue);
+  // The oldest event, or nothing.
+  [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
+  [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
+
+  [[nodiscard]] Result<nic::CounterId> ct_alloc();
+  [[nodiscard]] Status ct_free(nic::CounterId counter);
+  [[nodiscard]] Status ct_inc(nic::CounterId counter, nic::CounterValue by,
+                              const std::optional<nic::Trigger>& trigger = {});
+  [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,
+                              const std::optional<nic::Trigger>& trigger = {});
+  [[nodiscard]] nic::CounterValue ct_get(nic::CounterId counter) const { return port_.counter(counter); }
+  // Until success >= test, or anything has failed.
+  [[nodiscard]] Result<nic::CounterValue> ct_wait(nic::CounterId counter, uint64_t test);
+
+  [[nodiscard]] Result<nic::PortalIndex> pt_alloc(nic::QueueId queue, const PortalOptions& options = {});
+  [[nodiscard]] Status pt_free(nic::PortalIndex portal);
+  [[nodiscard]] Status pt_enable(nic::PortalIndex portal);
+  [[nodiscard]] Status pt_disable(nic::PortalIndex portal);
+
+  [[nodiscard]] Result<nic::EntryId> me_append(nic::PortalIndex portal, const nic::Entry& entry,
+                                               nic::ListKind list = nic::ListKind::priority,
+                                               const std::optional<nic::Trigger>& trigger = {});
+  // An Error when the entry has already left its list by itself; its id is then on its way back with its event.
+  [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
+
+  // The buffer stays untouched until its send event (or its acknowledgement).
+  [[nodiscard]] Status put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
+
+  // Spends the host's time on work of the floors above.
+  [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
+
+  // NIC memory for handlers, by offset.
+  [[nodiscard]] Result<uint64_t> memory_alloc(uint64_t bytes, uint64_t align = 64);
+  [[nodiscard]] Status memory_free(uint64_t offset);
+  [[nodiscard]] Status memory_write(uint64_t offset, std::span<const uint8_t> bytes);
+
+  [[nodiscard]] Result<nic::ContextId> context_create(const nic::Context& context);
+  [[nodiscard]] Status context_free(nic::ContextId context);
+
+ private:
+  enum class Fate : uint8_t {
+    explicit_unlink,  // leaves its list only by me_unlink
+    told,             // its auto_unlink (priority) or auto_free (overflow) event gives the id back
+    by_put,           // use-once without unlink event: its put event gives the id back
+    silent,           // nothing tells: the id is tried again when ids run out
+  };
+  struct EntryRecord {
+    nic::ListKind list = nic::ListKind::priority;
+    Fate fate = Fate::explicit_unlink;
+  };
+
+  [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
+  [[nodiscard]] Status tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
+  [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
+                                                           const std::optional<nic::Trigger>& trigger);
+  void reclaim(const nic::Event& event);
+
+  Port& port_;
+  IdPool<nic::QueueId> queues_;
+  IdPool<nic::CounterId> counters_;
+  IdPool<nic::EntryId> entries_;
+  IdPool<nic::ContextId> contexts_;
+  IdPool<nic::PortalIndex> portals_;
+  std::vector<nic::QueueId> portal_queues_;
+  std::vector<EntryRecord> records_;
+  std::deque<nic::EntryId> silent_;
+  uint64_t next_token_ = 1;
+};
+
+}  // namespace spinloom::portals

@@ -1,0 +1,296 @@
+#include "portals/loopback.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spinloom::portals {
+
+// One rank: its engine and what its host can read.
+class Loopback::Node final : public Port {
+ public:
+  Node(Loopback& loopback, nic::Rank rank)
+      : engine(rank, loopback.options_.nic), memory(loopback.options_.nic.nic_memory_bytes), loopback_(loopback), rank_(rank) {}
+
+  [[nodiscard]] nic::Rank rank() const override { return rank_; }
+  [[nodiscard]] Time now() const override { return {static_cast<int64_t>(loopback_.steps_)}; }
+  void submit(const nic::Command& command) override {
+    const auto* create = std::get_if<nic::ContextCreate>(&command.body);
+    if (create != nullptr && loopback_.options_.handlers == nullptr && command.token != 0) {
+      answers.insert_or_assign(command.token, fail(Code::unsupported, "this loopback driver has no handler runner, so "
+                                                   "context ", create->id, " cannot be created"));
+      return;
+    }
+    loopback_.work_.push_back(Work{rank_.value, command});
+  }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override {
+    const auto found = answers.find(token);
+    if (found == answers.end()) return std::nullopt;
+    Result<uint64_t> answer = std::move(found->second);
+    answers.erase(found);
+    return answer;
+  }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override {
+    const auto found = queues.find(queue.value);
+    if (found == queues.end() || found->second.empty()) return std::nullopt;
+    const nic::Event event = found->second.front();
+    found->second.pop_front();
+    return event;
+  }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
+    const auto found = counters.find(counter.value);
+    return found == counters.end() ? nic::CounterValue{} : found->second;
+  }
+  Status wait() override {
+    const uint64_t before = changes;
+    while (changes == before) {
+      if (!loopback_.step()) {
+        return fail(Code::stalled, "loopback: rank ", rank_, " waits and nothing can happen any more: ",
+                    loopback_.stall_report());
+      }
+    }
+    return {};
+  }
+  Status host_work(const HostWork&) override { return {}; }  // it takes no time here
+
+  nic::Nic engine;
+  std::vector<uint8_t> memory;
+  std::unordered_map<uint32_t, std::deque<nic::Event>> queues;
+  std::unordered_map<uint32_t, nic::CounterValue> counters;
+  std::unordered_map<uint64_t, Result<uint64_t>> answers;
+  std::deque<nic::Packet> blocked;  // arrived, but the engine has no room
+  uint64_t changes = 0;
+
+ private:
+  Loopback& loopback_;
+  nic::Rank rank_;
+};
+
+// Forwards a running handler's calls to its engine.
+class Loopback::Calls final : public HandlerCalls {
+ public:
+  Calls(Loopback& loopback, uint32_t rank, nic::HerId her) : loopback_(loopback), rank_(rank), her_(her) {}
+
+  std::optional<uint32_t> call(const nic::HandlerCall& call) override {
+    actions_.clear();
+    Node& node = *loopback_.nodes_[rank_];
+    if (node.engine.on_handler_call(node.now(), her_, call, actions_)) return std::nullopt;
+    std::optional<uint32_t> result;
+    for (const nic::Action& action : actions_.list) {
+      if (const auto* resume = std::get_if<nic::Resume>(&action)) result = resume->value;
+    }
+    SPL_ASSERT(result.has_value(), "call ", call.call, " has no answer");
+    loopback_.perform(rank_, actions_);
+    return result;
+  }
+
+ private:
+  Loopback& loopback_;
+  uint32_t rank_;
+  nic::HerId her_;
+  nic::Actions actions_;
+};
+
+Result<std::unique_ptr<Loopback>> Loopback::create(const LoopbackOptions& options) {
+  if (options.ranks == 0) return fail(Code::invalid, "loopback: 0 ranks; it needs at least 1");
+  SPL_TRY(nic::check(options.nic));
+  return std::unique_ptr<Loopback>(new Loopback(options));
+}
+
+Loopback::Loopback(const LoopbackOptions& options) : options_(options) {
+  if (options.racy_seed) random_.emplace(*options.racy_seed, "loopback");
+  for (uint32_t rank = 0; rank < options.ranks; ++rank) nodes_.push_back(std::make_unique<Node>(*this, nic::Rank{rank}));
+}
+
+Loopback::~Loopback() = default;
+
+Port& Loopback::port(uint32_t rank) {
+  SPL_ASSERT(rank < nodes_.size(), "rank ", rank, " of ", nodes_.size());
+  return *nodes_[rank];
+}
+
+const nic::Nic& Loopback::nic(uint32_t rank) const {
+  SPL_ASSERT(rank < nodes_.size(), "rank ", rank, " of ", nodes_.size());
+  return nodes_[rank]->engine;
+}
+
+std::span<const uint8_t> Loopback::nic_memory(uint32_t rank) const {
+  SPL_ASSERT(rank < nodes_.size(), "rank ", rank, " of ", nodes_.size());
+  return nodes_[rank]->memory;
+}
+
+Loopback::Work Loopback::take_work() {
+  size_t chosen = 0;
+  if (random_) {
+    constexpr size_t window = 64;  // how far an item may be overtaken at a time
+    chosen = random_->below(std::min(work_.size(), window));
+    if (std::holds_alternative<nic::Command>(work_[chosen].item)) {
+      const uint32_t rank = work_[chosen].rank;
+      size_t first = 0;
+      while (work_[first].rank != rank || !std::holds_alternative<nic::Command>(work_[first].item)) ++first;
+      chosen = first;
+    }
+    overtakes_ += chosen > 0 ? 1 : 0;
+  }
+  Work work = std::move(work_[chosen]);
+  work_.erase(work_.begin() + static_cast<ptrdiff_t>(chosen));
+  return work;
+}
+
+bool Loopback::step() {
+  if (work_.empty() || steps_ >= options_.steps_max) return false;
+  ++steps_;
+  Work work = take_work();
+  do_work(work);
+  if (work_.empty()) forget_payloads_if_idle();
+  return true;
+}
+
+Status Loopback::run() {
+  while (step()) {
+  }
+  if (work_.empty() && blocked_ == 0) return {};
+  return fail(Code::stalled, "loopback: ", stall_report());
+}
+
+std::string Loopback::stall_report() const {
+  std::ostringstream report;
+  if (!work_.empty()) report << "steps_max of " << options_.steps_max << " reached with work left; ";
+  for (const auto& node : nodes_) {
+    report << node->engine.waiting() << ", " << node->blocked.size() << " packets wait for room. ";
+  }
+  return report.str();
+}
+
+void Loopback::do_work(Work& work) {
+  const uint32_t rank = work.rank;
+  Node& node = *nodes_[rank];
+  nic::Actions actions;
+  if (auto* command = std::get_if<nic::Command>(&work.item)) {
+    node.engine.on_command(node.now(), *command, actions);
+  } else if (auto* arrival = std::get_if<Arrive>(&work.item)) {
+    return arrive(rank, arrival->packet);
+  } else if (auto* ready = std::get_if<HerReady>(&work.item)) {
+    node.engine.on_her_ready(node.now(), ready->her, actions);
+  } else if (auto* start = std::get_if<nic::RunHandler>(&work.item)) {
+    return run_handler(rank, start->her);
+  } else if (auto* done = std::get_if<HandlerDone>(&work.item)) {
+    node.engine.on_handler_done(node.now(), done->her, done->outcome.end, done->outcome.code, actions);
+  } else if (auto* write = std::get_if<nic::DmaWrite>(&work.item)) {
+    if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
+    node.engine.on_dma_done(node.now(), write->dma, actions);
+  } else if (auto* sent = std::get_if<Sent>(&work.item)) {
+    node.engine.on_packet_sent(node.now(), sent->message, actions);
+  } else {
+    SPL_ASSERT(std::holds_alternative<nic::Continue>(work.item), "item ", work.item.index());
+    node.engine.on_continue(node.now(), actions);
+  }
+  perform(rank, actions);
+  unblock(rank);
+}
+
+void Loopback::arrive(uint32_t rank, const nic::Packet& packet) {
+  Node& node = *nodes_[rank];
+  // In order, nobody overtakes a packet that waits; racy, anybody may.
+  const bool must_queue = !random_ && !node.blocked.empty();
+  if (must_queue || !node.engine.can_accept(packet)) {
+    node.blocked.push_back(packet);
+    ++blocked_;
+    return;
+  }
+  nic::Actions actions;
+  node.engine.on_packet(node.now(), packet, actions);
+  perform(rank, actions);
+  if (random_) unblock(rank);
+}
+
+// Packets that had no room go first, in their order.
+void Loopback::unblock(uint32_t rank) {
+  Node& node = *nodes_[rank];
+  while (!node.blocked.empty() && (random_ || node.engine.can_accept(node.blocked.front()))) {
+    nic::Packet packet = random_ ? node.blocked.back() : node.blocked.front();
+    if (!random_) {
+      node.blocked.pop_front();
+      --blocked_;
+      nic::Actions actions;
+      node.engine.on_packet(node.now(), packet, actions);
+      perform(rank, actions);
+      continue;
+    }
+    node.blocked.pop_back();
+    --blocked_;
+    work_.push_front(Work{rank, Arrive{packet}});
+  }
+}
+
+void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
+  Node& node = *nodes_[rank];
+  SPL_ASSERT(options_.handlers != nullptr, "a context was created without a runner");
+  HandlerFrame frame;
+  frame.her = her;
+  frame.context = node.engine.context(her.context);
+  SPL_ASSERT(frame.context != nullptr, "context ", her.context);
+  frame.packet = {her.payload.bytes, her.payload.length};
+  frame.constants = {node.memory.data() + frame.context->constants.offset, frame.context->constants.length};
+  frame.state = {node.memory.data() + frame.context->state.offset, frame.context->state.length};
+  frame.hpu_count = options_.nic.hpus;
+  Calls calls(*this, rank, her.id);
+  const HandlerOutcome outcome = options_.handlers->run(frame, calls);
+  work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
+}
+
+void Loopback::send(uint32_t rank, const nic::Send& send) {
+  Work work{send.packet.target.value, Arrive{send.packet}};
+  auto& packet = std::get<Arrive>(work.item).packet;
+  if (packet.payload.length > 0) packet.payload.bytes = keep_payload(packet.payload.bytes, packet.payload.length);
+  // A rank that does not exist takes nothing and answers nothing: an unreachable host.
+  if (work.rank < nodes_.size()) work_.push_back(std::move(work));
+  if (send.last && send.packet.operation == nic::Operation::put) work_.push_back(Work{rank, Sent{send.packet.message}});
+}
+
+void Loopback::perform(uint32_t rank, nic::Actions& actions) {
+  Node& node = *nodes_[rank];
+  for (nic::Action& action : actions.list) {
+    if (auto* packet = std::get_if<nic::Send>(&action)) {
+      send(rank, *packet);
+    } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
+      work_.push_back(Work{rank, HerReady{buffer->her}});
+    } else if (auto* start = std::get_if<nic::RunHandler>(&action)) {
+      work_.push_back(Work{rank, *start});
+    } else if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
+      work_.push_back(Work{rank, *write});
+    } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
+      std::copy(memory->bytes.begin(), memory->bytes.end(), node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
+    } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
+      node.queues[event->queue.value].push_back(event->event);
+      ++node.changes;
+    } else if (auto* counter = std::get_if<nic::PostCounter>(&action)) {
+      node.counters[counter->counter.value] = counter->value;
+      ++node.changes;
+    } else if (auto* answer = std::get_if<nic::Answer>(&action)) {
+      node.answers.insert_or_assign(answer->token, std::move(answer->result));
+      ++node.changes;
+    } else if (std::holds_alternative<nic::Continue>(action)) {
+      work_.push_back(Work{rank, nic::Continue{}});
+    } else {
+      // Resume is taken by Calls; handlers that read host memory are not there yet.
+      SPL_ASSERT(std::holds_alternative<nic::Resume>(action), "action ", action.index());
+    }
+  }
+}
+
+const uint8_t* Loopback::keep_payload(const uint8_t* bytes, uint64_t length) {
+  payloads_.push_back(std::make_unique<uint8_t[]>(length));
+  std::memcpy(payloads_.back().get(), bytes, length);
+  return payloads_.back().get();
+}
+
+// Engines refer to payloads until their messages are complete.
+void Loopback::forget_payloads_if_idle() {
+  if (blocked_ > 0) return;
+  for (const auto& node : nodes_) {
+    if (node->engine.state().messages_open > 0) return;
+  }
+  payloads_.clear();
+}
+
+}  // namespace spinloom::portals

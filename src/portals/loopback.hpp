@@ -1,0 +1,90 @@
+// Loopback - the driver for tests: several NICs in one process, every action performed at once.
+//
+// Contract: actions become items of one work list; step() performs one. Without a seed the list is first in,
+//   first out and packets between two ranks keep their order. With a seed (`racy`) any of the oldest items may be
+//   next: packets overtake each other and their headers, DMAs complete in any order, handlers of several HPUs
+//   end in any order; commands of one port keep theirs. The same seed gives the same run.
+// Invariants: (1) no recursion, each step calls one engine; (2) a packet that the engine cannot take waits and
+//   is tried again when that NIC has made progress; (3) bytes are read when served: a payload is copied when it
+//   leaves, a DMA's source when the DMA is served.
+// Threads: one owner for all ports. Time: now() counts steps, one picosecond each; it models nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/random.hpp"
+#include "nic/nic.hpp"
+#include "portals/handler_runner.hpp"
+#include "portals/port.hpp"
+
+namespace spinloom::portals {
+
+struct LoopbackOptions {
+  uint32_t ranks = 2;
+  nic::NicLimits nic;
+  HandlerRunner* handlers = nullptr;  // outlives the driver; none: contexts cannot be created
+  std::optional<uint64_t> racy_seed;
+  uint64_t steps_max = 100'000'000;  // then it is a stall: somebody goes round in circles
+};
+
+class Loopback {
+ public:
+  static Result<std::unique_ptr<Loopback>> create(const LoopbackOptions& options);
+  ~Loopback();
+
+  [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(nodes_.size()); }
+  [[nodiscard]] Port& port(uint32_t rank);
+  [[nodiscard]] const nic::Nic& nic(uint32_t rank) const;
+  [[nodiscard]] std::span<const uint8_t> nic_memory(uint32_t rank) const;
+
+  // One item of work; false when there is none.
+  bool step();
+  // Until nothing is left to do.
+  [[nodiscard]] Status run();
+  [[nodiscard]] uint64_t steps() const { return steps_; }
+  // Items that went before an older one.
+  [[nodiscard]] uint64_t overtakes() const { return overtakes_; }
+
+ private:
+  struct Arrive { nic::Packet packet; };
+  struct HerReady { nic::HerId her; };
+  struct HandlerDone { nic::HerId her; HandlerOutcome outcome; };
+  struct Sent { uint64_t message = 0; };
+  using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, Sent,
+                            nic::Continue>;
+  struct Work {
+    uint32_t rank = 0;
+    Item item;
+  };
+  class Node;
+  class Calls;
+
+  explicit Loopback(const LoopbackOptions& options);
+  [[nodiscard]] Work take_work();
+  void perform(uint32_t rank, nic::Actions& actions);
+  void do_work(Work& work);
+  void arrive(uint32_t rank, const nic::Packet& packet);
+  void run_handler(uint32_t rank, const nic::Her& her);
+  void send(uint32_t rank, const nic::Send& send);
+  void unblock(uint32_t rank);
+  [[nodiscard]] std::string stall_report() const;
+  void forget_payloads_if_idle();
+  [[nodiscard]] const uint8_t* keep_payload(const uint8_t* bytes, uint64_t length);
+
+  LoopbackOptions options_;
+  std::optional<Random> random_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::deque<Work> work_;
+  std::vector<std::unique_ptr<uint8_t[]>> payloads_;
+  uint64_t steps_ = 0;
+  uint64_t overtakes_ = 0;
+  uint64_t blocked_ = 0;
+};
+
+}  // namespace spinloom::portals

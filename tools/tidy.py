@@ -1,7 +1,8 @@
 """tidy.py BUILD - runs clang-tidy on the project's C++ sources that changed since they last passed.
 
-The checks stand in .clang-tidy. A source is checked again when it, any header, .clang-tidy or its
-compile command changed; what passed is remembered in BUILD/tidy.json. Exit code 1: something was found.
+The checks stand in .clang-tidy. A source is checked again when it, one of our headers that it includes,
+.clang-tidy or its compile command changed; what passed is remembered in BUILD/tidy.json. BUILD must be
+built with Ninja, which knows the headers. Exit code 1: something was found.
 """
 
 from __future__ import annotations
@@ -25,20 +26,34 @@ def digest(paths: list[Path], extra: str) -> str:
     return total.hexdigest()
 
 
+def headers_of(build: Path) -> dict[str, list[Path]]:
+    """Our headers that each object file was compiled with, by the object's name in the build folder."""
+    listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True)
+    headers: dict[str, list[Path]] = {}
+    for line in listing.stdout.splitlines():
+        if line and not line.startswith((" ", "ninja:")):
+            headers[line.split(": #deps")[0]] = current = []
+        elif line.strip():
+            path = (build / line.strip()).resolve()
+            if path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.exists():
+                current.append(path)
+    return headers
+
+
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    headers = [*(ROOT / "src").rglob("*.hpp"), *(ROOT / "include").rglob("*.h"), ROOT / ".clang-tidy"]
-    shared = digest(headers, "")
+    headers = headers_of(build)
     remembered_at = build / "tidy.json"
     passed = json.loads(remembered_at.read_text(encoding="utf-8")) if remembered_at.exists() else {}
 
     work = {}
     for command in commands:
         source = Path(command["file"])
-        if ROOT / "src" not in source.parents:
+        if not source.is_relative_to(ROOT / "src"):
             continue
-        key = digest([source], shared + command["command"])
+        read = [source, ROOT / ".clang-tidy", *headers.get(command["output"], [])]
+        key = digest(read, command["command"])
         if passed.get(str(source)) != key:
             work[source] = key
 

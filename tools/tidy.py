@@ -26,13 +26,13 @@ def digest(paths: list[Path], extra: str) -> str:
     return total.hexdigest()
 
 
-def headers_of(build: Path) -> dict[str, list[Path]]:
-    """Our headers that each object file was compiled with, by the object's name in the build folder."""
+def headers_of(build: Path) -> dict[Path, list[Path]]:
+    """Our headers that each object file was compiled with."""
     listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True)
-    headers: dict[str, list[Path]] = {}
+    headers: dict[Path, list[Path]] = {}
     for line in listing.stdout.splitlines():
         if line and not line.startswith((" ", "ninja:")):
-            headers[line.split(": #deps")[0]] = current = []
+            headers[build / line.split(": #deps")[0]] = current = []
         elif line.strip():
             path = (build / line.strip()).resolve()
             if path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.exists():
@@ -52,7 +52,7 @@ def main() -> int:
         source = Path(command["file"])
         if not source.is_relative_to(ROOT / "src"):
             continue
-        read = [source, ROOT / ".clang-tidy", *headers.get(command["output"], [])]
+        read = [source, ROOT / ".clang-tidy", *headers.get(build / command["output"], [])]
         key = digest(read, command["command"])
         if passed.get(str(source)) != key:
             work[source] = key

@@ -18,6 +18,7 @@ from spinloom import data, units
 from spinloom.errors import Trouble, nearest
 
 LABELS = ("given", "derived", "proposed", "measured")
+UNMEASURED = "not measured yet"  # the source of a number that only holds its place
 CORES = ("a15",)
 
 
@@ -72,7 +73,6 @@ FIELDS: dict[str, Parser] = {
     "host.cache": units.parse_bytes,
     "host.cache_ways": units.parse_count,
     "host.mpitypes_block_cycles": units.parse_rational,
-    "host.best_block_cycles": units.parse_rational,
     "host.command_latency": units.parse_time,
     "checkpoint.paper_bytes": units.parse_bytes,
     "checkpoint.epsilon": units.parse_rational,
@@ -106,6 +106,10 @@ class Profile:
     def native(self) -> dict[str, int | str | list[int]]:
         """{field: value} for the engine, in the order of FIELDS."""
         return {field: entry.native for field, entry in self.entries.items()}
+
+    def unmeasured(self) -> list[str]:
+        """Fields whose number only holds its place: results that depend on them are not final."""
+        return [field for field, entry in self.entries.items() if entry.source == UNMEASURED]
 
     def __getitem__(self, field: str) -> Value:
         return self.entries[field].value

@@ -115,6 +115,7 @@ nb::dict run_cell(const nb::dict& settings) {
   row["host_line_writebacks"] = result.host_line_writebacks;
   row["checkpoints"] = result.checkpoints;
   row["checkpoint_bytes"] = result.checkpoint_bytes;
+  row["paper_checkpoint_bytes"] = result.paper_checkpoint_bytes;
   row["interval_packets"] = result.interval_packets;
   row["interval_exceeds_epsilon"] = result.interval_exceeds_epsilon;
   row["interval_memory_decided"] = result.interval_memory_decided;

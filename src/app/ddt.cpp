@@ -69,7 +69,8 @@ Error explain(const Error& error, const sim::Node& node) {
   return fail(error.code, error.message, "; the handler ", node.handler_trouble());
 }
 
-void read_statistics(const sim::Node& node, const offload::Receive& receive, DdtResult& result) {
+void read_statistics(const DdtConfig& config, const sim::Node& node, const offload::Receive& receive,
+                     DdtResult& result) {
   const sim::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
   result.handlers = handlers.handlers;
   result.handler_cycles = handlers.cycles;
@@ -86,6 +87,7 @@ void read_statistics(const sim::Node& node, const offload::Receive& receive, Ddt
     const offload::Interval& interval = *receive.plan()->interval;
     result.checkpoints = interval.checkpoints;
     result.checkpoint_bytes = receive.plan()->checkpoint_bytes;
+    result.paper_checkpoint_bytes = static_cast<uint64_t>(config.profile.checkpoint.paper_bytes);
     result.interval_packets = interval.packets;
     result.interval_exceeds_epsilon = interval.exceeds_epsilon;
     result.interval_memory_decided = interval.memory_decided;
@@ -131,7 +133,7 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   result.regions = regions.regions;
   result.packets = regions.packets;
   result.line_time_ps = config.profile.link.byte_time.time_of(Bytes{message.bytes}).ps;
-  read_statistics(node, *receive, result);
+  read_statistics(config, node, *receive, result);
   SPL_TRY(receive->release());
 
   SPL_TRY(destination.inject(config.inject, message, seed));

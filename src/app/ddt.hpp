@@ -65,7 +65,8 @@ struct DdtResult {
   uint64_t host_line_writebacks = 0;
   // rw-cp
   uint64_t checkpoints = 0;
-  uint64_t checkpoint_bytes = 0;  // of one copy
+  uint64_t checkpoint_bytes = 0;        // of one copy
+  uint64_t paper_checkpoint_bytes = 0;  // of one copy in the SC'19 paper's configuration
   uint64_t interval_packets = 0;
   bool interval_exceeds_epsilon = false;
   bool interval_memory_decided = false;

@@ -48,7 +48,7 @@ Node::Node(EventQueue& events, Network& network, const Profile& profile, nic::Ra
 void Node::submit(const nic::Command& command) {
   const auto* write = std::get_if<nic::MemoryWrite>(&command.body);
   const int64_t bytes = profile_.pcie.event_bytes + (write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size()));
-  const Service service = pcie_.command(events_.now() + profile_.host.command_latency, bytes);
+  const Service service = pcie_.command(events_.now(), bytes);
   uint64_t slot = commands_.size();
   if (free_commands_.empty()) {
     commands_.push_back(command);
@@ -57,7 +57,7 @@ void Node::submit(const nic::Command& command) {
     free_commands_.pop_back();
     commands_[slot] = command;
   }
-  events_.at(service.end + pcie_.latency(), *this, command_arrives, slot);
+  events_.at(service.end + profile_.host.command_latency, *this, command_arrives, slot);
 }
 
 std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {
@@ -106,7 +106,6 @@ Status Node::host_work(const portals::HostWork& work) {
 
   // T = lines moved over the copy rate of one core + blocks * cycles a block.
   Rational block_cycles{0, 1};
-  if (work.kind == portals::HostWork::Kind::unpack_best) block_cycles = host.best_block_cycles;
   if (work.kind == portals::HostWork::Kind::unpack_mpitypes ||
       work.kind == portals::HostWork::Kind::build_checkpoints) {
     block_cycles = host.mpitypes_block_cycles;

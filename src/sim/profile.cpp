@@ -128,7 +128,6 @@ const std::vector<Field>& fields_of_a_profile() {
       {"host.cache", number(AT(host.cache), 1)},
       {"host.cache_ways", number(AT(host.cache_ways), 1)},
       {"host.mpitypes_block_cycles", ratio(AT(host.mpitypes_block_cycles))},
-      {"host.best_block_cycles", ratio(AT(host.best_block_cycles))},
       {"host.command_latency", duration(AT(host.command_latency))},
       {"checkpoint.paper_bytes", number(AT(checkpoint.paper_bytes), 1)},
       {"checkpoint.epsilon", ratio(AT(checkpoint.epsilon))},

@@ -64,7 +64,7 @@ struct Profile {
     int64_t clock = 0;
     Rate copy_byte_time;
     int64_t line = 0, cache = 0, cache_ways = 0;
-    Rational mpitypes_block_cycles, best_block_cycles;
+    Rational mpitypes_block_cycles;
     Time command_latency;
   } host;
   struct {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import FakeError, fake_run_cell
+from spinloom.data import folder
 
 pytestmark = pytest.mark.usefixtures("fake_engine")
 DEMO_CELLS = 16
@@ -27,6 +29,17 @@ def test_table_shows_speedups_and_checks(spinloom):
     assert line.split()[-5:] == ["us", "6.60x", "3.67x", "5.50x", "checked"]
     assert "Modelled time" in ran.out
     assert "host time of this run" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("source", "final"), [("not measured yet", False), ("a loop on a quiet machine", True)]
+)
+def test_a_number_that_was_never_measured_is_pointed_out(spinloom, tmp_path, source, final):
+    text = (folder("nics") / "sc19-slingshot.toml").read_text()
+    costs = re.compile(r"(_block_cycles = ).*")
+    other = tmp_path / "other.toml"
+    other.write_text(costs.sub(rf'\1{{ value = "3", label = "measured", source = "{source}" }}', text))
+    assert ("Not final" in spinloom("ddt", "MILC:8^4", "--nic", str(other)).out) is not final
 
 
 def test_json_has_a_row_a_cell(spinloom):
@@ -147,8 +160,6 @@ def test_the_hash_covers_bytes_events_and_columns(spinloom, fake_engine, column,
 
 
 def test_one_picosecond_of_the_profile_changes_the_hash(spinloom, tmp_path):
-    from spinloom.data import folder
-
     text = (folder("nics") / "sc19-slingshot.toml").read_text()
     other = tmp_path / "sc19-slingshot.toml"
     other.write_text(text)

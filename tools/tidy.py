@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
 
 
 def digest(paths: list[Path], extra: str) -> str:
@@ -28,7 +29,9 @@ def digest(paths: list[Path], extra: str) -> str:
 
 def headers_of(build: Path) -> dict[Path, list[Path]]:
     """Our headers that each object file was compiled with."""
-    listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        [BIN / "ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True
+    )
     headers: dict[Path, list[Path]] = {}
     for line in listing.stdout.splitlines():
         if line and not line.startswith((" ", "ninja:")):
@@ -58,7 +61,7 @@ def main() -> int:
             work[source] = key
 
     def tidy(source: Path) -> tuple[Path, int, str]:
-        arguments = ["clang-tidy", "--quiet", "-p", str(build), str(source)]
+        arguments = [BIN / "clang-tidy", "--quiet", "-p", str(build), str(source)]
         done = subprocess.run(arguments, capture_output=True, text=True)
         return source, done.returncode, done.stdout or done.stderr
 

@@ -141,7 +141,7 @@ def ddt(
     elif form == "csv":
         click.echo(results.as_csv(table.rows, table.columns()), nl=False)
     else:
-        ddt_tables.show(table, profile.name, setup, host_time_s)
+        ddt_tables.show(table, profile, setup, host_time_s)
     if out is not None:
         save(
             out, table, results.manifest(table, setup, profile.name, ["spinloom", *sys.argv[1:]], host_time_s)

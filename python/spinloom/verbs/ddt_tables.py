@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from spinloom import output, units
+from spinloom.profiles import Profile
 from spinloom.results import Table
 from spinloom.strategies import BASELINE
 from spinloom.sweep import Setup
 
 
-def show(table: Table, profile_name: str, setup: Setup, host_time_s: float) -> None:
+def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> None:
     groups = list(dict.fromkeys((row["application"], row["datatype"]) for row in table.rows))
     strategies = list(dict.fromkeys(row["strategy"] for row in table.rows))
     notes: list[str] = []
     console = output.console()
     order = "in order" if setup.order == "in" else f"shuffled within {setup.order}"
     console.print(
-        f"Modelled time on {profile_name}, {setup.hpus} HPUs, {units.format_bytes(setup.mtu)} packets {order}"
+        f"Modelled time on {profile.name}, {setup.hpus} HPUs, {units.format_bytes(setup.mtu)} packets {order}"
         f": {BASELINE}'s, and how many times faster each strategy is."
     )
     named = ["application", "datatype"]
@@ -34,6 +35,8 @@ def show(table: Table, profile_name: str, setup: Setup, host_time_s: float) -> N
         console.print(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
     for number, note in enumerate(notes, 1):
         console.print(f"[{number}] {note}", markup=False)
+    if unmeasured := profile.unmeasured():
+        console.print(f"Not final: {profile.name} has no measured value yet for {', '.join(unmeasured)}.")
     if table.partial:
         console.print("partial: true (interrupted; missing cells are blank)")
     console.print(

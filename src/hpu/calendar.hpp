@@ -62,7 +62,8 @@ class Calendar {
   static constexpr uint64_t block_count = 64;
   static constexpr uint32_t units_max = 4;
 
-  struct Block {
+  // Padded to a power of two, so that finding one is a shift.
+  struct alignas(64) Block {
     uint64_t tag = ~uint64_t{0};  // cycle / block_cycles of what it holds
     std::array<uint64_t, units_max> level{};
   };
@@ -80,7 +81,10 @@ class Calendar {
 
   // The first level whose bit is clear takes it.
   void take(Block& block, uint64_t bit) const {
-    for (uint32_t k = 0; k < units_; ++k) {
+    const uint64_t first = block.level[0] & bit;
+    block.level[0] |= bit;
+    bit = first;
+    for (uint32_t k = 1; k < units_; ++k) {
       const uint64_t already = block.level[k] & bit;
       block.level[k] |= bit;
       bit = already;

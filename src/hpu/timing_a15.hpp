@@ -296,26 +296,21 @@ class A15Timing {
     const uint64_t slot = std::max(retire_slot_, path.complete << slot_bits);
     const uint64_t retire = slot >> slot_bits;
     retire_slot_ = advance(slot, p_.retire_width);
-    if (retire > last_retire_ + 1) [[unlikely]] stalled(path, retire - last_retire_ - 1);
+    if (retire > last_retire_ + 1) [[unlikely]] {
+      stalls_.*cause_of(path) += retire - last_retire_ - 1;
+    }
     last_retire_ = retire;
     retired_[position_] = retire;
     ++position_;
   }
 
-  [[gnu::noinline]] void stalled(const Path& path, uint64_t cycles) {
-    if (path.is_device) {
-      stalls_.device += cycles;
-    } else if (path.issue > path.ready) {
-      stalls_.unit += cycles;
-    } else if (path.ready > path.rename) {
-      stalls_.operand += cycles;
-    } else if (path.rename == restart_) {
-      stalls_.front_end += cycles;
-    } else if (path.by_window) {
-      stalls_.window += cycles;
-    } else {
-      stalls_.latency += cycles;
-    }
+  // What held the instruction back most visibly; the first that applies.
+  [[nodiscard]] uint64_t Stalls::*cause_of(const Path& path) const {
+    if (path.is_device) return &Stalls::device;
+    if (path.issue > path.ready) return &Stalls::unit;
+    if (path.ready > path.rename) return &Stalls::operand;
+    if (path.rename == restart_) return &Stalls::front_end;
+    return path.by_window ? &Stalls::window : &Stalls::latency;
   }
 
   A15Parameters p_;

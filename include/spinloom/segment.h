@@ -46,10 +46,11 @@ SPL_INLINE uint32_t spl_segment_bytes(const void* blob) {
 
 #elif defined(SPL_WIDTH_SUFFIX)
 
-/* One level. place: vector leaf and loop: the offset of the current block or child; else of the node. */
+/* One level. left: blocks or children to go, the current one included. place: vector leaf and loop: the offset
+ * of the current block or child; else of the node. */
 typedef struct {
   SPL_U node; /* bytes from the start of the blob */
-  SPL_U index;
+  SPL_U left;
   SPL_U place;
 } SPL_W(spl_frame);
 
@@ -57,21 +58,23 @@ typedef struct {
   SPL_U position; /* packed bytes processed since the start of the message */
   SPL_U within;   /* of them, bytes of the current block */
   SPL_U element;  /* offset of the current element's root */
-  SPL_U level;    /* index of the leaf's frame */
+  SPL_U leaf;     /* the leaf's frame, in bytes from the start of the segment */
   SPL_W(spl_frame) frames[SPL_LAYOUT_DEPTH_MAX];
 } SPL_W(spl_segment);
 
-/* Enters the first leaf under `node` at offset `place`. */
-SPL_INLINE void SPL_W(spl_segment_enter)(SPL_W(spl_segment) * segment, const void* blob, SPL_U level, SPL_U node,
-                                         SPL_U place) {
-  for (;;) {
+SPL_INLINE SPL_W(spl_frame) * SPL_W(spl_segment_frame)(SPL_W(spl_segment) * segment) {
+  return (SPL_W(spl_frame)*)(void*)((char*)segment + segment->leaf);
+}
+
+/* Enters the first leaf under `node` at offset `place`, from `frame` on. */
+SPL_INLINE void SPL_W(spl_segment_enter)(SPL_W(spl_segment) * segment, const void* blob, SPL_W(spl_frame) * frame,
+                                         SPL_U node, SPL_U place) {
+  for (;; ++frame) {
     const SPL_W(spl_node)* entered = SPL_W(spl_node_at)(blob, node);
-    SPL_W(spl_frame)* frame = &segment->frames[level];
     frame->node = node;
-    frame->index = 0;
+    frame->left = entered->count;
     frame->place = place;
     if (entered->kind <= SPL_LEAF_LAST) break;
-    ++level;
     if (entered->kind == SPL_NODE_MEMBERS) {
       const SPL_W(spl_member)* member = (const SPL_W(spl_member)*)(entered + 1);
       place = SPL_PLUS(place, member->offset);
@@ -81,7 +84,7 @@ SPL_INLINE void SPL_W(spl_segment_enter)(SPL_W(spl_segment) * segment, const voi
       node = entered->child;
     }
   }
-  segment->level = level;
+  segment->leaf = (SPL_U)((char*)frame - (char*)segment);
 }
 
 static __attribute__((noinline, unused)) void SPL_W(spl_segment_init)(SPL_W(spl_segment) * segment,
@@ -89,35 +92,36 @@ static __attribute__((noinline, unused)) void SPL_W(spl_segment_init)(SPL_W(spl_
   segment->position = 0;
   segment->within = 0;
   segment->element = (SPL_U)((const spl_layout_header*)blob)->origin;
-  SPL_W(spl_segment_enter)(segment, blob, 0, sizeof(spl_layout_header), segment->element);
+  SPL_W(spl_segment_enter)(segment, blob, segment->frames, sizeof(spl_layout_header), segment->element);
 }
 
 /* The leaf is done: on to the next one, of this element or the next. */
 static __attribute__((noinline, unused)) void SPL_W(spl_segment_next_leaf)(SPL_W(spl_segment) * segment,
                                                                            const void* blob) {
-  SPL_U level = segment->level;
-  while (level > 0) {
-    SPL_W(spl_frame)* frame = &segment->frames[--level];
-    const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
-    if (++frame->index < node->count) {
+  SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
+  while (frame != segment->frames) {
+    --frame;
+    if (--frame->left != 0) {
+      const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+      const SPL_U index = node->count - frame->left;
       SPL_U place = frame->place;
       SPL_U child = node->child;
       if (node->kind == SPL_NODE_LOOP) {
         place += (SPL_U)node->stride;
         frame->place = place;
       } else if (node->kind == SPL_NODE_LIST) {
-        place = SPL_PLUS(place, ((const SPL_W(spl_offset)*)(node + 1))[frame->index]);
+        place = SPL_PLUS(place, ((const SPL_W(spl_offset)*)(node + 1))[index]);
       } else {
-        const SPL_W(spl_member)* member = (const SPL_W(spl_member)*)(node + 1) + frame->index;
+        const SPL_W(spl_member)* member = (const SPL_W(spl_member)*)(node + 1) + index;
         place = SPL_PLUS(place, member->offset);
         child = member->child;
       }
-      SPL_W(spl_segment_enter)(segment, blob, level + 1, child, place);
+      SPL_W(spl_segment_enter)(segment, blob, frame + 1, child, place);
       return;
     }
   }
   segment->element += (SPL_U)((const spl_layout_header*)blob)->extent;
-  SPL_W(spl_segment_enter)(segment, blob, 0, sizeof(spl_layout_header), segment->element);
+  SPL_W(spl_segment_enter)(segment, blob, segment->frames, sizeof(spl_layout_header), segment->element);
 }
 
 /* Walks `bytes` bytes on without emitting; returns the blocks that were left behind. */
@@ -126,34 +130,32 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_catch_up)(SPL_W
   SPL_U blocks = 0;
   SPL_U rest = bytes + segment->within; /* from the start of the current block */
   for (;;) {
-    SPL_W(spl_frame)* frame = &segment->frames[segment->level];
+    SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
     const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
-    const SPL_U count = node->count;
-    const SPL_U from = frame->index;
-    SPL_U index = from;
+    SPL_U left = frame->left;
     if (node->kind == SPL_LEAF_RUNS) {
-      const SPL_W(spl_run)* run = (const SPL_W(spl_run)*)(node + 1) + index;
-      while (index < count && rest >= run[1].start - run->start) {
+      const SPL_W(spl_run)* run = (const SPL_W(spl_run)*)(node + 1) + (node->count - left);
+      while (left != 0 && rest >= run[1].start - run->start) {
         rest -= run[1].start - run->start;
         ++run;
-        ++index;
+        --left;
         SPL_WALKED(rest);
       }
     } else {
       const SPL_U block = node->block;
-      const SPL_U stride = node->kind == SPL_LEAF_VECTOR ? (SPL_U)node->stride : 0;
+      const SPL_U stride = (SPL_U)node->stride; /* of a list: 0 */
       SPL_U place = frame->place;
-      while (index < count && rest >= block) {
+      while (left != 0 && rest >= block) {
         rest -= block;
         place += stride;
-        ++index;
+        --left;
         SPL_WALKED(rest);
       }
       frame->place = place;
     }
-    frame->index = index;
-    blocks += index - from;
-    if (rest == 0 || index < count) break;
+    blocks += frame->left - left;
+    frame->left = left;
+    if (rest == 0 || left != 0) break;
     SPL_W(spl_segment_next_leaf)(segment, blob);
   }
   segment->within = rest;
@@ -165,96 +167,130 @@ SPL_INLINE int SPL_W(spl_segment_beyond)(const SPL_W(spl_segment) * segment, SPL
   return segment->position > first;
 }
 
-/* Emits up to *bytes > 0 bytes of the current leaf, which has `left` > 0 blocks to go; *packed and *bytes move
- * on by what was emitted. */
-SPL_INLINE void SPL_W(spl_segment_leaf)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
-                                        const SPL_W(spl_node) * node, SPL_U left, SPL_U* packed_io,
-                                        SPL_U* bytes_io, SPL_W(spl_emit) emit, void* context) {
-  const SPL_U count = frame->index + left;
-  SPL_U within = segment->within;
-  SPL_U packed = *packed_io;
-  SPL_U bytes = *bytes_io;
+/* The three leaves: each emits up to `bytes` > 0 bytes of its frame, which has blocks to go, and returns how
+ * many bytes of the request are left. */
+SPL_INLINE SPL_U SPL_W(spl_segment_vector)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
+                                           const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes,
+                                           SPL_W(spl_emit) emit, void* context) {
+  const SPL_U block = node->block;
+  const SPL_U stride = (SPL_U)node->stride;
+  SPL_U left = frame->left;
   SPL_U place = frame->place;
-  if (node->kind != SPL_LEAF_RUNS) {
-    const SPL_U block = node->block;
-    const SPL_U stride = (SPL_U)node->stride;
-    const SPL_W(spl_offset)* entry = (const SPL_W(spl_offset)*)(node + 1) + frame->index;
-    const int listed = node->kind == SPL_LEAF_LIST;
-    if (within != 0) {
-      const SPL_U rest = block - within < bytes ? block - within : bytes;
-      emit(context, (SPL_S)((listed ? SPL_PLUS(place, *entry) : place) + within), packed, rest);
-      packed += rest;
-      bytes -= rest;
-      within += rest;
-      if (within == block) {
-        within = 0;
-        --left;
-        if (listed) {
-          ++entry;
-        } else {
-          place += stride;
-        }
-      }
+  SPL_U within = segment->within;
+  if (within != 0) {
+    const SPL_U rest = block - within;
+    if (rest > bytes) {
+      emit(context, (SPL_S)(place + within), packed, bytes);
+      segment->within = within + bytes;
+      return 0;
     }
-    if (bytes >= block && left != 0) {
-      SPL_U whole = SPL_DIVIDE(bytes, node);
-      SPL_U end;
-      if (whole > left) whole = left;
-      left -= whole;
-      whole *= block;
-      end = packed + whole;
-      bytes -= whole;
-      if (listed) {
-        do {
-          emit(context, (SPL_S)SPL_PLUS(place, *entry), packed, block);
-          ++entry;
-          packed += block;
-        } while (packed != end);
-      } else {
-        do {
-          emit(context, (SPL_S)place, packed, block);
-          place += stride;
-          packed += block;
-        } while (packed != end);
-      }
-    }
-    if (bytes != 0 && left != 0) {
-      emit(context, (SPL_S)(listed ? SPL_PLUS(place, *entry) : place), packed, bytes);
-      packed += bytes;
-      within = bytes;
-      bytes = 0;
-    }
-    frame->place = place;
-  } else {
-    const SPL_W(spl_run)* run = (const SPL_W(spl_run)*)(node + 1) + frame->index;
-    SPL_U start = run->start + within;
-    const SPL_U bias = packed - start;
-    const SPL_U end = start + bytes;
-    SPL_U stop;
-    SPL_U offset = SPL_PLUS(place, run->offset) + within;
-    while ((stop = run[1].start) <= end) {
-      emit(context, (SPL_S)offset, bias + start, stop - start);
-      start = stop;
-      ++run;
-      if (--left == 0) break;
-      offset = SPL_PLUS(place, run->offset);
-    }
-    if (left != 0 && start != end) {
-      emit(context, (SPL_S)offset, bias + start, end - start);
-      start = end;
-    }
-    within = left != 0 ? start - run->start : 0;
-    packed = bias + start;
-    bytes = end - start;
+    emit(context, (SPL_S)(place + within), packed, rest);
+    packed += rest;
+    bytes -= rest;
+    place += stride;
+    --left;
   }
-  frame->index = count - left;
+  within = 0;
+  if (bytes >= block && left != 0) {
+    SPL_U whole = SPL_DIVIDE(bytes, node);
+    SPL_U end;
+    if (whole > left) whole = left;
+    left -= whole;
+    whole *= block;
+    end = packed + whole;
+    bytes -= whole;
+    do {
+      emit(context, (SPL_S)place, packed, block);
+      place += stride;
+      packed += block;
+    } while (packed != end);
+  }
+  if (bytes != 0 && left != 0) {
+    emit(context, (SPL_S)place, packed, bytes);
+    within = bytes;
+    bytes = 0;
+  }
+  frame->left = left;
+  frame->place = place;
   segment->within = within;
-  *packed_io = packed;
-  *bytes_io = bytes;
+  return bytes;
 }
 
-/* The general case: any way to `first`, any number of leaves. A function of its own so that the quick entry
- * below needs no stack frame. */
+SPL_INLINE SPL_U SPL_W(spl_segment_list)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
+                                         const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes,
+                                         SPL_W(spl_emit) emit, void* context) {
+  const SPL_U block = node->block;
+  const SPL_U place = frame->place;
+  SPL_U left = frame->left;
+  SPL_U within = segment->within;
+  const SPL_W(spl_offset)* entry = (const SPL_W(spl_offset)*)(node + 1) + (node->count - left);
+  if (within != 0) {
+    const SPL_U rest = block - within;
+    if (rest > bytes) {
+      emit(context, (SPL_S)(SPL_PLUS(place, *entry) + within), packed, bytes);
+      segment->within = within + bytes;
+      return 0;
+    }
+    emit(context, (SPL_S)(SPL_PLUS(place, *entry) + within), packed, rest);
+    packed += rest;
+    bytes -= rest;
+    ++entry;
+    --left;
+  }
+  within = 0;
+  if (bytes >= block && left != 0) {
+    SPL_U whole = SPL_DIVIDE(bytes, node);
+    SPL_U end;
+    if (whole > left) whole = left;
+    left -= whole;
+    whole *= block;
+    end = packed + whole;
+    bytes -= whole;
+    do {
+      emit(context, (SPL_S)SPL_PLUS(place, *entry), packed, block);
+      ++entry;
+      packed += block;
+    } while (packed != end);
+  }
+  if (bytes != 0 && left != 0) {
+    emit(context, (SPL_S)SPL_PLUS(place, *entry), packed, bytes);
+    within = bytes;
+    bytes = 0;
+  }
+  frame->left = left;
+  segment->within = within;
+  return bytes;
+}
+
+SPL_INLINE SPL_U SPL_W(spl_segment_runs)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
+                                         const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes,
+                                         SPL_W(spl_emit) emit, void* context) {
+  const SPL_U place = frame->place;
+  SPL_U left = frame->left;
+  const SPL_W(spl_run)* run = (const SPL_W(spl_run)*)(node + 1) + (node->count - left);
+  SPL_U start = run->start + segment->within;
+  SPL_U offset = SPL_PLUS(place, run->offset) + segment->within;
+  const SPL_U end = start + bytes;
+  const SPL_U bias = packed - start; /* bias + start is the place in the packet */
+  SPL_U stop;
+  while ((stop = run[1].start) <= end) {
+    emit(context, (SPL_S)offset, bias + start, stop - start);
+    start = stop;
+    ++run;
+    if (--left == 0) break;
+    offset = SPL_PLUS(place, run->offset);
+  }
+  if (left != 0 && start != end) {
+    emit(context, (SPL_S)offset, bias + start, end - start);
+    start = end;
+  }
+  frame->left = left;
+  segment->within = left != 0 ? start - run->start : 0;
+  return end - start;
+}
+
+/* The general case: any way to `first`, any number of leaves of any kind. A function of its own so that the
+ * quick entry below needs no stack frame. */
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(spl_segment) * segment,
                                                                           const void* blob, SPL_U first,
                                                                           SPL_U packed, SPL_U bytes,
@@ -266,34 +302,70 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(
   }
   segment->position = first + bytes;
   for (;;) {
-    SPL_W(spl_frame)* frame = &segment->frames[segment->level];
-    const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
-    const SPL_U left = node->count - frame->index;
-    if (left == 0) {
-      SPL_W(spl_segment_next_leaf)(segment, blob);
-      continue;
+    SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
+    if (frame->left != 0) {
+      const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+      const SPL_U asked = bytes;
+      if (node->kind == SPL_LEAF_VECTOR) {
+        bytes = SPL_W(spl_segment_vector)(segment, frame, node, packed, bytes, emit, context);
+      } else if (node->kind == SPL_LEAF_LIST) {
+        bytes = SPL_W(spl_segment_list)(segment, frame, node, packed, bytes, emit, context);
+      } else {
+        bytes = SPL_W(spl_segment_runs)(segment, frame, node, packed, bytes, emit, context);
+      }
+      if (bytes == 0) return blocks;
+      packed += asked - bytes;
     }
-    SPL_W(spl_segment_leaf)(segment, frame, node, left, &packed, &bytes, emit, context);
-    if (bytes == 0) return blocks;
+    SPL_W(spl_segment_next_leaf)(segment, blob);
   }
+}
+
+/* The quick entries: the segment stands at `first`, in a leaf with blocks to go. */
+static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_quick_list)(SPL_W(spl_segment) * segment,
+                                                                             const void* blob, SPL_U last,
+                                                                             SPL_U bytes, SPL_W(spl_emit) emit,
+                                                                             void* context) {
+  SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
+  const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+  const SPL_U rest = SPL_W(spl_segment_list)(segment, frame, node, 0, bytes, emit, context);
+  segment->position = last - rest;
+  if (SPL_LIKELY(rest == 0)) return 0;
+  return SPL_W(spl_segment_process)(segment, blob, last - rest, bytes - rest, rest, emit, context);
+}
+
+static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_quick_runs)(SPL_W(spl_segment) * segment,
+                                                                             const void* blob, SPL_U last,
+                                                                             SPL_U bytes, SPL_W(spl_emit) emit,
+                                                                             void* context) {
+  SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
+  const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+  const SPL_U rest = SPL_W(spl_segment_runs)(segment, frame, node, 0, bytes, emit, context);
+  segment->position = last - rest;
+  if (SPL_LIKELY(rest == 0)) return 0;
+  return SPL_W(spl_segment_process)(segment, blob, last - rest, bytes - rest, rest, emit, context);
 }
 
 SPL_INLINE SPL_U SPL_W(spl_segment_manipulate)(SPL_W(spl_segment) * segment, const void* blob, SPL_U first,
                                                SPL_U last, SPL_W(spl_emit) emit, void* context) {
-  SPL_U packed = 0;
-  SPL_U bytes = last - first;
+  const SPL_U bytes = last - first;
+  SPL_U rest = bytes;
   if (first >= last) return 0;
   if (SPL_LIKELY(segment->position == first)) {
-    SPL_W(spl_frame)* frame = &segment->frames[segment->level];
+    SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
     const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
-    const SPL_U left = node->count - frame->index;
-    if (left != 0) {
-      SPL_W(spl_segment_leaf)(segment, frame, node, left, &packed, &bytes, emit, context);
-      segment->position = first + packed;
-      if (bytes == 0) return 0;
+    if (SPL_LIKELY(frame->left != 0)) {
+      if (SPL_LIKELY(node->kind == SPL_LEAF_VECTOR)) {
+        rest = SPL_W(spl_segment_vector)(segment, frame, node, 0, bytes, emit, context);
+        segment->position = last - rest;
+        if (SPL_LIKELY(rest == 0)) return 0;
+      } else if (node->kind == SPL_LEAF_LIST) {
+        return SPL_W(spl_segment_quick_list)(segment, blob, last, bytes, emit, context);
+      } else {
+        return SPL_W(spl_segment_quick_runs)(segment, blob, last, bytes, emit, context);
+      }
     }
   }
-  return SPL_W(spl_segment_process)(segment, blob, first + packed, packed, bytes, emit, context);
+  return SPL_W(spl_segment_process)(segment, blob, last - rest, bytes - rest, rest, emit, context);
 }
 
 #endif

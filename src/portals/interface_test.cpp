@@ -1,0 +1,191 @@
+// The host's interface and the loopback driver: ids, checks, waiting, stalls.
+#include "portals/interface.hpp"
+
+#include <gtest/gtest.h>
+
+#include "portals/loopback_testbed.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::portals {
+namespace {
+
+std::unique_ptr<LoopbackTestbed> make_bed(uint32_t ranks = 2) {
+  nic::NicLimits limits;
+  limits.payload_bytes = 64;
+  limits.packet_buffer_bytes = 1024;
+  limits.nic_memory_bytes = 4096;
+  auto bed = LoopbackTestbed::create(ranks, limits, {});
+  EXPECT_TRUE(bed.ok());
+  return std::move(*bed);
+}
+
+template <class T>
+T good(Result<T> result) {
+  EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
+  return result.ok() ? *result : T{};
+}
+void good(const Status& status) { EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message); }
+
+TEST(Interface, IdsComeBack) {
+  const auto bed = make_bed();
+  Interface& host = bed->rank(0);
+  const auto queue = good(host.eq_alloc(4));
+  const auto other = good(host.eq_alloc(4));
+  EXPECT_NE(queue, other);
+  good(host.eq_free(other));
+  EXPECT_EQ(good(host.eq_alloc(4)), other);
+  const auto counter = good(host.ct_alloc());
+  good(host.ct_inc(counter, {3, 0}));
+  EXPECT_EQ(good(host.ct_wait(counter, 3)), (nic::CounterValue{3, 0}));
+  good(host.ct_free(counter));
+  const auto again = good(host.ct_alloc());
+  EXPECT_EQ(again, counter);
+  EXPECT_EQ(host.ct_get(again), nic::CounterValue{}) << "a new counter starts at zero";
+  EXPECT_EQ(good(host.pt_alloc(queue)), nic::PortalIndex{0});
+  EXPECT_EQ(good(host.pt_alloc(queue, {false, nic::PortalIndex{7}})), nic::PortalIndex{7});
+  EXPECT_EQ(good(host.pt_alloc(queue)).exists(), true);
+  EXPECT_FALSE(host.pt_alloc(queue, {false, nic::PortalIndex{7}}).ok());
+  EXPECT_NE(host.pt_alloc(queue, {false, nic::PortalIndex{256}}).error().message.find("portal_table_max"),
+            std::string::npos);
+  good(host.pt_free(nic::PortalIndex{7}));
+  EXPECT_EQ(good(host.pt_alloc(queue, {false, nic::PortalIndex{7}})), nic::PortalIndex{7});
+}
+
+TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
+  struct Row { const char* what; bool unlink_disable, comm_disable; };
+  for (const Row& row : {Row{"by auto_unlink", false, false}, Row{"by put", true, false}, Row{"silently", true, true}}) {
+    SCOPED_TRACE(row.what);
+    const auto bed = make_bed();
+    Interface::Limits limits;
+    limits.entries = 2;
+    Interface host(bed->loopback().port(0), limits);
+    Interface& sender = bed->rank(1);
+    const auto queue = good(host.eq_alloc(16));
+    const auto counter = good(host.ct_alloc());
+    const auto portal = good(host.pt_alloc(queue));
+    uint8_t memory[8] = {};
+    const uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    nic::Entry entry;
+    entry.start = memory;
+    entry.length = sizeof memory;
+    entry.counter = counter;
+    entry.options.ct_comm = true;
+    entry.options.use_once = true;
+    entry.options.event_unlink_disable = row.unlink_disable;
+    entry.options.event_comm_disable = row.comm_disable;
+    nic::Entry permanent = entry;
+    permanent.match_bits = 99;
+    permanent.options.use_once = false;
+    const auto kept = good(host.me_append(portal, permanent));
+    for (uint64_t round = 1; round <= 20; ++round) {
+      EXPECT_NE(good(host.me_append(portal, entry)), kept);
+      const auto full = host.me_append(portal, entry);
+      ASSERT_FALSE(full.ok()) << "round " << round;
+      EXPECT_EQ(full.error().code, Code::exhausted);
+      EXPECT_NE(full.error().message.find("Limits::entries"), std::string::npos);
+      PutArguments put;
+      put.local = bytes;
+      put.length = sizeof bytes;
+      put.target = host.rank();
+      put.portal = portal;
+      good(sender.put(put));
+      EXPECT_EQ(good(host.ct_wait(counter, round)).success, round);
+      good(bed->settle());
+      while (host.eq_get(queue)) {
+      }
+    }
+    EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+    EXPECT_FALSE(host.me_unlink(kept).ok());
+  }
+}
+
+TEST(Interface, ArgumentsAreCheckedBeforeTheNicIsAsked) {
+  const auto bed = make_bed();
+  Interface& host = bed->rank(0);
+  const auto queue = good(host.eq_alloc(4));
+  EXPECT_NE(host.eq_free(nic::QueueId{9}).error().message.find("queue 9"), std::string::npos);
+  EXPECT_FALSE(host.eq_wait(nic::QueueId{9}).ok());
+  EXPECT_FALSE(host.ct_inc(nic::CounterId{3}, {1, 0}).ok());
+  EXPECT_FALSE(host.pt_disable(nic::PortalIndex{0}).ok());
+  EXPECT_FALSE(host.me_append(nic::PortalIndex{0}, {}).ok());
+  EXPECT_FALSE(host.context_free(nic::ContextId{0}).ok());
+  PutArguments put;
+  put.portal = nic::PortalIndex{0};
+  put.length = 1;
+  EXPECT_NE(host.put(put).error().message.find("null"), std::string::npos);
+  put.length = 0;
+  put.ack_request = nic::AckRequest::ack;
+  EXPECT_NE(host.put(put).error().message.find("event queue"), std::string::npos);
+  put.queue = queue;
+  EXPECT_TRUE(host.put(put).ok());
+  put.ack_request = nic::AckRequest::ct_ack;
+  EXPECT_NE(host.put(put).error().message.find("counter"), std::string::npos);
+  EXPECT_FALSE(host.put(put, nic::Trigger{nic::CounterId{5}, 1}).ok());
+}
+
+TEST(Interface, NicMemoryAndContexts) {
+  const auto bed = make_bed();
+  Interface& host = bed->rank(0);
+  const uint64_t offset = good(host.memory_alloc(16));
+  const std::vector<uint8_t> bytes = {9, 8, 7};
+  good(host.memory_write(offset + 1, bytes));
+  EXPECT_EQ(bed->loopback().nic_memory(0)[offset + 2], 8);
+  EXPECT_EQ(host.memory_alloc(1 << 20).error().code, Code::exhausted);
+  nic::Context context;
+  context.payload_entry = 0;
+  context.state = {offset, 16};
+  const auto id = good(host.context_create(context));
+  EXPECT_FALSE(host.memory_free(offset).ok());
+  good(host.context_free(id));
+  good(host.memory_free(offset));
+  context.state = {};
+  context.header_entry = 0;
+  EXPECT_EQ(host.context_create(context).error().code, Code::unsupported);
+}
+
+TEST(Loopback, WaitingForWhatNeverComesIsAStallThatNamesTheWaiter) {
+  const auto bed = make_bed();
+  Interface& host = bed->rank(0);
+  const auto queue = good(host.eq_alloc(4));
+  const auto stalled = host.eq_wait(queue);
+  ASSERT_FALSE(stalled.ok());
+  EXPECT_EQ(stalled.error().code, Code::stalled);
+  EXPECT_NE(stalled.error().message.find("rank 0 waits"), std::string::npos);
+}
+
+TEST(Loopback, ACycleOfPersistentCommandsEndsInAStall) {
+  LoopbackOptions options;
+  options.ranks = 1;
+  options.steps_max = 1000;
+  const auto loopback = std::move(*Loopback::create(options));
+  Interface host(loopback->port(0));
+  const auto a = good(host.ct_alloc());
+  const auto b = good(host.ct_alloc());
+  good(host.ct_inc(b, {1, 0}, nic::Trigger{a, 1, 1}));
+  good(host.ct_inc(a, {1, 0}, nic::Trigger{b, 1, 1}));
+  good(host.ct_inc(a, {1, 0}));
+  const auto ran = loopback->run();
+  ASSERT_FALSE(ran.ok());
+  EXPECT_NE(ran.error().message.find("steps_max"), std::string::npos);
+  EXPECT_GT(host.ct_get(a).success, 100u);
+}
+
+TEST(Loopback, WithoutARunnerContextsAreRefused) {
+  const auto loopback = std::move(*Loopback::create({}));
+  Interface host(loopback->port(0));
+  nic::Context context;
+  context.payload_entry = 0;
+  EXPECT_EQ(host.context_create(context).error().code, Code::unsupported);
+}
+
+TEST(Loopback, BadOptionsAreErrors) {
+  LoopbackOptions options;
+  options.ranks = 0;
+  EXPECT_FALSE(Loopback::create(options).ok());
+  options.ranks = 1;
+  options.nic.hpus = 0;
+  EXPECT_FALSE(Loopback::create(options).ok());
+}
+
+}  // namespace
+}  // namespace spinloom::portals

@@ -1,0 +1,78 @@
+#include "portals/loopback_testbed.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "spinloom/handler.h"
+
+namespace spinloom::portals {
+namespace {
+
+constexpr HandlerOutcome returned(uint32_t code) { return {nic::HandlerEnd::returned, code}; }
+
+HandlerOutcome scatter(NativeHandler& handler) {
+  const HandlerFrame& frame = handler.frame();
+  uint32_t words[2];
+  if (frame.constants.size() < sizeof words) return {nic::HandlerEnd::segv, 0};
+  std::memcpy(words, frame.constants.data(), sizeof words);
+  const uint64_t block = words[0];
+  const uint64_t stride = words[1];
+  for (uint64_t done = 0; done < frame.packet.size();) {
+    const uint64_t position = frame.her.offset + done;
+    const uint64_t piece = std::min(block - position % block, frame.packet.size() - done);
+    handler.dma_to_host(frame.packet.data() + done, position / block * stride + position % block, piece,
+                        PTL_DMA_NO_EVENT);
+    done += piece;
+  }
+  return returned(SUCCESS);
+}
+
+HandlerOutcome tell_completion(NativeHandler& handler) {
+  handler.dma_to_host(nullptr, 0, 0, PTL_ME_HOST_MEM);
+  return returned(SUCCESS);
+}
+
+HandlerOutcome drop(NativeHandler&) { return returned(DROP); }
+
+HandlerOutcome fail_later(NativeHandler& handler) { return returned(handler.frame().her.offset > 0 ? FAIL : SUCCESS); }
+
+HandlerOutcome unknown_call(NativeHandler& handler) {
+  nic::HandlerCall call;
+  call.call = 0xff;
+  handler.call(call);
+  return returned(SUCCESS);
+}
+
+}  // namespace
+
+NativeScenarioHandlers::NativeScenarioHandlers() {
+  const uint32_t telling = handlers_.add(tell_completion);
+  named_ = {{"scatter", {0, handlers_.add(scatter), telling}},
+            {"drop", {0, handlers_.add(drop), std::nullopt}},
+            {"fail", {0, handlers_.add(fail_later), std::nullopt}},
+            {"fault", {0, handlers_.add(unknown_call), telling}}};
+}
+
+Result<TestHandlers> NativeScenarioHandlers::find(std::string_view name) const {
+  for (const Named& named : named_) {
+    if (named.name == name) return named.handlers;
+  }
+  return fail(Code::unsupported, "there are no scenario handlers called ", name);
+}
+
+Result<std::unique_ptr<LoopbackTestbed>> LoopbackTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
+                                                                 std::optional<uint64_t> racy_seed) {
+  std::unique_ptr<LoopbackTestbed> bed(new LoopbackTestbed);
+  LoopbackOptions options;
+  options.ranks = ranks;
+  options.nic = limits;
+  options.handlers = &bed->handlers_.runner();
+  options.racy_seed = racy_seed;
+  SPL_ASSIGN(bed->loopback_, Loopback::create(options));
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    bed->interfaces_.push_back(std::make_unique<Interface>(bed->loopback_->port(rank)));
+  }
+  return bed;
+}
+
+}  // namespace spinloom::portals

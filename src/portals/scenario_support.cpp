@@ -1,0 +1,170 @@
+#include "portals/scenario_support.hpp"
+
+#include <cstring>
+#include <sstream>
+
+namespace spinloom::portals {
+namespace {
+
+const char* name_of(nic::EventKind kind) {
+  switch (kind) {
+    case nic::EventKind::put: return "put";
+    case nic::EventKind::put_overflow: return "put_overflow";
+    case nic::EventKind::auto_unlink: return "auto_unlink";
+    case nic::EventKind::auto_free: return "auto_free";
+    case nic::EventKind::link: return "link";
+    case nic::EventKind::pt_disabled: return "pt_disabled";
+    case nic::EventKind::send: return "send";
+    case nic::EventKind::ack: return "ack";
+    case nic::EventKind::dma: return "dma";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Status GuardedBuffer::check(const std::vector<uint8_t>& expected, const std::string& what) const {
+  SPL_ASSERT(expected.size() == size(), what, ": ", expected.size(), " expected bytes for ", size());
+  for (size_t i = 0; i < bytes_.size(); ++i) {
+    const bool guard = i < guard_bytes || i >= guard_bytes + expected.size();
+    const uint8_t wanted = guard ? fill : expected[i - guard_bytes];
+    if (bytes_[i] != wanted) {
+      return fail(Code::mismatch, what, ": byte ", static_cast<int64_t>(i) - static_cast<int64_t>(guard_bytes), " of ",
+                  expected.size(), guard ? " (guard zone)" : "", " is ", int{bytes_[i]}, ", not ", int{wanted});
+    }
+  }
+  return {};
+}
+
+std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length) {
+  Random random(seed, stream);
+  std::vector<uint8_t> bytes(length);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.next());
+  return bytes;
+}
+
+void Trace::add(uint32_t rank, const nic::Event& event) {
+  std::ostringstream key;
+  std::ostringstream line;
+  line << name_of(event.kind);
+  switch (event.kind) {
+    case nic::EventKind::send:
+    case nic::EventKind::ack:
+      key << "rank " << rank << " sends " << event.user_ptr;
+      break;
+    case nic::EventKind::put:
+    case nic::EventKind::put_overflow:
+    case nic::EventKind::dma:
+      key << "rank " << rank << " receives " << event.hdr_data << " from " << event.initiator;
+      line << " bits " << event.match_bits << " rlength " << event.requested_bytes << " dropped "
+           << event.dropped_bytes << " user " << event.user_ptr << (event.in_overflow ? " overflow" : "");
+      break;
+    default:
+      key << "rank " << rank << " entry " << event.user_ptr;
+      break;
+  }
+  line << " mlength " << event.manipulated_bytes << " fail " << static_cast<int>(event.fail) << "; ";
+  lines_[key.str()] += line.str();
+}
+
+std::string Trace::text() const {
+  std::string all;
+  for (const auto& [key, line] : lines_) all += key + ": " + line + "\n";
+  return all;
+}
+
+Result<Host> Host::make(Testbed& bed, uint32_t rank) {
+  Host host;
+  host.interface = &bed.rank(rank);
+  host.rank = rank;
+  SPL_ASSIGN(host.arrivals, host.interface->eq_alloc(256));
+  SPL_ASSIGN(host.departures, host.interface->eq_alloc(256));
+  SPL_ASSIGN(host.portal, host.interface->pt_alloc(host.arrivals));
+  return host;
+}
+
+nic::Entry Host::entry(uint8_t* start, uint64_t length, uint64_t match_bits) const {
+  nic::Entry made;
+  made.start = start;
+  made.length = length;
+  made.match_bits = match_bits;
+  made.user_ptr = match_bits;
+  return made;
+}
+
+PutArguments Host::put(const std::vector<uint8_t>& bytes, const Host& target, uint64_t match_bits) const {
+  PutArguments made;
+  made.local = bytes.data();
+  made.length = bytes.size();
+  made.target = nic::Rank{target.rank};
+  made.portal = target.portal;
+  made.match_bits = match_bits;
+  made.hdr_data = match_bits;
+  made.user_ptr = match_bits;
+  made.queue = departures;
+  made.ack_request = nic::AckRequest::ack;
+  return made;
+}
+
+Result<nic::ContextId> Host::context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
+                                     bool blocked) const {
+  SPL_ASSIGN(const TestHandlers found, bed.handlers(handlers));
+  const uint32_t words[2] = {block, stride};
+  std::vector<uint8_t> constants(sizeof words);
+  std::memcpy(constants.data(), words, sizeof words);
+  nic::Context context;
+  context.image = found.image;
+  context.payload_entry = found.payload_entry;
+  context.completion_entry = found.completion_entry;
+  context.constants.length = constants.size();
+  SPL_ASSIGN(context.constants.offset, interface->memory_alloc(constants.size()));
+  SPL_TRY(interface->memory_write(context.constants.offset, constants));
+  if (blocked) context.blocked_round_robin = nic::BlockedRoundRobin{2, 4};
+  return interface->context_create(context);
+}
+
+Result<std::vector<nic::Event>> Host::wait(nic::QueueId queue, size_t count, Trace& trace) const {
+  std::vector<nic::Event> events;
+  while (events.size() < count) {
+    SPL_ASSIGN(const nic::Event event, interface->eq_wait(queue));
+    trace.add(rank, event);
+    events.push_back(event);
+  }
+  return events;
+}
+
+Result<std::vector<Host>> make_hosts(Testbed& bed) {
+  std::vector<Host> hosts;
+  for (uint32_t rank = 0; rank < bed.ranks(); ++rank) {
+    SPL_ASSIGN(const Host host, Host::make(bed, rank));
+    hosts.push_back(host);
+  }
+  return hosts;
+}
+
+Status check_quiet(Testbed& bed, std::vector<Host>& hosts) {
+  SPL_TRY(bed.settle());
+  for (Host& host : hosts) {
+    const nic::NicState now = bed.nic(host.rank).state();
+    if (now.messages_open > 0 || now.dmas_open > 0 || now.hpus_busy > 0 || now.hers_waiting > 0 ||
+        now.packet_buffer_used > 0 || now.early_packets > 0 || now.messages_outgoing > 0 || now.refused_packets > 0 ||
+        now.failed_commands > 0) {
+      return fail(Code::mismatch, "not everything came back: ", bed.nic(host.rank).waiting());
+    }
+    for (const nic::QueueId queue : {host.arrivals, host.departures}) {
+      if (const auto event = host.interface->eq_get(queue)) {
+        return fail(Code::mismatch, "rank ", host.rank, ": an event of kind ", name_of(event->kind),
+                    " that nobody expected, hdr_data ", event->hdr_data, ", user_ptr ", event->user_ptr);
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<uint8_t> scattered(const std::vector<uint8_t>& packed, uint32_t block, uint32_t stride, uint64_t length) {
+  std::vector<uint8_t> spread(length, GuardedBuffer::fill);
+  for (size_t i = 0; i < packed.size(); ++i) spread.at(i / block * stride + i % block) = packed[i];
+  return spread;
+}
+
+}  // namespace spinloom::portals

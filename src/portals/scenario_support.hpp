@@ -1,0 +1,71 @@
+// Scenario support - the small language in which scenarios are written: hosts, guarded buffers, traces.
+//
+// Contract: what goes wrong is an Error that says where; nothing here depends on a test framework.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "portals/testbed.hpp"
+
+namespace spinloom::portals {
+
+// Bytes between guard zones, filled so that a stray or missing write shows.
+class GuardedBuffer {
+ public:
+  static constexpr size_t guard_bytes = 64;
+  static constexpr uint8_t fill = 0xa5;
+  explicit GuardedBuffer(uint64_t length) : bytes_(length + 2 * guard_bytes, fill) {}
+
+  [[nodiscard]] uint8_t* data() { return bytes_.data() + guard_bytes; }
+  [[nodiscard]] uint64_t size() const { return bytes_.size() - 2 * guard_bytes; }
+  // The whole buffer is what is expected (untouched bytes hold `fill`), the guards are as they were.
+  [[nodiscard]] Status check(const std::vector<uint8_t>& expected, const std::string& what) const;
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+[[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length);
+
+// The events of each message, in their order.
+class Trace {
+ public:
+  void add(uint32_t rank, const nic::Event& event);
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::map<std::string, std::string> lines_;
+};
+
+// One rank with a queue for what arrives and one for what it sends.
+struct Host {
+  Interface* interface = nullptr;
+  uint32_t rank = 0;
+  nic::QueueId arrivals;
+  nic::QueueId departures;
+  nic::PortalIndex portal;
+
+  static Result<Host> make(Testbed& bed, uint32_t rank);
+  [[nodiscard]] nic::Entry entry(uint8_t* start, uint64_t length, uint64_t match_bits) const;
+  [[nodiscard]] PutArguments put(const std::vector<uint8_t>& bytes, const Host& target, uint64_t match_bits) const;
+  [[nodiscard]] Result<nic::ContextId> context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
+                                               bool blocked) const;
+  // Waits for so many events of a queue, in order.
+  [[nodiscard]] Result<std::vector<nic::Event>> wait(nic::QueueId queue, size_t count, Trace& trace) const;
+};
+
+[[nodiscard]] Result<std::vector<Host>> make_hosts(Testbed& bed);
+// Nothing is under way and nothing leaked on any rank; the queues hold no event that nobody waited for.
+[[nodiscard]] Status check_quiet(Testbed& bed, std::vector<Host>& hosts);
+
+// The entry's memory after scatter: `packed` spread as the handler says, `fill` elsewhere.
+[[nodiscard]] std::vector<uint8_t> scattered(const std::vector<uint8_t>& packed, uint32_t block, uint32_t stride,
+                                             uint64_t length);
+
+}  // namespace spinloom::portals

@@ -1,0 +1,36 @@
+// Testbed - some ranks over some driver, for scenarios that are written once and run over every driver.
+//
+// Contract: rank(i) is the host's interface of rank i; handlers(name) makes the named scenario handlers
+//   (scenarios.hpp says what each does) usable in contexts of any rank.
+// Invariants: (1) interfaces live as long as the testbed; (2) settle() returns when nothing is under way.
+// Threads: one owner. Time: that of the driver.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "nic/nic.hpp"
+#include "portals/interface.hpp"
+
+namespace spinloom::portals {
+
+// What goes into a context.
+struct TestHandlers {
+  uint32_t image = 0;
+  std::optional<uint32_t> payload_entry;
+  std::optional<uint32_t> completion_entry;
+};
+
+class Testbed {
+ public:
+  virtual ~Testbed() = default;
+  [[nodiscard]] virtual uint32_t ranks() const = 0;
+  [[nodiscard]] virtual Interface& rank(uint32_t rank) = 0;
+  [[nodiscard]] virtual const nic::Nic& nic(uint32_t rank) const = 0;
+  [[nodiscard]] virtual Result<TestHandlers> handlers(std::string_view name) = 0;
+  [[nodiscard]] virtual Status settle() = 0;
+};
+
+}  // namespace spinloom::portals

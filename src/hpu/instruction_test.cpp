@@ -229,6 +229,18 @@ TEST(Instruction, ReservationBreaksWhenAnotherCoreWrites) {
   EXPECT_EQ(machine.shared[0], 9);
 }
 
+TEST(Instruction, ReservationEndsWithItsHandler) {
+  // The first handler only takes a reservation; sc at +8, the second handler's start, must fail.
+  Assembler code;
+  code(0x1005a52f)(as::ret())(0x18c5a52f)(as::ret());
+  TestMachine machine(take(code.image()));
+  machine.begin.arguments = {0, SPL_HPU_STATE_BASE, 0x1234, 0};
+  ASSERT_EQ(machine.run().kind, StopKind::returned);
+  machine.begin.pc += 8;
+  EXPECT_EQ(machine.run().value, 1u);
+  EXPECT_EQ(machine.shared[0], 0);
+}
+
 TEST(Instruction, CountersRead) {
   // two nops, then rdcycle a0, rdinstret a1, rdtime a2, rdcycleh a3
   Assembler code;
@@ -265,6 +277,7 @@ TEST(Instruction, Faults) {
       {"lw across the end", 0x0005a503, stack_end - 3, FaultKind::load_violation, stack_end - 3},
       {"lw before the region", 0x0005a503, SPL_HPU_STACK_BASE - 1, FaultKind::load_violation, SPL_HPU_STACK_BASE - 1},
       {"lw at the top", 0x0005a503, minus_one, FaultKind::load_violation, minus_one},
+      {"sw across the end", 0x00c5a023, stack_end - 3, FaultKind::store_violation, stack_end - 3},
       {"sw to the packet", 0x00c5a023, SPL_HPU_PACKET_BASE, FaultKind::store_violation, SPL_HPU_PACKET_BASE},
       {"sw to the image", 0x00c5a023, SPL_HPU_IMAGE_BASE, FaultKind::store_violation, SPL_HPU_IMAGE_BASE},
       {"sw to constants", 0x00c5a023, SPL_HPU_CONST_BASE, FaultKind::store_violation, SPL_HPU_CONST_BASE},
@@ -310,7 +323,7 @@ TEST(Instruction, BadStartAddressesFault) {
 
 TEST(Instruction, DataSegmentsCannotBeExecuted) {
   Segment text{SPL_HPU_IMAGE_BASE, {0x67, 0x80, 0x05, 0x00}, true};  // jalr x0,0(a1)
-  Segment data{SPL_HPU_IMAGE_BASE + 4, {0x67, 0x80, 0x00, 0x00}, false};  // a ret, but not code
+  Segment data{SPL_HPU_IMAGE_BASE + 4, {0x82, 0x80, 0x82, 0x80}, false};  // c.jr ra twice, but not code
   const Segment segments[] = {text, data};
   TestMachine machine(take(Image::from_segments(segments, {})));
   machine.begin.arguments = {0, SPL_HPU_IMAGE_BASE + 4, 0, 0};

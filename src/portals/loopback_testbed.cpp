@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "spinloom/handler.h"
 
@@ -53,20 +55,47 @@ NativeScenarioHandlers::NativeScenarioHandlers() {
             {"fault", {0, handlers_.add(unknown_call), telling}}};
 }
 
-Result<TestHandlers> NativeScenarioHandlers::find(std::string_view name) const {
+Result<TestHandlers> NativeScenarioHandlers::find(std::string_view name) {
   for (const Named& named : named_) {
     if (named.name == name) return named.handlers;
   }
   return fail(Code::unsupported, "there are no scenario handlers called ", name);
 }
 
+Result<ScenarioImage> load_scenario_image(const std::string& folder, std::string_view name) {
+  const std::string path = folder + "/" + std::string(name) + ".elf";
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Code::environment, "scenario handlers: cannot read ", path);
+  const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  SPL_ASSIGN(hpu::Image image, hpu::load_elf(bytes));
+  TestHandlers handlers;
+  if (const auto entry = image.address_of("payload_handler")) handlers.payload_entry = *entry;
+  if (const auto entry = image.address_of("completion_handler")) handlers.completion_entry = *entry;
+  return ScenarioImage{std::move(image), handlers};
+}
+
+Result<std::unique_ptr<ImageScenarioHandlers>> ImageScenarioHandlers::create(const std::string& folder) {
+  auto made = std::make_unique<ImageScenarioHandlers>();
+  made->folder_ = folder;
+  SPL_ASSIGN(made->handlers_, ImageHandlers::create());
+  return made;
+}
+
+Result<TestHandlers> ImageScenarioHandlers::find(std::string_view name) {
+  SPL_ASSIGN(ScenarioImage loaded, load_scenario_image(folder_, name));
+  loaded.handlers.image = handlers_->add(std::move(loaded.image));
+  return loaded.handlers;
+}
+
 Result<std::unique_ptr<LoopbackTestbed>> LoopbackTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
-                                                                 std::optional<uint64_t> racy_seed) {
+                                                                 std::optional<uint64_t> racy_seed,
+                                                                 std::unique_ptr<ScenarioHandlers> handlers) {
   std::unique_ptr<LoopbackTestbed> bed(new LoopbackTestbed);
+  bed->handlers_ = std::move(handlers);
   LoopbackOptions options;
   options.ranks = ranks;
   options.nic = limits;
-  options.handlers = &bed->handlers_.runner();
+  options.handlers = &bed->handlers_->runner();
   options.racy_seed = racy_seed;
   SPL_ASSIGN(bed->loopback_, Loopback::create(options));
   for (uint32_t rank = 0; rank < ranks; ++rank) {

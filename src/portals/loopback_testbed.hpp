@@ -1,24 +1,34 @@
-// LoopbackTestbed - the testbed of scenarios over the loopback driver, with native scenario handlers.
+// LoopbackTestbed - the testbed of scenarios over the loopback driver.
 //
-// Contract: see testbed.hpp; a seed makes the driver racy.
+// Contract: see testbed.hpp; a seed makes the driver racy. The scenario handlers come from C++ (native) or from the
+//   RV32 images of scenario_handlers/*.c.
 // Threads: one owner. Time: none.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "portals/handler_runner.hpp"
+#include "portals/image_runner.hpp"
 #include "portals/loopback.hpp"
 #include "portals/testbed.hpp"
 
 namespace spinloom::portals {
 
-// The scenario handlers in C++.
-class NativeScenarioHandlers {
+// Scenario handlers by name, and what executes them.
+class ScenarioHandlers {
+ public:
+  virtual ~ScenarioHandlers() = default;
+  [[nodiscard]] virtual Result<TestHandlers> find(std::string_view name) = 0;
+  [[nodiscard]] virtual HandlerRunner& runner() = 0;
+};
+
+class NativeScenarioHandlers final : public ScenarioHandlers {
  public:
   NativeScenarioHandlers();
-  [[nodiscard]] Result<TestHandlers> find(std::string_view name) const;
-  [[nodiscard]] HandlerRunner& runner() { return handlers_; }
+  [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
+  [[nodiscard]] HandlerRunner& runner() override { return handlers_; }
 
  private:
   struct Named {
@@ -29,22 +39,43 @@ class NativeScenarioHandlers {
   std::vector<Named> named_;
 };
 
+// The images NAME.elf of a folder, executed functionally.
+class ImageScenarioHandlers final : public ScenarioHandlers {
+ public:
+  static Result<std::unique_ptr<ImageScenarioHandlers>> create(const std::string& folder);
+  [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
+  [[nodiscard]] HandlerRunner& runner() override { return *handlers_; }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<ImageHandlers> handlers_;
+};
+
+// One image and where its handlers are in it.
+struct ScenarioImage {
+  hpu::Image image;
+  TestHandlers handlers;  // image number 0
+};
+[[nodiscard]] Result<ScenarioImage> load_scenario_image(const std::string& folder, std::string_view name);
+
 class LoopbackTestbed final : public Testbed {
  public:
   static Result<std::unique_ptr<LoopbackTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
-                                                         std::optional<uint64_t> racy_seed);
+                                                         std::optional<uint64_t> racy_seed,
+                                                         std::unique_ptr<ScenarioHandlers> handlers =
+                                                             std::make_unique<NativeScenarioHandlers>());
 
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(interfaces_.size()); }
   [[nodiscard]] Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override { return loopback_->nic(rank); }
-  [[nodiscard]] Result<TestHandlers> handlers(std::string_view name) override { return handlers_.find(name); }
+  [[nodiscard]] Result<TestHandlers> handlers(std::string_view name) override { return handlers_->find(name); }
   [[nodiscard]] Status settle() override { return loopback_->run(); }
   [[nodiscard]] Loopback& loopback() { return *loopback_; }
 
  private:
   LoopbackTestbed() = default;
 
-  NativeScenarioHandlers handlers_;
+  std::unique_ptr<ScenarioHandlers> handlers_;
   std::unique_ptr<Loopback> loopback_;
   std::vector<std::unique_ptr<Interface>> interfaces_;
 };

@@ -31,8 +31,9 @@ struct Ran {
   uint64_t buffer_peak = 0;
 };
 
-Ran run(const Scenario& scenario, uint64_t seed, std::optional<uint64_t> racy_seed, const nic::NicLimits& limits) {
-  auto bed = LoopbackTestbed::create(scenario.ranks, limits, racy_seed);
+Ran run(const Scenario& scenario, uint64_t seed, std::optional<uint64_t> racy_seed, const nic::NicLimits& limits,
+        std::unique_ptr<ScenarioHandlers> handlers = std::make_unique<NativeScenarioHandlers>()) {
+  auto bed = LoopbackTestbed::create(scenario.ranks, limits, racy_seed, std::move(handlers));
   if (!bed) return {bed.error(), 0, 0};
   Ran ran;
   ran.trace = scenario.run(**bed, seed);
@@ -79,6 +80,25 @@ TEST_P(Scenarios, WithHardlyAnyPacketBuffer) {
   if (scenario.tag == ScenarioTag::confluent) {
     EXPECT_EQ(*ran.trace, *run(scenario, test_seed(), {}, scenario_limits()).trace);
   }
+}
+
+TEST_P(Scenarios, WithHandlersAsImages) {
+#ifdef SPINLOOM_SCENARIO_HANDLERS
+  const Scenario& scenario = GetParam();
+  const auto images = [] {
+    auto made = ImageScenarioHandlers::create(SPINLOOM_SCENARIO_HANDLERS);
+    SPL_ASSERT(made.ok(), made.error().message);
+    return std::move(*made);
+  };
+  const Ran native = run(scenario, test_seed(), {}, scenario_limits());
+  const Ran in_order = run(scenario, test_seed(), {}, scenario_limits(), images());
+  ASSERT_TRUE(in_order.trace.ok()) << in_order.trace.error().message;
+  EXPECT_EQ(*in_order.trace, *native.trace);
+  const Ran racy = run(scenario, test_seed(), test_seed(), scenario_limits(), images());
+  ASSERT_TRUE(racy.trace.ok()) << racy.trace.error().message;
+#else
+  GTEST_SKIP() << "built without SPINLOOM_HANDLERS: there are no RV32 images of the scenario handlers";
+#endif
 }
 
 INSTANTIATE_TEST_SUITE_P(Loopback, Scenarios, testing::ValuesIn(scenarios().begin(), scenarios().end()),

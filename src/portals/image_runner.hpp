@@ -1,0 +1,38 @@
+// ImageHandlers - runs RV32 handler images functionally, for drivers without a notion of time.
+//
+// Contract: a context's image is the number that add() returned, its entries are addresses in that image. The
+//   handler sees the address map of spinloom/hpu_map.h and nothing else; its budget counts instructions.
+// Invariants: (1) a handler that leaves its memory, does what is illegal or runs past its budget ends as such;
+//   the runner and its host go on; (2) the same frame gives the same outcome.
+// Threads: one owner. Time: none; one cycle is one instruction.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "hpu/core.hpp"
+#include "portals/handler_runner.hpp"
+
+namespace spinloom::portals {
+
+class ImageHandlers final : public HandlerRunner {
+ public:
+  static Result<std::unique_ptr<ImageHandlers>> create();
+
+  // The image number to put into a context.
+  uint32_t add(hpu::Image image);
+  [[nodiscard]] const hpu::Image& image(uint32_t number) const { return images_.at(number); }
+  HandlerOutcome run(const HandlerFrame& frame, HandlerCalls& calls) override;
+
+ private:
+  explicit ImageHandlers(hpu::Core core) : core_(std::move(core)) {}
+
+  [[nodiscard]] HandlerOutcome stop_running(nic::HandlerEnd end);
+
+  hpu::Core core_;
+  hpu::AddressSpace memory_;
+  std::vector<uint8_t> stack_ = std::vector<uint8_t>(limits::handler_stack_bytes);
+  std::deque<hpu::Image> images_;  // addresses are stable
+};
+
+}  // namespace spinloom::portals

@@ -17,11 +17,12 @@ SOURCES := $(shell find src include handlers python nics workloads cmake \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo test check-cpp check-python lint format asan clean
+.PHONY: help setup demo picture test check-cpp check-python lint format asan clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of the demo datatypes (files in out/demo/)'
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
+	@echo 'make picture  make the picture of the README again'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
@@ -32,6 +33,9 @@ setup: build/stamps/package
 
 demo: setup
 	$(BIN)/spinloom ddt --demo --out out/demo --force
+
+picture: demo
+	mkdir -p docs/img && cp out/demo/speedup.svg docs/img/speedup.svg
 
 test: check-cpp check-python lint
 	@echo 'make test: C++ tests, Python tests and lint passed'

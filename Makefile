@@ -22,7 +22,7 @@ CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of the demo datatypes (files in out/demo/)'
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
-	@echo 'make picture  make the picture of the README again'
+	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'

@@ -1,4 +1,4 @@
-"""The model against what the SC'19 datatypes paper states, and against itself: claims, slices, handlers that misbehave."""
+"""The model against the SC'19 datatypes paper and against itself: claims, slices, handlers that misbehave."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def test_message_of_many_elements_with_a_gap_between_them(engine):
     datatype = "resized(-8B, 200B, hindexed([100B x 3, 0B x 8, 33B x 1], byte))"
     for strategy in ("host-mpitypes", "specialised", "rw-cp", "seek"):
         row = engine.run_cell(config(type=datatype, count=1000, strategy=strategy, order=4))
-        assert row["checked"] and row["size_bytes"] == 12000
+        assert row["checked"]
+        assert row["size_bytes"] == 12000
 
 
 def test_negative_strides_and_extents(engine):
@@ -125,7 +126,8 @@ BODIES = {
     "never ends": 'for (;;) { __asm__ volatile(""); }',
     "fails": "return FAIL;",
     "returns a code that does not exist": "return 77;",
-    "writes beyond the entry": "PtlHandlerDMAToHostNB(p.base, 1ull << 40, 8, PTL_DMA_NO_EVENT, NULL); return SUCCESS;",
+    "writes beyond the entry": "PtlHandlerDMAToHostNB(p.base, 1ull << 40, 8, PTL_DMA_NO_EVENT, NULL);"
+    " return SUCCESS;",
 }
 REASONS = {
     "faults": "left its memory",
@@ -141,9 +143,10 @@ def test_a_misbehaving_handler_is_reported_and_nothing_hangs(engine, tmp_path, t
     source = tmp_path / "seek.c"
     source.write_text(
         '#include "ddt.h"\n'
-        "int payload_handler(const ptl_payload_t p, void *state) { (void)p; (void)state; %s }\n"
-        "int completion_handler(int d, bool f, void *s) { (void)d; (void)f; (void)s; return ddt_complete(); }\n"
-        % BODIES[trouble]
+        "int payload_handler(const ptl_payload_t p, void *state) { (void)p; (void)state;"
+        f" {BODIES[trouble]} }}\n"
+        "int completion_handler(int d, bool f, void *s) {"
+        " (void)d; (void)f; (void)s; return ddt_complete(); }\n"
     )
     image = tmp_path / "seek.elf"
     handlers = ROOT / "handlers"
@@ -174,6 +177,8 @@ def test_a_simulation_that_cannot_go_on_says_who_waits(engine, tmp_path):
     image = tmp_path / "seek.elf"
     handlers = ROOT / "handlers"
     toolchain.compile(source, image, include=[ROOT / "include", handlers], script=handlers / "handler.ld")
-    with pytest.raises(engine.SpinloomError, match="cannot go on at .* rank 1 waits") as raised:
-        engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", images={"seek": image.read_bytes()}))
+    with pytest.raises(engine.SpinloomError, match=r"cannot go on at .* rank 1 waits") as raised:
+        engine.run_cell(
+            config(type=vector(64, 1 << 14), strategy="seek", images={"seek": image.read_bytes()})
+        )
     assert raised.value.code == "stalled"

@@ -5,6 +5,7 @@
 
 #include "layout/blob.hpp"
 #include "layout/cursor.hpp"
+#include "layout/reciprocal.hpp"
 #include "layout/segment.hpp"
 #include "layout/test_support.hpp"
 
@@ -201,6 +202,24 @@ TEST_F(BadField, OfMembers) {
   bytes = good;
   put<uint32_t>(bytes, root + offsetof(spl_node_narrow, size), 3);
   refused(bytes, "size");
+}
+
+TEST_F(BadField, OfALoopWhoseBlocksAreNotItsChildren) {
+  // A lie that is consistent in itself: blocks of 16 B, 48 B in all, over a child of 20 B.
+  const auto blob = Blob::build(test::must_parse("hvector(3, 1, 400B, vector(5, 1, 3, int))"));
+  ASSERT_TRUE(blob);
+  ASSERT_EQ(blob->root_kind(), SPL_NODE_LOOP);
+  auto bytes = copy_of(*blob);
+  const Reciprocal sixteen = Reciprocal::of(16, 32);
+  const Reciprocal all = Reciprocal::of(48, 32);
+  put<uint32_t>(bytes, root + offsetof(spl_node_narrow, block), 16);
+  put<uint32_t>(bytes, root + offsetof(spl_node_narrow, reciprocal), static_cast<uint32_t>(sixteen.multiplier));
+  put<uint32_t>(bytes, root + offsetof(spl_node_narrow, shift), sixteen.shift);
+  put<uint32_t>(bytes, root + offsetof(spl_node_narrow, size), 48);
+  put<uint64_t>(bytes, offsetof(spl_layout_header, size), 48);
+  put<uint64_t>(bytes, offsetof(spl_layout_header, size_reciprocal), all.multiplier);
+  put<uint32_t>(bytes, offsetof(spl_layout_header, size_shift), all.shift);
+  refused(bytes, "not its child's size");
 }
 
 TEST(Blob, EqualSubtreesAreWrittenOnce) {

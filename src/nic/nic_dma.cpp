@@ -44,7 +44,8 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
   if (!dma.event) forget_dma(message, id.value);
   while (message.dma_first != no_slot) {
     const Dma& first = dmas[message.dma_first];
-    if (!first.event || !first.done) break;
+    if (!first.done) break;
+    SPL_ASSERT(first.event, "DMA ", message.dma_first, " is done and was not forgotten");
     Event event = event_of(message, EventKind::dma);
     event.manipulated_bytes = first.length;
     event.remote_offset = first.offset;

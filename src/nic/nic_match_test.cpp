@@ -159,6 +159,25 @@ TEST(Match, ManageLocalAdvancesAndMinFreeUnlinks) {
   EXPECT_EQ(events[1].entry, id);
 }
 
+TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
+  Bench bench;
+  Entry slab = bench.entry();
+  slab.length = 40;
+  slab.options.manage_local = true;
+  slab.options.no_truncate = true;
+  bench.append(slab);
+  bench.remote_offset = 999;  // far outside, and not what counts
+  for (uint64_t message = 1; message <= 2; ++message) {
+    bench.arrive(message, 16, 0);
+    EXPECT_EQ(bench.land().size(), 1u);
+  }
+  bench.arrive(3, 9, 0);  // 8 B are left
+  EXPECT_EQ(bench.nic.state().dropped_messages, 1u);
+  bench.arrive(4, 8, 0);
+  EXPECT_EQ(bench.only<DmaWrite>().host, bench.memory.data() + 32);
+  EXPECT_EQ(bench.land().size(), 1u);
+}
+
 TEST(Match, UnexpectedHeaderIsGivenToALaterEntry) {
   Bench bench;
   Entry holder = bench.entry(0);

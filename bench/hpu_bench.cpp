@@ -79,7 +79,8 @@ as::Assembler mix() {
   code(as::addi(as::t0, as::a1, 0))(as::lui(as::t1, array_bytes))(as::add(as::t1, as::t0, as::t1));
   const int32_t inner = code.here();
   code(as::lw(as::t2, as::t0, 0))(as::add(as::t3, as::t3, as::t2))(as::xor_(as::t4, as::t4, as::t3));
-  code(as::slli(as::t5, as::t3, 3))(as::addi(as::t6, as::t5, 1))(as::sw(as::t6, as::t0, 0))(as::addi(as::t0, as::t0, 4));
+  code(as::slli(as::t5, as::t3, 3))(as::addi(as::t6, as::t5, 1))(as::sw(as::t6, as::t0, 0))(
+      as::addi(as::t0, as::t0, 4));
   code(as::bne(as::t0, as::t1, inner - code.here()));
   code(as::addi(as::a0, as::a0, -1));
   code(as::bne(as::a0, as::zero, outer - code.here()));
@@ -119,7 +120,8 @@ as::Assembler shared() {
   return code(as::ret());
 }
 
-void mips(const char* model, const TimingParameters& timing, const char* name, const as::Assembler& code, uint64_t quantum) {
+void mips(const char* model, const TimingParameters& timing, const char* name, const as::Assembler& code,
+          uint64_t quantum) {
   double best = 0;
   double cycles_per_instruction = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -155,7 +157,8 @@ void starts(const char* model, const TimingParameters& timing) {
                               bench.start(0);
                               bench.finish(256);
                             }
-                          }) / count * 1e9);
+                          }) / count *
+                              1e9);
   }
   std::printf("%-10s %-28s %7.1f ns each (host)\n", model, "start, ret, end", best);
 }
@@ -164,7 +167,8 @@ void starts(const char* model, const TimingParameters& timing) {
 
 int main() {
   constexpr uint64_t infinite = uint64_t{1} << 60;
-  const std::pair<const char*, TimingParameters> models[] = {{"a15", A15Parameters{}}, {"functional", FunctionalParameters{}}};
+  const std::pair<const char*, TimingParameters> models[] = {{"a15", A15Parameters{}},
+                                                             {"functional", FunctionalParameters{}}};
   for (const auto& [name, timing] : models) {
     mips(name, timing, "mix", mix(), infinite);
     mips(name, timing, "mix", mix(), 256);

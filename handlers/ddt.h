@@ -13,13 +13,13 @@
 
 /* context: the packet's payload. */
 SPL_INLINE void ddt_emit_narrow(void *context, int32_t offset, uint32_t packed, uint32_t bytes) {
-  PtlHandlerDMAToHostNB((const uint8_t *)context + packed, (uint32_t)offset, bytes,
-                        PTL_ME_HOST_MEM | PTL_DMA_NO_EVENT, NULL);
+  PtlHandlerDMAToHostNB((const uint8_t *)context + packed, (uint32_t)offset, bytes, PTL_ME_HOST_MEM | PTL_DMA_NO_EVENT,
+                        NULL);
 }
 
 SPL_INLINE void ddt_emit_wide(void *context, int64_t offset, uint64_t packed, uint64_t bytes) {
-  PtlHandlerDMAToHostNB((const uint8_t *)context + packed, (uint64_t)offset, bytes,
-                        PTL_ME_HOST_MEM | PTL_DMA_NO_EVENT, NULL);
+  PtlHandlerDMAToHostNB((const uint8_t *)context + packed, (uint64_t)offset, bytes, PTL_ME_HOST_MEM | PTL_DMA_NO_EVENT,
+                        NULL);
 }
 
 SPL_INLINE int ddt_complete(void) {

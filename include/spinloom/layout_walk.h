@@ -74,7 +74,7 @@ SPL_INLINE uint64_t spl_divide_wide(uint64_t n, uint64_t reciprocal, uint32_t sh
   return spl_multiply_high(n << 1, reciprocal) >> shift;
 }
 
-SPL_INLINE int spl_layout_narrow(const void* blob) { return ((const spl_layout_header*)blob)->width == 32; }
+SPL_INLINE int spl_layout_narrow(const void *blob) { return ((const spl_layout_header *)blob)->width == 32; }
 
 #define SPL_JOIN_(a, b) a##b
 #define SPL_JOIN(a, b) SPL_JOIN_(a, b)
@@ -126,19 +126,18 @@ typedef struct __attribute__((may_alias)) {
 
 typedef SPL_S __attribute__((may_alias)) SPL_W(spl_offset);
 
-typedef void (*SPL_W(spl_emit))(void* context, SPL_S offset, SPL_U packed, SPL_U bytes);
+typedef void (*SPL_W(spl_emit))(void *context, SPL_S offset, SPL_U packed, SPL_U bytes);
 
 #define SPL_DIVIDE(n, node) SPL_W(spl_divide)((n), (node)->reciprocal, (node)->shift)
 /* Offsets are added as unsigned numbers: a step behind the last piece may wrap and is never used. */
 #define SPL_PLUS(offset, bytes) ((SPL_U)(offset) + (SPL_U)(bytes))
 
-SPL_INLINE const SPL_W(spl_node) * SPL_W(spl_node_at)(const void* blob, SPL_U bytes) {
-  return (const SPL_W(spl_node)*)((const char*)blob + bytes);
+SPL_INLINE const SPL_W(spl_node) * SPL_W(spl_node_at)(const void *blob, SPL_U bytes) {
+  return (const SPL_W(spl_node) *)((const char *)blob + bytes);
 }
 
 /* The last run (member) that starts at or before `position`. */
-SPL_INLINE const SPL_W(spl_run) *
-    SPL_W(spl_find_run)(const SPL_W(spl_run) * table, SPL_U count, SPL_U position) {
+SPL_INLINE const SPL_W(spl_run) * SPL_W(spl_find_run)(const SPL_W(spl_run) * table, SPL_U count, SPL_U position) {
   while (count > 1) {
     const SPL_U half = count >> 1;
     if (table[half].start <= position) table += half;
@@ -159,7 +158,7 @@ SPL_INLINE const SPL_W(spl_member) *
 
 /* Emits `bytes` > 0 bytes of a leaf from its packed byte `position` on; they end within the leaf. */
 SPL_INLINE void SPL_W(spl_walk_leaf)(const SPL_W(spl_node) * node, SPL_U base, SPL_U position, SPL_U bytes,
-                                     SPL_U packed, SPL_W(spl_emit) emit, void* context) {
+                                     SPL_U packed, SPL_W(spl_emit) emit, void *context) {
   if (SPL_LIKELY(node->kind == SPL_LEAF_VECTOR)) {
     const SPL_U block = node->block;
     const SPL_U stride = (SPL_U)node->stride;
@@ -188,7 +187,7 @@ SPL_INLINE void SPL_W(spl_walk_leaf)(const SPL_W(spl_node) * node, SPL_U base, S
     }
     if (bytes != 0) emit(context, (SPL_S)offset, packed, bytes);
   } else if (node->kind == SPL_LEAF_LIST) {
-    const SPL_W(spl_offset)* entry = (const SPL_W(spl_offset)*)(node + 1);
+    const SPL_W(spl_offset) *entry = (const SPL_W(spl_offset) *)(node + 1);
     const SPL_U block = node->block;
     if (position != 0) {
       const SPL_U index = SPL_DIVIDE(position, node);
@@ -214,7 +213,7 @@ SPL_INLINE void SPL_W(spl_walk_leaf)(const SPL_W(spl_node) * node, SPL_U base, S
     }
     if (bytes != 0) emit(context, (SPL_S)SPL_PLUS(base, *entry), packed, bytes);
   } else {
-    const SPL_W(spl_run)* entry = (const SPL_W(spl_run)*)(node + 1);
+    const SPL_W(spl_run) *entry = (const SPL_W(spl_run) *)(node + 1);
     const SPL_U end = position + bytes;
     SPL_U offset;
     SPL_U stop;
@@ -239,15 +238,15 @@ typedef struct {
 } SPL_W(spl_level);
 
 /* Enters the child that holds packed byte *position of *node: both move on to the child. */
-SPL_INLINE void SPL_W(spl_walk_down)(const void* blob, const SPL_W(spl_node) * *node, SPL_U* base,
-                                     SPL_U* position, SPL_W(spl_level) * level) {
-  const SPL_W(spl_node)* parent = *node;
+SPL_INLINE void SPL_W(spl_walk_down)(const void *blob, const SPL_W(spl_node) * *node, SPL_U *base, SPL_U *position,
+                                     SPL_W(spl_level) * level) {
+  const SPL_W(spl_node) *parent = *node;
   SPL_U index = 0;
   level->node = parent;
   level->place = *base;
   if (parent->kind == SPL_NODE_MEMBERS) {
-    const SPL_W(spl_member)* table = (const SPL_W(spl_member)*)(parent + 1);
-    const SPL_W(spl_member)* entry = SPL_W(spl_find_member)(table, parent->count, *position);
+    const SPL_W(spl_member) *table = (const SPL_W(spl_member) *)(parent + 1);
+    const SPL_W(spl_member) *entry = SPL_W(spl_find_member)(table, parent->count, *position);
     index = (SPL_U)(entry - table);
     *position -= entry->start;
     *base += (SPL_U)entry->offset;
@@ -261,7 +260,7 @@ SPL_INLINE void SPL_W(spl_walk_down)(const void* blob, const SPL_W(spl_node) * *
       *base += index * (SPL_U)parent->stride;
       level->place = *base;
     } else {
-      *base += (SPL_U)((const SPL_W(spl_offset)*)(parent + 1))[index];
+      *base += (SPL_U)((const SPL_W(spl_offset) *)(parent + 1))[index];
     }
     *node = SPL_W(spl_node_at)(blob, parent->child);
   }
@@ -269,9 +268,9 @@ SPL_INLINE void SPL_W(spl_walk_down)(const void* blob, const SPL_W(spl_node) * *
 }
 
 /* Steps a level to its next child: 1 and the child's node and base, or 0 when the level is done. */
-SPL_INLINE int SPL_W(spl_walk_next)(const void* blob, SPL_W(spl_level) * level,
-                                    const SPL_W(spl_node) * *node, SPL_U* base) {
-  const SPL_W(spl_node)* parent = level->node;
+SPL_INLINE int SPL_W(spl_walk_next)(const void *blob, SPL_W(spl_level) * level, const SPL_W(spl_node) * *node,
+                                    SPL_U *base) {
+  const SPL_W(spl_node) *parent = level->node;
   const SPL_U index = level->index + 1;
   if (index == parent->count) return 0;
   level->index = index;
@@ -279,10 +278,10 @@ SPL_INLINE int SPL_W(spl_walk_next)(const void* blob, SPL_W(spl_level) * level,
     *base = level->place = SPL_PLUS(level->place, parent->stride);
     *node = SPL_W(spl_node_at)(blob, parent->child);
   } else if (parent->kind == SPL_NODE_LIST) {
-    *base = SPL_PLUS(level->place, ((const SPL_W(spl_offset)*)(parent + 1))[index]);
+    *base = SPL_PLUS(level->place, ((const SPL_W(spl_offset) *)(parent + 1))[index]);
     *node = SPL_W(spl_node_at)(blob, parent->child);
   } else {
-    const SPL_W(spl_member)* entry = (const SPL_W(spl_member)*)(parent + 1) + index;
+    const SPL_W(spl_member) *entry = (const SPL_W(spl_member) *)(parent + 1) + index;
     *base = SPL_PLUS(level->place, entry->offset);
     *node = SPL_W(spl_node_at)(blob, entry->child);
   }
@@ -291,13 +290,12 @@ SPL_INLINE int SPL_W(spl_walk_next)(const void* blob, SPL_W(spl_level) * level,
 
 /* The general case: any nest, any number of elements. It is a function of its own so that the fast entry
  * below needs no stack frame. */
-static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void* blob, SPL_U element, SPL_U first,
-                                                                   SPL_U length, SPL_W(spl_emit) emit,
-                                                                   void* context) {
-  const SPL_U extent = (SPL_U)((const spl_layout_header*)blob)->extent;
+static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void *blob, SPL_U element, SPL_U first,
+                                                                   SPL_U length, SPL_W(spl_emit) emit, void *context) {
+  const SPL_U extent = (SPL_U)((const spl_layout_header *)blob)->extent;
   SPL_W(spl_level) levels[SPL_LAYOUT_DEPTH_MAX];
-  SPL_W(spl_level)* level = levels;
-  const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
+  SPL_W(spl_level) *level = levels;
+  const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
   SPL_U base = element;
   SPL_U packed = 0;
   for (;;) {
@@ -319,10 +317,9 @@ static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void* b
   }
 }
 
-SPL_INLINE void SPL_W(spl_walk)(const void* blob, SPL_U first, SPL_U length, SPL_W(spl_emit) emit,
-                                void* context) {
-  const spl_layout_header* header = (const spl_layout_header*)blob;
-  const SPL_W(spl_node)* root = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
+SPL_INLINE void SPL_W(spl_walk)(const void *blob, SPL_U first, SPL_U length, SPL_W(spl_emit) emit, void *context) {
+  const spl_layout_header *header = (const spl_layout_header *)blob;
+  const SPL_W(spl_node) *root = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
   SPL_U element = (SPL_U)header->origin;
   if (length == 0) return;
   if (first >= root->size) {

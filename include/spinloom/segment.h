@@ -37,8 +37,8 @@
 #undef SPL_U
 #undef SPL_S
 
-SPL_INLINE uint32_t spl_segment_bytes(const void* blob) {
-  const uint32_t depth = ((const spl_layout_header*)blob)->depth;
+SPL_INLINE uint32_t spl_segment_bytes(const void *blob) {
+  const uint32_t depth = ((const spl_layout_header *)blob)->depth;
   return spl_layout_narrow(blob)
              ? (uint32_t)(sizeof(spl_segment_narrow) - (SPL_LAYOUT_DEPTH_MAX - depth) * sizeof(spl_frame_narrow))
              : (uint32_t)(sizeof(spl_segment_wide) - (SPL_LAYOUT_DEPTH_MAX - depth) * sizeof(spl_frame_wide));
@@ -63,46 +63,45 @@ typedef struct {
 } SPL_W(spl_segment);
 
 SPL_INLINE SPL_W(spl_frame) * SPL_W(spl_segment_frame)(SPL_W(spl_segment) * segment) {
-  return (SPL_W(spl_frame)*)(void*)((char*)segment + segment->leaf);
+  return (SPL_W(spl_frame) *)(void *)((char *)segment + segment->leaf);
 }
 
 /* Enters the first leaf under `node` at offset `place`, from `frame` on. */
-SPL_INLINE void SPL_W(spl_segment_enter)(SPL_W(spl_segment) * segment, const void* blob, SPL_W(spl_frame) * frame,
+SPL_INLINE void SPL_W(spl_segment_enter)(SPL_W(spl_segment) * segment, const void *blob, SPL_W(spl_frame) * frame,
                                          SPL_U node, SPL_U place) {
   for (;; ++frame) {
-    const SPL_W(spl_node)* entered = SPL_W(spl_node_at)(blob, node);
+    const SPL_W(spl_node) *entered = SPL_W(spl_node_at)(blob, node);
     frame->node = node;
     frame->left = entered->count;
     frame->place = place;
     if (entered->kind <= SPL_LEAF_LAST) break;
     if (entered->kind == SPL_NODE_MEMBERS) {
-      const SPL_W(spl_member)* member = (const SPL_W(spl_member)*)(entered + 1);
+      const SPL_W(spl_member) *member = (const SPL_W(spl_member) *)(entered + 1);
       place = SPL_PLUS(place, member->offset);
       node = member->child;
     } else {
-      if (entered->kind == SPL_NODE_LIST) place = SPL_PLUS(place, *(const SPL_W(spl_offset)*)(entered + 1));
+      if (entered->kind == SPL_NODE_LIST) place = SPL_PLUS(place, *(const SPL_W(spl_offset) *)(entered + 1));
       node = entered->child;
     }
   }
-  segment->leaf = (SPL_U)((char*)frame - (char*)segment);
+  segment->leaf = (SPL_U)((char *)frame - (char *)segment);
 }
 
-static __attribute__((noinline, unused)) void SPL_W(spl_segment_init)(SPL_W(spl_segment) * segment,
-                                                                      const void* blob) {
+static __attribute__((noinline, unused)) void SPL_W(spl_segment_init)(SPL_W(spl_segment) * segment, const void *blob) {
   segment->position = 0;
   segment->within = 0;
-  segment->element = (SPL_U)((const spl_layout_header*)blob)->origin;
+  segment->element = (SPL_U)((const spl_layout_header *)blob)->origin;
   SPL_W(spl_segment_enter)(segment, blob, segment->frames, sizeof(spl_layout_header), segment->element);
 }
 
 /* The leaf is done: on to the next one, of this element or the next. */
 static __attribute__((noinline, unused)) void SPL_W(spl_segment_next_leaf)(SPL_W(spl_segment) * segment,
-                                                                           const void* blob) {
-  SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
+                                                                           const void *blob) {
+  SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
   while (frame != segment->frames) {
     --frame;
     if (--frame->left != 0) {
-      const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+      const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
       const SPL_U index = node->count - frame->left;
       SPL_U place = frame->place;
       SPL_U child = node->child;
@@ -110,9 +109,9 @@ static __attribute__((noinline, unused)) void SPL_W(spl_segment_next_leaf)(SPL_W
         place += (SPL_U)node->stride;
         frame->place = place;
       } else if (node->kind == SPL_NODE_LIST) {
-        place = SPL_PLUS(place, ((const SPL_W(spl_offset)*)(node + 1))[index]);
+        place = SPL_PLUS(place, ((const SPL_W(spl_offset) *)(node + 1))[index]);
       } else {
-        const SPL_W(spl_member)* member = (const SPL_W(spl_member)*)(node + 1) + index;
+        const SPL_W(spl_member) *member = (const SPL_W(spl_member) *)(node + 1) + index;
         place = SPL_PLUS(place, member->offset);
         child = member->child;
       }
@@ -120,21 +119,21 @@ static __attribute__((noinline, unused)) void SPL_W(spl_segment_next_leaf)(SPL_W
       return;
     }
   }
-  segment->element += (SPL_U)((const spl_layout_header*)blob)->extent;
+  segment->element += (SPL_U)((const spl_layout_header *)blob)->extent;
   SPL_W(spl_segment_enter)(segment, blob, segment->frames, sizeof(spl_layout_header), segment->element);
 }
 
 /* Walks `bytes` bytes on without emitting; returns the blocks that were left behind. */
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_catch_up)(SPL_W(spl_segment) * segment,
-                                                                           const void* blob, SPL_U bytes) {
+                                                                           const void *blob, SPL_U bytes) {
   SPL_U blocks = 0;
   SPL_U rest = bytes + segment->within; /* from the start of the current block */
   for (;;) {
-    SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
-    const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+    SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
+    const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
     SPL_U left = frame->left;
     if (node->kind == SPL_LEAF_RUNS) {
-      const SPL_W(spl_run)* run = (const SPL_W(spl_run)*)(node + 1) + (node->count - left);
+      const SPL_W(spl_run) *run = (const SPL_W(spl_run) *)(node + 1) + (node->count - left);
       while (left != 0 && rest >= run[1].start - run->start) {
         rest -= run[1].start - run->start;
         ++run;
@@ -171,7 +170,7 @@ SPL_INLINE int SPL_W(spl_segment_beyond)(const SPL_W(spl_segment) * segment, SPL
  * many bytes of the request are left. */
 SPL_INLINE SPL_U SPL_W(spl_segment_vector)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
                                            const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes,
-                                           SPL_W(spl_emit) emit, void* context) {
+                                           SPL_W(spl_emit) emit, void *context) {
   const SPL_U block = node->block;
   const SPL_U stride = (SPL_U)node->stride;
   SPL_U left = frame->left;
@@ -217,13 +216,13 @@ SPL_INLINE SPL_U SPL_W(spl_segment_vector)(SPL_W(spl_segment) * segment, SPL_W(s
 }
 
 SPL_INLINE SPL_U SPL_W(spl_segment_list)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
-                                         const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes,
-                                         SPL_W(spl_emit) emit, void* context) {
+                                         const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes, SPL_W(spl_emit) emit,
+                                         void *context) {
   const SPL_U block = node->block;
   const SPL_U place = frame->place;
   SPL_U left = frame->left;
   SPL_U within = segment->within;
-  const SPL_W(spl_offset)* entry = (const SPL_W(spl_offset)*)(node + 1) + (node->count - left);
+  const SPL_W(spl_offset) *entry = (const SPL_W(spl_offset) *)(node + 1) + (node->count - left);
   if (within != 0) {
     const SPL_U rest = block - within;
     if (rest > bytes) {
@@ -263,11 +262,11 @@ SPL_INLINE SPL_U SPL_W(spl_segment_list)(SPL_W(spl_segment) * segment, SPL_W(spl
 }
 
 SPL_INLINE SPL_U SPL_W(spl_segment_runs)(SPL_W(spl_segment) * segment, SPL_W(spl_frame) * frame,
-                                         const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes,
-                                         SPL_W(spl_emit) emit, void* context) {
+                                         const SPL_W(spl_node) * node, SPL_U packed, SPL_U bytes, SPL_W(spl_emit) emit,
+                                         void *context) {
   const SPL_U place = frame->place;
   SPL_U left = frame->left;
-  const SPL_W(spl_run)* run = (const SPL_W(spl_run)*)(node + 1) + (node->count - left);
+  const SPL_W(spl_run) *run = (const SPL_W(spl_run) *)(node + 1) + (node->count - left);
   SPL_U start = run->start + segment->within;
   SPL_U offset = SPL_PLUS(place, run->offset) + segment->within;
   const SPL_U end = start + bytes;
@@ -292,9 +291,9 @@ SPL_INLINE SPL_U SPL_W(spl_segment_runs)(SPL_W(spl_segment) * segment, SPL_W(spl
 /* The general case: any way to `first`, any number of leaves of any kind. A function of its own so that the
  * quick entry below needs no stack frame. */
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(spl_segment) * segment,
-                                                                          const void* blob, SPL_U first,
-                                                                          SPL_U packed, SPL_U bytes,
-                                                                          SPL_W(spl_emit) emit, void* context) {
+                                                                          const void *blob, SPL_U first, SPL_U packed,
+                                                                          SPL_U bytes, SPL_W(spl_emit) emit,
+                                                                          void *context) {
   SPL_U blocks = 0;
   if (segment->position != first) {
     if (SPL_W(spl_segment_beyond)(segment, first)) SPL_W(spl_segment_init)(segment, blob);
@@ -302,9 +301,9 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(
   }
   segment->position = first + bytes;
   for (;;) {
-    SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
+    SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
     if (frame->left != 0) {
-      const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+      const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
       const SPL_U asked = bytes;
       if (node->kind == SPL_LEAF_VECTOR) {
         bytes = SPL_W(spl_segment_vector)(segment, frame, node, packed, bytes, emit, context);
@@ -322,11 +321,10 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(
 
 /* The quick entries: the segment stands at `first`, in a leaf with blocks to go. */
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_quick_list)(SPL_W(spl_segment) * segment,
-                                                                             const void* blob, SPL_U last,
-                                                                             SPL_U bytes, SPL_W(spl_emit) emit,
-                                                                             void* context) {
-  SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
-  const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+                                                                             const void *blob, SPL_U last, SPL_U bytes,
+                                                                             SPL_W(spl_emit) emit, void *context) {
+  SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
+  const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
   const SPL_U rest = SPL_W(spl_segment_list)(segment, frame, node, 0, bytes, emit, context);
   segment->position = last - rest;
   if (SPL_LIKELY(rest == 0)) return 0;
@@ -334,25 +332,24 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_quick_list)(SPL
 }
 
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_quick_runs)(SPL_W(spl_segment) * segment,
-                                                                             const void* blob, SPL_U last,
-                                                                             SPL_U bytes, SPL_W(spl_emit) emit,
-                                                                             void* context) {
-  SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
-  const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+                                                                             const void *blob, SPL_U last, SPL_U bytes,
+                                                                             SPL_W(spl_emit) emit, void *context) {
+  SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
+  const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
   const SPL_U rest = SPL_W(spl_segment_runs)(segment, frame, node, 0, bytes, emit, context);
   segment->position = last - rest;
   if (SPL_LIKELY(rest == 0)) return 0;
   return SPL_W(spl_segment_process)(segment, blob, last - rest, bytes - rest, rest, emit, context);
 }
 
-SPL_INLINE SPL_U SPL_W(spl_segment_manipulate)(SPL_W(spl_segment) * segment, const void* blob, SPL_U first,
-                                               SPL_U last, SPL_W(spl_emit) emit, void* context) {
+SPL_INLINE SPL_U SPL_W(spl_segment_manipulate)(SPL_W(spl_segment) * segment, const void *blob, SPL_U first, SPL_U last,
+                                               SPL_W(spl_emit) emit, void *context) {
   const SPL_U bytes = last - first;
   SPL_U rest = bytes;
   if (first >= last) return 0;
   if (SPL_LIKELY(segment->position == first)) {
-    SPL_W(spl_frame)* frame = SPL_W(spl_segment_frame)(segment);
-    const SPL_W(spl_node)* node = SPL_W(spl_node_at)(blob, frame->node);
+    SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
+    const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
     if (SPL_LIKELY(frame->left != 0)) {
       if (SPL_LIKELY(node->kind == SPL_LEAF_VECTOR)) {
         rest = SPL_W(spl_segment_vector)(segment, frame, node, 0, bytes, emit, context);

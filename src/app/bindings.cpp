@@ -71,7 +71,8 @@ DdtConfig config_of(const nb::dict& config) {
   if (const nb::object order = get(config, "order"); !nb::isinstance<nb::str>(order)) {
     out.ordering.window = get_as<uint32_t>(config, "order");
   } else if (nb::cast<std::string>(order) != "in") {
-    throw Raised{fail(Code::invalid, "run_cell: order is \"", nb::cast<std::string>(order), "\", not \"in\" or a number")};
+    throw Raised{
+        fail(Code::invalid, "run_cell: order is \"", nb::cast<std::string>(order), "\", not \"in\" or a number")};
   }
   out.inject = unwrap(inject_named(get_as<std::string>(config, "inject")));
   if (config.contains("slice_cycles")) out.slice_cycles = get_as<uint32_t>(config, "slice_cycles");
@@ -83,7 +84,9 @@ DdtConfig config_of(const nb::dict& config) {
   return out;
 }
 
-double ratio(uint64_t value, uint64_t by) { return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by); }
+double ratio(uint64_t value, uint64_t by) {
+  return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by);
+}
 
 nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
   return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -152,7 +155,8 @@ NB_MODULE(_core, module) {
   using namespace spinloom::app;
   module.doc() = "The engine of Spinloom: datatypes and simulated sPIN NICs.";
   static nb::object error_type =
-      nb::module_::import_("builtins").attr("type")("SpinloomError", nb::make_tuple(nb::handle(PyExc_Exception)), nb::dict());
+      nb::module_::import_("builtins")
+          .attr("type")("SpinloomError", nb::make_tuple(nb::handle(PyExc_Exception)), nb::dict());
   module.attr("SpinloomError") = error_type;
   nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
     try {
@@ -166,5 +170,6 @@ NB_MODULE(_core, module) {
   });
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
-  module.def("check_profile", &check_profile, nb::arg("profile"), "Raises SpinloomError unless the fields make a profile.");
+  module.def("check_profile", &check_profile, nb::arg("profile"),
+             "Raises SpinloomError unless the fields make a profile.");
 }

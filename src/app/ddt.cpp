@@ -170,7 +170,8 @@ Result<offload::HandlerCost> calibrate(const DdtConfig& config, const LoadedImag
   const int64_t block_cycles = many > one ? div_ceil(many - one, gamma - 1) : 0;
   offload::HandlerCost cost;
   cost.block = cycle.time_of_cycles(block_cycles);
-  cost.fixed = cycle.time_of_cycles(one - std::min(one, block_cycles) + scheduler.start_cycles + scheduler.finish_cycles);
+  cost.fixed =
+      cycle.time_of_cycles(one - std::min(one, block_cycles) + scheduler.start_cycles + scheduler.finish_cycles);
   return cost;
 }
 

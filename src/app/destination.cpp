@@ -48,8 +48,13 @@ Status Destination::inject(Inject what, const offload::Message& message, uint64_
   const auto at = static_cast<size_t>(base_ + block.offset);
   switch (what) {
     case Inject::none: break;
-    case Inject::flip: bytes_[at + random.below(static_cast<uint64_t>(block.bytes))] ^= uint8_t(1u << random.below(8)); break;
-    case Inject::skip: std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(at), block.bytes, bytes_.begin() + static_cast<std::ptrdiff_t>(at)); break;
+    case Inject::flip:
+      bytes_[at + random.below(static_cast<uint64_t>(block.bytes))] ^= uint8_t(1u << random.below(8));
+      break;
+    case Inject::skip:
+      std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(at), block.bytes,
+                  bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+      break;
     case Inject::stray: {
       size_t place = random.below(bytes_.size());
       while (covered[place]) place = (place + 1) % bytes_.size();  // ends: the guards are not covered
@@ -61,8 +66,8 @@ Status Destination::inject(Inject what, const offload::Message& message, uint64_
 }
 
 Status Destination::check(const offload::Message& message, std::span<const uint8_t> packed) const {
-  return layout::oracle::compare(message.type, message.count, std::as_bytes(packed),
-                                 std::as_bytes(std::span(bytes_)), base_, std::as_bytes(std::span(before_)));
+  return layout::oracle::compare(message.type, message.count, std::as_bytes(packed), std::as_bytes(std::span(bytes_)),
+                                 base_, std::as_bytes(std::span(before_)));
 }
 
 }  // namespace spinloom::app

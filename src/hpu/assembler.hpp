@@ -16,8 +16,38 @@
 namespace spinloom::hpu::assembler {
 
 enum Register : uint32_t {
-  zero, ra, sp, gp, tp, t0, t1, t2, s0, s1, a0, a1, a2, a3, a4, a5, a6, a7,
-  s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, t3, t4, t5, t6
+  zero,
+  ra,
+  sp,
+  gp,
+  tp,
+  t0,
+  t1,
+  t2,
+  s0,
+  s1,
+  a0,
+  a1,
+  a2,
+  a3,
+  a4,
+  a5,
+  a6,
+  a7,
+  s2,
+  s3,
+  s4,
+  s5,
+  s6,
+  s7,
+  s8,
+  s9,
+  s10,
+  s11,
+  t3,
+  t4,
+  t5,
+  t6
 };
 
 constexpr uint32_t r_type(uint32_t upper, uint32_t function, uint32_t opcode, uint32_t rd, uint32_t rs1, uint32_t rs2) {

@@ -32,14 +32,16 @@ Compiled compile(const std::string& level) {
   if (std::system((quoted + " -c 'import ziglang' 2>/dev/null").c_str()) != 0) {
     return {{}, python() + " has no ziglang: no RV32 compiler"};
   }
-  const std::filesystem::path out = std::filesystem::temp_directory_path() /
-                                    ("spinloom_hpu_compiled_" + std::to_string(::getpid()) + level + ".elf");
+  const std::filesystem::path out =
+      std::filesystem::temp_directory_path() / ("spinloom_hpu_compiled_" + std::to_string(::getpid()) + level + ".elf");
   // -g, because at -Os the driver strips the symbols without it.
-  const std::string command =
-      quoted + " -m ziglang cc -target riscv32-freestanding-none -mcpu=generic_rv32+m+a+c " + level +
-      " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer -ffreestanding -nostdlib -fno-builtin"
-      " -fno-sanitize=all -static -Wl,-e,program_sort -Wl,--image-base=0x10000000"
-      " '" SPINLOOM_HPU_SOURCE_DIR "/compiled_programs.c' -o '" + out.string() + "'";
+  const std::string command = quoted + " -m ziglang cc -target riscv32-freestanding-none -mcpu=generic_rv32+m+a+c " +
+                              level +
+                              " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer "
+                              "-ffreestanding -nostdlib -fno-builtin"
+                              " -fno-sanitize=all -static -Wl,-e,program_sort -Wl,--image-base=0x10000000"
+                              " '" SPINLOOM_HPU_SOURCE_DIR "/compiled_programs.c' -o '" +
+                              out.string() + "'";
   const int status = std::system(command.c_str());
   Compiled compiled;
   if (status != 0) {
@@ -58,9 +60,11 @@ struct Program {
 };
 
 const Program programs[] = {
-    {"program_sort", program_sort},         {"program_arithmetic_64", program_arithmetic_64},
+    {"program_sort", program_sort},
+    {"program_arithmetic_64", program_arithmetic_64},
     {"program_misaligned_copy", program_misaligned_copy},
-    {"program_crc", program_crc},           {"program_divide", program_divide},
+    {"program_crc", program_crc},
+    {"program_divide", program_divide},
     {"program_indirect", program_indirect},
 };
 

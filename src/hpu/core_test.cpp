@@ -35,7 +35,8 @@ TEST(Core, CallCarriesItsWordsAndTheAnswer) {
 
 TEST(Core, DeviceRegistersAnswerWithoutAStop) {
   Assembler code;
-  code(as::lw(as::a0, as::a2, SPL_CMD_HPU))(as::lw(as::a1, as::a2, SPL_CMD_VHPU))(as::lw(as::a3, as::a2, SPL_CMD_HPU_COUNT));
+  code(as::lw(as::a0, as::a2, SPL_CMD_HPU))(as::lw(as::a1, as::a2, SPL_CMD_VHPU))(
+      as::lw(as::a3, as::a2, SPL_CMD_HPU_COUNT));
   code(as::ret());
   TestMachine machine(take(code.image()), A15Parameters{});
   machine.begin.arguments = {0, 0, SPL_HPU_COMMAND_BASE, 0};
@@ -130,8 +131,9 @@ Outcome contend(const TimingParameters& timing, uint64_t quantum, uint32_t cores
   std::vector<AddressSpace> memories(cores);
   std::vector<Core> hpus;
   for (uint32_t i = 0; i < cores; ++i) {
-    for (const Region& region : {Region::image(image.base(), image.bytes()), Region::shared(SPL_HPU_STATE_BASE, outcome.shared),
-                                 Region::private_memory(SPL_HPU_STACK_BASE, stacks[i])}) {
+    for (const Region& region :
+         {Region::image(image.base(), image.bytes()), Region::shared(SPL_HPU_STATE_BASE, outcome.shared),
+          Region::private_memory(SPL_HPU_STACK_BASE, stacks[i])}) {
       EXPECT_TRUE(memories[i].map(region));
     }
     hpus.push_back(take(Core::create(timing)));

@@ -190,8 +190,7 @@ Op decode(uint32_t raw, uint32_t pc) {
     case 0x0c: return decode_register(op);
     case 0x0d: return constant_form(op, raw & 0xfffff000u);
     case 0x18: return decode_branch(op);
-    case 0x19:
-      return bits(raw, 12, 3) == 0 ? immediate_form(op, OpCode::jalr, immediate_i(raw)) : op;
+    case 0x19: return bits(raw, 12, 3) == 0 ? immediate_form(op, OpCode::jalr, immediate_i(raw)) : op;
     case 0x1b: return jump_form(op);
     case 0x1c: return decode_system(op);
     default: return op;

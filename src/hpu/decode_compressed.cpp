@@ -28,8 +28,8 @@ constexpr uint32_t b_form(uint32_t function, uint32_t rs1, uint32_t offset) {
          (offset >> 11 & 1) << 7 | opcode_branch;
 }
 constexpr uint32_t j_form(uint32_t rd, uint32_t offset) {
-  return (offset >> 20 & 1) << 31 | (offset >> 1 & 0x3ff) << 21 | (offset >> 11 & 1) << 20 | (offset >> 12 & 0xff) << 12 |
-         rd << 7 | opcode_jal;
+  return (offset >> 20 & 1) << 31 | (offset >> 1 & 0x3ff) << 21 | (offset >> 11 & 1) << 20 |
+         (offset >> 12 & 0xff) << 12 | rd << 7 | opcode_jal;
 }
 
 // A field of the instruction, moved to where its lowest bit belongs in the immediate.
@@ -42,16 +42,17 @@ constexpr uint32_t sign_extend(uint32_t value, unsigned count) {
 constexpr uint32_t small_register(uint32_t raw, unsigned low) { return 8 + (raw >> low & 7); }
 
 constexpr uint32_t immediate_6(uint32_t raw) { return sign_extend(field(raw, 2, 5, 0) | field(raw, 12, 1, 5), 6); }
-constexpr uint32_t offset_word(uint32_t raw) { return field(raw, 6, 1, 2) | field(raw, 10, 3, 3) | field(raw, 5, 1, 6); }
+constexpr uint32_t offset_word(uint32_t raw) {
+  return field(raw, 6, 1, 2) | field(raw, 10, 3, 3) | field(raw, 5, 1, 6);
+}
 constexpr uint32_t offset_jump(uint32_t raw) {
   return sign_extend(field(raw, 3, 3, 1) | field(raw, 11, 1, 4) | field(raw, 2, 1, 5) | field(raw, 7, 1, 6) |
                          field(raw, 6, 1, 7) | field(raw, 9, 2, 8) | field(raw, 8, 1, 10) | field(raw, 12, 1, 11),
                      12);
 }
 constexpr uint32_t offset_branch(uint32_t raw) {
-  return sign_extend(field(raw, 3, 2, 1) | field(raw, 10, 2, 3) | field(raw, 2, 1, 5) | field(raw, 5, 2, 6) |
-                         field(raw, 12, 1, 8),
-                     9);
+  return sign_extend(
+      field(raw, 3, 2, 1) | field(raw, 10, 2, 3) | field(raw, 2, 1, 5) | field(raw, 5, 2, 6) | field(raw, 12, 1, 8), 9);
 }
 
 uint32_t expand_quadrant_0(uint32_t raw) {

@@ -62,8 +62,8 @@ Error wrong(const char* what, uint64_t offset, uint64_t value, const char* expec
 }
 
 Error cut_short(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
-  return fail(Code::invalid, "handler image: ", what, " at offset ", offset, " needs ", bytes, " B, the file has ", size,
-              " B");
+  return fail(Code::invalid, "handler image: ", what, " at offset ", offset, " needs ", bytes, " B, the file has ",
+              size, " B");
 }
 
 // A field that has one legal value.
@@ -101,8 +101,8 @@ Status check_file_header(const Reader& reader) {
 }
 
 Status refuse_writable(uint64_t offset, uint32_t address, uint32_t bytes) {
-  return fail(Code::invalid, "handler image: the segment at offset ", offset, " (address 0x", std::hex, address, std::dec,
-              ", ", bytes,
+  return fail(Code::invalid, "handler image: the segment at offset ", offset, " (address 0x", std::hex, address,
+              std::dec, ", ", bytes,
               " B) is writable: handlers keep their state in NIC memory, so .data and .bss must be empty; "
               "make global variables const or move them into the handler's memory");
 }
@@ -148,7 +148,8 @@ Result<std::vector<Segment>> read_segments(const Reader& reader) {
   }
   std::vector<Segment> segments;
   for (uint32_t i = 0; i < count; ++i) {
-    SPL_ASSIGN(std::optional<Segment> segment, read_segment(reader, uint64_t{table} + uint64_t{i} * program_header_bytes));
+    SPL_ASSIGN(std::optional<Segment> segment,
+               read_segment(reader, uint64_t{table} + uint64_t{i} * program_header_bytes));
     if (segment.has_value()) segments.push_back(std::move(*segment));
   }
   return segments;
@@ -171,7 +172,8 @@ Result<std::string> read_name(const Reader& reader, const Table& names, uint32_t
   return wrong("a symbol's name", symbol, name, "a string of at most 4096 B that ends inside the string table");
 }
 
-Status read_symbols(const Reader& reader, const Table& table, const Table& names, std::map<std::string, uint32_t>& out) {
+Status read_symbols(const Reader& reader, const Table& table, const Table& names,
+                    std::map<std::string, uint32_t>& out) {
   std::map<std::string, bool> is_global;
   for (uint32_t at = 0; at + symbol_bytes <= table.bytes; at += symbol_bytes) {
     const uint64_t symbol = uint64_t{table.offset} + at;

@@ -126,7 +126,8 @@ TEST(Elf, EveryWrongFieldIsNamedWithItsValue) {
     const auto image = load_elf(file);
     ASSERT_FALSE(image) << test.what;
     EXPECT_EQ(image.error().code, Code::invalid) << test.what;
-    EXPECT_NE(image.error().message.find(test.sentence), std::string::npos) << test.what << ": " << image.error().message;
+    EXPECT_NE(image.error().message.find(test.sentence), std::string::npos)
+        << test.what << ": " << image.error().message;
   }
 }
 
@@ -134,7 +135,8 @@ TEST(Elf, EveryTruncationIsAnErrorOrALegalFile) {
   const std::vector<uint8_t> file = good_file();
   unsigned errors = 0;
   for (size_t bytes = 0; bytes < file.size(); ++bytes) {
-    const std::vector<uint8_t> cut(file.begin(), file.begin() + static_cast<ptrdiff_t>(bytes));  // its own allocation: a sanitizer sees overreads
+    const std::vector<uint8_t> cut(
+        file.begin(), file.begin() + static_cast<ptrdiff_t>(bytes));  // its own allocation: a sanitizer sees overreads
     errors += !load_elf(cut).ok();
   }
   EXPECT_EQ(errors, file.size());  // the section headers are last, so every cut is seen

@@ -75,8 +75,8 @@ Stop Execution<Timing>::stop_at(StopKind kind, const Op* op, uint64_t cycle) {
   Stop stop;
   stop.kind = kind;
   stop.cycle = cycle;
-  state_.phase = kind == StopKind::shared ? Phase::shared
-                 : kind == StopKind::call ? Phase::call
+  state_.phase = kind == StopKind::shared    ? Phase::shared
+                 : kind == StopKind::call    ? Phase::call
                  : kind == StopKind::quantum ? Phase::ready
                                              : Phase::idle;
   if (state_.phase == Phase::idle) state_.end_cycle = cycle;
@@ -200,11 +200,11 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
 #define IMMEDIATE static_cast<uint32_t>(op->immediate)
 #define SIGNED(value) static_cast<int32_t>(value)
 #define DISPATCH() goto* labels[static_cast<unsigned>(op->code)]
-#define NEXT()        \
-  do {                \
-    ++instructions;   \
-    op += op->slots;  \
-    DISPATCH();       \
+#define NEXT()       \
+  do {               \
+    ++instructions;  \
+    op += op->slots; \
+    DISPATCH();      \
   } while (false)
 #define ALU(name, expression) \
   do_##name : {               \
@@ -225,59 +225,62 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
   }                              \
   NEXT();
 // An offset that leaves the image faults at the target, in slow code.
-#define TRANSFER(byte_offset)                                                                     \
-  do {                                                                                            \
-    const int64_t target_slot = (op - ops) + (byte_offset) / 2;                                   \
-    if (target_slot < 0 || target_slot >= int64_t{slot_count}) [[unlikely]] {                     \
-      jump_target = pc_of(op) + static_cast<uint32_t>(byte_offset);                               \
-      goto transfer_outside;                                                                      \
-    }                                                                                             \
-    op = ops + target_slot;                                                                       \
-    if (timing.fetch_cycle() >= until_cycle) [[unlikely]] goto quantum;                           \
-    DISPATCH();                                                                                   \
+#define TRANSFER(byte_offset)                                                 \
+  do {                                                                        \
+    const int64_t target_slot = (op - ops) + (byte_offset) / 2;               \
+    if (target_slot < 0 || target_slot >= int64_t{slot_count}) [[unlikely]] { \
+      jump_target = pc_of(op) + static_cast<uint32_t>(byte_offset);           \
+      goto transfer_outside;                                                  \
+    }                                                                         \
+    op = ops + target_slot;                                                   \
+    if (timing.fetch_cycle() >= until_cycle) [[unlikely]]                     \
+      goto quantum;                                                           \
+    DISPATCH();                                                               \
   } while (false)
-#define BRANCH(name, condition)              \
-  do_##name : {                              \
-    const bool taken = (condition);          \
-    timing.branch(*op, pc_of(op), taken);    \
-    ++branches;                              \
-    if (taken) {                             \
-      ++instructions;                        \
-      TRANSFER(op->immediate);               \
-    }                                        \
-  }                                          \
+#define BRANCH(name, condition)           \
+  do_##name : {                           \
+    const bool taken = (condition);       \
+    timing.branch(*op, pc_of(op), taken); \
+    ++branches;                           \
+    if (taken) {                          \
+      ++instructions;                     \
+      TRANSFER(op->immediate);            \
+    }                                     \
+  }                                       \
   NEXT();
-#define LOAD(name, type)                                                                                       \
-  do_##name : {                                                                                                \
-    const uint32_t address = RS1 + IMMEDIATE;                                                                  \
-    const AddressSpace::Access& access = memory.access_of(address);                                            \
-    if (!access.may_read(address, sizeof(type))) [[unlikely]] goto load_elsewhere;                             \
-    if (access.kind == RegionKind::shared) [[unlikely]] {                                                      \
-      if (state.phase != Phase::shared) goto stop_shared;                                                      \
-      state.phase = Phase::ready;                                                                              \
-      timing.shared_load(*op, address, sizeof(type), access.latency_class);                                    \
-    } else {                                                                                                   \
-      timing.load(*op, address, sizeof(type), access.latency_class, access.kind == RegionKind::private_);      \
-    }                                                                                                          \
-    RD = static_cast<uint32_t>(detail::load_as<type>(access.at(address)));                                     \
-    ++loads;                                                                                                   \
-  }                                                                                                            \
+#define LOAD(name, type)                                                                                  \
+  do_##name : {                                                                                           \
+    const uint32_t address = RS1 + IMMEDIATE;                                                             \
+    const AddressSpace::Access& access = memory.access_of(address);                                       \
+    if (!access.may_read(address, sizeof(type))) [[unlikely]]                                             \
+      goto load_elsewhere;                                                                                \
+    if (access.kind == RegionKind::shared) [[unlikely]] {                                                 \
+      if (state.phase != Phase::shared) goto stop_shared;                                                 \
+      state.phase = Phase::ready;                                                                         \
+      timing.shared_load(*op, address, sizeof(type), access.latency_class);                               \
+    } else {                                                                                              \
+      timing.load(*op, address, sizeof(type), access.latency_class, access.kind == RegionKind::private_); \
+    }                                                                                                     \
+    RD = static_cast<uint32_t>(detail::load_as<type>(access.at(address)));                                \
+    ++loads;                                                                                              \
+  }                                                                                                       \
   NEXT();
-#define STORE(name, type)                                                                 \
-  do_##name : {                                                                           \
-    const uint32_t address = RS1 + IMMEDIATE;                                             \
-    const AddressSpace::Access& access = memory.access_of(address);                       \
-    if (!access.may_write(address, sizeof(type))) [[unlikely]] goto store_elsewhere;      \
-    if (access.kind == RegionKind::shared) [[unlikely]] {                                 \
-      if (state.phase != Phase::shared) goto stop_shared;                                 \
-      state.phase = Phase::ready;                                                         \
-      timing.shared_store(*op, address, sizeof(type));                                    \
-    } else {                                                                              \
-      timing.store(*op, address, sizeof(type));                                           \
-    }                                                                                     \
-    detail::store_as<type>(access.at(address), RS2);                                      \
-    ++stores;                                                                             \
-  }                                                                                       \
+#define STORE(name, type)                                           \
+  do_##name : {                                                     \
+    const uint32_t address = RS1 + IMMEDIATE;                       \
+    const AddressSpace::Access& access = memory.access_of(address); \
+    if (!access.may_write(address, sizeof(type))) [[unlikely]]      \
+      goto store_elsewhere;                                         \
+    if (access.kind == RegionKind::shared) [[unlikely]] {           \
+      if (state.phase != Phase::shared) goto stop_shared;           \
+      state.phase = Phase::ready;                                   \
+      timing.shared_store(*op, address, sizeof(type));              \
+    } else {                                                        \
+      timing.store(*op, address, sizeof(type));                     \
+    }                                                               \
+    detail::store_as<type>(access.at(address), RS2);                \
+    ++stores;                                                       \
+  }                                                                 \
   NEXT();
 
   uint32_t jump_target = 0;
@@ -326,34 +329,39 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
   STORE(sh, uint16_t)
   STORE(sw, uint32_t)
 
-do_jal : {
-  const uint32_t pc = pc_of(op);
-  timing.jump(*op, pc);
-  ++instructions;
-  RD = pc + 2u * op->slots;
-  TRANSFER(op->immediate);
-}
-do_jalr : {
-  const uint32_t pc = pc_of(op);
-  jump_target = (RS1 + IMMEDIATE) & ~1u;
-  timing.jump_indirect(*op, pc, jump_target);
-  ++instructions;
-  RD = pc + 2u * op->slots;
-  const uint32_t target_slot = (jump_target - state.image->base()) / 2;
-  if (target_slot >= slot_count) [[unlikely]] goto transfer_outside;
-  op = ops + target_slot;
-  if (timing.fetch_cycle() >= until_cycle) [[unlikely]] goto quantum;
-  DISPATCH();
-}
+do_jal:
+  {
+    const uint32_t pc = pc_of(op);
+    timing.jump(*op, pc);
+    ++instructions;
+    RD = pc + 2u * op->slots;
+    TRANSFER(op->immediate);
+  }
+do_jalr:
+  {
+    const uint32_t pc = pc_of(op);
+    jump_target = (RS1 + IMMEDIATE) & ~1u;
+    timing.jump_indirect(*op, pc, jump_target);
+    ++instructions;
+    RD = pc + 2u * op->slots;
+    const uint32_t target_slot = (jump_target - state.image->base()) / 2;
+    if (target_slot >= slot_count) [[unlikely]]
+      goto transfer_outside;
+    op = ops + target_slot;
+    if (timing.fetch_cycle() >= until_cycle) [[unlikely]]
+      goto quantum;
+    DISPATCH();
+  }
 do_fence:
   timing.alu(*op);
   NEXT();
-do_counter : {
-  const bool counts_instructions = (op->immediate & ~counter_high) == counter_instret;
-  const uint64_t cycle = timing.read_counter(*op);
-  const uint64_t value = counts_instructions ? instructions : cycle;
-  RD = static_cast<uint32_t>((op->immediate & counter_high) != 0 ? value >> 32 : value);
-}
+do_counter:
+  {
+    const bool counts_instructions = (op->immediate & ~counter_high) == counter_instret;
+    const uint64_t cycle = timing.read_counter(*op);
+    const uint64_t value = counts_instructions ? instructions : cycle;
+    RD = static_cast<uint32_t>((op->immediate & counter_high) != 0 ? value >> 32 : value);
+  }
   NEXT();
 do_lr:
 do_sc:
@@ -381,27 +389,29 @@ do_no_execute:
   stop = fault(FaultKind::fetch_violation, op, pc_of(op));
   goto leave;
 
-load_elsewhere : {
-  const uint32_t address = RS1 + IMMEDIATE;
-  const AddressSpace::Access& access = memory.access_of(address);
-  if (access.kind != RegionKind::device || address - access.base >= SPL_CMD_WINDOW_BYTES) {
-    stop = load_fault(op, address);
-    goto leave;
+load_elsewhere:
+  {
+    const uint32_t address = RS1 + IMMEDIATE;
+    const AddressSpace::Access& access = memory.access_of(address);
+    if (access.kind != RegionKind::device || address - access.base >= SPL_CMD_WINDOW_BYTES) {
+      stop = load_fault(op, address);
+      goto leave;
+    }
+    if (!device_load(op, address, stop)) goto leave;
+    ++loads;
   }
-  if (!device_load(op, address, stop)) goto leave;
-  ++loads;
-}
   NEXT();
-store_elsewhere : {
-  const uint32_t address = RS1 + IMMEDIATE;
-  const AddressSpace::Access& access = memory.access_of(address);
-  if (access.kind != RegionKind::device || address - access.base >= SPL_CMD_WINDOW_BYTES) {
-    stop = store_fault(op, address);
-    goto leave;
+store_elsewhere:
+  {
+    const uint32_t address = RS1 + IMMEDIATE;
+    const AddressSpace::Access& access = memory.access_of(address);
+    if (access.kind != RegionKind::device || address - access.base >= SPL_CMD_WINDOW_BYTES) {
+      stop = store_fault(op, address);
+      goto leave;
+    }
+    if (!device_store(op, address, stop)) goto leave;
+    ++stores;
   }
-  if (!device_store(op, address, stop)) goto leave;
-  ++stores;
-}
   NEXT();
 stop_shared:
   stop = stop_at(StopKind::shared, op, timing.shared_at(*op));

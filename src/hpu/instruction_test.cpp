@@ -82,8 +82,9 @@ TEST(Instruction, RegisterResults) {
 }
 
 TEST(Instruction, RegisterZeroStaysZero) {
-  TestMachine machine(take(Assembler()(as::addi(as::zero, as::a1, 5))(as::lw(as::zero, as::sp, -4))
-                               (as::addi(as::a0, as::zero, 0))(as::ret()).image()));
+  TestMachine machine(take(
+      Assembler()(as::addi(as::zero, as::a1, 5))(as::lw(as::zero, as::sp, -4))(as::addi(as::a0, as::zero, 0))(as::ret())
+          .image()));
   machine.begin.arguments = {77, 1, 0, 0};
   EXPECT_EQ(machine.run().value, 0u);
 }
@@ -135,8 +136,11 @@ struct MemoryCase {
 };
 
 TEST(Instruction, Loads) {
-  const MemoryCase cases[] = {{"lb", 0x00458503, 0xffffff80}, {"lh", 0x00459503, 0xffff9180}, {"lw", 0x0045a503, 0xb3a29180},
-                              {"lbu", 0x0045c503, 0x80},      {"lhu", 0x0045d503, 0x9180}};
+  const MemoryCase cases[] = {{"lb", 0x00458503, 0xffffff80},
+                              {"lh", 0x00459503, 0xffff9180},
+                              {"lw", 0x0045a503, 0xb3a29180},
+                              {"lbu", 0x0045c503, 0x80},
+                              {"lhu", 0x0045d503, 0x9180}};
   for (const MemoryCase& test : cases) {
     TestMachine machine(take(Assembler()(test.word)(as::ret()).image()));
     machine.begin.arguments = {0, SPL_HPU_STACK_BASE + 3, 0, 0};  // misaligned on purpose
@@ -147,7 +151,8 @@ TEST(Instruction, Loads) {
 }
 
 TEST(Instruction, Stores) {
-  const MemoryCase cases[] = {{"sb", 0x00c58223, 0x111111d4}, {"sh", 0x00c59223, 0x1111c3d4}, {"sw", 0x00c5a223, 0xa1b2c3d4}};
+  const MemoryCase cases[] = {
+      {"sb", 0x00c58223, 0x111111d4}, {"sh", 0x00c59223, 0x1111c3d4}, {"sw", 0x00c5a223, 0xa1b2c3d4}};
   for (const MemoryCase& test : cases) {
     TestMachine machine(take(Assembler()(test.word)(as::ret()).image()));
     machine.begin.arguments = {0, SPL_HPU_STACK_BASE, 0xa1b2c3d4, 0};

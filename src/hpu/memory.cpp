@@ -42,7 +42,8 @@ Region Region::private_memory(uint32_t base, std::span<uint8_t> bytes) {
 }
 
 Region Region::command_window() {
-  Region region = make(SPL_HPU_COMMAND_BASE, nullptr, SPL_CMD_WINDOW_BYTES, RegionKind::device, LatencyClass::scratchpad);
+  Region region =
+      make(SPL_HPU_COMMAND_BASE, nullptr, SPL_CMD_WINDOW_BYTES, RegionKind::device, LatencyClass::scratchpad);
   region.writable = true;
   return region;
 }

@@ -59,26 +59,35 @@ class RandomProgram {
       if (!kept) return index;
     }
   }
-  int32_t immediate() { return random_.chance(1, 4) ? static_cast<int32_t>(below(16)) - 8 : static_cast<int32_t>(below(4096)) - 2048; }
+  int32_t immediate() {
+    return random_.chance(1, 4) ? static_cast<int32_t>(below(16)) - 8 : static_cast<int32_t>(below(4096)) - 2048;
+  }
 
   Item item() {
     namespace as = assembler;
     static constexpr uint32_t operations[] = {0, 1, 4, 8, 12, 16, 20, 24, 28};
     switch (below(16)) {
-      case 0: case 1: case 2: {  // register operations, multiply and divide among them
+      case 0:
+      case 1:
+      case 2: {  // register operations, multiply and divide among them
         const uint32_t upper = random_.chance(1, 3) ? 1 : 0;
         const uint32_t function = below(8);
         const bool alternative = upper == 0 && (function == 0 || function == 5) && random_.chance(1, 2);
         return {as::r_type(alternative ? 0x20 : upper, function, 0x33, destination(), source(), source())};
       }
-      case 3: case 4: case 5: {  // immediate operations
+      case 3:
+      case 4:
+      case 5: {  // immediate operations
         const uint32_t function = below(8);
         if (function != 1 && function != 5) return {as::i_type(function, 0x13, destination(), source(), immediate())};
         const int32_t arithmetic = function == 5 && random_.chance(1, 2) ? 0x400 : 0;
         return {as::i_type(function, 0x13, destination(), source(), static_cast<int32_t>(below(32)) | arithmetic)};
       }
-      case 6: return {random_.chance(1, 2) ? as::lui(destination(), below(1 << 20) << 12) : as::auipc(destination(), below(1 << 20) << 12)};
-      case 7: case 8: {  // private loads
+      case 6:
+        return {random_.chance(1, 2) ? as::lui(destination(), below(1 << 20) << 12)
+                                     : as::auipc(destination(), below(1 << 20) << 12)};
+      case 7:
+      case 8: {  // private loads
         static constexpr uint32_t widths[] = {0, 1, 2, 4, 5};
         return {as::i_type(widths[below(5)], 0x03, destination(), 2, static_cast<int32_t>(below(256)) - 128)};
       }
@@ -118,7 +127,9 @@ class RandomProgram {
       case 2: return {0x8002 | full << 7 | (1 + below(31)) << 2, 2};
       case 3: return {0x9002 | full << 7 | (1 + below(31)) << 2, 2};
       case 4: return {0x8c01 | small << 7 | below(4) << 5 | below(8) << 2, 2};
-      default: return random_.chance(1, 2) ? Item{0x4002 | full << 7 | six, 2} : Item{0xc002 | below(64) << 7 | source() << 2, 2};
+      default:
+        return random_.chance(1, 2) ? Item{0x4002 | full << 7 | six, 2}
+                                    : Item{0xc002 | below(64) << 7 | source() << 2, 2};
     }
   }
 
@@ -126,7 +137,8 @@ class RandomProgram {
   static void patch(std::vector<Item>& items, size_t at) {
     namespace as = assembler;
     int32_t offset = 4;
-    for (size_t i = at + 1; i < items.size() && i <= at + items[at].skip; ++i) offset += static_cast<int32_t>(items[i].bytes);
+    for (size_t i = at + 1; i < items.size() && i <= at + items[at].skip; ++i)
+      offset += static_cast<int32_t>(items[i].bytes);
     const bool is_jump = (items[at].word & 0x7f) == 0x6f;
     items[at].word |= is_jump ? as::j_type(0, offset) : as::b_type(0, 0, 0, offset);
   }

@@ -20,7 +20,9 @@ uint32_t answer_of(const std::array<uint32_t, SPL_CMD_WORDS>& words) {
 class PlainMachine {
  public:
   PlainMachine(const TestMachine& machine)
-      : code_(machine.image.bytes().begin(), machine.image.bytes().end()), stack(machine.stack), shared(machine.shared) {
+      : code_(machine.image.bytes().begin(), machine.image.bytes().end()),
+        stack(machine.stack),
+        shared(machine.shared) {
     x[1] = SPL_HPU_RETURN_PC;
     x[2] = machine.begin.stack_pointer;
     for (size_t i = 0; i < 4; ++i) x[10 + i] = machine.begin.arguments[i];
@@ -86,7 +88,10 @@ class PlainMachine {
     switch (raw & 0x7f) {
       case 0x37: x[rd] = raw & ~0xfffu; break;
       case 0x17: x[rd] = pc + (raw & ~0xfffu); break;
-      case 0x13: x[rd] = operate(function, function == 5 && (raw >> 30 & 1), a, function % 4 == 1 ? raw >> 20 & 31 : static_cast<uint32_t>(i)); break;
+      case 0x13:
+        x[rd] = operate(function, function == 5 && (raw >> 30 & 1), a,
+                        function % 4 == 1 ? raw >> 20 & 31 : static_cast<uint32_t>(i));
+        break;
       case 0x33: x[rd] = raw >> 25 == 1 ? multiply(function, a, b) : operate(function, raw >> 30 & 1, a, b); break;
       case 0x03: step_load(rd, function, a + static_cast<uint32_t>(i)); break;
       case 0x23: step_store(function, a + static_cast<uint32_t>(sign(raw >> 25 << 5 | rd, 12)), b); break;
@@ -96,7 +101,8 @@ class PlainMachine {
         break;
       }
       case 0x6f: {
-        const uint32_t offset = (raw >> 31) << 20 | (raw >> 12 & 255) << 12 | (raw >> 20 & 1) << 11 | (raw >> 21 & 1023) << 1;
+        const uint32_t offset =
+            (raw >> 31) << 20 | (raw >> 12 & 255) << 12 | (raw >> 20 & 1) << 11 | (raw >> 21 & 1023) << 1;
         x[rd] = next;
         next = pc + static_cast<uint32_t>(sign(offset, 21));
         break;
@@ -172,7 +178,10 @@ class PlainMachine {
     uint32_t next = old;
     x[rd] = old;
     switch (operation) {
-      case 2: reserved_ = true; reserved_value_ = old; return;
+      case 2:
+        reserved_ = true;
+        reserved_value_ = old;
+        return;
       case 3:
         x[rd] = reserved_ && reserved_value_ == old ? 0 : 1;
         if (x[rd] == 0) store(address, b, 4);
@@ -205,7 +214,9 @@ class PlainMachine {
         break;
       }
       case 4 << 2 | 2: x[rd] = (raw >> 12 & 1) ? x[rd] + x[rs2] : x[rs2]; break;
-      case 2 << 2 | 2: x[rd] = load(x[2] + ((raw >> 4 & 7) << 2 | (raw >> 12 & 1) << 5 | (raw >> 2 & 3) << 6), 4); break;
+      case 2 << 2 | 2:
+        x[rd] = load(x[2] + ((raw >> 4 & 7) << 2 | (raw >> 12 & 1) << 5 | (raw >> 2 & 3) << 6), 4);
+        break;
       case 6 << 2 | 2: store(x[2] + ((raw >> 9 & 15) << 2 | (raw >> 7 & 3) << 6), x[rs2], 4); break;
       default: FAIL() << "unexpected compressed instruction " << std::hex << raw;
     }
@@ -286,7 +297,8 @@ TEST(RandomProgram, QuantaAreInvisible) {
         ASSERT_EQ(cut.core.counters(), whole.core.counters()) << "quantum " << quantum;
         ASSERT_EQ(cut.stack, whole.stack);
         ASSERT_EQ(cut.shared, whole.shared);
-        for (unsigned i = 0; i < 32; ++i) ASSERT_EQ(cut.core.register_value(i), whole.core.register_value(i)) << "x" << i;
+        for (unsigned i = 0; i < 32; ++i)
+          ASSERT_EQ(cut.core.register_value(i), whole.core.register_value(i)) << "x" << i;
       }
     }
   }

@@ -90,7 +90,8 @@ class A15Timing {
 
   void branch(const Op& op, uint32_t pc, bool taken) {
     const Path path = execute_alu(op);
-    if (!predictor_.branch(pc, taken)) [[unlikely]] mispredicted(path);
+    if (!predictor_.branch(pc, taken)) [[unlikely]]
+      mispredicted(path);
     finish(op, path);
   }
 
@@ -225,7 +226,9 @@ class A15Timing {
     return (next & slot_mask) == width ? (next | slot_mask) + 1 : next;
   }
 
-  [[nodiscard]] uint64_t window_bound() const { return retired_[static_cast<uint8_t>(position_ - p_.window)] << slot_bits; }
+  [[nodiscard]] uint64_t window_bound() const {
+    return retired_[static_cast<uint8_t>(position_ - p_.window)] << slot_bits;
+  }
   [[nodiscard]] uint64_t next_rename() const { return std::max(rename_slot_, window_bound()) >> slot_bits; }
   [[nodiscard]] uint64_t next_retire(uint64_t complete) const {
     return std::max(retire_slot_, complete << slot_bits) >> slot_bits;
@@ -261,7 +264,8 @@ class A15Timing {
     const uint32_t first = address / 4;
     const uint32_t last = (address + bytes - 1) / 4;
     forward_[first % forward_entries] = {first, path.complete};
-    if (last != first) [[unlikely]] forward_[last % forward_entries] = {last, path.complete};
+    if (last != first) [[unlikely]]
+      forward_[last % forward_entries] = {last, path.complete};
     return path;
   }
 
@@ -305,7 +309,7 @@ class A15Timing {
   }
 
   // What held the instruction back most visibly; the first that applies.
-  [[nodiscard]] uint64_t Stalls::*cause_of(const Path& path) const {
+  [[nodiscard]] uint64_t Stalls::* cause_of(const Path& path) const {
     if (path.is_device) return &Stalls::device;
     if (path.issue > path.ready) return &Stalls::unit;
     if (path.ready > path.rename) return &Stalls::operand;

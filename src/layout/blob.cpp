@@ -77,8 +77,8 @@ class Interner {
 
   static bool equal(const Entry& a, const Entry& b) {
     return a.nest->kind == b.nest->kind && a.nest->count == b.nest->count && a.nest->size == b.nest->size &&
-           a.nest->block == b.nest->block && a.nest->stride == b.nest->stride &&
-           a.nest->offsets == b.nest->offsets && a.nest->lengths == b.nest->lengths && a.children == b.children;
+           a.nest->block == b.nest->block && a.nest->stride == b.nest->stride && a.nest->offsets == b.nest->offsets &&
+           a.nest->lengths == b.nest->lengths && a.children == b.children;
   }
 
   std::unordered_map<const Nest*, uint32_t> by_address_;

@@ -1,9 +1,10 @@
 // Blobs: round trips, sharing, and everything that validation must refuse.
+#include "layout/blob.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "layout/blob.hpp"
 #include "layout/cursor.hpp"
 #include "layout/reciprocal.hpp"
 #include "layout/segment.hpp"
@@ -252,11 +253,18 @@ TEST(Blob, TheWorkedExampleOfTheFormatPage) {
   const auto blob = Blob::build(test::must_parse("vector(3, 2, 5, int)"));
   ASSERT_TRUE(blob);
   const std::vector<uint32_t> expected = {
-      0x424c5053, 0x01200001, 112, 1,                    // magic; version, width, depth; bytes; nodes
-      24, 0, 0xaaaaaaab & 0xffffffff, 0,                 // size, its reciprocal
-      48, 0, 0, 0, 48, 0, 0, 0,                          // extent, true_lb, true_extent, origin
-      5, 0,                                              // size_shift, reserved
-      0, 3, 0, 0, 3, 24, 8, 0x80000000, 20, 0,           // root: kind, shift, child, table, count, size, block, ...
+      0x424c5053, 0x01200001, 112,
+      1,                    // magic; version, width, depth; bytes; nodes
+      24,         0,          0xaaaaaaab & 0xffffffff,
+      0,                 // size, its reciprocal
+      48,         0,          0,
+      0,          48,         0,
+      0,          0,                          // extent, true_lb, true_extent, origin
+      5,          0,                                              // size_shift, reserved
+      0,          3,          0,
+      0,          3,          24,
+      8,          0x80000000, 20,
+      0,           // root: kind, shift, child, table, count, size, block, ...
   };
   ASSERT_EQ(blob->bytes().size(), expected.size() * 4);
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -64,7 +64,8 @@ class Checker {
 
   Status check_header() const {
     if (header_.size > bytes_max || header_.true_extent > bytes_max) {
-      return bad("size ", header_.size, " and true extent ", header_.true_extent, " must fit in ", W::bits - 1, " bits");
+      return bad("size ", header_.size, " and true extent ", header_.true_extent, " must fit in ", W::bits - 1,
+                 " bits");
     }
     const Big last = Big{header_.true_lb} + Big{header_.true_extent};
     if (last > std::numeric_limits<int64_t>::max()) return bad("the true upper bound does not fit in 64 bits");
@@ -200,7 +201,8 @@ class Checker {
     if (run.start != 0) return bad("the prefix sums of the node at byte ", at, " do not begin with 0");
     for (U k = 0; k < node.count; ++k) {
       const Run next = read<Run>(table + (k + 1) * sizeof(Run));
-      if (next.start <= run.start) return bad("the prefix sums of the node at byte ", at, " do not rise at run ", uint64_t{k});
+      if (next.start <= run.start)
+        return bad("the prefix sums of the node at byte ", at, " do not rise at run ", uint64_t{k});
       widen(facts, any, Big{run.offset}, Big{run.offset} + Big{next.start} - Big{run.start});
       run = next;
     }
@@ -216,7 +218,8 @@ class Checker {
     Big start = 0;
     for (U k = 0; k < node.count; ++k) {
       const Member member = read<Member>(table + k * sizeof(Member));
-      if (Big{member.start} != start) return bad("the prefix sum of member ", uint64_t{k}, " at byte ", at, " is wrong");
+      if (Big{member.start} != start)
+        return bad("the prefix sum of member ", uint64_t{k}, " at byte ", at, " is wrong");
       SPL_ASSIGN(const size_t index, child_of(i, member.child));
       Facts& child = facts_[index];
       child.used = true;

@@ -97,7 +97,8 @@ Piece Cursor::step(CursorState<W>& state, int64_t max) {
   U offset = state.base;
   U rest = 0;
   if (node.kind == SPL_LEAF_RUNS) {
-    const auto* const run = find_run(reinterpret_cast<const typename W::Run*>(&node + 1), node.count, state.leaf_position);
+    const auto* const run =
+        find_run(reinterpret_cast<const typename W::Run*>(&node + 1), node.count, state.leaf_position);
     const U within = state.leaf_position - run->start;
     offset += static_cast<U>(run->offset) + within;
     rest = run[1].start - state.leaf_position;

@@ -77,8 +77,8 @@ class Normaliser {
     std::vector<Placed> members;
     members.reserve(node.children.size());
     for (size_t i = 0; i < node.children.size(); ++i) {
-      members.push_back(displaced(row(node.children[i], node.block_lengths[i]),
-                                  node.displacements[static_cast<int64_t>(i)]));
+      members.push_back(
+          displaced(row(node.children[i], node.block_lengths[i]), node.displacements[static_cast<int64_t>(i)]));
     }
     return gather(members);
   }

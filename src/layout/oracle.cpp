@@ -42,8 +42,7 @@ Status check_count(const Type& type, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_ASSIGN(const int64_t bytes, checked::mul(count, type.size()));
   if (bytes > limits::oracle_bytes_max) {
-    return fail(Code::overflow, "a message of ", bytes, " bytes exceeds oracle_bytes_max = ",
-                limits::oracle_bytes_max);
+    return fail(Code::overflow, "a message of ", bytes, " bytes exceeds oracle_bytes_max = ", limits::oracle_bytes_max);
   }
   if (bytes > 0) {
     SPL_ASSIGN(const int64_t last, checked::mul(count - 1, type.extent()));

@@ -91,8 +91,7 @@ void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
     case Combiner::contiguous: row(node.children[0], displacement, node.count); break;
     case Combiner::vector:
     case Combiner::hvector: {
-      const int64_t stride =
-          node.combiner == Combiner::vector ? node.stride * node.children[0].extent() : node.stride;
+      const int64_t stride = node.combiner == Combiner::vector ? node.stride * node.children[0].extent() : node.stride;
       for (int64_t i = 0; i < node.count; ++i) {
         row(node.children[0], displacement + i * stride, node.block_length);
       }

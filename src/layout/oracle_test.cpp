@@ -63,9 +63,7 @@ class Compare : public ::testing::Test {
     ASSERT_TRUE(oracle::unpack(type, count, packed, destination.data() + base));
     ASSERT_TRUE(compare());
   }
-  [[nodiscard]] Status compare() const {
-    return oracle::compare(type, count, packed, destination, base, before);
-  }
+  [[nodiscard]] Status compare() const { return oracle::compare(type, count, packed, destination, base, before); }
   void expect_mismatch(const char* message) const {
     const auto status = compare();
     ASSERT_FALSE(status);
@@ -116,7 +114,9 @@ TEST(Oracle, LastWriterWinsWhereATypeOverlapsItself) {
 }
 
 TEST(Oracle, OverlapsIsExact) {
-  const auto overlaps = [](const char* source, int64_t count) { return *oracle::overlaps(test::must_parse(source), count); };
+  const auto overlaps = [](const char* source, int64_t count) {
+    return *oracle::overlaps(test::must_parse(source), count);
+  };
   EXPECT_FALSE(overlaps("vector(4, 2, 2, int)", 3));
   EXPECT_TRUE(overlaps("hvector(3, 1, 3B, int)", 1));
   EXPECT_FALSE(overlaps("hvector(3, 1, 4B, int)", 1));

@@ -1,8 +1,9 @@
 // Each pass with its before and after, and the normal forms of whole types.
+#include "layout/passes.hpp"
+
 #include <gtest/gtest.h>
 
 #include "layout/normalise.hpp"
-#include "layout/passes.hpp"
 #include "layout/test_support.hpp"
 
 namespace spinloom::layout {

@@ -1,10 +1,11 @@
 // The segment against the oracle: in order, resumed, caught up, reset, from checkpoints.
+#include "layout/segment.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "layout/segment.hpp"
 #include "layout/test_support.hpp"
 
 namespace spinloom::layout {
@@ -38,8 +39,8 @@ struct NarrowOps {
   using State = spl_segment_narrow;
   static void init(State& state, const Blob& blob) { spl_segment_init_narrow(&state, blob.data()); }
   static int64_t manipulate(State& state, const Blob& blob, int64_t first, int64_t last, Check& check) {
-    return spl_segment_manipulate_narrow(&state, blob.data(), static_cast<uint32_t>(first),
-                                         static_cast<uint32_t>(last), emit_narrow, &check);
+    return spl_segment_manipulate_narrow(&state, blob.data(), static_cast<uint32_t>(first), static_cast<uint32_t>(last),
+                                         emit_narrow, &check);
   }
 };
 

@@ -24,8 +24,8 @@ void for_seeds(int trials, Body&& body) {
   const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
   const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
   for (uint64_t seed = first; seed < first + static_cast<uint64_t>(chosen != nullptr ? 1 : trials); ++seed) {
-    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_layout_test --gtest_filter=",
-                      info->test_suite_name(), ".", info->name()));
+    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed,
+                      " spinloom_layout_test --gtest_filter=", info->test_suite_name(), ".", info->name()));
     Random random(seed, info->name());
     body(random);
     if (::testing::Test::HasFailure()) return;
@@ -80,9 +80,11 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
       case 6: {
         const int64_t count = upto(8);
         if (random.chance(1, 2)) {
-          made = hindexed_block(upto(3), *IndexList::range(random.between(-50, 50), random.between(-40, 90), count), child);
+          made = hindexed_block(upto(3), *IndexList::range(random.between(-50, 50), random.between(-40, 90), count),
+                                child);
         } else {
-          made = indexed_block(upto(3), *IndexList::random(random.below(1000), count + random.between(0, 50), count), child);
+          made = indexed_block(upto(3), *IndexList::random(random.below(1000), count + random.between(0, 50), count),
+                               child);
         }
         break;
       }

@@ -126,10 +126,10 @@ class Parser {
 
   Result<int64_t> elements(std::string_view expected) { return number(expected); }
 
-  // A number of bytes carries its unit, so that bytes and elements are never mixed up.
+  // A number of bytes carries its unit, so that bytes and elements are never mixed up; zero needs none.
   Result<int64_t> bytes(std::string_view expected) {
     SPL_ASSIGN(const int64_t value, number(expected));
-    if (!accept('B')) return unexpected("'B' behind a number of bytes");
+    if (!accept('B') && value != 0) return unexpected("'B' behind a number of bytes");
     return value;
   }
 
@@ -221,8 +221,8 @@ class Parser {
   }
 
   static bool is_constructor(std::string_view name) {
-    for (const std::string_view known : {"contig", "vector", "hvector", "indexed", "hindexed", "idxblock",
-                                         "hidxblock", "struct", "resized", "subarray"}) {
+    for (const std::string_view known : {"contig", "vector", "hvector", "indexed", "hindexed", "idxblock", "hidxblock",
+                                         "struct", "resized", "subarray"}) {
       if (name == known) return true;
     }
     return false;
@@ -246,9 +246,9 @@ class Parser {
       SPL_TRY(expect(','));
       SPL_ASSIGN(const int64_t stride, name == "vector" ? number("a stride in elements") : bytes("a stride in bytes"));
       SPL_ASSIGN(const Type child, last_type(depth));
-      return placed(from, name,
-                    name == "vector" ? vector(count, block_length, stride, child)
-                                     : hvector(count, block_length, stride, child));
+      return placed(
+          from, name,
+          name == "vector" ? vector(count, block_length, stride, child) : hvector(count, block_length, stride, child));
     }
     if (name == "indexed" || name == "hindexed") {
       SPL_ASSIGN(Pairs read, pairs(name == "hindexed"));

@@ -8,9 +8,7 @@ void append_list(std::string& out, const IndexList& list, const char* unit) {
     case IndexList::Form::range:
       out += text("range(", list.first(), unit, ", ", list.step(), unit, ", ", list.size(), ")");
       return;
-    case IndexList::Form::random:
-      out += text("rand(", list.seed(), ", ", list.bound(), ", ", list.size(), ")");
-      return;
+    case IndexList::Form::random: out += text("rand(", list.seed(), ", ", list.bound(), ", ", list.size(), ")"); return;
     case IndexList::Form::values: break;
   }
   out += '[';
@@ -27,9 +25,7 @@ void append_type(std::string& out, const Type& type) {
   switch (node.combiner) {
     case Combiner::primitive: out += node.name; return;
     case Combiner::contiguous: out += text("contig(", node.count, ", "); break;
-    case Combiner::vector:
-      out += text("vector(", node.count, ", ", node.block_length, ", ", node.stride, ", ");
-      break;
+    case Combiner::vector: out += text("vector(", node.count, ", ", node.block_length, ", ", node.stride, ", "); break;
     case Combiner::hvector:
       out += text("hvector(", node.count, ", ", node.block_length, ", ", node.stride, "B, ");
       break;

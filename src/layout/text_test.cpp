@@ -39,11 +39,21 @@ TEST(Text, RandomTypesRoundTrip) {
 }
 
 TEST(Text, SameTellsTypesApart) {
-  const char* sources[] = {"int", "float", "contig(2, int)", "contig(3, int)", "vector(2, 1, 2, int)",
-                           "hvector(2, 1, 8B, int)", "idxblock(1, [0, 2], int)", "idxblock(1, range(0, 2, 2), int)",
-                           "indexed([0 x 1, 2 x 1], int)", "resized(0B, 8B, int)", "resized(0B, 12B, int)",
-                           "subarray([4, 4], [2, 2], [0, 0], C, int)", "subarray([4, 4], [2, 2], [0, 0], F, int)",
-                           "struct([(0B, int), (4B, int)])", "struct([(0B, int), (4B, float)])"};
+  const char* sources[] = {"int",
+                           "float",
+                           "contig(2, int)",
+                           "contig(3, int)",
+                           "vector(2, 1, 2, int)",
+                           "hvector(2, 1, 8B, int)",
+                           "idxblock(1, [0, 2], int)",
+                           "idxblock(1, range(0, 2, 2), int)",
+                           "indexed([0 x 1, 2 x 1], int)",
+                           "resized(0B, 8B, int)",
+                           "resized(0B, 12B, int)",
+                           "subarray([4, 4], [2, 2], [0, 0], C, int)",
+                           "subarray([4, 4], [2, 2], [0, 0], F, int)",
+                           "struct([(0B, int), (4B, int)])",
+                           "struct([(0B, int), (4B, float)])"};
   for (const char* a : sources) {
     for (const char* b : sources) EXPECT_EQ(test::must_parse(a).same(test::must_parse(b)), a == b) << a << " " << b;
   }

@@ -17,15 +17,55 @@ struct Primitive {
 
 // Sizes on an LP64 host with the usual Fortran defaults.
 constexpr auto primitives = std::to_array<Primitive>({
-    {"byte", 1}, {"packed", 1}, {"char", 1}, {"signed_char", 1}, {"unsigned_char", 1}, {"wchar", 4},
-    {"short", 2}, {"unsigned_short", 2}, {"int", 4}, {"unsigned", 4}, {"long", 8}, {"unsigned_long", 8},
-    {"long_long", 8}, {"long_long_int", 8}, {"unsigned_long_long", 8}, {"int8_t", 1}, {"int16_t", 2},
-    {"int32_t", 4}, {"int64_t", 8}, {"uint8_t", 1}, {"uint16_t", 2}, {"uint32_t", 4}, {"uint64_t", 8},
-    {"float", 4}, {"double", 8}, {"long_double", 16}, {"c_bool", 1}, {"float_complex", 8},
-    {"c_complex", 8}, {"c_float_complex", 8}, {"c_double_complex", 16}, {"c_long_double_complex", 32},
-    {"aint", 8}, {"offset", 8}, {"count", 8}, {"character", 1}, {"logical", 4}, {"integer", 4},
-    {"real", 4}, {"double_precision", 8}, {"complex", 8}, {"double_complex", 16}, {"integer1", 1},
-    {"integer2", 2}, {"integer4", 4}, {"integer8", 8}, {"real4", 4}, {"real8", 8}, {"complex8", 8},
+    {"byte", 1},
+    {"packed", 1},
+    {"char", 1},
+    {"signed_char", 1},
+    {"unsigned_char", 1},
+    {"wchar", 4},
+    {"short", 2},
+    {"unsigned_short", 2},
+    {"int", 4},
+    {"unsigned", 4},
+    {"long", 8},
+    {"unsigned_long", 8},
+    {"long_long", 8},
+    {"long_long_int", 8},
+    {"unsigned_long_long", 8},
+    {"int8_t", 1},
+    {"int16_t", 2},
+    {"int32_t", 4},
+    {"int64_t", 8},
+    {"uint8_t", 1},
+    {"uint16_t", 2},
+    {"uint32_t", 4},
+    {"uint64_t", 8},
+    {"float", 4},
+    {"double", 8},
+    {"long_double", 16},
+    {"c_bool", 1},
+    {"float_complex", 8},
+    {"c_complex", 8},
+    {"c_float_complex", 8},
+    {"c_double_complex", 16},
+    {"c_long_double_complex", 32},
+    {"aint", 8},
+    {"offset", 8},
+    {"count", 8},
+    {"character", 1},
+    {"logical", 4},
+    {"integer", 4},
+    {"real", 4},
+    {"double_precision", 8},
+    {"complex", 8},
+    {"double_complex", 16},
+    {"integer1", 1},
+    {"integer2", 2},
+    {"integer4", 4},
+    {"integer8", 8},
+    {"real4", 4},
+    {"real8", 8},
+    {"complex8", 8},
     {"complex16", 16},
 });
 
@@ -101,12 +141,12 @@ Status adopt(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
     SPL_ASSIGN(node.entries, checked::add(node.entries, child.node().entries));
   }
   if (node.depth > limits::type_depth_max) {
-    return fail(Code::overflow, "a type nested ", node.depth, " deep exceeds type_depth_max = ",
-                limits::type_depth_max);
+    return fail(Code::overflow, "a type nested ", node.depth,
+                " deep exceeds type_depth_max = ", limits::type_depth_max);
   }
   if (node.entries > limits::type_list_max) {
-    return fail(Code::overflow, "a type with ", node.entries, " list entries exceeds type_list_max = ",
-                limits::type_list_max);
+    return fail(Code::overflow, "a type with ", node.entries,
+                " list entries exceeds type_list_max = ", limits::type_list_max);
   }
   node.children = std::move(children);
   return {};
@@ -145,8 +185,8 @@ Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacem
   return finished(std::move(node), bounds);
 }
 
-Result<Type> strided(Combiner combiner, int64_t count, int64_t block_length, int64_t stride,
-                     int64_t stride_bytes, const Type& child) {
+Result<Type> strided(Combiner combiner, int64_t count, int64_t block_length, int64_t stride, int64_t stride_bytes,
+                     const Type& child) {
   SPL_TRY(check_not_negative(count, "count"));
   SPL_TRY(check_not_negative(block_length, "block length"));
   TypeNode node;
@@ -218,10 +258,8 @@ Result<Type> hindexed_block(int64_t block_length, IndexList displacements_bytes,
   return listed(Combiner::hindexed_block, block_length, std::move(displacements_bytes), {}, child, 1);
 }
 
-Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths,
-                       std::vector<Type> children) {
-  if (static_cast<int64_t>(children.size()) != displacements_bytes.size() ||
-      block_lengths.size() != children.size()) {
+Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths, std::vector<Type> children) {
+  if (static_cast<int64_t>(children.size()) != displacements_bytes.size() || block_lengths.size() != children.size()) {
     return fail(Code::invalid, displacements_bytes.size(), " displacements, ", block_lengths.size(),
                 " block lengths and ", children.size(), " types: there must be as many of each");
   }
@@ -274,8 +312,8 @@ Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Ord
   for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
     const int64_t d = order == Order::c ? dimensions - 1 - step : step;
     if (subsizes[d] < 1 || subsizes[d] > sizes[d] || starts[d] < 0 || starts[d] > sizes[d] - subsizes[d]) {
-      return fail(Code::invalid, "subarray dimension ", d, ": size ", sizes[d], ", subsize ", subsizes[d],
-                  ", start ", starts[d], "; it must hold that 1 <= subsize <= size and 0 <= start <= size - subsize");
+      return fail(Code::invalid, "subarray dimension ", d, ": size ", sizes[d], ", subsize ", subsizes[d], ", start ",
+                  starts[d], "; it must hold that 1 <= subsize <= size and 0 <= start <= size - subsize");
     }
     SPL_ASSIGN(const int64_t first, checked::mul(starts[d], full_elements));
     SPL_ASSIGN(const int64_t last, checked::mul(starts[d] + subsizes[d] - 1, full_elements));

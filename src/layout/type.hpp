@@ -88,8 +88,7 @@ Result<Type> indexed(IndexList displacements, std::vector<int64_t> block_lengths
 Result<Type> hindexed(IndexList displacements_bytes, std::vector<int64_t> block_lengths, const Type& child);
 Result<Type> indexed_block(int64_t block_length, IndexList displacements, const Type& child);
 Result<Type> hindexed_block(int64_t block_length, IndexList displacements_bytes, const Type& child);
-Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths,
-                       std::vector<Type> children);
+Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths, std::vector<Type> children);
 Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child);
 // 1 <= subsizes[d] <= sizes[d] and 0 <= starts[d] <= sizes[d] - subsizes[d], as MPI demands.
 Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Order order, const Type& child);

@@ -28,32 +28,29 @@ TEST_P(TypeBounds, AreTheStandards) {
 
 INSTANTIATE_TEST_SUITE_P(
     Constructors, TypeBounds,
-    ::testing::Values(
-        Expected{"double", 8, 0, 8, 0, 8},
-        Expected{"contig(5, int)", 20, 0, 20, 0, 20},
-        Expected{"contig(0, int)", 0, 0, 0, 0, 0},
-        Expected{"vector(3, 2, 4, int)", 24, 0, 40, 0, 40},
-        // Two blocks of 3 ints going down from 0: the last begins at -16.
-        Expected{"vector(2, 3, -4, int)", 24, -16, 28, -16, 28},
-        Expected{"hvector(2, 1, -6144B, contig(32, contig(6, float)))", 1536, -6144, 6912, -6144, 6912},
-        Expected{"indexed([4 x 1, 0 x 2, -3 x 0], double)", 24, 0, 40, 0, 40},
-        Expected{"hindexed([4B x 1, 100B x 2], int)", 12, 4, 104, 4, 104},
-        Expected{"idxblock(2, [3, 0], int)", 16, 0, 20, 0, 20},
-        Expected{"hidxblock(1, [9B, -7B], short)", 4, -7, 18, -7, 18},
-        // No padding at the end: the extent is ub - lb.
-        Expected{"struct([(0B, double), (8B, char)])", 9, 0, 9, 0, 9},
-        Expected{"resized(-4B, 32B, contig(2, int))", 8, -4, 32, 0, 8},
-        // Elements one extent of 16 apart, the first one's marker at 0.
-        Expected{"contig(3, resized(0B, 16B, int))", 12, 0, 48, 0, 36},
-        // A marker anywhere hides the bounds of unmarked members.
-        Expected{"struct([(0B, resized(0B, 4B, int)), (100B, double)])", 12, 0, 4, 0, 108},
-        Expected{"resized(0B, -8B, double)", 8, 0, -8, 0, 8},
-        Expected{"contig(3, resized(0B, -8B, double))", 24, -16, 8, -16, 24},
-        Expected{"subarray([4, 5], [2, 3], [1, 2], C, int)", 24, 0, 80, 28, 32},
-        Expected{"subarray([4, 5], [2, 3], [1, 2], F, int)", 24, 0, 80, 36, 40},
-        Expected{"struct([])", 0, 0, 0, 0, 0},
-        Expected{"resized(-8B, 64B, contig(0, int))", 0, -8, 64, 0, 0},
-        Expected{"contig(2, resized(-8B, 64B, contig(0, int)))", 0, -8, 128, 0, 0}));
+    ::testing::Values(Expected{"double", 8, 0, 8, 0, 8}, Expected{"contig(5, int)", 20, 0, 20, 0, 20},
+                      Expected{"contig(0, int)", 0, 0, 0, 0, 0}, Expected{"vector(3, 2, 4, int)", 24, 0, 40, 0, 40},
+                      // Two blocks of 3 ints going down from 0: the last begins at -16.
+                      Expected{"vector(2, 3, -4, int)", 24, -16, 28, -16, 28},
+                      Expected{"hvector(2, 1, -6144B, contig(32, contig(6, float)))", 1536, -6144, 6912, -6144, 6912},
+                      Expected{"indexed([4 x 1, 0 x 2, -3 x 0], double)", 24, 0, 40, 0, 40},
+                      Expected{"hindexed([4B x 1, 100B x 2], int)", 12, 4, 104, 4, 104},
+                      Expected{"idxblock(2, [3, 0], int)", 16, 0, 20, 0, 20},
+                      Expected{"hidxblock(1, [9B, -7B], short)", 4, -7, 18, -7, 18},
+                      // No padding at the end: the extent is ub - lb.
+                      Expected{"struct([(0B, double), (8B, char)])", 9, 0, 9, 0, 9},
+                      Expected{"resized(-4B, 32B, contig(2, int))", 8, -4, 32, 0, 8},
+                      // Elements one extent of 16 apart, the first one's marker at 0.
+                      Expected{"contig(3, resized(0B, 16B, int))", 12, 0, 48, 0, 36},
+                      // A marker anywhere hides the bounds of unmarked members.
+                      Expected{"struct([(0B, resized(0B, 4B, int)), (100B, double)])", 12, 0, 4, 0, 108},
+                      Expected{"resized(0B, -8B, double)", 8, 0, -8, 0, 8},
+                      Expected{"contig(3, resized(0B, -8B, double))", 24, -16, 8, -16, 24},
+                      Expected{"subarray([4, 5], [2, 3], [1, 2], C, int)", 24, 0, 80, 28, 32},
+                      Expected{"subarray([4, 5], [2, 3], [1, 2], F, int)", 24, 0, 80, 36, 40},
+                      Expected{"struct([])", 0, 0, 0, 0, 0},
+                      Expected{"resized(-8B, 64B, contig(0, int))", 0, -8, 64, 0, 0},
+                      Expected{"contig(2, resized(-8B, 64B, contig(0, int)))", 0, -8, 128, 0, 0}));
 
 TEST(Type, SubarrayOrderDecidesWhichIndexIsFastest) {
   const auto c = test::byte_map(test::must_parse("subarray([2, 3], [2, 2], [0, 1], C, byte)"), 1);
@@ -70,9 +67,13 @@ TEST(Type, RefusesWhatMpiRefuses) {
   EXPECT_EQ(indexed(std::vector<int64_t>{0}, {-1}, element).error().code, Code::invalid);
   EXPECT_EQ(structure(std::vector<int64_t>{0}, {1}, {}).error().code, Code::invalid);
   EXPECT_EQ(subarray(std::vector<int64_t>{4}, std::vector<int64_t>{5}, std::vector<int64_t>{0}, Order::c, element)
-                .error().code, Code::invalid);
+                .error()
+                .code,
+            Code::invalid);
   EXPECT_EQ(subarray(std::vector<int64_t>{4}, std::vector<int64_t>{2}, std::vector<int64_t>{3}, Order::c, element)
-                .error().code, Code::invalid);
+                .error()
+                .code,
+            Code::invalid);
   EXPECT_EQ(primitive("quux").error().code, Code::invalid);
   EXPECT_EQ(darray().error().code, Code::unsupported);
   EXPECT_EQ(dup(element).error().code, Code::unsupported);
@@ -81,8 +82,9 @@ TEST(Type, RefusesWhatMpiRefuses) {
 TEST(Type, OverflowIsAnErrorWithItsOperands) {
   const Type element = *primitive("double");
   for (const auto& made :
-       {contiguous(INT64_MAX / 4, element), vector(3, 1, INT64_MAX / 2, element), hvector(3, 1, INT64_MAX / 2 + 1, element),
-        hvector(2, 1, INT64_MIN, element), hindexed(std::vector<int64_t>{INT64_MAX}, {1}, element),
+       {contiguous(INT64_MAX / 4, element), vector(3, 1, INT64_MAX / 2, element),
+        hvector(3, 1, INT64_MAX / 2 + 1, element), hvector(2, 1, INT64_MIN, element),
+        hindexed(std::vector<int64_t>{INT64_MAX}, {1}, element),
         hindexed(std::vector<int64_t>{INT64_MAX - 8, INT64_MIN}, {1, 1}, element), resized(INT64_MAX, 8, element)}) {
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::overflow);

@@ -162,7 +162,8 @@ TEST(Copy, NarrowBlobsReachBeyondTwoGigabytesOfMemory) {
 
 TEST(Walk, AbsoluteAddressesStayNarrow) {
   // Displacements as MPI_BOTTOM gives them: far from 0, close to each other, in falling order.
-  const Type type = test::must_parse("struct([(140737488359424B, 3, int), (140737488355328B, vector(4, 1, 2, double))])");
+  const Type type =
+      test::must_parse("struct([(140737488359424B, 3, int), (140737488355328B, vector(4, 1, 2, double))])");
   const auto blob = Blob::build(type);
   ASSERT_TRUE(blob);
   EXPECT_TRUE(blob->narrow());
@@ -189,15 +190,21 @@ TEST(Divide, ReciprocalsAreExactAtTheEdges) {
   constexpr uint64_t wide_most = 0x7fffffffffffffff;
   // Where a floor can go wrong: at multiples of the divisor and next to them, for small and large divisors.
   for (uint32_t round = 0; round < 200000; ++round) {
-    const uint32_t d = round < 50000 ? round + 1 : std::max<uint32_t>(1, most >> random.below(31)) - static_cast<uint32_t>(random.below(3) == 0 ? 0 : random.below(std::max<uint32_t>(1, most >> 30)));
+    const uint32_t d =
+        round < 50000
+            ? round + 1
+            : std::max<uint32_t>(1, most >> random.below(31)) -
+                  static_cast<uint32_t>(random.below(3) == 0 ? 0 : random.below(std::max<uint32_t>(1, most >> 30)));
     const uint32_t divisor = std::max<uint32_t>(1, d);
     const uint32_t multiple = most / divisor * divisor;
-    for (const uint32_t n : {0u, 1u, divisor - 1, divisor, multiple, multiple - 1, most, static_cast<uint32_t>(random.below(most))}) {
+    for (const uint32_t n :
+         {0u, 1u, divisor - 1, divisor, multiple, multiple - 1, most, static_cast<uint32_t>(random.below(most))}) {
       check_narrow(n, divisor);
     }
     const uint64_t large = 1 + random.below(wide_most >> random.below(63));
     const uint64_t large_multiple = wide_most / large * large;
-    for (const uint64_t n : {uint64_t{0}, large - 1, large, large_multiple, large_multiple - 1, wide_most, random.below(wide_most)}) {
+    for (const uint64_t n :
+         {uint64_t{0}, large - 1, large, large_multiple, large_multiple - 1, wide_most, random.below(wide_most)}) {
       check_wide(n, large);
     }
     if (::testing::Test::HasFailure()) return;

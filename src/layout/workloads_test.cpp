@@ -43,8 +43,8 @@ std::string wrf(int64_t d1, int64_t d2, int64_t d3, int64_t s1, int64_t s2, int6
         type = text("subarray([", d3, ",", d2, ",", d1, "],[", s3, ",", s2, ",", s1, "],[", j0, ",", k0, ",", i0,
                     "], C, float)");
       } else if (as_subarrays) {
-        type = text("subarray([2,", d3, ",", d2, ",", d1, "],[1,", s3, ",", s2, ",", s1, "],[1,", j0, ",", k0, ",",
-                    i0, "], C, float)");
+        type = text("subarray([2,", d3, ",", d2, ",", d1, "],[1,", s3, ",", s2, ",", s1, "],[1,", j0, ",", k0, ",", i0,
+                    "], C, float)");
       } else {
         at += 4 * (i0 + d1 * (k0 + d2 * (j0 + d3 * (slots - 1))));
         if (slots == 2) type = text("hvector(1,1,", 4 * plane * d3, "B, ", type, ")");
@@ -72,8 +72,10 @@ std::string face(const char* subsizes, const char* starts) {
 std::string lu(int64_t n) { return text("vector(", n, ", 1, ", n + 2, ", contig(5, double))"); }
 
 const std::vector<Row> rows = {
-    {"milc 16", milc(16, 16, 16, 16), 98304, 32, 3072, 3072, 1526784, 1526784, 133, "vector(32, 3072 B, stride 49152 B)"},
-    {"milc 8 16", milc(8, 16, 16, 16), 49152, 32, 1536, 1536, 763392, 763392, 200, "vector(32, 1536 B, stride 24576 B)"},
+    {"milc 16", milc(16, 16, 16, 16), 98304, 32, 3072, 3072, 1526784, 1526784, 133,
+     "vector(32, 3072 B, stride 49152 B)"},
+    {"milc 8 16", milc(8, 16, 16, 16), 49152, 32, 1536, 1536, 763392, 763392, 200,
+     "vector(32, 1536 B, stride 24576 B)"},
     {"milc 8", milc(8, 8, 8, 8), 12288, 16, 768, 768, 92928, 92928, 333, "vector(16, 768 B, stride 6144 B)"},
     {"milc E", milc(128, 128, 64, 64), 25165824, 128, 196608, 196608, 1598226432, 1598226432, 100,
      "vector(128, 196608 B, stride 12582912 B)"},
@@ -85,7 +87,8 @@ const std::vector<Row> rows = {
      "loop(16, stride 4896 B, vector(16, 8 B, stride 272 B))"},
     {"mg x W", "hvector(64, 1, 68640B, vector(64, 1, 130, double))", 32768, 4096, 8, 8, 4389848, 4389848, 25600,
      "loop(64, stride 68640 B, vector(64, 8 B, stride 1040 B))"},
-    {"mg y S", "vector(16, 32, 612, double)", 4096, 16, 256, 256, 73696, 73696, 800, "vector(16, 256 B, stride 4896 B)"},
+    {"mg y S", "vector(16, 32, 612, double)", 4096, 16, 256, 256, 73696, 73696, 800,
+     "vector(16, 256 B, stride 4896 B)"},
     {"mg z C", "vector(256, 512, 514, double)", 1048576, 256, 4096, 4096, 1052656, 1052656, 100,
      "vector(256, 4096 B, stride 4112 B)"},
     {"specfem mt", "vector(7600, 1, 2, contig(3, float))", 91200, 7600, 12, 12, 182388, 182388, 16956,
@@ -118,19 +121,18 @@ const std::vector<Row> rows = {
      "vector(16384, 128 B, stride 256 B)"},
     {"fpspin simple", "contig(27648, float)", 110592, 1, 110592, 110592, 110592, 110592, 100, "run(110592 B)"},
     {"fpspin complex",
-     "hvector(2,1,18432B, hvector(2,1,12288B, hvector(2,1,6144B, vector(32,6,8, contig(18, float)))))", 110592, 256, 432,
-     432, 55152, 55152, 570,
-     "loop(2, stride 18432 B, loop(4, stride 6144 B, vector(32, 432 B, stride 576 B)))"},
+     "hvector(2,1,18432B, hvector(2,1,12288B, hvector(2,1,6144B, vector(32,6,8, contig(18, float)))))", 110592, 256,
+     432, 432, 55152, 55152, 570, "loop(2, stride 18432 B, loop(4, stride 6144 B, vector(32, 432 B, stride 576 B)))"},
     {"milc negative", "hvector(2,1,-6144B, vector(32,2,8, contig(6, float)))", 3072, 64, 48, 48, 12144, 12144, 3250,
      "loop(2, stride -6144 B, vector(32, 48 B, stride 192 B))"},
-    {"lu rhs", "hvector(2,1,40B, hvector(64,1,51840B, vector(32,5,180, double)))", 163840, 4096, 40, 40, 3310640, 3310640,
-     5200, "loop(2, stride 40 B, loop(64, stride 51840 B, vector(32, 40 B, stride 1440 B)))"},
+    {"lu rhs", "hvector(2,1,40B, hvector(64,1,51840B, vector(32,5,180, double)))", 163840, 4096, 40, 40, 3310640,
+     3310640, 5200, "loop(2, stride 40 B, loop(64, stride 51840 B, vector(32, 40 B, stride 1440 B)))"},
     {"lu hindexed", "hindexed([0B x32, 17952B x32], double)", 512, 2, 256, 256, 18208, 18208, 200,
      "vector(2, 256 B, stride 17952 B)"},
     {"pencil send", "subarray([64, 64, 256], [64, 64, 64], [0, 0, 0], C, double_complex)", 4194304, 4096, 1024, 1024,
      16774144, 16777216, 200, "vector(4096, 1024 B, stride 4096 B)"},
-    {"pencil receive", "subarray([256, 64, 64], [64, 64, 64], [0, 0, 0], C, double_complex)", 4194304, 1, 4194304, 4194304,
-     4194304, 16777216, 100, "run(4194304 B)"},
+    {"pencil receive", "subarray([256, 64, 64], [64, 64, 64], [0, 0, 0], C, double_complex)", 4194304, 1, 4194304,
+     4194304, 4194304, 16777216, 100, "run(4194304 B)"},
 };
 
 class Workload : public ::testing::TestWithParam<Row> {};
@@ -167,10 +169,14 @@ struct WrfRow {
 
 TEST(Workload, WrfMembersAreOneLevelVectors) {
   const WrfRow wrf_rows[] = {
-      {32, 65, 52, 23, 65, 3, 5, 0, 7, 90804, 987, 92, 2289},   {27, 65, 41, 19, 65, 3, 4, 0, 7, 75012, 987, 76, 2762},
-      {24, 65, 34, 16, 65, 3, 4, 0, 7, 63168, 987, 64, 3184},   {22, 65, 30, 14, 65, 3, 4, 0, 7, 55272, 987, 56, 3741},
-      {19, 65, 24, 11, 65, 3, 4, 0, 7, 43428, 987, 44, 4577},   {32, 65, 52, 3, 65, 44, 22, 0, 4, 173712, 14476, 12, 17096},
-      {24, 65, 34, 3, 65, 26, 14, 0, 4, 102648, 8554, 12, 16839}, {19, 65, 24, 3, 65, 16, 9, 0, 4, 63168, 5264, 12, 17045},
+      {32, 65, 52, 23, 65, 3, 5, 0, 7, 90804, 987, 92, 2289},
+      {27, 65, 41, 19, 65, 3, 4, 0, 7, 75012, 987, 76, 2762},
+      {24, 65, 34, 16, 65, 3, 4, 0, 7, 63168, 987, 64, 3184},
+      {22, 65, 30, 14, 65, 3, 4, 0, 7, 55272, 987, 56, 3741},
+      {19, 65, 24, 11, 65, 3, 4, 0, 7, 43428, 987, 44, 4577},
+      {32, 65, 52, 3, 65, 44, 22, 0, 4, 173712, 14476, 12, 17096},
+      {24, 65, 34, 3, 65, 26, 14, 0, 4, 102648, 8554, 12, 16839},
+      {19, 65, 24, 3, 65, 16, 9, 0, 4, 63168, 5264, 12, 17045},
       {1033, 65, 24, 1025, 65, 3, 4, 0, 7, 4046700, 987, 4100, 150},
   };
   for (const WrfRow& row : wrf_rows) {

@@ -15,8 +15,8 @@ Result<Interval> checkpoint_interval(const IntervalInput& input) {
   const auto packets = static_cast<int64_t>(input.packets);
   const auto hpus = static_cast<int64_t>(input.hpus);
   const int64_t rounds = div_ceil(packets, hpus);
-  const __int128 allowed = static_cast<__int128>(input.epsilon_numerator) * rounds * input.handler_time.ps /
-                           input.epsilon_denominator;
+  const __int128 allowed =
+      static_cast<__int128>(input.epsilon_numerator) * rounds * input.handler_time.ps / input.epsilon_denominator;
 
   // Largest j with T_pkt (1 + j (P - 1)) <= allowed; with one HPU there is no dependency at all.
   int64_t j = packets;

@@ -129,8 +129,7 @@ Result<Plan> plan_rw_cp(const Message& message, const NicFacts& facts, const Han
   spl_segment_init_narrow(&segment, blob.data());
   for (uint64_t index = 0; index < interval.checkpoints; ++index) {
     if (index > 0) {
-      plan.prepared_blocks +=
-          spl_segment_catch_up_narrow(&segment, blob.data(), static_cast<uint32_t>(interval_bytes));
+      plan.prepared_blocks += spl_segment_catch_up_narrow(&segment, blob.data(), static_cast<uint32_t>(interval_bytes));
     }
     std::memcpy(plan.state.data() + index * checkpoint_bytes, &segment, checkpoint_bytes);
   }
@@ -166,7 +165,12 @@ Result<Message> make_message(const layout::Type& type, int64_t count) {
   layout::BlobOptions options;
   options.count = std::max<int64_t>(walked_count, 1);
   SPL_ASSIGN(layout::Blob blob, layout::Blob::build(walked, options));
-  Message message{type, count, std::move(blob), walked_count, type.size() * count, layout::oracle::reach(type, count),
+  Message message{type,
+                  count,
+                  std::move(blob),
+                  walked_count,
+                  type.size() * count,
+                  layout::oracle::reach(type, count),
                   layout::oracle::summarise(type, count).blocks};
   return message;
 }

@@ -65,7 +65,7 @@ Status Receive::post(uint8_t* base, uint64_t match_bits) {
     entry.start = base + message_.reach.first;
     entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
     entry.context = context_;
-    entry.options.event_comm_disable = true;  // the completion handler's DMA tells the host
+    entry.options.event_success_disable = true;  // the completion handler's DMA tells of success
   } else {
     entry.start = packed_.data();
     entry.length = packed_.size();

@@ -29,8 +29,9 @@ Result<Strategy> strategy_named(std::string_view name) {
   }
   for (const std::string_view planned : not_yet) {
     if (planned == name) {
-      return fail(Code::unsupported, "strategy ", name,
-                  " is not there yet (docs/architecture.md, Not yet); there are host-mpitypes, specialised, rw-cp, seek");
+      return fail(
+          Code::unsupported, "strategy ", name,
+          " is not there yet (docs/architecture.md, Not yet); there are host-mpitypes, specialised, rw-cp, seek");
     }
   }
   return fail(Code::invalid, "unknown strategy \"", name, "\"; there are host-mpitypes, specialised, rw-cp, seek");

@@ -2,8 +2,10 @@
 //
 // Contract: at(time, target, code, argument) calls target.on_event(code, argument) when virtual time
 //   reaches `time`. One simulation is one thread; parallelism is across simulations.
-// Invariants: (1) time never runs backwards; (2) events of equal time run in the order in which they were
-//   scheduled, the stated tie rule, so the same input gives the same run on every machine.
+// Invariants: (1) time never runs backwards; (2) the tie rule: of events of equal time the one with the lower
+//   `tie` runs first, among equal ones the one scheduled first, so the same input gives the same run on
+//   every machine. HPUs use ties of their own (1 + index): where their slices are cut changes when events are
+//   scheduled and must not change the order in which they run.
 // Threads: one owner. Time: this is virtual time's only source.
 #pragma once
 
@@ -25,9 +27,9 @@ class EventTarget {
 
 class EventQueue {
  public:
-  void at(Time time, EventTarget& target, uint32_t code, uint64_t argument) {
+  void at(Time time, EventTarget& target, uint32_t code, uint64_t argument, uint32_t tie = 0) {
     SPL_ASSERT(time >= now_, "event at ", time, " scheduled at ", now_);
-    heap_.push({time, sequence_++, &target, code, argument});
+    heap_.push({time, sequence_++, &target, argument, code, tie});
   }
 
   // Runs the next event; false when there is none.
@@ -51,10 +53,12 @@ class EventQueue {
     Time time;
     uint64_t sequence;
     EventTarget* target;
-    uint32_t code;
     uint64_t argument;
+    uint32_t code;
+    uint32_t tie;
     bool operator>(const Scheduled& other) const {
-      return time != other.time ? time > other.time : sequence > other.sequence;
+      if (time != other.time) return time > other.time;
+      return tie != other.tie ? tie > other.tie : sequence > other.sequence;
     }
   };
 

@@ -7,6 +7,8 @@ namespace {
 
 enum Code : uint32_t { starts, stops };
 
+uint32_t tie_of(uint64_t unit) { return static_cast<uint32_t>(unit) + 1; }
+
 hpu::LatencyClass nic_latency() { return hpu::LatencyClass::nic_memory; }
 
 }  // namespace
@@ -30,8 +32,7 @@ hpu::TimingParameters timing_of(const Profile& profile) {
 
 Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& client, const Profile& profile,
                                                  uint32_t hpus, uint32_t slice_cycles) {
-  std::unique_ptr<HpuBank> bank(
-      new HpuBank(events, client, Rate::cycle_of(profile.hpu.clock), hpus, slice_cycles));
+  std::unique_ptr<HpuBank> bank(new HpuBank(events, client, Rate::cycle_of(profile.hpu.clock), hpus, slice_cycles));
   for (uint32_t index = 0; index < hpus; ++index) {
     SPL_ASSIGN(hpu::Core core, hpu::Core::create(timing_of(profile)));
     bank->units_.emplace_back(std::move(core));
@@ -89,7 +90,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   begin.hpu_count = hpus_;
   unit.core.start(begin);
   events_.at(std::max(events_.now(), cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle))), *this, starts,
-             her.hpu.value);
+             her.hpu.value, tie_of(her.hpu.value));
 }
 
 void HpuBank::on_event(uint32_t code, uint64_t argument) {
@@ -126,7 +127,7 @@ void HpuBank::slice(uint64_t index) {
   Unit& unit = units_[index];
   unit.stop = unit.core.run(unit.core.cycle() + slice_cycles_);
   const Time when = cycle_.time_of_cycles(static_cast<int64_t>(unit.stop.cycle));
-  events_.at(std::max(when, events_.now()), *this, stops, index);
+  events_.at(std::max(when, events_.now()), *this, stops, index, tie_of(index));
 }
 
 void HpuBank::resume(nic::HerId her, uint32_t value) {

@@ -37,31 +37,31 @@ void Network::attach(nic::Rank rank, Receiver& receiver) {
   receivers_[rank.value] = &receiver;
 }
 
+Time Network::duration_of(const nic::Packet& packet) const {
+  return link_.byte_time.time_of(Bytes{static_cast<int64_t>(packet.payload.length)});
+}
+
 void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   SPL_ASSERT(!packets.empty(), "a message has at least one packet");
   const auto order = departure_order(static_cast<uint32_t>(packets.size()), ordering_, random_);
-  for (size_t place = 0; place < order.size(); ++place) {
-    const nic::Packet& packet = packets[order[place]];
-    const Time duration = link_.byte_time.time_of(Bytes{static_cast<int64_t>(packet.payload.length)});
-    const Service service = injectors_[source.value].serve(ready, duration);
-    uint64_t slot = departures_.size();
-    if (free_departures_.empty()) {
-      departures_.emplace_back();
-    } else {
-      slot = free_departures_.back();
-      free_departures_.pop_back();
-    }
-    const bool last = place + 1 == order.size();
-    departures_[slot] = {packet, last ? std::move(sent) : nullptr};
+  Service service{};
+  uint32_t slot = 0;
+  for (const uint32_t index : order) {
+    const nic::Packet& packet = packets[index];
+    service = injectors_[source.value].serve(ready, duration_of(packet));
+    slot = departures_.take();
+    departures_[slot].packet = packet;
     events_.at(service.start, *this, departs, slot);
-    if (last) events_.at(service.end, *this, sent_all, slot);
   }
+  departures_[slot].sent = std::move(sent);
+  events_.at(service.end, *this, sent_all, slot);
 }
 
 void Network::on_event(uint32_t code, uint64_t argument) {
   switch (code) {
     case departs: {
-      Departure& departure = departures_[argument];
+      const auto slot = static_cast<uint32_t>(argument);
+      const Departure& departure = departures_[slot];
       auto arrival = std::make_unique<Arrival>();
       arrival->packet = departure.packet;
       nic::PayloadRef& payload = arrival->packet.payload;
@@ -70,32 +70,26 @@ void Network::on_event(uint32_t code, uint64_t argument) {
         payload.bytes = arrival->bytes.data();
       }
       const Time first_byte = events_.now() + link_.switch_latency + link_.wire;
-      arrival->last_byte = first_byte + link_.byte_time.time_of(Bytes{static_cast<int64_t>(payload.length)});
-      uint64_t slot = arrivals_.size();
-      if (free_arrivals_.empty()) {
-        arrivals_.emplace_back();
-      } else {
-        slot = free_arrivals_.back();
-        free_arrivals_.pop_back();
-      }
-      arrivals_[slot] = std::move(arrival);
-      events_.at(first_byte, *this, arrives, slot);
-      if (!departures_[argument].sent) free_departures_.push_back(argument);
+      arrival->last_byte = first_byte + duration_of(arrival->packet);
+      if (!departure.sent) departures_.give_back(slot);
+      const uint32_t arriving = arrivals_.take();
+      arrivals_[arriving] = std::move(arrival);
+      events_.at(first_byte, *this, arrives, arriving);
       break;
     }
     case sent_all: {
-      const auto sent = std::move(departures_[argument].sent);
-      departures_[argument].sent = nullptr;
-      free_departures_.push_back(argument);
+      const auto slot = static_cast<uint32_t>(argument);
+      const auto sent = std::move(departures_[slot].sent);
+      departures_.give_back(slot);
       sent();
       break;
     }
     case arrives: {
-      std::unique_ptr<Arrival> arrival = std::move(arrivals_[argument]);
-      free_arrivals_.push_back(argument);
-      Receiver* receiver = arrival->packet.target.value < receivers_.size()
-                               ? receivers_[arrival->packet.target.value]
-                               : nullptr;
+      const auto slot = static_cast<uint32_t>(argument);
+      std::unique_ptr<Arrival> arrival = std::move(arrivals_[slot]);
+      arrivals_.give_back(slot);
+      Receiver* receiver =
+          arrival->packet.target.value < receivers_.size() ? receivers_[arrival->packet.target.value] : nullptr;
       if (receiver == nullptr) {
         log::emit(log::Level::error, "sim.network",
                   text("packet of rank ", arrival->packet.source.value, " to rank ", arrival->packet.target.value,

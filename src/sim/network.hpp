@@ -10,13 +10,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "base/random.hpp"
 #include "nic/action.hpp"
+#include "nic/slab.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
@@ -62,17 +62,16 @@ class Network final : EventTarget {
   };
   enum Code : uint32_t { departs, sent_all, arrives };
   void on_event(uint32_t code, uint64_t argument) override;
+  [[nodiscard]] Time duration_of(const nic::Packet& packet) const;
 
   EventQueue& events_;
   decltype(Profile::link) link_;
   Ordering ordering_;
   Random random_;
-  std::vector<Resource> injectors_;    // by rank
-  std::vector<Receiver*> receivers_;   // by rank
-  std::vector<Departure> departures_;  // slab
-  std::vector<std::unique_ptr<Arrival>> arrivals_;
-  std::vector<uint64_t> free_departures_;
-  std::vector<uint64_t> free_arrivals_;
+  std::vector<Resource> injectors_;   // by rank
+  std::vector<Receiver*> receivers_;  // by rank
+  nic::Slab<Departure> departures_;
+  nic::Slab<std::unique_ptr<Arrival>> arrivals_;
 };
 
 }  // namespace spinloom::sim

@@ -18,9 +18,8 @@ nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Node>> Node::create(EventQueue& events, Network& network, const Profile& profile,
-                                           nic::Rank rank, const NodeOptions& options,
-                                           const std::vector<hpu::Image>& images) {
+Result<std::unique_ptr<Node>> Node::create(EventQueue& events, Network& network, const Profile& profile, nic::Rank rank,
+                                           const NodeOptions& options, const std::vector<hpu::Image>& images) {
   if (options.hpus == 0 || options.hpus > limits::hpu_count_max) {
     return fail(Code::invalid, "a NIC has 1 to ", limits::hpu_count_max, " HPUs, not ", options.hpus);
   }
@@ -49,14 +48,8 @@ void Node::submit(const nic::Command& command) {
   const auto* write = std::get_if<nic::MemoryWrite>(&command.body);
   const int64_t bytes = profile_.pcie.event_bytes + (write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size()));
   const Service service = pcie_.command(events_.now(), bytes);
-  uint64_t slot = commands_.size();
-  if (free_commands_.empty()) {
-    commands_.push_back(command);
-  } else {
-    slot = free_commands_.back();
-    free_commands_.pop_back();
-    commands_[slot] = command;
-  }
+  const uint32_t slot = commands_.take();
+  commands_[slot] = command;
   events_.at(service.end + profile_.host.command_latency, *this, command_arrives, slot);
 }
 
@@ -110,8 +103,7 @@ Status Node::host_work(const portals::HostWork& work) {
       work.kind == portals::HostWork::Kind::build_checkpoints) {
     block_cycles = host.mpitypes_block_cycles;
   }
-  const int64_t cycles =
-      div_ceil(static_cast<int64_t>(work.blocks) * block_cycles.numerator, block_cycles.denominator);
+  const int64_t cycles = div_ceil(static_cast<int64_t>(work.blocks) * block_cycles.numerator, block_cycles.denominator);
   const Time duration =
       host.copy_byte_time.time_of(Bytes{line_bytes}) + Rate::cycle_of(host.clock).time_of_cycles(cycles);
 
@@ -136,20 +128,14 @@ void Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
 void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) {
   if (end != nic::HandlerEnd::returned) handler_trouble_ = reason;
   const Time finish = Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.finish_cycles);
-  uint64_t slot = ended_.size();
-  if (free_ended_.empty()) {
-    ended_.push_back({her.id, end, code});
-  } else {
-    slot = free_ended_.back();
-    free_ended_.pop_back();
-    ended_[slot] = {her.id, end, code};
-  }
+  const uint32_t slot = ended_.take();
+  ended_[slot] = {her.id, end, code};
   events_.at(events_.now() + finish, *this, handler_ends, slot);
 }
 
-void Node::handler_done(uint64_t slot) {
+void Node::handler_done(uint32_t slot) {
   const HandlerEnded ended = ended_[slot];
-  free_ended_.push_back(slot);
+  ended_.give_back(slot);
   nic::Actions actions;
   nic_.on_handler_done(events_.now(), ended.her, ended.end, ended.code, actions);
   perform(actions);
@@ -157,10 +143,11 @@ void Node::handler_done(uint64_t slot) {
 }
 
 void Node::on_event(uint32_t code, uint64_t argument) {
+  const auto slot = static_cast<uint32_t>(argument);
   switch (static_cast<NodeCode>(code)) {
     case command_arrives: {
-      const nic::Command command = std::move(commands_[argument]);
-      free_commands_.push_back(argument);
+      const nic::Command command = std::move(commands_[slot]);
+      commands_.give_back(slot);
       nic::Actions actions;
       nic_.on_command(events_.now(), command, actions);
       perform(actions);
@@ -169,14 +156,14 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     case parse_ends: return parsed();
     case her_ready: {
       nic::Actions actions;
-      nic_.on_her_ready(events_.now(), nic::HerId{static_cast<uint32_t>(argument)}, actions);
+      nic_.on_her_ready(events_.now(), nic::HerId{slot}, actions);
       return perform(actions);
     }
-    case handler_ends: return handler_done(argument);
-    case dma_ends: return dma_served(argument);
+    case handler_ends: return handler_done(slot);
+    case dma_ends: return dma_served(slot);
     case host_reads: {
-      HostDelivery delivery = std::move(deliveries_[argument]);
-      free_deliveries_.push_back(argument);
+      HostDelivery delivery = std::move(deliveries_[slot]);
+      deliveries_.give_back(slot);
       ++changes_;
       switch (delivery.kind) {
         case HostDelivery::Kind::event:

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "nic/nic.hpp"
+#include "nic/slab.hpp"
 #include "portals/port.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/host_cache.hpp"
@@ -88,10 +89,10 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void perform(nic::Actions& actions);
   void perform_one(nic::Action& action);
   void dma_write(const nic::DmaWrite& write);
-  void dma_served(uint64_t slot);
+  void dma_served(uint32_t slot);
   void post(const nic::PostEvent& event);
   void post(const nic::PostCounter& counter);
-  void handler_done(uint64_t slot);
+  void handler_done(uint32_t slot);
 
   struct HostDelivery {
     enum class Kind : uint8_t { event, counter, answer } kind = Kind::event;
@@ -103,8 +104,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   struct HandlerEnded {
     nic::HerId her;
-    nic::HandlerEnd end;
-    uint32_t code;
+    nic::HandlerEnd end = nic::HandlerEnd::returned;
+    uint32_t code = 0;
   };
 
   EventQueue& events_;
@@ -128,15 +129,10 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   std::vector<nic::Packet> outgoing_;
 
   // In flight, by slot.
-  std::vector<nic::DmaWrite> dmas_;
-  std::vector<uint64_t> free_dmas_;
-  uint64_t dmas_open_ = 0;
-  std::vector<HandlerEnded> ended_;
-  std::vector<uint64_t> free_ended_;
-  std::vector<HostDelivery> deliveries_;
-  std::vector<uint64_t> free_deliveries_;
-  std::vector<nic::Command> commands_;
-  std::vector<uint64_t> free_commands_;
+  nic::Slab<nic::DmaWrite> dmas_;
+  nic::Slab<HandlerEnded> ended_;
+  nic::Slab<HostDelivery> deliveries_;
+  nic::Slab<nic::Command> commands_;
   Time last_dma_end_{};
 
   // What the host can read.

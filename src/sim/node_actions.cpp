@@ -49,7 +49,8 @@ void Node::perform_one(nic::Action& action) {
     });
   } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
     SPL_ASSERT(memory->offset + memory->bytes.size() <= nic_memory_.size(), "NIC memory write at ", memory->offset);
-    if (!memory->bytes.empty()) std::memcpy(nic_memory_.data() + memory->offset, memory->bytes.data(), memory->bytes.size());
+    if (!memory->bytes.empty())
+      std::memcpy(nic_memory_.data() + memory->offset, memory->bytes.data(), memory->bytes.size());
   } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
     post(*event);
   } else if (auto* counter = std::get_if<nic::PostCounter>(&action)) {
@@ -67,18 +68,11 @@ void Node::perform_one(nic::Action& action) {
 }
 
 void Node::dma_write(const nic::DmaWrite& write) {
-  uint64_t slot = dmas_.size();
-  if (free_dmas_.empty()) {
-    dmas_.push_back(write);
-  } else {
-    slot = free_dmas_.back();
-    free_dmas_.pop_back();
-    dmas_[slot] = write;
-  }
-  ++dmas_open_;
+  const uint32_t slot = dmas_.take();
+  dmas_[slot] = write;
   ++statistics_.dma_writes;
   statistics_.dma_bytes += write.source.length;
-  statistics_.dma_queue_peak = std::max(statistics_.dma_queue_peak, dmas_open_);
+  statistics_.dma_queue_peak = std::max<uint64_t>(statistics_.dma_queue_peak, dmas_.size());
   if (write.source.length == 0) {  // nothing to move: it only keeps its place behind the DMAs before it
     events_.at(std::max(events_.now(), last_dma_end_), *this, dma_ends, slot);
     return;
@@ -90,10 +84,9 @@ void Node::dma_write(const nic::DmaWrite& write) {
   events_.at(last_dma_end_, *this, dma_ends, slot);
 }
 
-void Node::dma_served(uint64_t slot) {
+void Node::dma_served(uint32_t slot) {
   const nic::DmaWrite write = dmas_[slot];
-  free_dmas_.push_back(slot);
-  --dmas_open_;
+  dmas_.give_back(slot);
   if (write.source.length > 0) std::memcpy(write.host, write.source.bytes, write.source.length);
   nic::Actions actions;
   std::swap(actions, scratch_);
@@ -105,14 +98,8 @@ void Node::dma_served(uint64_t slot) {
 }
 
 void Node::deliver(HostDelivery delivery, Time at) {
-  uint64_t slot = deliveries_.size();
-  if (free_deliveries_.empty()) {
-    deliveries_.push_back(std::move(delivery));
-  } else {
-    slot = free_deliveries_.back();
-    free_deliveries_.pop_back();
-    deliveries_[slot] = std::move(delivery);
-  }
+  const uint32_t slot = deliveries_.take();
+  deliveries_[slot] = std::move(delivery);
   events_.at(at, *this, host_reads, slot);
 }
 

@@ -43,7 +43,7 @@ void Node::parsed() {
 
 // When no message is open and no DMA under way, nothing refers to the packets' bytes any more.
 void Node::release_arrivals() {
-  if (held_.empty() || dmas_open_ > 0) return;
+  if (held_.empty() || dmas_.size() > 0) return;
   const nic::NicState state = nic_.state();
   if (state.messages_open == 0 && state.early_packets == 0 && state.dmas_open == 0) held_.clear();
 }

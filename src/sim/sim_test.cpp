@@ -20,16 +20,18 @@ class Recorder final : public EventTarget {
   std::vector<std::pair<uint32_t, uint64_t>> seen;
 };
 
-TEST(EventQueue, RunsByTimeAndEqualTimesInOrderOfScheduling) {
+TEST(EventQueue, RunsByTimeThenTieThenOrderOfScheduling) {
   EventQueue events;
   Recorder recorder;
   events.at(20_ps, recorder, 1, 0);
   events.at(10_ps, recorder, 2, 0);
   events.at(20_ps, recorder, 3, 0);
   events.at(10_ps, recorder, 4, 0);
+  events.at(20_ps, recorder, 5, 0, 2);
+  events.at(20_ps, recorder, 6, 0, 1);
   while (events.step()) {
   }
-  const std::vector<std::pair<uint32_t, uint64_t>> expected{{2, 0}, {4, 0}, {1, 0}, {3, 0}};
+  const std::vector<std::pair<uint32_t, uint64_t>> expected{{2, 0}, {4, 0}, {1, 0}, {3, 0}, {6, 0}, {5, 0}};
   EXPECT_EQ(recorder.seen, expected);
   EXPECT_EQ(events.now(), 20_ps);
   EXPECT_THROW(events.at(19_ps, recorder, 0, 0), InternalError);

@@ -35,22 +35,57 @@ struct Her {
 
 // Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read. An acknowledgement
 // (operation ack) is one packet, the last of its message, has no buffer and no on_packet_sent.
-struct Send { Packet packet; bool last = false; };
+struct Send {
+  Packet packet;
+  bool last = false;
+};
 // Copy a packet into the packet buffer and take it to the scheduler; then call on_her_ready(her).
-struct BufferPacket { HerId her; uint64_t bytes = 0; };
-// Start a handler on her.hpu (a completion handler comes without BufferPacket: it has no packet); every call it makes -> on_handler_call, its end -> on_handler_done.
-struct RunHandler { Her her; };
+struct BufferPacket {
+  HerId her;
+  uint64_t bytes = 0;
+};
+// Start a handler on her.hpu (a completion handler comes without BufferPacket: it has no packet); every call it makes
+// -> on_handler_call, its end -> on_handler_done.
+struct RunHandler {
+  Her her;
+};
 // Answer to a handler's call.
-struct Resume { HerId her; uint32_t value = 0; };
+struct Resume {
+  HerId her;
+  uint32_t value = 0;
+};
 // Write to host memory: from a packet (default path) or for a handler. Bytes are read when served.
 // Completed by on_dma_done(dma).
-struct DmaWrite { DmaId dma; uint8_t* host = nullptr; PayloadRef source; HerId her; };
-struct DmaRead { DmaId dma; const uint8_t* host = nullptr; uint8_t* nic = nullptr; uint64_t length = 0; HerId her; };
+struct DmaWrite {
+  DmaId dma;
+  uint8_t* host = nullptr;
+  PayloadRef source;
+  HerId her;
+};
+struct DmaRead {
+  DmaId dma;
+  const uint8_t* host = nullptr;
+  uint8_t* nic = nullptr;
+  uint64_t length = 0;
+  HerId her;
+};
 // Write into NIC memory what the host sent along with a command.
-struct WriteNicMemory { uint64_t offset = 0; std::vector<uint8_t> bytes; };
-struct PostEvent { QueueId queue; Event event; };
-struct PostCounter { CounterId counter; CounterValue value; };
-struct Answer { uint64_t token = 0; Result<uint64_t> result = uint64_t{0}; };
+struct WriteNicMemory {
+  uint64_t offset = 0;
+  std::vector<uint8_t> bytes;
+};
+struct PostEvent {
+  QueueId queue;
+  Event event;
+};
+struct PostCounter {
+  CounterId counter;
+  CounterValue value;
+};
+struct Answer {
+  uint64_t token = 0;
+  Result<uint64_t> result = uint64_t{0};
+};
 // Call on_continue once: more work is queued (triggered commands).
 struct Continue {};
 

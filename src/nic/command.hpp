@@ -19,28 +19,72 @@
 
 namespace spinloom::nic {
 
-struct QueueAlloc { QueueId queue; uint32_t slots = 0; };
-struct QueueFree { QueueId queue; };
-struct CounterAlloc { CounterId counter; };
-struct CounterFree { CounterId counter; };
-struct CounterInc { CounterId counter; CounterValue by; };
-struct CounterSet { CounterId counter; CounterValue to; };
-struct PortalAlloc { PortalIndex portal; QueueId queue; bool flow_control = false; };
-struct PortalFree { PortalIndex portal; };
-struct PortalEnable { PortalIndex portal; bool enabled = true; };
+struct QueueAlloc {
+  QueueId queue;
+  uint32_t slots = 0;
+};
+struct QueueFree {
+  QueueId queue;
+};
+struct CounterAlloc {
+  CounterId counter;
+};
+struct CounterFree {
+  CounterId counter;
+};
+struct CounterInc {
+  CounterId counter;
+  CounterValue by;
+};
+struct CounterSet {
+  CounterId counter;
+  CounterValue to;
+};
+struct PortalAlloc {
+  PortalIndex portal;
+  QueueId queue;
+  bool flow_control = false;
+};
+struct PortalFree {
+  PortalIndex portal;
+};
+struct PortalEnable {
+  PortalIndex portal;
+  bool enabled = true;
+};
 
-struct Append { EntryId id; PortalIndex portal; ListKind list = ListKind::priority; Entry entry; };
+struct Append {
+  EntryId id;
+  PortalIndex portal;
+  ListKind list = ListKind::priority;
+  Entry entry;
+};
 // Answered by an UnlinkResult; Code::invalid when the entry has already left its list by itself.
-struct Unlink { EntryId id; };
+struct Unlink {
+  EntryId id;
+};
 enum class UnlinkResult : uint64_t { done, in_use };  // in use: messages or kept headers refer to it
 
 // NIC memory for handlers: answered by its offset, or Code::exhausted.
-struct MemoryAlloc { uint64_t bytes = 0; uint64_t align = 64; };
-struct MemoryFree { uint64_t offset = 0; };
-struct MemoryWrite { uint64_t offset = 0; std::vector<uint8_t> bytes; };
+struct MemoryAlloc {
+  uint64_t bytes = 0;
+  uint64_t align = 64;
+};
+struct MemoryFree {
+  uint64_t offset = 0;
+};
+struct MemoryWrite {
+  uint64_t offset = 0;
+  std::vector<uint8_t> bytes;
+};
 
-struct ContextCreate { ContextId id; Context context; };
-struct ContextFree { ContextId id; };
+struct ContextCreate {
+  ContextId id;
+  Context context;
+};
+struct ContextFree {
+  ContextId id;
+};
 
 struct Put {
   const uint8_t* local = nullptr;
@@ -58,9 +102,9 @@ struct Put {
   uint64_t user_ptr = 0;
 };
 
-using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc,
-                                 PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
-                                 ContextCreate, ContextFree, Put>;
+using CommandBody =
+    std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc, PortalFree,
+                 PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put>;
 
 // Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
 // has grown by that much. Freeing the counter forgets its commands.

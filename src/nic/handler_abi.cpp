@@ -61,15 +61,12 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
       break;
     }
     case SPL_CALL_DMA_TEST:
-    case SPL_CALL_DMA_WAIT:
-      call.handle = words[1];
-      break;
+    case SPL_CALL_DMA_WAIT: call.handle = words[1]; break;
     case SPL_CALL_CT_INC:
       call.success = words[1];
       call.failure = words[2];
       break;
-    default:
-      break;
+    default: break;
   }
   return call;
 }

@@ -29,7 +29,7 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   if (entry.counter.exists()) {
     SPL_ASSIGN([[maybe_unused]] CounterState * counter, counters.get(entry.counter));
   }
-  SPL_ASSIGN(uint32_t * slot, entry_slots.create(command.id));
+  SPL_ASSIGN(uint32_t* slot, entry_slots.create(command.id));
   *slot = entries.take();
   ListedEntry& listed = entries[*slot];
   listed.entry = entry;

@@ -17,8 +17,7 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
   Execution& execution = executions[her.value];
   SPL_ASSERT(execution.stage == Stage::running, "HER ", her, " calls but does not run");
   switch (call.call) {
-    case SPL_CALL_DMA_TO_HOST_NB:
-      return dma_to_host(her.value, call, out);
+    case SPL_CALL_DMA_TO_HOST_NB: return dma_to_host(her.value, call, out);
     case SPL_CALL_CT_INC: {
       const CounterId counter = entries[messages[execution.message].entry].entry.counter;
       const bool counts = counters.find(counter) != nullptr;
@@ -29,8 +28,7 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
     case SPL_CALL_YIELD:  // a hint: this scheduler lets a handler run to its end
       out.list.emplace_back(Resume{her, uint32_t{SUCCESS}});
       return false;
-    default:
-      return true;
+    default: return true;
   }
 }
 

@@ -124,7 +124,11 @@ TEST(HandlerDma, RandomCompletionOrderKeepsEventOrderAndReturnsEverything) {
   for (int round = 0; round < 100; ++round) {
     HandlerBench bench;
     const HerId her = bench.start(1, 16, 0);
-    struct Issued { DmaId dma; bool event; bool done; };
+    struct Issued {
+      DmaId dma;
+      bool event;
+      bool done;
+    };
     std::vector<Issued> issued;
     size_t told = 0;
     const auto check_told = [&] {
@@ -148,7 +152,8 @@ TEST(HandlerDma, RandomCompletionOrderKeepsEventOrderAndReturnsEverything) {
         const bool event = random.chance(1, 4);
         events += event ? 1 : 0;
         open.push_back(issued.size());
-        issued.push_back({bench.issue(her, bench.dma_call(issued.size(), 1, event ? 0 : PTL_DMA_NO_EVENT)), event, false});
+        issued.push_back(
+            {bench.issue(her, bench.dma_call(issued.size(), 1, event ? 0 : PTL_DMA_NO_EVENT)), event, false});
       } else if (!open.empty()) {
         const size_t which = random.below(open.size());
         issued[open[which]].done = true;

@@ -64,7 +64,9 @@ struct MessageKeyHash {
 };
 
 struct Nic::Impl {
-  struct QueueState { uint32_t slots = 0; };
+  struct QueueState {
+    uint32_t slots = 0;
+  };
 
   struct Waiting {  // a triggered command, by its place in the counter's heap
     uint64_t threshold = 0;

@@ -14,8 +14,9 @@ TEST(Match, BitsIgnoreBitsAndRank) {
     bool matched;
   };
   const std::vector<Row> rows = {
-      {5, 0, Rank::any(), 5, true},     {5, 0, Rank::any(), 4, false},  {5, 1, Rank::any(), 4, true},
-      {5, 2, Rank::any(), 4, false},    {0, ~0ULL, Rank::any(), 9, true}, {5, 0, Rank{0}, 5, true},
+      {5, 0, Rank::any(), 5, true},     {5, 0, Rank::any(), 4, false},
+      {5, 1, Rank::any(), 4, true},     {5, 2, Rank::any(), 4, false},
+      {0, ~0ULL, Rank::any(), 9, true}, {5, 0, Rank{0}, 5, true},
       {5, 0, Rank{3}, 5, false},        {1ULL << 63, 0, Rank::any(), 1ULL << 63, true},
   };
   for (const Row& row : rows) {
@@ -241,8 +242,8 @@ TEST(Match, PersistentEntryTakesAllItsHeadersInOrderThenIsLinked) {
   Entry late = bench.entry();
   late.options.event_link_disable = false;
   bench.append(late);
-  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put_overflow, EventKind::put_overflow, EventKind::put_overflow,
-                                  EventKind::link}));
+  EXPECT_EQ(bench.kinds(),
+            (Kinds{EventKind::put_overflow, EventKind::put_overflow, EventKind::put_overflow, EventKind::link}));
   const auto posts = bench.actions<PostEvent>();
   for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(posts[i].event.hdr_data, 1001 + i);
 }

@@ -53,7 +53,9 @@ TEST(NicMemory, RandomBlocksNeverOverlap) {
   Random random(seed, "nic_memory");
   NicMemory memory(4096);
   std::vector<uint8_t> owner(4096, 0);
-  struct Block { uint64_t offset, bytes; };
+  struct Block {
+    uint64_t offset, bytes;
+  };
   std::vector<Block> blocks;
   for (int step = 0; step < 20000; ++step) {
     if (blocks.empty() || random.chance(1, 2)) {

@@ -133,8 +133,8 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
     ++listed.headers_kept;
   }
   if (entry.options.manage_local) listed.local_offset += taken;
-  const bool exhausted = entry.options.manage_local && entry.min_free > 0 &&
-                         room_at(entry.length, listed.local_offset) < entry.min_free;
+  const bool exhausted =
+      entry.options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
   if (entry.options.use_once || exhausted) {
     unlink_entry(found);
     listed.auto_unlinked = true;
@@ -169,7 +169,8 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     her.message_length = message.length;
     const ContextState& context = *contexts.find(message.context);
     if (const auto& policy = context.context.blocked_round_robin) {
-      her.vhpu.value = static_cast<uint32_t>(packet.offset / config.payload_bytes / policy->packets_in_row % policy->vhpus);
+      her.vhpu.value =
+          static_cast<uint32_t>(packet.offset / config.payload_bytes / policy->packets_in_row % policy->vhpus);
     }
     if (!buffered) buffer_take(bytes);
     ++message.hers_open;

@@ -24,19 +24,17 @@ uint32_t ImageHandlers::add(hpu::Image image) {
 
 HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls) {
   const nic::Context& context = *frame.context;
-  const auto entry =
-      frame.her.kind == nic::HandlerKind::completion ? context.completion_entry : context.payload_entry;
+  const auto entry = frame.her.kind == nic::HandlerKind::completion ? context.completion_entry : context.payload_entry;
   SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
   if (context.image >= images_.size()) return {nic::HandlerEnd::fault, 0};
   const hpu::Image& image = images_[context.image];
 
   using hpu::Region;
-  for (const Region& region :
-       {Region::image(image.base(), image.bytes()),
-        Region::read_only(SPL_HPU_CONST_BASE, frame.constants, hpu::LatencyClass::nic_memory),
-        Region::shared(SPL_HPU_STATE_BASE, frame.state),
-        Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, hpu::LatencyClass::packet_buffer),
-        Region::private_memory(SPL_HPU_STACK_BASE, stack_), Region::command_window()}) {
+  for (const Region& region : {Region::image(image.base(), image.bytes()),
+                               Region::read_only(SPL_HPU_CONST_BASE, frame.constants, hpu::LatencyClass::nic_memory),
+                               Region::shared(SPL_HPU_STATE_BASE, frame.state),
+                               Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, hpu::LatencyClass::packet_buffer),
+                               Region::private_memory(SPL_HPU_STACK_BASE, stack_), Region::command_window()}) {
     const Status mapped = memory_.map(region);
     SPL_ASSERT(mapped.ok(), mapped.error().message);
   }
@@ -56,11 +54,10 @@ HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls
   for (;;) {
     const hpu::Stop stop = core_.run(budget_end);
     switch (stop.kind) {
-      case hpu::StopKind::returned:
-        return {nic::HandlerEnd::returned, stop.value};
+      case hpu::StopKind::returned: return {nic::HandlerEnd::returned, stop.value};
       case hpu::StopKind::fault: {
-        const bool violation = stop.fault.kind == hpu::FaultKind::load_violation ||
-                               stop.fault.kind == hpu::FaultKind::store_violation;
+        const bool violation =
+            stop.fault.kind == hpu::FaultKind::load_violation || stop.fault.kind == hpu::FaultKind::store_violation;
         return {violation ? nic::HandlerEnd::segv : nic::HandlerEnd::fault, 0};
       }
       case hpu::StopKind::call: {
@@ -70,8 +67,7 @@ HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls
         break;
       }
       case hpu::StopKind::shared:  // handlers run one at a time here, so it is its turn
-      case hpu::StopKind::quantum:
-        break;
+      case hpu::StopKind::quantum: break;
     }
     if (core_.cycle() >= budget_end) return stop_running(nic::HandlerEnd::budget);
   }

@@ -199,18 +199,11 @@ void Interface::reclaim(const nic::Event& event) {
   const EntryRecord& record = records_[event.entry.value];
   bool gone = false;
   switch (event.kind) {
-    case nic::EventKind::auto_unlink:
-      gone = record.fate == Fate::told && record.list == nic::ListKind::priority;
-      break;
-    case nic::EventKind::auto_free:
-      gone = record.fate == Fate::told;
-      break;
+    case nic::EventKind::auto_unlink: gone = record.fate == Fate::told && record.list == nic::ListKind::priority; break;
+    case nic::EventKind::auto_free: gone = record.fate == Fate::told; break;
     case nic::EventKind::put:
-    case nic::EventKind::put_overflow:
-      gone = record.fate == Fate::by_put;
-      break;
-    default:
-      break;
+    case nic::EventKind::put_overflow: gone = record.fate == Fate::by_put; break;
+    default: break;
   }
   if (gone) entries_.give_back(event.entry);
 }

@@ -106,7 +106,7 @@ class Interface {
   [[nodiscard]] Status tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
-                                                           const std::optional<nic::Trigger>& trigger);
+                                                            const std::optional<nic::Trigger>& trigger);
   void reclaim(const nic::Event& event);
 
   Port& port_;

@@ -52,8 +52,12 @@ TEST(Interface, IdsComeBack) {
 }
 
 TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
-  struct Row { const char* what; bool unlink_disable, comm_disable; };
-  for (const Row& row : {Row{"by auto_unlink", false, false}, Row{"by put", true, false}, Row{"silently", true, true}}) {
+  struct Row {
+    const char* what;
+    bool unlink_disable, comm_disable;
+  };
+  for (const Row& row :
+       {Row{"by auto_unlink", false, false}, Row{"by put", true, false}, Row{"silently", true, true}}) {
     SCOPED_TRACE(row.what);
     const auto bed = make_bed();
     Interface::Limits limits;

@@ -9,15 +9,20 @@ namespace spinloom::portals {
 class Loopback::Node final : public Port {
  public:
   Node(Loopback& loopback, nic::Rank rank)
-      : engine(rank, loopback.options_.nic), memory(loopback.options_.nic.nic_memory_bytes), loopback_(loopback), rank_(rank) {}
+      : engine(rank, loopback.options_.nic),
+        memory(loopback.options_.nic.nic_memory_bytes),
+        loopback_(loopback),
+        rank_(rank) {}
 
   [[nodiscard]] nic::Rank rank() const override { return rank_; }
   [[nodiscard]] Time now() const override { return {static_cast<int64_t>(loopback_.steps_)}; }
   void submit(const nic::Command& command) override {
     const auto* create = std::get_if<nic::ContextCreate>(&command.body);
     if (create != nullptr && loopback_.options_.handlers == nullptr && command.token != 0) {
-      answers.insert_or_assign(command.token, fail(Code::unsupported, "this loopback driver has no handler runner, so "
-                                                   "context ", create->id, " cannot be created"));
+      answers.insert_or_assign(command.token, fail(Code::unsupported,
+                                                   "this loopback driver has no handler runner, so "
+                                                   "context ",
+                                                   create->id, " cannot be created"));
       return;
     }
     loopback_.work_.push_back(Work{rank_.value, command});
@@ -44,8 +49,8 @@ class Loopback::Node final : public Port {
     const uint64_t before = changes;
     while (changes == before) {
       if (!loopback_.step()) {
-        return fail(Code::stalled, "loopback: rank ", rank_, " waits and nothing can happen any more: ",
-                    loopback_.stall_report());
+        return fail(Code::stalled, "loopback: rank ", rank_,
+                    " waits and nothing can happen any more: ", loopback_.stall_report());
       }
     }
     return {};
@@ -98,7 +103,8 @@ Result<std::unique_ptr<Loopback>> Loopback::create(const LoopbackOptions& option
 
 Loopback::Loopback(const LoopbackOptions& options) : options_(options) {
   if (options.racy_seed) random_.emplace(*options.racy_seed, "loopback");
-  for (uint32_t rank = 0; rank < options.ranks; ++rank) nodes_.push_back(std::make_unique<Node>(*this, nic::Rank{rank}));
+  for (uint32_t rank = 0; rank < options.ranks; ++rank)
+    nodes_.push_back(std::make_unique<Node>(*this, nic::Rank{rank}));
 }
 
 Loopback::~Loopback() = default;
@@ -259,7 +265,8 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions) {
     } else if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
       work_.push_back(Work{rank, *write});
     } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
-      std::copy(memory->bytes.begin(), memory->bytes.end(), node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
+      std::copy(memory->bytes.begin(), memory->bytes.end(),
+                node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
     } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
       node.queues[event->queue.value].push_back(event->event);
       ++node.changes;

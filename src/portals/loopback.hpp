@@ -52,12 +52,21 @@ class Loopback {
   [[nodiscard]] uint64_t overtakes() const { return overtakes_; }
 
  private:
-  struct Arrive { nic::Packet packet; };
-  struct HerReady { nic::HerId her; };
-  struct HandlerDone { nic::HerId her; HandlerOutcome outcome; };
-  struct Sent { uint64_t message = 0; };
-  using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, Sent,
-                            nic::Continue>;
+  struct Arrive {
+    nic::Packet packet;
+  };
+  struct HerReady {
+    nic::HerId her;
+  };
+  struct HandlerDone {
+    nic::HerId her;
+    HandlerOutcome outcome;
+  };
+  struct Sent {
+    uint64_t message = 0;
+  };
+  using Item =
+      std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, Sent, nic::Continue>;
   struct Work {
     uint32_t rank = 0;
     Item item;

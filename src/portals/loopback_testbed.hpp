@@ -60,10 +60,9 @@ struct ScenarioImage {
 
 class LoopbackTestbed final : public Testbed {
  public:
-  static Result<std::unique_ptr<LoopbackTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
-                                                         std::optional<uint64_t> racy_seed,
-                                                         std::unique_ptr<ScenarioHandlers> handlers =
-                                                             std::make_unique<NativeScenarioHandlers>());
+  static Result<std::unique_ptr<LoopbackTestbed>> create(
+      uint32_t ranks, const nic::NicLimits& limits, std::optional<uint64_t> racy_seed,
+      std::unique_ptr<ScenarioHandlers> handlers = std::make_unique<NativeScenarioHandlers>());
 
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(interfaces_.size()); }
   [[nodiscard]] Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }

@@ -49,19 +49,15 @@ void Trace::add(uint32_t rank, const nic::Event& event) {
   line << name_of(event.kind);
   switch (event.kind) {
     case nic::EventKind::send:
-    case nic::EventKind::ack:
-      key << "rank " << rank << " sends " << event.user_ptr;
-      break;
+    case nic::EventKind::ack: key << "rank " << rank << " sends " << event.user_ptr; break;
     case nic::EventKind::put:
     case nic::EventKind::put_overflow:
     case nic::EventKind::dma:
       key << "rank " << rank << " receives " << event.hdr_data << " from " << event.initiator;
-      line << " bits " << event.match_bits << " rlength " << event.requested_bytes << " dropped "
-           << event.dropped_bytes << " user " << event.user_ptr << (event.in_overflow ? " overflow" : "");
+      line << " bits " << event.match_bits << " rlength " << event.requested_bytes << " dropped " << event.dropped_bytes
+           << " user " << event.user_ptr << (event.in_overflow ? " overflow" : "");
       break;
-    default:
-      key << "rank " << rank << " entry " << event.user_ptr;
-      break;
+    default: key << "rank " << rank << " entry " << event.user_ptr; break;
   }
   line << " mlength " << event.manipulated_bytes << " fail " << static_cast<int>(event.fail) << "; ";
   lines_[key.str()] += line.str();

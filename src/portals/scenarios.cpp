@@ -52,7 +52,8 @@ Result<std::string> contiguous_puts(Testbed& bed, uint64_t seed) {
     SPL_TRY(host.wait(host.departures, 2 * sizes.size(), trace));
     for (const nic::CounterId counter : {arrived[host.rank], acked[host.rank]}) {
       SPL_ASSIGN(const nic::CounterValue value, host.interface->ct_wait(counter, sizes.size()));
-      SPL_TRY(expect(value == nic::CounterValue{sizes.size(), 0}, text("counter is ", value.success, "+", value.failure)));
+      SPL_TRY(
+          expect(value == nic::CounterValue{sizes.size(), 0}, text("counter is ", value.success, "+", value.failure)));
     }
     for (size_t i = 0; i < sizes.size(); ++i) {
       std::vector<uint8_t> expected(sizes[i] + 7, GuardedBuffer::fill);
@@ -77,14 +78,16 @@ Result<std::string> unexpected_then_matched(Testbed& bed, uint64_t seed) {
   holder.ignore_bits = ~uint64_t{0};
   holder.options.manage_local = true;
   holder.user_ptr = 1000;
-  SPL_ASSIGN(const nic::EntryId holder_id, receiver.interface->me_append(receiver.portal, holder, nic::ListKind::overflow));
+  SPL_ASSIGN(const nic::EntryId holder_id,
+             receiver.interface->me_append(receiver.portal, holder, nic::ListKind::overflow));
   std::deque<std::vector<uint8_t>> sent;
   for (uint64_t i = 0; i < messages; ++i) {
     sent.push_back(random_bytes(seed, stream_of(1, i), 1 + i * payload / 2));
     SPL_TRY(hosts[1].interface->put(hosts[1].put(sent.back(), receiver, i)));
   }
   SPL_ASSIGN(const auto landed, receiver.wait(receiver.arrivals, messages, trace));
-  for (const nic::Event& event : landed) SPL_TRY(expect(event.in_overflow, "a message did not land in the overflow list"));
+  for (const nic::Event& event : landed)
+    SPL_TRY(expect(event.in_overflow, "a message did not land in the overflow list"));
   SPL_ASSIGN(const Unlinked early, receiver.interface->me_unlink(holder_id));
   SPL_TRY(expect(early == Unlinked::in_use, "the overflow entry was unlinked although it holds messages"));
   for (uint64_t i = messages; i-- > 0;) {
@@ -192,9 +195,11 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
   constexpr uint64_t messages = 4;
   Host& receiver = hosts[0];
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
-  struct Vector { uint32_t block, stride; };
-  const std::array<Vector, messages> vectors = {{{4, 12}, {7, 8}, {64, 100}, {static_cast<uint32_t>(payload) + 3,
-                                                                             static_cast<uint32_t>(payload) + 9}}};
+  struct Vector {
+    uint32_t block, stride;
+  };
+  const std::array<Vector, messages> vectors = {
+      {{4, 12}, {7, 8}, {64, 100}, {static_cast<uint32_t>(payload) + 3, static_cast<uint32_t>(payload) + 9}}};
   std::deque<GuardedBuffer> memory;
   std::deque<std::vector<uint8_t>> sent;
   std::vector<nic::ContextId> contexts;
@@ -326,8 +331,8 @@ Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* han
   for (const nic::Event& event : events) {
     const bool bad = event.hdr_data % 2 == 1;
     SPL_TRY(expect(!bad || event.kind == EventKind::put, "a message in trouble told of a DMA"));
-    SPL_TRY(expect(event.fail == (bad ? failure : Fail::ok), text("message ", event.hdr_data, " says fail ",
-                                                                  static_cast<int>(event.fail))));
+    SPL_TRY(expect(event.fail == (bad ? failure : Fail::ok),
+                   text("message ", event.hdr_data, " says fail ", static_cast<int>(event.fail))));
     const uint64_t dropped = bad && all_dropped ? 6 * payload : 0;
     if (event.kind == EventKind::put) {
       SPL_TRY(expect(event.dropped_bytes == dropped && event.manipulated_bytes == 6 * payload - dropped,
@@ -337,8 +342,8 @@ Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* han
   SPL_ASSIGN(const auto told, hosts[1].wait(hosts[1].departures, 2 * messages, trace));
   for (const nic::Event& event : told) {
     const bool bad_ack = event.kind == EventKind::ack && event.user_ptr % 2 == 1;
-    SPL_TRY(expect(event.fail == (bad_ack ? failure : Fail::ok), text("ack ", event.user_ptr, " says fail ",
-                                                                      static_cast<int>(event.fail))));
+    SPL_TRY(expect(event.fail == (bad_ack ? failure : Fail::ok),
+                   text("ack ", event.user_ptr, " says fail ", static_cast<int>(event.fail))));
   }
   SPL_TRY(check_quiet(bed, hosts));
   const uint64_t failed = failure == Fail::ok ? 0 : messages / 2;

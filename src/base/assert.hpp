@@ -33,9 +33,9 @@ template <class... Parts>
 }  // namespace detail
 }  // namespace spinloom
 
-#define SPL_ASSERT(condition, ...)                                                                  \
-  do {                                                                                              \
-    if (!(condition)) [[unlikely]] {                                                                \
+#define SPL_ASSERT(condition, ...)                                                                     \
+  do {                                                                                                 \
+    if (!(condition)) [[unlikely]] {                                                                   \
       ::spinloom::detail::assertion_failed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
-    }                                                                                               \
+    }                                                                                                  \
   } while (false)

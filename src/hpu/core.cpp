@@ -166,6 +166,14 @@ void Core::resume_call(uint32_t value, uint64_t at_cycle) {
   core.phase = Phase::ready;
 }
 
+void Core::abandon() {
+  CoreState& core = state_->core;
+  SPL_ASSERT(busy(), "abandon without a handler");
+  core.end_cycle = cycle();
+  core.counters.cycles += core.end_cycle - core.start_cycle;
+  core.phase = Phase::idle;
+}
+
 void Core::delay_shared(uint64_t at_cycle) {
   SPL_ASSERT(state_->core.phase == Phase::shared, "delay_shared without a pending shared access");
   std::visit([&](auto& timing) { timing.delay_shared(at_cycle); }, state_->timing);

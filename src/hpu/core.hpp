@@ -134,6 +134,9 @@ class Core {
   // written there.
   void resume_call(uint32_t value, uint64_t at_cycle);
 
+  // The driver ends the handler here (budget, a call that does not exist): the core is free for the next start().
+  void abandon();
+
   // A pending shared access (and later ones) issues no earlier than this: contention that the driver models.
   void delay_shared(uint64_t at_cycle);
 

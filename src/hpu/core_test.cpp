@@ -68,6 +68,26 @@ TEST(Core, EndlessLoopIsCutByQuanta) {
   }
 }
 
+TEST(Core, AbandonedHandlerLeavesTheCoreFree) {
+  Assembler code;
+  code(as::addi(as::a0, as::a0, 1))(as::jal(as::zero, -4));
+  for (const TimingParameters& timing : both_models) {
+    TestMachine machine(take(code.image()), timing);
+    machine.begin.image = &machine.image;
+    machine.begin.memory = &machine.memory;
+    machine.core.start(machine.begin);
+    const Stop stop = machine.core.run(1000);
+    ASSERT_EQ(stop.kind, StopKind::quantum);
+    machine.core.abandon();
+    EXPECT_FALSE(machine.core.busy());
+    EXPECT_EQ(machine.core.counters().cycles, machine.core.cycle());
+    EXPECT_THROW(machine.core.abandon(), InternalError);
+    machine.begin.at_cycle = machine.core.cycle();
+    machine.core.start(machine.begin);
+    EXPECT_EQ(machine.core.run(machine.core.cycle() + 100).kind, StopKind::quantum);
+  }
+}
+
 TEST(Core, MisuseIsAnAssertion) {
   TestMachine machine(take(Assembler()(as::lw(as::a0, as::a2, SPL_CMD_ISSUE))(as::ret()).image()));
   EXPECT_THROW(machine.core.run(10), InternalError);  // nothing started

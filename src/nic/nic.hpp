@@ -82,7 +82,7 @@ class Nic {
   // A running handler calls. Work: one call. False: the call is answered by the Resume among the actions. True:
   // the handler must stop (the call or its options do not exist here, docs/handlers.md); there is no Resume and the
   // driver ends it with on_handler_done(her, HandlerEnd::fault).
-  bool on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] bool on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
   // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most the next
   // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
   void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out);

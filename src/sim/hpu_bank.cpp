@@ -108,8 +108,11 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       unit.answered = false;
       calling_ = argument;
       const nic::HandlerCall call = nic::decode_call(unit.core.command(), unit.memory);
-      client_.on_handler_call(unit.her, call);
-      if (!unit.answered) return;  // a blocking call, or the handler was stopped
+      if (client_.on_handler_call(unit.her, call)) {
+        return finish(unit, nic::HandlerEnd::fault,
+                      text("made call ", call.call, " with options ", call.options, ", which the NIC does not have"));
+      }
+      if (!unit.answered) return;  // a blocking call
       break;
     }
     case hpu::StopKind::quantum:
@@ -145,6 +148,7 @@ void HpuBank::resume(nic::HerId her, uint32_t value) {
 
 void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason) {
   unit.running = false;
+  if (unit.core.busy()) unit.core.abandon();
   const hpu::Counters counters = unit.core.counters();
   HandlerStatistics& statistics = statistics_[static_cast<size_t>(unit.her.kind)];
   const uint64_t cycles = unit.stop.cycle - unit.start_cycle;

@@ -23,7 +23,8 @@ namespace spinloom::sim {
 
 class HpuClient {
  public:
-  virtual void on_handler_call(const nic::Her& her, const nic::HandlerCall& call) = 0;
+  // True: the handler must stop; false: resume() answers the call, now or later.
+  virtual bool on_handler_call(const nic::Her& her, const nic::HandlerCall& call) = 0;
   virtual void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) = 0;
 
  protected:

@@ -116,13 +116,14 @@ Status Node::host_work(const portals::HostWork& work) {
   return {};
 }
 
-void Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
+bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
   nic::Actions actions;
   std::swap(actions, scratch_);  // keeps the storage of the hot path
   actions.clear();
-  nic_.on_handler_call(events_.now(), her.id, call, actions);
+  const bool stop = nic_.on_handler_call(events_.now(), her.id, call, actions);
   perform(actions);
   std::swap(actions, scratch_);
+  return stop;
 }
 
 void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) {

@@ -78,7 +78,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   void on_event(uint32_t code, uint64_t argument) override;
   void on_arrival(std::unique_ptr<Arrival> arrival) override;
-  void on_handler_call(const nic::Her& her, const nic::HandlerCall& call) override;
+  bool on_handler_call(const nic::Her& her, const nic::HandlerCall& call) override;
   void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) override;
 
   // node_inbound.cpp
@@ -88,6 +88,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // node_actions.cpp
   void perform(nic::Actions& actions);
   void perform_one(nic::Action& action);
+  void send(const nic::Send& send);
   void dma_write(const nic::DmaWrite& write);
   void dma_served(uint32_t slot);
   void post(const nic::PostEvent& event);
@@ -125,8 +126,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   Time parsed_last_byte_{};  // of the packet whose actions are being performed
   nic::Actions parsed_actions_;
 
-  // Outgoing message being collected.
-  std::vector<nic::Packet> outgoing_;
+  // Outgoing messages whose last packet has not come yet, by message.
+  std::unordered_map<uint64_t, std::vector<nic::Packet>> outgoing_;
 
   // In flight, by slot.
   nic::Slab<nic::DmaWrite> dmas_;

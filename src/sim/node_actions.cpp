@@ -33,20 +33,8 @@ void Node::perform_one(nic::Action& action) {
     }
     const Time dispatch = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.dispatch_cycles);
     events_.at(copied + dispatch, *this, her_ready, buffer->her.value);
-  } else if (auto* send = std::get_if<nic::Send>(&action)) {
-    outgoing_.push_back(send->packet);
-    if (!send->last) return;
-    // Host memory is a PCIe round trip away; acknowledgements carry nothing and leave at once.
-    const bool reads_host = send->packet.message_length > 0;
-    const Time ready = reads_host ? now + pcie_.latency() * 2 : now;
-    const uint64_t message = send->packet.message;
-    const bool is_put = send->packet.operation == nic::Operation::put;
-    network_.inject(rank_, std::exchange(outgoing_, {}), ready, [this, message, is_put] {
-      if (!is_put) return;
-      nic::Actions actions;
-      nic_.on_packet_sent(events_.now(), message, actions);
-      perform(actions);
-    });
+  } else if (auto* packet = std::get_if<nic::Send>(&action)) {
+    send(*packet);
   } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
     SPL_ASSERT(memory->offset + memory->bytes.size() <= nic_memory_.size(), "NIC memory write at ", memory->offset);
     if (!memory->bytes.empty())
@@ -65,6 +53,25 @@ void Node::perform_one(nic::Action& action) {
   } else {
     SPL_ASSERT(false, "an action that the simulated driver does not know: index ", action.index());
   }
+}
+
+void Node::send(const nic::Send& send) {
+  const uint64_t message = send.packet.message;
+  if (send.packet.operation == nic::Operation::ack) {  // no buffer to read, nobody waits for it
+    network_.inject(rank_, {send.packet}, events_.now(), [] {});
+    return;
+  }
+  std::vector<nic::Packet>& packets = outgoing_[message];
+  packets.push_back(send.packet);
+  if (!send.last) return;
+  // Host memory is a PCIe round trip away.
+  const Time ready = send.packet.message_length > 0 ? events_.now() + pcie_.latency() * 2 : events_.now();
+  network_.inject(rank_, std::move(packets), ready, [this, message] {
+    nic::Actions actions;
+    nic_.on_packet_sent(events_.now(), message, actions);
+    perform(actions);
+  });
+  outgoing_.erase(message);
 }
 
 void Node::dma_write(const nic::DmaWrite& write) {

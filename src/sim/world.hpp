@@ -33,6 +33,7 @@ class World {
   }
 
   [[nodiscard]] Node& node(uint32_t rank) { return *nodes_.at(rank); }
+  [[nodiscard]] const Node& node(uint32_t rank) const { return *nodes_.at(rank); }
   [[nodiscard]] EventQueue& events() { return events_; }
   // Lets everything that is under way come to an end.
   void drain() {

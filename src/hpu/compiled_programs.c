@@ -1,21 +1,21 @@
 #include "compiled_programs.h"
 
-static uint32_t next_random(uint32_t *state) {
+static uint32_t next_random(uint32_t* state) {
   *state = *state * 1664525u + 1013904223u;
   return *state >> 8 ^ *state << 9;
 }
 
-static void fill(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+static void fill(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   for (uint32_t i = 0; i < bytes; ++i) memory[i] = (uint8_t)next_random(&seed);
 }
 
-static uint32_t digest(const uint8_t *memory, uint32_t bytes) {
+static uint32_t digest(const uint8_t* memory, uint32_t bytes) {
   uint32_t hash = 2166136261u;
   for (uint32_t i = 0; i < bytes; ++i) hash = (hash ^ memory[i]) * 16777619u;
   return hash;
 }
 
-static void quick_sort(int32_t *values, int32_t low, int32_t high) {
+static void quick_sort(int32_t* values, int32_t low, int32_t high) {
   while (low < high) {
     const int32_t pivot = values[low + (high - low) / 2];
     int32_t i = low;
@@ -39,14 +39,14 @@ static void quick_sort(int32_t *values, int32_t low, int32_t high) {
   }
 }
 
-uint32_t program_sort(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+uint32_t program_sort(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   fill(seed, memory, bytes);
-  quick_sort((int32_t *)(void *)memory, 0, (int32_t)(bytes / 4) - 1);
+  quick_sort((int32_t*)(void*)memory, 0, (int32_t)(bytes / 4) - 1);
   return digest(memory, bytes);
 }
 
 /* Shifts, sums and products of 64 bits: no library routine is needed for them on RV32. */
-uint32_t program_arithmetic_64(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+uint32_t program_arithmetic_64(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   uint64_t a = seed;
   uint64_t b = ~(uint64_t)seed << 13;
   for (uint32_t i = 0; i + 8 <= bytes; i += 8) {
@@ -59,7 +59,7 @@ uint32_t program_arithmetic_64(uint32_t seed, uint8_t *memory, uint32_t bytes) {
   return digest(memory, bytes);
 }
 
-uint32_t program_misaligned_copy(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+uint32_t program_misaligned_copy(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   const uint32_t half = bytes / 2;
   fill(seed, memory, bytes);
   for (uint32_t round = 0; round < 16; ++round) {
@@ -78,7 +78,7 @@ uint32_t program_misaligned_copy(uint32_t seed, uint8_t *memory, uint32_t bytes)
   return digest(memory, bytes);
 }
 
-uint32_t program_crc(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+uint32_t program_crc(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   uint32_t crc = 0xffffffffu;
   fill(seed, memory, bytes);
   for (uint32_t i = 0; i < bytes; ++i) {
@@ -88,7 +88,7 @@ uint32_t program_crc(uint32_t seed, uint8_t *memory, uint32_t bytes) {
   return ~crc;
 }
 
-uint32_t program_divide(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+uint32_t program_divide(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   uint32_t sum = 0;
   for (uint32_t i = 0; i + 4 <= bytes; i += 4) {
     const uint32_t a = next_random(&seed);
@@ -107,7 +107,7 @@ static uint32_t invert(uint32_t x) { return ~x; }
 static uint32_t triple(uint32_t x) { return x * 3; }
 
 /* A table of functions in read-only data: indirect calls. */
-uint32_t program_indirect(uint32_t seed, uint8_t *memory, uint32_t bytes) {
+uint32_t program_indirect(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   static uint32_t (*const table[])(uint32_t) = {add_one, rotate, invert, triple};
   uint32_t value = seed;
   for (uint32_t i = 0; i < bytes; ++i) {

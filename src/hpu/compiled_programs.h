@@ -9,12 +9,12 @@ extern "C" {
 #endif
 
 /* Each fills or transforms `bytes` bytes of memory (a multiple of 64) and returns a digest. */
-uint32_t program_sort(uint32_t seed, uint8_t *memory, uint32_t bytes);
-uint32_t program_arithmetic_64(uint32_t seed, uint8_t *memory, uint32_t bytes);
-uint32_t program_misaligned_copy(uint32_t seed, uint8_t *memory, uint32_t bytes);
-uint32_t program_crc(uint32_t seed, uint8_t *memory, uint32_t bytes);
-uint32_t program_divide(uint32_t seed, uint8_t *memory, uint32_t bytes);
-uint32_t program_indirect(uint32_t seed, uint8_t *memory, uint32_t bytes);
+uint32_t program_sort(uint32_t seed, uint8_t* memory, uint32_t bytes);
+uint32_t program_arithmetic_64(uint32_t seed, uint8_t* memory, uint32_t bytes);
+uint32_t program_misaligned_copy(uint32_t seed, uint8_t* memory, uint32_t bytes);
+uint32_t program_crc(uint32_t seed, uint8_t* memory, uint32_t bytes);
+uint32_t program_divide(uint32_t seed, uint8_t* memory, uint32_t bytes);
+uint32_t program_indirect(uint32_t seed, uint8_t* memory, uint32_t bytes);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 /* Packed byte p goes to (p / block) * stride + p % block. Constants: block, stride. */
 #include "spinloom/handler.h"
 
-int payload_handler(const ptl_payload_t p, void *state) {
-  const uint32_t *constants = spl_constants();
+int payload_handler(const ptl_payload_t p, void* state) {
+  const uint32_t* constants = spl_constants();
   const uint32_t block = constants[0];
   const uint32_t stride = constants[1];
   const uint32_t first = (uint32_t)p.offset;
@@ -19,7 +19,7 @@ int payload_handler(const ptl_payload_t p, void *state) {
   return SUCCESS;
 }
 
-int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+int completion_handler(int dropped_bytes, bool flow_control_triggered, void* state) {
   (void)dropped_bytes;
   (void)flow_control_triggered;
   (void)state;

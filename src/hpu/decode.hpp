@@ -16,14 +16,18 @@ inline constexpr uint8_t register_discard = 32;
 inline constexpr unsigned register_slots = 33;
 
 // Order matters: branches, loads, stores and atomics are ranges (static_assert in decode.cpp).
-#define SPL_HPU_OPS(X)                                                                                             \
-  X(constant)                                                                                                      \
-  X(jal)                                                                                                           \
-  X(jalr) X(beq) X(bne) X(blt) X(bge) X(bltu) X(bgeu) X(lb) X(lh) X(lw) X(lbu) X(lhu) X(sb) X(sh) X(sw) X(addi)    \
-      X(slti) X(sltiu) X(xori) X(ori) X(andi) X(slli) X(srli) X(srai) X(add) X(sub) X(sll) X(slt) X(sltu) X(xor_)  \
-          X(srl) X(sra) X(or_) X(and_) X(mul) X(mulh) X(mulhsu) X(mulhu) X(div) X(divu) X(rem) X(remu) X(lr) X(sc) \
-              X(amoswap) X(amoadd) X(amoxor) X(amoand) X(amoor) X(amomin) X(amomax) X(amominu) X(amomaxu) X(fence) \
-                  X(counter) X(ecall) X(ebreak) X(illegal) X(no_execute)
+// clang-format off
+#define SPL_HPU_OPS(X)                                                              \
+  X(constant) X(jal) X(jalr)                                                        \
+  X(beq) X(bne) X(blt) X(bge) X(bltu) X(bgeu)                                       \
+  X(lb) X(lh) X(lw) X(lbu) X(lhu) X(sb) X(sh) X(sw)                                 \
+  X(addi) X(slti) X(sltiu) X(xori) X(ori) X(andi) X(slli) X(srli) X(srai)           \
+  X(add) X(sub) X(sll) X(slt) X(sltu) X(xor_) X(srl) X(sra) X(or_) X(and_)          \
+  X(mul) X(mulh) X(mulhsu) X(mulhu) X(div) X(divu) X(rem) X(remu)                   \
+  X(lr) X(sc) X(amoswap) X(amoadd) X(amoxor) X(amoand) X(amoor)                     \
+  X(amomin) X(amomax) X(amominu) X(amomaxu)                                         \
+  X(fence) X(counter) X(ecall) X(ebreak) X(illegal) X(no_execute)
+// clang-format on
 
 enum class OpCode : uint8_t {
 #define SPL_HPU_OP_NAME(name) name,

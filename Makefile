@@ -17,13 +17,14 @@ SOURCES := $(shell find src include handlers python nics workloads cmake \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo picture test check-cpp check-python lint format asan clean
+.PHONY: help setup demo picture test check-cpp check-python lint format bench asan clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of the demo datatypes (files in out/demo/)'
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
+	@echo 'make bench   speed of the simulator on this machine: handler core, NIC engine, host unpack (host time)'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
@@ -76,6 +77,15 @@ format: $(VENV)/stamp
 	$(BIN)/clang-format -i $(CXX_FILES)
 	$(BIN)/ruff check --fix python tests tools
 	$(BIN)/ruff format python tests tools
+
+# Medians or best-of rounds of host time; nothing here is a test.
+bench: setup
+	@$(BIN)/cmake -S . -B $(BUILD) >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_host_block_bench >build/bench.log \
+	  || { cat build/bench.log; exit 1; }
+	@$(BUILD)/src/hpu/spinloom_hpu_bench
+	@$(BUILD)/src/nic/spinloom_nic_bench
+	@$(BUILD)/src/offload/spinloom_host_block_bench
 
 asan: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset asan-ubsan

@@ -60,7 +60,7 @@ int main() {
           nic.on_dma_done({}, open[issued % in_flight], out);
         }
         out.clear();
-        nic.on_handler_call({}, her, call, out);
+        if (nic.on_handler_call({}, her, call, out)) return 1;
         open[issued++ % in_flight] = std::get<DmaWrite>(out.list.at(0)).dma;
         ++pairs;
       }

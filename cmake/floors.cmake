@@ -30,3 +30,15 @@ function(spinloom_floor name)
     gtest_discover_tests(spinloom_${name}_test DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
+
+# spinloom_bench(FLOOR SOURCE): an executable spinloom_<source's name> that make bench runs; built with the tests,
+# so that it keeps compiling.
+function(spinloom_bench floor source)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(spinloom_${name} ${PROJECT_SOURCE_DIR}/bench/${source})
+  if(NOT SPINLOOM_TESTS)
+    set_target_properties(spinloom_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  spinloom_options(spinloom_${name})
+  target_link_libraries(spinloom_${name} PRIVATE spinloom_${floor})
+endfunction()

@@ -8,20 +8,29 @@
 #include "hpu/execute.hpp"
 #include "hpu/timing_a15.hpp"
 #include "hpu/timing_functional.hpp"
+#include "hpu/timing_pulp.hpp"
 
 namespace spinloom::hpu {
 
-// Compiled once each, in execute_functional.cpp and execute_a15.cpp.
+// Compiled once each, in execute_*.cpp.
 extern template class Execution<FunctionalTiming>;
 extern template class Execution<A15Timing>;
+extern template class Execution<PulpTiming>;
 
 namespace {
 
-using Timing = std::variant<FunctionalTiming, A15Timing>;
+using Timing = std::variant<FunctionalTiming, A15Timing, PulpTiming>;
 
 Timing make_timing(const TimingParameters& parameters) {
   if (const auto* a15 = std::get_if<A15Parameters>(&parameters)) return Timing(std::in_place_type<A15Timing>, *a15);
+  if (const auto* pulp = std::get_if<PulpParameters>(&parameters)) return Timing(std::in_place_type<PulpTiming>, *pulp);
   return Timing(std::in_place_type<FunctionalTiming>, FunctionalParameters{});
+}
+
+// The handler has ended.
+void account(CoreState& core, uint64_t end_cycle) {
+  core.counters.cycles += end_cycle - core.start_cycle;
+  if (core.profile != nullptr) core.profile->end(core.profile_cursor, end_cycle);
 }
 
 }  // namespace
@@ -132,6 +141,8 @@ void Core::start(const Start& start) {
     core.index = slot;
   }
   std::visit([&](auto& timing) { timing.begin(start.at_cycle); }, state_->timing);
+  core.profile = start.profile;
+  if (core.profile != nullptr) core.profile->begin(core.profile_cursor, core.index, start.at_cycle);
 }
 
 Stop Core::run(uint64_t until_cycle) {
@@ -149,7 +160,7 @@ Stop Core::run(uint64_t until_cycle) {
   } else {
     stop = std::visit([&](auto& timing) { return Execution(core, timing).run(until_cycle); }, state_->timing);
   }
-  if (core.phase == Phase::idle) core.counters.cycles += stop.cycle - core.start_cycle;
+  if (core.phase == Phase::idle) account(core, stop.cycle);
   return stop;
 }
 
@@ -170,7 +181,7 @@ void Core::abandon() {
   CoreState& core = state_->core;
   SPL_ASSERT(busy(), "abandon without a handler");
   core.end_cycle = cycle();
-  core.counters.cycles += core.end_cycle - core.start_cycle;
+  account(core, core.end_cycle);
   core.phase = Phase::idle;
 }
 

@@ -8,7 +8,8 @@
 //     returned: stop.value is a0, stop.cycle the handler's end.
 //     call:     core.command() are WORD0..7; carry the call out as of stop.cycle, then
 //               core.resume_call(value, at_cycle) and run on (now or much later: the pipeline keeps its state).
-//     shared:   an atomic or an access to `shared` memory would issue at stop.cycle; run() again when every
+//     shared:   an atomic or an access to `shared` or contended memory would issue at stop.cycle; run() again when
+//     every
 //               other core's cycle() has passed that point: the next run() executes it first.
 //     quantum:  cycle() reached until_cycle; the driver checks budgets here.
 //     fault:    the handler has ended; stop.fault says why.
@@ -46,6 +47,8 @@
 
 namespace spinloom::hpu {
 
+class FunctionProfile;  // function_profile.hpp
+
 enum class FaultKind : uint8_t {
   none,
   illegal_instruction,
@@ -74,6 +77,7 @@ struct Stop {
   StopKind kind = StopKind::quantum;
   uint64_t cycle = 0;  // when it happens; equals Core::cycle()
   uint32_t value = 0;  // returned: the handler's return code
+  uint32_t address = 0;  // shared: of the access, for the driver's model of contention
   Fault fault;         // fault only
 };
 
@@ -88,11 +92,13 @@ struct Start {
   uint32_t hpu = 0;
   uint32_t vhpu = 0;
   uint32_t hpu_count = 1;
+  FunctionProfile* profile = nullptr;     // of this image: takes the run's cycles by function; outlives the run
 };
 
-// Totals since the Core was made; a driver takes differences. `stall_*` are cycles in which nothing retired,
-// by what held the next instruction to retire (a15 only): the front end after a mispredicted branch, the wait for
-// an operand, a busy unit, a full window, the command window or an atomic's turn, its own latency.
+// Totals since the Core was made; a driver takes differences. `stall_*` are cycles in which nothing retired
+// (pulp: in which nothing issued), by what held the next instruction: the front end after a mispredicted (pulp: a
+// taken) branch, the wait for an operand, a busy unit, a full window, the command window or an atomic's turn, its own
+// latency.
 struct Counters {
   uint64_t cycles = 0;  // from start to end (or to now) of every handler
   uint64_t instructions = 0;

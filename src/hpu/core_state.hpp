@@ -11,6 +11,7 @@
 
 #include "hpu/core.hpp"
 #include "hpu/decode.hpp"
+#include "hpu/function_profile.hpp"
 
 namespace spinloom::hpu {
 
@@ -30,6 +31,8 @@ struct CoreState {
   uint32_t reserved_address = 0;
   uint32_t reserved_value = 0;
   Fault start_fault;  // of a bad start address: the first run() reports it
+  FunctionProfile* profile = nullptr;  // none: cycles are not attributed
+  FunctionProfile::Cursor profile_cursor;
   uint64_t start_cycle = 0;
   uint64_t end_cycle = 0;
   Counters counters;  // cycles, mispredicts and stalls are filled in by Core::counters()

@@ -16,7 +16,7 @@ using as::Assembler;
 TEST(Core, CallCarriesItsWordsAndTheAnswer) {
   Assembler code;
   code(as::sw(as::a0, as::a2, 0))(as::sw(as::a1, as::a2, 28))(as::lw(as::a0, as::a2, SPL_CMD_ISSUE))(as::ret());
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     TestMachine machine(take(code.image()), timing);
     machine.begin.arguments = {SPL_CALL_DMA_WAIT, 0xabcd, SPL_HPU_COMMAND_BASE, 0};
     std::array<uint32_t, SPL_CMD_WORDS> seen{};
@@ -58,7 +58,7 @@ TEST(Core, StartsWithCleanRegisters) {
 }
 
 TEST(Core, EndlessLoopIsCutByQuanta) {
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     TestMachine machine(take(Assembler()(as::jal(as::zero, 0)).image()), timing);
     machine.budget = 5000;
     const Stop stop = machine.run(256);
@@ -71,7 +71,7 @@ TEST(Core, EndlessLoopIsCutByQuanta) {
 TEST(Core, AbandonedHandlerLeavesTheCoreFree) {
   Assembler code;
   code(as::addi(as::a0, as::a0, 1))(as::jal(as::zero, -4));
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     TestMachine machine(take(code.image()), timing);
     machine.begin.image = &machine.image;
     machine.begin.memory = &machine.memory;
@@ -184,7 +184,7 @@ Outcome contend(const TimingParameters& timing, uint64_t quantum, uint32_t cores
 TEST(Core, SpinlocksAndContentionAreTheSameForEveryQuantum) {
   constexpr uint32_t cores = 4;
   constexpr uint32_t rounds = 25;
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     const Outcome whole = contend(timing, TestMachine::no_quantum, cores, rounds);
     uint32_t protected_word = 0;
     uint32_t atomic_word = 0;

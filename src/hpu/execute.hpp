@@ -1,5 +1,5 @@
 // execute - the interpreter: threaded code over decoded instructions, a template on the timing model.
-// Private to the hpu floor; core.cpp and core_a15.cpp each instantiate it for one model.
+// Private to the hpu floor; execute_*.cpp each instantiate it for one model.
 //
 // Contract: runs from state.index until something stops it; state and timing describe exactly the instructions that
 //   were executed. A stop before an instruction (shared, call, fault) leaves no trace of it.
@@ -148,6 +148,7 @@ bool Execution<Timing>::atomic(const Op* op, Stop& stop) {
   }
   if (state_.phase != Phase::shared) {
     stop = stop_at(StopKind::shared, op, timing_.shared_at(*op));
+    stop.address = address;
     return false;
   }
   state_.phase = Phase::ready;
@@ -220,10 +221,16 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
   NEXT();
 #define DIVIDE(name, expression) \
   do_##name : {                  \
-    timing.divide(*op);          \
+    timing.divide(*op, RS2);     \
     RD = (expression);           \
   }                              \
   NEXT();
+#define ARRIVE(slot)                                                                         \
+  do {                                                                                       \
+    timing.arrive(*op, static_cast<uint32_t>(slot));                                         \
+    if (state.profile != nullptr) [[unlikely]]                                               \
+      state.profile->enter(state.profile_cursor, static_cast<uint32_t>(slot), timing.end()); \
+  } while (false)
 // An offset that leaves the image faults at the target, in slow code.
 #define TRANSFER(byte_offset)                                                 \
   do {                                                                        \
@@ -233,6 +240,7 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
       goto transfer_outside;                                                  \
     }                                                                         \
     op = ops + target_slot;                                                   \
+    ARRIVE(target_slot);                                                      \
     if (timing.fetch_cycle() >= until_cycle) [[unlikely]]                     \
       goto quantum;                                                           \
     DISPATCH();                                                               \
@@ -254,7 +262,7 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
     const AddressSpace::Access& access = memory.access_of(address);                                       \
     if (!access.may_read(address, sizeof(type))) [[unlikely]]                                             \
       goto load_elsewhere;                                                                                \
-    if (access.kind == RegionKind::shared) [[unlikely]] {                                                 \
+    if (access.ordered) [[unlikely]] {                                                                    \
       if (state.phase != Phase::shared) goto stop_shared;                                                 \
       state.phase = Phase::ready;                                                                         \
       timing.shared_load(*op, address, sizeof(type), access.latency_class);                               \
@@ -265,22 +273,22 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
     ++loads;                                                                                              \
   }                                                                                                       \
   NEXT();
-#define STORE(name, type)                                           \
-  do_##name : {                                                     \
-    const uint32_t address = RS1 + IMMEDIATE;                       \
-    const AddressSpace::Access& access = memory.access_of(address); \
-    if (!access.may_write(address, sizeof(type))) [[unlikely]]      \
-      goto store_elsewhere;                                         \
-    if (access.kind == RegionKind::shared) [[unlikely]] {           \
-      if (state.phase != Phase::shared) goto stop_shared;           \
-      state.phase = Phase::ready;                                   \
-      timing.shared_store(*op, address, sizeof(type));              \
-    } else {                                                        \
-      timing.store(*op, address, sizeof(type));                     \
-    }                                                               \
-    detail::store_as<type>(access.at(address), RS2);                \
-    ++stores;                                                       \
-  }                                                                 \
+#define STORE(name, type)                                                    \
+  do_##name : {                                                              \
+    const uint32_t address = RS1 + IMMEDIATE;                                \
+    const AddressSpace::Access& access = memory.access_of(address);          \
+    if (!access.may_write(address, sizeof(type))) [[unlikely]]               \
+      goto store_elsewhere;                                                  \
+    if (access.ordered) [[unlikely]] {                                       \
+      if (state.phase != Phase::shared) goto stop_shared;                    \
+      state.phase = Phase::ready;                                            \
+      timing.shared_store(*op, address, sizeof(type), access.latency_class); \
+    } else {                                                                 \
+      timing.store(*op, address, sizeof(type));                              \
+    }                                                                        \
+    detail::store_as<type>(access.at(address), RS2);                         \
+    ++stores;                                                                \
+  }                                                                          \
   NEXT();
 
   uint32_t jump_target = 0;
@@ -348,6 +356,7 @@ do_jalr:
     if (target_slot >= slot_count) [[unlikely]]
       goto transfer_outside;
     op = ops + target_slot;
+    ARRIVE(target_slot);
     if (timing.fetch_cycle() >= until_cycle) [[unlikely]]
       goto quantum;
     DISPATCH();
@@ -415,6 +424,7 @@ store_elsewhere:
   NEXT();
 stop_shared:
   stop = stop_at(StopKind::shared, op, timing.shared_at(*op));
+  stop.address = RS1 + IMMEDIATE;
   goto leave;
 quantum:
   stop = stop_at(StopKind::quantum, op, timing.now());
@@ -444,6 +454,7 @@ leave:
 #undef ALU
 #undef MULTIPLY
 #undef DIVIDE
+#undef ARRIVE
 #undef TRANSFER
 #undef BRANCH
 #undef LOAD

@@ -69,7 +69,7 @@ const OneResult one_result[] = {
 };
 
 TEST(Instruction, RegisterResults) {
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     for (const OneResult& test : one_result) {
       TestMachine machine(take(Assembler()(test.word)(as::ret()).image()), timing);
       machine.begin.arguments = {0, test.a, test.b, 0};
@@ -107,7 +107,7 @@ const BranchCase branch_cases[] = {
 };
 
 TEST(Instruction, Branches) {
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     for (const BranchCase& test : branch_cases) {
       // taken skips the instruction that sets a0 to 1
       TestMachine machine(take(Assembler()(test.word)(as::addi(as::a0, as::zero, 1))(as::ret()).image()), timing);
@@ -187,7 +187,7 @@ TEST(Instruction, Atomics) {
       {"amomaxu.w", 0xe0c5a52f, minus_one, 1, minus_one},
       {"amoadd.w.aqrl", 0x06c5a52f, 3, 4, 7},
   };
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     for (const AtomicCase& test : cases) {
       TestMachine machine(take(Assembler()(test.word)(as::ret()).image()), timing);
       machine.begin.arguments = {0, SPL_HPU_STATE_BASE + 8, test.operand, 0};
@@ -303,7 +303,7 @@ TEST(Instruction, Faults) {
       {"branch before the image", 0xfe058ee3, 0, FaultKind::fetch_violation, SPL_HPU_IMAGE_BASE - 4},
       {"fall off the end", 0x00000013, 0, FaultKind::fetch_violation, SPL_HPU_IMAGE_BASE + 4},
   };
-  for (const TimingParameters& timing : both_models) {
+  for (const TimingParameters& timing : every_model) {
     for (const FaultCase& test : cases) {
       TestMachine machine(take(Assembler()(test.word).image()), timing);
       machine.begin.arguments = {0, test.a1, 0, 0};

@@ -29,8 +29,8 @@ Region Region::read_only(uint32_t base, std::span<const uint8_t> bytes, LatencyC
   return make(base, bytes.data(), bytes.size(), RegionKind::read_only, latency_class);
 }
 
-Region Region::shared(uint32_t base, std::span<uint8_t> bytes) {
-  Region region = make(base, bytes.data(), bytes.size(), RegionKind::shared, LatencyClass::nic_memory);
+Region Region::shared(uint32_t base, std::span<uint8_t> bytes, LatencyClass latency_class) {
+  Region region = make(base, bytes.data(), bytes.size(), RegionKind::shared, latency_class);
   region.writable = true;
   return region;
 }
@@ -69,6 +69,7 @@ Status AddressSpace::map(const Region& region) {
   access.write_size = region.writable && has_bytes ? region.size : 0;
   access.kind = region.kind;
   access.latency_class = region.latency_class;
+  access.ordered = region.contended || region.kind == RegionKind::shared;
   regions_[window_of(region.base)] = region;
   accesses_[window_of(region.base)] = access;
   return {};

@@ -43,11 +43,12 @@ struct Region {
   bool readable = false;
   bool writable = false;
   bool executable = false;
+  bool contended = false;  // every access ends a slice, so that the driver can model its port and bank
 
   // The usual regions. The const_cast inside is safe by invariant 3.
   static Region image(uint32_t base, std::span<const uint8_t> bytes);
   static Region read_only(uint32_t base, std::span<const uint8_t> bytes, LatencyClass latency_class);
-  static Region shared(uint32_t base, std::span<uint8_t> bytes);
+  static Region shared(uint32_t base, std::span<uint8_t> bytes, LatencyClass latency_class = LatencyClass::nic_memory);
   static Region private_memory(uint32_t base, std::span<uint8_t> bytes);
   static Region command_window();
 };
@@ -83,6 +84,7 @@ class AddressSpace {
     uint32_t write_size = 0;
     RegionKind kind = RegionKind::none;
     LatencyClass latency_class = LatencyClass::scratchpad;
+    bool ordered = false;  // shared or contended: accesses of all cores happen in the order of virtual time
 
     [[nodiscard]] bool may_read(uint32_t address, uint32_t count) const {
       return uint64_t{address - base} + count <= read_size;

@@ -259,7 +259,7 @@ TEST(RandomProgram, AgreesWithAPlainInterpreter) {
   uint64_t instructions = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(replay("RandomProgram.AgreesWithAPlainInterpreter", seed));
-    for (const TimingParameters& timing : both_models) {
+    for (const TimingParameters& timing : every_model) {
       Random random(seed, "program");
       TestMachine machine = machine_for(random, {}, timing);
       PlainMachine plain(machine);
@@ -282,7 +282,7 @@ TEST(RandomProgram, QuantaAreInvisible) {
   uint64_t quanta = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(replay("RandomProgram.QuantaAreInvisible", seed));
-    for (const TimingParameters& timing : both_models) {
+    for (const TimingParameters& timing : every_model) {
       RandomProgramOptions options;
       options.reads_cycle = true;
       Random random(seed, "quanta");

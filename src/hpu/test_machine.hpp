@@ -103,6 +103,6 @@ class TestMachine {
       [](const auto&, uint64_t cycle) { return std::pair<uint32_t, uint64_t>(0, cycle); };
 };
 
-inline const TimingParameters both_models[] = {FunctionalParameters{}, A15Parameters{}};
+inline const TimingParameters every_model[] = {FunctionalParameters{}, A15Parameters{}, PulpParameters{}};
 
 }  // namespace spinloom::hpu

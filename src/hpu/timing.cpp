@@ -61,10 +61,31 @@ Status check_a15(const A15Parameters& p) {
   return {};
 }
 
+Status check_pulp(const PulpParameters& p) {
+  const Range ranges[] = {
+      {"multiply_high_cycles", p.multiply_high_cycles, 1, 64},
+      {"divide_cycles", p.divide_cycles, 1, 64},
+      {"branch_taken_cycles", p.branch_taken_cycles, 1, 64},
+      {"jump_cycles", p.jump_cycles, 1, 64},
+      {"straddle_cycles", p.straddle_cycles, 0, 64},
+      {"load_use_cycles", p.load_use_cycles, 0, 64},
+      {"counter_cycles", p.counter_cycles, 1, 64},
+      {"device_cycles", p.device_cycles, 1, 1000},
+      {"memory_cycles of the cluster's memory", p.memory_cycles[0], 1, 1000},
+      {"memory_cycles of handler memory", p.memory_cycles[1], 1, 1000},
+      {"memory_cycles of packets", p.memory_cycles[2], 1, 1000},
+      {"memory_cycles of the image", p.memory_cycles[3], 1, 1000},
+      {"atomic_near_cycles", p.atomic_near_cycles, 1, 1000},
+      {"atomic_far_cycles", p.atomic_far_cycles, 0, 1000},
+  };
+  return check_ranges(ranges);
+}
+
 }  // namespace
 
 Status check(const TimingParameters& parameters) {
   if (const auto* a15 = std::get_if<A15Parameters>(&parameters)) return check_a15(*a15);
+  if (const auto* pulp = std::get_if<PulpParameters>(&parameters)) return check_pulp(*pulp);
   return {};
 }
 

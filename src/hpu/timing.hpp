@@ -43,7 +43,24 @@ struct A15Parameters {
   uint32_t device_load_cycles = 2;     // a load from the command window, at the least
 };
 
-using TimingParameters = std::variant<FunctionalParameters, A15Parameters>;
+// An in-order core of the PULP family; timing_pulp.hpp has the algebra. The defaults are what the public PsPIN RTL
+// shows.
+struct PulpParameters {
+  uint32_t multiply_high_cycles = 5;  // mulh, mulhu, mulhsu; mul takes one
+  uint32_t divide_cycles = 3;         // plus the leading zeros of the divisor
+  uint32_t branch_taken_cycles = 3;
+  uint32_t jump_cycles = 2;
+  uint32_t straddle_cycles = 1;  // on top, when the target is a 32-bit instruction across two fetch words
+  uint32_t load_use_cycles = 1;  // on top, when the next instruction uses what a load gives
+  uint32_t counter_cycles = 4;
+  uint32_t device_cycles = 1;  // an access to the command window
+  // From issue to the next issue, by LatencyClass: the cluster's memory, handler memory, packets, the image's data.
+  std::array<uint32_t, latency_class_count> memory_cycles{1, 21, 1, 21};
+  uint32_t atomic_near_cycles = 3;  // in memory of one cycle: until the result or the next memory operation
+  uint32_t atomic_far_cycles = 6;   // on top of any other memory's cycles
+};
+
+using TimingParameters = std::variant<FunctionalParameters, A15Parameters, PulpParameters>;
 
 // Every field within what the model can represent; an Error names the field, its value and the range.
 [[nodiscard]] Status check(const TimingParameters& parameters);

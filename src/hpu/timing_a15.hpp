@@ -80,7 +80,7 @@ class A15Timing {
     finish(op, path);
   }
 
-  void divide(const Op& op) {
+  void divide(const Op& op, uint32_t) {
     Path path = rename();
     path.ready = operands(op, path.rename);
     path.issue = multipliers_.reserve_run(path.ready, p_.divide_cycles);
@@ -110,6 +110,8 @@ class A15Timing {
     if (!right) mispredicted(path);
     finish(op, path);
   }
+
+  void arrive(const Op&, uint32_t) {}  // targets are fetched in time
 
   // writable: private memory, which a call may have written.
   void load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class, bool writable) {
@@ -142,7 +144,7 @@ class A15Timing {
     finish(op, path);
   }
 
-  void shared_store(const Op& op, uint32_t address, uint32_t bytes) {
+  void shared_store(const Op& op, uint32_t address, uint32_t bytes, LatencyClass) {
     Path path = execute_store(op, address, bytes);
     path.complete = std::max(path.complete, order_);
     finish(op, path);

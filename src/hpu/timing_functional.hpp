@@ -27,14 +27,15 @@ class FunctionalTiming {
 
   void alu(const Op&) { ++now_; }
   void multiply(const Op&) { ++now_; }
-  void divide(const Op&) { ++now_; }
+  void divide(const Op&, uint32_t) { ++now_; }
   void branch(const Op&, uint32_t, bool) { ++now_; }
   void jump(const Op&, uint32_t) { ++now_; }
   void jump_indirect(const Op&, uint32_t, uint32_t) { ++now_; }
+  void arrive(const Op&, uint32_t) {}
   void load(const Op&, uint32_t, uint32_t, LatencyClass, bool) { ++now_; }
   void store(const Op&, uint32_t, uint32_t) { ++now_; }
   void shared_load(const Op&, uint32_t, uint32_t, LatencyClass) { ++now_; }
-  void shared_store(const Op&, uint32_t, uint32_t) { ++now_; }
+  void shared_store(const Op&, uint32_t, uint32_t, LatencyClass) { ++now_; }
   void atomic(const Op&, LatencyClass) { ++now_; }
   [[nodiscard]] uint64_t shared_at(const Op&) const { return now_; }
   void delay_shared(uint64_t at_cycle) { now_ = std::max(now_, at_cycle); }

@@ -76,6 +76,8 @@ DdtConfig config_of(const nb::dict& config) {
   }
   out.inject = unwrap(inject_named(get_as<std::string>(config, "inject")));
   if (config.contains("slice_cycles")) out.slice_cycles = get_as<uint32_t>(config, "slice_cycles");
+  if (config.contains("trace")) out.trace = get_as<bool>(config, "trace");
+  if (config.contains("sample_dma_queue")) out.sample_dma_queue = get_as<bool>(config, "sample_dma_queue");
   for (const auto& [name, bytes] : get_as<nb::dict>(config, "images")) {
     const nb::bytes file = nb::cast<nb::bytes>(bytes);
     const auto* data = reinterpret_cast<const uint8_t*>(file.c_str());
@@ -92,6 +94,26 @@ nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
   return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+// Times count from the first byte at the NIC, as time_ps does.
+void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& row) {
+  if (config.trace) {
+    nb::list spans;
+    for (const sim::Span& span : result.trace.spans()) {
+      spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number,
+                                  span.start.ps - result.first_byte_ps, span.end.ps - result.first_byte_ps));
+    }
+    row["trace"] = spans;
+    row["trace_dropped"] = result.trace.dropped();
+  }
+  if (config.sample_dma_queue) {
+    nb::list points;
+    for (const sim::DepthSeries::Point& point : result.dma_queue.points()) {
+      points.append(nb::make_tuple(point.start.ps - result.first_byte_ps, point.depth));
+    }
+    row["dma_queue"] = points;
+  }
+}
+
 nb::dict run_cell(const nb::dict& settings) {
   const DdtConfig config = config_of(settings);
   Result<DdtResult> outcome = [&] {
@@ -105,9 +127,12 @@ nb::dict run_cell(const nb::dict& settings) {
   row["packets"] = result.packets;
   row["blocks_per_packet"] = ratio(static_cast<uint64_t>(result.regions), static_cast<uint64_t>(result.packets));
   row["time_ps"] = result.time_ps;
+  row["data_time_ps"] = result.data_time_ps;
   row["line_time_ps"] = result.line_time_ps;
   row["handler_cycles_per_packet"] = ratio(result.handler_cycles, result.handlers);
   row["handler_cycles_max"] = result.handler_cycles_max;
+  row["handler_first_call_cycles_per_packet"] = ratio(result.handler_first_call_cycles, result.handlers);
+  row["handler_first_call_cycles_min"] = result.handler_first_call_cycles_min;
   row["handler_instructions_per_packet"] = ratio(result.handler_instructions, result.handlers);
   row["nic_memory_bytes"] = result.nic_memory_bytes;
   row["dma_writes"] = result.dma_writes;
@@ -116,12 +141,14 @@ nb::dict run_cell(const nb::dict& settings) {
   row["packet_buffer_peak_bytes"] = result.packet_buffer_peak_bytes;
   row["host_line_fetches"] = result.host_line_fetches;
   row["host_line_writebacks"] = result.host_line_writebacks;
+  row["prepared_blocks"] = result.prepared_blocks;
   row["checkpoints"] = result.checkpoints;
   row["checkpoint_bytes"] = result.checkpoint_bytes;
   row["paper_checkpoint_bytes"] = result.paper_checkpoint_bytes;
   row["interval_packets"] = result.interval_packets;
   row["interval_exceeds_epsilon"] = result.interval_exceeds_epsilon;
   row["interval_memory_decided"] = result.interval_memory_decided;
+  add_recorded(config, result, row);
   row["checked"] = true;  // run_ddt reports numbers for compared bytes only
   row["destination"] = bytes_of(result.destination);
   row["event_log"] = bytes_of(result.event_log);

@@ -75,6 +75,8 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   result.handlers = handlers.handlers;
   result.handler_cycles = handlers.cycles;
   result.handler_cycles_max = handlers.cycles_max;
+  result.handler_first_call_cycles = handlers.first_call_cycles;
+  result.handler_first_call_cycles_min = handlers.first_call_cycles_min;
   result.handler_instructions = handlers.instructions;
   result.dma_writes = node.statistics().dma_writes;
   result.dma_bytes = node.statistics().dma_bytes;
@@ -83,6 +85,7 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   result.host_line_writebacks = node.statistics().host_line_writebacks;
   result.packet_buffer_peak_bytes = node.nic().state().packet_buffer_peak;
   result.nic_memory_bytes = receive.nic_memory_bytes();
+  if (receive.plan()) result.prepared_blocks = receive.plan()->prepared_blocks;
   if (receive.plan() && receive.plan()->interval) {
     const offload::Interval& interval = *receive.plan()->interval;
     result.checkpoints = interval.checkpoints;
@@ -112,6 +115,8 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   SPL_ASSIGN(const nic::PortalIndex portal, receiver.pt_alloc(queue));
   SPL_ASSIGN(const auto receive, offload::Receive::prepare(receiver, portal, queue, loaded.handlers, config.strategy,
                                                            message, facts_of(config), cost));
+  DdtResult result;
+  node.record(config.trace ? &result.trace : nullptr, config.sample_dma_queue ? &result.dma_queue : nullptr);
   SPL_TRY(receive->post(destination.base(), match_bits));
   portals::PutArguments put;
   put.local = packed.data();
@@ -123,10 +128,11 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   const Result<nic::Event> finished = receive->finish();
   if (!finished) return explain(finished.error(), node);
 
-  DdtResult result;
   result.time_ps = (node.now() - node.statistics().first_byte).ps;
   log_event(result.event_log, result.time_ps, *finished);
   world->drain();
+  result.first_byte_ps = node.statistics().first_byte.ps;
+  result.data_time_ps = (node.statistics().data_landed - node.statistics().first_byte).ps;
   result.size_bytes = message.bytes;
   result.blocks = message.blocks;
   const auto regions = layout::oracle::regions_per_packet(message.type, message.count, config.payload_bytes);
@@ -153,6 +159,8 @@ Result<offload::HandlerCost> calibrate(const DdtConfig& config, const LoadedImag
     calibration.strategy = offload::Strategy::rw_cp;
     calibration.ordering = {1, false, 1};
     calibration.inject = Inject::none;
+    calibration.trace = false;
+    calibration.sample_dma_queue = false;
     SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
     SPL_ASSIGN(const layout::Type type, layout::hvector(packets * blocks_per_packet, block, 2 * block, byte));
     SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));

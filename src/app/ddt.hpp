@@ -4,7 +4,7 @@
 //   destination (covered bytes, gaps, guards) with the oracle and only then reports numbers. Code::mismatch
 //   carries the first differing byte.
 // Invariants: (1) everything in a DdtResult but `destination` and `event_log` is a modelled number; (2) the same
-//   config gives the same result on every machine.
+//   config gives the same result on every machine; (3) recording (`trace`, `sample_dma_queue`) changes none of it.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
@@ -17,8 +17,10 @@
 #include "base/limits.hpp"
 #include "base/result.hpp"
 #include "offload/strategy.hpp"
+#include "sim/depth_series.hpp"
 #include "sim/network.hpp"
 #include "sim/profile.hpp"
+#include "sim/trace.hpp"
 
 namespace spinloom::app {
 
@@ -43,6 +45,8 @@ struct DdtConfig {
   sim::Ordering ordering;  // carries the seed
   Inject inject = Inject::none;
   uint32_t slice_cycles = limits::slice_cycles;
+  bool trace = false;             // record spans of the receiving node
+  bool sample_dma_queue = false;  // record the depth of its DMA queue
 };
 
 struct DdtResult {
@@ -51,11 +55,14 @@ struct DdtResult {
   int64_t regions = 0;  // blocks, counted again where a packet boundary cuts one
   int64_t packets = 0;
   int64_t time_ps = 0;
+  int64_t data_time_ps = 0;  // first byte at the NIC until the last byte that the NIC writes is in host memory
   int64_t line_time_ps = 0;  // the message's bytes at line rate: the bound that no strategy beats
   uint64_t nic_memory_bytes = 0;
   uint64_t handlers = 0;
   uint64_t handler_cycles = 0;
   uint64_t handler_cycles_max = 0;
+  uint64_t handler_first_call_cycles = 0;  // until a handler's first call, summed
+  uint64_t handler_first_call_cycles_min = 0;
   uint64_t handler_instructions = 0;
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
@@ -63,6 +70,7 @@ struct DdtResult {
   uint64_t packet_buffer_peak_bytes = 0;
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;
+  uint64_t prepared_blocks = 0;  // blocks that the host walks before the first message, for checkpoints or lists
   // rw-cp
   uint64_t checkpoints = 0;
   uint64_t checkpoint_bytes = 0;        // of one copy
@@ -73,6 +81,11 @@ struct DdtResult {
 
   std::vector<uint8_t> destination;
   std::vector<uint8_t> event_log;
+
+  // What was asked to be recorded, in the world's time.
+  sim::Trace trace;
+  sim::DepthSeries dma_queue;
+  int64_t first_byte_ps = 0;  // when the first byte was at the NIC; time_ps counts from there
 };
 
 [[nodiscard]] Result<DdtResult> run_ddt(const DdtConfig& config);

@@ -31,6 +31,10 @@ inline constexpr uint32_t handler_stack_bytes = 4096;
 inline constexpr uint64_t handler_budget_cycles = 10'000'000;
 inline constexpr uint32_t slice_cycles = 256;
 
+// What is recorded of one message when somebody asks.
+inline constexpr uint64_t trace_spans_max = 1 << 20;
+inline constexpr uint64_t depth_points_max = 4096;
+
 static_assert(blob_depth_max <= type_depth_max, "normalisation only removes levels");
 
 }  // namespace spinloom::limits

@@ -77,6 +77,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   unit.budget_cycles = context.budget_cycles;
   unit.start_cycle = cycle_at_or_after(start);
   unit.at_start = unit.core.counters();
+  unit.called = false;
 
   hpu::Start begin;
   begin.image = &image;
@@ -107,6 +108,8 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
     case hpu::StopKind::call: {
       unit.answered = false;
       calling_ = argument;
+      if (!unit.called) unit.first_call_cycle = unit.stop.cycle;
+      unit.called = true;
       const nic::HandlerCall call = nic::decode_call(unit.core.command(), unit.memory);
       if (client_.on_handler_call(unit.her, call)) {
         return finish(unit, nic::HandlerEnd::fault,
@@ -155,12 +158,21 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   ++statistics.handlers;
   statistics.cycles += cycles;
   statistics.cycles_max = std::max(statistics.cycles_max, cycles);
+  const uint64_t before_call = unit.called ? unit.first_call_cycle - unit.start_cycle : cycles;
+  statistics.first_call_cycles += before_call;
+  statistics.first_call_cycles_min =
+      statistics.handlers == 1 ? before_call : std::min(statistics.first_call_cycles_min, before_call);
   statistics.instructions += counters.instructions - unit.at_start.instructions;
   statistics.calls += counters.calls - unit.at_start.calls;
   statistics.loads += counters.loads - unit.at_start.loads;
   statistics.stores += counters.stores - unit.at_start.stores;
   statistics.mispredicts += counters.mispredicts - unit.at_start.mispredicts;
   busy_ += cycle_.time_of_cycles(static_cast<int64_t>(cycles));
+  if (trace_ != nullptr) {
+    const Track track = unit.her.kind == nic::HandlerKind::completion ? Track::completion : Track::payload;
+    trace_->span({track, unit.her.hpu.value, unit.her.id.value,
+                  cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle)), events_.now()});
+  }
   client_.on_handler_end(unit.her, end, unit.stop.value, reason);
 }
 

@@ -18,6 +18,7 @@
 #include "nic/nic.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/profile.hpp"
+#include "sim/trace.hpp"
 
 namespace spinloom::sim {
 
@@ -41,6 +42,10 @@ struct HandlerStatistics {
   uint64_t stores = 0;
   uint64_t mispredicts = 0;
   uint64_t cycles_max = 0;
+  // From the handler's start until it makes its first call (to its end when it makes none): what it does before
+  // the first block moves.
+  uint64_t first_call_cycles = 0;
+  uint64_t first_call_cycles_min = 0;
 };
 
 class HpuBank final : EventTarget {
@@ -50,6 +55,8 @@ class HpuBank final : EventTarget {
 
   // Images outlive the bank; a context names them by index.
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
+  // Handlers that end are recorded from here on; null ends it. The trace outlives the bank.
+  void record(Trace* trace) { trace_ = trace; }
   // Starts a handler at the first tick not before `start`.
   void run(const nic::Her& her, const nic::Context& context, std::span<uint8_t> nic_memory, Time start);
   // Answers the call that this handler waits in: the value is there now.
@@ -71,6 +78,8 @@ class HpuBank final : EventTarget {
     hpu::Counters at_start;
     uint64_t start_cycle = 0;
     uint64_t budget_cycles = 0;
+    uint64_t first_call_cycle = 0;
+    bool called = false;
     bool answered = false;
     bool running = false;
   };
@@ -89,6 +98,7 @@ class HpuBank final : EventTarget {
   std::vector<Unit> units_;
   uint64_t calling_ = 0;  // the unit whose call is at hand: most answers are immediate
   std::array<HandlerStatistics, 3> statistics_{};
+  Trace* trace_ = nullptr;
   Time busy_{};
 };
 

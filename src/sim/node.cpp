@@ -44,6 +44,12 @@ Node::Node(EventQueue& events, Network& network, const Profile& profile, nic::Ra
       pcie_(profile),
       memory_channels_(options.hpus * static_cast<uint32_t>(profile.memory.channels_per_hpu)) {}
 
+void Node::record(Trace* trace, DepthSeries* dma_queue) {
+  trace_ = trace;
+  dma_queue_ = dma_queue;
+  hpus_->record(trace);
+}
+
 void Node::submit(const nic::Command& command) {
   const auto* write = std::get_if<nic::MemoryWrite>(&command.body);
   const int64_t bytes = profile_.pcie.event_bytes + (write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size()));
@@ -108,6 +114,9 @@ Status Node::host_work(const portals::HostWork& work) {
       host.copy_byte_time.time_of(Bytes{line_bytes}) + Rate::cycle_of(host.clock).time_of_cycles(cycles);
 
   working_ = true;
+  if (trace_ != nullptr) {
+    trace_->span({Track::host_work, 0, work.blocks, events_.now(), events_.now() + duration});
+  }
   events_.at(events_.now() + duration, *this, work_done, 0);
   while (working_) {
     const bool stepped = events_.step();

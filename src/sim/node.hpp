@@ -21,6 +21,7 @@
 #include "nic/nic.hpp"
 #include "nic/slab.hpp"
 #include "portals/port.hpp"
+#include "sim/depth_series.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/host_cache.hpp"
 #include "sim/hpu_bank.hpp"
@@ -28,6 +29,7 @@
 #include "sim/pcie.hpp"
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
+#include "sim/trace.hpp"
 
 namespace spinloom::sim {
 
@@ -41,6 +43,7 @@ struct NodeOptions {
 struct NodeStatistics {
   Time first_byte = Time::never();  // arrival of the first byte of the first data packet
   Time last_event{};                // when the newest event became readable
+  Time data_landed{};               // when the newest byte of data was in host memory
   uint64_t packets = 0;
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
@@ -68,6 +71,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
+  // From here on, what the units do and how many DMAs wait is recorded; either may be null. Both outlive the node.
+  void record(Trace* trace, DepthSeries* dma_queue);
   // Starts a new measurement: first byte and totals count from here.
   void reset_statistics() { statistics_ = {}; }
   // Why the newest handler that did not return ended, for error messages; empty when none.
@@ -144,6 +149,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   bool working_ = false;
 
   NodeStatistics statistics_;
+  Trace* trace_ = nullptr;
+  DepthSeries* dma_queue_ = nullptr;
   std::string handler_trouble_;
   nic::Actions scratch_;
 };

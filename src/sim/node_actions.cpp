@@ -32,6 +32,10 @@ void Node::perform_one(nic::Action& action) {
       copied = memory_channels_.serve(here, profile_.memory.channel_byte_time.time_of(bytes)).end;
     }
     const Time dispatch = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.dispatch_cycles);
+    if (trace_ != nullptr) {
+      trace_->span({Track::packet_buffer, 0, buffer->her.value, here, copied});
+      trace_->span({Track::scheduler, 0, buffer->her.value, copied, copied + dispatch});
+    }
     events_.at(copied + dispatch, *this, her_ready, buffer->her.value);
   } else if (auto* packet = std::get_if<nic::Send>(&action)) {
     send(*packet);
@@ -80,6 +84,7 @@ void Node::dma_write(const nic::DmaWrite& write) {
   ++statistics_.dma_writes;
   statistics_.dma_bytes += write.source.length;
   statistics_.dma_queue_peak = std::max<uint64_t>(statistics_.dma_queue_peak, dmas_.size());
+  if (dma_queue_ != nullptr) dma_queue_->sample(events_.now(), dmas_.size());
   if (write.source.length == 0) {  // nothing to move: it only keeps its place behind the DMAs before it
     events_.at(std::max(events_.now(), last_dma_end_), *this, dma_ends, slot);
     return;
@@ -87,14 +92,23 @@ void Node::dma_write(const nic::DmaWrite& write) {
   const auto length = static_cast<int64_t>(write.source.length);
   const Time here = std::max(events_.now(), parsed_last_byte_);
   const Service read = memory_channels_.serve(here, profile_.memory.channel_byte_time.time_of(Bytes{length}));
-  last_dma_end_ = pcie_.write(read.end, length).end;
+  const Service link = pcie_.write(read.end, length);
+  last_dma_end_ = link.end;
+  if (trace_ != nullptr) {
+    trace_->span({Track::dma, 0, write.source.length, events_.now(), link.end});
+    trace_->span({Track::pcie, 0, write.source.length, link.start, link.end});
+  }
   events_.at(last_dma_end_, *this, dma_ends, slot);
 }
 
 void Node::dma_served(uint32_t slot) {
   const nic::DmaWrite write = dmas_[slot];
   dmas_.give_back(slot);
-  if (write.source.length > 0) std::memcpy(write.host, write.source.bytes, write.source.length);
+  if (dma_queue_ != nullptr) dma_queue_->sample(events_.now(), dmas_.size());
+  if (write.source.length > 0) {
+    std::memcpy(write.host, write.source.bytes, write.source.length);
+    statistics_.data_landed = events_.now() + pcie_.latency();
+  }
   nic::Actions actions;
   std::swap(actions, scratch_);
   actions.clear();
@@ -114,7 +128,10 @@ void Node::post(const nic::PostEvent& event) {
   HostDelivery delivery;
   delivery.kind = HostDelivery::Kind::event;
   delivery.event = event;
-  deliver(std::move(delivery), pcie_.write(events_.now(), profile_.pcie.event_bytes).end + pcie_.latency());
+  const Service link = pcie_.write(events_.now(), profile_.pcie.event_bytes);
+  const Time readable = link.end + pcie_.latency();
+  if (trace_ != nullptr) trace_->span({Track::event, 0, 0, link.start, readable});
+  deliver(std::move(delivery), readable);
 }
 
 void Node::post(const nic::PostCounter& counter) {

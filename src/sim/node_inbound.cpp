@@ -11,6 +11,9 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
     ++statistics_.packets;
     if (statistics_.first_byte == Time::never()) statistics_.first_byte = events_.now();
   }
+  if (trace_ != nullptr) {
+    trace_->span({Track::wire, 0, arrival->packet.offset, events_.now(), arrival->last_byte});
+  }
   inbound_.push_back(std::move(arrival));
   parse_next();
 }
@@ -24,6 +27,9 @@ void Node::parse_next() {
   parsed_actions_.clear();
   nic_.on_packet(events_.now(), arrival.packet, parsed_actions_);
   const Time duration = parsed_actions_.work.matched_by_message ? profile_.match.packet : profile_.match.header;
+  if (trace_ != nullptr) {
+    trace_->span({Track::parser, 0, arrival.packet.offset, events_.now(), events_.now() + duration});
+  }
   events_.at(events_.now() + duration, *this, parse_ends, 0);
 }
 

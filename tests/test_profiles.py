@@ -13,7 +13,7 @@ PATH = folder("nics") / "sc19-slingshot.toml"
 def test_every_shipped_profile_is_complete(name):
     profile = profiles.load(name)
     assert profile.name == name
-    assert list(profile.native()) == list(profiles.FIELDS)
+    assert list(profile.native()) == profiles.fields_of(str(profile["hpu.core"]))
     assert all(isinstance(value, int | str | list) for value in profile.native().values())
 
 
@@ -61,6 +61,26 @@ def test_a_missing_key_is_named(tmp_path):
     wrong.write_text("\n".join(lines))
     with pytest.raises(Trouble, match=r"link\.wire is missing"):
         profiles.load(wrong)
+
+
+def test_a_field_of_another_core_is_refused(tmp_path):
+    text = PATH.read_text()
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(
+        text.replace("[memory]", '[pulp]\njump = { value = "2", label = "given", source = "x" }\n[memory]')
+    )
+    with pytest.raises(Trouble, match=r"pulp\.jump belongs to hpu\.core = pulp"):
+        profiles.load(wrong)
+    wrong.write_text("".join(line for line in text.splitlines(True) if not line.startswith("core =")))
+    with pytest.raises(Trouble, match=r"hpu\.core is missing"):
+        profiles.load(wrong)
+
+
+def test_only_its_core_decides_which_fields_a_profile_has():
+    a15, pulp = set(profiles.fields_of("a15")), set(profiles.fields_of("pulp"))
+    assert {"a15.window", "hpu.memory_latency", "memory.channel_byte_time"} <= a15 - pulp
+    assert {"pulp.l2_handler", "pulp.constants"} <= pulp - a15
+    assert a15 | pulp == set(profiles.FIELDS)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

@@ -19,12 +19,18 @@ from spinloom.errors import Trouble, nearest
 
 LABELS = ("given", "derived", "proposed", "measured")
 UNMEASURED = "not measured yet"  # the source of a number that only holds its place
-CORES = ("a15",)
+CORES = ("a15", "pulp")
 
 
 def parse_core(text: str) -> str:
     if text not in CORES:
         raise ValueError(f"accepted forms: {', '.join(CORES)}")
+    return text
+
+
+def parse_place(text: str) -> str:
+    if text not in ("L1", "L2"):
+        raise ValueError("accepted forms: L1 (the cluster's memory), L2 (the memory that all clusters share)")
     return text
 
 
@@ -53,6 +59,31 @@ FIELDS: dict[str, Parser] = {
     "a15.predictor_entries": units.parse_count,
     "a15.device_load": units.parse_cycles,
     "a15.device_store": units.parse_cycles,
+    "pulp.clusters": units.parse_count,
+    "pulp.multiply_high": units.parse_cycles,
+    "pulp.divide": units.parse_cycles,
+    "pulp.branch_taken": units.parse_cycles,
+    "pulp.jump": units.parse_cycles,
+    "pulp.straddle": units.parse_cycles,
+    "pulp.load_use": units.parse_cycles,
+    "pulp.counter": units.parse_cycles,
+    "pulp.device": units.parse_cycles,
+    "pulp.l1": units.parse_cycles,
+    "pulp.l2_handler": units.parse_cycles,
+    "pulp.l2_packet": units.parse_cycles,
+    "pulp.atomic_l1": units.parse_cycles,
+    "pulp.atomic_l2": units.parse_cycles,
+    "pulp.l1_banks": units.parse_count,
+    "pulp.l1_bank_bytes": units.parse_bytes,
+    "pulp.l2_banks": units.parse_count,
+    "pulp.l2_bank_bytes": units.parse_bytes,
+    "pulp.constants": parse_place,
+    "pulp.state": parse_place,
+    "pulp.packets": parse_place,
+    "pulp.port_width": units.parse_bytes,
+    "pulp.dma_width": units.parse_bytes,
+    "pulp.dma_setup": units.parse_cycles,
+    "pulp.dma_latency": units.parse_cycles,
     "memory.channel_byte_time": units.parse_rate,
     "memory.channels_per_hpu": units.parse_count,
     "memory.state_bytes": units.parse_bytes,
@@ -73,10 +104,26 @@ FIELDS: dict[str, Parser] = {
     "host.cache": units.parse_bytes,
     "host.cache_ways": units.parse_count,
     "host.mpitypes_block_cycles": units.parse_rational,
+    "host.best_block_cycles": units.parse_rational,
     "host.command_latency": units.parse_time,
     "checkpoint.paper_bytes": units.parse_bytes,
     "checkpoint.epsilon": units.parse_rational,
+    "iovec.entries": units.parse_count,
+    "iovec.refill": units.parse_time,
 }
+
+
+# Fields that only profiles with that core have; every other field stands in every profile.
+ONLY_WITH_CORE = {
+    field: field.split(".")[0] if field.startswith(("a15.", "pulp.")) else "a15"
+    for field in FIELDS
+    if field.startswith(("a15.", "pulp.", "memory.channel")) or field == "hpu.memory_latency"
+}
+
+
+def fields_of(core: str) -> list[str]:
+    """The fields of a profile with that core, in the order of FIELDS."""
+    return [field for field in FIELDS if ONLY_WITH_CORE.get(field, core) == core]
 
 
 @dataclass(frozen=True)
@@ -147,14 +194,25 @@ def read(table: dict, path: Path) -> Profile:
     for field in written:
         if field not in FIELDS:
             raise Trouble("invalid", f"{path}: unknown key {field}{nearest(field, FIELDS)}")
-    missing = [field for field in FIELDS if field not in written]
+    needed = fields_of(core_in(path, written))
+    for field in written:
+        if field not in needed:
+            raise Trouble("invalid", f"{path}: {field} belongs to hpu.core = {ONLY_WITH_CORE[field]}")
+    missing = [field for field in needed if field not in written]
     if missing:
         unused = [field for field in written if field.split(".")[0] == missing[0].split(".")[0]]
         beside = f"; its section has {', '.join(unused)}" if unused else "; its section is missing too"
         raise Trouble("invalid", f"{path}: key {missing[0]} is missing{beside}")
     return Profile(
-        str(name), str(about), {field: read_entry(path, field, written[field]) for field in FIELDS}
+        str(name), str(about), {field: read_entry(path, field, written[field]) for field in needed}
     )
+
+
+def core_in(path: Path, written: dict) -> str:
+    """Which core the file describes: it decides which fields there are."""
+    if "hpu.core" not in written:
+        raise Trouble("invalid", f"{path}: key hpu.core is missing")
+    return str(read_entry(path, "hpu.core", written["hpu.core"]).value)
 
 
 def read_entry(path: Path, field: str, entry: object) -> Entry:

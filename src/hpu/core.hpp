@@ -78,6 +78,7 @@ struct Stop {
   uint64_t cycle = 0;  // when it happens; equals Core::cycle()
   uint32_t value = 0;  // returned: the handler's return code
   uint32_t address = 0;  // shared: of the access, for the driver's model of contention
+  bool atomic = false;   // shared: it is an atomic
   Fault fault;         // fault only
 };
 

@@ -149,6 +149,7 @@ bool Execution<Timing>::atomic(const Op* op, Stop& stop) {
   if (state_.phase != Phase::shared) {
     stop = stop_at(StopKind::shared, op, timing_.shared_at(*op));
     stop.address = address;
+    stop.atomic = true;
     return false;
   }
   state_.phase = Phase::ready;

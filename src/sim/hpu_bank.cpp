@@ -9,24 +9,47 @@ enum Code : uint32_t { starts, stops };
 
 uint32_t tie_of(uint64_t unit) { return static_cast<uint32_t>(unit) + 1; }
 
-hpu::LatencyClass nic_latency() { return hpu::LatencyClass::nic_memory; }
+// What a pulp core pays for a place; the memory that answers decides.
+hpu::LatencyClass class_of(Place place, hpu::LatencyClass far) {
+  return place == Place::l1 ? hpu::LatencyClass::scratchpad : far;
+}
+
+uint32_t narrow(int64_t value) { return static_cast<uint32_t>(value); }
+
+hpu::PulpParameters pulp_of(const Profile& profile) {
+  hpu::PulpParameters pulp;
+  pulp.multiply_high_cycles = narrow(profile.pulp.multiply_high);
+  pulp.divide_cycles = narrow(profile.pulp.divide);
+  pulp.branch_taken_cycles = narrow(profile.pulp.branch_taken);
+  pulp.jump_cycles = narrow(profile.pulp.jump);
+  pulp.straddle_cycles = narrow(profile.pulp.straddle);
+  pulp.load_use_cycles = narrow(profile.pulp.load_use);
+  pulp.counter_cycles = narrow(profile.pulp.counter);
+  pulp.device_cycles = narrow(profile.pulp.device);
+  // The image's read-only data lies in handler memory.
+  pulp.memory_cycles = {narrow(profile.pulp.l1), narrow(profile.pulp.l2_handler), narrow(profile.pulp.l2_packet),
+                        narrow(profile.pulp.l2_handler)};
+  pulp.atomic_near_cycles = narrow(profile.pulp.atomic_l1);
+  pulp.atomic_far_cycles = narrow(profile.pulp.atomic_l2 - profile.pulp.l2_handler);
+  return pulp;
+}
 
 }  // namespace
 
 hpu::TimingParameters timing_of(const Profile& profile) {
+  if (profile.clustered()) return pulp_of(profile);
   hpu::A15Parameters a15;
-  const auto cycles = [](int64_t value) { return static_cast<uint32_t>(value); };
-  a15.rename_width = cycles(profile.a15.rename_width);
-  a15.window = cycles(profile.a15.window);
-  a15.alus = cycles(profile.a15.alus);
-  a15.multiply_cycles = cycles(profile.a15.multiply);
-  a15.divide_cycles = cycles(profile.a15.divide);
-  a15.load_cycles = cycles(profile.a15.load);
-  a15.front_end_cycles = cycles(profile.a15.front_end);
-  a15.predictor_entries = cycles(profile.a15.predictor_entries);
-  a15.device_load_cycles = cycles(profile.a15.device_load);
-  a15.device_store_cycles = cycles(profile.a15.device_store);
-  a15.memory_cycles.fill(cycles(profile.hpu.memory_latency));
+  a15.rename_width = narrow(profile.a15.rename_width);
+  a15.window = narrow(profile.a15.window);
+  a15.alus = narrow(profile.a15.alus);
+  a15.multiply_cycles = narrow(profile.a15.multiply);
+  a15.divide_cycles = narrow(profile.a15.divide);
+  a15.load_cycles = narrow(profile.a15.load);
+  a15.front_end_cycles = narrow(profile.a15.front_end);
+  a15.predictor_entries = narrow(profile.a15.predictor_entries);
+  a15.device_load_cycles = narrow(profile.a15.device_load);
+  a15.device_store_cycles = narrow(profile.a15.device_store);
+  a15.memory_cycles.fill(narrow(profile.hpu.memory_latency));
   return a15;
 }
 
@@ -36,6 +59,12 @@ Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& 
   for (uint32_t index = 0; index < hpus; ++index) {
     SPL_ASSIGN(hpu::Core core, hpu::Core::create(timing_of(profile)));
     bank->units_.emplace_back(std::move(core));
+  }
+  if (profile.clustered()) {
+    bank->ports_.emplace(profile);
+    bank->places_ = {class_of(profile.pulp.constants, hpu::LatencyClass::nic_memory),
+                     class_of(profile.pulp.state, hpu::LatencyClass::nic_memory),
+                     class_of(profile.pulp.packets, hpu::LatencyClass::packet_buffer)};
   }
   return bank;
 }
@@ -62,11 +91,19 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
     SPL_ASSERT(mapped.ok(), mapped.error().message);
   };
   map(Region::image(image.base(), image.bytes()));
-  map(Region::read_only(SPL_HPU_CONST_BASE, nic_memory.subspan(context.constants.offset, context.constants.length),
-                        nic_latency()));
-  map(Region::shared(SPL_HPU_STATE_BASE, nic_memory.subspan(context.state.offset, context.state.length)));
-  map(Region::read_only(SPL_HPU_PACKET_BASE, {her.payload.bytes, her.payload.length},
-                        hpu::LatencyClass::packet_buffer));
+  // Reads of memory that all clusters share meet those of other HPUs; a cluster's own memory has banks enough.
+  const auto map_read_only = [&](uint32_t base, std::span<const uint8_t> bytes, hpu::LatencyClass memory) {
+    Region region = Region::read_only(base, bytes, memory);
+    region.contended = ports_ && memory != hpu::LatencyClass::scratchpad;
+    map(region);
+  };
+  map_read_only(SPL_HPU_CONST_BASE, nic_memory.subspan(context.constants.offset, context.constants.length),
+                places_.constants);
+  map(Region::shared(SPL_HPU_STATE_BASE, nic_memory.subspan(context.state.offset, context.state.length),
+                     places_.state));
+  map_read_only(SPL_HPU_PACKET_BASE, {her.payload.bytes, her.payload.length}, places_.packets);
+  unit.constants_offset = context.constants.offset;
+  unit.state_offset = context.state.offset;
   map(Region::private_memory(SPL_HPU_STACK_BASE, unit.stack));
   map(Region::command_window());
 
@@ -89,6 +126,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   begin.hpu = her.hpu.value;
   begin.vhpu = her.vhpu.value;
   begin.hpu_count = hpus_;
+  if (!functions_.empty()) begin.profile = &functions_[context.image];
   unit.core.start(begin);
   events_.at(std::max(events_.now(), cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle))), *this, starts,
              her.hpu.value, tie_of(her.hpu.value));
@@ -98,6 +136,10 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
   Unit& unit = units_[argument];
   if (code == starts) return slice(argument);
   const uint64_t spent = unit.stop.cycle - unit.start_cycle;
+  const bool ended = unit.stop.kind == hpu::StopKind::returned || unit.stop.kind == hpu::StopKind::fault;
+  if (!ended && spent > unit.budget_cycles) {
+    return finish(unit, nic::HandlerEnd::budget, text("ran ", spent, " cycles, its budget is ", unit.budget_cycles));
+  }
   switch (unit.stop.kind) {
     case hpu::StopKind::returned: return finish(unit, nic::HandlerEnd::returned, "");
     case hpu::StopKind::fault: {
@@ -118,15 +160,23 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       if (!unit.answered) return;  // a blocking call
       break;
     }
-    case hpu::StopKind::quantum:
     case hpu::StopKind::shared:
-      if (spent > unit.budget_cycles) {
-        return finish(unit, nic::HandlerEnd::budget,
-                      text("ran ", spent, " cycles, its budget is ", unit.budget_cycles));
-      }
+      if (ports_) unit.core.delay_shared(granted(unit));
       break;
+    case hpu::StopKind::quantum: break;
   }
   slice(argument);
+}
+
+// When the access that this HPU stopped at gets its port and bank.
+uint64_t HpuBank::granted(const Unit& unit) {
+  const uint32_t address = unit.stop.address;
+  const hpu::AddressSpace::Access& access = unit.memory.access_of(address);
+  uint64_t byte = address - access.base;
+  if (access.base == SPL_HPU_CONST_BASE) byte += unit.constants_offset;
+  if (access.base == SPL_HPU_STATE_BASE) byte += unit.state_offset;
+  if (access.base == SPL_HPU_PACKET_BASE) byte += unit.her.offset;
+  return ports_->grant(unit.her.hpu.value, access.latency_class, byte, unit.stop.atomic, unit.stop.cycle);
 }
 
 void HpuBank::slice(uint64_t index) {
@@ -136,14 +186,32 @@ void HpuBank::slice(uint64_t index) {
   events_.at(std::max(when, events_.now()), *this, stops, index, tie_of(index));
 }
 
-void HpuBank::resume(nic::HerId her, uint32_t value) {
-  uint64_t index = calling_;
-  if (units_[index].her.id != her) {
-    const auto waits = [her](const Unit& unit) { return unit.running && unit.her.id == her; };
-    index = static_cast<uint64_t>(std::find_if(units_.begin(), units_.end(), waits) - units_.begin());
+void HpuBank::profile_functions() {
+  SPL_ASSERT(images_ != nullptr, "images are installed before their functions can be profiled");
+  for (const hpu::Image& image : *images_) functions_.emplace_back(image);
+}
+
+std::map<std::string, uint64_t> HpuBank::function_cycles() const {
+  std::map<std::string, uint64_t> sum;
+  for (const hpu::FunctionProfile& image : functions_) {
+    for (const auto& [name, cycles] : image.cycles()) sum[name] += cycles;
   }
-  SPL_ASSERT(index < units_.size(), "HER ", her, " runs nowhere");
-  Unit& unit = units_[index];
+  return sum;
+}
+
+std::optional<uint32_t> HpuBank::hpu_of(nic::HerId her) const {
+  if (!her.exists()) return std::nullopt;
+  if (units_[calling_].running && units_[calling_].her.id == her) return static_cast<uint32_t>(calling_);
+  for (uint32_t index = 0; index < units_.size(); ++index) {
+    if (units_[index].running && units_[index].her.id == her) return index;
+  }
+  return std::nullopt;
+}
+
+void HpuBank::resume(nic::HerId her, uint32_t value) {
+  const std::optional<uint32_t> index = hpu_of(her);
+  SPL_ASSERT(index.has_value(), "HER ", her, " runs nowhere");
+  Unit& unit = units_[*index];
   SPL_ASSERT(unit.running && unit.stop.kind == hpu::StopKind::call, "HER ", her, " does not wait in a call");
   unit.core.resume_call(value, std::max(unit.stop.cycle, cycle_at_or_after(events_.now())));
   unit.answered = true;
@@ -168,6 +236,7 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   statistics.stores += counters.stores - unit.at_start.stores;
   statistics.mispredicts += counters.mispredicts - unit.at_start.mispredicts;
   busy_ += cycle_.time_of_cycles(static_cast<int64_t>(cycles));
+  last_end_ = events_.now();
   if (trace_ != nullptr) {
     const Track track = unit.her.kind == nic::HandlerKind::completion ? Track::completion : Track::payload;
     trace_->span({track, unit.her.hpu.value, unit.her.id.value,

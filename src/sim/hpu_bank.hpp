@@ -5,18 +5,24 @@
 //   time zero; a handler starts on a tick.
 // Invariants: (1) one handler per HPU at a time; (2) a slice ends at a call, an atomic, an access to shared
 //   writable memory or after Q cycles, and slices are served in virtual-time order, so results do not depend
-//   on Q; (3) a handler past its budget is stopped at the end of its slice.
+//   on Q; of a clustered NIC every access to memory that HPUs share ends a slice and waits for its port and bank;
+//   (3) a handler past its budget is stopped at the end of its slice.
 // Threads: one owner. Time: virtual; a cycle is 1/clock, rounded up once per time stamp.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hpu/core.hpp"
+#include "hpu/function_profile.hpp"
 #include "nic/handler_abi.hpp"
 #include "nic/nic.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/memory_ports.hpp"
 #include "sim/profile.hpp"
 #include "sim/trace.hpp"
 
@@ -66,6 +72,13 @@ class HpuBank final : EventTarget {
     return statistics_[static_cast<size_t>(kind)];
   }
   [[nodiscard]] Time busy() const { return busy_; }
+  // When the newest handler ended.
+  [[nodiscard]] Time last_end() const { return last_end_; }
+  // The HPU on which this HER runs, none when it does not.
+  [[nodiscard]] std::optional<uint32_t> hpu_of(nic::HerId her) const;
+  // From here on cycles are also counted by function of the images; handlers of all kinds.
+  void profile_functions();
+  [[nodiscard]] std::map<std::string, uint64_t> function_cycles() const;
 
  private:
   struct Unit {
@@ -78,6 +91,8 @@ class HpuBank final : EventTarget {
     hpu::Counters at_start;
     uint64_t start_cycle = 0;
     uint64_t budget_cycles = 0;
+    uint64_t constants_offset = 0;  // of the context's windows in NIC memory
+    uint64_t state_offset = 0;
     uint64_t first_call_cycle = 0;
     bool called = false;
     bool answered = false;
@@ -86,6 +101,7 @@ class HpuBank final : EventTarget {
   HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles);
   void on_event(uint32_t code, uint64_t argument) override;
   void slice(uint64_t unit);
+  uint64_t granted(const Unit& unit);
   void finish(Unit& unit, nic::HandlerEnd end, const std::string& reason);
   [[nodiscard]] uint64_t cycle_at_or_after(Time time) const;
 
@@ -100,6 +116,14 @@ class HpuBank final : EventTarget {
   std::array<HandlerStatistics, 3> statistics_{};
   Trace* trace_ = nullptr;
   Time busy_{};
+  Time last_end_{};
+  struct {
+    hpu::LatencyClass constants = hpu::LatencyClass::nic_memory;
+    hpu::LatencyClass state = hpu::LatencyClass::nic_memory;
+    hpu::LatencyClass packets = hpu::LatencyClass::packet_buffer;
+  } places_;
+  std::optional<MemoryPorts> ports_;               // clustered NICs only
+  std::vector<hpu::FunctionProfile> functions_;  // by image, when asked for
 };
 
 // The core's timing parameters as the profile states them.

@@ -42,7 +42,7 @@ Node::Node(EventQueue& events, Network& network, const Profile& profile, nic::Ra
       nic_(rank, limits_of(profile, options)),
       nic_memory_(static_cast<size_t>(profile.memory.state_bytes)),
       pcie_(profile),
-      memory_channels_(options.hpus * static_cast<uint32_t>(profile.memory.channels_per_hpu)) {}
+      fabric_(profile, options.hpus) {}
 
 void Node::record(Trace* trace, DepthSeries* dma_queue) {
   trace_ = trace;

@@ -23,6 +23,7 @@
 #include "portals/port.hpp"
 #include "sim/depth_series.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/fabric.hpp"
 #include "sim/host_cache.hpp"
 #include "sim/hpu_bank.hpp"
 #include "sim/network.hpp"
@@ -71,6 +72,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
+  void profile_functions() { hpus_->profile_functions(); }
   // From here on, what the units do and how many DMAs wait is recorded; either may be null. Both outlive the node.
   void record(Trace* trace, DepthSeries* dma_queue);
   // Starts a new measurement: first byte and totals count from here.
@@ -122,7 +124,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   std::unique_ptr<HpuBank> hpus_;
   std::vector<uint8_t> nic_memory_;
   Pcie pcie_;
-  Channels memory_channels_;
+  Fabric fabric_;
 
   // Inbound.
   std::deque<std::unique_ptr<Arrival>> inbound_;  // not yet parsed

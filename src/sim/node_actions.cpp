@@ -21,15 +21,15 @@ void Node::perform_one(nic::Action& action) {
   } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {
     const nic::Context* context = nic_.context(run->her.context);
     SPL_ASSERT(context != nullptr, "HER ", run->her.id, " has no context");
-    const Time start = now + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.start_cycles);
+    const Time there = fabric_.packet_to_hpu(now, run->her.hpu.value, static_cast<int64_t>(run->her.payload.length));
+    const Time start = there + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.start_cycles);
     hpus_->run(run->her, *context, nic_memory_, start);
   } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
     // Copied once it is all here, then carried to the scheduler.
     const Time here = std::max(now, parsed_last_byte_);
     Time copied = here;
     if (buffer->bytes > 0) {
-      const auto bytes = Bytes{static_cast<int64_t>(buffer->bytes)};
-      copied = memory_channels_.serve(here, profile_.memory.channel_byte_time.time_of(bytes)).end;
+      copied = fabric_.packet_in(here, static_cast<int64_t>(buffer->bytes)).end;
     }
     const Time dispatch = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.dispatch_cycles);
     if (trace_ != nullptr) {
@@ -91,7 +91,7 @@ void Node::dma_write(const nic::DmaWrite& write) {
   }
   const auto length = static_cast<int64_t>(write.source.length);
   const Time here = std::max(events_.now(), parsed_last_byte_);
-  const Service read = memory_channels_.serve(here, profile_.memory.channel_byte_time.time_of(Bytes{length}));
+  const Service read = fabric_.read(here, hpus_->hpu_of(write.her), length);
   const Service link = pcie_.write(read.end, length);
   last_dma_end_ = link.end;
   if (trace_ != nullptr) {

@@ -74,12 +74,22 @@ Store ratio(Access access) {
 
 Status store_core(Profile& profile, const ProfileValue& value) {
   const std::string* name = std::get_if<std::string>(&value);
-  if (name == nullptr || *name != "a15") {
+  if (name == nullptr || (*name != "a15" && *name != "pulp")) {
     return fail(Code::unsupported, "is ", name == nullptr ? "not a name" : *name,
-                "; the core models that exist are: a15");
+                "; the core models that exist are: a15, pulp");
   }
   profile.hpu.core = *name;
   return {};
+}
+
+template <class Access>
+Store place(Access access) {
+  return [=](Profile& profile, const ProfileValue& value) -> Status {
+    const std::string* name = std::get_if<std::string>(&value);
+    if (name == nullptr || (*name != "L1" && *name != "L2")) return fail(Code::invalid, "must be L1 or L2");
+    access(profile) = *name == "L1" ? Place::l1 : Place::l2;
+    return {};
+  };
 }
 
 // Access to a member as a reference, for the table below.
@@ -108,6 +118,31 @@ const std::vector<Field>& fields_of_a_profile() {
       {"a15.predictor_entries", number(AT(a15.predictor_entries), 1)},
       {"a15.device_load", number(AT(a15.device_load), 1)},
       {"a15.device_store", number(AT(a15.device_store), 1)},
+      {"pulp.clusters", number(AT(pulp.clusters), 1)},
+      {"pulp.multiply_high", number(AT(pulp.multiply_high), 1)},
+      {"pulp.divide", number(AT(pulp.divide), 1)},
+      {"pulp.branch_taken", number(AT(pulp.branch_taken), 1)},
+      {"pulp.jump", number(AT(pulp.jump), 1)},
+      {"pulp.straddle", number(AT(pulp.straddle), 0)},
+      {"pulp.load_use", number(AT(pulp.load_use), 0)},
+      {"pulp.counter", number(AT(pulp.counter), 1)},
+      {"pulp.device", number(AT(pulp.device), 1)},
+      {"pulp.l1", number(AT(pulp.l1), 1)},
+      {"pulp.l2_handler", number(AT(pulp.l2_handler), 1)},
+      {"pulp.l2_packet", number(AT(pulp.l2_packet), 1)},
+      {"pulp.atomic_l1", number(AT(pulp.atomic_l1), 1)},
+      {"pulp.atomic_l2", number(AT(pulp.atomic_l2), 1)},
+      {"pulp.l1_banks", number(AT(pulp.l1_banks), 1)},
+      {"pulp.l1_bank_bytes", number(AT(pulp.l1_bank_bytes), 1)},
+      {"pulp.l2_banks", number(AT(pulp.l2_banks), 1)},
+      {"pulp.l2_bank_bytes", number(AT(pulp.l2_bank_bytes), 1)},
+      {"pulp.constants", place(AT(pulp.constants))},
+      {"pulp.state", place(AT(pulp.state))},
+      {"pulp.packets", place(AT(pulp.packets))},
+      {"pulp.port_width", number(AT(pulp.port_width), 1)},
+      {"pulp.dma_width", number(AT(pulp.dma_width), 1)},
+      {"pulp.dma_setup", number(AT(pulp.dma_setup), 0)},
+      {"pulp.dma_latency", number(AT(pulp.dma_latency), 0)},
       {"memory.channel_byte_time", rate(AT(memory.channel_byte_time))},
       {"memory.channels_per_hpu", number(AT(memory.channels_per_hpu), 1)},
       {"memory.state_bytes", number(AT(memory.state_bytes), 1)},
@@ -128,19 +163,36 @@ const std::vector<Field>& fields_of_a_profile() {
       {"host.cache", number(AT(host.cache), 1)},
       {"host.cache_ways", number(AT(host.cache_ways), 1)},
       {"host.mpitypes_block_cycles", ratio(AT(host.mpitypes_block_cycles))},
+      {"host.best_block_cycles", ratio(AT(host.best_block_cycles))},
       {"host.command_latency", duration(AT(host.command_latency))},
       {"checkpoint.paper_bytes", number(AT(checkpoint.paper_bytes), 1)},
       {"checkpoint.epsilon", ratio(AT(checkpoint.epsilon))},
+      {"iovec.entries", number(AT(iovec.entries), 1)},
+      {"iovec.refill", duration(AT(iovec.refill))},
   };
   return fields;
 }
 
 #undef AT
 
+// The core that a field belongs to; empty: every profile has it.
+std::string_view core_of(std::string_view field) {
+  if (field.starts_with("a15.") || field == "hpu.memory_latency" || field.starts_with("memory.channel")) return "a15";
+  return field.starts_with("pulp.") ? "pulp" : "";
+}
+
 Status check_relations(const Profile& profile) {
   if (profile.memory.packet_buffer_bytes < profile.link.payload) {
     return fail(Code::invalid, "memory.packet_buffer_bytes is ", profile.memory.packet_buffer_bytes,
                 ", one packet of link.payload ", profile.link.payload, " B does not fit");
+  }
+  if (profile.clustered() && profile.pulp.atomic_l2 < profile.pulp.l2_handler) {
+    return fail(Code::invalid, "pulp.atomic_l2 is ", profile.pulp.atomic_l2, ", less than a load's pulp.l2_handler of ",
+                profile.pulp.l2_handler);
+  }
+  if (profile.clustered() && profile.hpu.count % profile.pulp.clusters != 0) {
+    return fail(Code::invalid, "hpu.count ", profile.hpu.count, " does not divide into pulp.clusters ",
+                profile.pulp.clusters);
   }
   const bool power_of_two = (profile.host.line & (profile.host.line - 1)) == 0;
   if (!power_of_two) return fail(Code::invalid, "host.line is ", profile.host.line, ", it must be a power of two");
@@ -156,6 +208,9 @@ Status check_relations(const Profile& profile) {
 Result<Profile> build_profile(const ProfileFields& fields) {
   Profile profile;
   for (const Field& field : fields_of_a_profile()) {
+    // hpu.core stands before the fields that depend on it.
+    const std::string_view core = core_of(field.name);
+    if (!core.empty() && core != profile.hpu.core) continue;
     const auto found = fields.find(std::string(field.name));
     if (found == fields.end()) return fail(Code::invalid, "NIC profile: field ", field.name, " is missing");
     if (const Status stored = field.store(profile, found->second); !stored) {
@@ -166,6 +221,10 @@ Result<Profile> build_profile(const ProfileFields& fields) {
     bool known = false;
     for (const Field& field : fields_of_a_profile()) known = known || field.name == name;
     if (!known) return fail(Code::invalid, "NIC profile: unknown field ", name);
+    if (const std::string_view core = core_of(name); !core.empty() && core != profile.hpu.core) {
+      return fail(Code::invalid, "NIC profile: field ", name, " belongs to hpu.core ", core, ", this profile has ",
+                  profile.hpu.core);
+    }
   }
   if (const Status related = check_relations(profile); !related) {
     return fail(related.error().code, "NIC profile: ", related.error().message);

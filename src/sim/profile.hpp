@@ -1,5 +1,7 @@
 // Profile - every number that a simulated NIC and host need, from a nics/*.toml file.
 //
+// The sections a15 and pulp belong to the core of that name, as do hpu.memory_latency and memory.channel*.
+//
 // Contract: build_profile() takes the flat field names of the file ("match.header") with exact values
 //   (integers, rationals, text) and refuses a missing, unknown or impossible one by name. Labels and
 //   sources stay in the file; `spinloom nics NAME` prints them.
@@ -25,6 +27,9 @@ struct Rational {
 using ProfileValue = std::variant<int64_t, Rational, std::string>;
 using ProfileFields = std::map<std::string, ProfileValue>;
 
+// Where a clustered NIC keeps something: in the memory of the handler's cluster, or in the one that all share.
+enum class Place : uint8_t { l1, l2 };
+
 struct Profile {
   struct {
     Rate byte_time;
@@ -47,6 +52,19 @@ struct Profile {
             predictor_entries = 0, device_load = 0, device_store = 0;
   } a15;
   struct {
+    int64_t clusters = 1;
+    // The core, in cycles; timing_pulp.hpp has the algebra.
+    int64_t multiply_high = 0, divide = 0, branch_taken = 0, jump = 0, straddle = 0, load_use = 0, counter = 0,
+            device = 0;
+    // Memory: cycles from issue to the next issue; atomics until the next memory operation.
+    int64_t l1 = 0, l2_handler = 0, l2_packet = 0, atomic_l1 = 0, atomic_l2 = 0;
+    int64_t l1_banks = 0, l1_bank_bytes = 0;  // of one cluster
+    int64_t l2_banks = 0, l2_bank_bytes = 0;  // of handler memory
+    Place constants = Place::l2, state = Place::l2, packets = Place::l1;
+    // Transfers, in bytes a cycle and cycles; fabric.hpp has the algebra.
+    int64_t port_width = 0, dma_width = 0, dma_setup = 0, dma_latency = 0;
+  } pulp;
+  struct {
     Rate channel_byte_time;
     int64_t channels_per_hpu = 0;
     int64_t state_bytes = 0;
@@ -65,12 +83,23 @@ struct Profile {
     Rate copy_byte_time;
     int64_t line = 0, cache = 0, cache_ways = 0;
     Rational mpitypes_block_cycles;
+    Rational best_block_cycles;
     Time command_latency;
   } host;
   struct {
     int64_t paper_bytes = 0;
     Rational epsilon;
   } checkpoint;
+  struct {
+    int64_t entries = 0;
+    Time refill;
+  } iovec;
+
+  // Cores in clusters with memories of their own.
+  [[nodiscard]] bool clustered() const { return hpu.core == "pulp"; }
+  // HPUs are dealt to clusters one by one: the scheduler's lowest idle HPU is then in the least occupied cluster,
+  // which is where PsPIN's scheduler sends a task whose home cluster is full.
+  [[nodiscard]] uint32_t cluster_of(uint32_t index) const { return index % static_cast<uint32_t>(pulp.clusters); }
 };
 
 [[nodiscard]] Result<Profile> build_profile(const ProfileFields& fields);

@@ -50,9 +50,12 @@ inline ProfileFields test_profile_fields() {
       {"host.cache", n(8 << 20)},
       {"host.cache_ways", n(16)},
       {"host.mpitypes_block_cycles", n(10)},
+      {"host.best_block_cycles", r(13, 2)},
       {"host.command_latency", n(0)},
       {"checkpoint.paper_bytes", n(612)},
       {"checkpoint.epsilon", r(1, 5)},
+      {"iovec.entries", n(32)},
+      {"iovec.refill", n(500'000)},
   };
 }
 

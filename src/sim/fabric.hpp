@@ -1,0 +1,70 @@
+// Fabric - how packets and results move between the NIC's ports and memories.
+//
+// Contract: one of two shapes, by the profile's core.
+//   a15: `memory.channels_per_hpu` channels an HPU; a packet takes one on its way in, a DMA one on its way out;
+//     handlers read packets where they are.
+//   pulp: a packet enters packet memory over the input port; before its handler starts, the DMA engine of the
+//     handler's cluster copies it to the cluster's memory; results leave through that engine's other direction.
+//     Each engine serves one transfer after the other in each direction:
+//       T = dma_setup + ceil(n / dma_width) cycles;  a host DMA is done dma_latency cycles later.
+//     The copy starts when the HPU has been chosen: an HPU that waits for its packet is not idle.
+// Invariants: (1) a transfer never ends before it was asked for; (2) transfers of one engine and direction end in
+//   the order asked.
+// Threads: one owner. Time: virtual.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/profile.hpp"
+#include "sim/resource.hpp"
+
+namespace spinloom::sim {
+
+class Fabric {
+ public:
+  Fabric(const Profile& profile, uint32_t hpus)
+      : profile_(profile),
+        channels_(profile.clustered() ? 1 : hpus * static_cast<uint32_t>(profile.memory.channels_per_hpu)),
+        in_(static_cast<size_t>(profile.clustered() ? profile.pulp.clusters : 0)),
+        out_(in_.size()),
+        cycle_(Rate::cycle_of(profile.hpu.clock)) {}
+
+  // A packet from the network into packet memory.
+  Service packet_in(Time now, int64_t bytes) {
+    if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
+    return input_port_.serve(now, cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width)));
+  }
+
+  // The packet to where its handler reads it; the handler may start at the end.
+  Time packet_to_hpu(Time now, uint32_t hpu, int64_t bytes) {
+    if (!profile_.clustered() || bytes == 0 || profile_.pulp.packets != Place::l1) return now;
+    return in_[cluster_of(hpu)].serve(now, engine_time(bytes)).end;
+  }
+
+  // Bytes for the host from the memory of that HPU, or from packet memory when no handler asked.
+  Service read(Time now, std::optional<uint32_t> hpu, int64_t bytes) {
+    if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
+    const Time latency = cycle_.time_of_cycles(profile_.pulp.dma_latency);
+    if (!hpu) return {now, now + latency};
+    Service service = out_[cluster_of(*hpu)].serve(now, engine_time(bytes));
+    service.end += latency;
+    return service;
+  }
+
+  [[nodiscard]] Time engine_time(int64_t bytes) const {
+    return cycle_.time_of_cycles(profile_.pulp.dma_setup + div_ceil(bytes, profile_.pulp.dma_width));
+  }
+  [[nodiscard]] uint32_t cluster_of(uint32_t hpu) const { return profile_.cluster_of(hpu); }
+
+ private:
+  const Profile& profile_;
+  Channels channels_;
+  Resource input_port_;
+  std::vector<Resource> in_;   // by cluster
+  std::vector<Resource> out_;  // by cluster
+  Rate cycle_;
+};
+
+}  // namespace spinloom::sim

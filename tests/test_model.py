@@ -75,9 +75,10 @@ def test_no_strategy_beats_the_line_or_pcie(engine):
 
 
 SLICED = ("vector(64, 3, 7, double)", "indexed([3 x 2, 0 x 1, 40 x 9, 17 x 5], int)")
+HANDLERS = ("specialised", "hpu-local", "ro-cp", "rw-cp", "seek")
 
 
-@pytest.mark.parametrize("strategy", ["specialised", "rw-cp", "seek"])
+@pytest.mark.parametrize("strategy", HANDLERS)
 @pytest.mark.parametrize("order", ["in", 8])
 def test_results_do_not_depend_on_the_slice(engine, strategy, order):
     """Slices of 64, 256 and 1024 cycles give the same numbers, bytes and events."""
@@ -99,18 +100,81 @@ def test_results_do_not_depend_on_the_slice(engine, strategy, order):
         assert rows[0] == rows[1] == rows[2]
 
 
-def test_message_of_many_elements_with_a_gap_between_them(engine):
+EVERY = ("host-mpitypes", "host-best", "iovec", *HANDLERS)
+
+
+@pytest.mark.parametrize("strategy", EVERY)
+def test_message_of_many_elements_with_a_gap_between_them(engine, strategy):
     datatype = "resized(-8B, 200B, hindexed([100B x 3, 0B x 8, 33B x 1], byte))"
-    for strategy in ("host-mpitypes", "specialised", "rw-cp", "seek"):
-        row = engine.run_cell(config(type=datatype, count=1000, strategy=strategy, order=4))
-        assert row["checked"]
-        assert row["size_bytes"] == 12000
+    order = "in" if strategy == "iovec" else 4
+    row = engine.run_cell(config(type=datatype, count=1000, strategy=strategy, order=order))
+    assert row["checked"]
+    assert row["size_bytes"] == 12000
 
 
-def test_negative_strides_and_extents(engine):
+@pytest.mark.parametrize("strategy", EVERY)
+def test_negative_strides_and_extents(engine, strategy):
     for datatype in ("hvector(50, 3, -40B, double)", "resized(0B, -64B, hvector(4, 1, 8B, float))"):
-        for strategy in ("host-mpitypes", "specialised", "rw-cp", "seek"):
-            assert engine.run_cell(config(type=datatype, count=7, strategy=strategy))["checked"]
+        assert engine.run_cell(config(type=datatype, count=7, strategy=strategy))["checked"]
+
+
+def test_hpu_local_catches_up_with_the_packets_of_all_others(engine):
+    """Section 3.2.4: each virtual HPU gets every P-th packet, so its handler walks P - 1 packets' blocks first."""
+    cycles = [
+        engine.run_cell(config(type=vector(64, 1 << 18), strategy="hpu-local", hpus=hpus))[
+            "handler_cycles_per_packet"
+        ]
+        for hpus in (1, 4, 16)
+    ]
+    assert cycles[0] < cycles[1] < cycles[2]
+
+
+def test_hpu_local_memory_grows_with_hpus_and_ro_cp_memory_with_checkpoints(engine):
+    """Section 5.2, NIC memory: P segments, and a checkpoint each interval."""
+    few, many = (
+        engine.run_cell(config(type=vector(64, 1 << 18), strategy="hpu-local", hpus=hpus))["nic_memory_bytes"]
+        for hpus in (4, 16)
+    )
+    assert many > few
+    row = engine.run_cell(config(type=vector(256, 1 << 18), strategy="ro-cp"))
+    other = engine.run_cell(config(type=vector(256, 1 << 18), strategy="rw-cp"))
+    assert row["interval_packets"] == other["interval_packets"]
+    assert other["nic_memory_bytes"] - row["nic_memory_bytes"] == row["checkpoints"] * row["checkpoint_bytes"]
+
+
+def test_a_read_of_the_scatter_list_holds_up_what_follows(engine):
+    """Section 5.3: every 32 blocks a read of 500 ns. With small blocks nothing else counts, so
+    T(refill) = T(0) + reads * refill, and reads = ceil(blocks / 32) - 1 because the first 32 came along."""
+    blocks = 1000
+    datatype = f"hvector({blocks}, 4, 8B, byte)"
+    profile = config()["profile"]
+    rows = [
+        engine.run_cell(config(type=datatype, strategy="iovec", profile={**profile, "iovec.refill": refill_ps}))
+        for refill_ps in (500_000, 800_000)
+    ]
+    assert [row["iovec_refills"] for row in rows] == [31, 31]
+    assert rows[1]["time_ps"] - rows[0]["time_ps"] == 31 * 300_000
+    assert rows[0]["nic_memory_bytes"] == 32 * 16
+    assert rows[0]["nic_bytes_moved"] == blocks * 16
+
+
+def test_a_scatter_list_takes_packets_in_order_only(engine):
+    with pytest.raises(engine.SpinloomError, match="--order in") as raised:
+        engine.run_cell(config(type=vector(64, 1 << 14), strategy="iovec", order=4))
+    assert raised.value.code == "unsupported"
+
+
+def test_our_copy_path_costs_the_host_less_a_block(engine):
+    """T = lines / rate + blocks * cycles / clock: the two host rows differ in the last term only."""
+    profile = config()["profile"]
+    rows = {
+        strategy: engine.run_cell(config(type=vector(64, 1 << 18), strategy=strategy))
+        for strategy in ("host-mpitypes", "host-best")
+    }
+    numerator, denominator = profile["host.best_block_cycles"]
+    saved = profile["host.mpitypes_block_cycles"][0] - numerator / denominator
+    expected_ps = rows["host-best"]["blocks"] * saved / profile["host.clock"] * 1e12
+    assert rows["host-mpitypes"]["time_ps"] - rows["host-best"]["time_ps"] == pytest.approx(expected_ps, abs=2)
 
 
 def test_a_type_that_overlaps_itself_is_refused(engine):
@@ -124,6 +188,7 @@ def test_a_type_that_overlaps_itself_is_refused(engine):
 BODIES = {
     "faults": "*(volatile int *)0x70000000 = 1; return SUCCESS;",
     "never ends": 'for (;;) { __asm__ volatile(""); }',
+    "never ends and keeps calling": "for (;;) { spl_window()[0] = SPL_CALL_YIELD; (void)spl_window()[SPL_CMD_ISSUE / 4]; }",
     "fails": "return FAIL;",
     "returns a code that does not exist": "return 77;",
     "writes beyond the entry": "PtlHandlerDMAToHostNB(p.base, 1ull << 40, 8, PTL_DMA_NO_EVENT, NULL);"
@@ -132,6 +197,7 @@ BODIES = {
 REASONS = {
     "faults": "left its memory",
     "never ends": "budget",
+    "never ends and keeps calling": "budget",
     "fails": "returned FAIL",
     "returns a code that does not exist": "code that does not exist",
     "writes beyond the entry": "left its memory",

@@ -15,9 +15,16 @@ typedef struct {
   int32_t origin;
 } spl_ddt_vector;
 
-/* handlers/rw_cp.c: packets [i * interval, (i + 1) * interval) share checkpoint i. The blob follows at
- * blob_offset, the master copies of the checkpoints at masters_offset, one every checkpoint_bytes; the copies
- * that handlers progress lie in the context's state, in the same order. */
+/* handlers/hpu_local.c: the blob follows at blob_offset; the context's state holds one segment for each virtual
+ * HPU, one every segment_bytes. */
+typedef struct {
+  uint32_t segment_bytes;
+  uint32_t blob_offset;
+} spl_ddt_local;
+
+/* handlers/rw_cp.c, ro_cp.c: packets [i * interval, (i + 1) * interval) share checkpoint i. The blob follows at
+ * blob_offset, the master copies of the checkpoints at masters_offset, one every checkpoint_bytes. rw_cp: the
+ * copies that handlers progress lie in the context's state, in the same order. */
 typedef struct {
   uint32_t interval_bytes;
   uint32_t reciprocal;

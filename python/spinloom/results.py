@@ -47,12 +47,15 @@ COLUMNS = {
     "packet_buffer_peak_bytes": "most packet bytes on the NIC at a time",
     "host_line_fetches": "cache lines that the host read from its memory",
     "host_line_writebacks": "cache lines that the host wrote to its memory",
-    "checkpoints": "rw-cp: checkpoints of this message",
-    "checkpoint_bytes": "rw-cp: bytes of one checkpoint; two copies are held",
-    "paper_checkpoint_bytes": "rw-cp: bytes of one checkpoint in the SC'19 paper's configuration",
-    "interval_packets": "rw-cp: packets between two checkpoints",
-    "interval_exceeds_epsilon": "rw-cp: no interval meets the profile's checkpoint.epsilon",
-    "interval_memory_decided": "rw-cp: NIC memory allowed no smaller interval",
+    "prepared_blocks": "blocks that the host walks before the first message, for checkpoints or lists",
+    "nic_bytes_moved": "bytes moved to the NIC for the datatype: NIC memory written, or the whole scatter list",
+    "iovec_refills": "iovec: reads of the next iovec.entries list entries from host memory",
+    "checkpoints": "ro-cp, rw-cp: checkpoints of this message",
+    "checkpoint_bytes": "ro-cp, rw-cp: bytes of one checkpoint; rw-cp holds two copies",
+    "paper_checkpoint_bytes": "ro-cp, rw-cp: bytes of one checkpoint in the SC'19 paper's configuration",
+    "interval_packets": "ro-cp, rw-cp: packets between two checkpoints",
+    "interval_exceeds_epsilon": "ro-cp, rw-cp: no interval meets the profile's checkpoint.epsilon",
+    "interval_memory_decided": "ro-cp, rw-cp: NIC memory allowed no smaller interval",
 }
 
 

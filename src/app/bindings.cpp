@@ -135,6 +135,8 @@ nb::dict run_cell(const nb::dict& settings) {
   row["handler_first_call_cycles_min"] = result.handler_first_call_cycles_min;
   row["handler_instructions_per_packet"] = ratio(result.handler_instructions, result.handlers);
   row["nic_memory_bytes"] = result.nic_memory_bytes;
+  row["nic_bytes_moved"] = result.nic_bytes_moved;
+  row["iovec_refills"] = result.iovec_refills;
   row["dma_writes"] = result.dma_writes;
   row["dma_bytes"] = result.dma_bytes;
   row["dma_queue_peak"] = result.dma_queue_peak;

@@ -50,6 +50,7 @@ offload::NicFacts facts_of(const DdtConfig& config) {
   facts.packet_time = config.profile.link.byte_time.time_of(Bytes{config.payload_bytes});
   facts.epsilon_numerator = config.profile.checkpoint.epsilon.numerator;
   facts.epsilon_denominator = config.profile.checkpoint.epsilon.denominator;
+  facts.iovec_entries = static_cast<uint32_t>(config.profile.iovec.entries);
   return facts;
 }
 
@@ -85,6 +86,8 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   result.host_line_writebacks = node.statistics().host_line_writebacks;
   result.packet_buffer_peak_bytes = node.nic().state().packet_buffer_peak;
   result.nic_memory_bytes = receive.nic_memory_bytes();
+  result.nic_bytes_moved = receive.nic_bytes_moved();
+  result.iovec_refills = node.statistics().iovec_refills;
   if (receive.plan()) result.prepared_blocks = receive.plan()->prepared_blocks;
   if (receive.plan() && receive.plan()->interval) {
     const offload::Interval& interval = *receive.plan()->interval;
@@ -197,9 +200,12 @@ Result<DdtResult> run_ddt(const DdtConfig& config) {
   SPL_ASSIGN(const layout::Type type, layout::parse(config.type));
   SPL_ASSIGN(const offload::Message message, offload::make_message(type, config.count));
   if (message.bytes == 0) return fail(Code::unsupported, "the message has zero bytes: there is nothing to receive");
+  if (config.strategy == offload::Strategy::iovec && config.ordering.window > 1) {
+    return fail(Code::unsupported, "a scatter list takes packets in order only; run iovec with --order in");
+  }
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   offload::HandlerCost cost;
-  if (config.strategy == offload::Strategy::rw_cp) {
+  if (offload::uses_checkpoints(config.strategy)) {
     SPL_ASSIGN(cost, calibrate(config, loaded));
   }
   return receive_once(config, loaded, message, cost);

@@ -58,6 +58,8 @@ struct DdtResult {
   int64_t data_time_ps = 0;  // first byte at the NIC until the last byte that the NIC writes is in host memory
   int64_t line_time_ps = 0;  // the message's bytes at line rate: the bound that no strategy beats
   uint64_t nic_memory_bytes = 0;
+  uint64_t nic_bytes_moved = 0;  // for one message: NIC memory written, scatter list read
+  uint64_t iovec_refills = 0;
   uint64_t handlers = 0;
   uint64_t handler_cycles = 0;
   uint64_t handler_cycles_max = 0;
@@ -71,7 +73,7 @@ struct DdtResult {
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;
   uint64_t prepared_blocks = 0;  // blocks that the host walks before the first message, for checkpoints or lists
-  // rw-cp
+  // ro-cp, rw-cp
   uint64_t checkpoints = 0;
   uint64_t checkpoint_bytes = 0;        // of one copy
   uint64_t paper_checkpoint_bytes = 0;  // of one copy in the SC'19 paper's configuration

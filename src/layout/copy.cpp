@@ -8,16 +8,46 @@
 namespace spinloom::layout {
 namespace {
 
+// Pieces of a few words are the common case, and a library call costs more than they do: two words that may overlap
+// cover every length between one word and two.
+template <class Word>
+void copy_words(std::byte* to, const std::byte* from, uint64_t bytes) {
+  Word head;
+  Word tail;
+  std::memcpy(&head, from, sizeof head);
+  std::memcpy(&tail, from + bytes - sizeof tail, sizeof tail);
+  std::memcpy(to, &head, sizeof head);
+  std::memcpy(to + bytes - sizeof tail, &tail, sizeof tail);
+}
+
+struct TwoWords {
+  uint64_t words[2];
+};
+
+void copy_piece(std::byte* to, const std::byte* from, uint64_t bytes) {
+  if (bytes > 32) {
+    std::memcpy(to, from, bytes);
+  } else if (bytes > 16) {
+    copy_words<TwoWords>(to, from, bytes);
+  } else if (bytes >= 8) {
+    copy_words<uint64_t>(to, from, bytes);
+  } else if (bytes >= 4) {
+    copy_words<uint32_t>(to, from, bytes);
+  } else {
+    for (uint64_t at = 0; at < bytes; ++at) to[at] = from[at];
+  }
+}
+
 struct Gather {
   const std::byte* memory;
   std::byte* packed;
-  void copy(int64_t offset, uint64_t at, uint64_t bytes) const { std::memcpy(packed + at, memory + offset, bytes); }
+  void copy(int64_t offset, uint64_t at, uint64_t bytes) const { copy_piece(packed + at, memory + offset, bytes); }
 };
 
 struct Scatter {
   std::byte* memory;
   const std::byte* packed;
-  void copy(int64_t offset, uint64_t at, uint64_t bytes) const { std::memcpy(memory + offset, packed + at, bytes); }
+  void copy(int64_t offset, uint64_t at, uint64_t bytes) const { copy_piece(memory + offset, packed + at, bytes); }
 };
 
 template <class Job>

@@ -54,6 +54,12 @@ struct Resume {
   HerId her;
   uint32_t value = 0;
 };
+// Where the host address of a write comes from.
+enum class Scatter : uint8_t {
+  none,    // not from a scatter list
+  held,    // from an element that the NIC holds
+  refill,  // from the first of the next NicLimits::iovec_entries elements, which the NIC reads from the host first
+};
 // Write to host memory: from a packet (default path) or for a handler. Bytes are read when served.
 // Completed by on_dma_done(dma).
 struct DmaWrite {
@@ -61,6 +67,7 @@ struct DmaWrite {
   uint8_t* host = nullptr;
   PayloadRef source;
   HerId her;
+  Scatter scatter = Scatter::none;
 };
 struct DmaRead {
   DmaId dma;

@@ -34,6 +34,7 @@ enum class Fail : uint8_t {
   handler_budget,   // a handler ran past its cycle budget
   handler_code,     // a handler returned a code that does not exist
   undeliverable,
+  iovec_order,      // a packet for a scatter list did not come in order
 };
 
 [[nodiscard]] constexpr const char* name_of(Fail fail) {
@@ -48,6 +49,7 @@ enum class Fail : uint8_t {
     case Fail::handler_budget: return "a handler ran past its cycle budget";
     case Fail::handler_code: return "a handler returned a code that does not exist";
     case Fail::undeliverable: return "the target cannot be reached";
+    case Fail::iovec_order: return "a packet for a scatter list did not come in order";
   }
   return "unknown";
 }

@@ -14,6 +14,9 @@ Status check(const NicLimits& limits) {
   if (limits.hpus == 0 || limits.hpus > limits::hpu_count_max) {
     return fail(Code::invalid, "NIC limits: hpus is ", limits.hpus, ", it must be 1 to ", limits::hpu_count_max);
   }
+  if (limits.iovec_entries == 0) {
+    return fail(Code::invalid, "NIC limits: iovec_entries is 0, a scatter list needs at least 1");
+  }
   if (limits.early_packets > limits::early_packets_max) {
     return fail(Code::invalid, "NIC limits: early_packets is ", limits.early_packets, ", it must be at most ",
                 limits::early_packets_max);

@@ -33,6 +33,7 @@ struct NicLimits {
   uint32_t early_packets = 4096;  // packets ahead of their header
   uint32_t unexpected_headers = 1 << 16;   // of a portal table entry
   uint32_t triggered_commands = 1 << 16;  // waiting for one counter
+  uint32_t iovec_entries = 32;  // elements of a scatter list that the NIC holds at a time
 };
 
 // What is wrong with limits that somebody configured; a Nic is only made from good ones.

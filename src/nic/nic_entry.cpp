@@ -19,12 +19,17 @@ Event entry_event(const ListedEntry& listed, EventKind kind) {
 Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   const Entry& entry = command.entry;
   SPL_ASSIGN([[maybe_unused]] PortalState * portal, portals.get(command.portal));
-  if (entry.start == nullptr && entry.length > 0) {
+  if (entry.start == nullptr && entry.length > 0 && entry.iovec.empty()) {
     return fail(Code::invalid, "entry ", command.id, ": start is null and length is ", entry.length);
   }
   ContextState* context = nullptr;
   if (entry.context.exists()) {
     SPL_ASSIGN(context, contexts.get(entry.context));
+  }
+  if (!entry.iovec.empty() &&
+      (entry.options.manage_local || (context != nullptr && context->context.payload_entry.has_value()))) {
+    return fail(Code::unsupported, "entry ", command.id, ": a scatter list goes together with neither ",
+                "manage_local nor payload handlers");
   }
   if (entry.counter.exists()) {
     SPL_ASSIGN([[maybe_unused]] CounterState * counter, counters.get(entry.counter));

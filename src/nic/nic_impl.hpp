@@ -1,6 +1,7 @@
 // Nic::Impl - the engine's state, shared by the files that hold its verbs.
 //
-// Contract: each verb has a file: nic_receive (packets, matching), nic_entry (append, unlink, events of entries),
+// Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists),
+//   nic_entry (append, unlink, events of entries),
 //   nic_message (completion), nic_schedule (HPUs), nic_handler (calls and ends of handlers), nic_dma, nic_send,
 //   nic_trigger, nic_command. A public call of Nic is one function here and ends with settle().
 // Invariants: (1) a message slot lives from its first packet until complete(); HERs and DMAs refer to it only
@@ -102,6 +103,11 @@ struct Nic::Impl {
     std::vector<VirtualHpu> vhpus;
   };
 
+  struct IovecCursor {  // where the next bytes of a message go in its entry's scatter list
+    uint64_t position = 0;  // in the message
+    uint64_t index = 0;
+    uint64_t within = 0;
+  };
   enum class Path : uint8_t {
     waiting,   // packets are here, the header is not
     direct,    // straight to memory
@@ -127,6 +133,7 @@ struct Nic::Impl {
     MessageFields fields;
     uint64_t offset = 0;   // in the entry
     uint64_t landing = 0;  // mlength: bytes that the entry takes
+    IovecCursor iovec;
     uint64_t dropped_bytes = 0;
     uint32_t hers_open = 0;
     uint32_t dmas_open = 0;
@@ -230,6 +237,9 @@ struct Nic::Impl {
   void match(uint32_t slot, const Packet& packet, Actions& out);
   void refuse_message(Message& message, Fail failure);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
+
+  // nic_iovec.cpp
+  void scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
   // nic_entry.cpp
   [[nodiscard]] Result<uint64_t> append(const Append& command, Actions& out);

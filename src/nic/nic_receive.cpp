@@ -106,6 +106,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   ListedEntry& listed = entries[found];
   const Entry& entry = listed.entry;
   if (!entry.options.op_put) return refuse_message(message, Fail::op_violation);
+  if (!entry.iovec.empty() && packet.fields.remote_offset != 0) return refuse_message(message, Fail::op_violation);
 
   message.portal = index;
   message.entry = found;
@@ -147,6 +148,7 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
   Message& message = messages[slot];
   const uint64_t bytes = packet.payload.length;
   if (message.path == Path::direct && packet.offset < message.landing && bytes > 0) {
+    if (!entries[message.entry].entry.iovec.empty()) return scatter(slot, packet, buffered, out);
     const uint32_t dma = issue_dma(slot, no_slot);
     dmas[dma].buffer_bytes = buffered ? bytes : 0;
     PayloadRef source = packet.payload;

@@ -44,6 +44,7 @@ struct NicFacts {
   Time packet_time;  // T_pkt: a full packet at line rate
   int64_t epsilon_numerator = 1;
   int64_t epsilon_denominator = 5;
+  uint32_t iovec_entries = 32;  // scatter-list entries that the NIC holds at a time
 };
 
 // T_PH(gamma) = fixed + gamma * block: T_init + T_setup and T_block of the paper, from one calibration a
@@ -65,7 +66,7 @@ struct Plan {
   [[nodiscard]] uint64_t nic_memory_bytes() const { return constants.size() + state.size(); }
 };
 
-// `cost` is needed for rw-cp only. Code::unsupported when the strategy cannot take this message,
+// `cost` is needed for ro-cp and rw-cp only. Code::unsupported when the strategy cannot take this message,
 // Code::exhausted when it does not fit into NIC memory.
 [[nodiscard]] Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& facts,
                                 const HandlerCost& cost);

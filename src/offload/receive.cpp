@@ -1,7 +1,10 @@
 #include "offload/receive.hpp"
 
 #include <algorithm>
+#include <span>
 
+#include "layout/copy.hpp"
+#include "layout/iovec.hpp"
 #include "offload/unpack.hpp"
 
 namespace spinloom::offload {
@@ -19,11 +22,12 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
   if (overlapping) {
     return fail(Code::invalid, "the receive type writes some byte twice, which has no defined result in MPI");
   }
-  std::unique_ptr<Receive> receive(new Receive(interface, portal, queue, strategy, message));
-  if (strategy == Strategy::host_mpitypes) {
+  std::unique_ptr<Receive> receive(new Receive(interface, portal, queue, strategy, message, facts));
+  if (unpacks_on_host(strategy)) {
     receive->packed_.resize(static_cast<size_t>(message.bytes));
     return receive;
   }
+  if (strategy == Strategy::iovec) return receive;
   SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
   SPL_TRY(receive->install(images));
   return receive;
@@ -66,6 +70,10 @@ Status Receive::post(uint8_t* base, uint64_t match_bits) {
     entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
     entry.context = context_;
     entry.options.event_success_disable = true;  // the completion handler's DMA tells of success
+  } else if (strategy_ == Strategy::iovec) {
+    SPL_TRY(list_pieces(base));
+    entry.iovec = iovec_;
+    entry.length = static_cast<uint64_t>(message_.bytes);
   } else {
     entry.start = packed_.data();
     entry.length = packed_.size();
@@ -82,15 +90,41 @@ Result<nic::Event> Receive::finish() {
   }
   const nic::EventKind expected = plan_ ? nic::EventKind::dma : nic::EventKind::put;
   SPL_ASSERT(event.kind == expected, "event kind ", static_cast<int>(event.kind));
-  if (!plan_) SPL_TRY(unpack_on_host());
+  if (unpacks_on_host(strategy_)) SPL_TRY(unpack_on_host());
   return event;
+}
+
+Status Receive::list_pieces(uint8_t* base) {
+  SPL_ASSIGN(const auto pieces, layout::export_iovec(message_.blob, message_.blob_count));
+  iovec_.clear();
+  for (const layout::Piece& piece : pieces) {
+    iovec_.push_back({base + piece.offset, static_cast<uint64_t>(piece.bytes)});
+  }
+  return {};
+}
+
+uint64_t Receive::nic_memory_bytes() const {
+  if (plan_) return plan_->nic_memory_bytes();
+  return std::min<uint64_t>(iovec_.size(), iovec_entries_) * sizeof(nic::IovecElement);
+}
+
+uint64_t Receive::nic_bytes_moved() const {
+  if (plan_) return plan_->nic_memory_bytes();
+  return iovec_.size() * sizeof(nic::IovecElement);
 }
 
 Status Receive::unpack_on_host() {
   uint8_t* const first = base_ + message_.reach.first;
   portals::HostWork work;
-  work.kind = portals::HostWork::Kind::unpack_mpitypes;
-  work.blocks = unpack(message_, packed_.data(), first);
+  if (strategy_ == Strategy::host_best) {
+    work.kind = portals::HostWork::Kind::unpack_best;
+    work.blocks = static_cast<uint64_t>(message_.blocks);
+    SPL_TRY(layout::unpack(message_.blob, message_.blob_count, reinterpret_cast<std::byte*>(base_), 0, message_.bytes,
+                           std::as_bytes(std::span(packed_))));
+  } else {
+    work.kind = portals::HostWork::Kind::unpack_mpitypes;
+    work.blocks = unpack(message_, packed_.data(), first);
+  }
   work.bytes = static_cast<uint64_t>(message_.bytes);
   // Addresses of a space of its own, so that no run depends on where the allocator put things: the packed
   // message at zero, the array behind it, both on a cache line.

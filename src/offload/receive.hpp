@@ -37,20 +37,30 @@ class Receive {
                                                   const HandlerCost& cost);
 
   // base: the buffer address as given to MPI.
+  // iovec: makes the scatter list, whose addresses hold for this buffer only.
   Status post(uint8_t* base, uint64_t match_bits);
   // The event that told the host; Code::fault when a handler of the message failed.
   Result<nic::Event> finish();
   Status release();
 
-  [[nodiscard]] uint64_t nic_memory_bytes() const { return plan_ ? plan_->nic_memory_bytes() : 0; }
+  // What the strategy holds on the NIC, and what has to be moved there for one message (a scatter list is longer than
+  // what the NIC holds of it at a time).
+  [[nodiscard]] uint64_t nic_memory_bytes() const;
+  [[nodiscard]] uint64_t nic_bytes_moved() const;
   [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
 
  private:
   Receive(portals::Interface& interface, nic::PortalIndex portal, nic::QueueId queue, Strategy strategy,
-          const Message& message)
-      : interface_(interface), portal_(portal), queue_(queue), strategy_(strategy), message_(message) {}
+          const Message& message, const NicFacts& facts)
+      : interface_(interface),
+        portal_(portal),
+        queue_(queue),
+        strategy_(strategy),
+        message_(message),
+        iovec_entries_(facts.iovec_entries) {}
 
   Status install(const std::vector<HandlerImage>& images);
+  Status list_pieces(uint8_t* base);
   Status unpack_on_host();
 
   portals::Interface& interface_;
@@ -63,6 +73,8 @@ class Receive {
   uint64_t state_at_ = 0;
   nic::ContextId context_;
   std::vector<uint8_t> packed_;  // host strategies: where the message lands
+  uint32_t iovec_entries_;                 // that the NIC holds at a time
+  std::vector<nic::IovecElement> iovec_;   // iovec: where the posted message goes
   uint8_t* base_ = nullptr;
   bool used_ = false;  // the state on the NIC has been progressed by a message
 };

@@ -1,40 +1,41 @@
 #include "offload/strategy.hpp"
 
 #include <array>
+#include <string>
 #include <utility>
 
 namespace spinloom::offload {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Strategy>, 4> strategies{{
+// In the order of every table.
+constexpr std::array<std::pair<const char*, Strategy>, 8> strategies{{
     {"host-mpitypes", Strategy::host_mpitypes},
+    {"host-best", Strategy::host_best},
+    {"iovec", Strategy::iovec},
     {"specialised", Strategy::specialised},
+    {"hpu-local", Strategy::hpu_local},
+    {"ro-cp", Strategy::ro_cp},
     {"rw-cp", Strategy::rw_cp},
     {"seek", Strategy::seek},
 }};
-constexpr std::array<std::string_view, 4> not_yet{"host-best", "iovec", "hpu-local", "ro-cp"};
 
 }  // namespace
 
 const char* name_of(Strategy strategy) {
   for (const auto& [name, value] : strategies) {
-    if (value == strategy) return name.data();
+    if (value == strategy) return name;
   }
   return "unknown";
 }
 
 Result<Strategy> strategy_named(std::string_view name) {
-  for (const auto& [known, value] : strategies) {
-    if (known == name) return value;
+  std::string known;
+  for (const auto& [candidate, value] : strategies) {
+    if (candidate == name) return value;
+    known += known.empty() ? "" : ", ";
+    known += candidate;
   }
-  for (const std::string_view planned : not_yet) {
-    if (planned == name) {
-      return fail(
-          Code::unsupported, "strategy ", name,
-          " is not there yet (docs/architecture.md, Not yet); there are host-mpitypes, specialised, rw-cp, seek");
-    }
-  }
-  return fail(Code::invalid, "unknown strategy \"", name, "\"; there are host-mpitypes, specialised, rw-cp, seek");
+  return fail(Code::invalid, "unknown strategy \"", name, "\"; there are ", known);
 }
 
 }  // namespace spinloom::offload

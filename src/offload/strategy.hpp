@@ -1,6 +1,6 @@
 // Strategy - the ways to receive a non-contiguous message that can be compared.
 //
-// Threads: plain values. Time: none. Sources: SC'19 datatypes paper, section 3.2; `seek` is ours.
+// Threads: plain values. Time: none. Sources: SC'19 datatypes paper, sections 3.2 and 5.3; `seek` is ours.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,25 @@ namespace spinloom::offload {
 
 enum class Strategy : uint8_t {
   host_mpitypes,  // RDMA into a buffer, then the host unpacks with a segment (the paper's baseline)
+  host_best,      // RDMA into a buffer, then the host unpacks with our copy path
+  iovec,          // Portals 4 scatter list, refilled over PCIe; packets in order only
   specialised,    // a handler for vectors or lists
+  hpu_local,      // a segment for each virtual HPU, caught up to each packet
+  ro_cp,          // read-only checkpoints, copied for each packet
   rw_cp,          // segments from progressing checkpoints, blocked round-robin
   seek,           // no checkpoints: each packet seeks in the blob
 };
 
 [[nodiscard]] const char* name_of(Strategy strategy);
-// Names of strategies that are planned but not built answer Code::unsupported.
 [[nodiscard]] Result<Strategy> strategy_named(std::string_view name);
+
+// The message lands in a host buffer and the host's processor unpacks it.
+[[nodiscard]] constexpr bool unpacks_on_host(Strategy strategy) {
+  return strategy == Strategy::host_mpitypes || strategy == Strategy::host_best;
+}
+// The checkpoint interval decides, and with it the cost of a handler.
+[[nodiscard]] constexpr bool uses_checkpoints(Strategy strategy) {
+  return strategy == Strategy::ro_cp || strategy == Strategy::rw_cp;
+}
 
 }  // namespace spinloom::offload

@@ -1,6 +1,24 @@
 #include "portals/interface.hpp"
 
 namespace spinloom::portals {
+namespace {
+
+// The NIC walks the list packet by packet and relies on this.
+Status check_iovec(const nic::Entry& entry) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < entry.iovec.size(); ++i) {
+    const nic::IovecElement& element = entry.iovec[i];
+    if (element.base == nullptr || element.length == 0 || element.length > entry.length - sum) {
+      return fail(Code::invalid, "me_append: element ", i, " of the scatter list is null, empty or goes beyond the ",
+                  "entry's length of ", entry.length, " B");
+    }
+    sum += element.length;
+  }
+  if (sum == entry.length) return {};
+  return fail(Code::invalid, "me_append: the scatter list holds ", sum, " B, the entry's length is ", entry.length);
+}
+
+}  // namespace
 
 Interface::Interface(Port& port, const Limits& limits)
     : port_(port),
@@ -151,6 +169,7 @@ Interface::Fate Interface::fate_of(nic::PortalIndex portal, const nic::Entry& en
 Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list,
                                           const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(portals_.check(portal));
+  if (!entry.iovec.empty()) SPL_TRY(check_iovec(entry));
   if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
   if (entry.context.exists()) SPL_TRY(contexts_.check(entry.context));
   if (trigger) SPL_TRY(counters_.check(trigger->counter));

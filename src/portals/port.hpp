@@ -21,7 +21,7 @@ namespace spinloom::portals {
 
 // What the host's processor does between calls.
 struct HostWork {
-  enum class Kind : uint8_t { unpack_mpitypes, build_checkpoints, other };
+  enum class Kind : uint8_t { unpack_mpitypes, unpack_best, build_checkpoints, other };
   Kind kind = Kind::other;
   uint64_t blocks = 0;  // contiguous pieces walked
   uint64_t bytes = 0;   // bytes copied

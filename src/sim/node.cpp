@@ -13,6 +13,7 @@ nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
   limits.hpus = options.hpus;
   limits.packet_buffer_bytes = static_cast<uint64_t>(profile.memory.packet_buffer_bytes);
   limits.nic_memory_bytes = static_cast<uint64_t>(profile.memory.state_bytes);
+  limits.iovec_entries = static_cast<uint32_t>(profile.iovec.entries);
   return limits;
 }
 
@@ -52,7 +53,14 @@ void Node::record(Trace* trace, DepthSeries* dma_queue) {
 
 void Node::submit(const nic::Command& command) {
   const auto* write = std::get_if<nic::MemoryWrite>(&command.body);
-  const int64_t bytes = profile_.pcie.event_bytes + (write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size()));
+  const auto* append = std::get_if<nic::Append>(&command.body);
+  // What comes along: bytes for NIC memory, the first elements of a scatter list.
+  int64_t carried = write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size());
+  if (append != nullptr) {
+    const auto elements = static_cast<int64_t>(append->entry.iovec.size());
+    carried += std::min(elements, profile_.iovec.entries) * static_cast<int64_t>(sizeof(nic::IovecElement));
+  }
+  const int64_t bytes = profile_.pcie.event_bytes + carried;
   const Service service = pcie_.command(events_.now(), bytes);
   const uint32_t slot = commands_.take();
   commands_[slot] = command;
@@ -108,6 +116,8 @@ Status Node::host_work(const portals::HostWork& work) {
   if (work.kind == portals::HostWork::Kind::unpack_mpitypes ||
       work.kind == portals::HostWork::Kind::build_checkpoints) {
     block_cycles = host.mpitypes_block_cycles;
+  } else if (work.kind == portals::HostWork::Kind::unpack_best) {
+    block_cycles = host.best_block_cycles;
   }
   const int64_t cycles = div_ceil(static_cast<int64_t>(work.blocks) * block_cycles.numerator, block_cycles.denominator);
   const Time duration =
@@ -195,6 +205,7 @@ void Node::on_event(uint32_t code, uint64_t argument) {
       return perform(actions);
     }
     case work_done: working_ = false; return;
+    case iovec_refilled: return take_scattered();
   }
   SPL_ASSERT(false, "event code ", code);
 }

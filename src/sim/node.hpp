@@ -49,6 +49,7 @@ struct NodeStatistics {
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
+  uint64_t iovec_refills = 0;
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;
 };
@@ -97,10 +98,15 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void perform_one(nic::Action& action);
   void send(const nic::Send& send);
   void dma_write(const nic::DmaWrite& write);
+  void serve_dma(uint32_t slot, Time here);
   void dma_served(uint32_t slot);
   void post(const nic::PostEvent& event);
   void post(const nic::PostCounter& counter);
   void handler_done(uint32_t slot);
+  // node_iovec.cpp
+  void queue_scattered(uint32_t slot, Time here);
+  void read_iovec();
+  void take_scattered();
 
   struct HostDelivery {
     enum class Kind : uint8_t { event, counter, answer } kind = Kind::event;
@@ -142,6 +148,13 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   nic::Slab<HostDelivery> deliveries_;
   nic::Slab<nic::Command> commands_;
   Time last_dma_end_{};
+
+  struct Scattered {
+    uint32_t slot = 0;
+    Time here;  // when its bytes are on the NIC
+  };
+  std::deque<Scattered> scattered_;  // writes that wait for elements of their scatter list
+  bool iovec_reading_ = false;
 
   // What the host can read.
   std::unordered_map<uint32_t, std::deque<nic::Event>> host_events_;

@@ -89,14 +89,19 @@ void Node::dma_write(const nic::DmaWrite& write) {
     events_.at(std::max(events_.now(), last_dma_end_), *this, dma_ends, slot);
     return;
   }
-  const auto length = static_cast<int64_t>(write.source.length);
   const Time here = std::max(events_.now(), parsed_last_byte_);
-  const Service read = fabric_.read(here, hpus_->hpu_of(write.her), length);
+  if (write.scatter == nic::Scatter::none) return serve_dma(slot, here);
+  queue_scattered(slot, here);
+}
+
+void Node::serve_dma(uint32_t slot, Time here) {
+  const auto length = static_cast<int64_t>(dmas_[slot].source.length);
+  const Service read = fabric_.read(here, hpus_->hpu_of(dmas_[slot].her), length);
   const Service link = pcie_.write(read.end, length);
   last_dma_end_ = link.end;
   if (trace_ != nullptr) {
-    trace_->span({Track::dma, 0, write.source.length, events_.now(), link.end});
-    trace_->span({Track::pcie, 0, write.source.length, link.start, link.end});
+    trace_->span({Track::dma, 0, dmas_[slot].source.length, events_.now(), link.end});
+    trace_->span({Track::pcie, 0, dmas_[slot].source.length, link.start, link.end});
   }
   events_.at(last_dma_end_, *this, dma_ends, slot);
 }

@@ -14,6 +14,7 @@ enum NodeCode : uint32_t {
   host_reads,    // argument: slot of the delivery
   continues,
   work_done,
+  iovec_refilled,
 };
 
 }  // namespace spinloom::sim

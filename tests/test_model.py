@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, profiles, toolchain
+from spinloom import core, data, profiles, toolchain, workloads
 
 pytestmark = needs_engine
 
@@ -60,6 +61,24 @@ def test_rw_cp_handler_takes_at_most_two_and_a_half_times_the_specialised_one(en
     specialised = engine.run_cell(config(type=datatype))["handler_cycles_per_packet"]
     rw_cp = engine.run_cell(config(type=datatype, strategy="rw-cp"))["handler_cycles_per_packet"]
     assert specialised < rw_cp <= 2.5 * specialised
+
+
+def test_seek_handlers_are_at_least_as_fast_as_rw_cp_handlers(engine):
+    """Handler cycles, geometric mean over the applications' datatypes with up to 64 blocks a packet."""
+    logarithms = []
+    for application in workloads.applications():
+        for row in application.rows:
+            if row.blocks_per_packet > 64 or row.size_bytes > 1 << 19:
+                continue
+            seek, rw_cp = (
+                engine.run_cell(config(type=row.type, count=row.count, strategy=strategy, hpus=32))
+                for strategy in ("seek", "rw-cp")
+            )
+            ratio = seek["handler_cycles_per_packet"] / rw_cp["handler_cycles_per_packet"]
+            assert ratio <= 1.25, row
+            logarithms.append(math.log(ratio))
+    assert len(logarithms) >= 30
+    assert sum(logarithms) / len(logarithms) <= 0
 
 
 def test_no_strategy_beats_the_line_or_pcie(engine):

@@ -140,7 +140,8 @@ SPL_INLINE const SPL_W(spl_node) * SPL_W(spl_node_at)(const void *blob, SPL_U by
 SPL_INLINE const SPL_W(spl_run) * SPL_W(spl_find_run)(const SPL_W(spl_run) * table, SPL_U count, SPL_U position) {
   while (count > 1) {
     const SPL_U half = count >> 1;
-    if (table[half].start <= position) table += half;
+    /* No branch: half of the guesses would be wrong, and a wrong guess costs more than the step. */
+    table += half & (SPL_U) - (SPL_S)(table[half].start <= position);
     count -= half;
   }
   return table;
@@ -150,42 +151,48 @@ SPL_INLINE const SPL_W(spl_member) *
     SPL_W(spl_find_member)(const SPL_W(spl_member) * table, SPL_U count, SPL_U position) {
   while (count > 1) {
     const SPL_U half = count >> 1;
-    if (table[half].start <= position) table += half;
+    /* No branch: half of the guesses would be wrong, and a wrong guess costs more than the step. */
+    table += half & (SPL_U) - (SPL_S)(table[half].start <= position);
     count -= half;
   }
   return table;
 }
 
 /* Emits `bytes` > 0 bytes of a leaf from its packed byte `position` on; they end within the leaf. */
+SPL_INLINE void SPL_W(spl_walk_vector)(const SPL_W(spl_node) * node, SPL_U base, SPL_U position, SPL_U bytes,
+                                       SPL_U packed, SPL_W(spl_emit) emit, void *context) {
+  const SPL_U block = node->block;
+  const SPL_U stride = (SPL_U)node->stride;
+  SPL_U offset = base;
+  if (position != 0) {
+    const SPL_U index = SPL_DIVIDE(position, node);
+    const SPL_U within = position - index * block;
+    offset += index * stride;
+    if (within != 0) {
+      const SPL_U rest = block - within < bytes ? block - within : bytes;
+      emit(context, (SPL_S)(offset + within), packed, rest);
+      bytes -= rest;
+      packed += rest;
+      offset += stride;
+    }
+  }
+  if (SPL_LIKELY(bytes >= block)) {
+    const SPL_U whole = SPL_DIVIDE(bytes, node) * block;
+    const SPL_U end = packed + whole;
+    bytes -= whole;
+    do {
+      emit(context, (SPL_S)offset, packed, block);
+      offset += stride;
+      packed += block;
+    } while (packed != end);
+  }
+  if (bytes != 0) emit(context, (SPL_S)offset, packed, bytes);
+}
+
 SPL_INLINE void SPL_W(spl_walk_leaf)(const SPL_W(spl_node) * node, SPL_U base, SPL_U position, SPL_U bytes,
                                      SPL_U packed, SPL_W(spl_emit) emit, void *context) {
   if (SPL_LIKELY(node->kind == SPL_LEAF_VECTOR)) {
-    const SPL_U block = node->block;
-    const SPL_U stride = (SPL_U)node->stride;
-    SPL_U offset = base;
-    if (position != 0) {
-      const SPL_U index = SPL_DIVIDE(position, node);
-      const SPL_U within = position - index * block;
-      offset += index * stride;
-      if (within != 0) {
-        const SPL_U rest = block - within < bytes ? block - within : bytes;
-        emit(context, (SPL_S)(offset + within), packed, rest);
-        bytes -= rest;
-        packed += rest;
-        offset += stride;
-      }
-    }
-    if (SPL_LIKELY(bytes >= block)) {
-      const SPL_U whole = SPL_DIVIDE(bytes, node) * block;
-      const SPL_U end = packed + whole;
-      bytes -= whole;
-      do {
-        emit(context, (SPL_S)offset, packed, block);
-        offset += stride;
-        packed += block;
-      } while (packed != end);
-    }
-    if (bytes != 0) emit(context, (SPL_S)offset, packed, bytes);
+    SPL_W(spl_walk_vector)(node, base, position, bytes, packed, emit, context);
   } else if (node->kind == SPL_LEAF_LIST) {
     const SPL_W(spl_offset) *entry = (const SPL_W(spl_offset) *)(node + 1);
     const SPL_U block = node->block;
@@ -288,16 +295,23 @@ SPL_INLINE int SPL_W(spl_walk_next)(const void *blob, SPL_W(spl_level) * level, 
   return 1;
 }
 
-/* The general case: any nest, any number of elements. It is a function of its own so that the fast entry
- * below needs no stack frame. */
-static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void *blob, SPL_U element, SPL_U first,
-                                                                   SPL_U length, SPL_W(spl_emit) emit, void *context) {
-  const SPL_U extent = (SPL_U)((const spl_layout_header *)blob)->extent;
+/* The general case: any nest, any number of elements. */
+static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void *blob, SPL_U first, SPL_U length,
+                                                                   SPL_W(spl_emit) emit, void *context) {
+  const spl_layout_header *header = (const spl_layout_header *)blob;
+  const SPL_U extent = (SPL_U)header->extent;
   SPL_W(spl_level) levels[SPL_LAYOUT_DEPTH_MAX];
   SPL_W(spl_level) *level = levels;
   const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
-  SPL_U base = element;
+  SPL_U element = (SPL_U)header->origin;
+  SPL_U base;
   SPL_U packed = 0;
+  if (first >= node->size) {
+    const SPL_U index = SPL_W(spl_divide)(first, (SPL_U)header->size_reciprocal, header->size_shift);
+    first -= index * node->size;
+    element += index * extent;
+  }
+  base = element;
   for (;;) {
     SPL_U bytes;
     while (node->kind > SPL_LEAF_LAST) SPL_W(spl_walk_down)(blob, &node, &base, &first, level++);
@@ -317,20 +331,33 @@ static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void *b
   }
 }
 
+/* A quick entry of its own: all bytes in one vector among the members of one element, else the general case. */
+static __attribute__((noinline, unused)) void SPL_W(spl_walk_members)(const void *blob, SPL_U first, SPL_U length,
+                                                                      SPL_W(spl_emit) emit, void *context) {
+  const spl_layout_header *header = (const spl_layout_header *)blob;
+  const SPL_W(spl_node) *root = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
+  const SPL_W(spl_member) *entry = SPL_W(spl_find_member)((const SPL_W(spl_member) *)(root + 1), root->count, first);
+  const SPL_W(spl_node) *child = SPL_W(spl_node_at)(blob, entry->child);
+  if (SPL_LIKELY(first + length <= entry[1].start && child->kind == SPL_LEAF_VECTOR)) {
+    const SPL_U base = SPL_PLUS(header->origin, entry->offset);
+    SPL_W(spl_walk_vector)(child, base, first - entry->start, length, 0, emit, context);
+  } else {
+    SPL_W(spl_walk_nest)(blob, first, length, emit, context);
+  }
+}
+
+/* The commonest case alone is inlined, so that it needs no stack frame: all bytes in one element that is one vector. */
 SPL_INLINE void SPL_W(spl_walk)(const void *blob, SPL_U first, SPL_U length, SPL_W(spl_emit) emit, void *context) {
   const spl_layout_header *header = (const spl_layout_header *)blob;
   const SPL_W(spl_node) *root = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));
-  SPL_U element = (SPL_U)header->origin;
+  const int one_element = first + length <= root->size;
   if (length == 0) return;
-  if (first >= root->size) {
-    const SPL_U index = SPL_W(spl_divide)(first, (SPL_U)header->size_reciprocal, header->size_shift);
-    first -= index * root->size;
-    element += index * (SPL_U)header->extent;
-  }
-  if (SPL_LIKELY(root->kind <= SPL_LEAF_LAST && root->size - first >= length)) {
-    SPL_W(spl_walk_leaf)(root, element, first, length, 0, emit, context);
+  if (SPL_LIKELY(root->kind == SPL_LEAF_VECTOR && one_element)) {
+    SPL_W(spl_walk_vector)(root, (SPL_U)header->origin, first, length, 0, emit, context);
+  } else if (root->kind == SPL_NODE_MEMBERS && one_element) {
+    SPL_W(spl_walk_members)(blob, first, length, emit, context);
   } else {
-    SPL_W(spl_walk_nest)(blob, element, first, length, emit, context);
+    SPL_W(spl_walk_nest)(blob, first, length, emit, context);
   }
 }
 

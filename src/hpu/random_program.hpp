@@ -17,6 +17,7 @@ struct RandomProgramOptions {
   uint32_t length = 60;
   uint32_t rounds = 8;
   bool reads_cycle = false;  // rdcycle makes results depend on the timing model
+  bool user_mode = false;    // nothing that only a handler has: command window, counters
 };
 
 class RandomProgram {
@@ -99,6 +100,7 @@ class RandomProgram {
                                     : Item{as::sw(source(), 8, static_cast<int32_t>(below(64)))};
       }
       case 11:  // command window
+        if (options_.user_mode) return compressed();
         if (random_.chance(1, 3)) return {as::lw(destination(), 18, SPL_CMD_ISSUE)};
         if (random_.chance(1, 3)) return {as::lw(destination(), 18, SPL_CMD_HPU + 4 * static_cast<int32_t>(below(3)))};
         return {as::sw(source(), 18, 4 * static_cast<int32_t>(below(SPL_CMD_WORDS)))};
@@ -107,7 +109,7 @@ class RandomProgram {
         return {as::b_type(conditions[below(6)], source(), source(), 0), 4, 1 + below(6)};
       }
       case 13: {
-        if (random_.chance(1, 2)) return {as::jal(destination(), 0), 4, 1 + below(4)};
+        if (options_.user_mode || random_.chance(1, 2)) return {as::jal(destination(), 0), 4, 1 + below(4)};
         const int32_t counter = options_.reads_cycle && random_.chance(1, 2) ? 0xc00 : 0xc02;
         return {as::i_type(2, 0x73, destination(), 0, counter)};
       }

@@ -1,0 +1,66 @@
+// The core against qemu's user mode: random instruction sequences and compiled C. Skipped, visibly, without qemu.
+#include "hpu/compile_programs.hpp"
+#include "hpu/qemu_machine.hpp"
+#include "hpu/random_program.hpp"
+
+namespace spinloom::hpu {
+namespace {
+
+namespace as = assembler;
+
+constexpr const char* no_qemu = "qemu-riscv32 is not installed (Debian: qemu-user): nothing to compare the core with";
+
+TEST(Qemu, RandomProgramsLeaveTheSameRegistersAndMemory) {
+  if (!QemuMachine::is_there()) GTEST_SKIP() << no_qemu;
+  const uint64_t first = test_seed(1);
+  const uint64_t count = std::getenv("SPINLOOM_TEST_SEED") != nullptr ? 1 : 60;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE(replay("Qemu.RandomProgramsLeaveTheSameRegistersAndMemory", seed));
+    Random random(seed, "qemu");
+    as::Assembler code;
+    code(as::lui(8, SPL_HPU_STATE_BASE))(as::addi(31, 0, 0));
+    const RandomProgramOptions options{.length = 300, .rounds = 20, .user_mode = true};
+    TestMachine machine(take(code.append(RandomProgram(random, options).build()).image()));
+    machine.begin.arguments = {1, 0x80000000u, 77, 0xffffffffu};
+    for (uint8_t& byte : machine.stack) byte = static_cast<uint8_t>(random.below(256));
+    for (uint8_t& byte : machine.shared) byte = static_cast<uint8_t>(random.below(256));
+    const auto expected = QemuMachine(machine).run();
+    ASSERT_TRUE(expected) << "qemu did not run the program to its end";
+    const Stop stop = machine.run();
+    ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
+    for (unsigned i = 2; i < 32; ++i) ASSERT_EQ(machine.core.register_value(i), expected->x[i]) << "x" << i;
+    ASSERT_EQ(machine.stack, expected->stack);
+    ASSERT_EQ(machine.shared, expected->shared);
+  }
+}
+
+class QemuCompiled : public testing::TestWithParam<const char*> {};
+
+TEST_P(QemuCompiled, GivesTheSameResult) {
+  if (!QemuMachine::is_there()) GTEST_SKIP() << no_qemu;
+  const Compiled compiled = compile_programs(GetParam());
+  if (!compiled.reason.empty()) GTEST_SKIP() << compiled.reason;
+  ASSERT_FALSE(compiled.file.empty());
+  constexpr uint32_t bytes = 2048;
+  for (const Program& program : programs) {
+    SCOPED_TRACE(program.name);
+    auto image = load_elf(compiled.file);
+    ASSERT_TRUE(image) << image.error().message;
+    TestMachine machine(std::move(*image));
+    machine.begin.pc = take(machine.image.address_of(program.name));
+    machine.begin.arguments = {12345, SPL_HPU_STACK_BASE, bytes, 0};
+    const auto expected = QemuMachine(machine).run();
+    ASSERT_TRUE(expected) << "qemu did not run the program to its end";
+    const Stop stop = machine.run();
+    ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
+    EXPECT_EQ(stop.value, expected->x[as::a0]);
+    machine.stack.resize(bytes);  // what lies above is the stack
+    EXPECT_EQ(machine.stack, std::vector<uint8_t>(expected->stack.begin(), expected->stack.begin() + bytes));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, QemuCompiled, testing::Values("-O2", "-Os", "-O0"),
+                         [](const auto& level) { return std::string(level.param + 1); });
+
+}  // namespace
+}  // namespace spinloom::hpu

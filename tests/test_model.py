@@ -196,6 +196,24 @@ def test_our_copy_path_costs_the_host_less_a_block(engine):
     assert rows["host-mpitypes"]["time_ps"] - rows["host-best"]["time_ps"] == pytest.approx(expected_ps, abs=2)
 
 
+@pytest.mark.parametrize("strategy", EVERY)
+def test_count_and_contiguous_are_the_same_message(engine, strategy):
+    """(T, n) and contig(n, T) move the same bytes in the same blocks: the same numbers."""
+    for datatype in ("double", "vector(3, 2, 4, float)"):
+        counted = engine.run_cell(config(type=datatype, count=5000, strategy=strategy))
+        written_out = engine.run_cell(config(type=f"contig(5000, {datatype})", strategy=strategy))
+        assert counted == written_out
+
+
+@pytest.mark.parametrize("strategy", ["host-mpitypes", "specialised", "rw-cp", "seek"])
+def test_an_unexpected_message_is_unpacked_by_the_host(engine, strategy):
+    """The receive is posted when the message has landed (section 3.2.6)."""
+    row = engine.run_cell(config(type=vector(64, 1 << 16), strategy=strategy, unexpected=True))
+    assert row["checked"]
+    assert row["handler_cycles_per_packet"] == 0
+    assert row["host_line_fetches"] > 0
+
+
 def test_a_type_that_overlaps_itself_is_refused(engine):
     with pytest.raises(engine.SpinloomError, match="writes some byte twice") as raised:
         engine.run_cell(config(type="hvector(3, 8, 4B, byte)", strategy="seek"))

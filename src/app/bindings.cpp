@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "app/bindings_support.hpp"
 #include "app/ddt.hpp"
 #include "layout/blob.hpp"
 #include "layout/oracle.hpp"
@@ -14,17 +15,6 @@ namespace nb = nanobind;
 
 namespace spinloom::app {
 namespace {
-
-// Carries an Error to Python.
-struct Raised {
-  Error error;
-};
-
-template <class T>
-T unwrap(Result<T> result) {
-  if (!result) throw Raised{result.error()};
-  return std::move(result.value());
-}
 
 nb::object get(const nb::dict& config, const char* key) {
   if (!config.contains(key)) throw Raised{fail(Code::invalid, "run_cell: config has no \"", key, "\"")};
@@ -38,25 +28,6 @@ T get_as(const nb::dict& config, const char* key) {
     throw Raised{fail(Code::invalid, "run_cell: \"", key, "\" has the wrong type or range")};
   }
   return value;
-}
-
-sim::ProfileFields profile_fields(const nb::dict& profile) {
-  sim::ProfileFields fields;
-  for (const auto& [key, value] : profile) {
-    const std::string name = nb::cast<std::string>(key);
-    int64_t number = 0;
-    std::string text_value;
-    if (nb::try_cast<int64_t>(value, number)) {
-      fields[name] = number;
-    } else if (nb::try_cast<std::string>(value, text_value)) {
-      fields[name] = text_value;
-    } else if (nb::isinstance<nb::sequence>(value) && nb::len(value) == 2) {
-      fields[name] = sim::Rational{nb::cast<int64_t>(value[0]), nb::cast<int64_t>(value[1])};
-    } else {
-      throw Raised{fail(Code::invalid, "NIC profile: field ", name, " is neither a number, a ratio nor a name")};
-    }
-  }
-  return fields;
 }
 
 DdtConfig config_of(const nb::dict& config) {
@@ -75,7 +46,11 @@ DdtConfig config_of(const nb::dict& config) {
         fail(Code::invalid, "run_cell: order is \"", nb::cast<std::string>(order), "\", not \"in\" or a number")};
   }
   out.inject = unwrap(inject_named(get_as<std::string>(config, "inject")));
+  if (config.contains("unexpected")) out.unexpected = get_as<bool>(config, "unexpected");
   if (config.contains("slice_cycles")) out.slice_cycles = get_as<uint32_t>(config, "slice_cycles");
+  if (config.contains("preloaded")) out.preloaded = get_as<bool>(config, "preloaded");
+  if (config.contains("interval_packets")) out.interval_packets = get_as<uint64_t>(config, "interval_packets");
+  if (config.contains("profile_handlers")) out.profile_handlers = get_as<bool>(config, "profile_handlers");
   if (config.contains("trace")) out.trace = get_as<bool>(config, "trace");
   if (config.contains("sample_dma_queue")) out.sample_dma_queue = get_as<bool>(config, "sample_dma_queue");
   for (const auto& [name, bytes] : get_as<nb::dict>(config, "images")) {
@@ -96,6 +71,12 @@ nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
 
 // Times count from the first byte at the NIC, as time_ps does.
 void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& row) {
+  if (config.preloaded) row["processing_time_ps"] = result.processing_time_ps;
+  if (config.profile_handlers) {
+    nb::dict functions;
+    for (const auto& [name, cycles] : result.function_cycles) functions[name.c_str()] = cycles;
+    row["function_cycles"] = functions;
+  }
   if (config.trace) {
     nb::list spans;
     for (const sim::Span& span : result.trace.spans()) {
@@ -125,6 +106,7 @@ nb::dict run_cell(const nb::dict& settings) {
   row["size_bytes"] = result.size_bytes;
   row["blocks"] = result.blocks;
   row["packets"] = result.packets;
+  row["pieces"] = result.pieces;
   row["blocks_per_packet"] = ratio(static_cast<uint64_t>(result.regions), static_cast<uint64_t>(result.packets));
   row["time_ps"] = result.time_ps;
   row["data_time_ps"] = result.data_time_ps;
@@ -197,6 +179,8 @@ NB_MODULE(_core, module) {
       PyErr_SetObject(error_type.ptr(), instance.ptr());
     }
   });
+  spinloom::app::bind_bandwidth(module);
+  spinloom::app::bind_host(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
   module.def("check_profile", &check_profile, nb::arg("profile"),

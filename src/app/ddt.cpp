@@ -1,11 +1,16 @@
 #include "app/ddt.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
+#include "app/bandwidth.hpp"
+#include "app/calibrate.hpp"
 #include "app/destination.hpp"
 #include "layout/text.hpp"
+#include "offload/pieces.hpp"
 #include "offload/receive.hpp"
+#include "offload/unexpected.hpp"
 #include "portals/interface.hpp"
 #include "sim/world.hpp"
 
@@ -50,6 +55,7 @@ offload::NicFacts facts_of(const DdtConfig& config) {
   facts.packet_time = config.profile.link.byte_time.time_of(Bytes{config.payload_bytes});
   facts.epsilon_numerator = config.profile.checkpoint.epsilon.numerator;
   facts.epsilon_denominator = config.profile.checkpoint.epsilon.denominator;
+  facts.interval_packets = config.interval_packets;
   facts.iovec_entries = static_cast<uint32_t>(config.profile.iovec.entries);
   return facts;
 }
@@ -79,6 +85,9 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   result.handler_first_call_cycles = handlers.first_call_cycles;
   result.handler_first_call_cycles_min = handlers.first_call_cycles_min;
   result.handler_instructions = handlers.instructions;
+  result.function_cycles = node.hpus().function_cycles();
+  const Time left = node.statistics().data_landed - config.profile.pcie.latency;
+  result.processing_time_ps = (std::max(left, node.hpus().last_end()) - node.statistics().first_byte).ps;
   result.dma_writes = node.statistics().dma_writes;
   result.dma_bytes = node.statistics().dma_bytes;
   result.dma_queue_peak = node.statistics().dma_queue_peak;
@@ -109,7 +118,8 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   sim::WorldOptions options;
   options.node = {config.hpus, config.payload_bytes, config.slice_cycles};
   options.ordering = config.ordering;
-  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, options));
+  const sim::Profile profile = config.preloaded ? preloaded(config.profile) : config.profile;
+  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, options));
   sim::Node& node = world->node(1);
   portals::Interface sender(world->node(0));
   portals::Interface receiver(node);
@@ -119,8 +129,14 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   SPL_ASSIGN(const auto receive, offload::Receive::prepare(receiver, portal, queue, loaded.handlers, config.strategy,
                                                            message, facts_of(config), cost));
   DdtResult result;
+  if (config.profile_handlers) node.profile_functions();
   node.record(config.trace ? &result.trace : nullptr, config.sample_dma_queue ? &result.dma_queue : nullptr);
-  SPL_TRY(receive->post(destination.base(), match_bits));
+  offload::UnexpectedBuffer early(config.unexpected ? packed.size() : 0);
+  if (config.unexpected) {
+    SPL_TRY(early.post(receiver, portal));
+  } else {
+    SPL_TRY(receive->post(destination.base(), match_bits));
+  }
   portals::PutArguments put;
   put.local = packed.data();
   put.length = packed.size();
@@ -128,6 +144,10 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   put.portal = portal;
   put.match_bits = match_bits;
   SPL_TRY(sender.put(put));
+  if (config.unexpected) {
+    world->drain();  // it lands first
+    SPL_TRY(receive->post(destination.base(), match_bits));
+  }
   const Result<nic::Event> finished = receive->finish();
   if (!finished) return explain(finished.error(), node);
 
@@ -139,6 +159,7 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   result.size_bytes = message.bytes;
   result.blocks = message.blocks;
   const auto regions = layout::oracle::regions_per_packet(message.type, message.count, config.payload_bytes);
+  result.pieces = offload::count_pieces(message.blob, message.bytes, config.payload_bytes).writes;
   result.regions = regions.regions;
   result.packets = regions.packets;
   result.line_time_ps = config.profile.link.byte_time.time_of(Bytes{message.bytes}).ps;
@@ -149,41 +170,6 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   SPL_TRY(destination.check(message, packed));
   result.destination = destination.bytes();
   return result;
-}
-
-// T_PH(gamma) = fixed + gamma * block of the rw-cp handler, from two vectors whose checkpoints are a packet
-// apart: gamma = 1 and gamma = 16 on this profile with this image.
-Result<offload::HandlerCost> calibrate(const DdtConfig& config, const LoadedImages& loaded) {
-  constexpr int64_t packets = 64;
-  constexpr int64_t gamma = 16;
-  const auto handler_cycles = [&](int64_t blocks_per_packet) -> Result<int64_t> {
-    const int64_t block = config.payload_bytes / blocks_per_packet;
-    DdtConfig calibration = config;
-    calibration.strategy = offload::Strategy::rw_cp;
-    calibration.ordering = {1, false, 1};
-    calibration.inject = Inject::none;
-    calibration.trace = false;
-    calibration.sample_dma_queue = false;
-    SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
-    SPL_ASSIGN(const layout::Type type, layout::hvector(packets * blocks_per_packet, block, 2 * block, byte));
-    SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));
-    // A handler that takes no time asks for one checkpoint a packet.
-    SPL_ASSIGN(const DdtResult result, receive_once(calibration, loaded, message, {}));
-    return static_cast<int64_t>(result.handler_cycles / result.handlers);
-  };
-  if (config.payload_bytes < gamma) {
-    return fail(Code::invalid, "rw-cp is calibrated with ", gamma, " blocks a packet; --mtu is ", config.payload_bytes);
-  }
-  SPL_ASSIGN(const int64_t one, handler_cycles(1));
-  SPL_ASSIGN(const int64_t many, handler_cycles(gamma));
-  const auto& scheduler = config.profile.scheduler;
-  const Rate cycle = Rate::cycle_of(config.profile.hpu.clock);
-  const int64_t block_cycles = many > one ? div_ceil(many - one, gamma - 1) : 0;
-  offload::HandlerCost cost;
-  cost.block = cycle.time_of_cycles(block_cycles);
-  cost.fixed =
-      cycle.time_of_cycles(one - std::min(one, block_cycles) + scheduler.start_cycles + scheduler.finish_cycles);
-  return cost;
 }
 
 }  // namespace
@@ -198,6 +184,7 @@ Result<Inject> inject_named(std::string_view name) {
 
 Result<DdtResult> run_ddt(const DdtConfig& config) {
   SPL_ASSIGN(const layout::Type type, layout::parse(config.type));
+  SPL_TRY(Destination::check_span(type, config.count));
   SPL_ASSIGN(const offload::Message message, offload::make_message(type, config.count));
   if (message.bytes == 0) return fail(Code::unsupported, "the message has zero bytes: there is nothing to receive");
   if (config.strategy == offload::Strategy::iovec && config.ordering.window > 1) {
@@ -205,8 +192,10 @@ Result<DdtResult> run_ddt(const DdtConfig& config) {
   }
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   offload::HandlerCost cost;
-  if (offload::uses_checkpoints(config.strategy)) {
-    SPL_ASSIGN(cost, calibrate(config, loaded));
+  if (config.cost) {
+    cost = *config.cost;
+  } else if (offload::uses_checkpoints(config.strategy)) {
+    SPL_ASSIGN(cost, calibrate(config));
   }
   return receive_once(config, loaded, message, cost);
 }

@@ -10,12 +10,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/limits.hpp"
 #include "base/result.hpp"
+#include "offload/plan.hpp"
 #include "offload/strategy.hpp"
 #include "sim/depth_series.hpp"
 #include "sim/network.hpp"
@@ -45,6 +47,11 @@ struct DdtConfig {
   sim::Ordering ordering;  // carries the seed
   Inject inject = Inject::none;
   uint32_t slice_cycles = limits::slice_cycles;
+  bool unexpected = false;  // the receive is posted when the message has landed
+  std::optional<offload::HandlerCost> cost;  // of the checkpoint strategies; none: calibrated
+  bool preloaded = false;         // all packets are on the NIC before time starts
+  uint64_t interval_packets = 0;  // packets between checkpoints; 0: by the rule of the strategy
+  bool profile_handlers = false;  // count the cycles of handlers by function
   bool trace = false;             // record spans of the receiving node
   bool sample_dma_queue = false;  // record the depth of its DMA queue
 };
@@ -53,9 +60,11 @@ struct DdtResult {
   int64_t size_bytes = 0;
   int64_t blocks = 0;
   int64_t regions = 0;  // blocks, counted again where a packet boundary cuts one
+  int64_t pieces = 0;  // runs that the blob is walked in, counted again where a packet boundary cuts one
   int64_t packets = 0;
   int64_t time_ps = 0;
   int64_t data_time_ps = 0;  // first byte at the NIC until the last byte that the NIC writes is in host memory
+  int64_t processing_time_ps = 0;  // first byte at the NIC until the last handler has ended and its data has left
   int64_t line_time_ps = 0;  // the message's bytes at line rate: the bound that no strategy beats
   uint64_t nic_memory_bytes = 0;
   uint64_t nic_bytes_moved = 0;  // for one message: NIC memory written, scatter list read
@@ -66,6 +75,7 @@ struct DdtResult {
   uint64_t handler_first_call_cycles = 0;  // until a handler's first call, summed
   uint64_t handler_first_call_cycles_min = 0;
   uint64_t handler_instructions = 0;
+  std::map<std::string, uint64_t> function_cycles;  // when asked for; of all handlers
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/limits.hpp"
+
 namespace spinloom::app {
-namespace {
-
-constexpr int64_t destination_bytes_max = int64_t{1} << 31;  // two copies are held
-
-}  // namespace
-
 std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t n) {
   Random random(seed, stream);
   std::vector<uint8_t> bytes((n + 7) / 8 * 8);
@@ -21,12 +17,26 @@ std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t
   return bytes;
 }
 
-Result<Destination> Destination::create(const offload::Message& message, uint64_t seed) {
-  const int64_t span = message.reach.last - message.reach.first;
-  if (span > destination_bytes_max) {
+Status Destination::check_span(const layout::Type& type, int64_t count) {
+  if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
+  SPL_TRY(layout::oracle::check_count(type, count));
+  const layout::oracle::Reach reach = layout::oracle::reach(type, count);
+  const int64_t span = reach.last - reach.first;
+  if (span > limits::destination_bytes_max) {
     return fail(Code::exhausted, "the message spans ", span, " B of memory, a simulated receive holds at most ",
-                destination_bytes_max, " B (destination_bytes_max)");
+                limits::destination_bytes_max, " B (destination_bytes_max)");
   }
+  if (type.size() * count > span) {
+    return fail(Code::invalid,
+                "the receive type writes some byte twice, which has no defined result in MPI: ", type.size() * count,
+                " B in ", span, " B of memory");
+  }
+  return {};
+}
+
+Result<Destination> Destination::create(const offload::Message& message, uint64_t seed) {
+  SPL_TRY(check_span(message.type, message.count));
+  const int64_t span = message.reach.last - message.reach.first;
   Destination destination;
   destination.bytes_ = random_bytes(seed, "app.destination", static_cast<size_t>(span + 2 * guard_bytes));
   destination.before_ = destination.bytes_;
@@ -44,7 +54,21 @@ Status Destination::inject(Inject what, const offload::Message& message, uint64_
     std::fill_n(covered.begin() + (base_ + block.offset), block.bytes, true);
   });
   SPL_ASSERT(!blocks.empty(), "nothing to inject into");
-  const layout::oracle::Block block = blocks[random.below(blocks.size())];
+  size_t chosen = random.below(blocks.size());
+  if (what == Inject::skip) {
+    // A block that already held what the message brought would hide the injection: take the next that differs.
+    const auto differs = [&](const layout::oracle::Block& candidate) {
+      const std::ptrdiff_t from = base_ + candidate.offset;
+      return !std::equal(bytes_.begin() + from, bytes_.begin() + from + candidate.bytes, before_.begin() + from);
+    };
+    size_t tried = 0;
+    while (tried < blocks.size() && !differs(blocks[chosen])) {
+      chosen = (chosen + 1) % blocks.size();
+      ++tried;
+    }
+    if (tried == blocks.size()) what = Inject::flip;
+  }
+  const layout::oracle::Block block = blocks[chosen];
   const auto at = static_cast<size_t>(base_ + block.offset);
   switch (what) {
     case Inject::none: break;

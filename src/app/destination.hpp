@@ -19,6 +19,8 @@ namespace spinloom::app {
 
 class Destination {
  public:
+  // Whether a destination for this message can be held; looks at sizes only.
+  static Status check_span(const layout::Type& type, int64_t count);
   static Result<Destination> create(const offload::Message& message, uint64_t seed);
 
   [[nodiscard]] uint8_t* base() { return bytes_.data() + base_; }

@@ -14,6 +14,9 @@ inline constexpr int64_t blob_depth_max = 16;           // levels of a normalise
 inline constexpr int64_t blob_bytes_max = int64_t{1} << 31;
 inline constexpr int64_t oracle_bytes_max = int64_t{1} << 34;
 
+inline constexpr int64_t destination_bytes_max = int64_t{1} << 31;  // of a simulated receive, which holds two copies
+inline constexpr int64_t message_blocks_max = int64_t{1} << 26;     // of a message whose blocks are listed
+
 // The NIC.
 inline constexpr uint32_t hpu_count_max = 256;
 inline constexpr uint32_t vhpu_count_max = 1 << 20;

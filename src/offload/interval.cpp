@@ -13,7 +13,7 @@ Result<Interval> checkpoint_interval(const IntervalInput& input) {
   SPL_ASSERT(input.packets > 0 && input.hpus > 0 && input.payload_bytes > 0, "an interval of nothing");
   SPL_ASSERT(input.packet_time.ps > 0, "packets that take no time");
   const auto packets = static_cast<int64_t>(input.packets);
-  const auto hpus = static_cast<int64_t>(input.hpus);
+  const auto hpus = std::min(static_cast<int64_t>(input.hpus), packets);
   const int64_t rounds = div_ceil(packets, hpus);
   const __int128 allowed =
       static_cast<__int128>(input.epsilon_numerator) * rounds * input.handler_time.ps / input.epsilon_denominator;
@@ -28,9 +28,9 @@ Result<Interval> checkpoint_interval(const IntervalInput& input) {
   // Packets wait in the buffer for min(T_PH k / T_pkt, j k) bytes; only the second depends on j.
   const __int128 lag_bytes =
       static_cast<__int128>(input.handler_time.ps) * static_cast<int64_t>(input.payload_bytes) / input.packet_time.ps;
-  if (lag_bytes > static_cast<__int128>(input.packet_buffer_bytes)) {
-    j = std::min(j, static_cast<int64_t>(input.packet_buffer_bytes / input.payload_bytes));
-  }
+  const bool handlers_lag = lag_bytes > static_cast<__int128>(input.packet_buffer_bytes);
+  const auto buffered = static_cast<int64_t>(input.packet_buffer_bytes / input.payload_bytes);
+  if (handlers_lag) j = std::min(j, buffered);
   j = std::max<int64_t>(j, 1);
 
   const uint64_t fitting = input.checkpoint_bytes == 0 ? input.packets : input.memory_bytes / input.checkpoint_bytes;
@@ -47,6 +47,7 @@ Result<Interval> checkpoint_interval(const IntervalInput& input) {
   interval.dependency = input.packet_time * (1 + j * (hpus - 1));
   interval.allowed = Time{static_cast<int64_t>(allowed)};
   interval.exceeds_epsilon = interval.dependency > interval.allowed && hpus > 1;
+  interval.exceeds_packet_buffer = handlers_lag && j > std::max<int64_t>(buffered, 1);
   return interval;
 }
 

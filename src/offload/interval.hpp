@@ -6,7 +6,8 @@
 //     T_pkt + j (P - 1) T_pkt <= epsilon * ceil(n / P) * T_PH      (scheduling dependency)
 //   and, where handlers lag behind arrival, j k <= packet buffer;
 //   then memory: ceil(n / j) checkpoints must fit, which may ask for a larger j: memory wins.
-//   If not even j = 1 meets epsilon, j = 1 is taken. What is exceeded is reported, in parts of the handlers' time.
+//   If not even j = 1 meets epsilon, j = 1 is taken. What is exceeded is reported.
+//   The paper assumes P < n. With fewer packets than HPUs, no more than n HPUs ever work: P is min(P, n) here.
 // Threads: pure. Time: durations in ps.
 #pragma once
 
@@ -36,6 +37,7 @@ struct Interval {
   Time dependency;           // T_pkt + j (P - 1) T_pkt
   Time allowed;              // epsilon * ceil(n / P) * T_PH
   bool exceeds_epsilon = false;
+  bool exceeds_packet_buffer = false;  // memory asked for an interval longer than the packet buffer
   bool memory_decided = false;
 };
 

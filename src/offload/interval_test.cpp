@@ -69,6 +69,27 @@ TEST(CheckpointInterval, PacketBufferBoundsItWhereHandlersLag) {
   EXPECT_EQ(interval->packets, 64u);
 }
 
+TEST(CheckpointInterval, MemoryMayAskForMoreThanThePacketBufferAndSaysSo) {
+  IntervalInput input = four_mebibytes();
+  input.handler_time = Time{1'000'000'000};
+  input.packet_buffer_bytes = 64 * 2048;
+  input.memory_bytes = 1000;
+  const auto interval = checkpoint_interval(input);
+  ASSERT_TRUE(interval);
+  EXPECT_EQ(interval->packets, 205u);
+  EXPECT_TRUE(interval->exceeds_packet_buffer);
+}
+
+// P = min(P, n): one packet depends on nobody.
+TEST(CheckpointInterval, OnePacketExceedsNothing) {
+  IntervalInput input = four_mebibytes();
+  input.packets = 1;
+  const auto interval = checkpoint_interval(input);
+  ASSERT_TRUE(interval);
+  EXPECT_EQ(interval->packets, 1u);
+  EXPECT_FALSE(interval->exceeds_epsilon);
+}
+
 TEST(CheckpointInterval, OneHpuHasNoDependency) {
   IntervalInput input = four_mebibytes();
   input.hpus = 1;

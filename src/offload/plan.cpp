@@ -75,22 +75,14 @@ Result<Plan> plan_seek(const Message& message) {
 Result<Message> make_message(const layout::Type& type, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_TRY(layout::oracle::check_count(type, count));
-  layout::Type walked = type;
-  int64_t walked_count = count;
-  if (count > 1 && type.extent() < 0) {
-    SPL_ASSIGN(walked, layout::contiguous(count, type));
-    walked_count = 1;
+  SPL_ASSIGN(const layout::Type whole, layout::contiguous(count, type));
+  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(whole));
+  const int64_t blocks = layout::oracle::summarise(type, count).blocks;
+  if (blocks > limits::message_blocks_max) {
+    return fail(Code::exhausted, "the message has ", blocks, " blocks, at most ", limits::message_blocks_max,
+                " are handled (message_blocks_max)");
   }
-  layout::BlobOptions options;
-  options.count = std::max<int64_t>(walked_count, 1);
-  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(walked, options));
-  Message message{type,
-                  count,
-                  std::move(blob),
-                  walked_count,
-                  type.size() * count,
-                  layout::oracle::reach(type, count),
-                  layout::oracle::summarise(type, count).blocks};
+  Message message{type, count, std::move(blob), 1, type.size() * count, layout::oracle::reach(type, count), blocks};
   return message;
 }
 

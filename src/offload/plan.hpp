@@ -44,6 +44,7 @@ struct NicFacts {
   Time packet_time;  // T_pkt: a full packet at line rate
   int64_t epsilon_numerator = 1;
   int64_t epsilon_denominator = 5;
+  uint64_t interval_packets = 0;  // between checkpoints, for experiments that fix it; 0: by the rule
   uint32_t iovec_entries = 32;  // scatter-list entries that the NIC holds at a time
 };
 

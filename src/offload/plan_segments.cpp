@@ -1,5 +1,8 @@
 // The strategies over MPITypes' segment: one a virtual HPU, or checkpoints of one (SC'19 datatypes paper, 3.2.4).
+#include <algorithm>
+
 #include "layout/reciprocal.hpp"
+#include "offload/pieces.hpp"
 #include "offload/plan_parts.hpp"
 #include "spinloom/ddt.h"
 #include "spinloom/segment.h"
@@ -16,9 +19,10 @@ Result<Interval> interval_of(const Message& message, const NicFacts& facts, cons
   input.packets = static_cast<uint64_t>(div_ceil(message.bytes, facts.payload_bytes));
   input.hpus = facts.hpus;
   input.packet_time = facts.packet_time;
-  // T_PH(gamma) with gamma = blocks a packet, cuts counted: fixed + block * (blocks + cuts) / packets.
-  const auto regions = layout::oracle::regions_per_packet(message.type, message.count, facts.payload_bytes);
-  input.handler_time = cost.fixed + Time{div_ceil(cost.block.ps * regions.regions, regions.packets)};
+  // T_PH(gamma) with gamma = writes a packet: fixed + block * writes / packets.
+  const PieceCount count = count_pieces(message.blob, message.bytes, facts.payload_bytes);
+  const auto packets = static_cast<int64_t>(input.packets);
+  input.handler_time = cost.fixed + Time{div_ceil(cost.block.ps * count.writes, packets)};
   input.epsilon_numerator = facts.epsilon_numerator;
   input.epsilon_denominator = facts.epsilon_denominator;
   input.checkpoint_bytes = 2 * uint64_t{checkpoint_bytes};  // the copy that handlers progress and its master
@@ -30,7 +34,15 @@ Result<Interval> interval_of(const Message& message, const NicFacts& facts, cons
   }
   input.memory_bytes = facts.state_bytes - overhead;
   input.packet_buffer_bytes = facts.packet_buffer_bytes;
-  return checkpoint_interval(input);
+  if (facts.interval_packets == 0) return checkpoint_interval(input);
+  Interval fixed;
+  fixed.packets = std::min(facts.interval_packets, input.packets);
+  fixed.checkpoints = (input.packets + fixed.packets - 1) / fixed.packets;
+  if (fixed.checkpoints * input.checkpoint_bytes > input.memory_bytes) {
+    return fail(Code::exhausted, fixed.checkpoints, " checkpoints of ", input.checkpoint_bytes,
+                " B do not fit into the ", input.memory_bytes, " B of NIC memory; ask for a larger interval");
+  }
+  return fixed;
 }
 
 }  // namespace

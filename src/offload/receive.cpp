@@ -8,16 +8,11 @@
 #include "offload/unpack.hpp"
 
 namespace spinloom::offload {
-namespace {
-
-constexpr int64_t line_bytes = 64;  // arrays begin on a cache line
-
-}  // namespace
 
 Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
-                                                  const HandlerCost& cost) {
+                                                  const HandlerCost& cost, std::optional<Plan> planned) {
   SPL_ASSIGN(const bool overlapping, layout::oracle::overlaps(message.type, message.count));
   if (overlapping) {
     return fail(Code::invalid, "the receive type writes some byte twice, which has no defined result in MPI");
@@ -28,8 +23,15 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
     return receive;
   }
   if (strategy == Strategy::iovec) return receive;
-  SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
-  SPL_TRY(receive->install(images));
+  if (planned) {
+    receive->plan_ = std::move(planned);
+  } else {
+    SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
+  }
+  if (const Status installed = receive->install(images); !installed) {
+    SPL_TRY(receive->release());
+    return installed.error();
+  }
   return receive;
 }
 
@@ -41,17 +43,17 @@ Status Receive::install(const std::vector<HandlerImage>& images) {
                 ".elf, which is not loaded");
   }
   SPL_ASSIGN(constants_at_, interface_.memory_alloc(plan_->constants.size()));
-  SPL_TRY(interface_.memory_write(constants_at_, plan_->constants));
+  SPL_TRY(interface_.memory_write(*constants_at_, plan_->constants));
   if (!plan_->state.empty()) {
     SPL_ASSIGN(state_at_, interface_.memory_alloc(plan_->state.size()));
-    SPL_TRY(interface_.memory_write(state_at_, plan_->state));
+    SPL_TRY(interface_.memory_write(*state_at_, plan_->state));
   }
   nic::Context context;
   context.image = image->index;
   context.payload_entry = image->payload_entry;
   context.completion_entry = image->completion_entry;
-  context.constants = {constants_at_, plan_->constants.size()};
-  context.state = {state_at_, plan_->state.size()};
+  context.constants = {*constants_at_, plan_->constants.size()};
+  context.state = {state_at_.value_or(0), plan_->state.size()};
   context.blocked_round_robin = plan_->blocked_round_robin;
   SPL_ASSIGN(context_, interface_.context_create(context));
   return {};
@@ -64,11 +66,11 @@ Status Receive::post(uint8_t* base, uint64_t match_bits) {
   entry.options.event_unlink_disable = true;
   entry.match_bits = match_bits;
   if (plan_) {
-    if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(state_at_, plan_->state));
+    if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(*state_at_, plan_->state));
     used_ = true;
     entry.start = base + message_.reach.first;
     entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
-    entry.context = context_;
+    entry.context = *context_;
     entry.options.event_success_disable = true;  // the completion handler's DMA tells of success
   } else if (strategy_ == Strategy::iovec) {
     SPL_TRY(list_pieces(base));
@@ -88,9 +90,13 @@ Result<nic::Event> Receive::finish() {
     return fail(Code::fault, "the message failed on the NIC: ", nic::name_of(event.fail), ", ", event.dropped_bytes,
                 " B dropped");
   }
+  if (event.kind == nic::EventKind::put_overflow) {
+    SPL_TRY(unpack_on_host(reinterpret_cast<const uint8_t*>(event.start)));
+    return event;
+  }
   const nic::EventKind expected = plan_ ? nic::EventKind::dma : nic::EventKind::put;
   SPL_ASSERT(event.kind == expected, "event kind ", static_cast<int>(event.kind));
-  if (unpacks_on_host(strategy_)) SPL_TRY(unpack_on_host());
+  if (unpacks_on_host(strategy_)) SPL_TRY(unpack_on_host(packed_.data()));
   return event;
 }
 
@@ -113,37 +119,29 @@ uint64_t Receive::nic_bytes_moved() const {
   return iovec_.size() * sizeof(nic::IovecElement);
 }
 
-Status Receive::unpack_on_host() {
+Status Receive::unpack_on_host(const uint8_t* packed) {
   uint8_t* const first = base_ + message_.reach.first;
-  portals::HostWork work;
+  auto kind = portals::HostWork::Kind::unpack_mpitypes;
+  auto blocks = static_cast<uint64_t>(message_.blocks);
   if (strategy_ == Strategy::host_best) {
-    work.kind = portals::HostWork::Kind::unpack_best;
-    work.blocks = static_cast<uint64_t>(message_.blocks);
-    SPL_TRY(layout::unpack(message_.blob, message_.blob_count, reinterpret_cast<std::byte*>(base_), 0, message_.bytes,
-                           std::as_bytes(std::span(packed_))));
+    kind = portals::HostWork::Kind::unpack_best;
+    SPL_TRY(layout::unpack(message_.blob, message_.blob_count,
+                           reinterpret_cast<std::byte*>(first - message_.blob.true_lb()), 0, message_.bytes,
+                           std::as_bytes(std::span(packed, static_cast<size_t>(message_.bytes)))));
   } else {
-    work.kind = portals::HostWork::Kind::unpack_mpitypes;
-    work.blocks = unpack(message_, packed_.data(), first);
+    blocks = unpack(message_, packed, first);
   }
-  work.bytes = static_cast<uint64_t>(message_.bytes);
-  // Addresses of a space of its own, so that no run depends on where the allocator put things: the packed
-  // message at zero, the array behind it, both on a cache line.
-  const uint64_t array = div_ceil(message_.bytes, line_bytes) * line_bytes;
-  const int64_t into_line = ((message_.reach.first % line_bytes) + line_bytes) % line_bytes;
-  work.touches = [&](const portals::HostWork::Touch& touch) {
-    for_each_piece(message_, [&](int64_t offset, uint64_t at, uint64_t bytes) {
-      touch(at, bytes, false);
-      touch(array + static_cast<uint64_t>(into_line + offset), bytes, true);
-    });
-  };
-  return interface_.host_work(work);
+  return interface_.host_work(unpack_work(message_, kind, blocks));
 }
 
 Status Receive::release() {
-  if (!plan_) return {};
-  SPL_TRY(interface_.context_free(context_));
-  if (!plan_->state.empty()) SPL_TRY(interface_.memory_free(state_at_));
-  return interface_.memory_free(constants_at_);
+  if (context_) SPL_TRY(interface_.context_free(*context_));
+  if (state_at_) SPL_TRY(interface_.memory_free(*state_at_));
+  if (constants_at_) SPL_TRY(interface_.memory_free(*constants_at_));
+  context_.reset();
+  state_at_.reset();
+  constants_at_.reset();
+  return {};
 }
 
 }  // namespace spinloom::offload

@@ -30,16 +30,18 @@ struct HandlerImage {
 
 class Receive {
  public:
-  // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`.
+  // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`. `planned` is plan() of
+  // the same arguments where the caller has it already. On an Error nothing is left on the NIC.
   static Result<std::unique_ptr<Receive>> prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
-                                                  const HandlerCost& cost);
+                                                  const HandlerCost& cost, std::optional<Plan> planned = {});
 
   // base: the buffer address as given to MPI.
   // iovec: makes the scatter list, whose addresses hold for this buffer only.
   Status post(uint8_t* base, uint64_t match_bits);
-  // The event that told the host; Code::fault when a handler of the message failed.
+  // The event that told the host; Code::fault when a handler of the message failed. A message that had come before the
+  // receive was posted (UnexpectedBuffer) is unpacked by the host under every strategy.
   Result<nic::Event> finish();
   Status release();
 
@@ -61,7 +63,7 @@ class Receive {
 
   Status install(const std::vector<HandlerImage>& images);
   Status list_pieces(uint8_t* base);
-  Status unpack_on_host();
+  Status unpack_on_host(const uint8_t* packed);
 
   portals::Interface& interface_;
   nic::PortalIndex portal_;
@@ -69,9 +71,9 @@ class Receive {
   Strategy strategy_;
   Message message_;
   std::optional<Plan> plan_;
-  uint64_t constants_at_ = 0;
-  uint64_t state_at_ = 0;
-  nic::ContextId context_;
+  std::optional<uint64_t> constants_at_;  // in NIC memory
+  std::optional<uint64_t> state_at_;
+  std::optional<nic::ContextId> context_;
   std::vector<uint8_t> packed_;  // host strategies: where the message lands
   uint32_t iovec_entries_;                 // that the NIC holds at a time
   std::vector<nic::IovecElement> iovec_;   // iovec: where the posted message goes

@@ -28,6 +28,10 @@ enum class Strategy : uint8_t {
 [[nodiscard]] constexpr bool unpacks_on_host(Strategy strategy) {
   return strategy == Strategy::host_mpitypes || strategy == Strategy::host_best;
 }
+// Handlers with NIC memory of their own do the work.
+[[nodiscard]] constexpr bool puts_on_nic(Strategy strategy) {
+  return !unpacks_on_host(strategy) && strategy != Strategy::iovec;
+}
 // The checkpoint interval decides, and with it the cost of a handler.
 [[nodiscard]] constexpr bool uses_checkpoints(Strategy strategy) {
   return strategy == Strategy::ro_cp || strategy == Strategy::rw_cp;

@@ -20,7 +20,8 @@ std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, 
     while (next < end && window.size() < ordering.window) window.push_back(next++);
     const size_t pick = random.below(window.size());
     order[place] = window[pick];
-    window.erase(window.begin() + static_cast<std::ptrdiff_t>(pick));
+    window[pick] = window.back();
+    window.pop_back();
   }
   return order;
 }
@@ -32,6 +33,7 @@ void Network::attach(nic::Rank rank, Receiver& receiver) {
   if (receivers_.size() <= rank.value) {
     receivers_.resize(rank.value + 1, nullptr);
     injectors_.resize(rank.value + 1);
+    ejectors_.resize(rank.value + 1);
   }
   SPL_ASSERT(receivers_[rank.value] == nullptr, "rank ", rank, " is attached twice");
   receivers_[rank.value] = &receiver;
@@ -69,7 +71,10 @@ void Network::on_event(uint32_t code, uint64_t argument) {
         arrival->bytes.assign(payload.bytes, payload.bytes + payload.length);
         payload.bytes = arrival->bytes.data();
       }
-      const Time first_byte = events_.now() + link_.switch_latency + link_.wire;
+      Time first_byte = events_.now() + link_.switch_latency + link_.wire;
+      const uint32_t target = arrival->packet.target.value;
+      if (target < ejectors_.size())
+        first_byte = ejectors_[target].serve(first_byte, duration_of(arrival->packet)).start;
       arrival->last_byte = first_byte + duration_of(arrival->packet);
       if (!departure.sent) departures_.give_back(slot);
       const uint32_t arriving = arrivals_.take();

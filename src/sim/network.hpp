@@ -1,7 +1,8 @@
 // Network - links between simulated NICs: line rate, latency, and packets out of order when asked.
 //
-// Contract: each node injects its packets one after the other at the line rate; the first byte arrives
-//   switch + wire later, the last byte payload * byte_time after it. With a reorder window of N, the packets
+// Contract: each node injects its packets one after the other at the line rate and receives them one after the other
+//   at the line rate; alone, the first byte arrives switch + wire later, the last byte payload * byte_time
+//   after it; packets of several senders to one node queue at the switch. With a reorder window of N, the packets
 //   of a message leave in a seeded order in which no more than N packets are in play at once; the first and
 //   the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers header and completion
 //   packets first and last) unless `reorder_all`.
@@ -68,7 +69,8 @@ class Network final : EventTarget {
   decltype(Profile::link) link_;
   Ordering ordering_;
   Random random_;
-  std::vector<Resource> injectors_;   // by rank
+  std::vector<Resource> injectors_;   // by rank: its link into the switch
+  std::vector<Resource> ejectors_;    // by rank: its link out of the switch
   std::vector<Receiver*> receivers_;  // by rank
   nic::Slab<Departure> departures_;
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;

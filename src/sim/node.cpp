@@ -93,7 +93,7 @@ Status Node::wait() {
   while (changes_ == before) {
     if (!events_.step()) {
       return fail(Code::stalled, "the simulation cannot go on at ", events_.now(), ": rank ", rank_, " waits, and ",
-                  nic_.waiting());
+                  nic_.waiting(), ", ", inbound_.size(), " packets wait at the parser");
     }
   }
   return {};
@@ -101,28 +101,10 @@ Status Node::wait() {
 
 Status Node::host_work(const portals::HostWork& work) {
   SPL_ASSERT(!working_, "one host program per node");
-  const auto& host = profile_.host;
-  HostCache cache(host.cache, host.cache_ways, host.line);
-  if (work.touches) {
-    work.touches([&](uint64_t address, uint64_t length, bool write) { cache.touch(address, length, write); });
-  }
-  cache.flush();
-  statistics_.host_line_fetches += cache.fetches();
-  statistics_.host_line_writebacks += cache.writebacks();
-  const int64_t line_bytes = static_cast<int64_t>(cache.fetches() + cache.writebacks()) * host.line;
-
-  // T = lines moved over the copy rate of one core + blocks * cycles a block.
-  Rational block_cycles{0, 1};
-  if (work.kind == portals::HostWork::Kind::unpack_mpitypes ||
-      work.kind == portals::HostWork::Kind::build_checkpoints) {
-    block_cycles = host.mpitypes_block_cycles;
-  } else if (work.kind == portals::HostWork::Kind::unpack_best) {
-    block_cycles = host.best_block_cycles;
-  }
-  const int64_t cycles = div_ceil(static_cast<int64_t>(work.blocks) * block_cycles.numerator, block_cycles.denominator);
-  const Time duration =
-      host.copy_byte_time.time_of(Bytes{line_bytes}) + Rate::cycle_of(host.clock).time_of_cycles(cycles);
-
+  const HostCost cost = host_cost(profile_, work);
+  statistics_.host_line_fetches += cost.line_fetches;
+  statistics_.host_line_writebacks += cost.line_writebacks;
+  const Time duration = cost.total();
   working_ = true;
   if (trace_ != nullptr) {
     trace_->span({Track::host_work, 0, work.blocks, events_.now(), events_.now() + duration});
@@ -147,7 +129,7 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
 
 void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) {
   if (end != nic::HandlerEnd::returned) handler_trouble_ = reason;
-  const Time finish = Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.finish_cycles);
+  const Time finish = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.finish_cycles);
   const uint32_t slot = ended_.take();
   ended_[slot] = {her.id, end, code};
   events_.at(events_.now() + finish, *this, handler_ends, slot);
@@ -177,7 +159,8 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     case her_ready: {
       nic::Actions actions;
       nic_.on_her_ready(events_.now(), nic::HerId{slot}, actions);
-      return perform(actions);
+      perform(actions);
+      return parse_next();  // packets of a stopped message give their slots back here
     }
     case handler_ends: return handler_done(slot);
     case dma_ends: return dma_served(slot);

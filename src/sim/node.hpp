@@ -24,7 +24,7 @@
 #include "sim/depth_series.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/fabric.hpp"
-#include "sim/host_cache.hpp"
+#include "sim/host_model.hpp"
 #include "sim/hpu_bank.hpp"
 #include "sim/network.hpp"
 #include "sim/pcie.hpp"

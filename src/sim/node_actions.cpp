@@ -22,7 +22,7 @@ void Node::perform_one(nic::Action& action) {
     const nic::Context* context = nic_.context(run->her.context);
     SPL_ASSERT(context != nullptr, "HER ", run->her.id, " has no context");
     const Time there = fabric_.packet_to_hpu(now, run->her.hpu.value, static_cast<int64_t>(run->her.payload.length));
-    const Time start = there + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.scheduler.start_cycles);
+    const Time start = there + Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.start_cycles);
     hpus_->run(run->her, *context, nic_memory_, start);
   } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
     // Copied once it is all here, then carried to the scheduler.

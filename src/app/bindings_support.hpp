@@ -1,0 +1,52 @@
+// What the files of the Python module share: errors as exceptions, profiles from dictionaries.
+//
+// Threads: with the interpreter lock. Time: none.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+#include "base/result.hpp"
+#include "sim/profile.hpp"
+
+namespace spinloom::app {
+
+namespace nb = nanobind;
+
+// Carries an Error to Python.
+struct Raised {
+  Error error;
+};
+
+template <class T>
+T unwrap(Result<T> result) {
+  if (!result) throw Raised{result.error()};
+  return std::move(result.value());
+}
+
+inline sim::ProfileFields profile_fields(const nb::dict& profile) {
+  sim::ProfileFields fields;
+  for (const auto& [key, value] : profile) {
+    const std::string name = nb::cast<std::string>(key);
+    int64_t number = 0;
+    std::string text_value;
+    if (nb::try_cast<int64_t>(value, number)) {
+      fields[name] = number;
+    } else if (nb::try_cast<std::string>(value, text_value)) {
+      fields[name] = text_value;
+    } else if (nb::isinstance<nb::sequence>(value) && nb::len(value) == 2) {
+      fields[name] = sim::Rational{nb::cast<int64_t>(value[0]), nb::cast<int64_t>(value[1])};
+    } else {
+      throw Raised{fail(Code::invalid, "NIC profile: field ", name, " is neither a number, a ratio nor a name")};
+    }
+  }
+  return fields;
+}
+
+void bind_bandwidth(nb::module_& module);  // bindings_bandwidth.cpp
+void bind_host(nb::module_& module);       // bindings_host.cpp
+
+}  // namespace spinloom::app

@@ -1,0 +1,18 @@
+// Calibrate - what a payload handler of the checkpoint strategies costs on a profile: the input of their interval rule.
+//
+// Contract: T_PH(gamma) = fixed + gamma * block (SC'19 datatypes paper, section 3.2.4) of the rw-cp handler, fitted to
+//   vectors of 1 and 16 blocks in packets of calibration_payload_bytes on one HPU with warm predictors. It
+//   depends on the profile and the image only, not on the message, the HPUs or the packet size at hand.
+// Threads: any. Time: modelled, in ps; handler start and finish are part of `fixed`.
+#pragma once
+
+#include "app/ddt.hpp"
+#include "offload/plan.hpp"
+
+namespace spinloom::app {
+
+inline constexpr uint32_t calibration_payload_bytes = 2048;
+
+[[nodiscard]] Result<offload::HandlerCost> calibrate(const DdtConfig& config);
+
+}  // namespace spinloom::app

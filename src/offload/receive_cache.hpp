@@ -1,0 +1,89 @@
+// ReceiveCache - prepared receives by datatype, sharing the NIC's memory by priority.
+//
+// Contract: acquire() returns a receive for (type, count): one prepared earlier, or a new one for which receives that
+//   nobody holds give their NIC memory back, the lowest priority first, the least recently used among equals, and
+//   never one of higher priority than the type asks for. Where that is not enough, or the type's attributes say
+//   so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
+//   Source: SC'19 datatypes paper, section 3.2.6 (step 2, and the attributes at its end).
+// Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if their blobs are equal byte
+//   by byte; (3) a type that fits into no empty NIC evicts nobody.
+// Threads: the owner of the Interface. Time: none; installing costs what the calls cost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "offload/receive.hpp"
+
+namespace spinloom::offload {
+
+// What a user may say about a type.
+struct TypeAttributes {
+  bool offload = true;
+  int32_t priority = 0;  // higher: evicted later
+  // Of the checkpoint strategies, instead of the NIC's.
+  struct Epsilon {
+    int64_t numerator = 1;
+    int64_t denominator = 5;
+  };
+  std::optional<Epsilon> epsilon;
+};
+
+class ReceiveCache {
+ public:
+  struct Nic {
+    portals::Interface& interface;
+    nic::PortalIndex portal;
+    nic::QueueId queue;
+    std::vector<HandlerImage> images;
+    NicFacts facts;
+    HandlerCost cost;
+  };
+  struct Statistics {
+    uint64_t hits = 0;
+    uint64_t misses = 0;
+    uint64_t evictions = 0;
+    uint64_t fallbacks = 0;  // receives that unpack on the host instead
+  };
+  struct Lease {
+    Receive* receive = nullptr;
+    Strategy strategy = Strategy::host_mpitypes;  // the one that it uses
+  };
+
+  explicit ReceiveCache(Nic nic) : nic_(std::move(nic)) {}
+
+  [[nodiscard]] Result<Lease> acquire(const layout::Type& type, int64_t count, Strategy wanted,
+                                      const TypeAttributes& attributes = {});
+  void give_back(const Lease& lease);
+  // Releases everything that nobody holds.
+  [[nodiscard]] Status clear();
+  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  // NIC memory of the prepared receives, in use or not.
+  [[nodiscard]] uint64_t nic_memory_bytes() const;
+
+ private:
+  struct Held {
+    std::unique_ptr<Receive> receive;
+    Strategy strategy = Strategy::host_mpitypes;
+    int32_t priority = 0;
+    uint64_t users = 0;
+    uint64_t used_at = 0;  // a count of acquires, not a time
+  };
+  using Table = std::unordered_map<std::string, Held>;
+
+  [[nodiscard]] Result<std::unique_ptr<Receive>> prepare(Strategy strategy, const Message& message,
+                                                         const NicFacts& facts, int32_t priority);
+  // False when there is nobody to evict for this priority.
+  [[nodiscard]] Result<bool> evict_one(int32_t priority);
+
+  Nic nic_;
+  Table held_;
+  Statistics statistics_;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace spinloom::offload

@@ -5,6 +5,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <charconv>
+
 #include "app/bindings_support.hpp"
 #include "app/ddt.hpp"
 #include "layout/blob.hpp"
@@ -30,6 +32,24 @@ T get_as(const nb::dict& config, const char* key) {
   return value;
 }
 
+// "in", a window within which packets between the first and the last are shuffled, or "all:N": first and last, too.
+sim::Ordering ordering_of(const nb::object& order) {
+  sim::Ordering out;
+  if (!nb::isinstance<nb::str>(order)) {
+    if (nb::try_cast<uint32_t>(order, out.window)) return out;
+    throw Raised{fail(Code::invalid, "run_cell: \"order\" has the wrong type or range")};
+  }
+  const std::string name = nb::cast<std::string>(order);
+  if (name == "in") return out;
+  const char* const end = name.data() + name.size();
+  out.reorder_all = name.starts_with("all:");
+  const auto read = std::from_chars(name.data() + (out.reorder_all ? 4 : 0), end, out.window);
+  if (!out.reorder_all || read.ec != std::errc() || read.ptr != end || out.window == 0) {
+    throw Raised{fail(Code::invalid, "run_cell: order is \"", name, "\", not \"in\", \"all:N\" or a number")};
+  }
+  return out;
+}
+
 DdtConfig config_of(const nb::dict& config) {
   DdtConfig out;
   out.type = get_as<std::string>(config, "type");
@@ -38,13 +58,8 @@ DdtConfig config_of(const nb::dict& config) {
   out.profile = unwrap(sim::build_profile(profile_fields(get_as<nb::dict>(config, "profile"))));
   out.hpus = get_as<uint32_t>(config, "hpus");
   out.payload_bytes = get_as<uint32_t>(config, "mtu");
+  out.ordering = ordering_of(get(config, "order"));
   out.ordering.seed = get_as<uint64_t>(config, "seed");
-  if (const nb::object order = get(config, "order"); !nb::isinstance<nb::str>(order)) {
-    out.ordering.window = get_as<uint32_t>(config, "order");
-  } else if (nb::cast<std::string>(order) != "in") {
-    throw Raised{
-        fail(Code::invalid, "run_cell: order is \"", nb::cast<std::string>(order), "\", not \"in\" or a number")};
-  }
   out.inject = unwrap(inject_named(get_as<std::string>(config, "inject")));
   if (config.contains("unexpected")) out.unexpected = get_as<bool>(config, "unexpected");
   if (config.contains("slice_cycles")) out.slice_cycles = get_as<uint32_t>(config, "slice_cycles");

@@ -4,7 +4,8 @@
 //   a15: `memory.channels_per_hpu` channels an HPU; a packet takes one on its way in, a DMA one on its way out;
 //     handlers read packets where they are.
 //   pulp: a packet enters packet memory over the input port; before its handler starts, the DMA engine of the
-//     handler's cluster copies it to the cluster's memory; results leave through that engine's other direction.
+//     handler's cluster copies it to the cluster's memory; results leave through that engine's other direction
+//     and then the output port that all clusters share, which takes port_width bytes a cycle.
 //     Each engine serves one transfer after the other in each direction:
 //       T = dma_setup + ceil(n / dma_width) cycles;  a host DMA is done dma_latency cycles later.
 //     The copy starts when the HPU has been chosen: an HPU that waits for its packet is not idle.
@@ -13,6 +14,7 @@
 // Threads: one owner. Time: virtual.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -34,6 +36,7 @@ class Fabric {
   // A packet from the network into packet memory.
   Service packet_in(Time now, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
+    if (profile_.pulp.preloaded) return {now, now};
     return input_port_.serve(now, cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width)));
   }
 
@@ -47,10 +50,11 @@ class Fabric {
   Service read(Time now, std::optional<uint32_t> hpu, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     const Time latency = cycle_.time_of_cycles(profile_.pulp.dma_latency);
-    if (!hpu) return {now, now + latency};
-    Service service = out_[cluster_of(*hpu)].serve(now, engine_time(bytes));
-    service.end += latency;
-    return service;
+    const Time through = cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
+    const Service engine = hpu ? out_[cluster_of(*hpu)].serve(now, engine_time(bytes)) : Service{now, now + through};
+    // The port takes bytes as the engine gives them: its service ends with the engine's, or later.
+    const Service port = output_port_.serve(std::max(engine.start, engine.end - through), through);
+    return {engine.start, port.end + latency};
   }
 
   [[nodiscard]] Time engine_time(int64_t bytes) const {
@@ -62,6 +66,7 @@ class Fabric {
   const Profile& profile_;
   Channels channels_;
   Resource input_port_;
+  Resource output_port_;
   std::vector<Resource> in_;   // by cluster
   std::vector<Resource> out_;  // by cluster
   Rate cycle_;

@@ -1,0 +1,118 @@
+#include "app/bandwidth.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "app/destination.hpp"
+#include "base/limits.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/fabric.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t total_bytes_max = uint64_t{1} << 30;
+constexpr int64_t command_accesses = 7;  // six stores and the load that issues
+
+class Mover final : sim::EventTarget {
+ public:
+  explicit Mover(const BandwidthConfig& config)
+      : config_(config),
+        fabric_(config.profile, config.hpus),
+        issue_(Rate::cycle_of(config.profile.hpu.clock).time_of_cycles(command_accesses * config.profile.pulp.device)),
+        source_(random_bytes(config.seed, "app.bandwidth", static_cast<size_t>(config.total_bytes))),
+        host_(source_.size()),
+        near_(config.hpus, std::vector<uint8_t>(static_cast<size_t>(config.block_bytes))),
+        next_(config.hpus) {}
+
+  BandwidthResult run() {
+    for (uint32_t core = 0; core < config_.hpus; ++core) {
+      next_[core] = core;
+      begin(core);
+    }
+    while (events_.step()) {
+    }
+    return {config_.total_bytes / config_.block_bytes, last_.ps};
+  }
+
+  [[nodiscard]] Status check() const {
+    const auto [original, arrived] = std::mismatch(source_.begin(), source_.end(), host_.begin());
+    if (original == source_.end()) return {};
+    return fail(Code::mismatch, "byte ", original - source_.begin(), " arrived as ", int{*arrived}, ", it was sent as ",
+                int{*original});
+  }
+
+ private:
+  // A core asks for its next block, has it, has sent it.
+  enum Step : uint32_t { asks, has, sent };
+
+  void begin(uint32_t core) {
+    if (next_[core] * config_.block_bytes < config_.total_bytes) at(issue_, asks, core);
+  }
+  void at(Time delay, Step step, uint32_t core) { events_.at(events_.now() + delay, *this, step, core, core + 1); }
+
+  void on_event(uint32_t code, uint64_t argument) override {
+    const auto core = static_cast<uint32_t>(argument);
+    const auto bytes = static_cast<int64_t>(config_.block_bytes);
+    const size_t offset = static_cast<size_t>(next_[core] * config_.block_bytes);
+    const Time now = events_.now();
+    switch (code) {
+      case asks: {
+        const Time here = fabric_.packet_to_hpu(now, core, bytes);
+        return at(here - now + issue_, has, core);
+      }
+      case has: {
+        std::memcpy(near_[core].data(), source_.data() + offset, near_[core].size());
+        return at(fabric_.read(now, core, bytes).end - now, sent, core);
+      }
+      default:
+        std::memcpy(host_.data() + offset, near_[core].data(), near_[core].size());
+        last_ = now;
+        next_[core] += config_.hpus;
+        return begin(core);
+    }
+  }
+
+  const BandwidthConfig& config_;
+  sim::EventQueue events_;
+  sim::Fabric fabric_;
+  Time issue_;
+  std::vector<uint8_t> source_;
+  std::vector<uint8_t> host_;
+  std::vector<std::vector<uint8_t>> near_;  // the cluster's memory, by core
+  std::vector<uint64_t> next_;              // block, by core
+  Time last_{};
+};
+
+}  // namespace
+
+Result<BandwidthResult> run_bandwidth(const BandwidthConfig& config) {
+  if (!config.profile.clustered() || config.profile.pulp.packets != sim::Place::l1) {
+    return fail(Code::unsupported, "the NIC copies no packets to the memory of clusters; take a profile with hpu.core ",
+                "pulp and pulp.packets L1");
+  }
+  if (config.hpus == 0 || config.hpus > limits::hpu_count_max) {
+    return fail(Code::invalid, "a NIC has 1 to ", limits::hpu_count_max, " HPUs, not ", config.hpus);
+  }
+  if (config.block_bytes == 0 || config.total_bytes == 0 || config.total_bytes > total_bytes_max ||
+      config.total_bytes % config.block_bytes != 0) {
+    return fail(Code::invalid, config.total_bytes, " B in blocks of ", config.block_bytes,
+                " B: the total must be a multiple of the block and at most ", total_bytes_max);
+  }
+  Mover mover(config);
+  const BandwidthResult result = mover.run();
+  SPL_TRY(mover.check());
+  return result;
+}
+
+sim::Profile preloaded(sim::Profile profile) {
+  profile.link.byte_time = Rate(0, 1);
+  profile.match.header = Time{};
+  profile.match.packet = Time{};
+  profile.memory.channel_byte_time = Rate(0, 1);
+  profile.pulp.preloaded = true;
+  return profile;
+}
+
+}  // namespace spinloom::app

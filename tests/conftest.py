@@ -51,12 +51,24 @@ class FakeError(Exception):
         self.message = message
 
 
+FAKE_TYPES = (
+    "hvector",
+    "vector",
+    "struct",
+    "contig",
+    "subarray",
+    "hindexed",
+    "idxblock",
+    "resized",
+    "indexed",
+    "hidxblock",
+)
 TIMES_PS = {"host-mpitypes": 8_000_000, "specialised": 1_000_000, "rw-cp": 2_000_000, "seek": 1_250_000}
 
 
 def fake_run_cell(config: dict) -> dict:
     """Answers as the engine does; specialised refuses nested types, --inject makes every cell wrong."""
-    if not config["type"].startswith(("hvector", "vector", "struct", "contig")):
+    if not config["type"].startswith(FAKE_TYPES):
         raise FakeError("invalid", f"'{config['type']}' is not a datatype")
     if config["strategy"] == "specialised" and config["type"].startswith("struct"):
         raise FakeError("unsupported", "no specialised handler takes a struct")

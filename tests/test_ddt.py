@@ -18,7 +18,7 @@ from conftest import FakeError, fake_run_cell
 from spinloom.data import folder
 
 pytestmark = pytest.mark.usefixtures("fake_engine")
-DEMO_CELLS = 16
+DEMO_CELLS = 13 * 4
 
 
 def test_table_shows_speedups_and_checks(spinloom):
@@ -49,7 +49,7 @@ def test_json_has_a_row_a_cell(spinloom):
     assert len(document["rows"]) == DEMO_CELLS
     assert document["partial"] is False
     first = document["rows"][0]
-    assert (first["application"], first["strategy"], first["speedup"]) == ("MILC", "host-mpitypes", 1.0)
+    assert (first["application"], first["strategy"], first["speedup"]) == ("COMB", "host-mpitypes", 1.0)
     assert first["checked"] is True
     assert first["dma_queue_max"] == 17  # a column that only the engine knows
     assert not {"destination", "event_log"} & set(first)

@@ -22,7 +22,19 @@ def test_rows_have_one_name_each():
 
 
 def test_the_demo_names_rows_that_exist():
-    assert [row.application for row in workloads.demo()] == ["MILC", "LAMMPS_full", "FFT2D", "WRF_y"]
+    assert len({row.application for row in workloads.demo()}) == len(workloads.demo()) == 13
+
+
+def test_the_demo_follows_its_rule():
+    """Each application's size that is nearest to 256 KiB (the first or the larger N of equally near ones)."""
+    for row in workloads.demo():
+        sizes = [abs(other.size_bytes - (256 << 10)) for other in workloads.application(row.application).rows]
+        assert abs(row.size_bytes - (256 << 10)) == min(sizes)
+
+
+def test_the_papers_rows_are_all_rows():
+    every = [row for application in workloads.applications() for row in application.rows]
+    assert workloads.paper() == every
 
 
 @pytest.mark.parametrize("text", ["MLIC", "WRF", "lammps_fulll"])

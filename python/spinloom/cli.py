@@ -15,8 +15,10 @@ from spinloom import __version__, config, output
 from spinloom.errors import EXIT_INTERRUPTED, Trouble, nearest
 from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
+from spinloom.verbs.figure import figure
 from spinloom.verbs.info import info
 from spinloom.verbs.nics import nics
+from spinloom.verbs.validate import validate
 from spinloom.verbs.workloads import workloads
 
 
@@ -51,7 +53,7 @@ def cli() -> None:
         output.say(warning)
 
 
-for verb in (ddt, nics, workloads, doctor, info):
+for verb in (ddt, figure, validate, nics, workloads, doctor, info):
     cli.add_command(verb)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spinloom import core
@@ -33,6 +33,7 @@ class Setup:
     order: str | int  # "in", or the window within which packets are shuffled
     seed: int
     inject: str = "none"
+    record: tuple[str, ...] = ()  # "trace", "sample_dma_queue": what else the engine notes down
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def config(cell: Cell, setup: Setup) -> dict[str, Any]:
         "order": setup.order,
         "seed": setup.seed,
         "inject": setup.inject,
+        **dict.fromkeys(setup.record, True),
     }
 
 
@@ -91,6 +93,14 @@ def run_cell(engine: Any, cell: Cell, setup: Setup) -> Outcome:
     if not result.pop("checked"):
         return Outcome(cell, code="mismatch", message="the bytes in memory differ from the oracle's")
     return Outcome(cell, result, destination, events)
+
+
+def record(cell: Cell, setup: Setup) -> tuple[list[tuple], int]:
+    """The spans of one more simulation of the cell (see timeline.py), and how many did not fit."""
+    outcome = run_cell(core.load(), cell, replace(setup, record=("trace",)))
+    if outcome.code != "ok":
+        raise Trouble(outcome.code, f"no trace of {cell}: {outcome.message}")
+    return outcome.columns["trace"], outcome.columns["trace_dropped"]
 
 
 def run(cells: list[Cell], setup: Setup, threads: int) -> Iterator[Outcome]:

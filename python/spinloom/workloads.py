@@ -2,7 +2,7 @@
 
 Contract: each file is one application, each row one datatype in text form with its expected size and
 average number of contiguous blocks in a 2,048 B packet; tests compare both with the engine. demo.toml
-lists the rows of the demo.
+lists the rows of the demo, paper.toml those of the SC'19 paper's application figures.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from spinloom import data
 from spinloom.errors import Trouble, nearest
 
+LISTS = ("demo", "paper")  # files that only name rows of the others
 ROW_KEYS = {"datatype", "type", "count", "size_bytes", "blocks_per_packet", "source"}
 
 
@@ -59,7 +60,7 @@ def read(path: Path) -> Application:
 @cache
 def applications() -> tuple[Application, ...]:
     """Every shipped application, by name."""
-    paths = [path for path in data.folder("workloads").glob("*.toml") if path.stem != "demo"]
+    paths = [path for path in data.folder("workloads").glob("*.toml") if path.stem not in LISTS]
     return tuple(sorted((read(path) for path in paths), key=lambda application: application.name))
 
 
@@ -85,3 +86,9 @@ def demo() -> list[Row]:
     """The rows of the demo, in its order."""
     table = tomllib.loads((data.folder("workloads") / "demo.toml").read_text(encoding="utf-8"))
     return [row(entry["application"], entry["datatype"]) for entry in table["row"]]
+
+
+def paper() -> list[Row]:
+    """The rows of the SC'19 paper's figures 16 to 18, in the order of paper.toml."""
+    table = tomllib.loads((data.folder("workloads") / "paper.toml").read_text(encoding="utf-8"))
+    return [row(entry["name"], datatype) for entry in table["application"] for datatype in entry["datatypes"]]

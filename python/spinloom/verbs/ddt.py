@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from spinloom import data, output, plot, profiles, results, strategies, sweep, units, workloads
+from spinloom import data, output, plot, profiles, results, strategies, sweep, timeline, units, workloads
 from spinloom.errors import EXIT_INTERRUPTED, EXIT_NEGATIVE, Trouble
 from spinloom.sweep import Cell, Outcome, Setup
 from spinloom.verbs import ddt_tables
 from spinloom.verbs.options import form_options
+from spinloom.verbs.progress import progress
 from spinloom.workloads import Row
 
 
@@ -72,6 +70,13 @@ from spinloom.workloads import Row
     metavar="DIR",
     help="Also write ddt.csv, ddt.json, speedup.csv, speedup.svg, manifest.json.",
 )
+@click.option(
+    "--trace",
+    "trace_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write a Perfetto timeline of one message (the first datatype, the last strategy).",
+)
 @click.option("--force", is_flag=True, help="Let --out overwrite.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @click.option("--verbose", "-v", is_flag=True, help="One line on stderr for each cell that ends.")
@@ -93,6 +98,7 @@ def ddt(
     seed: int,
     threads: int,
     out: Path | None,
+    trace_path: Path | None,
     force: bool,
     quiet: bool,
     verbose: bool,
@@ -121,6 +127,8 @@ def ddt(
     if out is not None:
         results.refuse_to_overwrite(out, force)
 
+    if everything and not quiet:
+        output.say(estimate(cells, threads or os.cpu_count() or 1))
     began = time.monotonic()
     outcomes: list[Outcome] = []
     interrupted = False
@@ -146,6 +154,8 @@ def ddt(
         save(
             out, table, results.manifest(table, setup, profile.name, ["spinloom", *sys.argv[1:]], host_time_s)
         )
+    if trace_path is not None:
+        write_trace(cells[len({cell.strategy for cell in cells}) - 1], setup, trace_path)
     for outcome in outcomes:
         if outcome.code not in ("ok", "unsupported"):
             output.say(f"{outcome.cell}: {outcome.code}: {outcome.message}")
@@ -180,6 +190,37 @@ def select(
     return list(dict.fromkeys(rows))
 
 
+# Host seconds of one cell, measured on one core of a server: what the engine's work grows with.
+SECONDS_A_CELL, SECONDS_A_BYTE, SECONDS_A_BLOCK = 0.06, 2e-8, 6e-7
+
+
+def estimate(cells: list[Cell], threads: int) -> str:
+    """What a long run will take, from its bytes and blocks."""
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    size = sum(row.size_bytes or 0 for row in rows)
+    blocks = sum((row.size_bytes or 0) / 2048 * (row.blocks_per_packet or 0) for row in rows)
+    strategies_count = len(cells) / len(rows)
+    seconds = SECONDS_A_CELL * len(cells) + strategies_count * (
+        SECONDS_A_BYTE * size + SECONDS_A_BLOCK * blocks
+    )
+    return (
+        f"{len(rows)} datatypes, {len(cells)} cells, {units.format_bytes(size)} and {blocks:,.0f} blocks "
+        f"a strategy: about {max(1, round(seconds / threads)):,} s of host time on {threads} cores"
+    )
+
+
+def write_trace(cell: Cell, setup: Setup, path: Path) -> None:
+    """Simulates the cell once more, recording what every unit does."""
+    spans, dropped = sweep.record(cell, setup)
+    content = timeline.build(spans, str(cell))
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise Trouble("environment", f"--trace {path} cannot be written: {error}") from None
+    lost = f"; {dropped:,} more did not fit (trace_spans_max)" if dropped else ""
+    output.say(f"{path}: {len(spans):,} spans of {cell}{lost}; open it at ui.perfetto.dev")
+
+
 def parse_mtu(text: str) -> int:
     try:
         mtu = units.parse_bytes(text)
@@ -208,22 +249,3 @@ def save(out: Path, table: results.Table, about: dict) -> None:
     else:
         (out / "speedup.svg").unlink(missing_ok=True)
         output.say("no speedup.svg: no strategy has a speed-up to plot")
-
-
-@contextlib.contextmanager
-def progress(cells: int, quiet: bool) -> Iterator:
-    """A bar with the time left on stderr; yields the function that moves it on by one."""
-    console = output.error_console()
-    if quiet or not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (
-        TextColumn("simulating"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("cells", total=cells)
-        yield lambda: bar.advance(task)

@@ -1,0 +1,137 @@
+"""Single cells by description, run once and remembered: what figures and claims are made of.
+
+Contract: a Probe says what to simulate; Lab.run() simulates those that are new, several at a time, and
+Lab[probe] is then a Reading: the engine's columns, or the reason why there are none ("not available"). No
+reading exists for a cell whose bytes were not compared. A wrong byte or a stall is no reason but trouble: it
+is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from spinloom import core, data, profiles, sweep
+from spinloom.errors import Trouble
+from spinloom.profiles import Profile
+from spinloom.sweep import Cell, Setup
+from spinloom.workloads import Row
+
+NIC = "sc19-slingshot"
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One message of one datatype under one strategy. `changes` are numbers of the profile as text."""
+
+    type: str
+    strategy: str
+    count: int = 1
+    nic: str = NIC
+    hpus: int | None = None  # None: as the profile says
+    changes: tuple[tuple[str, str], ...] = ()
+    record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
+
+
+@dataclass(frozen=True)
+class Reading:
+    columns: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""  # why there are no columns
+
+    @property
+    def available(self) -> bool:
+        return not self.reason
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.columns:
+            raise Trouble("unsupported", self.reason or f"the engine gives no {name}")
+        return self.columns[name]
+
+
+@cache
+def profile_of(nic: str, changes: tuple[tuple[str, str], ...] = ()) -> Profile:
+    """A shipped profile, with some of its numbers replaced. Raises Trouble for one that does not exist."""
+    profile = profiles.load(nic)
+    entries = dict(profile.entries)
+    for name, text in changes:
+        if name not in entries:
+            raise Trouble("invalid", f"profile {nic} has no {name} to change")
+        entries[name] = profiles.Entry(
+            name, text, profiles.FIELDS[name](text), "proposed", "changed for a trial"
+        )
+    return Profile(profile.name, profile.about, entries)
+
+
+def vector(block_bytes: int, message_bytes: int) -> str:
+    """The vector of the SC'19 paper's microbenchmarks (section 3.2.5): the stride is two blocks."""
+    if message_bytes % block_bytes:
+        raise ValueError(f"{message_bytes} B are no whole number of blocks of {block_bytes} B")
+    return f"hvector({message_bytes // block_bytes}, {block_bytes}, {2 * block_bytes}B, byte)"
+
+
+def row_probe(row: Row, strategy: str, **more: Any) -> Probe:
+    return Probe(row.type, strategy, count=row.count, **more)
+
+
+class Lab:
+    """Readings by probe."""
+
+    def __init__(self, threads: int, images: dict[str, bytes] | None = None) -> None:
+        self.threads = threads
+        self.images = data.handler_images() if images is None else images
+        if not self.images:
+            raise Trouble(
+                "environment", "there are no handler images; 'make setup' in the checkout builds them"
+            )
+        self.engine = core.load()
+        self.readings: dict[Probe, Reading] = {}
+
+    def __getitem__(self, probe: Probe) -> Reading:
+        if probe not in self.readings:
+            self.readings[probe] = self.read(probe)
+        return self.readings[probe]
+
+    def run(self, probes: Iterable[Probe], advance: Callable[[], None] = lambda: None) -> None:
+        """Simulates what is new, several at a time."""
+        fresh = [probe for probe in dict.fromkeys(probes) if probe not in self.readings]
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="spinloom") as pool:
+            futures = {pool.submit(self.read, probe): probe for probe in fresh}
+            try:
+                for future in as_completed(futures):
+                    self.readings[futures[future]] = future.result()
+                    advance()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def read(self, probe: Probe) -> Reading:
+        try:
+            setup = self.setup(probe)
+        except Trouble as trouble:
+            return Reading(reason=trouble.message)
+        row = Row("lab", probe.type[:40], probe.type, probe.count)
+        try:
+            outcome = sweep.run_cell(self.engine, Cell(row, probe.strategy), setup)
+        except Trouble as trouble:  # this engine does not know the profile's core, the strategy, ...
+            return Reading(reason=trouble.message)
+        if outcome.code in ("unsupported", "exhausted"):
+            return Reading(reason=outcome.message)
+        if outcome.code != "ok":
+            raise Trouble(outcome.code, f"{outcome.cell}: {outcome.message}")
+        return Reading(outcome.columns)
+
+    def setup(self, probe: Probe) -> Setup:
+        profile = profile_of(probe.nic, probe.changes)
+        return Setup(
+            profile=profile.native(),
+            images=self.images,
+            hpus=probe.hpus or profile["hpu.count"],
+            mtu=profile["link.payload"],
+            order="in",
+            seed=SEED,
+            record=probe.record,
+        )

@@ -1,0 +1,311 @@
+"""Observations: single numbers read off simulated cells, by name, for claims and figures.
+
+Contract: OBSERVATIONS[name] has probes(trial, **arguments), the cells that it needs, and value(trial,
+readings, **arguments), a pure function of their readings in the same order. A Trial is a profile with some
+of its numbers changed. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spinloom import lab, workloads
+from spinloom.errors import Trouble
+from spinloom.lab import Probe, Reading, row_probe, vector
+from spinloom.profiles import Profile
+from spinloom.strategies import BASELINE
+
+MESSAGE = 4 << 20  # bytes; the SC'19 paper's microbenchmarks
+HPUS = 16  # its figures 8 and 12 to 15
+PACKET = 2048
+PS_PER_S = 10**12
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What an observation is made on."""
+
+    nic: str = lab.NIC
+    changes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def profile(self) -> Profile:
+        return lab.profile_of(self.nic, self.changes)
+
+    def probe(self, type_text: str, strategy: str, **more: Any) -> Probe:
+        return Probe(type_text, strategy, nic=self.nic, changes=self.changes, **more)
+
+    def rows(self, *strategies: str) -> list[Probe]:
+        """Every row of the paper's applications under each of these strategies."""
+        return [
+            replace(row_probe(row, strategy), nic=self.nic, changes=self.changes)
+            for row in workloads.paper()
+            for strategy in strategies
+        ]
+
+
+@dataclass(frozen=True)
+class Observation:
+    probes: Callable[..., list[Probe]]
+    value: Callable[..., float]
+
+
+# ---- what a profile says ----
+
+
+def link_ps(profile: Profile) -> int:
+    """A first byte's way between two NICs."""
+    return profile["link.switch"] + profile["link.wire"]
+
+
+def ready_to_receive_ps(profile: Profile) -> int:
+    """From when the host sends ready-to-receive until the message's first byte is at its NIC: the command
+    crosses PCIe and the link, the sender's NIC matches it and reads its host's memory, and the byte comes
+    back."""
+    return (
+        profile["host.command_latency"]
+        + 2 * link_ps(profile)
+        + profile["match.header"]
+        + 2 * profile["pcie.latency"]
+    )
+
+
+def pcie_ps(profile: Profile, size_bytes: int) -> int:
+    """Bytes from host to NIC, with packet overheads, until the last one is there."""
+    packets = max(1, -(-size_bytes // profile["pcie.write_payload"]))
+    on_link = (size_bytes + packets * profile["pcie.write_overhead"]) * profile["pcie.byte_time"]
+    return math.ceil(on_link) + profile["pcie.latency"]
+
+
+# ---- single cells ----
+
+
+def throughput_gbit_s(profile: Profile, strategy: str, reading: Reading) -> float:
+    """Receive throughput as figure 8 defines it: from ready-to-receive to the last byte in its place."""
+    unpacked_by_host = strategy.startswith("host")
+    done = reading["time_ps"] if unpacked_by_host else reading["data_time_ps"]
+    return reading["size_bytes"] * 8 * 1000 / (ready_to_receive_ps(profile) + done)
+
+
+def line_rate_part(reading: Reading) -> float:
+    return reading["line_time_ps"] / reading["time_ps"]
+
+
+def volume_bytes(profile: Profile, strategy: str, reading: Reading) -> int:
+    """Bytes between NIC or processor and host memory (section 5.3): the NIC writes the message; the host's
+    unpack also misses its last-level cache."""
+    lines = reading["host_line_fetches"] if strategy.startswith("host") else 0
+    return reading["size_bytes"] + lines * profile["host.line"]
+
+
+def preparation_ps(profile: Profile, reading: Reading) -> float:
+    """Host time to build what a strategy keeps on the NIC, and to copy it there."""
+    cycles = reading["prepared_blocks"] * profile["host.mpitypes_block_cycles"]
+    return float(cycles * PS_PER_S / profile["host.clock"]) + pcie_ps(profile, reading["nic_memory_bytes"])
+
+
+def reuses(profile: Profile, host: Reading, offloaded: Reading) -> float:
+    """How many messages amortise the preparation; infinite when a message gains nothing."""
+    gain = host["time_ps"] - offloaded["time_ps"]
+    return math.inf if gain <= 0 else math.ceil(preparation_ps(profile, offloaded) / gain)
+
+
+def catch_up_percent(reading: Reading) -> float:
+    """Part of the handlers' time between start and first call that a handler whose packet begins at its
+    checkpoint does not need."""
+    mean, least = reading["handler_first_call_cycles_per_packet"], reading["handler_first_call_cycles_min"]
+    return 100 * (mean - least) / reading["handler_cycles_per_packet"]
+
+
+# ---- observations on one or two cells ----
+
+
+def vector_cells(*extra: str) -> Callable[..., list[Probe]]:
+    """The vector under the strategy in question, then under these."""
+
+    def probes(
+        trial: Trial,
+        strategy: str,
+        block_bytes: int,
+        hpus: int | None = HPUS,
+        message_bytes: int = MESSAGE,
+    ) -> list[Probe]:
+        datatype = vector(block_bytes, message_bytes)
+        return [trial.probe(datatype, name, hpus=hpus) for name in (strategy, *extra)]
+
+    return probes
+
+
+def put_overhead(trial: Trial, readings: list[Reading]) -> float:
+    """Of the time from leaving the initiator until the byte is in host memory."""
+    processed, plain = (link_ps(trial.profile) + reading["data_time_ps"] for reading in readings)
+    return 100 * (processed - plain) / plain
+
+
+def host_gib_s(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    return readings[0]["size_bytes"] * PS_PER_S / readings[0]["time_ps"] / 2**30
+
+
+# ---- observations on a sweep ----
+
+
+def memory_cells(
+    trial: Trial, strategy: str, blocks_bytes: list[int] = (), hpus: list[int] = ()
+) -> list[Probe]:
+    """NIC memory along block sizes at 16 HPUs, or along numbers of HPUs at 2 KiB blocks."""
+    return [trial.probe(vector(block, MESSAGE), strategy, hpus=HPUS) for block in blocks_bytes] + [
+        trial.probe(vector(PACKET, MESSAGE), strategy, hpus=count) for count in hpus
+    ]
+
+
+def memory_of(readings: list[Reading]) -> list[int]:
+    return [reading["nic_memory_bytes"] for reading in readings]
+
+
+def memory_spread(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    return max(memory_of(readings)) - min(memory_of(readings))
+
+
+def memory_growth(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    """Last over first; 0 when it falls anywhere between."""
+    held = memory_of(readings)
+    falls = any(after < before for before, after in itertools.pairwise(held))
+    return 0.0 if falls else held[-1] / held[0]
+
+
+def queue_cells(trial: Trial, strategies: list[str], gammas: list[int]) -> list[Probe]:
+    return [
+        trial.probe(vector(PACKET // gamma, MESSAGE), strategy, hpus=HPUS)
+        for strategy in strategies
+        for gamma in gammas
+    ]
+
+
+def queue_peak(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    return max(reading["dma_queue_peak"] for reading in readings)
+
+
+# ---- observations on all rows of the applications; the baseline's cells come first in each group ----
+
+
+def row_cells(trial: Trial, strategies: list[str]) -> list[Probe]:
+    return trial.rows(BASELINE, *strategies)
+
+
+def grouped(readings: list[Reading], size: int) -> list[list[Reading]]:
+    return [readings[first : first + size] for first in range(0, len(readings), size)]
+
+
+def speedups(
+    readings: list[Reading], strategies: list[str], wanted: Callable[[Reading], bool]
+) -> list[float]:
+    found = [
+        group[0]["time_ps"] / offloaded["time_ps"]
+        for group in grouped(readings, 1 + len(strategies))
+        if wanted(group[0])
+        for offloaded in group[1:]
+        if offloaded.available
+    ]
+    if not found:
+        raise Trouble("unsupported", "no row of the applications is of this kind")
+    return found
+
+
+def largest_speedup(trial: Trial, readings: list[Reading], strategies: list[str]) -> float:
+    return max(speedups(readings, strategies, lambda host: True))
+
+
+def largest_single_packet_speedup(trial: Trial, readings: list[Reading], strategies: list[str]) -> float:
+    return max(speedups(readings, strategies, lambda host: host["packets"] == 1))
+
+
+def largest_speedup_from_gamma(
+    trial: Trial, readings: list[Reading], strategies: list[str], gamma: float
+) -> float:
+    return max(speedups(readings, strategies, lambda host: host["blocks_per_packet"] >= gamma))
+
+
+def volume_ratio(trial: Trial, readings: list[Reading], strategies: list[str]) -> float:
+    ratios = [
+        volume_bytes(trial.profile, BASELINE, host) / volume_bytes(trial.profile, strategies[0], offloaded)
+        for host, offloaded in grouped(readings, 2)
+        if offloaded.available
+    ]
+    return statistics.geometric_mean(ratios)
+
+
+def amortised_percent(trial: Trial, readings: list[Reading], strategies: list[str], fewer_than: int) -> float:
+    counts = [
+        reuses(trial.profile, host, offloaded)
+        for host, offloaded in grouped(readings, 2)
+        if offloaded.available
+    ]
+    return 100 * sum(count < fewer_than for count in counts) / len(counts)
+
+
+def instructions_a_byte(
+    trial: Trial, readings: list[Reading], strategies: list[str], gamma_max: float = math.inf
+) -> float:
+    """Median over the datatypes with at most gamma_max blocks a packet."""
+    return statistics.median(
+        offloaded["handler_instructions_per_packet"] * offloaded["packets"] / offloaded["size_bytes"]
+        for group in grouped(readings, 1 + len(strategies))
+        for offloaded in group[1:]
+        if offloaded.available and offloaded["blocks_per_packet"] <= gamma_max
+    )
+
+
+def largest_nic_memory(trial: Trial, readings: list[Reading], strategies: list[str]) -> float:
+    return max(
+        offloaded["nic_memory_bytes"]
+        for group in grouped(readings, 1 + len(strategies))
+        for offloaded in group[1:]
+        if offloaded.available
+    )
+
+
+OBSERVATIONS: dict[str, Observation] = {
+    "put_overhead_percent": Observation(
+        lambda trial: [trial.probe("contig(1, byte)", name) for name in ("specialised", BASELINE)],
+        put_overhead,
+    ),
+    "line_rate_part": Observation(vector_cells(), lambda trial, readings, **_: line_rate_part(readings[0])),
+    "throughput_gbit_s": Observation(
+        vector_cells(),
+        lambda trial, readings, strategy, **_: throughput_gbit_s(trial.profile, strategy, readings[0]),
+    ),
+    "host_gib_s": Observation(vector_cells(), host_gib_s),
+    "vector_speedup": Observation(
+        vector_cells(BASELINE), lambda trial, readings, **_: readings[1]["time_ps"] / readings[0]["time_ps"]
+    ),
+    "handler_ratio": Observation(
+        vector_cells("specialised"),
+        lambda trial, readings, **_: (
+            readings[0]["handler_cycles_per_packet"] / readings[1]["handler_cycles_per_packet"]
+        ),
+    ),
+    "catch_up_percent": Observation(
+        vector_cells(), lambda trial, readings, **_: catch_up_percent(readings[0])
+    ),
+    "memory_spread_bytes": Observation(memory_cells, memory_spread),
+    "memory_growth": Observation(memory_cells, memory_growth),
+    "dma_queue_peak": Observation(queue_cells, queue_peak),
+    "largest_speedup": Observation(row_cells, largest_speedup),
+    "largest_single_packet_speedup": Observation(row_cells, largest_single_packet_speedup),
+    "largest_speedup_from_gamma": Observation(
+        lambda trial, strategies, gamma: row_cells(trial, strategies), largest_speedup_from_gamma
+    ),
+    "volume_ratio": Observation(row_cells, volume_ratio),
+    "amortised_percent": Observation(
+        lambda trial, strategies, fewer_than: row_cells(trial, strategies), amortised_percent
+    ),
+    "instructions_a_byte": Observation(
+        lambda trial, strategies, gamma_max=math.inf: row_cells(trial, strategies), instructions_a_byte
+    ),
+    "largest_nic_memory_bytes": Observation(row_cells, largest_nic_memory),
+}

@@ -1,0 +1,66 @@
+"""`spinloom figure`: the SC'19 paper's figures again, from cells that run now."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from spinloom import figure_plots, figure_tables, output, plot, results
+from spinloom.errors import Trouble
+from spinloom.lab import Lab
+from spinloom.verbs.progress import progress
+
+
+@click.command(
+    epilog="Examples: spinloom figure 8 --out out/figures; spinloom figure all --quick --out out/quick"
+)
+@click.argument("name", metavar="NAME|all")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for CSV and SVG."
+)
+@click.option("--quick", is_flag=True, help="Fewer points, and the demo's datatypes only.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_THREADS",
+    default=0,
+    help="Cells at a time; 0 is one a core.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None:
+    """Draw a figure of the SC'19 paper (8, 10, 12, 13a, ... 18) from fresh simulations.
+
+    Writes figNAME.csv, and figNAME.svg when matplotlib is there. Existing files of these names are replaced.
+    What cannot be simulated stands in the CSV as "not available" with its reason.
+    """
+    wanted = figure_tables.named(name)
+    laboratory = Lab(threads or os.cpu_count() or 1)
+    began = time.monotonic()
+    cells = [cell for each in wanted for cell in figure_tables.cells(each, quick)]
+    probes = list(dict.fromkeys(probe for cell in cells for probe in (cell.baseline, cell.probe)))
+    with progress(len(probes), quiet) as advance:
+        laboratory.run(probes, advance)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for each in wanted:
+            write(each, figure_tables.rows(each, quick, laboratory), out)
+    except OSError as error:
+        raise Trouble("environment", f"figures cannot be written to {out}: {error}") from None
+    if not plot.available():
+        output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
+    click.echo(
+        f"{len(wanted)} figures of {len(probes)} cells in {out}; host time {time.monotonic() - began:.1f} s"
+    )
+
+
+def write(figure: figure_tables.Figure, rows: list[dict], out: Path) -> None:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    results.write_file(out / f"fig{figure.name}.csv", results.as_csv(rows, columns))
+    if plot.available():
+        figure_plots.draw(figure, rows, figure_tables.line_of(figure), out / f"fig{figure.name}.svg")
+    lost = sum(row["status"] != "ok" for row in rows)
+    if lost:
+        output.say(f"figure {figure.name}: {lost} of {len(rows)} points are not available; the CSV says why")

@@ -1,0 +1,193 @@
+"""`spinloom validate`: the papers' claims, tested on fresh simulations."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import claims, output, results
+from spinloom.claims import Claim, Verdict
+from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
+from spinloom.lab import Lab
+from spinloom.verbs.options import form_options
+from spinloom.verbs.progress import progress
+
+TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
+
+
+@click.command(epilog="Examples: spinloom validate; spinloom validate --only DDT-2,DDT-7 --json")
+@click.option("--only", metavar="ID,...", help="Only these claims.")
+@click.option(
+    "--last", is_flag=True, help="Print the checked-in table's verdicts in one line; simulate nothing."
+)
+@click.option("--update", is_flag=True, help="Write what comes out into the checked-in table.")
+@click.option(
+    "--golden",
+    "table_path",
+    type=click.Path(path_type=Path),
+    default=TABLE,
+    show_default=True,
+    help="The checked-in table that verdicts are compared with.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write validate.csv and .json here."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_THREADS",
+    default=0,
+    help="Cells at a time; 0 is one a core.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@form_options
+@click.pass_context
+def validate(
+    ctx: click.Context,
+    only: str | None,
+    last: bool,
+    update: bool,
+    table_path: Path,
+    out: Path | None,
+    threads: int,
+    quiet: bool,
+    form: str,
+) -> None:
+    """Test what the papers measured: each claim's predicate, the paper's number and ours.
+
+    A claim that does not hold is 'explained' when a changed number of the NIC profile, named with its source,
+    makes it hold, and 'fails' otherwise. Exits with 1 when a verdict differs from the checked-in table.
+    """
+    if last:
+        click.echo(summary(read_table(table_path)))
+        return
+    wanted = select(only)
+    laboratory = Lab(threads or os.cpu_count() or 1)
+    began = time.monotonic()
+    verdicts = run(wanted, laboratory, quiet)
+    rows = [row_of(claim, verdict) for claim, verdict in verdicts.items()]
+    output.emit(rows, form, lambda: shown(rows))
+    if form == "table":
+        click.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
+    if out is not None:
+        write(out, rows)
+    if update:
+        update_table(table_path, rows, laboratory)
+    elif changed := differences(rows, table_path, laboratory):
+        for line in changed:
+            output.say(line)
+        ctx.exit(EXIT_NEGATIVE)
+
+
+def select(only: str | None) -> list[Claim]:
+    known = claims.claims()
+    names = [name.strip() for name in only.split(",")] if only else list(known)
+    for name in names:
+        if name not in known:
+            raise Trouble("invalid", f"there is no claim '{name}'{nearest(name, known)}")
+    return [known[name] for name in names]
+
+
+def run(wanted: list[Claim], laboratory: Lab, quiet: bool) -> dict[Claim, Verdict]:
+    """All first cells in one go, then what explains the claims that do not hold."""
+    probes = [probe for claim in wanted for probe in claims.probes_of(claims.Trial(claim.nic), claim.holds)]
+    with progress(len(set(probes)), quiet) as advance:
+        laboratory.run(probes, advance)
+    verdicts = {}
+    for claim in wanted:
+        began = time.monotonic()
+        verdicts[claim] = claims.assess(claim, laboratory)
+        if not quiet and time.monotonic() - began > 1:
+            output.say(f"{claim.id}: {verdicts[claim].verdict}, {time.monotonic() - began:.0f} s of trials")
+    return verdicts
+
+
+def row_of(claim: Claim, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "claim": claim.says,
+        "source": claim.source,
+        "nic": claim.nic,
+        "predicate": "; ".join(str(condition) for condition in claim.holds),
+        "paper": claim.paper,
+        "ours": verdict.ours,
+        "verdict": verdict.verdict,
+        "remark": verdict.remark,
+    }
+
+
+def shown(rows: list[dict[str, Any]]) -> Any:
+    columns = ["id", "claim", "paper", "ours", "verdict", "remark"]
+    return output.table(columns, [[str(row[column]) for column in columns] for row in rows], numeric={"id"})
+
+
+def write(out: Path, rows: list[dict[str, Any]]) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        results.write_file(out / "validate.csv", results.as_csv(rows, list(rows[0])))
+        results.write_file(out / "validate.json", json.dumps(rows, indent=1) + "\n")
+    except OSError as error:
+        raise Trouble("environment", f"results cannot be written to {out}: {error}") from None
+
+
+# ---- the checked-in table ----
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Trouble(
+            "environment", f"there is no table {path} to compare with; --update writes it"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise Trouble("invalid", f"the table {path} cannot be read: {error}") from None
+
+
+def summary(table: dict[str, Any]) -> str:
+    """'claims of the papers: 7 hold, 2 explained (DDT-3, DDT-5), ...'"""
+    groups: dict[str, list[str]] = {}
+    for name, row in table["claims"].items():
+        groups.setdefault(row["verdict"], []).append(name)
+    parts = [
+        f"{len(names)} {'hold' if verdict == claims.HOLDS else verdict}"
+        + ("" if verdict == claims.HOLDS else f" ({', '.join(names)})")
+        for verdict, names in sorted(groups.items(), key=lambda item: list(ORDER).index(item[0]))
+    ]
+    return f"claims of the papers, as last validated: {', '.join(parts)}"
+
+
+ORDER = (claims.HOLDS, claims.EXPLAINED, claims.FAILS, claims.NOT_AVAILABLE)
+
+
+def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> None:
+    old = json.loads(path.read_text(encoding="utf-8"))["claims"] if path.exists() else {}
+    fresh = {row["id"]: {name: row[name] for name in ("verdict", "ours", "remark")} for row in rows}
+    kept = {name: fresh.get(name, old.get(name)) for name in claims.claims() if name in fresh or name in old}
+    document = {"images": results.image_hashes(laboratory.images), "claims": kept}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results.write_file(path, json.dumps(document, indent=1) + "\n")
+
+
+def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:
+    """One line for each verdict that changed; none without a table."""
+    if not path.exists():
+        output.say(f"no table {path} here: nothing to compare with")
+        return []
+    table = read_table(path)
+    changed = []
+    for row in rows:
+        before = table["claims"].get(row["id"], {"verdict": "absent", "ours": "-"})
+        if before["verdict"] != row["verdict"]:
+            now = f"'{row['verdict']}' ({row['ours']})"
+            changed.append(f"{row['id']}: '{before['verdict']}' ({before['ours']}) became {now}")
+    if changed:
+        if table["images"] != results.image_hashes(laboratory.images):
+            changed.append("handler images differ from those of the table")
+        changed.append("if the change is right: spinloom validate --update")
+    return changed

@@ -21,13 +21,8 @@ nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
 
 Result<std::unique_ptr<Node>> Node::create(EventQueue& events, Network& network, const Profile& profile, nic::Rank rank,
                                            const NodeOptions& options, const std::vector<hpu::Image>& images) {
-  if (options.hpus == 0 || options.hpus > limits::hpu_count_max) {
-    return fail(Code::invalid, "a NIC has 1 to ", limits::hpu_count_max, " HPUs, not ", options.hpus);
-  }
-  if (options.payload_bytes == 0 || options.payload_bytes > limits::payload_bytes_max) {
-    return fail(Code::invalid, "the payload of a packet is 1 to ", limits::payload_bytes_max, " B, not ",
-                options.payload_bytes);
-  }
+  SPL_TRY(nic::check(limits_of(profile, options)));
+  if (options.slice_cycles == 0) return fail(Code::invalid, "a slice has at least one cycle");
   std::unique_ptr<Node> node(new Node(events, network, profile, rank, options));
   SPL_ASSIGN(node->hpus_, HpuBank::create(events, *node, profile, options.hpus, options.slice_cycles));
   node->hpus_->install(images);
@@ -43,7 +38,8 @@ Node::Node(EventQueue& events, Network& network, const Profile& profile, nic::Ra
       nic_(rank, limits_of(profile, options)),
       nic_memory_(static_cast<size_t>(profile.memory.state_bytes)),
       pcie_(profile),
-      fabric_(profile, options.hpus) {}
+      fabric_(profile, options.hpus),
+      vhpus_(options.hpus) {}
 
 void Node::record(Trace* trace, DepthSeries* dma_queue) {
   trace_ = trace;

@@ -7,6 +7,7 @@
 //             -> dispatch -> handler; without a context the payload goes to the DMA engine instead.
 //   DMA:      read from a NIC memory channel -> PCIe write -> host memory; requests are served in order.
 //   Events:   one PCIe write of pcie.event_bytes; readable pcie.latency after it has left.
+//   The parser takes packets in order; where the buffer has room for its header only, a message's header may overtake.
 // Invariants: (1) bytes are read when served; (2) an event is readable only after the data of every DMA
 //   before it; (3) the parser holds a packet for which the buffer has no room, and goes on when a slot is free.
 // Threads: one owner. Time: virtual.
@@ -96,6 +97,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // node_actions.cpp
   void perform(nic::Actions& actions);
   void perform_one(nic::Action& action);
+  [[nodiscard]] Time start_duration(const nic::Her& her);
   void send(const nic::Send& send);
   void dma_write(const nic::DmaWrite& write);
   void serve_dma(uint32_t slot, Time here);
@@ -141,6 +143,14 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Outgoing messages whose last packet has not come yet, by message.
   std::unordered_map<uint64_t, std::vector<nic::Packet>> outgoing_;
+
+  // Which virtual HPU ran last on each HPU.
+  struct VirtualHpuAt {
+    nic::ContextId context;
+    nic::VhpuId vhpu;
+    bool operator==(const VirtualHpuAt&) const = default;
+  };
+  std::vector<VirtualHpuAt> vhpus_;
 
   // In flight, by slot.
   nic::Slab<nic::DmaWrite> dmas_;

@@ -22,8 +22,7 @@ void Node::perform_one(nic::Action& action) {
     const nic::Context* context = nic_.context(run->her.context);
     SPL_ASSERT(context != nullptr, "HER ", run->her.id, " has no context");
     const Time there = fabric_.packet_to_hpu(now, run->her.hpu.value, static_cast<int64_t>(run->her.payload.length));
-    const Time start = there + Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.start_cycles);
-    hpus_->run(run->her, *context, nic_memory_, start);
+    hpus_->run(run->her, *context, nic_memory_, there + start_duration(run->her));
   } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
     // Copied once it is all here, then carried to the scheduler.
     const Time here = std::max(now, parsed_last_byte_);
@@ -57,6 +56,19 @@ void Node::perform_one(nic::Action& action) {
   } else {
     SPL_ASSERT(false, "an action that the simulated driver does not know: index ", action.index());
   }
+}
+
+// Scheduler's work between the choice of an HPU and the handler's first instruction. A completion handler has no packet
+// that was carried to the scheduler before: its task is dispatched now. The first handler of another virtual
+// HPU than the last one here pays for the switch.
+Time Node::start_duration(const nic::Her& her) {
+  int64_t cycles = profile_.scheduler.start_cycles;
+  if (her.kind == nic::HandlerKind::completion) cycles += profile_.scheduler.dispatch_cycles;
+  VirtualHpuAt& here = vhpus_[her.hpu.value];
+  const VirtualHpuAt next{her.context, her.vhpu};
+  if (here.context.exists() && !(here == next)) cycles += profile_.scheduler.vhpu_switch_cycles;
+  here = next;
+  return Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(cycles);
 }
 
 void Node::send(const nic::Send& send) {

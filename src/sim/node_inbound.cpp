@@ -1,4 +1,5 @@
 // Inbound: arrivals wait for the parser and matching unit, which takes them in order.
+#include <algorithm>
 #include <utility>
 
 #include "sim/node.hpp"
@@ -21,8 +22,16 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
 // Service starts: the engine decides now, what it decided appears when service ends.
 void Node::parse_next() {
   if (parsing_ || inbound_.empty()) return;
+  if (!nic_.can_accept(inbound_.front()->packet)) {
+    // Packets ahead of their header may fill the buffer: the header behind them is what makes room again.
+    if (nic_.state().early_packets == 0) return;
+    const auto header = std::find_if(inbound_.begin(), inbound_.end(), [this](const auto& waiting) {
+      return waiting->packet.is_header() && nic_.can_accept(waiting->packet);
+    });
+    if (header == inbound_.end()) return;
+    std::rotate(inbound_.begin(), header, header + 1);
+  }
   const Arrival& arrival = *inbound_.front();
-  if (!nic_.can_accept(arrival.packet)) return;
   parsing_ = true;
   parsed_actions_.clear();
   nic_.on_packet(events_.now(), arrival.packet, parsed_actions_);

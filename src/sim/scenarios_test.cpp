@@ -34,11 +34,12 @@ nic::NicLimits scenario_limits() {
 
 class SimTestbed final : public portals::Testbed {
  public:
-  static std::unique_ptr<SimTestbed> create(uint32_t ranks, const Ordering& ordering, uint32_t slice_cycles) {
+  static std::unique_ptr<SimTestbed> create(uint32_t ranks, const Ordering& ordering, uint32_t slice_cycles,
+                                            uint64_t packet_buffer_bytes = scenario_limits().packet_buffer_bytes) {
     std::unique_ptr<SimTestbed> bed(new SimTestbed);
     const nic::NicLimits limits = scenario_limits();
     bed->profile_ = test_profile();
-    bed->profile_.memory.packet_buffer_bytes = static_cast<int64_t>(limits.packet_buffer_bytes);
+    bed->profile_.memory.packet_buffer_bytes = static_cast<int64_t>(packet_buffer_bytes);
     bed->profile_.memory.state_bytes = static_cast<int64_t>(limits.nic_memory_bytes);
     for (const std::string_view name : handler_names) {
       auto loaded = portals::load_scenario_image(SPINLOOM_SCENARIO_HANDLERS, name);
@@ -113,6 +114,22 @@ TEST_P(SimScenarios, HoldsWithShuffledPackets) {
     const std::string replay = text("replay: SPINLOOM_TEST_SEED=", seed,
                                     " spinloom_sim_test --gtest_filter=*HoldsWithShuffledPackets/", scenario.name);
     const auto bed = SimTestbed::create(scenario.ranks, {6, true, seed}, limits::slice_cycles);
+    const auto trace = scenario.run(*bed, 1);
+    ASSERT_TRUE(trace.ok()) << trace.error().message << "; " << replay;
+    if (scenario.tag == portals::ScenarioTag::confluent) {
+      ASSERT_EQ(*trace, expected) << replay;
+    }
+  }
+}
+
+// Two packets of room, packets in any order: headers behind packets that came ahead of them.
+TEST_P(SimScenarios, HoldsWithHardlyAnyPacketBuffer) {
+  const portals::Scenario& scenario = GetParam();
+  const std::string expected = loopback_trace(scenario, 1);
+  for (uint64_t seed = test_seed(); seed < test_seed() + 20; ++seed) {
+    const std::string replay =
+        text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_sim_test --gtest_filter=*HardlyAny*/", scenario.name);
+    const auto bed = SimTestbed::create(scenario.ranks, {6, true, seed}, limits::slice_cycles, 2 * 128);
     const auto trace = scenario.run(*bed, 1);
     ASSERT_TRUE(trace.ok()) << trace.error().message << "; " << replay;
     if (scenario.tag == portals::ScenarioTag::confluent) {

@@ -17,10 +17,12 @@ SOURCES := $(shell find src include handlers python nics workloads cmake \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo picture test check-cpp check-python lint format bench asan clean
+.PHONY: help setup demo figures validate picture test check-cpp check-python lint format bench asan clean
 
 help:
-	@echo 'make demo    set up .venv/, build, and print the table of the demo datatypes (files in out/demo/)'
+	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
+	@echo 'make figures the figures of the datatypes paper from fresh simulations (out/figures/)'
+	@echo 'make validate  what the papers measured, tested; compares with tests/golden/validate.json'
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
@@ -34,6 +36,13 @@ setup: build/stamps/package
 
 demo: setup
 	$(BIN)/spinloom ddt --demo --out out/demo --force
+	@$(BIN)/spinloom validate --last
+
+figures: setup
+	$(BIN)/spinloom figure all --out out/figures
+
+validate: setup
+	$(BIN)/spinloom validate --out out/validate
 
 picture: demo
 	mkdir -p docs/img && cp out/demo/speedup.svg docs/img/speedup.svg

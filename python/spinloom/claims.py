@@ -183,7 +183,8 @@ def assess(claim: Claim, laboratory: Lab, advance: Callable[[], None] = lambda: 
 
 def explain(claim: Claim, verdict: Verdict, laboratory: Lab, advance: Callable[[], None]) -> Verdict:
     """Tries the sensitivities one after the other on the failed conditions."""
-    tried = []
+    tried: list[str] = []
+    alone: dict[Condition, str] = {}  # what makes each failed condition true, by itself
     for sensitivity in claim.sensitivities:
         was = origin_of(claim, sensitivity)
         if was is None:
@@ -195,6 +196,12 @@ def explain(claim: Claim, verdict: Verdict, laboratory: Lab, advance: Callable[[
             laboratory.run(probes_of(trial, failed), advance)
             seen = judge(failed, observe(trial, failed, laboratory))
             mended = len(failed) - len(seen.failed)
+            for condition, changed in zip(verdict.failed, failed, strict=True):
+                if changed not in seen.failed and seen.verdict != NOT_AVAILABLE:
+                    alone.setdefault(
+                        condition,
+                        f"{condition} with {sensitivity.field} = {value} instead of {was}: {sensitivity.why}",
+                    )
             if seen.verdict == HOLDS and not still_fails(whole, trial, laboratory, advance):
                 reason = (
                     f"{verdict.remark}. It would hold with {sensitivity.field} = {value} instead of "
@@ -206,6 +213,12 @@ def explain(claim: Claim, verdict: Verdict, laboratory: Lab, advance: Callable[[
         if best[0]:
             told += f" ({best[1]} mends {best[0]} of {len(verdict.failed)}: {best[2]})"
         tried.append(told)
+    if len(alone) == len(verdict.failed):
+        return replace(
+            verdict,
+            verdict=EXPLAINED,
+            remark=". ".join([verdict.remark, "Each would hold by a change of its own", *alone.values()]),
+        )
     return replace(verdict, remark=". ".join([verdict.remark, *tried]))
 
 

@@ -141,6 +141,11 @@ def vector_cells(*extra: str) -> Callable[..., list[Probe]]:
     return probes
 
 
+def preloaded_cells(trial: Trial, **arguments: Any) -> list[Probe]:
+    """All packets lie on the NIC before time starts, as in the SC'19 paper's section 4.3.2."""
+    return [replace(probe, record=("preloaded",)) for probe in vector_cells()(trial, **arguments)]
+
+
 def put_overhead(trial: Trial, readings: list[Reading]) -> float:
     """Of the time from leaving the initiator until the byte is in host memory."""
     processed, plain = (link_ps(trial.profile) + reading["data_time_ps"] for reading in readings)
@@ -275,6 +280,10 @@ OBSERVATIONS: dict[str, Observation] = {
         put_overhead,
     ),
     "line_rate_part": Observation(vector_cells(), lambda trial, readings, **_: line_rate_part(readings[0])),
+    "preloaded_line_rate_part": Observation(
+        preloaded_cells,
+        lambda trial, readings, **_: readings[0]["line_time_ps"] / readings[0]["processing_time_ps"],
+    ),
     "throughput_gbit_s": Observation(
         vector_cells(),
         lambda trial, readings, strategy, **_: throughput_gbit_s(trial.profile, strategy, readings[0]),

@@ -137,8 +137,28 @@ def test_negative_strides_and_extents(engine, strategy):
         assert engine.run_cell(config(type=datatype, count=7, strategy=strategy))["checked"]
 
 
+@pytest.mark.parametrize("strategy", ["host-mpitypes", "host-best", *HANDLERS])
+def test_the_first_and_the_last_packet_may_be_reordered_too(engine, strategy):
+    """all:N moves every packet: the engine keeps those ahead of their header until it comes."""
+    cell = {"type": vector(64, 1 << 16), "strategy": strategy}
+    rows = {order: engine.run_cell(config(**cell, order=order)) for order in ("in", 8, "all:8", "all:32")}
+    assert all(row["checked"] for row in rows.values())
+    if strategy == "hpu-local":  # a packet from before its segment's position starts the catch-up again
+        cycles = {order: row["handler_cycles_per_packet"] for order, row in rows.items()}
+        assert cycles["all:32"] != cycles["in"]
+    elif strategy not in HANDLERS:  # without handlers only packets ahead of their header are buffered
+        assert rows["in"]["packet_buffer_peak_bytes"] == 0 < rows["all:32"]["packet_buffer_peak_bytes"]
+    assert engine.run_cell(config(**cell, order="all:8"))["event_log"] == rows["all:8"]["event_log"]
+
+
+@pytest.mark.parametrize("order", ["all", "all:", "all:0", "all:x", "all:8x", "window:8", "all:99999999999"])
+def test_an_order_that_does_not_exist_is_refused(engine, order):
+    with pytest.raises(engine.SpinloomError, match="order"):
+        engine.run_cell(config(type=vector(64, 1 << 14), strategy="seek", order=order))
+
+
 def test_hpu_local_catches_up_with_the_packets_of_all_others(engine):
-    """Section 3.2.4: each virtual HPU gets every P-th packet, so its handler walks P - 1 packets' blocks first."""
+    """Section 3.2.4: each virtual HPU gets every P-th packet, so its handler first walks P - 1 packets."""
     cycles = [
         engine.run_cell(config(type=vector(64, 1 << 18), strategy="hpu-local", hpus=hpus))[
             "handler_cycles_per_packet"
@@ -168,7 +188,9 @@ def test_a_read_of_the_scatter_list_holds_up_what_follows(engine):
     datatype = f"hvector({blocks}, 4, 8B, byte)"
     profile = config()["profile"]
     rows = [
-        engine.run_cell(config(type=datatype, strategy="iovec", profile={**profile, "iovec.refill": refill_ps}))
+        engine.run_cell(
+            config(type=datatype, strategy="iovec", profile={**profile, "iovec.refill": refill_ps})
+        )
         for refill_ps in (500_000, 800_000)
     ]
     assert [row["iovec_refills"] for row in rows] == [31, 31]
@@ -193,7 +215,9 @@ def test_our_copy_path_costs_the_host_less_a_block(engine):
     numerator, denominator = profile["host.best_block_cycles"]
     saved = profile["host.mpitypes_block_cycles"][0] - numerator / denominator
     expected_ps = rows["host-best"]["blocks"] * saved / profile["host.clock"] * 1e12
-    assert rows["host-mpitypes"]["time_ps"] - rows["host-best"]["time_ps"] == pytest.approx(expected_ps, abs=2)
+    assert rows["host-mpitypes"]["time_ps"] - rows["host-best"]["time_ps"] == pytest.approx(
+        expected_ps, abs=2
+    )
 
 
 @pytest.mark.parametrize("strategy", EVERY)

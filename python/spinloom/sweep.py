@@ -30,7 +30,7 @@ class Setup:
     images: dict[str, bytes]
     hpus: int
     mtu: int
-    order: str | int  # "in", or the window within which packets are shuffled
+    order: str | int  # "in", the window within which packets are shuffled, or "all:N"
     seed: int
     inject: str = "none"
     record: tuple[str, ...] = ()  # "trace", "sample_dma_queue": what else the engine notes down

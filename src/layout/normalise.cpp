@@ -33,8 +33,10 @@ class Normaliser {
       case Combiner::hindexed:
       case Combiner::hindexed_block: return listed(node, 1);
       case Combiner::structure: return structured(node);
-      case Combiner::resized: return of(node.children[0]);
+      case Combiner::resized:
+      case Combiner::dup: return of(node.children[0]);
       case Combiner::subarray: return subarray_of(node);
+      case Combiner::darray: return darray_of(node);
     }
     return {};
   }
@@ -90,6 +92,32 @@ class Normaliser {
     for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
       const int64_t d = node.order == Order::c ? dimensions - 1 - step : step;
       placed = displaced(repeat(node.subsizes[d], pitch, placed), node.starts[d] * pitch);
+      pitch *= node.sizes[d];
+    }
+    return placed;
+  }
+
+  // Each dimension: the whole blocks, a round apart, and the block that the array's end cuts.
+  Placed darray_of(const TypeNode& node) {
+    const int64_t dimensions = node.sizes.size();
+    Placed placed = of(node.children[0]);
+    int64_t pitch = node.children[0].extent();
+    for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+      const int64_t d = node.order == Order::c ? dimensions - 1 - step : step;
+      const DarrayDimension& dealt = node.dimensions[static_cast<size_t>(d)];
+      const int64_t start = dealt.coordinate * dealt.block;
+      const int64_t round = dealt.block * dealt.processes;
+      const int64_t blocks = (node.sizes[d] - start - 1) / round + 1;
+      const int64_t last_start = start + (blocks - 1) * round;
+      const int64_t last_length = std::min(dealt.block, node.sizes[d] - last_start);
+      const int64_t whole = last_length == dealt.block ? blocks : blocks - 1;
+      std::vector<Placed> parts;
+      if (whole > 0) {
+        const Placed block = repeat(dealt.block, pitch, placed);
+        parts.push_back(displaced(repeat(whole, round * pitch, block), start * pitch));
+      }
+      if (whole < blocks) parts.push_back(displaced(repeat(last_length, pitch, placed), last_start * pitch));
+      placed = gather(parts);
       pitch *= node.sizes[d];
     }
     return placed;

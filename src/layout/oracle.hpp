@@ -80,6 +80,9 @@ Result<bool> overlaps(const Type& type, int64_t count);
 // ---- the walk ----
 
 template <class Visit>
+void for_each_dealt(const TypeNode& node, int64_t open, int64_t at, Visit& visit);
+
+template <class Visit>
 void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
   const TypeNode& node = type.node();
   if (node.size == 0) return;
@@ -114,7 +117,8 @@ void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
         row(node.children[i], displacement + node.displacements[static_cast<int64_t>(i)], node.block_lengths[i]);
       }
       break;
-    case Combiner::resized: for_each_primitive(node.children[0], displacement, visit); break;
+    case Combiner::resized:
+    case Combiner::dup: for_each_primitive(node.children[0], displacement, visit); break;
     case Combiner::subarray: {
       // Odometer over the chosen part, the fastest dimension first.
       const int64_t dimensions = node.sizes.size();
@@ -137,6 +141,22 @@ void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
         if (step == dimensions) return;
       }
     }
+    case Combiner::darray: for_each_dealt(node, node.sizes.size(), displacement, visit); break;
+  }
+}
+
+// The elements of a darray whose `open` slowest dimensions are still to be walked; `at` is where the others are.
+template <class Visit>
+void for_each_dealt(const TypeNode& node, int64_t open, int64_t at, Visit& visit) {
+  if (open == 0) return for_each_primitive(node.children[0], at, visit);
+  const int64_t dimensions = node.sizes.size();
+  const auto place = [&](int64_t step) { return node.order == Order::c ? dimensions - 1 - step : step; };
+  int64_t pitch = node.children[0].extent();
+  for (int64_t step = 0; step < open - 1; ++step) pitch *= node.sizes[place(step)];
+  const int64_t d = place(open - 1);
+  const DarrayDimension& dealt = node.dimensions[static_cast<size_t>(d)];
+  for (int64_t i = 0; i < node.sizes[d]; ++i) {
+    if (i / dealt.block % dealt.processes == dealt.coordinate) for_each_dealt(node, open - 1, at + i * pitch, visit);
   }
 }
 

@@ -58,7 +58,7 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
       return values;
     };
     Result<Type> made = fail(Code::invalid, "nothing made");
-    switch (random.below(10)) {
+    switch (random.below(12)) {
       case 0: made = contiguous(upto(6), child); break;
       case 1: {
         const int64_t block = upto(4);
@@ -101,7 +101,30 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
         made = structure(std::move(at), std::move(block_lengths), std::move(children));
         break;
       }
-      case 8: made = resized(random.between(-30, 30), random.between(-60, 200), child); break;
+      case 8: made = dup(child); break;
+      case 9: {
+        DarrayArguments given;
+        std::vector<int64_t> sizes;
+        std::vector<int64_t> grid;
+        for (int64_t d = random.between(1, 3); d > 0; --d) {
+          const auto distribution = static_cast<Distribution>(random.below(3));
+          sizes.push_back(random.between(1, 7));
+          grid.push_back(distribution == Distribution::none ? 1 : random.between(1, 3));
+          given.distributions.push_back(distribution);
+          const int64_t whole = (sizes.back() - 1) / grid.back() + 1;
+          const int64_t argument =
+              distribution == Distribution::block ? whole + random.between(0, 2) : random.between(1, 4);
+          given.arguments.push_back(random.chance(1, 3) ? darray_default : argument);
+          given.processes *= grid.back();
+        }
+        given.rank = random.between(0, given.processes - 1);
+        given.sizes = sizes;
+        given.grid = grid;
+        given.order = random.chance(1, 2) ? Order::c : Order::fortran;
+        made = darray(given, child);
+        break;
+      }
+      case 10: made = resized(random.between(-30, 30), random.between(-60, 200), child); break;
       default: {
         std::vector<int64_t> sizes;
         std::vector<int64_t> subsizes;

@@ -206,8 +206,6 @@ class Parser {
     if (depth > limits::type_depth_max) {
       return fail(Code::overflow, place_of(from), ": nested deeper than type_depth_max = ", limits::type_depth_max);
     }
-    if (name == "darray") return placed(from, name, darray());
-    if (name == "dup") return fail(Code::unsupported, place_of(from), ": dup is not yet there; write its argument");
     if (!is_constructor(name)) {
       auto type = primitive(name);
       if (type) return type;
@@ -222,7 +220,7 @@ class Parser {
 
   static bool is_constructor(std::string_view name) {
     for (const std::string_view known : {"contig", "vector", "hvector", "indexed", "hindexed", "idxblock", "hidxblock",
-                                         "struct", "resized", "subarray"}) {
+                                         "struct", "resized", "subarray", "darray", "dup"}) {
       if (name == known) return true;
     }
     return false;
@@ -274,6 +272,11 @@ class Parser {
       return placed(from, name, resized(lb, extent, child));
     }
     if (name == "subarray") return subarray_arguments(from, depth);
+    if (name == "darray") return darray_arguments(from, depth);
+    if (name == "dup") {
+      SPL_ASSIGN(const Type child, parse_type(depth));
+      return placed(from, name, dup(child));
+    }
     return struct_arguments(from, depth);
   }
 
@@ -284,17 +287,67 @@ class Parser {
     SPL_TRY(expect(','));
     SPL_ASSIGN(IndexList starts, list(false));
     SPL_TRY(expect(','));
-    skip();
-    const size_t order_at = at_;
-    const std::string_view order = word();
-    if (order != "C" && order != "F") {
-      at_ = order_at;
-      return unexpected("the order: C or F");
-    }
+    SPL_ASSIGN(const Order order, array_order());
     SPL_ASSIGN(const Type child, last_type(depth));
-    return placed(from, "subarray",
-                  subarray(std::move(sizes), std::move(subsizes), std::move(starts),
-                           order == "C" ? Order::c : Order::fortran, child));
+    return placed(from, "subarray", subarray(std::move(sizes), std::move(subsizes), std::move(starts), order, child));
+  }
+
+  Result<Order> array_order() {
+    skip();
+    const size_t from = at_;
+    const std::string_view order = word();
+    if (order == "C") return Order::c;
+    if (order == "F") return Order::fortran;
+    at_ = from;
+    return unexpected("the order: C or F");
+  }
+
+  Result<Type> darray_arguments(size_t from, int64_t depth) {
+    DarrayArguments given;
+    SPL_ASSIGN(given.processes, number("the number of processes"));
+    SPL_TRY(expect(','));
+    SPL_ASSIGN(given.rank, number("a rank"));
+    SPL_TRY(expect(','));
+    SPL_ASSIGN(given.sizes, list(false));
+    SPL_TRY(expect(','));
+    SPL_TRY(expect('['));
+    do {
+      SPL_ASSIGN(const Distribution distribution, distribution_word());
+      given.distributions.push_back(distribution);
+    } while (accept(','));
+    SPL_TRY(expect(']'));
+    SPL_TRY(expect(','));
+    SPL_TRY(expect('['));
+    do {
+      if (number_follows()) {
+        SPL_ASSIGN(const int64_t argument, number("an argument"));
+        if (argument < 1) return fail(Code::invalid, place_of(at_), ": a darray's argument is at least 1 or default");
+        SPL_TRY(add_entry(given.arguments, argument));
+      } else if (const size_t at = at_; word() == "default") {
+        SPL_TRY(add_entry(given.arguments, darray_default));
+      } else {
+        at_ = at;
+        return unexpected("a number or default");
+      }
+    } while (accept(','));
+    SPL_TRY(expect(']'));
+    SPL_TRY(expect(','));
+    SPL_ASSIGN(given.grid, list(false));
+    SPL_TRY(expect(','));
+    SPL_ASSIGN(given.order, array_order());
+    SPL_ASSIGN(const Type child, last_type(depth));
+    return placed(from, "darray", darray(given, child));
+  }
+
+  Result<Distribution> distribution_word() {
+    skip();
+    const size_t from = at_;
+    const std::string_view name = word();
+    if (name == "none") return Distribution::none;
+    if (name == "block") return Distribution::block;
+    if (name == "cyclic") return Distribution::cyclic;
+    at_ = from;
+    return unexpected("a distribution: block, cyclic or none");
   }
 
   Result<Type> struct_arguments(size_t from, int64_t depth) {

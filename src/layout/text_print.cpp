@@ -20,6 +20,30 @@ void append_list(std::string& out, const IndexList& list, const char* unit) {
   out += ']';
 }
 
+const char* name_of(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::none: return "none";
+    case Distribution::block: return "block";
+    case Distribution::cyclic: return "cyclic";
+  }
+  return "none";
+}
+
+void append_darray(std::string& out, const TypeNode& node) {
+  std::string distributions;
+  std::string arguments;
+  std::string grid;
+  for (const DarrayDimension& dimension : node.dimensions) {
+    const char* comma = distributions.empty() ? "" : ", ";
+    distributions += text(comma, name_of(dimension.distribution));
+    arguments += dimension.argument == darray_default ? text(comma, "default") : text(comma, dimension.argument);
+    grid += text(comma, dimension.processes);
+  }
+  out += text("darray(", node.processes, ", ", node.rank, ", ");
+  append_list(out, node.sizes, "");
+  out += text(", [", distributions, "], [", arguments, "], [", grid, "], ", node.order == Order::c ? "C, " : "F, ");
+}
+
 void append_type(std::string& out, const Type& type) {
   const TypeNode& node = type.node();
   switch (node.combiner) {
@@ -67,6 +91,8 @@ void append_type(std::string& out, const Type& type) {
       }
       out += node.order == Order::c ? "C, " : "F, ";
       break;
+    case Combiner::darray: append_darray(out, node); break;
+    case Combiner::dup: out += "dup("; break;
   }
   append_type(out, node.children[0]);
   out += ')';

@@ -8,13 +8,27 @@ namespace {
 
 TEST(Text, PrintsWhatItParsed) {
   for (const char* source :
-       {"int", "double_complex", "contig(6, float)", "vector(33, 1, 35, contig(5, double))",
-        "hvector(2, 1, -6144B, byte)", "indexed([4 x 1, 0 x 2], double)", "hindexed([0B x 32, 17952B x 32], double)",
-        "idxblock(3, [9, 0, -3], float)", "idxblock(1, rand(7, 3697, 493), float)",
-        "hidxblock(1, range(0B, 16B, 10), float)", "hidxblock(2, [8B, 0B], int)",
-        "struct([(0B, int), (8B, 3, contig(2, double))])", "struct([])", "resized(0B, 1024B, vector(4, 4, 16, byte))",
-        "subarray([18, 18, 34], [16, 16, 1], [1, 1, 32], C, double)", "subarray([4], [2], [1], F, int)",
-        "indexed([], int)", "idxblock(1, range(0, 2, 8), int)"}) {
+       {"int",
+        "double_complex",
+        "contig(6, float)",
+        "vector(33, 1, 35, contig(5, double))",
+        "hvector(2, 1, -6144B, byte)",
+        "indexed([4 x 1, 0 x 2], double)",
+        "hindexed([0B x 32, 17952B x 32], double)",
+        "idxblock(3, [9, 0, -3], float)",
+        "idxblock(1, rand(7, 3697, 493), float)",
+        "hidxblock(1, range(0B, 16B, 10), float)",
+        "hidxblock(2, [8B, 0B], int)",
+        "struct([(0B, int), (8B, 3, contig(2, double))])",
+        "struct([])",
+        "resized(0B, 1024B, vector(4, 4, 16, byte))",
+        "subarray([18, 18, 34], [16, 16, 1], [1, 1, 32], C, double)",
+        "subarray([4], [2], [1], F, int)",
+        "darray(4, 3, [10], [cyclic], [3], [4], C, int)",
+        "dup(contig(2, int))",
+        "darray(6, 1, [4, 9, 2], [none, block, cyclic], [default, 5, default], [1, 3, 2], F, double)",
+        "indexed([], int)",
+        "idxblock(1, range(0, 2, 8), int)"}) {
     EXPECT_EQ(print(test::must_parse(source)), source);
   }
 }
@@ -91,8 +105,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"contig(99999999999999999999, int)", Code::overflow, "column 8: 99999999999999999999 does not fit"},
         Wrong{"contig(2, contig(9223372036854775807, int))", Code::overflow, "column 11: in contig:"},
         Wrong{"idxblock(1, range(0, 1, 99999999999), int)", Code::overflow, "type_list_max"},
-        Wrong{"darray(4, 0, [4], [block], [1], [4], C, int)", Code::unsupported, "darray is not yet there"},
-        Wrong{"dup(int)", Code::unsupported, "dup is not yet there"},
+        Wrong{"darray(4, 0, [4], [blok], [1], [4], C, int)", Code::invalid, "column 20: expected a distribution"},
+        Wrong{"darray(4, 0, [4], [block], [none], [4], C, int)", Code::invalid, "expected a number or default"},
+        Wrong{"darray(4, 0, [4], [block], [0], [4], C, int)", Code::invalid, "at least 1 or default"},
+        Wrong{"darray(4, 4, [4], [block], [1], [4], C, int)", Code::invalid, "rank 4 of 4 processes"},
+        Wrong{"dup(int, int)", Code::invalid, "expected ')', found ','"},
         Wrong{"contig(2, \x01)", Code::invalid, "found byte 1"}));
 
 TEST(Text, HostileDepthIsAnError) {

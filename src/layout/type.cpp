@@ -6,6 +6,7 @@
 
 #include "base/checked.hpp"
 #include "base/limits.hpp"
+#include "layout/type_build.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -69,92 +70,9 @@ constexpr auto primitives = std::to_array<Primitive>({
     {"complex16", 16},
 });
 
-// Collects the bounds of placed children.
-class Bounds {
- public:
-  // A child at a displacement, in bytes.
-  Status add(const TypeNode& child, int64_t displacement) {
-    if (child.size > 0) {
-      SPL_ASSIGN(const int64_t first, checked::add(displacement, child.true_lb));
-      SPL_ASSIGN(const int64_t last, checked::add(displacement, child.true_ub));
-      widen(data_, first, last);
-    }
-    if (child.marked) {
-      SPL_ASSIGN(const int64_t first, checked::add(displacement, child.lb));
-      SPL_ASSIGN(const int64_t last, checked::add(displacement, child.ub));
-      widen(markers_, first, last);
-    }
-    return {};
-  }
-
-  // `length` children, one extent apart: the extremes are at the ends.
-  Status add_block(const TypeNode& child, int64_t displacement, int64_t length) {
-    if (length == 0) return {};
-    SPL_TRY(add(child, displacement));
-    SPL_ASSIGN(const int64_t span, checked::mul(length - 1, child.extent));
-    SPL_ASSIGN(const int64_t last, checked::add(displacement, span));
-    return add(child, last);
-  }
-
-  Status finish(TypeNode& node) const {
-    if (data_.any) {
-      node.true_lb = data_.first;
-      node.true_ub = data_.last;
-      SPL_ASSIGN([[maybe_unused]] const int64_t true_extent, checked::sub(data_.last, data_.first));
-    }
-    const Span& outer = markers_.any ? markers_ : data_;
-    node.marked = markers_.any;
-    if (outer.any) {
-      node.lb = outer.first;
-      node.ub = outer.last;
-    }
-    SPL_ASSIGN(node.extent, checked::sub(node.ub, node.lb));
-    return {};
-  }
-
- private:
-  struct Span {
-    bool any = false;
-    int64_t first = 0;
-    int64_t last = 0;
-  };
-
-  static void widen(Span& span, int64_t first, int64_t last) {
-    span.first = span.any ? std::min(span.first, first) : first;
-    span.last = span.any ? std::max(span.last, last) : last;
-    span.any = true;
-  }
-
-  Span data_;
-  Span markers_;
-};
-
 Status check_not_negative(int64_t value, const char* what) {
   if (value < 0) return fail(Code::invalid, what, " is ", value, ", it must not be negative");
   return {};
-}
-
-Status adopt(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
-  node.entries = own_entries;
-  for (const Type& child : children) {
-    node.depth = std::max(node.depth, child.node().depth + 1);
-    SPL_ASSIGN(node.entries, checked::add(node.entries, child.node().entries));
-  }
-  if (node.depth > limits::type_depth_max) {
-    return fail(Code::overflow, "a type nested ", node.depth,
-                " deep exceeds type_depth_max = ", limits::type_depth_max);
-  }
-  if (node.entries > limits::type_list_max) {
-    return fail(Code::overflow, "a type with ", node.entries,
-                " list entries exceeds type_list_max = ", limits::type_list_max);
-  }
-  node.children = std::move(children);
-  return {};
-}
-
-Result<Type> finished(TypeNode node, const Bounds& bounds) {
-  SPL_TRY(bounds.finish(node));
-  return Type(std::make_shared<const TypeNode>(std::move(node)));
 }
 
 // The four list constructors: unit is what a displacement counts, in bytes.
@@ -295,6 +213,21 @@ Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child) 
   return Type(std::make_shared<const TypeNode>(std::move(node)));
 }
 
+Result<Type> dup(const Type& child) {
+  const TypeNode& given = child.node();
+  TypeNode node;
+  node.combiner = Combiner::dup;
+  SPL_TRY(adopt(node, {child}, 0));
+  node.size = given.size;
+  node.lb = given.lb;
+  node.ub = given.ub;
+  node.extent = given.extent;
+  node.true_lb = given.true_lb;
+  node.true_ub = given.true_ub;
+  node.marked = given.marked;
+  return Type(std::make_shared<const TypeNode>(std::move(node)));
+}
+
 Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Order order, const Type& child) {
   const int64_t dimensions = sizes.size();
   if (dimensions < 1 || subsizes.size() != dimensions || starts.size() != dimensions) {
@@ -339,14 +272,6 @@ Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Ord
   return Type(std::make_shared<const TypeNode>(std::move(node)));
 }
 
-Result<Type> darray() {
-  return fail(Code::unsupported, "darray is not yet there; write the rank's part as a subarray or an hindexed");
-}
-
-Result<Type> dup(const Type&) {
-  return fail(Code::unsupported, "dup is not yet there; use the type itself, a Type is immutable and shared");
-}
-
 bool Type::same(const Type& other) const {
   if (node_ == other.node_) return true;
   const TypeNode& a = *node_;
@@ -356,6 +281,7 @@ bool Type::same(const Type& other) const {
       a.extent != b.extent || a.children.size() != b.children.size()) {
     return false;
   }
+  if (a.processes != b.processes || a.rank != b.rank || a.dimensions != b.dimensions) return false;
   if (!a.displacements.equal(b.displacements) || !a.sizes.equal(b.sizes) || !a.subsizes.equal(b.subsizes) ||
       !a.starts.equal(b.starts)) {
     return false;

@@ -34,9 +34,26 @@ enum class Combiner : uint8_t {
   structure,
   resized,
   subarray,
+  darray,
+  dup,
 };
 
 enum class Order : uint8_t { c, fortran };  // c: the last index is fastest
+
+// How a dimension of a distributed array is dealt to the processes along it: element i belongs to process
+// (i / block) mod processes.
+enum class Distribution : uint8_t { none, block, cyclic };
+inline constexpr int64_t darray_default = -1;  // the argument MPI_DISTRIBUTE_DFLT_DARG
+
+struct DarrayDimension {
+  Distribution distribution = Distribution::none;
+  int64_t argument = darray_default;  // as given
+  int64_t processes = 1;
+  int64_t block = 1;                  // that the argument stands for
+  int64_t coordinate = 0;             // of the rank whose part this is
+
+  bool operator==(const DarrayDimension&) const = default;
+};
 
 struct TypeNode;
 
@@ -69,7 +86,9 @@ struct TypeNode {
   std::vector<int64_t> block_lengths;  // [h]indexed, structure
   std::vector<Type> children;          // one; structure: one a member; primitive: none
   IndexList sizes, subsizes, starts;   // subarray
-  Order order = Order::c;              // subarray
+  Order order = Order::c;              // subarray, darray
+  int64_t processes = 0, rank = 0;     // darray; its array is `sizes`
+  std::vector<DarrayDimension> dimensions;
 
   int64_t size = 0;
   int64_t lb = 0, ub = 0, extent = 0;
@@ -92,8 +111,18 @@ Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block
 Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child);
 // 1 <= subsizes[d] <= sizes[d] and 0 <= starts[d] <= sizes[d] - subsizes[d], as MPI demands.
 Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Order order, const Type& child);
-// Not yet there: Code::unsupported.
-Result<Type> darray();
+// The part of `rank` of an array dealt to a grid of processes (ranks in row-major order of the grid), with the bounds
+// of the whole array. The product of the grid is `processes`; a dimension dealt to nobody (none) has one.
+struct DarrayArguments {
+  int64_t processes = 1;
+  int64_t rank = 0;
+  IndexList sizes;
+  std::vector<Distribution> distributions;
+  std::vector<int64_t> arguments;  // block length, or darray_default
+  IndexList grid;
+  Order order = Order::c;
+};
+Result<Type> darray(const DarrayArguments& arguments, const Type& child);
 Result<Type> dup(const Type& child);
 
 inline int64_t Type::size() const { return node_->size; }

@@ -75,8 +75,6 @@ TEST(Type, RefusesWhatMpiRefuses) {
                 .code,
             Code::invalid);
   EXPECT_EQ(primitive("quux").error().code, Code::invalid);
-  EXPECT_EQ(darray().error().code, Code::unsupported);
-  EXPECT_EQ(dup(element).error().code, Code::unsupported);
 }
 
 TEST(Type, OverflowIsAnErrorWithItsOperands) {

@@ -47,7 +47,10 @@ from spinloom.workloads import Row
 )
 @click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise.")
 @click.option(
-    "--order", default="in", show_default=True, help="'in', or 'window:N': packets shuffled within N."
+    "--order",
+    default="in",
+    show_default=True,
+    help="'in'; 'window:N': packets shuffled within N, but for the first and the last; 'all:N': those, too.",
 )
 @click.option(
     "--seed",
@@ -235,9 +238,9 @@ def parse_order(text: str) -> str | int:
     if text == "in":
         return text
     word, colon, window = text.partition(":")
-    if word == "window" and colon and window.isdigit() and int(window) > 0:
-        return int(window)
-    raise Trouble("invalid", f"--order '{text}': accepted forms: 'in', 'window:N' with N at least 1")
+    if word in ("window", "all") and colon and window.isdigit() and 0 < int(window) < 1 << 32:
+        return int(window) if word == "window" else f"all:{int(window)}"
+    raise Trouble("invalid", f"--order '{text}': accepted forms: 'in', 'window:N', 'all:N' with N at least 1")
 
 
 def save(out: Path, table: results.Table, about: dict) -> None:

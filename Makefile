@@ -17,7 +17,7 @@ SOURCES := $(shell find src include handlers python nics workloads cmake \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo figures validate picture test check-cpp check-python lint format bench asan clean
+.PHONY: help setup demo figures validate picture test test-slow check-cpp check-python lint format bench asan clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
@@ -26,6 +26,7 @@ help:
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
+	@echo 'make test-slow  what takes minutes: the result hash at several optimisation levels'
 	@echo 'make bench   speed of the simulator on this machine: handler core, NIC engine, host unpack (host time)'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
@@ -75,6 +76,9 @@ check-cpp: setup build/stamps/need-test
 
 check-python: setup
 	$(BIN)/python -m pytest -q
+
+test-slow: setup
+	$(BIN)/python -m pytest -q -m slow
 
 lint: check-cpp
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)

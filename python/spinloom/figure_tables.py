@@ -37,6 +37,7 @@ class Figure:
     values: tuple[int, ...] = ()
     quick: tuple[int, ...] = ()
     nics: tuple[str, ...] = (lab.NIC,)
+    preloaded: tuple[str, ...] = ()  # NICs on which all packets lie before time starts
     hpus: int = observe.HPUS
     message_bytes: int = observe.MESSAGE
     y_scale: str = "linear"
@@ -99,6 +100,8 @@ def sweep_cells(figure: Figure, quick: bool) -> Iterator[Cell]:
                 else:
                     hpus = value
                 record = ("sample_dma_queue",) if figure.axis == "time" else ()
+                if nic in figure.preloaded:
+                    record = (*record, "preloaded")
                 datatype = vector(block_bytes, figure.message_bytes)
                 probe = Probe(datatype, strategy, nic=nic, hpus=hpus, record=record)
                 yield Cell(value, "", nic, strategy, probe, probe)
@@ -110,6 +113,8 @@ Measure = Callable[[Profile, str, Reading, Reading], dict[str, Any]]
 
 
 def throughput(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
+    if "processing_time_ps" in reading.columns:  # packets lie on the NIC: there is no network to wait for
+        return {"value": reading["size_bytes"] * 8000 / reading["processing_time_ps"]}
     return {"value": observe.throughput_gbit_s(profile, strategy, reading)}
 
 

@@ -81,6 +81,21 @@ def test_seek_handlers_are_at_least_as_fast_as_rw_cp_handlers(engine):
     assert sum(logarithms) / len(logarithms) <= 0
 
 
+MEMBERS = (
+    "struct([(0B, vector(700, 3, 32, float)), (100000B, 2, int), (200000B, vector(900, 1, 3, double))])",
+    "struct([(0B, idxblock(1, rand(7, 900, 800), contig(3, double))),"
+    " (30000B, idxblock(1, rand(7, 900, 800), double)), (40000B, idxblock(1, rand(7, 900, 800), double))])",
+)
+
+
+@pytest.mark.parametrize("datatype", MEMBERS)
+@pytest.mark.parametrize("mtu", [64, 2048])
+def test_specialised_walks_structs_member_by_member(engine, datatype, mtu):
+    """Packets cut blocks and cross members; the bytes are compared, and their list would be longer."""
+    row = engine.run_cell(config(type=datatype, mtu=mtu, order=16))
+    assert row["nic_memory_bytes"] < row["blocks"] * 8 / 2
+
+
 def test_no_strategy_beats_the_line_or_pcie(engine):
     """Bounds: the message at line rate; every DMA write with its packet overhead at PCIe's rate."""
     profile = config()["profile"]
@@ -249,7 +264,8 @@ def test_a_type_that_overlaps_itself_is_refused(engine):
 BODIES = {
     "faults": "*(volatile int *)0x70000000 = 1; return SUCCESS;",
     "never ends": 'for (;;) { __asm__ volatile(""); }',
-    "never ends and keeps calling": "for (;;) { spl_window()[0] = SPL_CALL_YIELD; (void)spl_window()[SPL_CMD_ISSUE / 4]; }",
+    "never ends and keeps calling": "for (;;) { spl_window()[0] = SPL_CALL_YIELD;"
+    " (void)spl_window()[SPL_CMD_ISSUE / 4]; }",
     "fails": "return FAIL;",
     "returns a code that does not exist": "return 77;",
     "writes beyond the entry": "PtlHandlerDMAToHostNB(p.base, 1ull << 40, 8, PTL_DMA_NO_EVENT, NULL);"

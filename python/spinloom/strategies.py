@@ -10,7 +10,7 @@ STRATEGIES = {
     BASELINE: "RDMA, then the CPU unpacks with MPITypes (the papers' baseline)",
     "host-best": "RDMA, then the CPU unpacks with our copy kernels",
     "iovec": "Portals 4 with scatter lists of 32 entries, refilled over PCIe",
-    "specialised": "a handler for each family of layouts (vector, indexed-block, indexed)",
+    "specialised": "a handler for each family of layouts (vector, indexed-block, indexed, struct)",
     "hpu-local": "MPITypes segments, one a virtual HPU, caught up as packets come",
     "ro-cp": "MPITypes with read-only checkpoints, copied before use",
     "rw-cp": "MPITypes with checkpoints that handlers progress in place",

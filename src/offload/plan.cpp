@@ -33,8 +33,29 @@ Result<layout::Blob> flatten(const Message& message) {
   return layout::Blob::build(listed);
 }
 
+// Whether to walk a struct of vectors and lists member by member rather than as one list of blocks. The list is up to a
+// quarter faster (WRF_y), for it needs no step from member to member; but it repeats what members share and writes
+// vectors out. Beyond this size the two are within 4 % of each other (LAMMPS, WRF_x) and the list only costs memory.
+bool walks_members(const layout::Blob& blob, const layout::Blob& list) {
+  constexpr uint64_t list_bytes_free = 4096;
+  constexpr uint64_t list_bytes_factor = 2;
+  if (!blob.narrow() || blob.root_kind() != SPL_NODE_MEMBERS) return false;
+  const auto* root = spl_node_at_narrow(blob.data(), sizeof(spl_layout_header));
+  const auto* members = reinterpret_cast<const spl_member_narrow*>(root + 1);
+  for (uint32_t i = 0; i < root->count; ++i) {
+    if (spl_node_at_narrow(blob.data(), members[i].child)->kind > SPL_LEAF_LAST) return false;
+  }
+  return list.bytes().size() > std::max(list_bytes_free, list_bytes_factor * blob.bytes().size());
+}
+
 Result<Plan> plan_specialised(const Message& message) {
   SPL_ASSIGN(const layout::Blob blob, flatten(message));
+  if (walks_members(message.blob, blob)) {
+    Plan plan;
+    plan.image = "members";
+    plan.constants = bytes_of(message.blob);
+    return plan;
+  }
   if (!blob.narrow()) return too_large(message, Strategy::specialised);
   if (blob.root_kind() > SPL_LEAF_LAST) {
     return fail(Code::unsupported, "specialised handlers take one level of blocks; this list of ", message.blocks,

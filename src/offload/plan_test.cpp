@@ -77,6 +77,28 @@ TEST(PlanCheckpoints, EachStandsAtTheStartOfItsInterval) {
   }
 }
 
+// A struct of vectors is a list of blocks while that is short, and walked member by member where it would be long.
+TEST(PlanSpecialised, WalksMembersWhereAListWouldBeLong) {
+  const auto of = [](int64_t rows) {
+    const std::string vector = text("vector(", rows, ", 3, 32, float)");
+    return make_message(
+               layout::parse(text("struct([(0B, ", vector, "), (1000000B, 2, int), (2000000B, ", vector, ")])"))
+                   .value(),
+               1)
+        .value();
+  };
+  const auto few = plan(Strategy::specialised, of(100), facts_of(4), {});
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->image, "indexed");
+  const auto many = plan(Strategy::specialised, of(1000), facts_of(4), {});
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->image, "members");
+  EXPECT_LT(many->nic_memory_bytes(), few->nic_memory_bytes());
+  EXPECT_EQ(many->prepared_blocks, 0u);
+  const Message nested = message_of("struct([(0B, vector(9, 1, 4, vector(100, 1, 3, int))), (90000B, byte)])");
+  EXPECT_EQ(plan(Strategy::specialised, nested, facts_of(4), {})->image, "indexed");
+}
+
 TEST(Plan, StrategiesWithoutHandlersHaveNone) {
   const Message message = message_of("vector(4, 1, 2, int)");
   for (const Strategy strategy : {Strategy::host_mpitypes, Strategy::host_best, Strategy::iovec}) {

@@ -51,7 +51,7 @@ COLUMNS = {
     "host_line_fetches": "cache lines that the host read from its memory",
     "host_line_writebacks": "cache lines that the host wrote to its memory",
     "prepared_blocks": "blocks that the host walks before the first message, for checkpoints or lists",
-    "nic_bytes_moved": "bytes moved to the NIC for the datatype: NIC memory written, or the whole scatter list",
+    "nic_bytes_moved": "bytes moved to the NIC for the datatype: NIC memory, or the whole scatter list",
     "iovec_refills": "iovec: reads of the next iovec.entries list entries from host memory",
     "checkpoints": "ro-cp, rw-cp: checkpoints of this message",
     "checkpoint_bytes": "ro-cp, rw-cp: bytes of one checkpoint; rw-cp holds two copies",

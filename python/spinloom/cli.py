@@ -16,6 +16,7 @@ from spinloom.errors import EXIT_INTERRUPTED, Trouble, nearest
 from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
 from spinloom.verbs.figure import figure
+from spinloom.verbs.hostmodel import hostmodel
 from spinloom.verbs.info import info
 from spinloom.verbs.nics import nics
 from spinloom.verbs.validate import validate
@@ -53,7 +54,7 @@ def cli() -> None:
         output.say(warning)
 
 
-for verb in (ddt, figure, validate, nics, workloads, doctor, info):
+for verb in (ddt, figure, validate, hostmodel, nics, workloads, doctor, info):
     cli.add_command(verb)
 
 

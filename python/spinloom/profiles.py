@@ -50,7 +50,6 @@ FIELDS: dict[str, Parser] = {
     "hpu.memory_latency": units.parse_cycles,
     "a15.rename_width": units.parse_count,
     "a15.window": units.parse_count,
-    "a15.queue": units.parse_count,
     "a15.alus": units.parse_count,
     "a15.multiply": units.parse_cycles,
     "a15.divide": units.parse_cycles,

@@ -15,10 +15,19 @@ struct Field {
   Store store;
 };
 
-Result<int64_t> integer(const ProfileValue& value, int64_t minimum) {
+// Upper bounds: far above any machine, low enough that no product of them overflows.
+constexpr int64_t count_max = int64_t{1} << 20;   // counts and cycles
+constexpr int64_t bytes_max = int64_t{1} << 32;
+constexpr int64_t hertz_max = 1'000'000'000'000;
+constexpr int64_t duration_max_ps = 1'000'000'000'000'000;
+constexpr int64_t rate_max = 1'000'000'000;  // ps a byte, cycles a block
+
+Result<int64_t> integer(const ProfileValue& value, int64_t minimum, int64_t maximum) {
   const int64_t* number = std::get_if<int64_t>(&value);
   if (number == nullptr) return fail(Code::invalid, "must be a whole number");
-  if (*number < minimum) return fail(Code::invalid, "is ", *number, ", it must be at least ", minimum);
+  if (*number < minimum || *number > maximum) {
+    return fail(Code::invalid, "is ", *number, ", it must be ", minimum, " to ", maximum);
+  }
   return *number;
 }
 
@@ -34,13 +43,16 @@ Result<Rational> rational(const ProfileValue& value) {
   if (out.denominator <= 0 || out.numerator < 0) {
     return fail(Code::invalid, "is ", out.numerator, "/", out.denominator, ", it must not be negative");
   }
+  if (out.numerator / out.denominator >= rate_max) {
+    return fail(Code::invalid, "is ", out.numerator, "/", out.denominator, ", it must be less than ", rate_max);
+  }
   return out;
 }
 
 template <class Access>
-Store number(Access access, int64_t minimum) {
+Store number(Access access, int64_t minimum, int64_t maximum = count_max) {
   return [=](Profile& profile, const ProfileValue& value) -> Status {
-    SPL_ASSIGN(access(profile), integer(value, minimum));
+    SPL_ASSIGN(access(profile), integer(value, minimum, maximum));
     return {};
   };
 }
@@ -48,7 +60,7 @@ Store number(Access access, int64_t minimum) {
 template <class Access>
 Store duration(Access access) {
   return [=](Profile& profile, const ProfileValue& value) -> Status {
-    SPL_ASSIGN(const int64_t ps, integer(value, 0));
+    SPL_ASSIGN(const int64_t ps, integer(value, 0, duration_max_ps));
     access(profile) = Time{ps};
     return {};
   };
@@ -104,12 +116,11 @@ const std::vector<Field>& fields_of_a_profile() {
       {"match.header", duration(AT(match.header))},
       {"match.packet", duration(AT(match.packet))},
       {"hpu.count", number(AT(hpu.count), 1)},
-      {"hpu.clock", number(AT(hpu.clock), 1)},
+      {"hpu.clock", number(AT(hpu.clock), 1, hertz_max)},
       {"hpu.core", store_core},
       {"hpu.memory_latency", number(AT(hpu.memory_latency), 1)},
       {"a15.rename_width", number(AT(a15.rename_width), 1)},
       {"a15.window", number(AT(a15.window), 1)},
-      {"a15.queue", number(AT(a15.queue), 1)},
       {"a15.alus", number(AT(a15.alus), 1)},
       {"a15.multiply", number(AT(a15.multiply), 1)},
       {"a15.divide", number(AT(a15.divide), 1)},
@@ -144,10 +155,10 @@ const std::vector<Field>& fields_of_a_profile() {
       {"pulp.dma_setup", number(AT(pulp.dma_setup), 0)},
       {"pulp.dma_latency", number(AT(pulp.dma_latency), 0)},
       {"memory.channel_byte_time", rate(AT(memory.channel_byte_time))},
-      {"memory.channels_per_hpu", number(AT(memory.channels_per_hpu), 1)},
-      {"memory.state_bytes", number(AT(memory.state_bytes), 1)},
-      {"memory.packet_buffer_bytes", number(AT(memory.packet_buffer_bytes), 1)},
-      {"scheduler.clock", number(AT(scheduler.clock), 1)},
+      {"memory.channels_per_hpu", number(AT(memory.channels_per_hpu), 1, 1024)},
+      {"memory.state_bytes", number(AT(memory.state_bytes), 1, bytes_max)},
+      {"memory.packet_buffer_bytes", number(AT(memory.packet_buffer_bytes), 1, bytes_max)},
+      {"scheduler.clock", number(AT(scheduler.clock), 1, hertz_max)},
       {"scheduler.dispatch_cycles", number(AT(scheduler.dispatch_cycles), 0)},
       {"scheduler.start_cycles", number(AT(scheduler.start_cycles), 0)},
       {"scheduler.finish_cycles", number(AT(scheduler.finish_cycles), 0)},
@@ -157,10 +168,10 @@ const std::vector<Field>& fields_of_a_profile() {
       {"pcie.write_payload", number(AT(pcie.write_payload), 1)},
       {"pcie.write_overhead", number(AT(pcie.write_overhead), 0)},
       {"pcie.event_bytes", number(AT(pcie.event_bytes), 0)},
-      {"host.clock", number(AT(host.clock), 1)},
+      {"host.clock", number(AT(host.clock), 1, hertz_max)},
       {"host.copy_byte_time", rate(AT(host.copy_byte_time))},
       {"host.line", number(AT(host.line), 1)},
-      {"host.cache", number(AT(host.cache), 1)},
+      {"host.cache", number(AT(host.cache), 1, bytes_max)},
       {"host.cache_ways", number(AT(host.cache_ways), 1)},
       {"host.mpitypes_block_cycles", ratio(AT(host.mpitypes_block_cycles))},
       {"host.best_block_cycles", ratio(AT(host.best_block_cycles))},

@@ -48,7 +48,7 @@ struct Profile {
     int64_t memory_latency = 0;
   } hpu;
   struct {
-    int64_t rename_width = 0, window = 0, queue = 0, alus = 0, multiply = 0, divide = 0, load = 0, front_end = 0,
+    int64_t rename_width = 0, window = 0, alus = 0, multiply = 0, divide = 0, load = 0, front_end = 0,
             predictor_entries = 0, device_load = 0, device_store = 0;
   } a15;
   struct {

@@ -119,6 +119,12 @@ TEST(Profile, NamesAMissingAnUnknownAndAnImpossibleField) {
   ProfileFields negative = fields;
   negative["pcie.latency"] = int64_t{-1};
   EXPECT_NE(build_profile(negative).error().message.find("pcie.latency is -1"), std::string::npos);
+  ProfileFields huge = fields;
+  huge["memory.channels_per_hpu"] = int64_t{1} << 32;
+  EXPECT_NE(build_profile(huge).error().message.find("it must be 1 to 1024"), std::string::npos);
+  ProfileFields endless = fields;
+  endless["match.packet"] = INT64_MAX;
+  EXPECT_EQ(build_profile(endless).error().code, Code::invalid);
   ProfileFields core = fields;
   core["hpu.core"] = std::string("z80");
   EXPECT_EQ(build_profile(core).error().code, Code::unsupported);

@@ -21,7 +21,6 @@ inline ProfileFields test_profile_fields() {
       {"hpu.memory_latency", n(1)},
       {"a15.rename_width", n(3)},
       {"a15.window", n(40)},
-      {"a15.queue", n(32)},
       {"a15.alus", n(2)},
       {"a15.multiply", n(3)},
       {"a15.divide", n(12)},

@@ -38,7 +38,7 @@ COLUMNS = {
     "message": "why a row has no time",
     "blocks": "contiguous blocks of the message, neighbours in its order merged",
     "packets": "packets of the message",
-    "pieces": "contiguous pieces that are written, counted again where a packet cuts one: at least the blocks",
+    "pieces": "pieces that are written, counted again where a packet cuts one: at least the blocks",
     "data_time_ps": "modelled time until the last byte that the NIC writes is in host memory",
     "line_time_ps": "modelled time of the message's bytes at line rate: no strategy is faster",
     "handler_cycles_max": "modelled HPU cycles of the slowest payload handler",

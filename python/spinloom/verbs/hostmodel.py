@@ -1,4 +1,4 @@
-"""`spinloom hostmodel`: the model of the host against cold-cache loops on this machine, and what it is sensitive to."""
+"""`spinloom hostmodel`: the host model against cold loops on this machine, and what it is sensitive to."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BLOCK_TIMES = 2
 def hostmodel(nic: str, everything: bool, form: str) -> None:
     """Compare the host model with unpack loops measured here.
 
-    The model has two parameters, the rate at which one core moves cache lines and the cost of a block. 'here' is the
-    model with both as measured on this machine, to be compared with 'measured'; 'model' is with the profile's, which
-    the speed-ups of ddt use. Measured times are host time.
+    The model has two parameters: the rate at which one core moves cache lines, and the cost of a block.
+    'here' is the model with both as measured on this machine, to be compared with 'measured'; 'model' is with
+    the profile's, which the speed-ups of ddt use. Measured times are host time.
     """
     profile = profiles.load(nic)
     rows = workloads.paper() if everything else workloads.demo()
@@ -103,5 +103,5 @@ def show(table: list[dict[str, Any]]) -> Any:
             for row in table
         ],
         numeric={"blocks", "lines", *TIMES, RATIO},
-        title=f"Host unpack, cold caches: within {WITHIN:.0%} of the measurement on {close} of {len(table)} rows",
+        title=f"Cold host unpack: within {WITHIN:.0%} of the measurement on {close} of {len(table)} rows",
     )

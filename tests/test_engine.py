@@ -58,6 +58,14 @@ def test_one_picosecond_of_the_profile_changes_the_hash(spinloom, row, tmp_path)
     assert len(hashes) == 2
 
 
+def test_an_unexpected_message_gains_nothing(spinloom, row):
+    ran = spinloom("ddt", row, "--json", "--unexpected", "--strategies", "seek")
+    assert ran.code == 0, ran.err
+    seek = json.loads(ran.out)["rows"][-1]
+    assert seek["checked"] is True
+    assert seek["speedup"] <= 1.01
+
+
 def test_packets_out_of_order_leave_the_same_bytes(spinloom, row):
     ran = spinloom("ddt", row, "--json", "--order", "window:6", "--strategies", "seek")
     assert ran.code == 0, ran.err

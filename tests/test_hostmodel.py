@@ -26,7 +26,7 @@ def test_compares_every_datatype_of_the_demo(spinloom):
 
 
 def test_the_prediction_is_lines_over_rate_plus_blocks():
-    """T = lines * 64 B / 15 GB/s + blocks * 10 cycles / 3.4 GHz, for 32 blocks of 3 KiB on lines of their own."""
+    """T = lines * 64 B / 15 GB/s + blocks * 10 cycles / 3.4 GHz: 32 blocks of 3 KiB on their own lines."""
     profile = profiles.load("sc19-slingshot")
     said = core.load().predict_host_unpack(profile.native(), "hvector(32, 3072, 49152B, byte)", 1)
     assert said["blocks"] == 32

@@ -3,7 +3,7 @@
 Contract: run() gives each Cell to core.run_cell in a thread pool and yields an Outcome as each ends. An
 error of one cell is its outcome, not the end of the run, except for trouble that every cell would share
 (usage, environment), which is raised. Closing the generator early drops what has not begun.
-The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject. It returns
+The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject, unexpected. It returns
 modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256 only.
 """
 
@@ -33,6 +33,7 @@ class Setup:
     order: str | int  # "in", the window within which packets are shuffled, or "all:N"
     seed: int
     inject: str = "none"
+    unexpected: bool = False  # the receive is posted when the message has landed
     record: tuple[str, ...] = ()  # "trace", "sample_dma_queue": what else the engine notes down
 
 
@@ -76,6 +77,7 @@ def config(cell: Cell, setup: Setup) -> dict[str, Any]:
         "order": setup.order,
         "seed": setup.seed,
         "inject": setup.inject,
+        "unexpected": setup.unexpected,
         **dict.fromkeys(setup.record, True),
     }
 

@@ -83,6 +83,11 @@ from spinloom.workloads import Row
 @click.option("--force", is_flag=True, help="Let --out overwrite.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @click.option("--verbose", "-v", is_flag=True, help="One line on stderr for each cell that ends.")
+@click.option(
+    "--unexpected",
+    is_flag=True,
+    help="Post the receive when the message has landed: the host unpacks it whatever the strategy.",
+)
 @click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
 @form_options
 @click.pass_context
@@ -105,6 +110,7 @@ def ddt(
     force: bool,
     quiet: bool,
     verbose: bool,
+    unexpected: bool,
     inject: str,
     form: str,
 ) -> None:
@@ -124,6 +130,7 @@ def ddt(
         order=parse_order(order),
         seed=seed,
         inject=inject,
+        unexpected=unexpected,
     )
     if not setup.images:
         raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")

@@ -3,8 +3,8 @@
 Contract: run() gives each Cell to core.run_cell in a thread pool and yields an Outcome as each ends. An
 error of one cell is its outcome, not the end of the run, except for trouble that every cell would share
 (usage, environment), which is raised. Closing the generator early drops what has not begun.
-The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject, unexpected. It returns
-modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256 only.
+The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject, unexpected. It
+returns modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256 only.
 """
 
 from __future__ import annotations

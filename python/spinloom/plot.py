@@ -32,6 +32,9 @@ GREYS = {
 }
 
 
+CROWDED_FROM = 6  # more groups than this are drawn closer, with slanted names
+
+
 def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
@@ -48,7 +51,9 @@ def write_speedup_svg(table: Table, path: Path) -> None:
     with mpl.rc_context(
         {"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9, "hatch.linewidth": 0.6}
     ):
-        figure = Figure(figsize=(max(5.0, 1.3 * len(groups) + 1.5), 3.4), layout="constrained")
+        crowded = len(groups) > CROWDED_FROM
+        size = (max(5.0, (0.75 if crowded else 1.3) * len(groups) + 1.5), 4.6 if crowded else 3.4)
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         for number, strategy in enumerate(strategies):
             heights = [(table.get(*group, strategy) or {}).get("speedup") or 0 for group in groups]
@@ -71,14 +76,18 @@ def write_speedup_svg(table: Table, path: Path) -> None:
                     ha="center",
                     va="bottom",
                     fontsize=7,
-                    xytext=(0, 1),
+                    rotation=90 if crowded else 0,
+                    xytext=(0, 2),
                     textcoords="offset points",
                 )
         axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
         axes.set_xticks(
-            range(len(groups)), [f"{application}\n{datatype}" for application, datatype in groups]
+            range(len(groups)),
+            [f"{application}\n{datatype}" for application, datatype in groups],
+            **({"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if crowded else {}),
         )
         axes.set_ylabel(f"speed-up over {BASELINE}\n(modelled time)")
+        axes.margins(x=0.02, y=0.1)
         axes.spines[["top", "right"]].set_visible(False)
         if strategies:
             axes.legend(frameon=False, ncols=len(strategies), loc="lower center", bbox_to_anchor=(0.5, 1.0))

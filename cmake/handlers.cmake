@@ -1,0 +1,21 @@
+# spinloom_handler_image(SOURCE IMAGE): IMAGE.elf is built from one C source by the pinned compiler of
+# python/spinloom/toolchain.py, again whenever the source, a header it reads, the script or the compiler's flags change.
+if(SPINLOOM_HANDLERS)
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
+endif()
+
+function(spinloom_handler_image source image)
+  set(toolchain ${PROJECT_SOURCE_DIR}/python/spinloom/toolchain.py)
+  set(script ${PROJECT_SOURCE_DIR}/handlers/handler.ld)
+  get_filename_component(folder ${image} DIRECTORY)
+  get_filename_component(name ${image} NAME)
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(
+    OUTPUT ${image}
+    COMMAND ${Python_EXECUTABLE} ${toolchain} ${source} -o ${image} --include ${PROJECT_SOURCE_DIR}/include
+            --script ${script} --cache ${PROJECT_BINARY_DIR}/zig-cache --depfile ${image}.d
+    DEPENDS ${source} ${script} ${toolchain}
+    DEPFILE ${image}.d
+    COMMENT "Handler ${name}"
+    VERBATIM)
+endfunction()

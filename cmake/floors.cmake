@@ -9,6 +9,8 @@ endif()
 function(spinloom_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror)
   if(SPINLOOM_SANITIZE)
+    # GCC documents false positives of this warning in instrumented code.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
     target_compile_options(${target} PUBLIC -fsanitize=${SPINLOOM_SANITIZE} -fno-omit-frame-pointer -g
                                             -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${SPINLOOM_SANITIZE})

@@ -63,6 +63,13 @@ FAKE_TYPES = (
     "indexed",
     "hidxblock",
 )
+
+
+def fake_check_type(text: str) -> None:
+    if not text.startswith(("hvector", "vector", "struct", "contig")):
+        raise FakeError("invalid", f"'{text}' is not a datatype")
+
+
 TIMES_PS = {"host-mpitypes": 8_000_000, "specialised": 1_000_000, "rw-cp": 2_000_000, "seek": 1_250_000}
 
 
@@ -94,6 +101,7 @@ def fake_engine(monkeypatch):
     module = types.ModuleType("spinloom._core")
     module.SpinloomError = FakeError
     module.run_cell = fake_run_cell
+    module.check_type = fake_check_type
     monkeypatch.setitem(sys.modules, "spinloom._core", module)
     monkeypatch.setattr(data, "handler_images", lambda: {"seek": b"\x7fELF seek", "rw_cp": b"\x7fELF rw_cp"})
     return module

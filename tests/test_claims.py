@@ -176,14 +176,26 @@ def test_validate_compares_with_the_checked_in_table(spinloom, fake_engine, tmp_
     assert "--update" in ran.err
 
 
-def test_what_no_trial_mends_fails(spinloom, fake_engine, tmp_path):
+def test_what_no_trial_mends_fails(spinloom, fake_engine, tmp_path, monkeypatch):
     fake_engine.run_cell = lambda config: {**answer(config), "time_ps": 10**10}
-    ran = spinloom(
-        "validate", "--only", "DDT-2", "--quiet", "--json", "--golden", str(tmp_path / "none.json")
-    )
+    monkeypatch.chdir(tmp_path)  # no checked-in table here
+    ran = spinloom("validate", "--only", "DDT-2", "--quiet", "--json")
     (row,) = json.loads(ran.out)
     assert (ran.code, row["verdict"]) == (0, FAILS)
     assert "does not make it hold" in row["remark"]
+
+
+def test_a_table_that_was_named_must_be_there(spinloom, fake_engine, tmp_path):
+    ran = spinloom("validate", "--only", "DDT-2", "--golden", str(tmp_path / "none.json"))
+    assert ran.code == 2
+    assert "there is no such table" in ran.err
+
+
+def test_results_are_not_overwritten(spinloom, fake_engine, tmp_path):
+    (tmp_path / "validate.csv").write_text("mine")
+    ran = spinloom("validate", "--only", "DDT-2", "--out", str(tmp_path))
+    assert ran.code == 2
+    assert (tmp_path / "validate.csv").read_text() == "mine"
 
 
 def test_a_missing_profile_is_not_available(spinloom, fake_engine, tmp_path, monkeypatch):

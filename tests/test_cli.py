@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -101,3 +103,32 @@ def test_the_readme_lists_every_environment_variable():
     for variable in config.VARIABLES.values():
         default = f" `{variable.default}` " if variable.name == "SPINLOOM_NIC" else f" {variable.default} "
         assert f"| `{variable.name}` |{default}|".replace("|  |", "| |") in readme
+
+
+def run_command(*arguments: str, **streams) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", "from spinloom import cli; cli.main()", *arguments]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False, **streams)
+
+
+def test_output_that_cannot_be_written_is_an_environment_error():
+    with open("/dev/full", "w") as full:
+        ran = run_command("nics", stdout=full)
+    assert ran.returncode == 3
+    assert ran.stderr.count("\n") == 1
+    assert "cannot be written" in ran.stderr
+
+
+def test_a_reader_that_goes_away_is_not_a_negative_result():
+    read, write = os.pipe()
+    os.close(read)
+    ran = run_command("nics", stdout=write)
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (141, "")
+
+
+def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
+    monkeypatch.setattr("spinloom.output.WIDTH_OF_A_PIPE", 40)
+    out = spinloom("ddt", "MILC:8^4").out
+    assert "MILC" in out
+    assert "checked" in out
+    assert "\u2026" not in out

@@ -67,7 +67,7 @@ def test_an_unsupported_type_is_a_footnote(spinloom):
     ran = spinloom("ddt", "WRF_y:2x2")
     assert ran.code == 0
     assert "n/a [1]" in ran.out
-    assert "[1] specialised: no specialised handler takes a struct" in ran.out
+    assert "[1] no specialised handler takes a struct" in ran.out
 
 
 @pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
@@ -106,7 +106,10 @@ def test_an_engine_error_has_its_exit_code(spinloom, fake_engine, code, exits):
         (["ddt", "MILC", "--order", "windw:4"], "'window:N', 'all:N'"),
         (["ddt", "MILC", "--order", "all:0"], "'all:N' with N at least 1"),
         (["ddt", "MILC", "--mtu", "2 parsecs"], "'64 KiB'"),
-        (["ddt", "MILC", "--mtu", "0"], "at least 1 B"),
+        (["ddt", "MILC", "--mtu", "4GiB"], "1 B to 64 KiB"),
+        (["ddt", "MILC", "--count", "3"], "--count"),
+        (["ddt", "MILC", "--json", "--csv"], "one form at a time"),
+        (["ddt", "MILC", "--mtu", "0"], "1 B to 64 KiB"),
         (["ddt", "--type", "vectr(1, 2, 3, int)"], "is not a datatype"),
     ],
 )

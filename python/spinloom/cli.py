@@ -6,13 +6,15 @@ a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import NoReturn
 
 import click
 
 from spinloom import __version__, config, output
-from spinloom.errors import EXIT_INTERRUPTED, Trouble, nearest
+from spinloom.errors import EXIT_CLOSED_PIPE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, Trouble, nearest
 from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
 from spinloom.verbs.figure import figure
@@ -47,7 +49,7 @@ def cli() -> None:
     """What will a packet-processing (sPIN) NIC do with your datatype?
 
     \b
-    spinloom ddt --demo              speed-ups of four application datatypes
+    spinloom ddt --demo              speed-ups of thirteen application datatypes
     spinloom ddt MILC --nic sc19-slingshot --strategies rw-cp,seek
     """
     for warning in config.warnings():
@@ -60,6 +62,8 @@ for verb in (ddt, figure, validate, hostmodel, nics, workloads, doctor, info):
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and exits with its code."""
+    if sys.stdout is None:
+        os._exit(EXIT_ENVIRONMENT)  # standard output is closed: there is nowhere to put a result
     try:
         code = cli.main(arguments, prog_name="spinloom", standalone_mode=False)
     except Trouble as trouble:
@@ -72,9 +76,25 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         output.say("interrupted")
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe went away: nothing is left to say
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+        os._exit(EXIT_CLOSED_PIPE)  # the reader of a pipe went away: nothing is left to say
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
+            raise
+        output.say(f"standard output cannot be written: {error.strerror}")
+        os._exit(EXIT_ENVIRONMENT)
+    sys.exit(flush(code if isinstance(code, int) else 0))
+
+
+def flush(code: int) -> int:
+    """What was printed is out, or the exit code says that it is not."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os._exit(EXIT_CLOSED_PIPE)
+    except OSError as error:
+        output.say(f"standard output cannot be written: {error.strerror}")
+        os._exit(EXIT_ENVIRONMENT)
+    return code
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The door to the engine, the native module spinloom._core.
 
 Contract: load() returns the module or raises Trouble('environment'). The engine offers
+    check_type(text)            raises SpinloomError unless the text is a datatype
     describe(text) -> dict      sizes and bounds of a datatype in text form
     run_cell(config) -> dict    one simulated message; see sweep.py for its keys
         more keys: preloaded (packets wait on the NIC: adds processing_time_ps), interval_packets (packets a

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_CLOSED_PIPE = 141  # as a shell reports SIGPIPE
 
 # The engine's codes (src/base/result.hpp) and the exit code of each.
 EXIT_OF_CODE = {

@@ -13,17 +13,48 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from spinloom import results
 
 WIDTH_OF_A_PIPE = 160
+FOLDABLE = frozenset(
+    {
+        "about",
+        "source",
+        "claim",
+        "paper",
+        "ours",
+        "remark",
+        "brings",
+        "what it would bring",
+        "help",
+        "meaning",
+    }
+)
+
+
+class Output(Console):
+    """A console whose reader may go away: that is the caller's to notice, not an exit with code 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def console() -> Console:
     """Standard output; not folded to 80 columns when it is not a terminal."""
     width = None if sys.stdout.isatty() else WIDTH_OF_A_PIPE
-    return Console(file=sys.stdout, width=width, highlight=False)
+    return Output(file=sys.stdout, width=width, highlight=False)
+
+
+def show(made: Table) -> None:
+    """Prints a table; one that cannot be folded to the terminal's width runs over its edge, complete."""
+    target = console()
+    padding = 2 * len(made.columns)
+    needed = Measurement.get(target, target.options.update(max_width=10_000), made).minimum + padding
+    target.width = max(target.width, needed)
+    target.print(made)
 
 
 def error_console() -> Console:
@@ -36,14 +67,23 @@ def say(message: str) -> None:
 
 
 def table(
-    columns: list[str], rows: list[list[str]], *, numeric: set[str] = frozenset(), title: str = ""
+    columns: list[str],
+    rows: list[list[str]],
+    *,
+    numeric: set[str] = frozenset(),
+    foldable: set[str] = FOLDABLE,
+    title: str = "",
 ) -> Table:
-    """A plain table; columns named in `numeric` are right-aligned and never folded."""
+    """A plain table; columns in `numeric` are right-aligned, only those in `foldable` (prose) are folded."""
     made = Table(
         box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False
     )
     for column in columns:
-        made.add_column(column, justify="right" if column in numeric else "left", no_wrap=column in numeric)
+        made.add_column(
+            column,
+            justify="right" if column in numeric else "left",
+            no_wrap=column in numeric or column not in foldable,
+        )
     for row in rows:
         made.add_row(*row)
     return made
@@ -57,4 +97,4 @@ def emit(rows: list[dict[str, Any]], form: str, shown: Callable[[], Table]) -> N
         columns = list(dict.fromkeys(name for row in rows for name in row))
         click.echo(results.as_csv(rows, columns), nl=False)
     else:
-        console().print(shown())
+        show(shown())

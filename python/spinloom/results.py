@@ -13,6 +13,7 @@ import io
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,16 @@ def refuse_to_overwrite(folder: Path, force: bool) -> None:
     there = [name for name in FILES if (folder / name).exists()]
     if there and not force:
         raise Trouble("invalid", f"{folder} holds {', '.join(there)} already; --force overwrites")
+
+
+def check_writable(folder: Path) -> None:
+    """Makes the folder and tries it, before anything is computed for it. Raises Trouble('environment')."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise Trouble("environment", f"--out {folder} cannot be written: {error.strerror}") from None
 
 
 def write_file(path: Path, content: str) -> None:

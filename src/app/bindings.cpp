@@ -172,6 +172,8 @@ nb::dict describe(const std::string& text_form) {
   return out;
 }
 
+void check_type(const std::string& text_form) { (void)unwrap(layout::parse(text_form)); }
+
 void check_profile(const nb::dict& profile) { (void)unwrap(sim::build_profile(profile_fields(profile))); }
 
 }  // namespace
@@ -198,6 +200,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_host(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
+  module.def("check_type", &check_type, nb::arg("text"), "Raises SpinloomError unless the text is a datatype.");
   module.def("check_profile", &check_profile, nb::arg("profile"),
              "Raises SpinloomError unless the fields make a profile.");
 }

@@ -23,7 +23,7 @@ Status Destination::check_span(const layout::Type& type, int64_t count) {
   const layout::oracle::Reach reach = layout::oracle::reach(type, count);
   const int64_t span = reach.last - reach.first;
   if (span > limits::destination_bytes_max) {
-    return fail(Code::exhausted, "the message spans ", span, " B of memory, a simulated receive holds at most ",
+    return fail(Code::overflow, "the message spans ", span, " B of memory, a simulated receive holds at most ",
                 limits::destination_bytes_max, " B (destination_bytes_max)");
   }
   if (type.size() * count > span) {

@@ -100,7 +100,7 @@ Result<Message> make_message(const layout::Type& type, int64_t count) {
   SPL_ASSIGN(layout::Blob blob, layout::Blob::build(whole));
   const int64_t blocks = layout::oracle::summarise(type, count).blocks;
   if (blocks > limits::message_blocks_max) {
-    return fail(Code::exhausted, "the message has ", blocks, " blocks, at most ", limits::message_blocks_max,
+    return fail(Code::overflow, "the message has ", blocks, " blocks, at most ", limits::message_blocks_max,
                 " are handled (message_blocks_max)");
   }
   Message message{type, count, std::move(blob), 1, type.size() * count, layout::oracle::reach(type, count), blocks};

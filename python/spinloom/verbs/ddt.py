@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 
 import click
 
-from spinloom import data, output, plot, profiles, results, strategies, sweep, timeline, units, workloads
+from spinloom import (
+    core,
+    data,
+    output,
+    plot,
+    profiles,
+    results,
+    strategies,
+    sweep,
+    timeline,
+    units,
+    workloads,
+)
 from spinloom.errors import EXIT_INTERRUPTED, EXIT_NEGATIVE, Trouble
 from spinloom.sweep import Cell, Outcome, Setup
 from spinloom.verbs import ddt_tables
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
 from spinloom.workloads import Row
+
+# The engine's limits (src/base/limits.hpp), for messages that name the option.
+HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
 
 
 @click.command(
@@ -27,7 +43,9 @@ from spinloom.workloads import Row
 @click.option("--demo", is_flag=True, help="The demo's datatypes.")
 @click.option("--all", "everything", is_flag=True, help="Every datatype of every application.")
 @click.option("--type", "type_text", metavar="TEXT", help="A datatype in text form.")
-@click.option("--count", type=click.IntRange(min=0), default=1, show_default=True, help="How many of --type.")
+@click.option(
+    "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="How many of --type."
+)
 @click.option(
     "--nic",
     envvar="SPINLOOM_NIC",
@@ -43,7 +61,9 @@ from spinloom.workloads import Row
     help="Names with commas between them, or 'all'; the baseline is always added.",
 )
 @click.option(
-    "--hpus", type=click.IntRange(min=1), help="Handler processors; the profile says how many otherwise."
+    "--hpus",
+    type=click.IntRange(1, HPUS_MAX),
+    help="Handler processors; the profile says how many otherwise.",
 )
 @click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise.")
 @click.option(
@@ -80,7 +100,7 @@ from spinloom.workloads import Row
     metavar="FILE",
     help="Also write a Perfetto timeline of one message (the first datatype, the last strategy).",
 )
-@click.option("--force", is_flag=True, help="Let --out overwrite.")
+@click.option("--force", is_flag=True, help="Let --out and --trace overwrite.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @click.option("--verbose", "-v", is_flag=True, help="One line on stderr for each cell that ends.")
 @click.option(
@@ -119,6 +139,8 @@ def ddt(
     Simulates one message a datatype and strategy, running the handlers' machine code, compares every byte
     of memory with the oracle, and prints modelled times as speed-ups over the host's unpacking.
     """
+    if type_text is None and count != 1:
+        raise Trouble("invalid", "--count says how many of --type, which is not given")
     rows = select(applications, demo, everything, type_text, count)
     cells = [Cell(row, strategy) for row in rows for strategy in strategies.parse(strategy_text)]
     profile = profiles.load(nic)
@@ -134,8 +156,13 @@ def ddt(
     )
     if not setup.images:
         raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
+    if type_text is not None:
+        check_type(type_text)
     if out is not None:
         results.refuse_to_overwrite(out, force)
+        results.check_writable(out)
+    if trace_path is not None and trace_path.exists() and not force:
+        raise Trouble("invalid", f"{trace_path} is there already; --force overwrites")
 
     if everything and not quiet:
         output.say(estimate(cells, threads or os.cpu_count() or 1))
@@ -150,6 +177,9 @@ def ddt(
                 if verbose:
                     output.say(f"{outcome.cell}: {outcome.code}")
     except KeyboardInterrupt:
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # what was computed is written, however often it is pressed
         interrupted = True
     host_time_s = time.monotonic() - began
 
@@ -176,6 +206,15 @@ def ddt(
         os._exit(EXIT_INTERRUPTED)  # cells that still run in the engine cannot be called back
     if any(outcome.checked is False for outcome in outcomes):
         ctx.exit(EXIT_NEGATIVE)
+
+
+def check_type(text: str) -> None:
+    """Looks at the type once, before any strategy gets it. Raises Trouble with the place of what is wrong."""
+    engine = core.load()
+    try:
+        engine.check_type(text)
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, f"--type: {error.message}") from None
 
 
 def select(
@@ -236,8 +275,8 @@ def parse_mtu(text: str) -> int:
         mtu = units.parse_bytes(text)
     except ValueError as error:
         raise Trouble("invalid", f"--mtu '{text}': {error}") from None
-    if mtu == 0:
-        raise Trouble("invalid", f"--mtu '{text}': a packet carries at least 1 B")
+    if not 1 <= mtu <= PAYLOAD_BYTES_MAX:
+        raise Trouble("invalid", f"--mtu '{text}': a packet carries 1 B to {PAYLOAD_BYTES_MAX // 1024} KiB")
     return mtu
 
 

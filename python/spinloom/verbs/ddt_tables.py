@@ -16,15 +16,15 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     strategies = list(dict.fromkeys(row["strategy"] for row in table.rows))
     notes: list[str] = []
     console = output.console()
-    order = "in order" if setup.order == "in" else f"shuffled within {setup.order}"
+    hpus = "1 HPU" if setup.hpus == 1 else f"{setup.hpus} HPUs"
     console.print(
-        f"Modelled time on {profile.name}, {setup.hpus} HPUs, {units.format_bytes(setup.mtu)} packets {order}"
-        f": {BASELINE}'s, and how many times faster each strategy is."
+        f"Modelled time on {profile.name}, {hpus}, {units.format_bytes(setup.mtu)} packets "
+        f"{order_in_words(setup.order)}: the time of {BASELINE}, and each strategy's speed-up over it."
     )
     named = ["application", "datatype"]
     numeric = {"size", "blocks/pkt", *strategies}
     rows = [speedup_line(table, group, strategies, notes) for group in groups]
-    console.print(output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric))
+    output.show(output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric))
 
     on_nic = [
         name for name in strategies if any(handler_cycles(table, group, name) is not None for group in groups)
@@ -32,7 +32,7 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     if on_nic:
         console.print("On the NIC: cycles of a payload handler, and NIC memory held.")
         rows = [[*group, *(nic_cell(table, group, name) for name in on_nic)] for group in groups]
-        console.print(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
+        output.show(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
     for number, note in enumerate(notes, 1):
         console.print(f"[{number}] {note}", markup=False)
     if unmeasured := profile.unmeasured():
@@ -44,6 +44,14 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     )
 
 
+def order_in_words(order: str | int) -> str:
+    if order == "in":
+        return "in order"
+    window = str(order).removeprefix("all:")
+    ends = "" if str(order).startswith("all:") else ", first and last in place"
+    return f"shuffled within {window}{ends}"
+
+
 def speedup_line(table: Table, group: tuple[str, str], strategies: list[str], notes: list[str]) -> list[str]:
     found = [row for name in strategies if (row := table.get(*group, name)) is not None]
     wrong = [row["strategy"] for row in found if row["checked"] is False]
@@ -53,7 +61,7 @@ def speedup_line(table: Table, group: tuple[str, str], strategies: list[str], no
         units.format_bytes(first["size_bytes"]) if first["size_bytes"] is not None else "",
         f"{first['blocks_per_packet']:.2f}" if first["blocks_per_packet"] is not None else "",
         *(time_cell(table.get(*group, name), notes) for name in strategies),
-        f"WRONG: {', '.join(wrong)}" if wrong else "checked",
+        f"WRONG: {', '.join(wrong)}" if wrong else "checked" if any(row["checked"] for row in found) else "",
     ]
 
 
@@ -62,7 +70,7 @@ def time_cell(row: dict[str, Any] | None, notes: list[str]) -> str:
     if row is None:
         return ""
     if row["status"] == "unsupported":
-        note = f"{row['strategy']}: {row['message']}"
+        note = row["message"]
         if note not in notes:
             notes.append(note)
         return f"n/a [{notes.index(note) + 1}]".replace("[", "\\[")

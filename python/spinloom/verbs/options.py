@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import click
+
+from spinloom.errors import Trouble
+
+
+def one_form(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
+    """Only one of --json and --csv at a time."""
+    if wanted:
+        earlier = ctx.meta.setdefault("spinloom.form", parameter.opts[0])
+        if earlier != parameter.opts[0]:
+            raise Trouble("invalid", f"{earlier} and {parameter.opts[0]}: one form at a time")
+    return wanted
 
 
 def form_options(function: Callable) -> Callable:
     """--json and --csv as the argument `form`: 'json', 'csv' or 'table'."""
-    function = click.option("--csv", "form", flag_value="csv", help="Print CSV, long format.")(function)
-    function = click.option("--json", "form", flag_value="json", help="Print JSON.")(function)
-    return click.option("--table", "form", flag_value="table", default="table", hidden=True)(function)
+
+    @functools.wraps(function)
+    def with_form(*arguments: Any, as_json: bool, as_csv: bool, **options: Any) -> Any:
+        return function(*arguments, form="json" if as_json else "csv" if as_csv else "table", **options)
+
+    option = functools.partial(click.option, is_flag=True, callback=one_form)
+    decorated = option("--csv", "as_csv", help="Print CSV, long format.")(with_form)
+    return option("--json", "as_json", help="Print JSON.")(decorated)

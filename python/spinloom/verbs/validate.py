@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from spinloom import claims, output, results
 from spinloom.claims import Claim, Verdict
@@ -17,6 +18,7 @@ from spinloom.lab import Lab
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
 
+FILES = ("validate.csv", "validate.json")
 TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
 
 
@@ -44,6 +46,7 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
     default=0,
     help="Cells at a time; 0 is one a core.",
 )
+@click.option("--force", is_flag=True, help="Let --out overwrite.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @form_options
 @click.pass_context
@@ -55,6 +58,7 @@ def validate(
     table_path: Path,
     out: Path | None,
     threads: int,
+    force: bool,
     quiet: bool,
     form: str,
 ) -> None:
@@ -67,6 +71,15 @@ def validate(
         click.echo(summary(read_table(table_path)))
         return
     wanted = select(only)
+    chosen = ctx.get_parameter_source("table_path") is not ParameterSource.DEFAULT
+    if not update and not table_path.exists():
+        if chosen:
+            raise Trouble("invalid", f"--golden {table_path}: there is no such table; --update writes one")
+        output.say(f"no table {table_path} here: verdicts are compared with nothing")
+    if out is not None and not force:
+        there = [name for name in FILES if (out / name).exists()]
+        if there:
+            raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     verdicts = run(wanted, laboratory, quiet)
@@ -86,7 +99,7 @@ def validate(
 
 def select(only: str | None) -> list[Claim]:
     known = claims.claims()
-    names = [name.strip() for name in only.split(",")] if only else list(known)
+    names = list(known) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
         if name not in known:
             raise Trouble("invalid", f"there is no claim '{name}'{nearest(name, known)}")
@@ -129,8 +142,8 @@ def shown(rows: list[dict[str, Any]]) -> Any:
 def write(out: Path, rows: list[dict[str, Any]]) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        results.write_file(out / "validate.csv", results.as_csv(rows, list(rows[0])))
-        results.write_file(out / "validate.json", json.dumps(rows, indent=1) + "\n")
+        results.write_file(out / FILES[0], results.as_csv(rows, list(rows[0])))
+        results.write_file(out / FILES[1], json.dumps(rows, indent=1) + "\n")
     except OSError as error:
         raise Trouble("environment", f"results cannot be written to {out}: {error}") from None
 
@@ -177,7 +190,6 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
 def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:
     """One line for each verdict that changed; none without a table."""
     if not path.exists():
-        output.say(f"no table {path} here: nothing to compare with")
         return []
     table = read_table(path)
     changed = []

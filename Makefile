@@ -73,6 +73,7 @@ check-cpp: setup build/stamps/need-test
 	@$(BIN)/cmake -S . -B $(BUILD) -DSPINLOOM_TESTS=ON >build/configure.log || { cat build/configure.log; exit 1; }
 	$(BIN)/cmake --build $(BUILD)
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 --progress
+	@$(BIN)/python tools/skips.py $(BUILD)
 
 check-python: setup
 	$(BIN)/python -m pytest -q

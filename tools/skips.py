@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ def reasons(log: str) -> collections.Counter[str]:
     """GoogleTest writes 'FILE:LINE: Skipped' and the reason on the next line."""
     lines = log.splitlines()
     return collections.Counter(
-        after.strip() for line, after in zip(lines, lines[1:], strict=False) if line.endswith(": Skipped")
+        after.strip() for line, after in itertools.pairwise(lines) if line.endswith(": Skipped")
     )
 
 

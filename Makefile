@@ -9,6 +9,8 @@ VENV := .venv
 BUILD := build/release
 BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
+# The C++ tests that compile handlers find the compiler by it.
+export SPINLOOM_PYTHON_EXECUTABLE := $(BIN)/python
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 

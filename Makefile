@@ -9,8 +9,6 @@ VENV := .venv
 BUILD := build/release
 BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
-# The C++ tests that compile handlers find the compiler by it.
-export SPINLOOM_PYTHON_EXECUTABLE := $(BIN)/python
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 
@@ -74,7 +72,7 @@ build/stamps/need-test: tools/need.sh
 check-cpp: setup build/stamps/need-test
 	@$(BIN)/cmake -S . -B $(BUILD) -DSPINLOOM_TESTS=ON >build/configure.log || { cat build/configure.log; exit 1; }
 	$(BIN)/cmake --build $(BUILD)
-	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 --progress
+	SPINLOOM_PYTHON_EXECUTABLE=$(BIN)/python $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 --progress
 	@$(BIN)/python tools/skips.py $(BUILD)
 
 check-python: setup

@@ -26,8 +26,8 @@ void unpack_mpitypes(const offload::Message& message, const std::vector<uint8_t>
 }
 
 void unpack_best(const offload::Message& message, const std::vector<uint8_t>& packed, std::vector<uint8_t>& array) {
-  const Status done = layout::unpack(message.blob, message.blob_count, reinterpret_cast<std::byte*>(array.data()), 0,
-                                     message.bytes, std::as_bytes(std::span(packed)));
+  const Status done = layout::unpack(message.blob, 1, reinterpret_cast<std::byte*>(array.data()), 0, message.bytes,
+                                     std::as_bytes(std::span(packed)));
   if (!done) std::printf("%s\n", done.error().message.c_str());
 }
 

@@ -19,9 +19,7 @@ Status check_memory(const Plan& plan, const NicFacts& facts, Strategy strategy) 
 
 // The whole message as one leaf: a vector where the normal form is one, else the list of its blocks.
 Result<layout::Blob> flatten(const Message& message) {
-  SPL_ASSIGN(const layout::Type whole, layout::contiguous(message.count, message.type));
-  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(whole));
-  if (blob.root_kind() <= SPL_LEAF_LAST) return blob;
+  if (message.blob.root_kind() <= SPL_LEAF_LAST) return message.blob;
   std::vector<int64_t> offsets;
   std::vector<int64_t> lengths;
   layout::oracle::for_each_block(message.type, message.count, [&](const layout::oracle::Block& block) {
@@ -82,9 +80,6 @@ Result<Plan> plan_specialised(const Message& message) {
 }
 
 Result<Plan> plan_seek(const Message& message) {
-  if (message.blob.narrow() && !message.blob.narrow_reaches(message.blob_count)) {
-    return too_large(message, Strategy::seek);  // make_message asks for a blob that reaches; a bug otherwise
-  }
   Plan plan;
   plan.image = "seek";
   plan.constants = bytes_of(message.blob);
@@ -103,7 +98,7 @@ Result<Message> make_message(const layout::Type& type, int64_t count) {
     return fail(Code::overflow, "the message has ", blocks, " blocks, at most ", limits::message_blocks_max,
                 " are handled (message_blocks_max)");
   }
-  Message message{type, count, std::move(blob), 1, type.size() * count, layout::oracle::reach(type, count), blocks};
+  Message message{type, count, std::move(blob), type.size() * count, layout::oracle::reach(type, count), blocks};
   return message;
 }
 

@@ -22,13 +22,12 @@
 
 namespace spinloom::offload {
 
-// (type, count) as a blob and how often to walk it. A negative extent is folded into the type, so that
-// offsets from the first touched byte are never negative.
+// (type, count), with all elements in one blob: neighbours join across elements, and offsets from the first touched
+// byte are never negative.
 struct Message {
   layout::Type type;     // as given
   int64_t count = 1;     // as given
-  layout::Blob blob;     // of the type, or of all elements together
-  int64_t blob_count = 1;
+  layout::Blob blob;     // of contig(count, type)
   int64_t bytes = 0;     // packed
   layout::oracle::Reach reach;
   int64_t blocks = 0;    // contiguous, merged in typemap order

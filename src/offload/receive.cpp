@@ -101,7 +101,7 @@ Result<nic::Event> Receive::finish() {
 }
 
 Status Receive::list_pieces(uint8_t* base) {
-  SPL_ASSIGN(const auto pieces, layout::export_iovec(message_.blob, message_.blob_count));
+  SPL_ASSIGN(const auto pieces, layout::export_iovec(message_.blob, 1));
   iovec_.clear();
   for (const layout::Piece& piece : pieces) {
     iovec_.push_back({base + piece.offset, static_cast<uint64_t>(piece.bytes)});
@@ -125,9 +125,8 @@ Status Receive::unpack_on_host(const uint8_t* packed) {
   auto blocks = static_cast<uint64_t>(message_.blocks);
   if (strategy_ == Strategy::host_best) {
     kind = portals::HostWork::Kind::unpack_best;
-    SPL_TRY(layout::unpack(message_.blob, message_.blob_count,
-                           reinterpret_cast<std::byte*>(first - message_.blob.true_lb()), 0, message_.bytes,
-                           std::as_bytes(std::span(packed, static_cast<size_t>(message_.bytes)))));
+    SPL_TRY(layout::unpack(message_.blob, 1, reinterpret_cast<std::byte*>(first - message_.blob.true_lb()), 0,
+                           message_.bytes, std::as_bytes(std::span(packed, static_cast<size_t>(message_.bytes)))));
   } else {
     blocks = unpack(message_, packed, first);
   }

@@ -1,0 +1,99 @@
+#include "layout/committed.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "layout/copy.hpp"
+#include "layout/overlap.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+// Packed bytes that go through memory at a time when two layouts are copied: they stay in the first-level cache.
+constexpr int64_t stage_bytes = 16 << 10;
+
+struct Memory {
+  const std::byte* first;
+  const std::byte* last;
+};
+
+Memory memory_of(const std::byte* base, const oracle::Reach& reach) { return {base + reach.first, base + reach.last}; }
+
+bool meet(const Memory& a, const Memory& b) {
+  const std::less<> before;
+  return before(a.first, b.last) && before(b.first, a.last);
+}
+
+Status copy_staged(const Message<const std::byte>& from, const Message<std::byte>& to, int64_t total, int64_t stage) {
+  std::vector<std::byte> packed(static_cast<size_t>(std::min(total, stage)));
+  for (int64_t at = 0; at < total; at += stage) {
+    const int64_t end = std::min(total, at + stage);
+    const std::span<std::byte> part(packed.data(), static_cast<size_t>(end - at));
+    SPL_TRY(layout::pack(from.layout->blob(), from.count, from.base, at, end, part));
+    SPL_TRY(layout::unpack(to.layout->blob(), to.count, to.base, at, end, part));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Committed> Committed::commit(const Type& type) {
+  SPL_ASSIGN(Blob blob, Blob::build(type));
+  return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}, 0}));
+}
+
+Result<int64_t> Committed::packed_bytes(int64_t count) const {
+  if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
+  return checked::mul(count, type().size());
+}
+
+Result<oracle::Reach> Committed::reach(int64_t count) const {
+  SPL_ASSIGN(const int64_t bytes, packed_bytes(count));
+  if (bytes == 0) return oracle::Reach{};
+  SPL_ASSIGN(const int64_t way, checked::mul(count - 1, type().extent()));
+  SPL_ASSIGN(const int64_t first, checked::add(type().true_lb(), std::min<int64_t>(0, way)));
+  SPL_ASSIGN(const int64_t last, checked::add(type().true_ub(), std::max<int64_t>(0, way)));
+  return oracle::Reach{first, last};
+}
+
+Status Committed::check_receive(int64_t count) const {
+  const std::lock_guard<std::mutex> guard(shared_->lock);
+  if (count <= shared_->apart_count) return {};
+  SPL_ASSIGN(const auto overlap, find_overlap(type(), count));
+  if (overlap) {
+    return fail(Code::invalid,
+                "the type overlaps itself, so that receiving into it has no defined result: ", describe(*overlap));
+  }
+  const bool tiles = std::abs(type().extent()) >= type().true_extent();  // elements stay clear of each other
+  shared_->apart_count = tiles ? std::numeric_limits<int64_t>::max() : count;
+  return {};
+}
+
+Status Committed::pack(int64_t count, const std::byte* base, PackedRange range, std::span<std::byte> packed) const {
+  return layout::pack(blob(), count, base, range.first, range.last, packed);
+}
+
+Status Committed::unpack(int64_t count, std::byte* base, PackedRange range, std::span<const std::byte> packed) const {
+  SPL_TRY(check_receive(count));
+  return layout::unpack(blob(), count, base, range.first, range.last, packed);
+}
+
+Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) {
+  SPL_ASSIGN(const int64_t total, from.layout->packed_bytes(from.count));
+  SPL_ASSIGN(const int64_t taken, to.layout->packed_bytes(to.count));
+  if (total != taken) {
+    return fail(Code::invalid, "the source has ", total, " bytes of data, the destination ", taken,
+                ": they must be equal");
+  }
+  SPL_ASSIGN(const oracle::Reach read, from.layout->reach(from.count));
+  SPL_ASSIGN(const oracle::Reach written, to.layout->reach(to.count));
+  SPL_TRY(to.layout->check_receive(to.count));
+  if (total == 0) return {};
+  const bool shared = meet(memory_of(from.base, read), memory_of(to.base, written));
+  return copy_staged(from, to, total, shared ? total : stage_bytes);
+}
+
+}  // namespace spinloom::layout

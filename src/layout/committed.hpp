@@ -1,0 +1,71 @@
+// Committed - a datatype ready to move data: the type, its blob, and what a caller must know before memory is touched.
+//
+// Contract: commit() normalises once. reach() says which bytes `count` elements may touch. pack(), unpack() and copy()
+//   are those of copy.hpp with the checks that a public interface owes its callers; a type that writes a byte twice
+//   is refused by unpack() and as the target of copy(). base is the buffer address given to MPI.
+// Invariants: (1) an Error means that no byte of the destination was written; (2) source and destination of a copy
+//   may lie in the same memory: then everything is read before anything is written.
+// Threads: any number of calls side by side over disjoint destinations; copies share one blob. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+#include "layout/oracle.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::layout {
+
+// The packed bytes [first, last) of a message.
+struct PackedRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+class Committed {
+ public:
+  static Result<Committed> commit(const Type& type);
+
+  [[nodiscard]] const Type& type() const { return shared_->type; }
+  [[nodiscard]] const Blob& blob() const { return shared_->blob; }
+
+  // Fails on a negative count and where sizes or displacements do not fit in 64 bits.
+  [[nodiscard]] Result<int64_t> packed_bytes(int64_t count) const;
+  [[nodiscard]] Result<oracle::Reach> reach(int64_t count) const;
+  // Code::invalid with the place where a message of `count` elements would write a byte twice. Remembers its answer.
+  [[nodiscard]] Status check_receive(int64_t count) const;
+
+  Status pack(int64_t count, const std::byte* base, PackedRange range, std::span<std::byte> packed) const;
+  Status unpack(int64_t count, std::byte* base, PackedRange range, std::span<const std::byte> packed) const;
+
+ private:
+  struct Shared {
+    Type type;
+    Blob blob;
+    std::mutex lock;         // of what follows
+    int64_t apart_count = 0; // the largest count that is known to write no byte twice
+  };
+
+  explicit Committed(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  std::shared_ptr<Shared> shared_;
+};
+
+// One side of a copy.
+template <class Byte>
+struct Message {
+  const Committed* layout = nullptr;
+  int64_t count = 0;
+  Byte* base = nullptr;
+};
+
+// Both messages hold the same number of packed bytes.
+Status copy(const Message<const std::byte>& from, const Message<std::byte>& to);
+
+}  // namespace spinloom::layout

@@ -1,0 +1,141 @@
+#include "layout/overlap.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "layout/blob.hpp"
+#include "layout/cursor.hpp"
+#include "layout/normalise.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+// The memory between the first and the last byte of a nest.
+struct Span {
+  int64_t first = 0;
+  int64_t last = 0;
+  [[nodiscard]] int64_t width() const { return last - first; }
+};
+
+struct Step {
+  int64_t count = 0;
+  int64_t stride = 0;
+};
+
+std::optional<Span> apart(const Nest& nest);
+
+bool sorted_spans_are_apart(std::vector<Span>& spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
+  for (size_t i = 1; i < spans.size(); ++i) {
+    if (spans[i - 1].last > spans[i].first) return false;
+  }
+  return true;
+}
+
+// Copies of one span, every step's stride apart: the digits of a number whose places have room for each other.
+std::optional<Span> stepped(Span span, std::vector<Step> steps) {
+  std::sort(steps.begin(), steps.end(),
+            [](const Step& a, const Step& b) { return std::abs(a.stride) < std::abs(b.stride); });
+  int64_t width = span.width();
+  for (const Step& step : steps) {
+    if (std::abs(step.stride) < width) return std::nullopt;
+    const int64_t way = (step.count - 1) * step.stride;
+    width += std::abs(way);
+    (way < 0 ? span.first : span.last) += way;
+  }
+  return span;
+}
+
+std::optional<Span> listed(const Nest& nest) {
+  std::vector<Span> spans;
+  spans.reserve(nest.offsets.size());
+  for (size_t i = 0; i < nest.offsets.size(); ++i) {
+    Span span{0, nest.block};
+    if (nest.kind == NestKind::runs) span.last = nest.lengths[i];
+    if (!nest.children.empty()) {
+      if (nest.kind == NestKind::members || i == 0) {
+        const std::optional<Span> child = apart(*nest.children[i]);
+        if (!child) return std::nullopt;
+        span = *child;
+      } else {
+        span = {spans[0].first - nest.offsets[0], spans[0].last - nest.offsets[0]};
+      }
+    }
+    spans.push_back({nest.offsets[i] + span.first, nest.offsets[i] + span.last});
+  }
+  if (!sorted_spans_are_apart(spans)) return std::nullopt;
+  Span all = spans.front();
+  for (const Span& span : spans) all.last = std::max(all.last, span.last);
+  return all;
+}
+
+// Where the nest lies when its pieces are seen to be apart; nothing when that needs a closer look.
+std::optional<Span> apart(const Nest& nest) {
+  std::vector<Step> steps;
+  const Nest* inner = &nest;
+  for (; inner->kind == NestKind::loop; inner = inner->children[0].get())
+    steps.push_back({inner->count, inner->stride});
+  if (inner->kind == NestKind::vector) {
+    if (inner->count > 1) steps.push_back({inner->count, inner->stride});
+    return stepped({0, inner->block}, std::move(steps));
+  }
+  const std::optional<Span> span = listed(*inner);
+  return span ? stepped(*span, std::move(steps)) : std::nullopt;
+}
+
+struct Landing {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int64_t packed = 0;
+};
+
+Result<std::vector<Landing>> landings(const Type& message) {
+  SPL_ASSIGN(const Blob blob, Blob::build(message));
+  SPL_ASSIGN(Cursor cursor, Cursor::open(blob, 1));
+  SPL_TRY(cursor.seek(0));
+  std::vector<Landing> list;
+  for (;;) {
+    const int64_t packed = cursor.position();
+    const Piece piece = cursor.next(std::numeric_limits<int64_t>::max());
+    if (piece.bytes == 0) return list;
+    if (static_cast<int64_t>(list.size()) == limits::message_blocks_max) {
+      return fail(Code::exhausted, "whether the pieces of a message overlap cannot be listed beyond ",
+                  limits::message_blocks_max, " pieces (message_blocks_max); receive fewer elements at a time");
+    }
+    list.push_back({piece.offset, piece.bytes, packed});
+  }
+}
+
+std::optional<Overlap> first_overlap(std::vector<Landing> list) {
+  std::sort(list.begin(), list.end(), [](const Landing& a, const Landing& b) {
+    return std::pair(a.offset, a.packed) < std::pair(b.offset, b.packed);
+  });
+  for (size_t i = 1; i < list.size(); ++i) {
+    const Landing& before = list[i - 1];
+    const Landing& here = list[i];
+    if (before.offset + before.bytes <= here.offset) continue;
+    const auto [first, second] = std::minmax({before.packed + (here.offset - before.offset), here.packed});
+    return Overlap{here.offset, first, second};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::optional<Overlap>> find_overlap(const Type& type, int64_t count) {
+  SPL_ASSIGN(const Type message, contiguous(count, type));
+  const Placed placed = normalise(message);
+  if (placed.empty() || apart(*placed.nest)) return std::optional<Overlap>();
+  SPL_ASSIGN(std::vector<Landing> list, landings(message));
+  return first_overlap(std::move(list));
+}
+
+std::string describe(const Overlap& overlap) {
+  return text("packed bytes ", overlap.first, " and ", overlap.second, " both land at offset ", overlap.offset);
+}
+
+}  // namespace spinloom::layout

@@ -1,0 +1,30 @@
+// Overlap - whether a message writes some byte of memory twice: such a receive has no defined result in MPI.
+//
+// Contract: find_overlap() is exact. Strided nests are settled by arithmetic alone, whatever their size; only what
+//   interleaves is listed piece by piece, up to limits::message_blocks_max pieces (Code::exhausted beyond).
+// Invariants: it says the same as oracle::overlaps (checked for random trees).
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "layout/nest.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::layout {
+
+// The lowest memory offset that is written twice, and the two packed bytes that land there first.
+struct Overlap {
+  int64_t offset = 0;
+  int64_t first = 0;
+  int64_t second = 0;
+};
+
+Result<std::optional<Overlap>> find_overlap(const Type& type, int64_t count);
+
+std::string describe(const Overlap& overlap);
+
+}  // namespace spinloom::layout

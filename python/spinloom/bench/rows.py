@@ -1,0 +1,154 @@
+"""The rows of the layout bench: rows.toml as datatypes in text form.
+
+Contract: rows() gives every row of rows.toml in a fixed order; a row's name is unique. `type` is packed,
+unpacked and copied from; `to` is what it is copied to. Both are one element (count 1).
+"""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import units, workloads
+from spinloom.errors import Trouble
+
+PRIMITIVES = {2: "short", 4: "float", 8: "double", 16: "double_complex"}
+BYTES = {name: size for size, name in PRIMITIVES.items()}
+LIST_SPREAD = 3  # places for each entry of a list
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    family: str  # vector, reblock, transpose, list, runs or workload
+    type: str
+    to: str
+    block_bytes: int  # 0: blocks of several sizes
+
+
+def rows(*, everything: bool = False, quick: bool = False) -> list[Row]:
+    """The default rows, those with every workload of the paper, or the quick cut."""
+    table = tomllib.loads((Path(__file__).parent / "rows.toml").read_text(encoding="utf-8"))
+    found = [*vectors(table), *reblocks(table), *transposes(table), *lists(table), *runs(table)]
+    found += applications(table["workloads"]["all" if everything else "default"])
+    if not quick:
+        return found
+    by_name = {row.name: row for row in found}
+    missing = [name for name in table["quick"]["rows"] if name not in by_name]
+    if missing:
+        raise Trouble("invalid", f"bench rows: quick names {missing[0]!r}, which no family makes")
+    return [by_name[name] for name in table["quick"]["rows"]]
+
+
+def operations() -> list[str]:
+    text = (Path(__file__).parent / "rows.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["operations"]
+
+
+def vector_of(total: int, block: int, stride: float) -> str:
+    """Blocks of the largest primitive, up to a double, that divides block and stride."""
+    step = int(block * stride)
+    size = max(size for size in (2, 4, 8) if block % size == 0 and step % size == 0)
+    return f"vector({total // block}, {block // size}, {step // size}, {PRIMITIVES[size]})"
+
+
+def vectors(table: dict[str, Any]) -> Iterator[Row]:
+    for family in table["vectors"]:
+        strides = family["strides"]
+        for total in family["total_bytes"]:
+            for block in family["block_bytes"]:
+                for number, stride in enumerate(strides):
+                    yield Row(
+                        f"vector {block} B x{stride}, {units.format_bytes(total)}",
+                        "vector",
+                        vector_of(total, block, stride),
+                        vector_of(total, block, strides[number - 1]),
+                        block,
+                    )
+
+
+def reblocks(table: dict[str, Any]) -> Iterator[Row]:
+    for family in table["reblock"]:
+        for total in family["total_bytes"]:
+            for block, to in zip(family["from_bytes"], family["to_bytes"], strict=True):
+                yield Row(
+                    f"reblock {block} B to {to} B, {units.format_bytes(total)}",
+                    "reblock",
+                    vector_of(total, block, 2.0),
+                    vector_of(total, to, 2.0),
+                    block,
+                )
+
+
+def transposes(table: dict[str, Any]) -> Iterator[Row]:
+    for family in table["transposes"]:
+        element = family["element"]
+        size = BYTES[element]
+        for height, width in family["shapes"]:
+            column = f"resized(0B, {size}B, vector({height}, 1, {width}, {element}))"
+            yield Row(
+                f"transpose {element} {height} x {width}",
+                "transpose",
+                f"contig({width}, {column})",
+                f"vector({width}, {height}, {height + 16}, {element})",
+                size,
+            )
+
+
+def lists(table: dict[str, Any]) -> Iterator[Row]:
+    for family in table["lists"]:
+        element, order = family["element"], family["order"]
+        for total in family["total_bytes"]:
+            for block in family["block"]:
+                entries = total // (block * BYTES[element])
+                item = element if block == 1 else f"contig({block}, {element})"
+                yield Row(
+                    f"list {order} {element} x{block}, {units.format_bytes(total)}",
+                    "list",
+                    f"idxblock(1, {places(order, 1, entries)}, {item})",
+                    f"idxblock(1, {places(order, 2, entries)}, {item})",
+                    block * BYTES[element],
+                )
+
+
+def places(order: str, seed: int, entries: int) -> str:
+    if order == "regular":
+        return f"range(0, {LIST_SPREAD}, {entries})"
+    return f"rand({seed}, {LIST_SPREAD * entries}, {entries})"
+
+
+def runs(table: dict[str, Any]) -> Iterator[Row]:
+    for family in table["runs"]:
+        element = family["element"]
+        for total in family["total_bytes"]:
+            for most in family["most"]:
+                yield Row(
+                    f"runs {element} 1 to {most}, {units.format_bytes(total)}",
+                    "runs",
+                    indexed(1, total // BYTES[element], most, element),
+                    indexed(2, total // BYTES[element], most, element),
+                    0,
+                )
+
+
+def indexed(seed: int, elements: int, most: int, element: str) -> str:
+    """Runs of 1 to `most` elements with gaps of the same lengths."""
+    source = random.Random(seed)
+    entries = []
+    at = 0
+    while elements > 0:
+        length = min(elements, source.randint(1, most))
+        entries.append(f"{at}x{length}")
+        at += length + source.randint(1, most)
+        elements -= length
+    return f"indexed([{', '.join(entries)}], {element})"
+
+
+def applications(listed: str) -> Iterator[Row]:
+    for row in {"demo": workloads.demo, "paper": workloads.paper}[listed]():
+        text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
+        yield Row(f"{row.application} {row.datatype}", "workload", text, text, 0)

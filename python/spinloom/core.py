@@ -3,6 +3,8 @@
 Contract: load() returns the module or raises Trouble('environment'). The engine offers
     check_type(text)            raises SpinloomError unless the text is a datatype
     describe(text) -> dict      sizes and bounds of a datatype in text form
+    type_tree(text) -> dict     a datatype node by node; type_bounds(text) -> (lb, extent)
+    oracle_pack(text, count, memory, base) -> bytes    packed by the plain type map
     run_cell(config) -> dict    one simulated message; see sweep.py for its keys
         more keys: preloaded (packets wait on the NIC: adds processing_time_ps), interval_packets (packets a
         checkpoint, 0 by the rule), profile_handlers (adds function_cycles), slice_cycles

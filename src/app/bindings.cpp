@@ -198,6 +198,8 @@ NB_MODULE(_core, module) {
   });
   spinloom::app::bind_bandwidth(module);
   spinloom::app::bind_host(module);
+  spinloom::app::bind_layout(module);
+  spinloom::app::bind_type(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
   module.def("check_type", &check_type, nb::arg("text"), "Raises SpinloomError unless the text is a datatype.");

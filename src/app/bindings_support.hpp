@@ -21,6 +21,10 @@ struct Raised {
   Error error;
 };
 
+inline void unwrap(const Status& status) {
+  if (!status) throw Raised{status.error()};
+}
+
 template <class T>
 T unwrap(Result<T> result) {
   if (!result) throw Raised{result.error()};
@@ -48,5 +52,7 @@ inline sim::ProfileFields profile_fields(const nb::dict& profile) {
 
 void bind_bandwidth(nb::module_& module);  // bindings_bandwidth.cpp
 void bind_host(nb::module_& module);       // bindings_host.cpp
+void bind_layout(nb::module_& module);     // bindings_layout.cpp
+void bind_type(nb::module_& module);       // bindings_type.cpp
 
 }  // namespace spinloom::app

@@ -27,7 +27,7 @@ help:
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: the result hash at several optimisation levels'
-	@echo 'make bench   speed of the simulator on this machine: handler core, NIC engine, host unpack (host time)'
+	@echo 'make bench   speed on this machine: handler core, NIC engine, host unpack, layout copies (host time)'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
@@ -100,6 +100,7 @@ bench: setup
 	@$(BUILD)/src/hpu/spinloom_hpu_bench
 	@$(BUILD)/src/nic/spinloom_nic_bench
 	@$(BUILD)/src/offload/spinloom_host_block_bench
+	@$(BIN)/spinloom bench layout --out out/bench
 
 asan: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset asan-ubsan

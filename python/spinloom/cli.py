@@ -15,6 +15,7 @@ import click
 
 from spinloom import __version__, config, output
 from spinloom.errors import EXIT_CLOSED_PIPE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, Trouble, nearest
+from spinloom.verbs.bench import bench
 from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
 from spinloom.verbs.figure import figure
@@ -56,7 +57,7 @@ def cli() -> None:
         output.say(warning)
 
 
-for verb in (ddt, figure, validate, hostmodel, nics, workloads, doctor, info):
+for verb in (ddt, figure, validate, hostmodel, bench, nics, workloads, doctor, info):
     cli.add_command(verb)
 
 

@@ -11,14 +11,14 @@ from spinloom import output
 
 
 @contextlib.contextmanager
-def progress(cells: int, quiet: bool) -> Iterator[Callable[[], None]]:
+def progress(cells: int, quiet: bool, doing: str = "simulating") -> Iterator[Callable[[], None]]:
     """Yields the function that moves the bar on by one cell."""
     console = output.error_console()
     if quiet or not console.is_terminal:
         yield lambda: None
         return
     columns = (
-        TextColumn("simulating"),
+        TextColumn(doing),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("time left"),

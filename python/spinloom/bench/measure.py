@@ -1,0 +1,150 @@
+"""Interleaved measurement of one row: ours, the hand loops, memcpy and every MPI, in turns.
+
+Contract: measure() checks the bytes of every way against the oracle first (an MPI by hash), then lets the
+ways take turns: each round times each way once, so that a disturbed moment of the machine meets all of
+them. A ratio is the median of its rounds' ratios with a 95 % interval by order statistics: no assumption
+on the distribution.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import core
+from spinloom.bench.peers import Mpi
+from spinloom.bench.rows import Row
+from spinloom.errors import Trouble
+
+HAND_WAYS = ("hand-elements", "hand-blocks")
+SAMPLE_NS = 40_000  # a sample lasts at least this long
+ROUNDS_MIN = 9
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a row may take."""
+
+    row_ns: float  # of all rounds of one operation
+    rounds_max: int
+
+
+FULL = Effort(row_ns=1.2e9, rounds_max=41)
+QUICK = Effort(row_ns=0.4e9, rounds_max=25)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Median and 95 % interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+def ratio_of(over: list[float], under: list[float]) -> Ratio:
+    """over / under, round by round."""
+    return interval([a / b for a, b in zip(over, under, strict=True)])
+
+
+def interval(values: list[float]) -> Ratio:
+    """The median; ranks k and n + 1 - k hold it with 95 % (binomial, p = 1/2)."""
+    ordered = sorted(values)
+    n = len(ordered)
+    outside = 0.0
+    rank = 0
+    while rank < n // 2:
+        outside += math.comb(n, rank) / 2**n
+        if 2 * outside > 0.05:
+            break
+        rank += 1
+    low = max(rank - 1, 0)
+    return Ratio(statistics.median(ordered), ordered[low], ordered[n - 1 - low])
+
+
+def calls_for(ns: float) -> int:
+    return max(1, math.ceil(SAMPLE_NS / max(ns, 1.0)))
+
+
+def measure(
+    row: Row, hand: Path, mpis: list[Mpi], effort: Effort, operations: list[str], folder: Path
+) -> list[dict[str, Any]]:
+    """One dictionary an operation; raises Trouble where bytes differ."""
+    bench = core.load().LayoutBench(row.type, row.to, str(hand))
+    loaded = []
+    if mpis:
+        program = folder / "row.bin"
+        bench.write_program(str(program))
+        for mpi in mpis:
+            mpi.load(program)
+            loaded.append(mpi)
+    return [one(row, bench, loaded, effort, operation) for operation in operations]
+
+
+def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -> dict[str, Any]:
+    ways = [way for way in ("ours", *HAND_WAYS, "memcpy") if bench.has(operation, way)]
+    for way in ways:
+        bench.check(operation, way)
+    right = [mpi for mpi in mpis if mpi.hash(operation) == bench.hash(operation)]
+    wrong = [mpi.name for mpi in mpis if mpi not in right]
+    if wrong:
+        raise Trouble(
+            "mismatch", f"{row.name}, {operation}: {', '.join(wrong)} makes other bytes than the oracle"
+        )
+
+    def timer(way: str) -> Any:
+        return lambda repetitions, calls: bench.time(operation, way, repetitions, calls)
+
+    timers = {way: timer(way) for way in ways}
+    timers |= {mpi.name: (lambda n, calls, mpi=mpi: mpi.time(operation, n, calls)) for mpi in right}
+    warm = {way: min(run(2, 1)) for way, run in timers.items()}
+    warm = {way: min(run(2, calls_for(warm[way]))) for way, run in timers.items()}
+    calls = {way: calls_for(ns) for way, ns in warm.items()}
+    round_ns = sum(warm[way] * calls[way] for way in timers)
+    rounds = min(effort.rounds_max, max(ROUNDS_MIN, int(effort.row_ns / round_ns)))
+    times: dict[str, list[float]] = {way: [] for way in timers}
+    for _ in range(rounds):
+        for way, run in timers.items():
+            times[way] += run(1, calls[way])
+    return summary(row, bench, operation, times, [mpi.name for mpi in right])
+
+
+def summary(
+    row: Row, bench: Any, operation: str, times: dict[str, list[float]], mpis: list[str]
+) -> dict[str, Any]:
+    medians = {way: statistics.median(values) for way, values in times.items()}
+    hands = [way for way in HAND_WAYS if way in times]
+    hand = min(hands, key=lambda way: medians[way], default=None)
+    best_mpi = min(mpis, key=lambda way: medians[way], default=None)
+    lines = bench.lines(operation)
+    # Time to move the lines that the operation touches at the rate at which memcpy moves its own.
+    bound = medians["memcpy"] * lines * 64 / (2 * bench.bytes)
+    made: dict[str, Any] = {
+        "row": row.name,
+        "family": row.family,
+        "operation": operation,
+        "bytes": bench.bytes,
+        "block_bytes_min": bench.block_bytes_min,
+        "lines": lines,
+        "kernel": bench.kernel(operation),
+        "rounds": len(times["ours"]),
+        "ours_ns": medians["ours"],
+        "ours_min_ns": min(times["ours"]),
+        "hand": hand or "",
+        "hand_ns": medians[hand] if hand else None,
+        "memcpy_ns": medians["memcpy"],
+        "bound_over_ours": bound / medians["ours"],
+        "mpi": best_mpi or "",
+        "mpi_ns": medians[best_mpi] if best_mpi else None,
+    }
+    for name, way in (("hand", hand), ("mpi", best_mpi)):
+        ratio = ratio_of(times[way], times["ours"]) if way else None
+        made[f"{name}_over_ours"] = ratio.median if ratio else None
+        made[f"{name}_over_ours_low"] = ratio.low if ratio else None
+        made[f"{name}_over_ours_high"] = ratio.high if ratio else None
+    for name in mpis:
+        made[f"{name} ns"] = medians[name]
+    return made

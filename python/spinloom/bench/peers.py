@@ -1,0 +1,138 @@
+"""The peers of the layout bench: hand loops and MPI programs, compiled here, MPI in a process each.
+
+Contract: hand_library(folder) compiles hand.c with the C compiler's best flags for this machine;
+mpis(folder) compiles mpi_pack.c with every mpicc found (PATH, SPINLOOM_BENCH_MPICC) and starts it. A
+missing MPI is normal; a missing C compiler is Trouble('environment').
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinloom import output
+from spinloom.errors import Trouble
+
+SOURCES = Path(__file__).parent
+HAND_FLAGS = ["-O3", "-march=native", "-std=c11", "-shared", "-fPIC"]
+MPI_NAMES = ["mpicc", "mpicc.mpich", "mpicc.openmpi"]
+# One process, no network, and root is allowed.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "self",
+    "OMPI_MCA_pml": "ob1",
+}
+
+
+def hand_library(folder: Path) -> Path:
+    compiler = next(
+        (name for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and shutil.which(name)), None
+    )
+    if compiler is None:
+        raise Trouble(
+            "environment", "the layout bench compiles its hand-written loops here and finds no C compiler"
+        )
+    library = folder / "hand.so"
+    compile_c([compiler, *HAND_FLAGS, str(SOURCES / "hand.c"), "-o", str(library)])
+    return library
+
+
+def compile_c(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Trouble("environment", f"'{' '.join(command)}' failed: {done.stderr.strip()[:400]}")
+
+
+@dataclass
+class Mpi:
+    """One MPI, ready in its own process."""
+
+    name: str  # "MPICH 4.0.2"
+    process: subprocess.Popen[str]
+
+    def ask(self, line: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        if not answer or answer.startswith("error"):
+            raise Trouble("environment", f"{self.name} answered {answer!r} to '{line[:60]}'")
+        return answer
+
+    def load(self, program: Path) -> None:
+        self.ask(f"load {program}")
+
+    def hash(self, operation: str) -> int:
+        return int(self.ask(f"check {operation}"))
+
+    def time(self, operation: str, repetitions: int, calls: int) -> list[float]:
+        return [float(value) for value in self.ask(f"time {operation} {repetitions} {calls}").split()]
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def compilers() -> list[Path]:
+    """Every mpicc, each once; SPINLOOM_BENCH_MPICC adds some, separated by colons."""
+    named = [shutil.which(name) for name in MPI_NAMES]
+    given = os.environ.get("SPINLOOM_BENCH_MPICC", "").split(":")
+    found = [Path(path) for path in [*given, *named] if path and Path(path).exists()]
+    once: dict[str, Path] = {}
+    for path in found:
+        real = str(path.resolve())
+        # Open MPI's wrappers are one program that looks at the name it was called by.
+        key = f"{real} {path.parent.resolve()}" if "wrapper" in real else real
+        once.setdefault(key, path)
+    return list(once.values())
+
+
+def short_name(version: str) -> str:
+    """'MPICH Version: 4.0.2 ...' and 'Open MPI v4.1.4, package: ...' as a name and a number."""
+    if "Open MPI" in version:
+        return "Open MPI " + version.split("Open MPI v")[-1].split(",")[0].split()[0]
+    if "MPICH" in version:
+        number = version.split("MPICH Version:")[-1].split()
+        return "MPICH " + (number[0] if number else "")
+    return version.split(",")[0][:30]
+
+
+def mpis(folder: Path) -> list[Mpi]:
+    """Every MPI that compiles and starts; why another did not goes to stderr."""
+    started: dict[str, Mpi] = {}
+    for number, compiler in enumerate(compilers()):
+        program = folder / f"mpi_pack_{number}"
+        try:
+            compile_c([str(compiler), "-O2", str(SOURCES / "mpi_pack.c"), "-o", str(program)])
+        except Trouble as trouble:
+            output.say(f"{compiler} is left out: {trouble.message}")
+            continue
+        libraries = f"{compiler.parent.parent / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        process = subprocess.Popen(
+            [program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **MPI_ENVIRONMENT, "LD_LIBRARY_PATH": libraries},
+        )
+        version = process.stdout.readline().strip() if process.stdout else ""
+        if not version:
+            process.kill()
+            output.say(f"{compiler} is left out: its program does not start")
+            continue
+        mpi = Mpi(short_name(version), process)
+        if mpi.name in started:
+            mpi.close()
+        else:
+            started[mpi.name] = mpi
+    return list(started.values())

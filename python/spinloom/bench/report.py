@@ -1,0 +1,147 @@
+"""What the layout bench says: the goals with what was reached, misses by name, a plot.
+
+Ratios are other over ours: above 1 we are quicker.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+HAND_GOAL = 0.95
+HAND_FLOOR = 0.85
+HAND_SHARE = 0.95
+MPI_GOAL = 1.5
+TRANSPOSE_GOAL = 3.0
+BOUND_GOAL = 0.8
+BOUND_FROM_BYTES = 256
+
+Rows = list[dict[str, Any]]
+
+
+def with_hand(rows: Rows) -> Rows:
+    return [row for row in rows if row["hand"]]
+
+
+def with_mpi(rows: Rows) -> Rows:
+    return [row for row in rows if row["mpi"]]
+
+
+def of_blocks(rows: Rows) -> Rows:
+    """Rows of equal blocks from which the memory bound is demanded."""
+    return [row for row in rows if row["family"] == "vector" and row["block_bytes_min"] >= BOUND_FROM_BYTES]
+
+
+def misses(rows: Rows) -> list[tuple[str, dict[str, Any]]]:
+    """(what is missed, row)."""
+    found = [("hand", row) for row in with_hand(rows) if row["hand_over_ours_high"] < HAND_GOAL]
+    found += [("bound", row) for row in of_blocks(rows) if row["bound_over_ours"] < BOUND_GOAL]
+    return found
+
+
+def geometric(values: list[float]) -> float:
+    return statistics.geometric_mean(values) if values else float("nan")
+
+
+def goals(rows: Rows) -> Rows:
+    """One dictionary a goal: what, rows, reached, goal."""
+    hand, mpi = with_hand(rows), with_mpi(rows)
+    made = []
+    if hand:
+        reach = [row for row in hand if row["hand_over_ours_high"] >= HAND_GOAL]
+        worst = min(hand, key=lambda row: row["hand_over_ours"])
+        made.append(goal(f"rows at {HAND_GOAL} of the hand loop", hand, len(reach) / len(hand), HAND_SHARE))
+        made.append(
+            goal(
+                f"worst row ({worst['operation']} {worst['row']})", hand, worst["hand_over_ours"], HAND_FLOOR
+            )
+        )
+        made.append(
+            goal(
+                "hand loop over ours, geometric mean",
+                hand,
+                geometric([row["hand_over_ours"] for row in hand]),
+                1,
+            )
+        )
+    if mpi:
+        made.append(
+            goal(
+                "best MPI over ours, geometric mean",
+                mpi,
+                geometric([row["mpi_over_ours"] for row in mpi]),
+                MPI_GOAL,
+            )
+        )
+        transposes = [row for row in mpi if row["family"] == "transpose"]
+        if transposes:
+            ratio = geometric([row["mpi_over_ours"] for row in transposes])
+            made.append(goal("best MPI over ours, transposes", transposes, ratio, TRANSPOSE_GOAL))
+    blocks = of_blocks(rows)
+    if blocks:
+        share = sum(row["bound_over_ours"] >= BOUND_GOAL for row in blocks) / len(blocks)
+        made.append(
+            goal(
+                f"rows at {BOUND_GOAL} of the memory bound, blocks of {BOUND_FROM_BYTES} B on",
+                blocks,
+                share,
+                0.95,
+            )
+        )
+    return made
+
+
+def goal(what: str, rows: Rows, reached: float, wanted: float) -> dict[str, Any]:
+    return {
+        "goal": what,
+        "rows": len(rows),
+        "reached": round(reached, 3),
+        "wanted": wanted,
+        "met": reached >= wanted,
+    }
+
+
+def write_svg(rows: Rows, path: Path) -> None:
+    """Each row a mark: our speed over the hand loop's (left) and over the best MPI's (right), by family."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    marks = {"pack": "o", "unpack": "s", "copy": "^"}
+    panels = [
+        ("hand loop", "hand_over_ours", with_hand(rows), [HAND_FLOOR, 1.0]),
+        ("best MPI", "mpi_over_ours", with_mpi(rows), [1.0, MPI_GOAL]),
+    ]
+    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+        for axes, (title, key, chosen, lines) in zip(figure.subplots(1, 2), panels, strict=True):
+            for operation, mark in marks.items():
+                places, heights = [], []
+                for number, family in enumerate(families):
+                    values = sorted(
+                        row[key]
+                        for row in chosen
+                        if row["family"] == family and row["operation"] == operation
+                    )
+                    shift = (list(marks).index(operation) - 1) * 0.26
+                    places += [
+                        number + shift + 0.2 * ((i + 0.5) / len(values) - 0.5) for i in range(len(values))
+                    ]
+                    heights += values
+                axes.plot(
+                    places, heights, mark, markersize=3, markerfacecolor="none", markeredgecolor="black",
+                    markeredgewidth=0.6, label=operation, linestyle="none",
+                )  # fmt: skip
+            for at in lines:
+                axes.axhline(at, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.set_xticks(range(len(families)), families, rotation=30, ha="right", rotation_mode="anchor")
+            axes.set_ylabel(f"time of the {title} / ours (host time)")
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.margins(x=0.02)
+        figure.axes[0].legend(
+            frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), title="each row, sorted"
+        )
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "spinloom"})

@@ -1,0 +1,147 @@
+"""`spinloom bench`: speed of the parts on this machine against what people would use instead (host time)."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import output, plot, results, units
+from spinloom.bench import measure, peers, report
+from spinloom.bench import rows as bench_rows
+from spinloom.errors import Trouble
+from spinloom.verbs.options import form_options
+from spinloom.verbs.progress import progress
+
+
+@click.group()
+def bench() -> None:
+    """Measure the speed of a part on this machine (host time)."""
+
+
+@bench.command(epilog="Example: spinloom bench layout --quick")
+@click.option("--quick", is_flag=True, help="A cut through the rows, within a minute.")
+@click.option("--all", "everything", is_flag=True, help="Every workload of the paper, not only the demo's.")
+@click.option("--only", metavar="TEXT", default="", help="Rows whose name contains TEXT.")
+@click.option("--operation", type=click.Choice(["pack", "unpack", "copy"]), multiple=True, help="These only.")
+@click.option("--no-mpi", is_flag=True, help="Leave the MPI libraries out.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for layout.csv and layout.svg.")
+@form_options
+def layout(
+    quick: bool,
+    everything: bool,
+    only: str,
+    operation: tuple[str, ...],
+    no_mpi: bool,
+    out: Path | None,
+    form: str,
+) -> None:
+    """Pack, unpack and layout-to-layout copies against hand-written loops, memcpy and every MPI found.
+
+    The loops are compiled here (-O3 -march=native). Every way's bytes are compared with the type map before a
+    time is printed. The ways take turns; ratios are medians with a 95 % interval, other over ours: above 1 we
+    are quicker.
+    """
+    chosen = [row for row in bench_rows.rows(everything=everything, quick=quick) if only in row.name]
+    if not chosen:
+        raise Trouble("invalid", f"no row's name contains {only!r}")
+    effort = measure.QUICK if quick else measure.FULL
+    operations = list(operation) or bench_rows.operations()
+    measured: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="spinloom-bench-") as name:
+        folder = Path(name)
+        hand = peers.hand_library(folder)
+        mpis = [] if no_mpi else peers.mpis(folder)
+        output.say(f"MPI libraries: {', '.join(mpi.name for mpi in mpis) or 'none'}")
+        try:
+            with progress(len(chosen), quiet=False, doing="measuring") as step:
+                for row in chosen:
+                    measured += measure.measure(row, hand, mpis, effort, operations, folder)
+                    step()
+        finally:
+            for mpi in mpis:
+                mpi.close()
+    if out is not None:
+        write(measured, out)
+    output.emit(measured, form, lambda: show(measured))
+    if form == "table":
+        output.show(show_goals(measured))
+        show_misses(measured)
+
+
+def write(measured: list[dict[str, Any]], out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    columns = list(dict.fromkeys(name for row in measured for name in row))
+    results.write_file(out / "layout.csv", results.as_csv(measured, columns))
+    if plot.available():
+        report.write_svg(measured, out / "layout.svg")
+    output.say(f"written: {out}")
+
+
+def show(measured: list[dict[str, Any]]) -> Any:
+    def ratio(row: dict[str, Any], name: str) -> str:
+        if row[f"{name}_over_ours"] is None:
+            return "-"
+        middle, low, high = (row[f"{name}_over_ours{part}"] for part in ("", "_low", "_high"))
+        return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+
+    def time(ns: float | None) -> str:
+        return "-" if ns is None else units.format_time(round(ns * 1000))
+
+    headings = [
+        "row",
+        "operation",
+        "kernel",
+        "ours",
+        "hand",
+        "memcpy",
+        "best MPI",
+        "hand/ours",
+        "MPI/ours",
+        "bound/ours",
+    ]
+    return output.table(
+        headings,
+        [
+            [
+                row["row"],
+                row["operation"],
+                row["kernel"],
+                time(row["ours_ns"]),
+                time(row["hand_ns"]),
+                time(row["memcpy_ns"]),
+                time(row["mpi_ns"]),
+                ratio(row, "hand"),
+                ratio(row, "mpi"),
+                f"{row['bound_over_ours']:.2f}",
+            ]
+            for row in measured
+        ],
+        numeric=set(headings[3:]),
+        title="Layout copies on this machine (host time)",
+    )
+
+
+def show_goals(measured: list[dict[str, Any]]) -> Any:
+    return output.table(
+        ["goal", "rows", "reached", "wanted", ""],
+        [
+            [
+                one["goal"],
+                str(one["rows"]),
+                f"{one['reached']:.3f}",
+                f"{one['wanted']:.2f}",
+                "met" if one["met"] else "missed",
+            ]
+            for one in report.goals(measured)
+        ],
+        numeric={"rows", "reached", "wanted"},
+    )
+
+
+def show_misses(measured: list[dict[str, Any]]) -> None:
+    for what, row in report.misses(measured):
+        key = "hand_over_ours" if what == "hand" else "bound_over_ours"
+        output.say(f"{what} missed: {row['operation']} {row['row']}: {row[key]:.2f}")

@@ -1,0 +1,250 @@
+#include "app/layout_bench.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <span>
+
+#include "app/mpi_program.hpp"
+#include "layout/copy.hpp"
+#include "layout/oracle.hpp"
+#include "layout/text.hpp"
+#include "layout/transfer.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr int64_t line_bytes = 64;
+constexpr int64_t guard_bytes = 256;
+
+// The pattern and the hash of mpi_pack.c.
+uint64_t pattern(uint64_t word) {
+  word += 0x9e3779b97f4a7c15u;
+  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
+  return word ^ (word >> 27);
+}
+
+void fill(std::span<std::byte> bytes, uint64_t seed) {
+  for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
+    const uint64_t word = pattern(seed + at / sizeof(uint64_t));
+    std::memcpy(bytes.data() + at, &word, std::min(sizeof word, bytes.size() - at));
+  }
+}
+
+uint64_t hash_of(std::span<const std::byte> bytes) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    hash = (hash ^ word) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+constexpr uint64_t source_seed = 0;
+constexpr uint64_t target_seed = uint64_t{1} << 40;
+constexpr uint64_t packed_seed = uint64_t{1} << 41;
+
+std::byte* allocate(int64_t bytes) {
+  const auto whole = static_cast<size_t>((bytes + line_bytes - 1) / line_bytes * line_bytes);
+  return static_cast<std::byte*>(std::aligned_alloc(line_bytes, whole == 0 ? line_bytes : whole));
+}
+
+std::vector<std::byte> patterned(int64_t bytes, uint64_t seed) {
+  std::vector<std::byte> made(static_cast<size_t>(bytes));
+  fill(made, seed);
+  return made;
+}
+
+// Lines of memory that hold a byte of the type whose first byte lies at the start of a line.
+int64_t lines_of(const layout::Type& type) {
+  std::vector<bool> touched(static_cast<size_t>(type.true_extent() / line_bytes + 2));
+  layout::oracle::for_each_block(type, 1, [&](const layout::oracle::Block& block) {
+    const int64_t first = block.offset - type.true_lb();
+    for (int64_t line = first / line_bytes; line <= (first + block.bytes - 1) / line_bytes; ++line) {
+      touched[static_cast<size_t>(line)] = true;
+    }
+  });
+  return std::count(touched.begin(), touched.end(), true);
+}
+
+}  // namespace
+
+Result<BenchOperation> bench_operation_named(const std::string& name) {
+  if (name == "pack") return BenchOperation::pack;
+  if (name == "unpack") return BenchOperation::unpack;
+  if (name == "copy") return BenchOperation::copy;
+  return fail(Code::invalid, "there is no operation '", name, "': pack, unpack or copy");
+}
+
+Result<BenchWay> bench_way_named(const std::string& name) {
+  if (name == "ours") return BenchWay::ours;
+  if (name == "hand-elements") return BenchWay::hand_elements;
+  if (name == "hand-blocks") return BenchWay::hand_blocks;
+  if (name == "memcpy") return BenchWay::memory;
+  return fail(Code::invalid, "there is no way '", name, "': ours, hand-elements, hand-blocks or memcpy");
+}
+
+Result<LayoutBench::Side> LayoutBench::side_of(const std::string& type_text) {
+  SPL_ASSIGN(layout::Type type, layout::parse(type_text));
+  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(type));
+  if (type.size() == 0) return fail(Code::unsupported, "a type of zero bytes takes no time to copy");
+  auto plan = plan_of(blob);
+  Side side{type, std::move(blob), plan ? std::move(*plan) : HandPlan{}, lines_of(type)};
+  return side;
+}
+
+Result<LayoutBench> LayoutBench::create(const std::string& type, const std::string& to,
+                                        const std::string& hand_library) {
+  SPL_ASSIGN(Side from, side_of(type));
+  SPL_ASSIGN(Side target, side_of(to));
+  if (from.type.size() != target.type.size()) {
+    return fail(Code::invalid, "a copy from ", from.type.size(), " bytes to ", target.type.size(), " bytes");
+  }
+  LayoutBench bench(std::move(from), std::move(target));
+  SPL_TRY(bench.open_hand(hand_library));
+  if (auto both = match(bench.from_.plan, bench.to_.plan); both) bench.matched_ = std::move(*both);
+  bench.block_bytes_min_ = layout::oracle::summarise(bench.from_.type, 1).bytes_min;
+  bench.source_.reset(allocate(bench.from_.type.true_extent()));
+  bench.target_.reset(allocate(bench.to_.type.true_extent()));
+  bench.packed_.reset(allocate(bench.bytes()));
+  bench.spare_.reset(allocate(bench.bytes()));
+  fill({bench.source_.get(), static_cast<size_t>(bench.from_.type.true_extent())}, source_seed);
+  fill({bench.target_.get(), static_cast<size_t>(bench.to_.type.true_extent())}, target_seed);
+  fill({bench.packed_.get(), static_cast<size_t>(bench.bytes())}, packed_seed);
+  fill({bench.spare_.get(), static_cast<size_t>(bench.bytes())}, packed_seed);
+  return bench;
+}
+
+Status LayoutBench::open_hand(const std::string& library) {
+  void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: the loops are used until the end
+  if (opened == nullptr) return fail(Code::environment, "the hand loops cannot be loaded: ", dlerror());
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened, name));
+    return function != nullptr;
+  };
+  const bool complete = find(elements_.pack, "hand_pack") && find(elements_.unpack, "hand_unpack") &&
+                        find(elements_.copy, "hand_copy") && find(blocks_.pack, "hand_pack_blocks") &&
+                        find(blocks_.unpack, "hand_unpack_blocks") && find(blocks_.copy, "hand_copy_blocks");
+  if (!complete) return fail(Code::environment, library, " lacks a loop: ", dlerror());
+  return {};
+}
+
+bool LayoutBench::has(BenchOperation operation, BenchWay way) const {
+  if (way == BenchWay::ours || way == BenchWay::memory) return true;
+  return operation == BenchOperation::copy ? !matched_.first.parts.empty() : !from_.plan.parts.empty();
+}
+
+const LayoutBench::Side& LayoutBench::written(BenchOperation operation) const {
+  return operation == BenchOperation::copy ? to_ : from_;
+}
+
+Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed,
+                        std::byte* target) const {
+  const auto size = static_cast<size_t>(bytes());
+  if (way == BenchWay::ours) {
+    switch (operation) {
+      case BenchOperation::pack: return layout::pack(from_.blob, 1, source, 0, bytes(), {packed, size});
+      case BenchOperation::unpack: return layout::unpack(from_.blob, 1, source, 0, bytes(), {packed, size});
+      case BenchOperation::copy: return layout::copy({from_.blob, 1, source}, {to_.blob, 1, target});
+    }
+  }
+  const Hand& hand = way == BenchWay::hand_elements ? elements_ : blocks_;
+  const std::vector<HandPart>& parts = from_.plan.parts;
+  const auto count = static_cast<int64_t>(parts.size());
+  switch (operation) {
+    case BenchOperation::pack: hand.pack(parts.data(), count, packed, source); break;
+    case BenchOperation::unpack: hand.unpack(parts.data(), count, packed, source); break;
+    case BenchOperation::copy:
+      hand.copy(matched_.second.parts.data(), target, matched_.first.parts.data(), source,
+                static_cast<int64_t>(matched_.first.parts.size()));
+      break;
+  }
+  return {};
+}
+
+Status LayoutBench::check(BenchOperation operation, BenchWay way) const {
+  if (way == BenchWay::memory) return {};
+  const Side& side = written(operation);
+  std::vector<std::byte> source = patterned(from_.type.true_extent(), source_seed);
+  std::vector<std::byte> packed = patterned(bytes(), packed_seed);
+  const std::vector<std::byte> before = patterned(side.type.true_extent() + 2 * guard_bytes, target_seed);
+  std::vector<std::byte> target = before;
+  const int64_t base = guard_bytes - side.type.true_lb();
+  std::byte* const memory =
+      operation == BenchOperation::unpack ? target.data() + base : source.data() - from_.type.true_lb();
+  SPL_TRY(run(operation, way, memory, packed.data(), target.data() + base));
+  if (operation == BenchOperation::unpack) {
+    return layout::oracle::compare(side.type, 1, packed, target, base, before);
+  }
+  std::vector<std::byte> expected(packed.size());
+  SPL_TRY(layout::oracle::pack(from_.type, 1, source.data() - from_.type.true_lb(), expected));
+  if (operation == BenchOperation::copy) {
+    return layout::oracle::compare(side.type, 1, expected, target, base, before);
+  }
+  if (packed != expected) return fail(Code::mismatch, "the packed bytes differ from the oracle's");
+  return {};
+}
+
+Result<std::vector<double>> LayoutBench::time(BenchOperation operation, BenchWay way, int repetitions, int64_t calls) {
+  if (!has(operation, way)) return fail(Code::unsupported, "this row has no such loop");
+  std::byte* const source = source_.get() - from_.type.true_lb();
+  std::byte* const target = target_.get() - to_.type.true_lb();
+  std::vector<double> times;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int64_t call = 0; call < calls; ++call) {
+      if (way == BenchWay::memory) {
+        std::memcpy(spare_.get(), packed_.get(), static_cast<size_t>(bytes()));
+      } else {
+        SPL_TRY(run(operation, way, source, packed_.get(), target));
+      }
+      asm volatile("" ::"r"(packed_.get()), "r"(spare_.get()) : "memory");
+    }
+    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+    times.push_back(spent.count() / static_cast<double>(calls));
+  }
+  return times;
+}
+
+Result<uint64_t> LayoutBench::hash(BenchOperation operation) const {
+  const std::vector<std::byte> source = patterned(from_.type.true_extent(), source_seed);
+  std::vector<std::byte> packed = patterned(bytes(), packed_seed);
+  if (operation != BenchOperation::unpack) {
+    SPL_TRY(layout::oracle::pack(from_.type, 1, source.data() - from_.type.true_lb(), packed));
+  }
+  if (operation == BenchOperation::pack) return hash_of(packed);
+  const Side& side = written(operation);
+  std::vector<std::byte> target = patterned(side.type.true_extent(), target_seed);
+  SPL_TRY(layout::oracle::unpack(side.type, 1, packed, target.data() - side.type.true_lb()));
+  return hash_of(target);
+}
+
+Status LayoutBench::write_program(const std::string& path) const {
+  std::ofstream file(path, std::ios::binary);
+  for (const Side* side : {&from_, &to_}) {
+    SPL_ASSIGN(const std::vector<int64_t> program, mpi_program(side->type));
+    const int64_t head[] = {side->type.size(), side->type.true_lb(), side->type.true_extent(),
+                            static_cast<int64_t>(program.size())};
+    file.write(reinterpret_cast<const char*>(head), sizeof head);
+    file.write(reinterpret_cast<const char*>(program.data()),
+               static_cast<std::streamsize>(program.size() * sizeof(int64_t)));
+  }
+  file.flush();
+  if (!file) return fail(Code::environment, path, " cannot be written");
+  return {};
+}
+
+int64_t LayoutBench::lines(BenchOperation operation) const {
+  return from_.lines + (operation == BenchOperation::copy ? to_.lines : (bytes() + line_bytes - 1) / line_bytes);
+}
+
+std::string LayoutBench::kernel(BenchOperation operation) const {
+  (void)operation;
+  return "walker";
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,80 @@
+// LayoutBench - one row of the layout bench: our copies beside the loop that a user would write, and memcpy.
+//
+// Contract: create() reads both types and allocates memory filled with pattern(); check() runs one way once over fresh
+//   memory and compares the whole destination with the oracle; time() gives host times of calls, in ns a call. The hand
+//   loops come from a library built from python/spinloom/bench/hand.c. hash() is what a peer in another process must
+//   reach with the same pattern: of the packed bytes (pack), of the whole destination (unpack and copy).
+// Threads: one owner. Time: host time only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/hand_plan.hpp"
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::app {
+
+enum class BenchOperation : uint8_t { pack, unpack, copy };
+enum class BenchWay : uint8_t { ours, hand_elements, hand_blocks, memory };  // memory: memcpy of the same bytes
+
+Result<BenchOperation> bench_operation_named(const std::string& name);
+Result<BenchWay> bench_way_named(const std::string& name);
+
+class LayoutBench {
+ public:
+  static Result<LayoutBench> create(const std::string& type, const std::string& to, const std::string& hand_library);
+
+  [[nodiscard]] bool has(BenchOperation operation, BenchWay way) const;
+  Status check(BenchOperation operation, BenchWay way) const;
+  // `calls` calls timed together, `repetitions` times.
+  Result<std::vector<double>> time(BenchOperation operation, BenchWay way, int repetitions, int64_t calls);
+  [[nodiscard]] Result<uint64_t> hash(BenchOperation operation) const;
+  // Both types as constructor calls: see mpi_program.hpp.
+  Status write_program(const std::string& path) const;
+
+  [[nodiscard]] int64_t bytes() const { return from_.type.size(); }
+  // Cache lines that the operation reads or writes, those of a packed side included.
+  [[nodiscard]] int64_t lines(BenchOperation operation) const;
+  [[nodiscard]] int64_t block_bytes_min() const { return block_bytes_min_; }
+  [[nodiscard]] std::string kernel(BenchOperation operation) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  using Memory = std::unique_ptr<std::byte, Free>;
+  struct Side {
+    layout::Type type;
+    layout::Blob blob;
+    HandPlan plan;  // no parts: nobody writes it by hand
+    int64_t lines = 0;
+  };
+  struct Hand {
+    void (*pack)(const HandPart*, int64_t, std::byte*, const std::byte*) = nullptr;
+    void (*unpack)(const HandPart*, int64_t, const std::byte*, std::byte*) = nullptr;
+    void (*copy)(const HandPart*, std::byte*, const HandPart*, const std::byte*, int64_t) = nullptr;
+  };
+
+  LayoutBench(Side from, Side to) : from_(std::move(from)), to_(std::move(to)) {}
+  static Result<Side> side_of(const std::string& type_text);
+  Status open_hand(const std::string& library);
+  // One call: from memory, packed and destination at the addresses that MPI would be given.
+  Status run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed, std::byte* target) const;
+  [[nodiscard]] const Side& written(BenchOperation operation) const;
+
+  Side from_;
+  Side to_;
+  std::pair<HandPlan, HandPlan> matched_;
+  Hand elements_;
+  Hand blocks_;
+  Memory source_, target_, packed_, spare_;
+  int64_t block_bytes_min_ = 0;
+};
+
+}  // namespace spinloom::app

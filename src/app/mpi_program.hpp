@@ -1,0 +1,18 @@
+// MpiProgram - the constructor calls of a datatype as a list of numbers, for a program that has an MPI.
+//
+// Contract: postfix, 64-bit words: a primitive pushes (0, bytes); a constructor pops its children, the last one on top,
+//   and pushes the new type: (code, arguments ...), as python/spinloom/bench/mpi_pack.c reads them.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::app {
+
+Result<std::vector<int64_t>> mpi_program(const layout::Type& type);
+
+}  // namespace spinloom::app

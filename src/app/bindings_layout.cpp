@@ -11,8 +11,8 @@
 
 #include "app/bindings_support.hpp"
 #include "app/python_buffer.hpp"
+#include "layout/blocks.hpp"
 #include "layout/committed.hpp"
-#include "layout/cursor.hpp"
 #include "layout/text.hpp"
 
 namespace spinloom::app {
@@ -91,23 +91,12 @@ void copy(const Committed& from_layout, nb::handle source, int64_t count, int64_
 
 // The first `limit` contiguous blocks in packed order as (offset, bytes).
 nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
-  layout::Cursor cursor = unwrap(layout::Cursor::open(layout.blob(), count));
-  unwrap(cursor.seek(0));
   nb::list out;
-  layout::Piece block;
-  for (int64_t taken = 0; cursor.total() > 0 && taken < limit;) {
-    const layout::Piece piece = cursor.next(cursor.total());
-    if (piece.bytes > 0 && block.bytes > 0 && block.offset + block.bytes == piece.offset) {
-      block.bytes += piece.bytes;
-      continue;
-    }
-    if (block.bytes > 0) {
-      out.append(nb::make_tuple(block.offset, block.bytes));
-      ++taken;
-    }
-    if (piece.bytes == 0) break;
-    block = piece;
-  }
+  if (limit <= 0) return out;
+  unwrap(layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
+    out.append(nb::make_tuple(block.offset, block.bytes));
+    return --limit > 0;
+  }));
   return out;
 }
 

@@ -42,33 +42,32 @@ Status copy_staged(const Message<const std::byte>& from, const Message<std::byte
 
 Result<Committed> Committed::commit(const Type& type) {
   SPL_ASSIGN(Blob blob, Blob::build(type));
-  return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}, 0}));
+  return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}}));
 }
 
-Result<int64_t> Committed::packed_bytes(int64_t count) const {
+Result<int64_t> packed_bytes(const Type& type, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
-  return checked::mul(count, type().size());
+  return checked::mul(count, type.size());
 }
 
-Result<oracle::Reach> Committed::reach(int64_t count) const {
-  SPL_ASSIGN(const int64_t bytes, packed_bytes(count));
+Result<oracle::Reach> reach_of(const Type& type, int64_t count) {
+  SPL_ASSIGN(const int64_t bytes, packed_bytes(type, count));
   if (bytes == 0) return oracle::Reach{};
-  SPL_ASSIGN(const int64_t way, checked::mul(count - 1, type().extent()));
-  SPL_ASSIGN(const int64_t first, checked::add(type().true_lb(), std::min<int64_t>(0, way)));
-  SPL_ASSIGN(const int64_t last, checked::add(type().true_ub(), std::max<int64_t>(0, way)));
+  SPL_ASSIGN(const int64_t way, checked::mul(count - 1, type.extent()));
+  SPL_ASSIGN(const int64_t first, checked::add(type.true_lb(), std::min<int64_t>(0, way)));
+  SPL_ASSIGN(const int64_t last, checked::add(type.true_ub(), std::max<int64_t>(0, way)));
   return oracle::Reach{first, last};
 }
 
 Status Committed::check_receive(int64_t count) const {
-  const std::lock_guard<std::mutex> guard(shared_->lock);
-  if (count <= shared_->apart_count) return {};
+  if (count <= shared_->apart_count.load(std::memory_order_relaxed)) return {};
   SPL_ASSIGN(const auto overlap, find_overlap(type(), count));
   if (overlap) {
     return fail(Code::invalid,
                 "the type overlaps itself, so that receiving into it has no defined result: ", describe(*overlap));
   }
   const bool tiles = std::abs(type().extent()) >= type().true_extent();  // elements stay clear of each other
-  shared_->apart_count = tiles ? std::numeric_limits<int64_t>::max() : count;
+  shared_->apart_count.store(tiles ? std::numeric_limits<int64_t>::max() : count, std::memory_order_relaxed);
   return {};
 }
 

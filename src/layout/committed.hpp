@@ -8,10 +8,10 @@
 // Threads: any number of calls side by side over disjoint destinations; copies share one blob. Time: none.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -21,6 +21,11 @@
 #include "layout/type.hpp"
 
 namespace spinloom::layout {
+
+// Bytes of data of `count` elements, and the bytes that they may touch. Both fail on a negative count and where sizes
+// or displacements do not fit in 64 bits.
+[[nodiscard]] Result<int64_t> packed_bytes(const Type& type, int64_t count);
+[[nodiscard]] Result<oracle::Reach> reach_of(const Type& type, int64_t count);
 
 // The packed bytes [first, last) of a message.
 struct PackedRange {
@@ -35,9 +40,8 @@ class Committed {
   [[nodiscard]] const Type& type() const { return shared_->type; }
   [[nodiscard]] const Blob& blob() const { return shared_->blob; }
 
-  // Fails on a negative count and where sizes or displacements do not fit in 64 bits.
-  [[nodiscard]] Result<int64_t> packed_bytes(int64_t count) const;
-  [[nodiscard]] Result<oracle::Reach> reach(int64_t count) const;
+  [[nodiscard]] Result<int64_t> packed_bytes(int64_t count) const { return layout::packed_bytes(type(), count); }
+  [[nodiscard]] Result<oracle::Reach> reach(int64_t count) const { return reach_of(type(), count); }
   // Code::invalid with the place where a message of `count` elements would write a byte twice. Remembers its answer.
   [[nodiscard]] Status check_receive(int64_t count) const;
 
@@ -48,8 +52,7 @@ class Committed {
   struct Shared {
     Type type;
     Blob blob;
-    std::mutex lock;         // of what follows
-    int64_t apart_count = 0; // the largest count that is known to write no byte twice
+    std::atomic<int64_t> apart_count{0};  // the largest count that is known to write no byte twice
   };
 
   explicit Committed(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "layout/blocks.hpp"
 #include "layout/overlap.hpp"
 #include "layout/test_support.hpp"
 
@@ -103,6 +105,25 @@ TEST(Committed, RefusesToWriteAByteTwice) {
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message.find("packed bytes 0 and 4 both land at offset 0"), std::string::npos);
   EXPECT_EQ(memory, std::vector<std::byte>(8));
+}
+
+TEST(Blocks, AreThoseOfTheOracle) {
+  for_seeds(500, [](Random& random) {
+    const Type type = random_type(random, random.between(0, 4), 500);
+    const int64_t count = random.between(0, 4);
+    std::vector<std::pair<int64_t, int64_t>> expected;
+    oracle::for_each_block(type, count,
+                           [&](const oracle::Block& block) { expected.emplace_back(block.offset, block.bytes); });
+    std::vector<std::pair<int64_t, int64_t>> found;
+    const auto layout = Committed::commit(type);
+    ASSERT_TRUE(layout.ok());
+    const Status status = for_each_block(layout->blob(), count, [&](const Piece& block) {
+      found.emplace_back(block.offset, block.bytes);
+      return true;
+    });
+    ASSERT_TRUE(status.ok());
+    EXPECT_EQ(found, expected) << count << " of " << print(type);
+  });
 }
 
 TEST(Committed, ReachIsThatOfTheOracle) {

@@ -1,0 +1,35 @@
+// Blocks - the contiguous blocks of a message, one after the other, without a list of them.
+//
+// Contract: for_each_block() visits the blocks of `count` elements of a blob in packed order; pieces that touch are one
+//   block. visit(piece) returns whether to go on. Offsets count from the buffer address given to MPI.
+// Invariants: the blocks are those of oracle::for_each_block, as far as they are visited.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+#include "layout/cursor.hpp"
+
+namespace spinloom::layout {
+
+template <class Visit>
+Status for_each_block(const Blob& blob, int64_t count, Visit&& visit) {
+  SPL_ASSIGN(Cursor cursor, Cursor::open(blob, count));
+  if (cursor.total() == 0) return {};
+  SPL_TRY(cursor.seek(0));
+  Piece block;
+  for (;;) {
+    const Piece piece = cursor.next(cursor.total());
+    if (piece.bytes > 0 && block.offset + block.bytes == piece.offset && block.bytes > 0) {
+      block.bytes += piece.bytes;
+      continue;
+    }
+    if (block.bytes > 0 && !visit(block)) return {};
+    if (piece.bytes == 0) return {};
+    block = piece;
+  }
+}
+
+}  // namespace spinloom::layout

@@ -8,12 +8,10 @@
 #include "base/checked.hpp"
 #include "layout/copy.hpp"
 #include "layout/overlap.hpp"
+#include "layout/transfer.hpp"
 
 namespace spinloom::layout {
 namespace {
-
-// Packed bytes that go through memory at a time when two layouts are copied: they stay in the first-level cache.
-constexpr int64_t stage_bytes = 16 << 10;
 
 struct Memory {
   const std::byte* first;
@@ -27,15 +25,11 @@ bool meet(const Memory& a, const Memory& b) {
   return before(a.first, b.last) && before(b.first, a.last);
 }
 
-Status copy_staged(const Message<const std::byte>& from, const Message<std::byte>& to, int64_t total, int64_t stage) {
-  std::vector<std::byte> packed(static_cast<size_t>(std::min(total, stage)));
-  for (int64_t at = 0; at < total; at += stage) {
-    const int64_t end = std::min(total, at + stage);
-    const std::span<std::byte> part(packed.data(), static_cast<size_t>(end - at));
-    SPL_TRY(layout::pack(from.layout->blob(), from.count, from.base, at, end, part));
-    SPL_TRY(layout::unpack(to.layout->blob(), to.count, to.base, at, end, part));
-  }
-  return {};
+// Everything is read before anything is written.
+Status copy_through_memory(const Message<const std::byte>& from, const Message<std::byte>& to, int64_t total) {
+  std::vector<std::byte> packed(static_cast<size_t>(total));
+  SPL_TRY(layout::pack(from.layout->blob(), from.count, from.base, 0, total, packed));
+  return layout::unpack(to.layout->blob(), to.count, to.base, 0, total, packed);
 }
 
 }  // namespace
@@ -91,8 +85,8 @@ Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) 
   SPL_ASSIGN(const oracle::Reach written, to.layout->reach(to.count));
   SPL_TRY(to.layout->check_receive(to.count));
   if (total == 0) return {};
-  const bool shared = meet(memory_of(from.base, read), memory_of(to.base, written));
-  return copy_staged(from, to, total, shared ? total : stage_bytes);
+  if (meet(memory_of(from.base, read), memory_of(to.base, written))) return copy_through_memory(from, to, total);
+  return copy(Source{from.layout->blob(), from.count, from.base}, Target{to.layout->blob(), to.count, to.base});
 }
 
 }  // namespace spinloom::layout

@@ -8,6 +8,12 @@
 namespace spinloom::layout {
 namespace {
 
+thread_local PassLog* listening = nullptr;
+
+void fired(std::string_view step) {
+  if (listening != nullptr) listening->count(step);
+}
+
 bool continues(int64_t stride, int64_t inner_count, int64_t inner_stride) {
   int64_t next = 0;
   return !__builtin_mul_overflow(inner_count, inner_stride, &next) && next == stride;
@@ -42,6 +48,9 @@ Placed make_vector(int64_t displacement, int64_t count, int64_t block, int64_t s
 
 }  // namespace
 
+PassLog::PassLog() : before_(listening) { listening = this; }
+PassLog::~PassLog() { listening = before_; }
+
 Placed run_of(int64_t displacement, int64_t bytes) {
   if (bytes == 0) return {};
   return make_vector(displacement, 1, bytes, 0);
@@ -67,6 +76,7 @@ void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengt
     if (lengths[i] == 0) continue;
     if (kept > 0 && offsets[kept - 1] + lengths[kept - 1] == offsets[i]) {
       lengths[kept - 1] += lengths[i];
+      fired("neighbours merged");
       continue;
     }
     offsets[kept] = offsets[i];
@@ -79,16 +89,24 @@ void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengt
 
 Placed repeat(int64_t count, int64_t stride, const Placed& child) {
   if (count == 0 || child.empty()) return {};
-  if (count == 1) return child;
+  if (count == 1) {
+    fired("levels of count 1 dropped");
+    return child;
+  }
   const Nest& inner = *child.nest;
   if (inner.is_run()) {
-    if (stride == inner.block) return run_of(child.displacement, count * inner.block);
+    if (stride == inner.block) {
+      fired("runs that touch collapsed");
+      return run_of(child.displacement, count * inner.block);
+    }
     return make_vector(child.displacement, count, inner.block, stride);
   }
   if (inner.kind == NestKind::vector && continues(stride, inner.count, inner.stride)) {
+    fired("strides fused");
     return make_vector(child.displacement, count * inner.count, inner.block, inner.stride);
   }
   if (inner.kind == NestKind::loop && continues(stride, inner.count, inner.stride)) {
+    fired("strides fused");
     Nest fused = inner;
     fused.count *= count;
     fused.size *= count;
@@ -110,6 +128,7 @@ Placed scatter(std::vector<int64_t> displacements, const Placed& child) {
   if (displacements.size() == 1) return displaced(child, displacements[0]);
   const Nest& inner = *child.nest;
   if (const auto step = regular_step(displacements)) {
+    fired("regular list made a stride");
     return displaced(repeat(static_cast<int64_t>(displacements.size()), *step, child), displacements[0]);
   }
   if (inner.is_run()) {
@@ -138,7 +157,10 @@ Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> len
   merge_neighbours(displacements, lengths);
   if (displacements.empty()) return {};
   const bool equal = std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
-  if (equal) return scatter(std::move(displacements), run_of(0, lengths[0]));
+  if (equal) {
+    if (lengths.size() > 1) fired("equal lengths made one length");
+    return scatter(std::move(displacements), run_of(0, lengths[0]));
+  }
   Nest nest;
   nest.kind = NestKind::runs;
   nest.count = static_cast<int64_t>(displacements.size());
@@ -154,6 +176,7 @@ Placed gather(const std::vector<Placed>& members) {
   for (const Placed& member : members) {
     if (member.empty()) continue;
     if (member.nest->kind == NestKind::members) {
+      fired("members moved up");
       for (size_t i = 0; i < member.nest->children.size(); ++i) {
         kept.push_back({member.displacement + member.nest->offsets[i], member.nest->children[i]});
       }
@@ -167,12 +190,14 @@ Placed gather(const std::vector<Placed>& members) {
   displacements.reserve(kept.size());
   for (const Placed& member : kept) displacements.push_back(member.displacement);
   if (std::all_of(kept.begin(), kept.end(), [](const Placed& p) { return p.nest->is_run(); })) {
+    fired("struct of runs made a list of runs");
     std::vector<int64_t> lengths;
     lengths.reserve(kept.size());
     for (const Placed& member : kept) lengths.push_back(member.nest->block);
     return scatter_runs(std::move(displacements), std::move(lengths));
   }
   if (std::all_of(kept.begin(), kept.end(), [&](const Placed& p) { return same_nest(p.nest, kept[0].nest); })) {
+    fired("struct of one type made a list");
     return scatter(std::move(displacements), {0, kept[0].nest});
   }
   Nest nest;

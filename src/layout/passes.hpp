@@ -3,16 +3,34 @@
 // Contract: each function takes nests in packed order and returns an equivalent nest, with fewer levels or
 //   a simpler kind where it can. The order of the packed bytes never changes: neighbours are neighbours in
 //   packed order only.
-// Threads: pure. Time: none.
+// Threads: pure, but that a PassLog of the same thread hears of it. Time: none.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "layout/nest.hpp"
 
 namespace spinloom::layout {
+
+// Which steps changed something in this thread while this lives, and how often: for explanations.
+class PassLog {
+ public:
+  PassLog();
+  ~PassLog();
+  PassLog(const PassLog&) = delete;
+  PassLog& operator=(const PassLog&) = delete;
+
+  void count(std::string_view step) { ++fired_[step]; }
+  [[nodiscard]] const std::map<std::string_view, int64_t>& fired() const { return fired_; }
+
+ private:
+  PassLog* before_;
+  std::map<std::string_view, int64_t> fired_;
+};
 
 // A run of bytes; none for bytes = 0.
 Placed run_of(int64_t displacement, int64_t bytes);

@@ -83,5 +83,23 @@ TEST(Normalise, ResizedFoldsIntoStrides) {
   EXPECT_EQ(form("contig(0, int)"), "nothing");
 }
 
+TEST(PassLog, CountsWhatChangedSomething) {
+  const PassLog log;
+  (void)repeat(3, 8, run_of(0, 8));                      // collapses
+  (void)scatter_runs({0, 8, 100, 200}, {8, 8, 16, 16});  // merges the first two; equal lengths
+  (void)scatter({0, 40, 80}, run_of(0, 8));              // regular
+  const std::map<std::string_view, int64_t> expected = {{"runs that touch collapsed", 1},
+                                                        {"neighbours merged", 1},
+                                                        {"equal lengths made one length", 1},
+                                                        {"regular list made a stride", 1}};
+  EXPECT_EQ(log.fired(), expected);
+  {
+    const PassLog inner;
+    (void)repeat(1, 8, run_of(0, 8));
+    EXPECT_EQ(inner.fired().size(), 1U);
+  }
+  EXPECT_EQ(log.fired(), expected);
+}
+
 }  // namespace
 }  // namespace spinloom::layout

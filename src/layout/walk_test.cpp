@@ -1,4 +1,4 @@
-// Cursor, walker and copy path against the oracle.
+// Cursor, walker and copy path at their edges; random types and cuts: differential_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,101 +46,26 @@ void walk(const Blob& blob, int64_t first, int64_t bytes, Check& check) {
   }
 }
 
-// Any cut [first, last) of a message.
-std::pair<int64_t, int64_t> random_cut(Random& random, int64_t total) {
-  const int64_t a = random.between(0, total);
-  const int64_t b = random.chance(1, 2) ? random.between(0, total) : std::min(total, a + random.between(0, 70));
-  return {std::min(a, b), std::max(a, b)};
+TEST(Cursor, SeeksWithinTheMessageOnly) {
+  const auto blob = Blob::build(test::must_parse("vector(3, 2, 5, int)"));
+  ASSERT_TRUE(blob);
+  auto cursor = Cursor::open(*blob, 2);
+  ASSERT_TRUE(cursor);
+  EXPECT_TRUE(cursor->seek(48));
+  EXPECT_EQ(cursor->next(1).bytes, 0);
+  EXPECT_FALSE(cursor->seek(49));
+  EXPECT_FALSE(cursor->seek(-1));
 }
 
-TEST(Walk, EveryCutOfRandomTypesIsWhatTheOracleSays) {
-  int64_t nonempty = 0;
-  test::for_seeds(4000, [&](Random& random) {
-    const Type type = test::random_type(random, random.between(0, 5), 400);
-    const int64_t count = random.between(1, 4);
-    const auto map = test::byte_map(type, count);
-    SCOPED_TRACE(text(count, " x ", print(type)));
-    for (const Width width : {Width::narrow, Width::wide}) {
-      const auto blob = Blob::build(type, {width, count});
-      ASSERT_TRUE(blob) << blob.error().message;
-      const auto total = static_cast<int64_t>(map.size());
-      ASSERT_EQ(blob->size() * count, total);
-      for (int cut = 0; cut < 12; ++cut) {
-        const auto [first, last] = cut == 0 ? std::pair<int64_t, int64_t>{0, total} : random_cut(random, total);
-        Check check{&map, first, blob->true_lb()};
-        walk(*blob, first, last - first, check);
-        ASSERT_EQ(check.packed, last - first) << first << " to " << last;
-        ASSERT_EQ(check.wrong, 0) << first << " to " << last;
-        nonempty += last > first ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_GT(nonempty, 0);
-}
-
-TEST(Cursor, StepsAndSeeksLikeTheOracle) {
-  test::for_seeds(1500, [](Random& random) {
-    const Type type = test::random_type(random, random.between(0, 5), 300);
-    const int64_t count = random.between(0, 4);
-    const auto map = test::byte_map(type, count);
-    SCOPED_TRACE(text(count, " x ", print(type)));
-    const auto blob = Blob::build(type, {random.chance(1, 2) ? Width::narrow : Width::wide, count});
-    ASSERT_TRUE(blob) << blob.error().message;
-    auto cursor = Cursor::open(*blob, count);
-    ASSERT_TRUE(cursor) << cursor.error().message;
-    const auto total = static_cast<int64_t>(map.size());
-    ASSERT_EQ(cursor->total(), total);
-    for (int round = 0; round < 6; ++round) {
-      const int64_t from = round == 0 ? 0 : random.between(0, total);
-      ASSERT_TRUE(cursor->seek(from));
-      int64_t position = from;
-      for (;;) {
-        const Piece piece = cursor->next(random.between(1, 40));
-        if (piece.bytes == 0) break;
-        for (int64_t i = 0; i < piece.bytes; ++i) {
-          ASSERT_EQ(piece.offset + i, map[static_cast<size_t>(position + i)]) << position << " + " << i;
-        }
-        position += piece.bytes;
-        ASSERT_EQ(cursor->position(), position);
-      }
-      ASSERT_EQ(position, total);
-    }
-    EXPECT_FALSE(cursor->seek(total + 1));
-    EXPECT_FALSE(cursor->seek(-1));
-  });
-}
-
-TEST(Copy, UnpackedCutsEqualTheOracleGapsAndGuardsIncluded) {
-  test::for_seeds(1500, [](Random& random) {
-    const Type type = test::random_type(random, random.between(0, 5), 300);
-    const int64_t count = random.between(1, 4);
-    SCOPED_TRACE(text(count, " x ", print(type)));
-    const auto blob = Blob::build(type, {random.chance(1, 2) ? Width::narrow : Width::wide, count});
-    ASSERT_TRUE(blob) << blob.error().message;
-    const oracle::Reach reach = oracle::reach(type, count);
-    constexpr int64_t guard = 64;
-    const int64_t base = guard - reach.first;
-    std::vector<std::byte> before(static_cast<size_t>(reach.last - reach.first + 2 * guard));
-    for (std::byte& byte : before) byte = static_cast<std::byte>(random.below(256));
-    std::vector<std::byte> packed(static_cast<size_t>(count * type.size()));
-    for (std::byte& byte : packed) byte = static_cast<std::byte>(random.below(256));
-    auto destination = before;
-    const auto total = static_cast<int64_t>(packed.size());
-    for (int64_t at = 0; at < total;) {  // packets of random length, in order: overlapping types are defined so
-      const int64_t bytes = std::min(total - at, random.between(1, 100));
-      const auto part = std::span<const std::byte>(packed).subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
-      ASSERT_TRUE(unpack(*blob, count, destination.data() + base, at, at + bytes, part));
-      at += bytes;
-    }
-    const auto same = oracle::compare(type, count, packed, destination, base, before);
-    ASSERT_TRUE(same) << same.error().message;
-    std::vector<std::byte> ours(packed.size());
-    std::vector<std::byte> theirs(packed.size());
-    ASSERT_TRUE(pack(*blob, count, destination.data() + base, 0, total, ours));
-    ASSERT_TRUE(oracle::pack(type, count, destination.data() + base, theirs));
-    ASSERT_EQ(ours, theirs);
-    EXPECT_FALSE(pack(*blob, count, destination.data() + base, 0, total + 1, ours));
-  });
+TEST(Copy, RefusesARangeThatIsNotTheMessages) {
+  const auto blob = Blob::build(test::must_parse("vector(3, 2, 5, int)"));
+  ASSERT_TRUE(blob);
+  std::vector<std::byte> memory(96);
+  std::vector<std::byte> packed(49);
+  EXPECT_FALSE(pack(*blob, 2, memory.data(), 0, 49, packed));
+  EXPECT_FALSE(pack(*blob, 2, memory.data(), 0, 48, packed));
+  EXPECT_FALSE(unpack(*blob, -1, memory.data(), 0, 0, {}));
+  EXPECT_FALSE(unpack(*blob, 2, memory.data(), 9, 8, {}));
 }
 
 TEST(Copy, NarrowBlobsReachBeyondTwoGigabytesOfMemory) {

@@ -1,0 +1,33 @@
+// Test differential - one datatype, every way of ours to move its bytes, against the type map.
+//
+// Contract: dense() lays a message in memory with guards; each cut of its packed bytes goes through the walker, the
+//   cursor, the segment, pack() and unpack(), narrow and wide; the whole memory is compared after each. sparse() takes
+//   messages of any length and reach: it compares where the pieces of a cut lie, and moves bytes where the system gives
+//   address space without memory. Both return nothing, or a sentence that says what differs.
+//   `built` is the type whose blob is tried, `told` the type that it is compared with: the same, except where the
+//   harness itself is tested.
+// Invariants: the same arguments and seed give the same cuts.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/random.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::layout::test {
+
+struct Trial {
+  int64_t count = 1;
+  uint64_t seed = 1;  // of memory and cuts
+  int cuts = 0;  // for each width
+};
+
+std::string dense(const Type& built, const Type& told, const Trial& trial);
+std::string sparse(const Type& built, const Type& told, const Trial& trial);
+
+// A type whose packed bytes or addresses pass 2^31 or 2^32, small enough in its tree.
+Type random_sparse_type(Random& random);
+
+}  // namespace spinloom::layout::test

@@ -10,6 +10,7 @@
 
 #include "app/mpi_program.hpp"
 #include "layout/copy.hpp"
+#include "layout/kernel.hpp"
 #include "layout/oracle.hpp"
 #include "layout/text.hpp"
 #include "layout/transfer.hpp"
@@ -243,8 +244,9 @@ int64_t LayoutBench::lines(BenchOperation operation) const {
 }
 
 std::string LayoutBench::kernel(BenchOperation operation) const {
-  (void)operation;
-  return "walker";
+  const std::string from = layout::kernel_name(from_.blob);
+  const std::string to = layout::kernel_name(to_.blob);
+  return operation == BenchOperation::copy && from != to ? from + ", " + to : from;
 }
 
 }  // namespace spinloom::app

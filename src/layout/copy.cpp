@@ -1,64 +1,261 @@
 #include "layout/copy.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/checked.hpp"
+#include "layout/copy_walker.hpp"
+#include "layout/kernel.hpp"
+#include "layout/width.hpp"
 
 namespace spinloom::layout {
 namespace {
 
-// Pieces of a few words are the common case, and a library call costs more than they do: two words that may overlap
-// cover every length between one word and two.
-template <class Word>
-void copy_words(std::byte* to, const std::byte* from, uint64_t bytes) {
-  Word head;
-  Word tail;
-  std::memcpy(&head, from, sizeof head);
-  std::memcpy(&tail, from + bytes - sizeof tail, sizeof tail);
-  std::memcpy(to, &head, sizeof head);
-  std::memcpy(to + bytes - sizeof tail, &tail, sizeof tail);
-}
+// Walks the nodes of a blob and hands whole shapes to the kernels. A range of packed bytes is cut into a partial block
+// at its head, whole ones, and a partial block at its tail, at each level, so that no loop is lost.
+template <class W, Mode mode>
+class Nodes {
+ public:
+  using Node = typename W::Node;
+  using Offset = typename W::Signed;
 
-struct TwoWords {
-  uint64_t words[2];
-};
+  Nodes(const Blob& blob, const KernelSet& set) : blob_(blob.data()), set_(set) {}
 
-void copy_piece(std::byte* to, const std::byte* from, uint64_t bytes) {
-  if (bytes > 32) {
-    std::memcpy(to, from, bytes);
-  } else if (bytes > 16) {
-    copy_words<TwoWords>(to, from, bytes);
-  } else if (bytes >= 8) {
-    copy_words<uint64_t>(to, from, bytes);
-  } else if (bytes >= 4) {
-    copy_words<uint32_t>(to, from, bytes);
-  } else {
-    for (uint64_t at = 0; at < bytes; ++at) to[at] = from[at];
+  // The packed bytes [first, last) of a row of elements, `extent` apart; memory: of element 0, packed: of byte first.
+  void elements(std::byte* memory, int64_t extent, std::byte* packed, int64_t first, int64_t last) const {
+    const Node& root = node_at(sizeof(spl_layout_header));
+    if (first == 0 && last == static_cast<int64_t>(root.size)) return whole(root, memory, packed);
+    row(root, memory, extent, packed, first, last);
   }
-}
 
-struct Gather {
-  const std::byte* memory;
-  std::byte* packed;
-  void copy(int64_t offset, uint64_t at, uint64_t bytes) const { copy_piece(packed + at, memory + offset, bytes); }
+ private:
+  const Node& node_at(int64_t place) const { return *reinterpret_cast<const Node*>(blob_ + place); }
+  const Node& child_of(const Node& node) const { return node_at(static_cast<int64_t>(node.child)); }
+
+  void grid(std::byte* memory, std::byte* packed, int64_t rows, int64_t row, const Node& leaf) const {
+    const auto block = static_cast<int64_t>(leaf.block);
+    const auto size = static_cast<int64_t>(leaf.size);
+    if (leaf.count == 1) {  // rows of one run each: one row of runs
+      vector(memory, packed, rows, row, block);
+    } else if (mode == Mode::pack) {
+      copy_grid(set_, packed, memory,
+                {rows, static_cast<int64_t>(leaf.count), block, {size, block}, {row, leaf.stride}});
+    } else {
+      copy_grid(set_, memory, packed,
+                {rows, static_cast<int64_t>(leaf.count), block, {row, leaf.stride}, {size, block}});
+    }
+  }
+
+  void vector(std::byte* memory, std::byte* packed, int64_t count, int64_t stride, int64_t block) const {
+    const GridKernel kernel = set_.grid[static_cast<size_t>(mode)][block_class(block)];
+    if (mode == Mode::pack) {
+      kernel(packed, memory, {1, count, block, {0, block}, {0, stride}});
+    } else {
+      kernel(memory, packed, {1, count, block, {0, stride}, {0, block}});
+    }
+  }
+
+  void list(std::byte* memory, std::byte* packed, const Offset* places, int64_t count, int64_t block) const {
+    const auto& tables = [this]() -> const auto& {
+      if constexpr (W::bits == 32) {
+        return set_.narrow;
+      } else {
+        return set_.wide;
+      }
+    }();
+    if (mode == Mode::pack) {
+      tables.pack[block_class(block)](packed, memory, places, count, block);
+    } else {
+      tables.unpack[block_class(block)](memory, packed, places, count, block);
+    }
+  }
+
+  void runs(std::byte* memory, std::byte* packed, const typename W::Run* run, int64_t count) const {
+    const auto& tables = [this]() -> const auto& {
+      if constexpr (W::bits == 32) {
+        return set_.narrow;
+      } else {
+        return set_.wide;
+      }
+    }();
+    if (mode == Mode::pack) {
+      tables.pack_runs(packed, memory, run, count);
+    } else {
+      tables.unpack_runs(memory, packed, run, count);
+    }
+  }
+
+  void piece(std::byte* memory, std::byte* packed, int64_t bytes) const {
+    if (bytes == 0) return;
+    if (mode == Mode::pack) {
+      set_.piece(packed, memory, bytes);
+    } else {
+      set_.piece(memory, packed, bytes);
+    }
+  }
+
+  void whole(const Node& node, std::byte* memory, std::byte* packed) const {
+    const auto count = static_cast<int64_t>(node.count);
+    const auto block = static_cast<int64_t>(node.block);
+    switch (node.kind) {
+      case SPL_LEAF_VECTOR: return vector(memory, packed, count, node.stride, block);
+      case SPL_LEAF_LIST: return list(memory, packed, reinterpret_cast<const Offset*>(&node + 1), count, block);
+      case SPL_LEAF_RUNS: return runs(memory, packed, reinterpret_cast<const typename W::Run*>(&node + 1), count);
+      case SPL_NODE_LOOP: return repeat(child_of(node), memory, node.stride, packed, count);
+      case SPL_NODE_LIST: {
+        const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
+        for (int64_t i = 0; i < count; ++i) whole(child_of(node), memory + places[i], packed + i * block);
+        return;
+      }
+      default: {
+        const auto* const member = reinterpret_cast<const typename W::Member*>(&node + 1);
+        for (int64_t i = 0; i < count; ++i) {
+          whole(node_at(static_cast<int64_t>(member[i].child)), memory + member[i].offset, packed + member[i].start);
+        }
+      }
+    }
+  }
+
+  void repeat(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t count) const {
+    if (child.kind == SPL_LEAF_VECTOR) return grid(memory, packed, count, stride, child);
+    for (int64_t i = 0; i < count; ++i) {
+      whole(child, memory + i * stride, packed + i * static_cast<int64_t>(child.size));
+    }
+  }
+
+  // Part of a row of equal children: part of the first, whole ones, part of the last.
+  void row(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t first, int64_t last) const {
+    const auto size = static_cast<int64_t>(child.size);
+    const int64_t index = first / size;
+    memory += index * stride;
+    first -= index * size;
+    last -= index * size;
+    if (first > 0) {
+      const int64_t stop = last < size ? last : size;
+      part(child, memory, packed, first, stop);
+      packed += stop - first;
+      memory += stride;
+      last -= size;
+    }
+    if (last <= 0) return;
+    const int64_t whole_ones = last / size;
+    if (whole_ones > 0) repeat(child, memory, stride, packed, whole_ones);
+    const int64_t rest = last - whole_ones * size;
+    if (rest > 0) part(child, memory + whole_ones * stride, packed + whole_ones * size, 0, rest);
+  }
+
+  // 0 <= first < last <= size, not all of the node.
+  void part(const Node& node, std::byte* memory, std::byte* packed, int64_t first, int64_t last) const {
+    const auto block = static_cast<int64_t>(node.block);
+    switch (node.kind) {
+      case SPL_LEAF_VECTOR: return part_vector(memory, node.stride, block, packed, first, last);
+      case SPL_LEAF_LIST: {
+        const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
+        return part_blocks(
+            block, first, last,
+            [&](int64_t i, int64_t within, int64_t at, int64_t bytes) {
+              piece(memory + places[i] + within, packed + at, bytes);
+            },
+            [&](int64_t i, int64_t at, int64_t count) { list(memory, packed + at, places + i, count, block); });
+      }
+      case SPL_NODE_LOOP: return row(child_of(node), memory, node.stride, packed, first, last);
+      case SPL_NODE_LIST: {
+        const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
+        const Node& child = child_of(node);
+        return part_blocks(
+            block, first, last,
+            [&](int64_t i, int64_t within, int64_t at, int64_t bytes) {
+              part(child, memory + places[i], packed + at, within, within + bytes);
+            },
+            [&](int64_t i, int64_t at, int64_t count) {
+              for (int64_t k = 0; k < count; ++k) whole(child, memory + places[i + k], packed + at + k * block);
+            });
+      }
+      case SPL_LEAF_RUNS:
+        return part_entries(
+            reinterpret_cast<const typename W::Run*>(&node + 1), static_cast<int64_t>(node.count), first, last,
+            [&](const typename W::Run& run, int64_t within, int64_t at, int64_t bytes) {
+              piece(memory + run.offset + within, packed + at, bytes);
+            },
+            [&](const typename W::Run* run, int64_t at, int64_t count) { runs(memory, packed + at, run, count); });
+      default:
+        return part_entries(
+            reinterpret_cast<const typename W::Member*>(&node + 1), static_cast<int64_t>(node.count), first, last,
+            [&](const typename W::Member& member, int64_t within, int64_t at, int64_t bytes) {
+              part(node_at(static_cast<int64_t>(member.child)), memory + member.offset, packed + at, within,
+                   within + bytes);
+            },
+            [&](const typename W::Member* member, int64_t at, int64_t count) {
+              for (int64_t i = 0; i < count; ++i) {
+                whole(node_at(static_cast<int64_t>(member[i].child)), memory + member[i].offset,
+                      packed + at + static_cast<int64_t>(member[i].start - member->start));
+              }
+            });
+    }
+  }
+
+  void part_vector(std::byte* memory, int64_t stride, int64_t block, std::byte* packed, int64_t first,
+                   int64_t last) const {
+    part_blocks(
+        block, first, last,
+        [&](int64_t i, int64_t within, int64_t at, int64_t bytes) {
+          piece(memory + i * stride + within, packed + at, bytes);
+        },
+        [&](int64_t i, int64_t at, int64_t count) { vector(memory + i * stride, packed + at, count, stride, block); });
+  }
+
+  // some(i, within, at, bytes): part of block i; all(i, at, count): whole blocks; `at` counts packed bytes from first.
+  template <class Some, class All>
+  static void part_blocks(int64_t block, int64_t first, int64_t last, Some&& some, All&& all) {
+    int64_t i = first / block;
+    const int64_t within = first - i * block;
+    int64_t at = 0;
+    if (within > 0) {
+      const int64_t bytes = block - within < last - first ? block - within : last - first;
+      some(i, within, int64_t{0}, bytes);
+      at = bytes;
+      ++i;
+    }
+    const int64_t left = last - first - at;
+    const int64_t count = left / block;
+    if (count > 0) all(i, at, count);
+    const int64_t rest = left - count * block;
+    if (rest > 0) some(i + count, int64_t{0}, at + count * block, rest);
+  }
+
+  // The same over a table with prefix sums.
+  template <class Entry, class Some, class All>
+  static void part_entries(const Entry* table, int64_t count, int64_t first, int64_t last, Some&& some, All&& all) {
+    const Entry* entry = find(table, count, first);
+    int64_t position = first;
+    if (const auto start = static_cast<int64_t>(entry->start); start < first) {
+      const auto end = static_cast<int64_t>(entry[1].start);
+      const int64_t stop = end < last ? end : last;
+      some(*entry, first - start, int64_t{0}, stop - first);
+      position = stop;
+      ++entry;
+    }
+    if (position == last) return;
+    const Entry* const stop = find(entry, table + count - entry, last);  // holds byte `last`, or is the last one
+    const Entry* const end = static_cast<int64_t>(stop[1].start) <= last ? stop + 1 : stop;
+    if (end != entry) {
+      all(entry, position - first, end - entry);
+      position = static_cast<int64_t>(end->start);
+    }
+    if (position < last) some(*end, int64_t{0}, position - first, last - position);
+  }
+
+  // The last entry that starts at or before `position`.
+  template <class Entry>
+  static const Entry* find(const Entry* table, int64_t count, int64_t position) {
+    while (count > 1) {
+      const int64_t half = count / 2;
+      table += static_cast<int64_t>(table[half].start) <= position ? half : 0;
+      count -= half;
+    }
+    return table;
+  }
+
+  const std::byte* blob_;
+  const KernelSet& set_;
 };
-
-struct Scatter {
-  std::byte* memory;
-  const std::byte* packed;
-  void copy(int64_t offset, uint64_t at, uint64_t bytes) const { copy_piece(memory + offset, packed + at, bytes); }
-};
-
-template <class Job>
-void emit_narrow(void* context, int32_t offset, uint32_t packed, uint32_t bytes) {
-  static_cast<const Job*>(context)->copy(offset, packed, bytes);
-}
-
-template <class Job>
-void emit_wide(void* context, int64_t offset, uint64_t packed, uint64_t bytes) {
-  static_cast<const Job*>(context)->copy(offset, packed, bytes);
-}
 
 Status check(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t packed_bytes) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
@@ -72,51 +269,34 @@ Status check(const Blob& blob, int64_t count, int64_t first, int64_t last, size_
   return {};
 }
 
-// A narrow blob reaches only so many elements in 32 bits; the rest is walked from moved bases.
-int64_t stretch_elements(const Blob& blob) {
-  constexpr int64_t room = int64_t{1} << 30;
-  const int64_t step = std::max(blob.size(), std::max(blob.extent(), -blob.extent()));
-  const int64_t span = std::max(blob.size(), blob.true_extent());
-  if (span > room || step == 0) return 1;
-  return std::max<int64_t>(1, (room - 1) / step);
-}
-
-template <class Job>
-void walk(const Blob& blob, Job job, int64_t first, int64_t last) {
-  if (first == last) return;
-  job.memory += blob.true_lb();
-  if (!blob.narrow()) {
-    spl_walk_wide(blob.data(), static_cast<uint64_t>(first), static_cast<uint64_t>(last - first), emit_wide<Job>, &job);
-    return;
+template <Mode mode>
+Status move(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last, std::byte* packed,
+            size_t packed_bytes) {
+  SPL_TRY(check(blob, count, first, last, packed_bytes));
+  if (first == last) return {};
+  std::byte* const memory = base + blob.true_lb();
+  const KernelSet* const set = kernels_if_any();
+  if (set == nullptr) {
+    SPL_TRY(kernels());
+    walk(blob, mode == Mode::pack, memory, packed, first, last);
+  } else if (blob.narrow()) {
+    Nodes<Narrow, mode>(blob, *set).elements(memory + blob.header().origin, blob.extent(), packed, first, last);
+  } else {
+    Nodes<Wide, mode>(blob, *set).elements(memory + blob.header().origin, blob.extent(), packed, first, last);
   }
-  const int64_t stretch = stretch_elements(blob);
-  while (first < last) {
-    const int64_t element = first / blob.size();
-    const int64_t start = element * blob.size();
-    const int64_t bytes = std::min(last - first, stretch * blob.size() - (first - start));
-    Job part = job;
-    part.memory += element * blob.extent();
-    spl_walk_narrow(blob.data(), static_cast<uint32_t>(first - start), static_cast<uint32_t>(bytes), emit_narrow<Job>,
-                    &part);
-    job.packed += bytes;
-    first += bytes;
-  }
+  return {};
 }
 
 }  // namespace
 
 Status pack(const Blob& blob, int64_t count, const std::byte* base, int64_t first, int64_t last,
             std::span<std::byte> packed) {
-  SPL_TRY(check(blob, count, first, last, packed.size()));
-  walk(blob, Gather{base, packed.data()}, first, last);
-  return {};
+  return move<Mode::pack>(blob, count, const_cast<std::byte*>(base), first, last, packed.data(), packed.size());
 }
 
 Status unpack(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last,
               std::span<const std::byte> packed) {
-  SPL_TRY(check(blob, count, first, last, packed.size()));
-  walk(blob, Scatter{base, packed.data()}, first, last);
-  return {};
+  return move<Mode::unpack>(blob, count, base, first, last, const_cast<std::byte*>(packed.data()), packed.size());
 }
 
 }  // namespace spinloom::layout

@@ -1,33 +1,210 @@
 #include "layout/transfer.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <array>
 
-#include "layout/cursor.hpp"
+#include "base/checked.hpp"
+#include "layout/copy.hpp"
+#include "layout/kernel.hpp"
+#include "layout/width.hpp"
 
 namespace spinloom::layout {
+namespace {
 
-Status copy(const Source& from, const Target& to) {
-  SPL_ASSIGN(Cursor source, Cursor::open(from.blob, from.count));
-  SPL_ASSIGN(Cursor target, Cursor::open(to.blob, to.count));
-  if (source.total() != target.total()) {
-    return fail(Code::invalid, "a copy from ", source.total(), " bytes to ", target.total(), " bytes");
+// Packed bytes that go through a buffer at a time where the two sides have no loop in common: it stays in the
+// first-level cache.
+constexpr int64_t stage_bytes = 8 << 10;
+
+// Walks two blobs side by side as long as their nodes agree: equal grids, lists of equal blocks, members of equal
+// sizes.
+template <class W>
+class Pair {
+ public:
+  using Node = typename W::Node;
+  using Offset = typename W::Signed;
+  using Member = typename W::Member;
+
+  Pair(const Blob& to, const Blob& from, const KernelSet& set) : to_(to.data()), from_(from.data()), set_(set) {}
+
+  [[nodiscard]] static const Node& root(const Blob& blob) {
+    return *reinterpret_cast<const Node*>(blob.data() + sizeof(spl_layout_header));
   }
-  constexpr int64_t all = std::numeric_limits<int64_t>::max();
-  Piece out{};
-  for (Piece in = source.next(all); in.bytes > 0; in = source.next(all)) {
-    while (in.bytes > 0) {
-      if (out.bytes == 0) out = target.next(all);
-      const int64_t bytes = std::min(in.bytes, out.bytes);
-      std::memcpy(to.base + out.offset, from.base + in.offset, static_cast<size_t>(bytes));
-      in.offset += bytes;
-      in.bytes -= bytes;
-      out.offset += bytes;
-      out.bytes -= bytes;
+
+  // Whether copy() can do these two.
+  [[nodiscard]] bool agree(const Node& to, const Node& from) const {
+    if (to.size != from.size) return false;
+    Grid grid;
+    if (common_grid(to, from, grid)) return true;
+    if (to.kind != from.kind || to.count != from.count) return false;
+    switch (to.kind) {
+      case SPL_LEAF_LIST: return to.block == from.block;
+      case SPL_NODE_LOOP:
+      case SPL_NODE_LIST: return agree(child(to_, to), child(from_, from));
+      case SPL_NODE_MEMBERS: {
+        const Member* const a = members(to);
+        const Member* const b = members(from);
+        for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
+          if (a[i].start != b[i].start || !agree(at(to_, a[i].child), at(from_, b[i].child))) return false;
+        }
+        return true;
+      }
+      default: return false;
     }
   }
+
+  void copy(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+    Grid grid;
+    if (common_grid(to, from, grid)) return copy_grid(set_, target, source, grid);
+    const auto count = static_cast<int64_t>(to.count);
+    const Offset* const to_places = reinterpret_cast<const Offset*>(&to + 1);
+    const Offset* const from_places = reinterpret_cast<const Offset*>(&from + 1);
+    switch (to.kind) {
+      case SPL_LEAF_LIST: {
+        const auto block = static_cast<int64_t>(to.block);
+        if constexpr (W::bits == 32) {
+          return set_.narrow.copy[block_class(block)](target, to_places, source, from_places, count, block);
+        } else {
+          return set_.wide.copy[block_class(block)](target, to_places, source, from_places, count, block);
+        }
+      }
+      case SPL_NODE_LOOP:
+        for (int64_t i = 0; i < count; ++i) {
+          copy(child(to_, to), target + i * to.stride, child(from_, from), source + i * from.stride);
+        }
+        return;
+      case SPL_NODE_LIST:
+        for (int64_t i = 0; i < count; ++i) {
+          copy(child(to_, to), target + to_places[i], child(from_, from), source + from_places[i]);
+        }
+        return;
+      default:
+        for (int64_t i = 0; i < count; ++i) {
+          const Member& a = members(to)[i];
+          const Member& b = members(from)[i];
+          copy(at(to_, a.child), target + a.offset, at(from_, b.child), source + b.offset);
+        }
+    }
+  }
+
+ private:
+  // A vector, or a loop over one: rows x blocks of `block` bytes.
+  struct Shape {
+    int64_t rows = 0, blocks = 0, block = 0;
+    Grid::Side step;
+  };
+
+  static const Node& at(const std::byte* blob, typename W::Unsigned place) {
+    return *reinterpret_cast<const Node*>(blob + place);
+  }
+  static const Node& child(const std::byte* blob, const Node& node) { return at(blob, node.child); }
+  static const Member* members(const Node& node) { return reinterpret_cast<const Member*>(&node + 1); }
+
+  static bool shape_of(const std::byte* blob, const Node& node, Shape& shape) {
+    if (node.kind == SPL_LEAF_VECTOR) {
+      shape = {1, static_cast<int64_t>(node.count), static_cast<int64_t>(node.block), {0, node.stride}};
+      return true;
+    }
+    if (node.kind != SPL_NODE_LOOP || child(blob, node).kind != SPL_LEAF_VECTOR) return false;
+    const Node& leaf = child(blob, node);
+    shape = {static_cast<int64_t>(node.count),
+             static_cast<int64_t>(leaf.count),
+             static_cast<int64_t>(leaf.block),
+             {node.stride, leaf.stride}};
+    return true;
+  }
+
+  // Splits the blocks of `large`, one row of them, into the blocks of `small`; `small` may become rows of them.
+  static bool split(Shape& large, Shape& small) {
+    if (large.rows != 1 || large.block % small.block != 0) return false;
+    const int64_t times = large.block / small.block;
+    if (small.rows == 1 && small.blocks == large.blocks * times) {
+      small.rows = large.blocks;
+      small.blocks = times;
+      small.step.row = times * small.step.block;
+    } else if (small.rows != large.blocks || small.blocks != times) {
+      return false;
+    }
+    large.rows = large.blocks;
+    large.blocks = times;
+    large.block = small.block;
+    large.step = {large.step.block, small.block};
+    return true;
+  }
+
+  bool common_grid(const Node& to, const Node& from, Grid& grid) const {
+    Shape a;
+    Shape b;
+    if (!shape_of(to_, to, a) || !shape_of(from_, from, b)) return false;
+    if (a.block > b.block && !split(a, b)) return false;
+    if (b.block > a.block && !split(b, a)) return false;
+    if (a.rows != b.rows || a.blocks != b.blocks || a.block != b.block) return false;
+    grid = {a.rows, a.blocks, a.block, a.step, b.step};
+    return true;
+  }
+
+  const std::byte* to_;
+  const std::byte* from_;
+  const KernelSet& set_;
+};
+
+// Where the nodes agree: everything in one walk, element by element.
+template <class W>
+bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
+  using P = Pair<W>;
+  const P pair(to.blob, from.blob, set);
+  const typename W::Node& a = P::root(to.blob);
+  const typename W::Node& b = P::root(from.blob);
+  if (to.count != from.count || !pair.agree(a, b)) return false;
+  std::byte* target = to.base + to.blob.true_lb() + to.blob.header().origin;
+  const std::byte* source = from.base + from.blob.true_lb() + from.blob.header().origin;
+  for (int64_t i = 0; i < to.count; ++i) {
+    pair.copy(a, target, b, source);
+    target += to.blob.extent();
+    source += from.blob.extent();
+  }
+  return true;
+}
+
+template <class W>
+bool one_run(const Blob& blob) {
+  const auto& root = Pair<W>::root(blob);
+  return root.kind == SPL_LEAF_VECTOR && root.count == 1;
+}
+
+bool contiguous(const Blob& blob, int64_t count) {
+  return (blob.narrow() ? one_run<Narrow>(blob) : one_run<Wide>(blob)) && (count == 1 || blob.extent() == blob.size());
+}
+
+Status copy_staged(const Source& from, const Target& to, int64_t total) {
+  std::array<std::byte, stage_bytes> stage;
+  for (int64_t first = 0; first < total; first += stage_bytes) {
+    const int64_t last = std::min(total, first + stage_bytes);
+    const std::span<std::byte> part(stage.data(), static_cast<size_t>(last - first));
+    SPL_TRY(pack(from.blob, from.count, from.base, first, last, part));
+    SPL_TRY(unpack(to.blob, to.count, to.base, first, last, part));
+  }
   return {};
+}
+
+}  // namespace
+
+Status copy(const Source& from, const Target& to) {
+  if (from.count < 0 || to.count < 0) return fail(Code::invalid, "a copy of a negative count");
+  SPL_ASSIGN(const int64_t total, checked::mul(from.count, from.blob.size()));
+  SPL_ASSIGN(const int64_t wanted, checked::mul(to.count, to.blob.size()));
+  if (total != wanted) return fail(Code::invalid, "a copy from ", total, " bytes to ", wanted, " bytes");
+  if (total == 0) return {};
+  const auto size = static_cast<size_t>(total);
+  if (contiguous(from.blob, from.count)) {
+    return unpack(to.blob, to.count, to.base, 0, total, {from.base + from.blob.true_lb(), size});
+  }
+  if (contiguous(to.blob, to.count)) {
+    return pack(from.blob, from.count, from.base, 0, total, {to.base + to.blob.true_lb(), size});
+  }
+  const KernelSet* const set = kernels_if_any();
+  if (set != nullptr && from.blob.narrow() && to.blob.narrow() && copy_together<Narrow>(*set, from, to)) return {};
+  if (set != nullptr && !from.blob.narrow() && !to.blob.narrow() && copy_together<Wide>(*set, from, to)) return {};
+  return copy_staged(from, to, total);
 }
 
 }  // namespace spinloom::layout

@@ -1,0 +1,219 @@
+#include "layout/kernel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <vector>
+
+#include "layout/kernel_sets.hpp"
+#include "layout/width.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+constexpr const char* walker_name = "walker";
+
+std::vector<const KernelSet*> sets_here() {
+  std::vector<const KernelSet*> sets;
+#if defined(__x86_64__)
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+  if (avx512 && avx512_kernels() != nullptr) sets.push_back(avx512_kernels());
+  if (avx2 && avx2_kernels() != nullptr) sets.push_back(avx2_kernels());
+#endif
+  sets.push_back(portable_kernels());
+  return sets;
+}
+
+struct Chosen {
+  const KernelSet* set = nullptr;  // null: the walker
+  Status status;
+};
+
+Chosen choose(const std::string& name) {
+  if (name.empty()) return {kernel_sets().front(), {}};
+  if (name == walker_name) return {};
+  std::string known = walker_name;
+  for (const KernelSet* set : kernel_sets()) {
+    if (name == set->name) return {set, {}};
+    known += text(", ", set->name);
+  }
+  return {nullptr, fail(Code::invalid, "SPINLOOM_KERNEL: there is no kernel '", name, "' here; this CPU runs ", known)};
+}
+
+Chosen& chosen() {
+  static Chosen kept = [] {
+    const char* const name = std::getenv("SPINLOOM_KERNEL");
+    return choose(name == nullptr ? "" : name);
+  }();
+  return kept;
+}
+
+// chosen().set once it is known.
+std::atomic<const KernelSet*> current{nullptr};
+
+template <class Node>
+const Node* node_at(const Blob& blob, int64_t place) {
+  return reinterpret_cast<const Node*>(blob.data() + place);
+}
+
+// The shape that most of a blob's bytes go through: the first leaf, under the loop above it.
+template <class W>
+std::string shape_of(const Blob& blob) {
+  using Node = typename W::Node;
+  const Node* node = node_at<Node>(blob, sizeof(spl_layout_header));
+  const Node* above = nullptr;
+  while (node->kind > SPL_LEAF_LAST) {
+    above = node;
+    const auto child = node->kind == SPL_NODE_MEMBERS
+                           ? static_cast<int64_t>(reinterpret_cast<const typename W::Member*>(node + 1)->child)
+                           : static_cast<int64_t>(node->child);
+    node = node_at<Node>(blob, child);
+  }
+  const auto block = static_cast<int64_t>(node->block);
+  if (node->kind == SPL_LEAF_RUNS) return "runs";
+  if (node->kind == SPL_LEAF_LIST) return text("list ", block, " B");
+  if (above != nullptr && above->kind == SPL_NODE_LOOP) {
+    Grid grid;
+    grid.rows = static_cast<int64_t>(above->count);
+    grid.blocks = static_cast<int64_t>(node->count);
+    grid.block = block;
+    grid.to = {static_cast<int64_t>(node->size), block};
+    grid.from = {above->stride, node->stride};
+    if (grid_way(grid) == GridWay::transpose) return text("transpose ", block, " B");
+    if (grid_way(grid) == GridWay::tiles) return text("tiles ", block, " B");
+  }
+  return node->count == 1 ? "run" : text("vector ", block, " B");
+}
+
+size_t transpose_number(int64_t block) {
+  switch (block) {
+    case 1: return 0;
+    case 2: return 1;
+    case 4: return 2;
+    case 8: return 3;
+    default: return 4;
+  }
+}
+
+bool transposable(int64_t block) { return block == 1 || block == 2 || block == 4 || block == 8 || block == 16; }
+
+constexpr int64_t tile_bytes = 8 << 10;  // memory of a tile: a fraction of the first-level cache
+constexpr int64_t line_bytes = 64;
+constexpr int64_t transpose_min = 4;  // rows and columns
+
+// Rows of a side whose inner step is the larger one interleave: walking them one by one meets each line again and
+// again.
+bool interleaved(const Grid::Side& side, int64_t rows, int64_t blocks) {
+  return std::abs(side.row) < line_bytes && std::abs(side.block) > std::abs(side.row) && rows > 1 &&
+         blocks * line_bytes > tile_bytes;
+}
+
+// Whether blocks may be written in any order: no two of them share a byte.
+bool apart(const Grid::Side& side, const Grid& grid) {
+  const int64_t small = std::min(std::abs(side.row), std::abs(side.block));
+  const int64_t large = std::max(std::abs(side.row), std::abs(side.block));
+  const int64_t inner = std::abs(side.row) < std::abs(side.block) ? grid.rows : grid.blocks;
+  return small >= grid.block && large >= (inner - 1) * small + grid.block;
+}
+
+void copy_tiles(GridKernel kernel, std::byte* to, const std::byte* from, const Grid& grid) {
+  const int64_t step = std::max<int64_t>(1, std::min(std::abs(grid.from.row), std::abs(grid.to.row)));
+  const int64_t rows = std::max<int64_t>(1, 4 * line_bytes / step);
+  const int64_t blocks = std::max<int64_t>(1, tile_bytes / (4 * line_bytes));
+  for (int64_t row = 0; row < grid.rows; row += rows) {
+    Grid tile = grid;
+    tile.rows = std::min(rows, grid.rows - row);
+    for (int64_t block = 0; block < grid.blocks; block += blocks) {
+      tile.blocks = std::min(blocks, grid.blocks - block);
+      kernel(to + row * grid.to.row + block * grid.to.block, from + row * grid.from.row + block * grid.from.block,
+             tile);
+    }
+  }
+}
+
+constexpr std::array<uint8_t, 257> classes = [] {
+  std::array<uint8_t, 257> made{};
+  for (int64_t block = 0; block <= 256; ++block) {
+    size_t number = exact_blocks.size();
+    while (range_ends[number - exact_blocks.size()] < block) ++number;
+    for (size_t exact = 0; exact < exact_blocks.size(); ++exact) {
+      if (exact_blocks[exact] == block) number = exact;
+    }
+    made[static_cast<size_t>(block)] = static_cast<uint8_t>(number);
+  }
+  return made;
+}();
+
+}  // namespace
+
+std::span<const KernelSet* const> kernel_sets() {
+  static const std::vector<const KernelSet*> sets = sets_here();
+  return sets;
+}
+
+Result<const KernelSet*> kernels() {
+  const Chosen& kept = chosen();
+  if (!kept.status) return kept.status.error();
+  current.store(kept.set, std::memory_order_relaxed);
+  return kept.set;
+}
+
+const KernelSet* kernels_if_any() {
+  const KernelSet* const set = current.load(std::memory_order_relaxed);
+  if (set != nullptr) return set;
+  const auto found = kernels();
+  return found ? *found : nullptr;
+}
+
+Status force_kernels(const std::string& name) {
+  Chosen wanted = choose(name);
+  SPL_TRY(wanted.status);
+  chosen() = std::move(wanted);
+  current.store(chosen().set, std::memory_order_relaxed);
+  return {};
+}
+
+std::string kernel_name(const Blob& blob) {
+  const auto set = kernels();
+  if (!set) return "none";
+  if (*set == nullptr) return walker_name;
+  if (blob.size() == 0) return "none";
+  return text((*set)->name, " ", blob.narrow() ? shape_of<Narrow>(blob) : shape_of<Wide>(blob));
+}
+
+size_t block_class(int64_t block) { return block <= 256 ? classes[static_cast<size_t>(block)] : block_classes - 1; }
+
+GridWay grid_way(const Grid& grid) {
+  if (!apart(grid.to, grid)) return GridWay::blocks;
+  const bool crossed = (grid.from.row == grid.block && grid.to.block == grid.block) ||
+                       (grid.to.row == grid.block && grid.from.block == grid.block);
+  if (crossed && transposable(grid.block) && grid.rows >= transpose_min && grid.blocks >= transpose_min) {
+    return GridWay::transpose;
+  }
+  if (interleaved(grid.from, grid.rows, grid.blocks) || interleaved(grid.to, grid.rows, grid.blocks)) {
+    return GridWay::tiles;
+  }
+  return GridWay::blocks;
+}
+
+void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
+  const GridWay way = grid.rows == 1 ? GridWay::blocks : grid_way(grid);
+  if (way == GridWay::transpose) {
+    const TransposeKernel kernel = set.transpose[transpose_number(grid.block)];
+    if (grid.from.row == grid.block && grid.to.block == grid.block) {
+      return kernel(to, grid.to.row, from, grid.from.block, grid.blocks, grid.rows);
+    }
+    return kernel(to, grid.to.block, from, grid.from.row, grid.rows, grid.blocks);
+  }
+  const Mode mode = grid.to.block == grid.block     ? Mode::pack
+                    : grid.from.block == grid.block ? Mode::unpack
+                                                    : Mode::copy;
+  const GridKernel kernel = set.grid[static_cast<size_t>(mode)][block_class(grid.block)];
+  if (way == GridWay::tiles) return copy_tiles(kernel, to, from, grid);
+  kernel(to, from, grid);
+}
+
+}  // namespace spinloom::layout

@@ -1,0 +1,101 @@
+// Kernel - the inner loops that copy: sets of them, one for each instruction set, chosen once a process.
+//
+// Contract: a kernel is a pure function over a shape: a grid of equal blocks with its strides on both sides, a list of
+//   equal blocks, or runs of several lengths. A set holds one kernel for each shape and block size; every set copies
+//   the same bytes. kernels() is the best set that this CPU runs, or the one that SPINLOOM_KERNEL names ("walker" is
+//   none of them: the portable walker of layout_walk.h). kernel_name() says what a blob uses.
+// Invariants: (1) a kernel writes the blocks' bytes and no others; (2) it may read a gap that is no longer than a block
+//   between two blocks, and nothing else beside the blocks.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+
+namespace spinloom::layout {
+
+// rows x blocks of `block` bytes; strides in bytes, from block to block and from row to row.
+struct Grid {
+  struct Side {
+    int64_t row = 0;
+    int64_t block = 0;
+  };
+  int64_t rows = 1;
+  int64_t blocks = 0;
+  int64_t block = 0;
+  Side to;
+  Side from;
+
+  [[nodiscard]] int64_t bytes() const { return rows * blocks * block; }
+};
+
+// Which side is dense: its blocks touch each other within a row.
+enum class Mode : uint8_t { pack, unpack, copy };
+inline constexpr size_t modes = 3;
+
+// Block sizes with a kernel of their own, and ranges that share one.
+inline constexpr std::array<int64_t, 14> exact_blocks = {1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256};
+inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255, INT64_MAX};  // the last of each
+inline constexpr size_t block_classes = exact_blocks.size() + range_ends.size();
+
+using GridKernel = void (*)(std::byte* to, const std::byte* from, const Grid& grid);
+// count blocks between a dense side and listed places.
+template <class Offset>
+using ListPack = void (*)(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t block);
+template <class Offset>
+using ListCopy = void (*)(std::byte* to, const Offset* to_places, const std::byte* from, const Offset* from_places,
+                          int64_t count, int64_t block);
+// A table of runs as in a blob; entry i is runs[i + 1].start - runs[i].start bytes long.
+template <class Run>
+using RunsKernel = void (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count);
+// An array of `rows` lines, `pitch` apart, becomes its transpose: element (i, j) of `from` is (j, i) of `to`.
+using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
+                                 int64_t rows, int64_t columns);
+
+template <class Offset, class Run>
+struct TableKernels {
+  std::array<ListPack<Offset>, block_classes> pack;
+  std::array<ListPack<Offset>, block_classes> unpack;
+  std::array<ListCopy<Offset>, block_classes> copy;
+  RunsKernel<Run> pack_runs;
+  RunsKernel<Run> unpack_runs;
+};
+
+struct KernelSet {
+  const char* name;
+  std::array<std::array<GridKernel, block_classes>, modes> grid;
+  TableKernels<int32_t, spl_run_narrow> narrow;
+  TableKernels<int64_t, spl_run_wide> wide;
+  std::array<TransposeKernel, 5> transpose;  // of elements of 1, 2, 4, 8, 16 bytes
+  void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
+  void (*stream)(std::byte* to, const std::byte* from, int64_t bytes);  // past the caches; to and bytes: whole lines
+};
+
+// Every set that this CPU runs, the best first.
+std::span<const KernelSet* const> kernel_sets();
+
+// What copies use; null for the walker. SPINLOOM_KERNEL is read at the first call; an Error where it names nothing that
+// runs here, and then at every call.
+Result<const KernelSet*> kernels();
+// The same where the answer is a set, null otherwise: for the beginning of a copy.
+const KernelSet* kernels_if_any();
+// For tests and comparisons: from now on this name, "" for the best. Not while copies run.
+Status force_kernels(const std::string& name);
+
+// "avx512 vector 8 B", "avx512 transpose 16 B", "walker", ...
+std::string kernel_name(const Blob& blob);
+
+size_t block_class(int64_t block);
+
+// Which of a set's kernels a grid takes, and the call.
+enum class GridWay : uint8_t { blocks, transpose, tiles };
+GridWay grid_way(const Grid& grid);
+void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid);
+
+}  // namespace spinloom::layout

@@ -1,0 +1,482 @@
+// Kernel loops - the source of every kernel set: included once by each kernel_SET.cpp, which is compiled for its
+// instruction set.
+//
+// Contract: defines `set_of(name)` in an anonymous namespace. Vectors are the compiler's own; what an instruction set
+//   lacks becomes several narrower moves. Nothing here may call an inline function of another header: the linker could
+//   pick this file's copy of it for a CPU that cannot run it.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "layout/kernel.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+#define SPL_FORCE_INLINE inline __attribute__((always_inline))
+
+template <int64_t bytes>
+struct VectorOf {
+  typedef unsigned char Type __attribute__((vector_size(bytes), aligned(1), may_alias));
+};
+
+template <int64_t bytes>
+SPL_FORCE_INLINE void move(std::byte* to, const std::byte* from) {
+  __builtin_memcpy(to, from, bytes);
+}
+
+template <>
+SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
+  using V = VectorOf<64>::Type;
+  *reinterpret_cast<V*>(to) = *reinterpret_cast<const V*>(from);
+}
+
+// ---- blocks: one functor a class, with the size at compile time where the class is one size ----
+
+template <int64_t size>
+struct Exactly {
+  static constexpr int64_t dense = size;
+  explicit Exactly(int64_t) {}
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const { move<size>(to, from); }
+};
+
+template <>
+struct Exactly<256> {
+  static constexpr int64_t dense = 256;
+  explicit Exactly(int64_t) {}
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    using V = VectorOf<64>::Type;
+    const V a = *reinterpret_cast<const V*>(from);
+    const V b = *reinterpret_cast<const V*>(from + 64);
+    const V c = *reinterpret_cast<const V*>(from + 128);
+    const V d = *reinterpret_cast<const V*>(from + 192);
+    *reinterpret_cast<V*>(to) = a;
+    *reinterpret_cast<V*>(to + 64) = b;
+    *reinterpret_cast<V*>(to + 128) = c;
+    *reinterpret_cast<V*>(to + 192) = d;
+  }
+};
+
+struct Bytes {  // 1 to 3
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    const std::byte first = from[0];
+    const std::byte middle = from[block >> 1];
+    const std::byte last = from[block - 1];
+    to[0] = first;
+    to[block >> 1] = middle;
+    to[block - 1] = last;
+  }
+};
+
+// Two words that may overlap cover every length between one word and two.
+template <int64_t word>
+struct TwoWords {
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    typename VectorOf<word>::Type head;
+    typename VectorOf<word>::Type tail;
+    __builtin_memcpy(&head, from, word);
+    __builtin_memcpy(&tail, from + block - word, word);
+    __builtin_memcpy(to, &head, word);
+    __builtin_memcpy(to + block - word, &tail, word);
+  }
+};
+
+// More than 128 bytes: lines, then a last one that may overlap.
+struct Lines {
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    using V = VectorOf<64>::Type;
+    const V tail = *reinterpret_cast<const V*>(from + block - 64);
+    int64_t at = 0;
+    for (; at + 128 < block; at += 128) {
+      const V a = *reinterpret_cast<const V*>(from + at);
+      const V b = *reinterpret_cast<const V*>(from + at + 64);
+      *reinterpret_cast<V*>(to + at) = a;
+      *reinterpret_cast<V*>(to + at + 64) = b;
+    }
+    if (at + 64 < block) move<64>(to + at, from + at);
+    *reinterpret_cast<V*>(to + block - 64) = tail;
+  }
+};
+
+struct Long {
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    if (block >= 1024) {
+      __builtin_memcpy(to, from, static_cast<size_t>(block));
+    } else {
+      Lines{block}(to, from);
+    }
+  }
+};
+
+// The functor of a class, in the order of exact_blocks and range_ends.
+template <size_t number>
+struct ClassOf {
+  using Type = Exactly<exact_blocks[number]>;
+};
+template <>
+struct ClassOf<exact_blocks.size()> {
+  using Type = Bytes;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 1> {
+  using Type = TwoWords<4>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 2> {
+  using Type = TwoWords<8>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 3> {
+  using Type = TwoWords<16>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 4> {
+  using Type = TwoWords<32>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 5> {
+  using Type = TwoWords<64>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 6> {
+  using Type = Lines;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 7> {
+  using Type = Long;
+};
+
+// ---- grids ----
+
+template <class Block, Mode mode>
+void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  const Block block{grid.block};
+  const int64_t size = Block::dense != 0 ? Block::dense : grid.block;
+  const int64_t to_step = mode == Mode::pack ? size : grid.to.block;
+  const int64_t from_step = mode == Mode::unpack ? size : grid.from.block;
+  const int64_t blocks = grid.blocks;
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    std::byte* t = to + row * grid.to.row;
+    const std::byte* f = from + row * grid.from.row;
+    int64_t left = blocks;
+    for (; left >= 4; left -= 4) {
+      block(t, f);
+      block(t + to_step, f + from_step);
+      block(t + 2 * to_step, f + 2 * from_step);
+      block(t + 3 * to_step, f + 3 * from_step);
+      t += 4 * to_step;
+      f += 4 * from_step;
+    }
+    for (; left > 0; --left) {
+      block(t, f);
+      t += to_step;
+      f += from_step;
+    }
+  }
+}
+
+// ---- lists and runs ----
+
+template <class Block, class Offset>
+void pack_list(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t bytes) {
+  const Block block{bytes};
+  const int64_t size = Block::dense != 0 ? Block::dense : bytes;
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) block(to + i * size, from + places[i]);
+}
+
+template <class Block, class Offset>
+void unpack_list(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t bytes) {
+  const Block block{bytes};
+  const int64_t size = Block::dense != 0 ? Block::dense : bytes;
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) block(to + places[i], from + i * size);
+}
+
+template <class Block, class Offset>
+void copy_list(std::byte* to, const Offset* to_places, const std::byte* from, const Offset* from_places, int64_t count,
+               int64_t bytes) {
+  const Block block{bytes};
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) block(to + to_places[i], from + from_places[i]);
+}
+
+void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
+#if defined(__AVX512BW__) && defined(__BMI2__)
+  if (bytes <= 64) {  // a masked move touches its bytes only and needs no branch on the length
+    const __mmask64 mask = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes));
+    _mm512_mask_storeu_epi8(to, mask, _mm512_maskz_loadu_epi8(mask, from));
+    return;
+  }
+#endif
+  if (bytes > 256) {
+    __builtin_memcpy(to, from, static_cast<size_t>(bytes));
+  } else if (bytes > 128) {
+    Lines{bytes}(to, from);
+  } else if (bytes >= 64) {
+    TwoWords<64>{bytes}(to, from);
+  } else if (bytes >= 32) {
+    TwoWords<32>{bytes}(to, from);
+  } else if (bytes >= 16) {
+    TwoWords<16>{bytes}(to, from);
+  } else if (bytes >= 8) {
+    TwoWords<8>{bytes}(to, from);
+  } else if (bytes >= 4) {
+    TwoWords<4>{bytes}(to, from);
+  } else if (bytes > 0) {
+    Bytes{bytes}(to, from);
+  }
+}
+
+// One run of several lengths; `pack`: the packed side is written. With masks there is no branch on the length, and the
+// window starts with the line of the side in memory, so that no line is touched in vain.
+template <Mode mode>
+SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes) {
+#if defined(__AVX512BW__) && defined(__BMI2__)
+  const std::byte* const memory = mode == Mode::pack ? from : to;
+  const auto shift = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) & 63);
+  if (shift + bytes <= 64) {
+    const __mmask64 mask = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes)) << shift;
+    _mm512_mask_storeu_epi8(to - shift, mask, _mm512_maskz_loadu_epi8(mask, from - shift));
+    return;
+  }
+#endif
+  copy_piece(to, from, bytes);
+}
+
+constexpr int64_t stretch_runs = 32;
+
+// The length that a stretch of runs shares, or 0.
+template <class Run>
+SPL_FORCE_INLINE int64_t shared_length(const Run* runs) {
+  const auto length = runs[1].start - runs[0].start;
+  auto other = length - length;
+  for (int64_t i = 0; i < stretch_runs; ++i) other |= (runs[i + 1].start - runs[i].start) ^ length;
+  return other == 0 ? static_cast<int64_t>(length) : 0;
+}
+
+template <class Block, Mode mode, class Run>
+SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const Run* runs) {
+  const Block block{Block::dense};
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < stretch_runs; ++i) {
+    if (mode == Mode::pack) {
+      block(packed + i * Block::dense, memory + runs[i].offset);
+    } else {
+      block(memory + runs[i].offset, packed + i * Block::dense);
+    }
+  }
+}
+
+// Stretches of one length, as in a list where few entries touch, go through a loop of that length.
+template <Mode mode, class Run>
+SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
+  const auto first = runs->start;
+  int64_t i = 0;
+  while (i < count) {
+    std::byte* const at = packed + (runs[i].start - first);
+    int64_t stretch = count - i;
+    if (stretch >= stretch_runs) {
+      stretch = stretch_runs;
+      const int64_t length = shared_length(runs + i);
+      if (length == 4 || length == 8 || length == 12 || length == 16 || length == 24) {
+        if (length == 4) copy_stretch<Exactly<4>, mode>(at, memory, runs + i);
+        if (length == 8) copy_stretch<Exactly<8>, mode>(at, memory, runs + i);
+        if (length == 12) copy_stretch<Exactly<12>, mode>(at, memory, runs + i);
+        if (length == 16) copy_stretch<Exactly<16>, mode>(at, memory, runs + i);
+        if (length == 24) copy_stretch<Exactly<24>, mode>(at, memory, runs + i);
+        i += stretch;
+        continue;
+      }
+    }
+    for (const int64_t end = i + stretch; i < end; ++i) {
+      std::byte* const here = packed + (runs[i].start - first);
+      const auto bytes = static_cast<int64_t>(runs[i + 1].start - runs[i].start);
+      if (mode == Mode::pack) {
+        copy_run<mode>(here, memory + runs[i].offset, bytes);
+      } else {
+        copy_run<mode>(memory + runs[i].offset, here, bytes);
+      }
+    }
+  }
+}
+
+template <class Run>
+void pack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t count) {
+  copy_runs<Mode::pack>(to, const_cast<std::byte*>(from), runs, count);
+}
+
+template <class Run>
+void unpack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t count) {
+  copy_runs<Mode::unpack>(const_cast<std::byte*>(from), to, runs, count);
+}
+
+// ---- transposes: squares of whole vectors, in registers ----
+
+#if defined(__AVX512F__)
+constexpr int64_t vector_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int64_t vector_bytes = 32;
+#else
+constexpr int64_t vector_bytes = 16;
+#endif
+
+template <int64_t bytes>
+struct LaneOf {
+  using Type = uint64_t;  // elements of 16 bytes: pairs of lanes
+};
+template <>
+struct LaneOf<1> {
+  using Type = uint8_t;
+};
+template <>
+struct LaneOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct LaneOf<4> {
+  using Type = uint32_t;
+};
+
+template <int64_t element>
+struct Square {
+  using Lane = typename LaneOf<element>::Type;
+  static constexpr int64_t bytes = element <= 2 ? 16 : vector_bytes;  // of a row; more rows than that do not fit
+  static constexpr int64_t lanes = bytes / static_cast<int64_t>(sizeof(Lane));
+  static constexpr int64_t side = bytes / element;
+  typedef Lane Vector __attribute__((vector_size(bytes)));
+};
+
+// Lane i of the low (high) halves of a and b, element by element in turns.
+template <int64_t element>
+constexpr int zip_lane(int64_t lane, bool high) {
+  using S = Square<element>;
+  const int64_t width = S::lanes / S::side;  // lanes of an element
+  const int64_t place = lane / width;
+  const int64_t source = (high ? S::side / 2 : 0) + place / 2;
+  return static_cast<int>((place % 2) * S::lanes + source * width + lane % width);
+}
+
+template <int64_t element, bool high, size_t... lane>
+SPL_FORCE_INLINE typename Square<element>::Vector zip(typename Square<element>::Vector a,
+                                                      typename Square<element>::Vector b,
+                                                      std::index_sequence<lane...>) {
+  return __builtin_shufflevector(a, b, zip_lane<element>(static_cast<int64_t>(lane), high)...);
+}
+
+// Zipping row i with row i + side / 2, log2(side) times, transposes.
+template <int64_t element>
+SPL_FORCE_INLINE void transpose_square(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch) {
+  using S = Square<element>;
+  using V = typename S::Vector;
+  constexpr auto all = std::make_index_sequence<static_cast<size_t>(S::lanes)>();
+  V rows[S::side];
+#pragma GCC unroll 64
+  for (int64_t i = 0; i < S::side; ++i) __builtin_memcpy(&rows[i], from + i * from_pitch, S::bytes);
+#pragma GCC unroll 6
+  for (int64_t stage = 1; stage < S::side; stage *= 2) {
+    V next[S::side];
+#pragma GCC unroll 32
+    for (int64_t i = 0; i < S::side / 2; ++i) {
+      next[2 * i] = zip<element, false>(rows[i], rows[i + S::side / 2], all);
+      next[2 * i + 1] = zip<element, true>(rows[i], rows[i + S::side / 2], all);
+    }
+#pragma GCC unroll 64
+    for (int64_t i = 0; i < S::side; ++i) rows[i] = next[i];
+  }
+#pragma GCC unroll 64
+  for (int64_t i = 0; i < S::side; ++i) __builtin_memcpy(to + i * to_pitch, &rows[i], S::bytes);
+}
+
+template <int64_t element>
+void transpose_small(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch, int64_t rows,
+                     int64_t columns) {
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i)
+      move<element>(to + j * to_pitch + i * element, from + i * from_pitch + j * element);
+  }
+}
+
+// Squares that do not fit at an edge move back over their neighbours: copying a byte twice does no harm.
+template <int64_t element>
+void transpose(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch, int64_t rows,
+               int64_t columns) {
+  constexpr int64_t side = Square<element>::side;
+  constexpr int64_t strip = 256 / element;  // columns at a time: a few lines of each row
+  if (rows < side || columns < side) {
+    return transpose_small<element>(to, to_pitch, from, from_pitch, rows, columns);
+  }
+  for (int64_t first = 0; first < columns; first += strip) {
+    const int64_t last = first + strip < columns ? first + strip : columns;
+    for (int64_t row = 0; row < rows; row += side) {
+      const int64_t i = row + side <= rows ? row : rows - side;
+      for (int64_t column = first; column < last; column += side) {
+        const int64_t j = column + side <= columns ? column : columns - side;
+        transpose_square<element>(to + j * to_pitch + i * element, to_pitch, from + i * from_pitch + j * element,
+                                  from_pitch);
+      }
+    }
+  }
+}
+
+// ---- whole lines past the caches ----
+
+void stream(std::byte* to, const std::byte* from, int64_t bytes) {
+#if defined(__AVX512F__)
+  for (int64_t at = 0; at < bytes; at += 64) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
+  }
+  _mm_sfence();
+#elif defined(__x86_64__)
+  for (int64_t at = 0; at < bytes; at += 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  }
+  _mm_sfence();
+#else
+  __builtin_memcpy(to, from, static_cast<size_t>(bytes));
+#endif
+}
+
+// ---- the set ----
+
+template <class Offset, class Run, size_t... number>
+constexpr TableKernels<Offset, Run> tables_of(std::index_sequence<number...>) {
+  return {{{&pack_list<typename ClassOf<number>::Type, Offset>...}},
+          {{&unpack_list<typename ClassOf<number>::Type, Offset>...}},
+          {{&copy_list<typename ClassOf<number>::Type, Offset>...}},
+          &pack_runs<Run>,
+          &unpack_runs<Run>};
+}
+
+template <size_t... number>
+constexpr KernelSet make_set(const char* name, std::index_sequence<number...> all) {
+  return {name,
+          {{{{&copy_rows<typename ClassOf<number>::Type, Mode::pack>...}},
+            {{&copy_rows<typename ClassOf<number>::Type, Mode::unpack>...}},
+            {{&copy_rows<typename ClassOf<number>::Type, Mode::copy>...}}}},
+          tables_of<int32_t, spl_run_narrow>(all),
+          tables_of<int64_t, spl_run_wide>(all),
+          {{&transpose<1>, &transpose<2>, &transpose<4>, &transpose<8>, &transpose<16>}},
+          &copy_piece,
+          &stream};
+}
+
+constexpr KernelSet set_of(const char* name) { return make_set(name, std::make_index_sequence<block_classes>()); }
+
+}  // namespace
+}  // namespace spinloom::layout

@@ -1,0 +1,370 @@
+// Every kernel set that this CPU runs, at random cuts, against the oracle; and forcing one by name.
+#include "layout/kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "layout/copy.hpp"
+#include "layout/test_support.hpp"
+#include "layout/transfer.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+constexpr int64_t guard = 128;
+
+// Restores the choice of the environment.
+class Forced {
+ public:
+  explicit Forced(const std::string& name) {
+    const Status done = force_kernels(name);
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+  }
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+  ~Forced() {
+    const char* const asked = std::getenv("SPINLOOM_KERNEL");
+    EXPECT_TRUE(force_kernels(asked == nullptr ? "" : asked));
+  }
+};
+
+std::vector<std::string> names() {
+  std::vector<std::string> found{"walker"};
+  for (const KernelSet* set : kernel_sets()) found.emplace_back(set->name);
+  return found;
+}
+
+std::vector<std::byte> noise(Random& random, int64_t bytes) {
+  std::vector<std::byte> made(static_cast<size_t>(bytes));
+  for (size_t at = 0; at < made.size(); at += sizeof(uint32_t)) {
+    const auto word = static_cast<uint32_t>(random.below(uint64_t{1} << 32));
+    std::memcpy(made.data() + at, &word, std::min(sizeof word, made.size() - at));
+  }
+  return made;
+}
+
+// A type in memory with guards around it.
+struct Place {
+  Place(Random& random, Type of, int64_t elements)
+      : type(std::move(of)),
+        count(elements),
+        reach(oracle::reach(type, count)),
+        base(guard - reach.first),
+        bytes(noise(random, reach.last - reach.first + 2 * guard)) {}
+
+  Type type;
+  int64_t count;
+  oracle::Reach reach;
+  int64_t base;
+  std::vector<std::byte> bytes;
+};
+
+// Shapes that reach each kernel: every block size with a kernel of its own and one of each range, as vectors, lists,
+// runs, transposes and interleaved rows.
+Type shaped(Random& random, int64_t block) {
+  const Type item = *contiguous(block, *primitive("byte"));
+  const int64_t gap = random.between(1, 40);
+  const int64_t many = random.between(1, 90);
+  switch (random.below(6)) {
+    case 0: return *hvector(many, 1, block + gap, item);
+    case 1: return *hvector(random.between(2, 5), 1, (block + gap) * many + gap, *hvector(many, 1, block + gap, item));
+    case 2: return *hvector(random.between(2, 40), 1, block, *hvector(many, 1, 40 * block + gap, item));  // transpose
+    case 3:
+      return *hvector(random.between(2, 6), 1, block + 1, *hvector(random.between(100, 200), 1, 8 * block + 64, item));
+    case 4: return *indexed_block(1, *IndexList::random(random.below(1000), 2 * many, many), item);
+    default: {
+      std::vector<int64_t> lengths;
+      std::vector<int64_t> at;
+      int64_t place = 0;
+      for (int64_t i = 0; i < many; ++i) {
+        at.push_back(place);
+        lengths.push_back(random.chance(1, 8) ? random.between(1, 3) : 1);
+        place += lengths.back() + random.between(1, 3);
+      }
+      return *indexed(std::move(at), std::move(lengths), item);
+    }
+  }
+}
+
+std::vector<int64_t> blocks() {
+  std::vector<int64_t> found(exact_blocks.begin(), exact_blocks.end());
+  for (const int64_t end : range_ends) found.push_back(std::min<int64_t>(end, 1300));
+  return found;
+}
+
+void check_cuts(Random& random, const Type& type, int64_t count, Width width) {
+  const auto blob = Blob::build(type, {width, count});
+  ASSERT_TRUE(blob) << blob.error().message;
+  Place place(random, type, count);
+  const std::vector<std::byte> before = place.bytes;
+  const int64_t total = count * type.size();
+  const std::vector<std::byte> packed = noise(random, total);
+  for (int64_t first = 0; first < total;) {
+    const int64_t last = random.chance(1, 3) ? total : std::min(total, first + random.between(1, 3 * total / 4 + 1));
+    const std::span<const std::byte> part{packed.data() + first, static_cast<size_t>(last - first)};
+    ASSERT_TRUE(unpack(*blob, count, place.bytes.data() + place.base, first, last, part));
+    first = last;
+  }
+  const auto same = oracle::compare(type, count, packed, place.bytes, place.base, before);
+  ASSERT_TRUE(same) << same.error().message;
+
+  std::vector<std::byte> expected(packed.size());
+  ASSERT_TRUE(oracle::pack(type, count, place.bytes.data() + place.base, expected));
+  for (int cut = 0; cut < 4; ++cut) {
+    const int64_t a = cut == 0 ? 0 : random.between(0, total);
+    const int64_t b = cut == 0 ? total : random.between(0, total);
+    const int64_t first = std::min(a, b);
+    const int64_t last = std::max(a, b);
+    std::vector<std::byte> made = noise(random, last - first + 2 * guard);
+    const std::vector<std::byte> around = made;
+    ASSERT_TRUE(pack(*blob, count, place.bytes.data() + place.base, first, last,
+                     {made.data() + guard, static_cast<size_t>(last - first)}));
+    for (int64_t i = -guard; i < last - first + guard; ++i) {
+      const auto at = static_cast<size_t>(i + guard);
+      const bool inside = i >= 0 && i < last - first;
+      ASSERT_EQ(made[at], inside ? expected[static_cast<size_t>(first + i)] : around[at])
+          << "packed byte " << i << " of " << first << " to " << last;
+    }
+  }
+}
+
+TEST(Kernels, EverySetCopiesEveryShapeAtAnyCut) {
+  for (const std::string& name : names()) {
+    const Forced forced(name);
+    SCOPED_TRACE(name);
+    test::for_seeds(6, [&](Random& random) {
+      for (const int64_t block : blocks()) {
+        const Type type = shaped(random, block);
+        SCOPED_TRACE(print(type));
+        ASSERT_NO_FATAL_FAILURE(
+            check_cuts(random, type, random.between(1, 3), random.chance(1, 4) ? Width::wide : Width::automatic));
+      }
+    });
+  }
+}
+
+// A type of the same size as `type` with other places, so that both sides have a loop in common, or only bytes.
+Type partner(Random& random, const Type& type) {
+  if (random.chance(1, 3)) {
+    const int64_t size = type.size();
+    int64_t piece = random.between(1, size);
+    while (size % piece != 0) --piece;
+    return *hvector(size / piece, 1, piece + random.between(0, 30), *contiguous(piece, *primitive("byte")));
+  }
+  return type;
+}
+
+TEST(Kernels, EverySetCopiesFromLayoutToLayout) {
+  for (const std::string& name : names()) {
+    const Forced forced(name);
+    SCOPED_TRACE(name);
+    test::for_seeds(6, [&](Random& random) {
+      for (const int64_t block : blocks()) {
+        const int64_t count = random.between(1, 3);
+        const bool wide = random.chance(1, 4);
+        const Type from_type = shaped(random, block);
+        const Type to_type = random.chance(1, 2) ? partner(random, from_type) : *dup(from_type);
+        SCOPED_TRACE(text(print(from_type), " to ", print(to_type)));
+        const auto from_blob = Blob::build(from_type, {wide ? Width::wide : Width::automatic, count});
+        const auto to_blob = Blob::build(to_type, {wide ? Width::wide : Width::automatic, count});
+        ASSERT_TRUE(from_blob && to_blob);
+        const Place from(random, from_type, count);
+        Place to(random, to_type, count);
+        if (*oracle::overlaps(to_type, count)) continue;
+        const std::vector<std::byte> before = to.bytes;
+        ASSERT_TRUE(
+            copy({*from_blob, count, from.bytes.data() + from.base}, {*to_blob, count, to.bytes.data() + to.base}));
+        std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
+        ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
+        const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
+        ASSERT_TRUE(same) << same.error().message;
+      }
+    });
+  }
+}
+
+TEST(Kernels, ForcingIsSeenInTheName) {
+  const auto vector = Blob::build(test::must_parse("vector(100, 1, 2, double)"));
+  const auto transpose = Blob::build(test::must_parse("contig(64, resized(0B, 4B, vector(64, 1, 64, float)))"));
+  const auto list = Blob::build(test::must_parse("idxblock(1, [5, 0, 3], double)"));
+  const auto runs = Blob::build(test::must_parse("indexed([0x1, 3x2, 9x1], double)"));
+  ASSERT_TRUE(vector && transpose && list && runs);
+  for (const KernelSet* set : kernel_sets()) {
+    const Forced forced(set->name);
+    EXPECT_EQ(kernel_name(*vector), text(set->name, " vector 8 B"));
+    EXPECT_EQ(kernel_name(*transpose), text(set->name, " transpose 4 B"));
+    EXPECT_EQ(kernel_name(*list), text(set->name, " list 8 B"));
+    EXPECT_EQ(kernel_name(*runs), text(set->name, " runs"));
+  }
+  const Forced forced("walker");
+  EXPECT_EQ(kernel_name(*vector), "walker");
+  EXPECT_EQ(kernels_if_any(), nullptr);
+}
+
+TEST(Kernels, AnUnknownNameIsAnErrorThatListsWhatRuns) {
+  const auto wrong = force_kernels("sse9");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Code::invalid);
+  EXPECT_NE(wrong.error().message.find("'sse9'"), std::string::npos) << wrong.error().message;
+  EXPECT_NE(wrong.error().message.find("walker"), std::string::npos) << wrong.error().message;
+  EXPECT_NE(wrong.error().message.find("portable"), std::string::npos) << wrong.error().message;
+}
+
+// ---- every entry of every set, called by itself ----
+
+// Naive copies of single blocks into a buffer of noise are what each kernel must make.
+class Bench {
+ public:
+  explicit Bench(Random& random) : from_(noise(random, bytes)), to_(noise(random, bytes)), wanted_(to_) {}
+
+  [[nodiscard]] const std::byte* from() const { return from_.data() + middle; }
+  [[nodiscard]] std::byte* to() { return to_.data() + middle; }
+  void want(int64_t to, int64_t from, int64_t block) {
+    for (int64_t i = 0; i < block; ++i) {
+      wanted_[static_cast<size_t>(middle + to + i)] = from_[static_cast<size_t>(middle + from + i)];
+    }
+  }
+  [[nodiscard]] bool right() const { return to_ == wanted_; }
+
+ private:
+  static constexpr int64_t bytes = 1 << 17;
+  static constexpr int64_t middle = bytes / 2;
+  std::vector<std::byte> from_;
+  std::vector<std::byte> to_;
+  std::vector<std::byte> wanted_;
+};
+
+void check_grids(Random& random, const KernelSet& set, int64_t block) {
+  for (size_t mode = 0; mode < modes; ++mode) {
+    Bench bench(random);
+    Grid grid;
+    grid.rows = random.between(1, 3);
+    grid.blocks = random.between(1, 20);
+    grid.block = block;
+    const int64_t sign = random.chance(1, 2) ? 1 : -1;
+    grid.to.block = mode == 0 ? block : sign * (block + random.between(0, 70));
+    grid.from.block = mode == 1 ? block : -sign * (block + random.between(0, 70));
+    grid.to.row = grid.to.block * grid.blocks;
+    grid.from.row = grid.from.block * grid.blocks + 1;
+    set.grid[mode][block_class(block)](bench.to(), bench.from(), grid);
+    for (int64_t row = 0; row < grid.rows; ++row) {
+      for (int64_t i = 0; i < grid.blocks; ++i) {
+        bench.want(row * grid.to.row + i * grid.to.block, row * grid.from.row + i * grid.from.block, block);
+      }
+    }
+    ASSERT_TRUE(bench.right()) << set.name << ", grid of mode " << mode << ", block " << block;
+  }
+}
+
+template <class Tables, class Offset>
+void check_lists(Random& random, const Tables& tables, int64_t block, Offset) {
+  const int64_t count = random.between(1, 20);
+  std::vector<Offset> to(static_cast<size_t>(count));
+  std::vector<Offset> from(to.size());
+  for (size_t i = 0; i < to.size(); ++i) {
+    to[i] =
+        static_cast<Offset>(static_cast<int64_t>(i % 2 == 0 ? i : to.size() + i) * (block + 3) * (i % 4 == 0 ? -1 : 1));
+    from[i] = static_cast<Offset>(random.between(-30000, 30000));
+  }
+  const size_t number = block_class(block);
+  Bench packing(random);
+  Bench unpacking(random);
+  Bench copying(random);
+  tables.pack[number](packing.to(), packing.from(), from.data(), count, block);
+  tables.unpack[number](unpacking.to(), unpacking.from(), to.data(), count, block);
+  tables.copy[number](copying.to(), to.data(), copying.from(), from.data(), count, block);
+  for (size_t i = 0; i < to.size(); ++i) {
+    packing.want(static_cast<int64_t>(i) * block, from[i], block);
+    unpacking.want(to[i], static_cast<int64_t>(i) * block, block);
+    copying.want(to[i], from[i], block);
+  }
+  ASSERT_TRUE(packing.right() && unpacking.right() && copying.right()) << "list, block " << block;
+}
+
+template <class Tables, class Run>
+void check_runs(Random& random, const Tables& tables, Run) {
+  // Stretches of one length, and of many.
+  const int64_t length = random.chance(1, 2) ? 4 * random.between(1, 6) : 0;
+  std::vector<Run> runs(static_cast<size_t>(random.between(1, 150) + 1));
+  Bench packing(random);
+  Bench unpacking(random);
+  int64_t start = 16;
+  int64_t place = -100;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool last = i + 1 == runs.size();
+    const int64_t bytes = last ? 0 : length != 0 && !random.chance(1, 60) ? length : random.between(1, 200);
+    runs[i].offset = static_cast<decltype(runs[i].offset)>(place);
+    runs[i].start = static_cast<decltype(runs[i].start)>(start);
+    packing.want(start - 16, place, bytes);
+    unpacking.want(place, start - 16, bytes);
+    start += bytes;
+    place += bytes + random.between(0, 50);
+  }
+  tables.pack_runs(packing.to(), packing.from(), runs.data(), static_cast<int64_t>(runs.size()) - 1);
+  tables.unpack_runs(unpacking.to(), unpacking.from(), runs.data(), static_cast<int64_t>(runs.size()) - 1);
+  ASSERT_TRUE(packing.right() && unpacking.right()) << "runs";
+}
+
+void check_transpose(Random& random, TransposeKernel kernel, int64_t element) {
+  Bench bench(random);
+  const int64_t rows = random.between(1, 70);
+  const int64_t columns = random.between(1, 70);
+  const int64_t to_pitch = rows * element + random.between(0, 40);
+  const int64_t from_pitch = columns * element + random.between(0, 40);
+  kernel(bench.to(), to_pitch, bench.from(), from_pitch, rows, columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) bench.want(j * to_pitch + i * element, i * from_pitch + j * element, element);
+  }
+  ASSERT_TRUE(bench.right()) << "transpose of " << rows << " x " << columns << ", element " << element;
+}
+
+TEST(Kernels, EveryEntryOfEverySetCopiesItsBlocks) {
+  const auto sets = kernel_sets();
+  ASSERT_FALSE(sets.empty());
+  EXPECT_STREQ(sets.back()->name, "portable");
+  for (const KernelSet* set : sets) {
+    SCOPED_TRACE(set->name);
+    test::for_seeds(3, [&](Random& random) {
+      for (const int64_t block : blocks()) {
+        ASSERT_NO_FATAL_FAILURE(check_grids(random, *set, block));
+        ASSERT_NO_FATAL_FAILURE(check_lists(random, set->narrow, block, int32_t{}));
+        ASSERT_NO_FATAL_FAILURE(check_lists(random, set->wide, block, int64_t{}));
+      }
+      for (int64_t number = 0; number < 5; ++number) {
+        ASSERT_NO_FATAL_FAILURE(check_transpose(random, set->transpose[static_cast<size_t>(number)], 1 << number));
+      }
+      for (int64_t bytes = 0; bytes < 300; ++bytes) {
+        Bench bench(random);
+        set->piece(bench.to(), bench.from(), bytes);
+        bench.want(0, 0, bytes);
+        ASSERT_TRUE(bench.right()) << "piece of " << bytes;
+        if (bytes > 20) continue;
+        ASSERT_NO_FATAL_FAILURE(check_runs(random, set->narrow, spl_run_narrow{}));
+        ASSERT_NO_FATAL_FAILURE(check_runs(random, set->wide, spl_run_wide{}));
+      }
+    });
+  }
+}
+
+TEST(Kernels, OverlappingTargetsKeepPackedOrder) {
+  // Rows that step over each other: the last writer in packed order wins, so nothing may be tiled or transposed.
+  for (const char* source :
+       {"hvector(8, 1, 8B, hvector(200, 1, 16B, double))", "hvector(9, 1, 4B, hvector(300, 1, 20B, float))"}) {
+    const Type type = test::must_parse(source);
+    const auto blob = Blob::build(type);
+    ASSERT_TRUE(blob);
+    Random random(7, "overlap");
+    Place place(random, type, 1);
+    const std::vector<std::byte> before = place.bytes;
+    const std::vector<std::byte> packed = noise(random, type.size());
+    ASSERT_TRUE(unpack(*blob, 1, place.bytes.data() + place.base, 0, type.size(), packed));
+    const auto same = oracle::compare(type, 1, packed, place.bytes, place.base, before);
+    EXPECT_TRUE(same) << same.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::layout

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/checked.hpp"
+#include "layout/blob_write.hpp"
 #include "layout/normalise.hpp"
-#include "layout/reciprocal.hpp"
-#include "layout/width.hpp"
+#include "layout/plain_list.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -19,18 +19,6 @@ constexpr int64_t narrow_bytes_max = std::numeric_limits<int32_t>::max();
 static_assert(sizeof(spl_layout_header) == 72 && sizeof(spl_node_narrow) == 40 && sizeof(spl_node_wide) == 64,
               "docs/formats/layout.md gives these sizes");
 
-uint32_t kind_of(NestKind kind) {
-  switch (kind) {
-    case NestKind::vector: return SPL_LEAF_VECTOR;
-    case NestKind::list: return SPL_LEAF_LIST;
-    case NestKind::runs: return SPL_LEAF_RUNS;
-    case NestKind::loop: return SPL_NODE_LOOP;
-    case NestKind::child_list: return SPL_NODE_LIST;
-    case NestKind::members: return SPL_NODE_MEMBERS;
-  }
-  return SPL_LEAF_VECTOR;
-}
-
 // A nest with its children as numbers, so that equal nests are written once.
 struct Entry {
   const Nest* nest = nullptr;
@@ -39,11 +27,23 @@ struct Entry {
 
 class Interner {
  public:
+  // The root has no equal: it is larger than all that it holds. Its list is often the longest, and is not looked at.
+  void add_root(const NestPtr& nest) { entries.push_back(entry_of(nest)); }
+
+  std::vector<Entry> entries;
+
+ private:
   // Children get smaller numbers than their parents.
+  Entry entry_of(const NestPtr& nest) {
+    Entry entry{nest.get(), {}};
+    entry.children.reserve(nest->children.size());
+    for (const NestPtr& child : nest->children) entry.children.push_back(add(child));
+    return entry;
+  }
+
   uint32_t add(const NestPtr& nest) {
     if (const auto known = by_address_.find(nest.get()); known != by_address_.end()) return known->second;
-    Entry entry{nest.get(), {}};
-    for (const NestPtr& child : nest->children) entry.children.push_back(add(child));
+    Entry entry = entry_of(nest);
     const uint64_t hash = hash_of(entry);
     const auto [from, to] = by_hash_.equal_range(hash);
     for (auto candidate = from; candidate != to; ++candidate) {
@@ -59,9 +59,6 @@ class Interner {
     return number;
   }
 
-  std::vector<Entry> entries;
-
- private:
   static uint64_t hash_of(const Entry& entry) {
     uint64_t hash = 0xcbf29ce484222325u;
     const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
@@ -102,8 +99,7 @@ int64_t bytes_of(const Nest& nest) {
   const int64_t entry_bytes = nest.kind == NestKind::runs      ? sizeof(typename W::Run)
                               : nest.kind == NestKind::members ? sizeof(typename W::Member)
                                                                : sizeof(typename W::Signed);
-  const int64_t bytes = static_cast<int64_t>(sizeof(typename W::Node)) + table_entries(nest) * entry_bytes;
-  return (bytes + 7) / 8 * 8;
+  return padded(static_cast<int64_t>(sizeof(typename W::Node)) + table_entries(nest) * entry_bytes);
 }
 
 template <class W>
@@ -112,55 +108,42 @@ void write_node(std::byte* to, const Entry& entry, const std::vector<uint32_t>& 
   using U = typename W::Unsigned;
   using S = typename W::Signed;
   const Nest& nest = *entry.nest;
-  const Reciprocal reciprocal = Reciprocal::of(static_cast<uint64_t>(nest.block), W::bits);
   const bool one_child = nest.kind == NestKind::loop || nest.kind == NestKind::child_list;
-  typename W::Node node{};
-  node.kind = kind_of(nest.kind);
-  node.shift = reciprocal.shift;
-  node.child = one_child ? places[entry.children[0]] : 0;
-  node.table = static_cast<uint32_t>(table_entries(nest));
-  node.count = static_cast<U>(nest.count);
-  node.size = static_cast<U>(nest.size);
-  node.block = static_cast<U>(nest.block);
-  node.reciprocal = static_cast<U>(reciprocal.multiplier);
-  node.stride = static_cast<S>(nest.stride);
+  const typename W::Node node = node_of<W>({nest.kind, nest.count, nest.size, nest.block, nest.stride,
+                                            one_child ? places[entry.children[0]] : 0, table_entries(nest)});
   std::memcpy(to, &node, sizeof(node));
   to += sizeof(node);
-  int64_t start = 0;
-  for (size_t i = 0; i < nest.offsets.size(); ++i) {
-    const S offset = static_cast<S>(nest.offsets[i]);
-    if (nest.kind == NestKind::runs) {
-      const typename W::Run run{offset, static_cast<U>(start)};
-      std::memcpy(to, &run, sizeof(run));
-      to += sizeof(run);
-      start += nest.lengths[i];
-    } else if (nest.kind == NestKind::members) {
-      const typename W::Member member{offset, static_cast<U>(start), static_cast<U>(places[entry.children[i]])};
-      std::memcpy(to, &member, sizeof(member));
-      to += sizeof(member);
-      start += entries[entry.children[i]].nest->size;
-    } else {
-      std::memcpy(to, &offset, sizeof(offset));
-      to += sizeof(offset);
-    }
-  }
+  const size_t count = nest.offsets.size();
   if (nest.kind == NestKind::runs) {
-    const typename W::Run close{0, static_cast<U>(nest.size)};
-    std::memcpy(to, &close, sizeof(close));
+    auto* const runs = reinterpret_cast<typename W::Run*>(to);
+    U start = 0;
+    for (size_t i = 0; i < count; ++i) {
+      runs[i] = {static_cast<S>(nest.offsets[i]), start};
+      start += static_cast<U>(nest.lengths[i]);
+    }
+    runs[count] = {0, start};
   } else if (nest.kind == NestKind::members) {
-    const typename W::Member close{0, static_cast<U>(nest.size), 0};
-    std::memcpy(to, &close, sizeof(close));
+    auto* const members = reinterpret_cast<typename W::Member*>(to);
+    U start = 0;
+    for (size_t i = 0; i < count; ++i) {
+      members[i] = {static_cast<S>(nest.offsets[i]), start, static_cast<U>(places[entry.children[i]])};
+      start += static_cast<U>(entries[entry.children[i]].nest->size);
+    }
+    members[count] = {0, start, 0};
+  } else {
+    auto* const offsets = reinterpret_cast<S*>(to);
+    for (size_t i = 0; i < count; ++i) offsets[i] = static_cast<S>(nest.offsets[i]);
   }
 }
 
 template <class W>
-Result<std::vector<uint64_t>> write(const Type& type, const Placed& placed) {
+Result<Words> write(const Type& type, const Placed& placed) {
   Interner interner;
   static const Nest nothing{};  // the root of an empty type: a vector of no runs
   if (placed.empty()) {
     interner.entries.push_back({&nothing, {}});
   } else {
-    interner.add(placed.nest);
+    interner.add_root(placed.nest);
   }
   const std::vector<Entry>& entries = interner.entries;
   // From the root, which was numbered last, down: a child starts behind its parents.
@@ -173,25 +156,16 @@ Result<std::vector<uint64_t>> write(const Type& type, const Placed& placed) {
       return fail(Code::overflow, "the blob of this type exceeds blob_bytes_max = ", limits::blob_bytes_max);
     }
   }
-  const Reciprocal reciprocal = Reciprocal::of(static_cast<uint64_t>(type.size()), W::bits);
-  spl_layout_header header{};
-  header.magic = SPL_LAYOUT_MAGIC;
-  header.version = SPL_LAYOUT_VERSION;
-  header.width = W::bits;
-  header.depth = static_cast<uint8_t>(placed.empty() ? 1 : placed.nest->depth);
-  header.bytes = static_cast<uint32_t>(bytes);
-  header.nodes = static_cast<uint32_t>(entries.size());
-  header.size = static_cast<uint64_t>(type.size());
-  header.size_reciprocal = reciprocal.multiplier;
-  header.size_shift = reciprocal.shift;
-  header.extent = type.extent();
-  header.true_lb = type.true_lb();
-  header.true_extent = static_cast<uint64_t>(type.true_extent());
-  header.origin = placed.empty() ? 0 : placed.displacement - type.true_lb();
-  std::vector<uint64_t> words(static_cast<size_t>(bytes) / sizeof(uint64_t), 0);
-  auto* const to = reinterpret_cast<std::byte*>(words.data());
+  const int64_t origin = placed.empty() ? type.true_lb() : placed.displacement;
+  const int64_t depth = placed.empty() ? 1 : placed.nest->depth;
+  const spl_layout_header header = header_of<W>(type, origin, depth, entries.size(), bytes);
+  Words words = words_for(bytes);
+  auto* const to = reinterpret_cast<std::byte*>(words.get());
   std::memcpy(to, &header, sizeof(header));
-  for (size_t i = 0; i < entries.size(); ++i) write_node<W>(to + places[i], entries[i], places, entries);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    words[(places[i] + bytes_of<W>(*entries[i].nest)) / sizeof(uint64_t) - 1] = 0;  // the padding
+    write_node<W>(to + places[i], entries[i], places, entries);
+  }
   return words;
 }
 
@@ -207,19 +181,23 @@ bool fits_narrow(int64_t size, int64_t extent, int64_t true_extent, int64_t coun
 
 Result<Blob> Blob::build(const Type& type, BlobOptions options) {
   if (options.count < 0) return fail(Code::invalid, "count is ", options.count, ", it must not be negative");
-  const Placed placed = normalise(type);
-  SPL_ASSERT((placed.empty() ? 0 : placed.nest->size) == type.size(), describe(placed), " for a type of ", type.size());
-  if (!placed.empty() && placed.nest->depth > limits::blob_depth_max) {
-    return fail(Code::overflow, "the type needs ", placed.nest->depth, " levels after normalisation, more than ",
-                "blob_depth_max = ", limits::blob_depth_max);
-  }
   const bool fits = fits_narrow(type.size(), type.extent(), type.true_extent(), options.count);
   if (options.width == Width::narrow && !fits) {
     return fail(Code::overflow, options.count, " elements of ", type.size(), " bytes, extent ", type.extent(),
                 ", true extent ", type.true_extent(), " exceed the 2^31 bytes of a narrow blob; choose the wide one");
   }
   const bool narrow = options.width == Width::narrow || (options.width == Width::automatic && fits);
-  SPL_ASSIGN(std::vector<uint64_t> words, narrow ? write<Narrow>(type, placed) : write<Wide>(type, placed));
+  if (const auto list = plain_list(type)) {
+    std::optional<Words> words = narrow ? write_plain_list<Narrow>(type, *list) : write_plain_list<Wide>(type, *list);
+    if (words) return Blob(std::move(*words));
+  }
+  const Placed placed = normalise(type);
+  SPL_ASSERT((placed.empty() ? 0 : placed.nest->size) == type.size(), describe(placed), " for a type of ", type.size());
+  if (!placed.empty() && placed.nest->depth > limits::blob_depth_max) {
+    return fail(Code::overflow, "the type needs ", placed.nest->depth, " levels after normalisation, more than ",
+                "blob_depth_max = ", limits::blob_depth_max);
+  }
+  SPL_ASSIGN(Words words, narrow ? write<Narrow>(type, placed) : write<Wide>(type, placed));
   return Blob(std::move(words));
 }
 

@@ -43,9 +43,9 @@ class Blob {
   static Result<Blob> validate(std::span<const std::byte> bytes);
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data(), header().bytes}; }
-  [[nodiscard]] const std::byte* data() const { return reinterpret_cast<const std::byte*>(words_->data()); }
+  [[nodiscard]] const std::byte* data() const { return reinterpret_cast<const std::byte*>(words_.get()); }
   [[nodiscard]] const spl_layout_header& header() const {
-    return *reinterpret_cast<const spl_layout_header*>(words_->data());
+    return *reinterpret_cast<const spl_layout_header*>(words_.get());
   }
   [[nodiscard]] bool narrow() const { return header().width == 32; }
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(header().size); }
@@ -59,10 +59,9 @@ class Blob {
   [[nodiscard]] bool narrow_reaches(int64_t count) const;
 
  private:
-  explicit Blob(std::vector<uint64_t> words)
-      : words_(std::make_shared<const std::vector<uint64_t>>(std::move(words))) {}
+  explicit Blob(std::shared_ptr<const uint64_t[]> words) : words_(std::move(words)) {}
 
-  std::shared_ptr<const std::vector<uint64_t>> words_;
+  std::shared_ptr<const uint64_t[]> words_;  // the header knows how many
 };
 
 }  // namespace spinloom::layout

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "layout/cursor.hpp"
+#include "layout/plain_list.hpp"
 #include "layout/reciprocal.hpp"
 #include "layout/segment.hpp"
 #include "layout/test_support.hpp"
@@ -221,6 +222,25 @@ TEST_F(BadField, OfALoopWhoseBlocksAreNotItsChildren) {
   put<uint64_t>(bytes, offsetof(spl_layout_header, size_reciprocal), all.multiplier);
   put<uint32_t>(bytes, offsetof(spl_layout_header, size_shift), all.shift);
   refused(bytes, "not its child's size");
+}
+
+TEST(Blob, PlainListsAreWrittenAsTheNestIs) {
+  // A struct of one member is no list, but its normal form is the member's.
+  int64_t lists = 0;
+  test::for_seeds(20000, [&](Random& random) {
+    const Type type = test::random_type(random, random.between(1, 2), 400);
+    if (!plain_list(type)) return;
+    ++lists;
+    const auto general = structure(std::vector<int64_t>{0}, {1}, {type});
+    ASSERT_TRUE(general);
+    for (const Width width : {Width::narrow, Width::wide}) {
+      const auto straight = Blob::build(type, {width, 1});
+      const auto normalised = Blob::build(*general, {width, 1});
+      ASSERT_TRUE(straight && normalised);
+      ASSERT_EQ(copy_of(*straight), copy_of(*normalised)) << print(type);
+    }
+  });
+  EXPECT_GT(lists, std::getenv("SPINLOOM_TEST_SEED") == nullptr ? 2000 : -1);
 }
 
 TEST(Blob, EqualSubtreesAreWrittenOnce) {

@@ -260,9 +260,9 @@ Result<Blob> Blob::validate(std::span<const std::byte> bytes) {
     return bad("length ", bytes.size(), ", the header says ", peek.bytes, "; it must be a multiple of 8");
   }
   // A private copy first: the sender may still write to its own.
-  std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
-  std::memcpy(words.data(), bytes.data(), bytes.size());
-  const auto* const copy = reinterpret_cast<const std::byte*>(words.data());
+  auto words = std::make_shared_for_overwrite<uint64_t[]>(bytes.size() / sizeof(uint64_t));
+  std::memcpy(words.get(), bytes.data(), bytes.size());
+  const auto* const copy = reinterpret_cast<const std::byte*>(words.get());
   const auto header = read<spl_layout_header>(copy);
   if (std::memcmp(&header, &peek, sizeof(header)) != 0) return bad("changed while it was copied");
   if (header.width == 32) {

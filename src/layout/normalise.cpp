@@ -1,7 +1,6 @@
 #include "layout/normalise.hpp"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include "layout/passes.hpp"
@@ -47,16 +46,12 @@ class Normaliser {
   Placed listed(const TypeNode& node, int64_t unit) {
     const Type& child = node.children[0];
     const int64_t entries = node.displacements.size();
-    std::vector<int64_t> displacements;
-    std::vector<int64_t> lengths;
-    displacements.reserve(static_cast<size_t>(entries));
-    for (int64_t i = 0; i < entries; ++i) {
-      const int64_t length =
-          node.block_lengths.empty() ? node.block_length : node.block_lengths[static_cast<size_t>(i)];
-      if (length == 0) continue;
-      displacements.push_back(node.displacements[i] * unit);
-      lengths.push_back(length);
-    }
+    const auto count = static_cast<size_t>(entries);
+    std::vector<int64_t> displacements(count);
+    for (size_t i = 0; i < count; ++i) displacements[i] = node.displacements[static_cast<int64_t>(i)] * unit;
+    if (node.block_lengths.empty()) return scatter(std::move(displacements), row(child, node.block_length));
+    std::vector<int64_t> lengths = node.block_lengths;
+    drop_empty(displacements, lengths);
     const bool equal = std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
     if (equal) return scatter(std::move(displacements), row(child, lengths[0]));
     const Placed element = of(child);
@@ -64,7 +59,7 @@ class Normaliser {
       for (int64_t& length : lengths) length *= child.extent();
       return displaced(scatter_runs(std::move(displacements), std::move(lengths)), element.displacement);
     }
-    std::map<int64_t, Placed> rows;  // one nest for each block length, shared
+    std::unordered_map<int64_t, Placed> rows;  // one nest for each block length, shared
     std::vector<Placed> members;
     members.reserve(displacements.size());
     for (size_t i = 0; i < displacements.size(); ++i) {
@@ -72,17 +67,32 @@ class Normaliser {
       if (fresh) entry->second = row(child, lengths[i]);
       members.push_back(displaced(entry->second, displacements[i]));
     }
-    return gather(members);
+    return gather(std::move(members));
+  }
+
+  static void drop_empty(std::vector<int64_t>& displacements, std::vector<int64_t>& lengths) {
+    if (std::find(lengths.begin(), lengths.end(), 0) == lengths.end()) return;
+    size_t kept = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      displacements[kept] = displacements[i];
+      lengths[kept] = lengths[i];
+      kept += lengths[i] == 0 ? 0 : 1;
+    }
+    displacements.resize(kept);
+    lengths.resize(kept);
   }
 
   Placed structured(const TypeNode& node) {
     std::vector<Placed> members;
     members.reserve(node.children.size());
+    Placed last;  // members are often many of one kind
     for (size_t i = 0; i < node.children.size(); ++i) {
-      members.push_back(
-          displaced(row(node.children[i], node.block_lengths[i]), node.displacements[static_cast<int64_t>(i)]));
+      const bool again = i > 0 && &node.children[i].node() == &node.children[i - 1].node() &&
+                         node.block_lengths[i] == node.block_lengths[i - 1];
+      if (!again) last = row(node.children[i], node.block_lengths[i]);
+      members.push_back(displaced(last, node.displacements[static_cast<int64_t>(i)]));
     }
-    return gather(members);
+    return gather(std::move(members));
   }
 
   Placed subarray_of(const TypeNode& node) {
@@ -117,7 +127,7 @@ class Normaliser {
         parts.push_back(displaced(repeat(whole, round * pitch, block), start * pitch));
       }
       if (whole < blocks) parts.push_back(displaced(repeat(last_length, pitch, placed), last_start * pitch));
-      placed = gather(parts);
+      placed = gather(std::move(parts));
       pitch *= node.sizes[d];
     }
     return placed;

@@ -171,9 +171,14 @@ Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> len
   return {first, std::make_shared<const Nest>(std::move(nest))};
 }
 
-Placed gather(const std::vector<Placed>& members) {
+namespace {
+
+// Without the empty ones, and members of members among them.
+std::vector<Placed> flattened(std::vector<Placed> members) {
+  const auto stays = [](const Placed& member) { return !member.empty() && member.nest->kind != NestKind::members; };
+  if (std::all_of(members.begin(), members.end(), stays)) return members;
   std::vector<Placed> kept;
-  for (const Placed& member : members) {
+  for (Placed& member : members) {
     if (member.empty()) continue;
     if (member.nest->kind == NestKind::members) {
       fired("members moved up");
@@ -181,9 +186,16 @@ Placed gather(const std::vector<Placed>& members) {
         kept.push_back({member.displacement + member.nest->offsets[i], member.nest->children[i]});
       }
     } else {
-      kept.push_back(member);
+      kept.push_back(std::move(member));
     }
   }
+  return kept;
+}
+
+}  // namespace
+
+Placed gather(std::vector<Placed> members) {
+  std::vector<Placed> kept = flattened(std::move(members));
   if (kept.empty()) return {};
   if (kept.size() == 1) return kept[0];
   std::vector<int64_t> displacements;
@@ -203,10 +215,11 @@ Placed gather(const std::vector<Placed>& members) {
   Nest nest;
   nest.kind = NestKind::members;
   nest.count = static_cast<int64_t>(kept.size());
-  for (const Placed& member : kept) {
+  nest.children.reserve(kept.size());
+  for (Placed& member : kept) {
     nest.size += member.nest->size;
     nest.depth = std::max(nest.depth, member.nest->depth + 1);
-    nest.children.push_back(member.nest);
+    nest.children.push_back(std::move(member.nest));
   }
   const int64_t first = anchor(displacements);
   nest.offsets = std::move(displacements);

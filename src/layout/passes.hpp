@@ -55,6 +55,6 @@ Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> len
 
 // Any members: empty ones go, members of members move up, runs alone become scatter_runs(), one nest at many
 // places becomes scatter().
-Placed gather(const std::vector<Placed>& members);
+Placed gather(std::vector<Placed> members);
 
 }  // namespace spinloom::layout

@@ -92,10 +92,13 @@ Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacem
   int64_t elements = 0;
   for (int64_t i = 0; i < displacements.size(); ++i) {
     const int64_t length = equal_blocks ? block_length : block_lengths[static_cast<size_t>(i)];
-    SPL_TRY(check_not_negative(length, "block length"));
-    SPL_ASSIGN(const int64_t displacement, checked::mul(displacements[i], unit));
+    if (length < 0) return check_not_negative(length, "block length").error();
+    int64_t displacement = 0;
+    if (__builtin_mul_overflow(displacements[i], unit, &displacement)) {
+      return checked::mul(displacements[i], unit).error();
+    }
     SPL_TRY(bounds.add_block(child.node(), displacement, length));
-    SPL_ASSIGN(elements, checked::add(elements, length));
+    if (__builtin_add_overflow(elements, length, &elements)) return checked::add(elements, length).error();
   }
   SPL_ASSIGN(node.size, checked::mul(elements, child.size()));
   node.displacements = std::move(displacements);

@@ -32,7 +32,7 @@ class Bounds {
 
   // `length` children, one extent apart: the extremes are at the ends.
   Status add_block(const TypeNode& child, int64_t displacement, int64_t length) {
-    if (length == 0) return {};
+    if (length == 0 || add_quickly(child, displacement, length)) return {};
     SPL_TRY(add(child, displacement));
     SPL_ASSIGN(const int64_t span, checked::mul(length - 1, child.extent));
     SPL_ASSIGN(const int64_t last, checked::add(displacement, span));
@@ -56,6 +56,21 @@ class Bounds {
   }
 
  private:
+  // What a list of millions of blocks needs; false, and nothing added, where it is not that simple.
+  bool add_quickly(const TypeNode& child, int64_t displacement, int64_t length) {
+    int64_t span = 0;
+    int64_t first = 0;
+    int64_t last = 0;
+    if (child.marked || child.size == 0 || child.extent < 0 ||
+        __builtin_mul_overflow(length - 1, child.extent, &span) ||
+        __builtin_add_overflow(displacement, child.true_lb, &first) ||
+        __builtin_add_overflow(displacement, child.true_ub, &last) || __builtin_add_overflow(last, span, &last)) {
+      return false;
+    }
+    widen(data_, first, last);
+    return true;
+  }
+
   struct Span {
     bool any = false;
     int64_t first = 0;

@@ -91,10 +91,10 @@ def test_reuses_are_preparation_over_gain():
     profile = lab.profile_of("sc19-slingshot")
     host, offloaded = (
         reading(time_ps=3_000_000),
-        reading(time_ps=1_000_000, prepared_blocks=680, nic_memory_bytes=0),
+        reading(time_ps=1_000_000, prepared_blocks=3400, nic_memory_bytes=0),
     )
-    # 680 blocks * 10 cycles / 3.4 GHz = 2 us, and an empty PCIe write of 24 B * 15.87 ps + 250 ns
-    cycles_ps = 680 * profile["host.mpitypes_block_cycles"] * 10**12 / profile["host.clock"]
+    # 3400 blocks * 2 cycles / 3.4 GHz = 2 us, and an empty PCIe write of 24 B * 15.87 ps + 250 ns
+    cycles_ps = 3400 * profile["host.segment_block_cycles"] * 10**12 / profile["host.clock"]
     expected = math.ceil((float(cycles_ps) + 381 + 250_000) / 2_000_000)
     assert observe.reuses(profile, host, offloaded) == expected
     assert (

@@ -20,19 +20,26 @@ def test_compares_every_datatype_of_the_demo(spinloom):
     assert [row["application"] for row in rows] == [row.application for row in workloads.demo()]
     for row in rows:
         assert row["measured_ns"] > 0
-        assert row["model_ns"] < row["model_slower_copy_ns"]
-        assert row["model_ns"] < row["model_dearer_block_ns"]
+        assert row["model_ns"] < row["model_slower_lines_ns"]
+        assert row["model_ns"] < row["model_dearer_blocks_ns"]
         assert row["within"] == (abs(row["here_ns"] / row["measured_ns"] - 1) <= hostmodel.WITHIN)
 
 
-def test_the_prediction_is_lines_over_rate_plus_blocks():
-    """T = lines * 64 B / 15 GB/s + blocks * 10 cycles / 3.4 GHz: 32 blocks of 3 KiB on their own lines."""
+def test_the_prediction_is_the_sum_of_its_parts():
+    """32 blocks of 48 lines, 720 lines between them. Packed: one line scattered, then a stream. Array: the first block
+    and the first jump come without warning, the other jumps are regular. L = 67 ns, Q = 16, 10, 5; no line is
+    lost or evicted; a block of a vector takes 3 cycles."""
     profile = profiles.load("sc19-slingshot")
     said = core.load().predict_host_unpack(profile.native(), "hvector(32, 3072, 49152B, byte)", 1)
-    assert said["blocks"] == 32
-    assert said["lines"] == 3 * 32 * 3072 // 64  # read, fetched for writing, written back
-    expected_ps = said["lines"] * 64 * 1000 / 15 + 32 * 10 * 1000 / 3.4
-    assert said["time_ps"] == pytest.approx(expected_ps, abs=2)
+    assert (said["vector_blocks"], said["list_blocks"]) == (32, 0)
+    assert said["lines_scattered"] == 1 + 2
+    assert said["lines_strided"] == 30
+    assert said["lines_streamed"] == 2 * 32 * 48 - 33
+    assert said["lines_evicted"] == said["lines_refilled"] == 0
+    lines_ns = 67 * (1 + said["lines_streamed"] / 16 + 30 / 10 + 3 / 5)
+    assert said["lines_ps"] == pytest.approx(1000 * lines_ns, abs=3)
+    assert said["blocks_ps"] == pytest.approx(1000 * 32 * 3 / 3.4, abs=1)
+    assert said["time_ps"] == said["lines_ps"] + said["blocks_ps"]
 
 
 def test_bad_input_is_an_error():

@@ -52,18 +52,22 @@ class Reading:
         return self.columns[name]
 
 
-@cache
-def profile_of(nic: str, changes: tuple[tuple[str, str], ...] = ()) -> Profile:
-    """A shipped profile, with some of its numbers replaced. Raises Trouble for one that does not exist."""
-    profile = profiles.load(nic)
+def changed(profile: Profile, changes: tuple[tuple[str, str], ...]) -> Profile:
+    """A profile with some of its numbers replaced. Raises Trouble for one that does not exist."""
     entries = dict(profile.entries)
     for name, text in changes:
         if name not in entries:
-            raise Trouble("invalid", f"profile {nic} has no {name} to change")
+            raise Trouble("invalid", f"profile {profile.name} has no {name} to change")
         entries[name] = profiles.Entry(
             name, text, profiles.FIELDS[name](text), "proposed", "changed for a trial"
         )
     return Profile(profile.name, profile.about, entries)
+
+
+@cache
+def profile_of(nic: str, changes: tuple[tuple[str, str], ...] = ()) -> Profile:
+    """A shipped profile, with some of its numbers replaced."""
+    return changed(profiles.load(nic), changes)
 
 
 def vector(block_bytes: int, message_bytes: int) -> str:

@@ -105,7 +105,7 @@ def volume_bytes(profile: Profile, strategy: str, reading: Reading) -> int:
 
 def preparation_ps(profile: Profile, reading: Reading) -> float:
     """Host time to build what a strategy keeps on the NIC, and to copy it there."""
-    cycles = reading["prepared_blocks"] * profile["host.mpitypes_block_cycles"]
+    cycles = reading["prepared_blocks"] * profile["host.segment_block_cycles"]
     return float(cycles * PS_PER_S / profile["host.clock"]) + pcie_ps(profile, reading["nic_memory_bytes"])
 
 

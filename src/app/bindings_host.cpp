@@ -25,8 +25,13 @@ nb::dict measure_host_rates(int repetitions) {
   }();
   const HostRates rates = unwrap(std::move(outcome));
   nb::dict out;
-  out["line_bytes_per_ns"] = rates.line_bytes_per_ns;
-  out["block_ns"] = rates.block_ns;
+  out["start_ns"] = rates.start_ns;
+  out["streamed_line_ns"] = rates.streamed_line_ns;
+  out["strided_line_ns"] = rates.strided_line_ns;
+  out["scattered_line_ns"] = rates.scattered_line_ns;
+  out["refilled_line_ns"] = rates.refilled_line_ns;
+  out["vector_block_ns"] = rates.vector_block_ns;
+  out["list_block_ns"] = rates.list_block_ns;
   return out;
 }
 
@@ -38,10 +43,17 @@ nb::dict predict_host_unpack(const nb::dict& profile_dict, const std::string& ty
   }();
   const HostPrediction prediction = unwrap(std::move(outcome));
   nb::dict out;
-  out["lines"] = prediction.lines;
-  out["line_bytes"] = prediction.line_bytes;
-  out["blocks"] = prediction.blocks;
-  out["time_ps"] = prediction.time_ps;
+  const sim::HostCost& cost = prediction.cost;
+  out["lines_streamed"] = cost.lines_streamed;
+  out["lines_strided"] = cost.lines_strided;
+  out["lines_scattered"] = cost.lines_scattered;
+  out["lines_refilled"] = cost.lines_refilled;
+  out["lines_evicted"] = cost.lines_evicted;
+  out["vector_blocks"] = prediction.blocks.in_vectors;
+  out["list_blocks"] = prediction.blocks.listed;
+  out["lines_ps"] = cost.lines.ps;
+  out["blocks_ps"] = cost.blocks.ps;
+  out["time_ps"] = cost.total().ps;
   return out;
 }
 
@@ -51,7 +63,7 @@ void bind_host(nb::module_& module) {
   module.def("measure_host_unpack", &measure_host_unpack, nb::arg("type"), nb::arg("count"), nb::arg("repetitions"),
              "Measured host time of a cold unpack on this machine, bytes compared.");
   module.def("measure_host_rates", &measure_host_rates, nb::arg("repetitions"),
-             "The two parameters of the host model as this machine has them.");
+             "The parameters of the host model as this machine has them, in ns.");
   module.def("predict_host_unpack", &predict_host_unpack, nb::arg("profile"), nb::arg("type"), nb::arg("count"),
              "What the host model of a profile says for the same message.");
 }

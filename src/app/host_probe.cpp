@@ -11,6 +11,7 @@
 #endif
 
 #include "app/destination.hpp"
+#include "base/random.hpp"
 #include "layout/text.hpp"
 #include "offload/unpack.hpp"
 #include "sim/host_model.hpp"
@@ -67,63 +68,103 @@ Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, 
   uint8_t* const first = destination.base() + message.reach.first;
   HostMeasure measure;
   measure.bytes = message.bytes;
+  const portals::HostWork::Blocks blocks = offload::count_blocks(message.blob);
+  measure.blocks = static_cast<int64_t>(blocks.in_vectors + blocks.listed);
   const auto cold = [&] {
     flush(packed.data(), packed.size());
     flush(destination.bytes().data(), destination.bytes().size());
   };
-  measure.cold_ns = median_ns(repetitions, cold, [&] {
-    measure.blocks = static_cast<int64_t>(offload::unpack(message, packed.data(), first));
-  });
+  measure.cold_ns = median_ns(repetitions, cold, [&] { offload::unpack(message, packed.data(), first); });
   SPL_TRY(destination.check(message, packed));
   return measure;
 }
 
+namespace {
+
+// Median time of an unpack, every line of both sides flushed before each repetition or none.
+Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold) {
+  SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));
+  const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
+  std::vector<uint8_t> array(static_cast<size_t>(message.reach.last));
+  const int inner = cold ? 1 : 64;
+  const auto prepare = [&] {
+    if (!cold) return;
+    flush(packed.data(), packed.size());
+    flush(array.data(), array.size());
+  };
+  const double ns = median_ns(repetitions, prepare, [&] {
+    for (int i = 0; i < inner; ++i) {
+      offload::unpack(message, packed.data(), array.data());
+      asm volatile("" ::"r"(array.data()) : "memory");
+    }
+  });
+  return ns / inner;
+}
+
+// `blocks` places, `step` bytes apart, in shuffled order.
+std::vector<int64_t> shuffled_places(int64_t blocks, int64_t step) {
+  std::vector<int64_t> places(static_cast<size_t>(blocks));
+  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(i) * step;
+  Random(1).shuffle(places);
+  return places;
+}
+
+}  // namespace
+
 Result<HostRates> measure_rates(int repetitions) {
   if (repetitions < 1) return fail(Code::invalid, "repetitions is ", repetitions, ", it must be at least 1");
+  SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
   HostRates rates;
-  // Plain stores in pieces, as an unpack makes them: one large memcpy would bypass the cache.
-  SPL_ASSIGN(const offload::Message pieces, message_of("hvector(2048, 1024, 2048B, byte)", 1));
-  const std::vector<uint8_t> from(static_cast<size_t>(pieces.bytes), 1);
-  std::vector<uint8_t> to(static_cast<size_t>(pieces.reach.last));
-  const double copy_ns = median_ns(
-      repetitions,
-      [&] {
-        flush(from.data(), from.size());
-        flush(to.data(), to.size());
-      },
-      [&] { offload::unpack(pieces, from.data(), to.data()); });
-  constexpr double moves_a_byte = 3;  // read, fetched for writing, written back
-  rates.line_bytes_per_ns = moves_a_byte * static_cast<double>(pieces.bytes) / copy_ns;
 
-  constexpr int64_t blocks = 512;
-  constexpr int inner = 64;
-  SPL_ASSIGN(const offload::Message message, message_of("hvector(512, 16, 32B, byte)", 1));
-  std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
-  std::vector<uint8_t> array(static_cast<size_t>(message.reach.last));
-  const double warm_ns = median_ns(
-      repetitions, [] {},
-      [&] {
-        for (int i = 0; i < inner; ++i) {
-          offload::unpack(message, packed.data(), array.data());
-          asm volatile("" ::"r"(array.data()) : "memory");
-        }
-      });
-  rates.block_ns = warm_ns / inner / blocks;
+  constexpr int64_t warm_blocks = 512;
+  constexpr int64_t warm_bytes = 16;
+  SPL_ASSIGN(const layout::Type vector, layout::hvector(warm_blocks, warm_bytes, 2 * warm_bytes, byte));
+  SPL_ASSIGN(const double vector_ns, unpack_ns(vector, repetitions, false));
+  rates.vector_block_ns = vector_ns / warm_blocks;
+  SPL_ASSIGN(const layout::Type list,
+             layout::hindexed_block(warm_bytes, shuffled_places(warm_blocks, 2 * warm_bytes), byte));
+  SPL_ASSIGN(const double list_ns, unpack_ns(list, repetitions, false));
+  rates.list_block_ns = list_ns / warm_blocks;
+
+  SPL_ASSIGN(const layout::Type one, layout::contiguous(8, byte));
+  SPL_ASSIGN(rates.start_ns, unpack_ns(one, repetitions, true));
+
+  // Plain stores in pieces, as an unpack makes them: one large memcpy would bypass the cache.
+  constexpr int64_t pieces = 2048;
+  constexpr int64_t piece_lines = 16;
+  SPL_ASSIGN(const layout::Type stream,
+             layout::hvector(pieces, piece_lines * line_bytes, 2 * piece_lines * line_bytes, byte));
+  SPL_ASSIGN(const double stream_ns, unpack_ns(stream, repetitions, true));
+  rates.streamed_line_ns = (stream_ns - rates.start_ns - pieces * rates.vector_block_ns) / (2 * pieces * piece_lines);
+
+  // One line a block, and lines between them, so that no neighbour is brought along.
+  constexpr int64_t places = 4096;
+  constexpr int64_t place_bytes = 8;
+  constexpr int64_t packed_lines = places * place_bytes / line_bytes;
+  const double known_ns = rates.start_ns + packed_lines * rates.streamed_line_ns;
+  constexpr int64_t long_stride = 51 * line_bytes;  // odd, so that sets of the caches are used evenly
+  SPL_ASSIGN(const layout::Type strided, layout::hvector(places, place_bytes, long_stride, byte));
+  SPL_ASSIGN(const double strided_ns, unpack_ns(strided, repetitions, true));
+  rates.strided_line_ns = (strided_ns - known_ns) / places - rates.vector_block_ns;
+  SPL_ASSIGN(const layout::Type scattered,
+             layout::hindexed_block(place_bytes, shuffled_places(places, 5 * line_bytes), byte));
+  SPL_ASSIGN(const double scattered_ns, unpack_ns(scattered, repetitions, true));
+  rates.scattered_line_ns = (scattered_ns - known_ns) / places - rates.list_block_ns;
+
+  // Columns of a matrix whose rows lie a power of two apart: two sets of the first-level cache take them all.
+  constexpr int64_t columns = 64;
+  constexpr int64_t rows = 128;
+  SPL_ASSIGN(const layout::Type column, layout::hvector(rows, warm_bytes, 2048, byte));
+  SPL_ASSIGN(const layout::Type matrix, layout::hvector(columns, 1, warm_bytes, column));
+  SPL_ASSIGN(const double matrix_ns, unpack_ns(matrix, repetitions, false));
+  rates.refilled_line_ns = matrix_ns / (columns * rows) - rates.vector_block_ns;
   return rates;
 }
 
 Result<HostPrediction> predict_unpack(const sim::Profile& profile, const std::string& type_text, int64_t count) {
   SPL_ASSIGN(const offload::Message message, message_of(type_text, count));
-  uint64_t blocks = 0;
-  offload::for_each_piece(message.blob, message.bytes, [&](int64_t, uint64_t, uint64_t) { ++blocks; });
-  const portals::HostWork work = offload::unpack_work(message, portals::HostWork::Kind::unpack_mpitypes, blocks);
-  const sim::HostCost cost = sim::host_cost(profile, work);
-  HostPrediction prediction;
-  prediction.lines = static_cast<int64_t>(cost.line_fetches + cost.line_writebacks);
-  prediction.blocks = static_cast<int64_t>(blocks);
-  prediction.line_bytes = profile.host.line;
-  prediction.time_ps = cost.total().ps;
-  return prediction;
+  const portals::HostWork work = offload::unpack_work(message, portals::HostWork::Kind::unpack_mpitypes);
+  return HostPrediction{work.blocks, sim::host_cost(profile, work)};
 }
 
 }  // namespace spinloom::app

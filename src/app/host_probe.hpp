@@ -10,6 +10,8 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "portals/port.hpp"
+#include "sim/host_model.hpp"
 #include "sim/profile.hpp"
 
 namespace spinloom::app {
@@ -22,19 +24,22 @@ struct HostMeasure {
 };
 [[nodiscard]] Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, int repetitions);
 
-// What the model's two parameters are on this machine.
+// What the model's parameters are on this machine (sim/host_model.hpp).
 struct HostRates {
-  double line_bytes_per_ns = 0;  // lines read, fetched for writing and written back, of one cold contiguous copy
-  double block_ns = 0;           // one block of a segment's unpack with warm data
+  double start_ns = 0;           // one cold block of 8 B
+  double streamed_line_ns = 0;   // a line of a cold copy that prefetchers follow
+  double strided_line_ns = 0;    // a line of cold blocks at a stride too long for a prefetcher
+  double scattered_line_ns = 0;  // a line of cold blocks in shuffled order
+  double refilled_line_ns = 0;   // a line that the first-level cache lost
+  double vector_block_ns = 0;    // one block with warm data
+  double list_block_ns = 0;
 };
 [[nodiscard]] Result<HostRates> measure_rates(int repetitions);
 
-// What the model says for the same message: lines moved and blocks, and the time with the profile's parameters.
+// What the model says for the same message: what it counts, and the time with the profile's parameters.
 struct HostPrediction {
-  int64_t lines = 0;
-  int64_t blocks = 0;
-  int64_t line_bytes = 0;
-  int64_t time_ps = 0;
+  portals::HostWork::Blocks blocks;
+  sim::HostCost cost;
 };
 [[nodiscard]] Result<HostPrediction> predict_unpack(const sim::Profile& profile, const std::string& type_text,
                                                     int64_t count);

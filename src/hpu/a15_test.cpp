@@ -176,6 +176,27 @@ TEST(A15, CommandIsSixStoresAndOneLoad) {
   EXPECT_EQ(stop.value, 42u);
 }
 
+TEST(A15, ACommandsLoadWaitsForAnsweredStoresAndIsTheOldest) {
+  // As above with stores 2 cycles apart and answered after 6: store i retires at 2 + 2 i, the last at 12, answered at
+  // 18, and the load issues 3 cycles later, at 21. Answered after 2, at 14: 17.
+  A15Parameters parameters;
+  parameters.device_store_cycles = 2;
+  parameters.device_answer_cycles = 6;
+  parameters.oldest_cycles = 3;
+  Assembler command;
+  for (int32_t i = 0; i < 6; ++i) command(as::sw(as::a0, as::a1, 4 * i));
+  command(as::lw(as::a0, as::a1, SPL_CMD_ISSUE))(as::ret());
+  const auto issued_at = [&](const A15Parameters& with) {
+    TestMachine machine(take(command.image()), with);
+    machine.begin.arguments = {5, SPL_HPU_COMMAND_BASE, 0, 0};
+    machine.run();
+    return machine.events.front().cycle;
+  };
+  EXPECT_EQ(issued_at(parameters), 21u);
+  parameters.device_answer_cycles = 2;
+  EXPECT_EQ(issued_at(parameters), 17u);
+}
+
 TEST(A15, AnswerOfACallHoldsBackMemoryThatItMayHaveWritten) {
   // lw ISSUE at 0, answered at 100. A private load issues at 100 at the earliest: T = 103. A packet load
   // went ahead and only retires with the answer: T = 100.

@@ -53,6 +53,8 @@ Status check_a15(const A15Parameters& p) {
       {"indirect_entries", p.indirect_entries, 1, 1u << 16},
       {"return_stack", p.return_stack, 1, 256},
       {"device_store_cycles", p.device_store_cycles, 1, 1000},
+      {"device_answer_cycles", p.device_answer_cycles, 1, 1000},
+      {"oldest_cycles", p.oldest_cycles, 0, 1000},
       {"device_load_cycles", p.device_load_cycles, 1, 1000},
   };
   SPL_TRY(check_ranges(ranges));

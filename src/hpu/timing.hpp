@@ -40,6 +40,8 @@ struct A15Parameters {
   uint32_t indirect_entries = 2048;    // last targets of indirect jumps, a power of two
   uint32_t return_stack = 16;          // return addresses
   uint32_t device_store_cycles = 1;    // one store to the command window after another
+  uint32_t device_answer_cycles = 1;   // until a store to it is answered
+  uint32_t oldest_cycles = 0;          // from being the oldest instruction to issue, where that is asked for
   uint32_t device_load_cycles = 2;     // a load from the command window, at the least
 };
 

@@ -15,8 +15,9 @@
 // same word (+ misaligned_cycles) and the store may retire. Branches and jumps are integer operations.
 //
 // Order at the edges:
-//   - device stores retire in order, one each device_store_cycles; a device load issues when everything older has
-//     retired and all device stores are out, and completes after device_load_cycles or when the driver answers;
+//   - device stores retire in order, one each device_store_cycles, and are answered device_answer_cycles later;
+//   - a device load or an atomic may not be speculative: it issues oldest_cycles after everything older has retired and
+//     all device stores are answered. A device load completes after device_load_cycles or when the driver answers;
 //   - the answer of a call holds back younger loads from private and shared memory (the call may have written there);
 //   - accesses to shared memory happen in program order (order_): a load when it issues, a store when it
 //     retires, an atomic when everything older has retired; what follows an atomic waits for its result;
@@ -129,7 +130,7 @@ class A15Timing {
   [[nodiscard]] uint64_t shared_at(const Op& op) const {
     const uint64_t renamed = next_rename();
     const uint64_t ready = operands(op, renamed);
-    if (is_atomic(op.code)) return std::max({ready, order_, answer_, last_retire_, device_free_});
+    if (is_atomic(op.code)) return std::max({ready, order_, answer_, oldest_at()});
     if (is_load(op.code)) return load_units_.first_free(std::max({ready, order_, answer_}));
     const uint64_t complete = store_units_.first_free(ready) + p_.store_cycles;
     return next_retire(std::max(complete, order_));
@@ -154,7 +155,7 @@ class A15Timing {
   void atomic(const Op& op, LatencyClass latency_class) {
     Path path = rename();
     path.is_device = true;
-    path.ready = std::max({operands(op, path.rename), order_, answer_, last_retire_, device_free_});
+    path.ready = std::max({operands(op, path.rename), order_, answer_, oldest_at()});
     path.issue = path.ready;
     load_units_.reserve(path.issue);
     path.complete = path.issue + p_.load_cycles + p_.memory_cycles[static_cast<size_t>(latency_class)];
@@ -172,17 +173,18 @@ class A15Timing {
     path.complete = std::max(path.issue + p_.store_cycles, device_free_);
     finish(op, path);
     device_free_ = last_retire_ + p_.device_store_cycles;
+    device_answered_ = last_retire_ + std::max(p_.device_store_cycles, p_.device_answer_cycles);
   }
 
   [[nodiscard]] uint64_t device_load_at(const Op& op) const {
-    return std::max({operands(op, next_rename()), last_retire_, device_free_, order_});
+    return std::max({operands(op, next_rename()), oldest_at(), order_});
   }
 
   // call: the load of ISSUE; what follows is ordered behind its answer.
   void device_load(const Op& op, uint64_t available_at, bool call) {
     Path path = rename();
     path.is_device = true;
-    path.ready = std::max({operands(op, path.rename), last_retire_, device_free_, order_});
+    path.ready = std::max({operands(op, path.rename), oldest_at(), order_});
     path.issue = path.ready;
     load_units_.reserve(path.issue);
     path.complete = std::max(path.issue + p_.device_load_cycles, available_at);
@@ -219,6 +221,9 @@ class A15Timing {
     uint32_t word = UINT32_MAX;  // address / 4; never that large
     uint64_t ready = 0;
   };
+
+  // When an instruction that may not be speculative can issue.
+  [[nodiscard]] uint64_t oldest_at() const { return std::max(last_retire_, device_answered_) + p_.oldest_cycles; }
 
   static bool is_link(uint8_t index) { return index == 1 || index == 5; }
 
@@ -323,13 +328,14 @@ class A15Timing {
   uint64_t rename_slot_ = 0;
   uint64_t retire_slot_ = 0;
   uint64_t last_retire_ = 0;
-  uint64_t restart_ = 0;      // the rename cycle after the last misprediction
-  uint64_t order_ = 0;        // shared accesses and calls happen no earlier
-  uint64_t answer_ = 0;       // loads of memory that a call may have written issue no earlier
+  uint64_t restart_ = 0;  // the rename cycle after the last misprediction
+  uint64_t order_ = 0;  // shared accesses and calls happen no earlier
+  uint64_t answer_ = 0;  // loads of memory that a call may have written issue no earlier
   uint64_t device_free_ = 0;  // the next device store leaves no earlier
+  uint64_t device_answered_ = 0;  // the last device store
   uint64_t mispredicts_ = 0;
-  uint8_t position_ = 0;                  // of the next instruction in retired_
-  std::array<uint64_t, 256> retired_{};   // retire cycles of the last 256 instructions
+  uint8_t position_ = 0;  // of the next instruction in retired_
+  std::array<uint64_t, 256> retired_{};  // retire cycles of the last 256 instructions
   std::array<uint64_t, register_slots> ready_{};
   std::array<Forward, forward_entries> forward_{};
   Calendar alus_;

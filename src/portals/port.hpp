@@ -23,7 +23,11 @@ namespace spinloom::portals {
 struct HostWork {
   enum class Kind : uint8_t { unpack_mpitypes, unpack_best, build_checkpoints, other };
   Kind kind = Kind::other;
-  uint64_t blocks = 0;  // contiguous pieces walked
+  struct Blocks {
+    uint64_t in_vectors = 0;  // found by adding a stride
+    uint64_t listed = 0;      // found in a list
+  };
+  Blocks blocks;
   uint64_t bytes = 0;   // bytes copied
   // Names every range of host memory that the work touches, in its order: the simulator's cache model asks.
   // Addresses are of a space of the caller's choosing, the same in every run; only distances count.

@@ -1,31 +1,22 @@
 #include "sim/host_cache.hpp"
 
-#include <bit>
-
 #include "base/assert.hpp"
 
 namespace spinloom::sim {
 
 HostCache::HostCache(int64_t bytes, int64_t ways, int64_t line_bytes)
-    : line_shift_(static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(line_bytes)))),
-      sets_(static_cast<uint64_t>(bytes / line_bytes / ways)),
+    : sets_(static_cast<uint64_t>(bytes / line_bytes / ways)),
       ways_(static_cast<uint64_t>(ways)),
       lines_(sets_ * ways_) {
   SPL_ASSERT(sets_ > 0, bytes, " B of ", ways, " ways of ", line_bytes, " B");
 }
 
-void HostCache::touch(uint64_t address, uint64_t length, bool write) {
-  if (length == 0) return;
-  const uint64_t last = (address + length - 1) >> line_shift_;
-  for (uint64_t line = address >> line_shift_; line <= last; ++line) touch_line(line, write);
-}
-
-void HostCache::touch_line(uint64_t line, bool write) {
+bool HostCache::access(uint64_t line, bool write) {
   ++clock_;
   if (line == last_line_) {
     last_->used = clock_;
     last_->dirty = last_->dirty || write;
-    return;
+    return true;
   }
   Line* const set = &lines_[(line % sets_) * ways_];
   Line* victim = set;
@@ -36,15 +27,23 @@ void HostCache::touch_line(uint64_t line, bool write) {
       candidate.dirty = candidate.dirty || write;
       last_line_ = line;
       last_ = &candidate;
-      return;
+      return true;
     }
     if (candidate.used < victim->used) victim = &candidate;
   }
   if (victim->dirty) ++writebacks_;
-  ++fetches_;
   *victim = {line, clock_, write};
   last_line_ = line;
   last_ = victim;
+  return false;
+}
+
+bool HostCache::holds(uint64_t line) const {
+  const Line* const set = &lines_[(line % sets_) * ways_];
+  for (uint64_t way = 0; way < ways_; ++way) {
+    if (set[way].tag == line) return true;
+  }
+  return false;
 }
 
 void HostCache::flush() {

@@ -1,9 +1,10 @@
-// HostCache - the last-level cache of the modelled host: which touched lines cost a memory access.
+// HostCache - one level of the modelled host's caches: which lines it holds.
 //
-// Contract: set-associative, write-allocate, write-back, least recently used; starts cold. touch() a range
-//   in the order in which the host's copy loop does; fetches() and writebacks() are the line transfers
-//   between cache and memory so far, flush() adds the lines still dirty.
-// Invariants: (1) writebacks never exceed fetches of written lines; (2) addresses count, bytes do not.
+// Contract: set-associative, write-allocate, write-back, least recently used; starts cold. access() says whether the
+// line
+//   was there and brings it in if not; writebacks() counts dirty lines that had to leave for others, flush() adds
+//   those still there.
+// Invariants: (1) writebacks never exceed the written lines that were not there; (2) addresses count, bytes do not.
 // Threads: one owner. Time: none; the caller prices the transfers.
 #pragma once
 
@@ -16,9 +17,9 @@ class HostCache {
  public:
   HostCache(int64_t bytes, int64_t ways, int64_t line_bytes);
 
-  void touch(uint64_t address, uint64_t length, bool write);
+  bool access(uint64_t line, bool write);
+  [[nodiscard]] bool holds(uint64_t line) const;
   void flush();
-  [[nodiscard]] uint64_t fetches() const { return fetches_; }
   [[nodiscard]] uint64_t writebacks() const { return writebacks_; }
 
  private:
@@ -27,16 +28,13 @@ class HostCache {
     uint64_t used = 0;
     bool dirty = false;
   };
-  void touch_line(uint64_t line, bool write);
 
-  uint64_t line_shift_;
   uint64_t sets_;
   uint64_t ways_;
   std::vector<Line> lines_;
   uint64_t clock_ = 0;
-  uint64_t fetches_ = 0;
   uint64_t writebacks_ = 0;
-  uint64_t last_line_ = UINT64_MAX;  // repeated touches of one line are the common case
+  uint64_t last_line_ = UINT64_MAX;  // repeated accesses to one line are the common case
   Line* last_ = nullptr;
 };
 

@@ -1,37 +1,88 @@
 #include "sim/host_model.hpp"
 
+#include "sim/fetch_pattern.hpp"
 #include "sim/host_cache.hpp"
 
 namespace spinloom::sim {
 namespace {
 
-Rational block_cycles(const Profile& profile, portals::HostWork::Kind kind) {
-  switch (kind) {
-    case portals::HostWork::Kind::unpack_mpitypes:
-    case portals::HostWork::Kind::build_checkpoints: return profile.host.mpitypes_block_cycles;
-    case portals::HostWork::Kind::unpack_best: return profile.host.best_block_cycles;
-    case portals::HostWork::Kind::other: break;
+using Kind = portals::HostWork::Kind;
+
+int64_t cycles_of(uint64_t count, const Rational& each) {
+  return div_ceil(static_cast<int64_t>(count) * each.numerator, each.denominator);
+}
+
+int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
+  const auto& host = profile.host;
+  switch (work.kind) {
+    case Kind::unpack_mpitypes:
+      return cycles_of(work.blocks.in_vectors, host.mpitypes_vector_cycles) +
+             cycles_of(work.blocks.listed, host.mpitypes_list_cycles);
+    case Kind::unpack_best:
+      return cycles_of(work.blocks.in_vectors, host.best_vector_cycles) +
+             cycles_of(work.blocks.listed, host.best_list_cycles);
+    case Kind::build_checkpoints:
+      return cycles_of(work.blocks.in_vectors + work.blocks.listed, host.segment_block_cycles);
+    case Kind::other: break;
   }
-  return {0, 1};
+  return 0;
+}
+
+// Lines that come one after another, `in_flight` at a time.
+Time fetch_time(uint64_t lines, const Profile& profile, int64_t in_flight) {
+  return Time{div_ceil(static_cast<int64_t>(lines) * profile.host.memory_latency.ps, in_flight)};
+}
+
+// The first-level data cache of every host that is modelled here.
+constexpr int64_t near_cache_bytes = 32 << 10;
+constexpr int64_t near_cache_ways = 8;
+
+// Every written line is new to the near cache when it is first written, so the last level knows all dirty lines.
+HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
+  const auto& host = profile.host;
+  HostCost cost;
+  if (!work.touches) return cost;
+  HostCache near(near_cache_bytes, near_cache_ways, host.line);
+  HostCache last(host.cache, host.cache_ways, host.line);
+  FetchPattern reads(host.line);
+  FetchPattern writes(host.line);
+  work.touches([&](uint64_t address, uint64_t length, bool write) {
+    if (length == 0) return;
+    const auto line_bytes = static_cast<uint64_t>(host.line);
+    const uint64_t end = (address + length - 1) / line_bytes;
+    for (uint64_t line = address / line_bytes; line <= end; ++line) {
+      if (near.access(line, write)) continue;
+      if (last.access(line, write)) {
+        ++cost.lines_refilled;
+        continue;
+      }
+      switch ((write ? writes : reads).classify(line, line > 0 && last.holds(line - 1))) {
+        case FetchKind::streamed: ++cost.lines_streamed; break;
+        case FetchKind::strided: ++cost.lines_strided; break;
+        case FetchKind::scattered: ++cost.lines_scattered; break;
+      }
+    }
+  });
+  cost.lines_evicted = last.writebacks();
+  last.flush();
+  cost.line_writebacks = last.writebacks();
+  return cost;
 }
 
 }  // namespace
 
 HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
-  HostCache cache(host.cache, host.cache_ways, host.line);
-  if (work.touches) {
-    work.touches([&](uint64_t address, uint64_t length, bool write) { cache.touch(address, length, write); });
+  HostCost cost = lines_of(profile, work);
+  const Rate cycle = Rate::cycle_of(host.clock);
+  if (cost.line_fetches() > 0) {
+    cost.lines = host.memory_latency + fetch_time(cost.lines_streamed, profile, host.streamed_in_flight) +
+                 fetch_time(cost.lines_strided, profile, host.strided_in_flight) +
+                 fetch_time(cost.lines_scattered, profile, host.scattered_in_flight) +
+                 cycle.time_of_cycles(cycles_of(cost.lines_refilled, host.refill_cycles)) +
+                 host.memory_byte_time.time_of(Bytes{static_cast<int64_t>(cost.lines_evicted) * host.line});
   }
-  cache.flush();
-  HostCost cost;
-  cost.line_fetches = cache.fetches();
-  cost.line_writebacks = cache.writebacks();
-  const auto lines = static_cast<int64_t>(cost.line_fetches + cost.line_writebacks);
-  cost.lines = host.copy_byte_time.time_of(Bytes{lines * host.line});
-  const Rational each = block_cycles(profile, work.kind);
-  const int64_t cycles = div_ceil(static_cast<int64_t>(work.blocks) * each.numerator, each.denominator);
-  cost.blocks = Rate::cycle_of(host.clock).time_of_cycles(cycles);
+  cost.blocks = cycle.time_of_cycles(block_cycles(profile, work));
   return cost;
 }
 

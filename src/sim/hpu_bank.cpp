@@ -49,6 +49,8 @@ hpu::TimingParameters timing_of(const Profile& profile) {
   a15.predictor_entries = narrow(profile.a15.predictor_entries);
   a15.device_load_cycles = narrow(profile.a15.device_load);
   a15.device_store_cycles = narrow(profile.a15.device_store);
+  a15.device_answer_cycles = narrow(profile.a15.device_answer);
+  a15.oldest_cycles = narrow(profile.a15.oldest);
   a15.memory_cycles.fill(narrow(profile.hpu.memory_latency));
   return a15;
 }

@@ -98,12 +98,13 @@ Status Node::wait() {
 Status Node::host_work(const portals::HostWork& work) {
   SPL_ASSERT(!working_, "one host program per node");
   const HostCost cost = host_cost(profile_, work);
-  statistics_.host_line_fetches += cost.line_fetches;
+  statistics_.host_line_fetches += cost.line_fetches();
   statistics_.host_line_writebacks += cost.line_writebacks;
   const Time duration = cost.total();
   working_ = true;
   if (trace_ != nullptr) {
-    trace_->span({Track::host_work, 0, work.blocks, events_.now(), events_.now() + duration});
+    trace_->span(
+        {Track::host_work, 0, work.blocks.in_vectors + work.blocks.listed, events_.now(), events_.now() + duration});
   }
   events_.at(events_.now() + duration, *this, work_done, 0);
   while (working_) {

@@ -49,7 +49,7 @@ struct Profile {
   } hpu;
   struct {
     int64_t rename_width = 0, window = 0, alus = 0, multiply = 0, divide = 0, load = 0, front_end = 0,
-            predictor_entries = 0, device_load = 0, device_store = 0;
+            predictor_entries = 0, device_load = 0, device_store = 0, device_answer = 0, oldest = 0;
   } a15;
   struct {
     int64_t clusters = 1;
@@ -81,10 +81,14 @@ struct Profile {
   } pcie;
   struct {
     int64_t clock = 0;
-    Rate copy_byte_time;
+    Time memory_latency;
+    int64_t streamed_in_flight = 0, strided_in_flight = 0, scattered_in_flight = 0;
+    Rational refill_cycles;
+    Rate memory_byte_time;
     int64_t line = 0, cache = 0, cache_ways = 0;
-    Rational mpitypes_block_cycles;
-    Rational best_block_cycles;
+    Rational mpitypes_vector_cycles, mpitypes_list_cycles;  // a block
+    Rational best_vector_cycles, best_list_cycles;
+    Rational segment_block_cycles;
     Time command_latency;
   } host;
   struct {

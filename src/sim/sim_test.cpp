@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "sim/event_queue.hpp"
+#include "sim/fetch_pattern.hpp"
 #include "sim/host_cache.hpp"
+#include "sim/host_model.hpp"
 #include "sim/network.hpp"
 #include "sim/pcie.hpp"
 #include "sim/profile.hpp"
@@ -65,24 +67,83 @@ TEST(Pcie, CountsPacketOverheads) {
   EXPECT_EQ(pcie.write_duration(0), byte_time.time_of(Bytes{24}));
 }
 
-TEST(HostCache, CountsLinesOnceWhileTheyFit) {
+TEST(HostCache, HoldsLinesWhileTheyFit) {
   HostCache cache(1024, 2, 64);  // 16 lines, 8 sets
-  cache.touch(0, 128, false);    // two lines
-  cache.touch(60, 8, true);      // both again, now dirty
-  EXPECT_EQ(cache.fetches(), 2u);
+  EXPECT_FALSE(cache.access(0, false));
+  EXPECT_FALSE(cache.access(1, true));
+  EXPECT_TRUE(cache.access(0, true));
+  EXPECT_TRUE(cache.holds(1));
+  EXPECT_FALSE(cache.holds(2));
   cache.flush();
   EXPECT_EQ(cache.writebacks(), 2u);
 }
 
 TEST(HostCache, EvictsTheLeastRecentlyUsedOfASet) {
   HostCache cache(1024, 2, 64);  // lines 0, 8 and 16 share a set of two ways
-  cache.touch(0 * 64, 1, true);
-  cache.touch(8 * 64, 1, false);
-  cache.touch(16 * 64, 1, false);  // evicts line 0, which is dirty
-  EXPECT_EQ(cache.fetches(), 3u);
+  cache.access(0, true);
+  cache.access(8, false);
+  EXPECT_FALSE(cache.access(16, false));  // evicts line 0, which is dirty
   EXPECT_EQ(cache.writebacks(), 1u);
-  cache.touch(8 * 64, 1, false);  // still there
-  EXPECT_EQ(cache.fetches(), 3u);
+  EXPECT_TRUE(cache.access(8, false));
+  EXPECT_FALSE(cache.holds(0));
+}
+
+std::vector<FetchKind> classified(const std::vector<uint64_t>& lines) {
+  FetchPattern pattern(64);
+  std::vector<FetchKind> kinds;
+  for (const uint64_t line : lines) kinds.push_back(pattern.classify(line, false));
+  return kinds;
+}
+
+TEST(FetchPattern, KnowsRuleFromChance) {
+  using enum FetchKind;
+  EXPECT_EQ(classified({100, 101, 102}), (std::vector{scattered, streamed, streamed}));
+  EXPECT_EQ(classified({100, 110, 120, 131}), (std::vector{scattered, scattered, streamed, streamed}));  // 640 B
+  EXPECT_EQ(classified({100, 200, 300}), (std::vector{scattered, scattered, strided}));  // 6,400 B: no prefetcher
+  // Two lines, then a jump of 63: regular from the second jump on.
+  EXPECT_EQ(classified({100, 101, 164, 165, 228, 229}),
+            (std::vector{scattered, streamed, scattered, streamed, strided, streamed}));
+  EXPECT_EQ(classified({100, 500, 300, 900}), (std::vector{scattered, scattered, scattered, scattered}));
+}
+
+TEST(FetchPattern, ANeighbourInTheCacheStandsForAPrefetcher) {
+  FetchPattern pattern(64);
+  EXPECT_EQ(pattern.classify(5000, true), FetchKind::streamed);
+}
+
+// T = L + lines * L / Q + evictions + refills + blocks * cycles, on numbers that can be counted by hand.
+TEST(HostModel, AddsWhatItSays) {
+  const Profile profile = test_profile();
+  portals::HostWork work;
+  work.kind = portals::HostWork::Kind::unpack_mpitypes;
+  work.blocks = {2, 1};
+  constexpr uint64_t array = 1 << 20;
+  work.touches = [](const portals::HostWork::Touch& touch) {
+    touch(0, 256, false);        // four packed lines: the first is scattered
+    touch(array, 128, true);     // two lines of the array: the first is scattered
+    touch(array, 128, true);     // both are near
+  };
+  const HostCost cost = host_cost(profile, work);
+  EXPECT_EQ(cost.lines_streamed, 4u);
+  EXPECT_EQ(cost.lines_scattered, 2u);
+  EXPECT_EQ(cost.lines_strided + cost.lines_refilled + cost.lines_evicted, 0u);
+  EXPECT_EQ(cost.line_writebacks, 2u);
+  EXPECT_EQ(cost.lines.ps, 64'000 + 4 * 64'000 / 16 + 2 * 64'000 / 5);
+  // 2 blocks of vectors at 2 cycles and 1 listed at 8, at 3.4 GHz, rounded up once.
+  EXPECT_EQ(cost.blocks.ps, div_ceil(12 * int64_t{1'000'000'000'000}, 3'400'000'000));
+}
+
+TEST(HostModel, ALineThatTheNearCacheLostIsRefilled) {
+  portals::HostWork work;
+  work.kind = portals::HostWork::Kind::unpack_best;
+  work.touches = [](const portals::HostWork::Touch& touch) {
+    for (int pass = 0; pass < 2; ++pass) {
+      for (uint64_t i = 0; i < 9; ++i) touch(i * 4096, 8, true);  // nine lines in a set of eight ways
+    }
+  };
+  const HostCost cost = host_cost(test_profile(), work);
+  EXPECT_EQ(cost.line_fetches(), 9u);
+  EXPECT_EQ(cost.lines_refilled, 9u);
 }
 
 TEST(DepartureOrder, InOrderWithoutAWindow) {

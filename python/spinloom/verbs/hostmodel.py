@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from spinloom import core, output, profiles, units, workloads
+from spinloom import core, lab, output, profiles, units, workloads
+from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 
 WITHIN = 0.25  # of the measurement: close enough for a baseline
 REPETITIONS = 15
-# Sensitivity: each parameter of the model changed alone.
-RATE_PARTS = (2, 3)  # two thirds of the copy rate
-BLOCK_TIMES = 2
+# Sensitivity: each part of the model changed alone.
+SLOWER_LINES = 1.5
+DEARER_BLOCKS = 2
+LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 
 
 @click.command(epilog="Example: spinloom hostmodel --json")
@@ -25,50 +28,75 @@ BLOCK_TIMES = 2
 def hostmodel(nic: str, everything: bool, form: str) -> None:
     """Compare the host model with unpack loops measured here.
 
-    The model has two parameters: the rate at which one core moves cache lines, and the cost of a block.
-    'here' is the model with both as measured on this machine, to be compared with 'measured'; 'model' is with
-    the profile's, which the speed-ups of ddt use. Measured times are host time.
+    The model counts lines that prefetchers bring, lines that they do not, lines evicted on the way, and
+    blocks, each with a cost. 'here' is the model with the costs and the cache of this machine, to be compared
+    with 'measured'; 'model' is with the profile's, which the speed-ups of ddt use. Measured times are host
+    time.
     """
     profile = profiles.load(nic)
     rows = workloads.paper() if everything else workloads.demo()
-    table = [as_row(row, profile) for row in compare(rows, profile)]
+    table = [as_row(row) for row in compare(rows, profile)]
     output.emit(table, form, lambda: show(table))
+
+
+def cache_here(profile: profiles.Profile) -> tuple[tuple[str, str], ...]:
+    """The profile's cache replaced by this machine's last level, where the system says its size."""
+    try:
+        text = LAST_LEVEL_CACHE.read_text().strip().replace("K", " KiB").replace("M", " MiB")
+        size_bytes = units.parse_bytes(text)
+    except (OSError, Trouble):
+        return ()
+    whole = profile["host.line"] * profile["host.cache_ways"]
+    return (("host.cache", f"{size_bytes // whole * whole} B"),)
 
 
 def compare(rows: list[workloads.Row], profile: profiles.Profile) -> list[dict[str, Any]]:
     """Predictions and measurements of each row, in ns."""
     engine = core.load()
     rates = engine.measure_host_rates(REPETITIONS)
+    here = lab.changed(profile, cache_here(profile))
     compared = []
     for row in rows:
         said = engine.predict_host_unpack(profile.native(), row.type, row.count)
+        counted = engine.predict_host_unpack(here.native(), row.type, row.count)
         measured = engine.measure_host_unpack(row.type, row.count, REPETITIONS)
-        lines_bytes = said["lines"] * said["line_bytes"]
         compared.append(
             {
                 "row": row,
                 "said": said,
                 "measured_ns": measured["cold_ns"],
-                "here_ns": lines_bytes / rates["line_bytes_per_ns"] + said["blocks"] * rates["block_ns"],
+                "here_ns": time_here_ns(counted, rates),
             }
         )
     return compared
 
 
-def as_row(compared: dict[str, Any], profile: profiles.Profile) -> dict[str, Any]:
+def time_here_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
+    """The model's sum (src/sim/host_model.hpp) with this machine's costs; an evicted line costs as much as a
+    streamed one."""
+    return (
+        rates["start_ns"]
+        + (counted["lines_streamed"] + counted["lines_evicted"]) * rates["streamed_line_ns"]
+        + counted["lines_strided"] * rates["strided_line_ns"]
+        + counted["lines_scattered"] * rates["scattered_line_ns"]
+        + counted["lines_refilled"] * rates["refilled_line_ns"]
+        + counted["vector_blocks"] * rates["vector_block_ns"]
+        + counted["list_blocks"] * rates["list_block_ns"]
+    )
+
+
+def as_row(compared: dict[str, Any]) -> dict[str, Any]:
     row, said = compared["row"], compared["said"]
-    block_ns = float(profile["host.mpitypes_block_cycles"] / profile["host.clock"]) * 1e9
-    model_ns = said["time_ps"] / 1000
-    lines_ns = model_ns - said["blocks"] * block_ns
-    slower_lines_ns = lines_ns * RATE_PARTS[1] / RATE_PARTS[0] + said["blocks"] * block_ns
+    lines_ns, blocks_ns = said["lines_ps"] / 1000, said["blocks_ps"] / 1000
     return {
         "application": row.application,
         "datatype": row.datatype,
-        "blocks": said["blocks"],
-        "lines": said["lines"],
-        "model_ns": round(model_ns, 1),
-        "model_slower_copy_ns": round(slower_lines_ns, 1),
-        "model_dearer_block_ns": round(lines_ns + BLOCK_TIMES * said["blocks"] * block_ns, 1),
+        "blocks": said["vector_blocks"] + said["list_blocks"],
+        "lines": said["lines_streamed"] + said["lines_strided"] + said["lines_scattered"],
+        "lines_scattered": said["lines_scattered"],
+        "model_ns": round(lines_ns + blocks_ns, 1),
+        "model_slower_lines_ns": round(SLOWER_LINES * lines_ns + blocks_ns, 1),
+        "model_dearer_blocks_ns": round(lines_ns + DEARER_BLOCKS * blocks_ns, 1),
         "here_ns": round(compared["here_ns"], 1),
         "measured_ns": round(compared["measured_ns"], 1),
         "here_over_measured": round(compared["here_ns"] / compared["measured_ns"], 3),
@@ -76,11 +104,11 @@ def as_row(compared: dict[str, Any], profile: profiles.Profile) -> dict[str, Any
     }
 
 
-COLUMNS = ["application", "datatype", "blocks", "lines"]
+COLUMNS = ["application", "datatype", "blocks", "lines", "scattered"]
 TIMES = {
     "model": "model_ns",
-    "2/3 rate": "model_slower_copy_ns",
-    "2x block": "model_dearer_block_ns",
+    f"{SLOWER_LINES}x line": "model_slower_lines_ns",
+    f"{DEARER_BLOCKS}x block": "model_dearer_blocks_ns",
     "here": "here_ns",
     "measured": "measured_ns",
 }
@@ -97,11 +125,12 @@ def show(table: list[dict[str, Any]]) -> Any:
                 row["datatype"],
                 f"{row['blocks']:,}",
                 f"{row['lines']:,}",
+                f"{row['lines_scattered']:,}",
                 *(units.format_time(round(row[name] * 1000)) for name in TIMES.values()),
                 f"{row['here_over_measured']:.2f}",
             ]
             for row in table
         ],
-        numeric={"blocks", "lines", *TIMES, RATIO},
+        numeric={"blocks", "lines", "scattered", *TIMES, RATIO},
         title=f"Cold host unpack: within {WITHIN:.0%} of the measurement on {close} of {len(table)} rows",
     )

@@ -1,0 +1,48 @@
+// FetchPattern - how a fetched line relates to those before it, which decides how early a processor asks for it.
+//
+// Contract: classify() takes the fetches of one direction (lines read, lines written) in order.
+//   streamed: the next line, one whose neighbour below is in the cache, or the same stride again, short enough for a
+//     prefetcher (stride_bytes_max);
+//   strided: the same longer stride again, or the jump that lines of the last jump were apart: the addresses are known
+//     early, and as many fetches are in flight as the core can hold;
+//   scattered: no rule; pages change as well.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace spinloom::sim {
+
+enum class FetchKind : uint8_t { streamed, strided, scattered };
+
+class FetchPattern {
+ public:
+  explicit FetchPattern(int64_t line_bytes) : stride_lines_max_(stride_bytes_max / line_bytes) {}
+
+  FetchKind classify(uint64_t line, bool neighbour_held) {
+    const auto step = static_cast<int64_t>(line - line_);
+    const bool again = near(step, step_);
+    const bool jump_again = near(step, jump_);
+    line_ = line;
+    step_ = step;
+    if (step != 1) jump_ = step;
+    if (step == 1 || (again && std::abs(step) <= stride_lines_max_)) return FetchKind::streamed;
+    if (again || jump_again) return FetchKind::strided;
+    return neighbour_held ? FetchKind::streamed : FetchKind::scattered;
+  }
+
+ private:
+  // A stride in bytes is no whole number of lines.
+  static bool near(int64_t step, int64_t other) { return std::abs(step - other) <= 1; }
+
+  // Strides that prefetchers follow (Intel 64 and IA-32 architectures optimization manual: "up to 2K bytes").
+  static constexpr int64_t stride_bytes_max = 2048;
+
+  int64_t stride_lines_max_;
+  uint64_t line_ = UINT64_MAX / 2;  // of the last fetch; no line at first
+  int64_t step_ = 0;                // from the one before
+  int64_t jump_ = 0;                // the last step to another line than the next
+};
+
+}  // namespace spinloom::sim

@@ -35,6 +35,7 @@ class Probe:
     hpus: int | None = None  # None: as the profile says
     changes: tuple[tuple[str, str], ...] = ()
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
+    copies_bytes: int = 0  # no message: the cores copy blocks of this size from the NIC's memory to the host
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class Lab:
                 raise
 
     def read(self, probe: Probe) -> Reading:
+        if probe.copies_bytes:
+            return self.read_bandwidth(probe)
         try:
             setup = self.setup(probe)
         except Trouble as trouble:
@@ -127,6 +130,14 @@ class Lab:
         if outcome.code != "ok":
             raise Trouble(outcome.code, f"{outcome.cell}: {outcome.message}")
         return Reading(outcome.columns)
+
+    def read_bandwidth(self, probe: Probe) -> Reading:
+        profile = profile_of(probe.nic, probe.changes)
+        try:
+            columns = self.engine.nic_bandwidth(profile.native(), probe.copies_bytes)
+        except self.engine.SpinloomError as error:
+            return Reading(reason=error.message)
+        return Reading(columns)
 
     def setup(self, probe: Probe) -> Setup:
         profile = profile_of(probe.nic, probe.changes)

@@ -146,6 +146,11 @@ def preloaded_cells(trial: Trial, **arguments: Any) -> list[Probe]:
     return [replace(probe, record=("preloaded",)) for probe in vector_cells()(trial, **arguments)]
 
 
+def copy_cells(trial: Trial, block_bytes: int) -> list[Probe]:
+    """Cores copy blocks from the NIC's memory to the host, without handlers (section 4.3.1)."""
+    return [replace(trial.probe("byte", BASELINE), copies_bytes=block_bytes)]
+
+
 def put_overhead(trial: Trial, readings: list[Reading]) -> float:
     """Of the time from leaving the initiator until the byte is in host memory."""
     processed, plain = (link_ps(trial.profile) + reading["data_time_ps"] for reading in readings)
@@ -283,6 +288,9 @@ OBSERVATIONS: dict[str, Observation] = {
     "preloaded_line_rate_part": Observation(
         preloaded_cells,
         lambda trial, readings, **_: readings[0]["line_time_ps"] / readings[0]["processing_time_ps"],
+    ),
+    "memory_to_host_gbit_s": Observation(
+        copy_cells, lambda trial, readings, **_: readings[0]["bytes"] * 8000 / readings[0]["time_ps"]
     ),
     "throughput_gbit_s": Observation(
         vector_cells(),

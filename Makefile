@@ -95,11 +95,12 @@ format: $(VENV)/stamp
 # Medians or best-of rounds of host time; nothing here is a test.
 bench: setup
 	@$(BIN)/cmake -S . -B $(BUILD) >build/configure.log || { cat build/configure.log; exit 1; }
-	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_host_block_bench >build/bench.log \
+	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_host_block_bench spinloom_commit_bench >build/bench.log \
 	  || { cat build/bench.log; exit 1; }
 	@$(BUILD)/src/hpu/spinloom_hpu_bench
 	@$(BUILD)/src/nic/spinloom_nic_bench
 	@$(BUILD)/src/offload/spinloom_host_block_bench
+	@$(BUILD)/src/layout/spinloom_commit_bench
 	@$(BIN)/spinloom bench layout --out out/bench
 
 asan: $(VENV)/stamp build/stamps/need-test

@@ -1,16 +1,15 @@
 // commit_bench - host time of creating, committing and freeing datatypes, in ns a node or list entry: best of several
 // rounds, because the machine is shared. The rows grow by factors of ten: what is O(entries) stays flat. The last rows
-// commit a type while many others are alive, and one whose blob the pool has already.
+// commit a type while many others are alive, and one whose blob another type has already.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/random.hpp"
-#include "layout/blob.hpp"
+#include "layout/committed.hpp"
 #include "layout/type.hpp"
 
 namespace {
@@ -41,10 +40,10 @@ Times measure(int rounds, const Make& make) {
     const double start = now_ns();
     auto* const type = new Type(make());
     const double created = now_ns();
-    auto* const blob = new Blob(take(Blob::build(*type)));
+    auto* const layout = new Committed(take(Committed::commit(*type)));
     const double committed = now_ns();
     delete type;
-    delete blob;
+    delete layout;
     const double freed = now_ns();
     best.create = std::min(best.create, created - start);
     best.commit = std::min(best.commit, committed - created);
@@ -119,15 +118,18 @@ void shapes() {
 
 void many_alive() {
   const Type element = take(primitive("double"));
-  std::vector<std::pair<Type, Blob>> alive;
+  std::vector<Committed> alive;
   for (const size_t count : {0, 1'000, 10'000, 100'000}) {
     while (alive.size() < count) {
-      const Type type = take(vector(static_cast<int64_t>(alive.size()) + 2, 2, 5, element));
-      alive.emplace_back(type, take(Blob::build(type)));
+      alive.push_back(take(Committed::commit(take(vector(static_cast<int64_t>(alive.size()) + 2, 2, 5, element)))));
     }
     row("vector, with " + std::to_string(count) + " types alive", 1,
         measure(2000, [&] { return take(vector(100, 3, 5, element)); }));
   }
+  const Lists lists = blocks(1'000'000, false);
+  const auto make = [&] { return take(indexed(lists.displacements, lists.lengths, element)); };
+  alive.push_back(take(Committed::commit(make())));
+  row("indexed, its blob is shared", 1'000'000, measure(20, make));
 }
 
 }  // namespace

@@ -47,17 +47,13 @@ uint64_t hash_of(std::span<const std::byte> bytes) {
 
 constexpr uint64_t source_seed = 0;
 constexpr uint64_t target_seed = uint64_t{1} << 40;
+constexpr uint64_t guarded_seed = target_seed - guard_bytes / sizeof(uint64_t);  // the guard before it included
 constexpr uint64_t packed_seed = uint64_t{1} << 41;
 
+// At a line, with guards before and behind.
 std::byte* allocate(int64_t bytes) {
-  const auto whole = static_cast<size_t>((bytes + line_bytes - 1) / line_bytes * line_bytes);
-  return static_cast<std::byte*>(std::aligned_alloc(line_bytes, whole == 0 ? line_bytes : whole));
-}
-
-std::vector<std::byte> patterned(int64_t bytes, uint64_t seed) {
-  std::vector<std::byte> made(static_cast<size_t>(bytes));
-  fill(made, seed);
-  return made;
+  const auto whole = static_cast<size_t>((bytes + 2 * guard_bytes + line_bytes - 1) / line_bytes * line_bytes);
+  return static_cast<std::byte*>(std::aligned_alloc(line_bytes, whole)) + guard_bytes;
 }
 
 // Lines of memory that hold a byte of the type whose first byte lies at the start of a line.
@@ -89,6 +85,8 @@ Result<BenchWay> bench_way_named(const std::string& name) {
   return fail(Code::invalid, "there is no way '", name, "': ours, hand-elements, hand-blocks or memcpy");
 }
 
+void LayoutBench::Free::operator()(std::byte* bytes) const { std::free(bytes - guard_bytes); }
+
 Result<LayoutBench::Side> LayoutBench::side_of(const std::string& type_text) {
   SPL_ASSIGN(layout::Type type, layout::parse(type_text));
   SPL_ASSIGN(layout::Blob blob, layout::Blob::build(type));
@@ -113,9 +111,8 @@ Result<LayoutBench> LayoutBench::create(const std::string& type, const std::stri
   bench.target_.reset(allocate(bench.to_.type.true_extent()));
   bench.packed_.reset(allocate(bench.bytes()));
   bench.spare_.reset(allocate(bench.bytes()));
-  fill({bench.source_.get(), static_cast<size_t>(bench.from_.type.true_extent())}, source_seed);
+  bench.fill_sources();
   fill({bench.target_.get(), static_cast<size_t>(bench.to_.type.true_extent())}, target_seed);
-  fill({bench.packed_.get(), static_cast<size_t>(bench.bytes())}, packed_seed);
   fill({bench.spare_.get(), static_cast<size_t>(bench.bytes())}, packed_seed);
   return bench;
 }
@@ -167,27 +164,50 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
   return {};
 }
 
-Status LayoutBench::check(BenchOperation operation, BenchWay way) const {
+Status LayoutBench::check(BenchOperation operation, BenchWay way) {
   if (way == BenchWay::memory) return {};
+  SPL_TRY(expect(operation));
+  const bool packs = operation == BenchOperation::pack;
   const Side& side = written(operation);
-  std::vector<std::byte> source = patterned(from_.type.true_extent(), source_seed);
-  std::vector<std::byte> packed = patterned(bytes(), packed_seed);
-  const std::vector<std::byte> before = patterned(side.type.true_extent() + 2 * guard_bytes, target_seed);
-  std::vector<std::byte> target = before;
-  const int64_t base = guard_bytes - side.type.true_lb();
-  std::byte* const memory =
-      operation == BenchOperation::unpack ? target.data() + base : source.data() - from_.type.true_lb();
-  SPL_TRY(run(operation, way, memory, packed.data(), target.data() + base));
-  if (operation == BenchOperation::unpack) {
-    return layout::oracle::compare(side.type, 1, packed, target, base, before);
+  const int64_t extent = side.type.true_extent();
+  std::byte* const target = operation == BenchOperation::copy ? target_.get() : source_.get();
+  if (packs) {
+    fill({packed_.get(), static_cast<size_t>(bytes())}, packed_seed);
+  } else {
+    fill({target - guard_bytes, static_cast<size_t>(extent + 2 * guard_bytes)}, guarded_seed);
   }
-  std::vector<std::byte> expected(packed.size());
-  SPL_TRY(layout::oracle::pack(from_.type, 1, source.data() - from_.type.true_lb(), expected));
-  if (operation == BenchOperation::copy) {
-    return layout::oracle::compare(side.type, 1, expected, target, base, before);
-  }
-  if (packed != expected) return fail(Code::mismatch, "the packed bytes differ from the oracle's");
+  SPL_TRY(run(operation, way, source_.get() - from_.type.true_lb(), packed_.get(), target_.get() - to_.type.true_lb()));
+  const bool same = packs ? std::memcmp(packed_.get(), expected_.data(), expected_.size()) == 0
+                          : std::memcmp(target - guard_bytes, expected_.data(), expected_.size()) == 0;
+  if (operation == BenchOperation::unpack) fill_sources();
+  if (!same) return fail(Code::mismatch, "the bytes differ from those of the oracle");
   return {};
+}
+
+// What an operation must make, by the oracle: packed bytes, or a whole destination with its guards.
+Status LayoutBench::expect(BenchOperation operation) {
+  if (expected_of_ == operation) return {};
+  fill_sources();
+  std::vector<std::byte> packed(static_cast<size_t>(bytes()));
+  fill(packed, packed_seed);
+  if (operation != BenchOperation::unpack) {
+    SPL_TRY(layout::oracle::pack(from_.type, 1, source_.get() - from_.type.true_lb(), packed));
+  }
+  if (operation == BenchOperation::pack) {
+    expected_ = std::move(packed);
+  } else {
+    const Side& side = written(operation);
+    expected_ = std::vector<std::byte>(static_cast<size_t>(side.type.true_extent() + 2 * guard_bytes));
+    fill(expected_, guarded_seed);
+    SPL_TRY(layout::oracle::unpack(side.type, 1, packed, expected_.data() + guard_bytes - side.type.true_lb()));
+  }
+  expected_of_ = operation;
+  return {};
+}
+
+void LayoutBench::fill_sources() {
+  fill({source_.get(), static_cast<size_t>(from_.type.true_extent())}, source_seed);
+  fill({packed_.get(), static_cast<size_t>(bytes())}, packed_seed);
 }
 
 Result<std::vector<double>> LayoutBench::time(BenchOperation operation, BenchWay way, int repetitions, int64_t calls) {
@@ -211,17 +231,11 @@ Result<std::vector<double>> LayoutBench::time(BenchOperation operation, BenchWay
   return times;
 }
 
-Result<uint64_t> LayoutBench::hash(BenchOperation operation) const {
-  const std::vector<std::byte> source = patterned(from_.type.true_extent(), source_seed);
-  std::vector<std::byte> packed = patterned(bytes(), packed_seed);
-  if (operation != BenchOperation::unpack) {
-    SPL_TRY(layout::oracle::pack(from_.type, 1, source.data() - from_.type.true_lb(), packed));
-  }
-  if (operation == BenchOperation::pack) return hash_of(packed);
-  const Side& side = written(operation);
-  std::vector<std::byte> target = patterned(side.type.true_extent(), target_seed);
-  SPL_TRY(layout::oracle::unpack(side.type, 1, packed, target.data() - side.type.true_lb()));
-  return hash_of(target);
+Result<uint64_t> LayoutBench::hash(BenchOperation operation) {
+  SPL_TRY(expect(operation));
+  const std::span<const std::byte> whole(expected_);
+  if (operation == BenchOperation::pack) return hash_of(whole);
+  return hash_of(whole.subspan(guard_bytes, whole.size() - 2 * guard_bytes));
 }
 
 Status LayoutBench::write_program(const std::string& path) const {

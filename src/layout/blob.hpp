@@ -59,6 +59,7 @@ class Blob {
   [[nodiscard]] bool narrow_reaches(int64_t count) const;
 
  private:
+  friend class BlobPool;
   explicit Blob(std::shared_ptr<const uint64_t[]> words) : words_(std::move(words)) {}
 
   std::shared_ptr<const uint64_t[]> words_;  // the header knows how many

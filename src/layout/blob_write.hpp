@@ -3,8 +3,11 @@
 // Threads: pure. Time: none.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "layout/nest.hpp"
@@ -16,8 +19,20 @@ namespace spinloom::layout {
 
 using Words = std::shared_ptr<uint64_t[]>;
 
+// Long ones lie on large pages where the system has them: first touch is most of what a commit of a long list costs.
 inline Words words_for(int64_t bytes) {
-  return std::make_shared_for_overwrite<uint64_t[]>(static_cast<size_t>(bytes) / sizeof(uint64_t));
+  const auto length = static_cast<size_t>(bytes);
+  constexpr size_t large_page = size_t{2} << 20;
+#ifdef MADV_HUGEPAGE
+  if (length >= 2 * large_page) {
+    const size_t whole = (length + large_page - 1) / large_page * large_page;
+    if (void* const place = std::aligned_alloc(large_page, whole)) {
+      (void)madvise(place, whole, MADV_HUGEPAGE);
+      return {static_cast<uint64_t*>(place), [](uint64_t* words) { std::free(words); }};
+    }
+  }
+#endif
+  return std::make_shared_for_overwrite<uint64_t[]>(length / sizeof(uint64_t));
 }
 
 constexpr int64_t padded(int64_t bytes) { return (bytes + 7) / 8 * 8; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "layout/blob_pool.hpp"
 #include "layout/copy.hpp"
 #include "layout/overlap.hpp"
 #include "layout/transfer.hpp"
@@ -35,7 +36,8 @@ Status copy_through_memory(const Message<const std::byte>& from, const Message<s
 }  // namespace
 
 Result<Committed> Committed::commit(const Type& type) {
-  SPL_ASSIGN(Blob blob, Blob::build(type));
+  SPL_ASSIGN(const Blob built, Blob::build(type));
+  Blob blob = BlobPool::process().intern(built);
   return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}}));
 }
 

@@ -17,7 +17,7 @@ SOURCES := $(shell find src include handlers python nics workloads cmake \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo figures validate picture test test-slow check-cpp check-python lint format bench asan clean
+.PHONY: help setup demo figures validate picture test test-slow check-cpp check-python lint format bench asan fuzz clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
@@ -26,11 +26,12 @@ help:
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
-	@echo 'make test-slow  what takes minutes: the result hash at several optimisation levels'
+	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
 	@echo 'make bench   speed on this machine: handler core, NIC engine, host unpack, layout copies (host time)'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
+	@echo 'make fuzz    the parsers of text and blobs against mutated inputs, under the sanitizers (FUZZ_SECONDS=60 each)'
 	@echo 'make clean   remove build/ and out/ (.venv/ stays)'
 
 setup: build/stamps/package
@@ -78,7 +79,10 @@ check-cpp: setup build/stamps/need-test
 check-python: setup
 	$(BIN)/python -m pytest -q
 
-test-slow: setup
+# 10^7 cuts of random datatypes that fit in memory and as many of those that do not; types against every MPI here.
+test-slow: check-cpp
+	SPINLOOM_TEST_CUTS=10000000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R Shards/Differential
+	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/test_mpi.py
 	$(BIN)/python -m pytest -q -m slow
 
 lint: check-cpp
@@ -102,6 +106,14 @@ bench: setup
 	@$(BUILD)/src/offload/spinloom_host_block_bench
 	@$(BUILD)/src/layout/spinloom_commit_bench
 	@$(BIN)/spinloom bench layout --out out/bench
+
+# Each target for FUZZ_SECONDS; an input that fails stays in build/fuzz/NAME.current.
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/stamp build/stamps/need-test
+	$(BIN)/cmake --preset fuzz
+	$(BIN)/cmake --build --preset fuzz
+	for target in text blob; do \
+	  build/fuzz/src/layout/spinloom_fuzz_$$target --seconds $(FUZZ_SECONDS) --current build/fuzz/$$target.current; done
 
 asan: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset asan-ubsan

@@ -26,7 +26,7 @@ class PythonBench {
   bool has(const std::string& operation, const std::string& way) const {
     return bench_.has(unwrap(bench_operation_named(operation)), unwrap(bench_way_named(way)));
   }
-  void check(const std::string& operation, const std::string& way) const {
+  void check(const std::string& operation, const std::string& way) {
     const BenchOperation o = unwrap(bench_operation_named(operation));
     const BenchWay w = unwrap(bench_way_named(way));
     demand(released([&] { return bench_.check(o, w); }));
@@ -36,7 +36,7 @@ class PythonBench {
     const BenchWay w = unwrap(bench_way_named(way));
     return unwrap(released([&] { return bench_.time(o, w, repetitions, calls); }));
   }
-  uint64_t hash(const std::string& operation) const {
+  uint64_t hash(const std::string& operation) {
     const BenchOperation o = unwrap(bench_operation_named(operation));
     return unwrap(released([&] { return bench_.hash(o); }));
   }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,10 @@ class LayoutBench {
   static Result<LayoutBench> create(const std::string& type, const std::string& to, const std::string& hand_library);
 
   [[nodiscard]] bool has(BenchOperation operation, BenchWay way) const;
-  Status check(BenchOperation operation, BenchWay way) const;
+  Status check(BenchOperation operation, BenchWay way);
   // `calls` calls timed together, `repetitions` times.
   Result<std::vector<double>> time(BenchOperation operation, BenchWay way, int repetitions, int64_t calls);
-  [[nodiscard]] Result<uint64_t> hash(BenchOperation operation) const;
+  Result<uint64_t> hash(BenchOperation operation);
   // Both types as constructor calls: see mpi_program.hpp.
   Status write_program(const std::string& path) const;
 
@@ -46,7 +47,7 @@ class LayoutBench {
 
  private:
   struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
+    void operator()(std::byte* bytes) const;
   };
   using Memory = std::unique_ptr<std::byte, Free>;
   struct Side {
@@ -67,6 +68,8 @@ class LayoutBench {
   // One call: from memory, packed and destination at the addresses that MPI would be given.
   Status run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed, std::byte* target) const;
   [[nodiscard]] const Side& written(BenchOperation operation) const;
+  Status expect(BenchOperation operation);
+  void fill_sources();
 
   Side from_;
   Side to_;
@@ -74,6 +77,8 @@ class LayoutBench {
   Hand elements_;
   Hand blocks_;
   Memory source_, target_, packed_, spare_;
+  std::optional<BenchOperation> expected_of_;
+  std::vector<std::byte> expected_;
   int64_t block_bytes_min_ = 0;
 };
 

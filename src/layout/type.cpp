@@ -98,7 +98,9 @@ Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacem
       return checked::mul(displacements[i], unit).error();
     }
     SPL_TRY(bounds.add_block(child.node(), displacement, length));
-    if (__builtin_add_overflow(elements, length, &elements)) return checked::add(elements, length).error();
+    int64_t more = 0;
+    if (__builtin_add_overflow(elements, length, &more)) return checked::add(elements, length).error();
+    elements = more;
   }
   SPL_ASSIGN(node.size, checked::mul(elements, child.size()));
   node.displacements = std::move(displacements);

@@ -124,5 +124,11 @@ TEST(IndexList, RandIsForwardFisherYatesOfTheBaseGenerator) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ((*list)[i], entries[static_cast<size_t>(i)]);
 }
 
+TEST(Type, ListsWhoseElementsDoNotFitAreAnError) {
+  const auto type = indexed(std::vector<int64_t>{0, 1}, {INT64_MAX, INT64_MAX}, *contiguous(0, *primitive("int")));
+  ASSERT_FALSE(type);
+  EXPECT_EQ(type.error().code, Code::overflow);
+}
+
 }  // namespace
 }  // namespace spinloom::layout

@@ -1,0 +1,23 @@
+// Fuzz - what a fuzz target gives to its driver (fuzz_main.cpp).
+//
+// Contract: LLVMFuzzerTestOneInput, the entry of libFuzzer, throws or dies where a property does not hold. seeds() are
+//   good inputs to begin with; mutate() changes one a little, beyond what the driver does to any bytes.
+// Threads: one. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace spinloom::layout::fuzz {
+
+using Input = std::vector<uint8_t>;
+
+std::vector<Input> seeds(Random& random);
+void mutate(Random& random, Input& input);
+
+}  // namespace spinloom::layout::fuzz

@@ -1,0 +1,21 @@
+// CopyProbe - how long our copies take on the machine at hand, with the data where repeated use leaves it.
+//
+// Contract: measured host time, never modelled time. Every movement is compared with the oracle (gaps and guards
+//   included) before it is timed. A sample is as many calls as fill a few ten microseconds.
+// Threads: any; run one at a time for meaningful times. Time: the steady clock, in ns a call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/line_walk.hpp"
+#include "base/result.hpp"
+
+namespace spinloom::app {
+
+// `samples` times of one call, in the order in which they were taken.
+[[nodiscard]] Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement,
+                                                     int samples);
+
+}  // namespace spinloom::app

@@ -1,0 +1,122 @@
+#include "app/line_walk.hpp"
+
+#include <algorithm>
+
+#include "layout/blocks.hpp"
+#include "sim/host_cache.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr int64_t line_bytes = 64;
+constexpr int64_t page_bytes = 4096;
+constexpr int passes = 2;
+
+// Physical pages lie anywhere: a stride of many pages does not meet in one set of a large cache. The mixing step of
+// splitmix64 is one to one.
+uint64_t physical(uint64_t page) {
+  page = (page ^ (page >> 30)) * 0xbf58476d1ce4e5b9u;
+  page = (page ^ (page >> 27)) * 0x94d049bb133111ebu;
+  return (page ^ (page >> 31)) >> 20;
+}
+
+// One side's memory: where it lies, and what its last line was.
+class Side {
+ public:
+  explicit Side(uint64_t base) : base_(base) {}
+
+  template <class Access>  // access(line, member of LineWalk::Source that counts it)
+  void touch(int64_t offset, int64_t bytes, Access&& access) {
+    const uint64_t from = (base_ + static_cast<uint64_t>(offset)) / line_bytes;
+    const uint64_t to = (base_ + static_cast<uint64_t>(offset + bytes - 1)) / line_bytes;
+    for (uint64_t line = from; line <= to; ++line) {
+      if (line == last_) continue;
+      const auto step = static_cast<int64_t>(line - last_);
+      const bool again = step - step_ <= 1 && step_ - step <= 1;  // a stride in bytes is no whole number of lines
+      const auto kind = step == 1 ? &LineWalk::Source::next
+                        : again   ? &LineWalk::Source::strided
+                                  : &LineWalk::Source::scattered;
+      last_ = line;
+      step_ = step;
+      access(line, kind);
+    }
+  }
+
+ private:
+  uint64_t base_;
+  uint64_t last_ = UINT64_MAX / 2;  // no line
+  int64_t step_ = 0;
+};
+
+class Caches {
+ public:
+  Caches(const std::vector<CacheLevel>& levels, const std::vector<CacheLevel>& page_levels) {
+    for (const CacheLevel& level : levels) caches_.emplace_back(level.bytes, level.ways, line_bytes);
+    for (const CacheLevel& level : page_levels) pages_.emplace_back(level.bytes, level.ways, page_bytes);
+    clear();
+  }
+
+  void clear() {
+    counts_.accesses = 0;
+    counts_.levels.assign(caches_.size(), {});
+    counts_.pages.assign(pages_.size(), 0);
+  }
+
+  void access(uint64_t line, bool write, uint64_t LineWalk::Source::* kind) {
+    ++counts_.accesses;
+    const uint64_t page = line * line_bytes / page_bytes;
+    for (size_t level = 0; level < pages_.size() && !pages_[level].access(page, write); ++level) ++counts_.pages[level];
+    constexpr uint64_t lines_a_page = page_bytes / line_bytes;
+    const uint64_t place = physical(page) * lines_a_page + line % lines_a_page;
+    size_t missed = 0;
+    while (missed < caches_.size() && !caches_[missed].access(place, write)) ++missed;
+    if (missed == 0) return;
+    ++(counts_.levels[missed - 1].*kind);
+  }
+
+  [[nodiscard]] const LineWalk& counts() const { return counts_; }
+
+ private:
+  std::vector<sim::HostCache> caches_;
+  std::vector<sim::HostCache> pages_;
+  LineWalk counts_;
+};
+
+}  // namespace
+
+Result<Movement> movement_named(const std::string& name) {
+  if (name == "pack") return Movement::pack;
+  if (name == "unpack") return Movement::unpack;
+  if (name == "copy") return Movement::copy;
+  return fail(Code::invalid, "there is no movement '", name, "': pack, unpack or copy");
+}
+
+Result<LineWalk> walk_lines(const layout::Blob& blob, int64_t count, Movement movement,
+                            const std::vector<CacheLevel>& levels, const std::vector<CacheLevel>& page_levels) {
+  for (const CacheLevel& level : levels) {
+    if (level.ways < 1 || level.bytes < level.ways * line_bytes) {
+      return fail(Code::invalid, "a cache of ", level.bytes, " bytes and ", level.ways, " ways holds no line a way");
+    }
+  }
+  // The other side lies far away, and not a power of two apart: the same set would be bad luck.
+  constexpr uint64_t here = uint64_t{1} << 44;
+  constexpr uint64_t there = (uint64_t{1} << 45) + 37 * line_bytes;
+  Caches caches(levels, page_levels);
+  for (int pass = 0; pass < passes; ++pass) {
+    caches.clear();
+    Side array(here - static_cast<uint64_t>(blob.true_lb()));
+    Side other(movement == Movement::copy ? there - static_cast<uint64_t>(blob.true_lb()) : there);
+    int64_t packed = 0;
+    SPL_TRY(layout::for_each_block(blob, count, [&](const layout::Piece& block) {
+      array.touch(block.offset, block.bytes,
+                  [&](uint64_t line, auto kind) { caches.access(line, movement == Movement::unpack, kind); });
+      other.touch(movement == Movement::copy ? block.offset : packed, block.bytes,
+                  [&](uint64_t line, auto kind) { caches.access(line, movement != Movement::unpack, kind); });
+      packed += block.bytes;
+      return true;
+    }));
+  }
+  return caches.counts();
+}
+
+}  // namespace spinloom::app

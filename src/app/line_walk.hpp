@@ -1,0 +1,43 @@
+// LineWalk - which level of a host's caches each cache line of a pack, unpack or copy comes from.
+//
+// Contract: walk_lines() follows a message as a copy loop does, in packed order, through a chain of modelled caches:
+//   once to warm them, once to count; pages of 4 KiB lie anywhere in physical memory, and go through the caches of
+//   addresses alike. A line found in level k is counted under k; beyond the last level is memory. `next` lines follow
+//   the side's last one, `strided` ones repeat its last step, `scattered` ones follow no rule.
+// Invariants: pure counting: no time, nothing of the machine that runs it.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+
+namespace spinloom::app {
+
+struct CacheLevel {
+  int64_t bytes = 0;
+  int64_t ways = 0;
+};
+
+struct LineWalk {
+  struct Source {
+    uint64_t next = 0;
+    uint64_t strided = 0;
+    uint64_t scattered = 0;
+  };
+  uint64_t accesses = 0;
+  std::vector<uint64_t> pages;  // that each level of the page cache (TLB) lacks, the last level last
+  std::vector<Source> levels;  // behind each level: [0] are lines that the first level lacks and the second has
+};
+
+enum class Movement : uint8_t { pack, unpack, copy };  // copy: to the same type in other memory
+[[nodiscard]] Result<Movement> movement_named(const std::string& name);
+
+[[nodiscard]] Result<LineWalk> walk_lines(const layout::Blob& blob, int64_t count, Movement movement,
+                                          const std::vector<CacheLevel>& levels,
+                                          const std::vector<CacheLevel>& page_levels);
+
+}  // namespace spinloom::app

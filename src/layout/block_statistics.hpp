@@ -1,0 +1,33 @@
+// BlockStatistics - how the blocks of a message are distributed: what decides how fast it can move.
+//
+// Contract: block_statistics() walks the blocks of `count` elements once. A bin of the histogram holds blocks of
+//   [2^k, 2^(k+1)) bytes. `forward` counts blocks that begin behind the end of the one before, in packed order.
+// Invariants: the bins' blocks add up to `blocks`, their bytes to `bytes`.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+
+namespace spinloom::layout {
+
+struct BlockStatistics {
+  struct Bin {
+    int64_t blocks = 0;
+    int64_t bytes = 0;
+  };
+
+  int64_t blocks = 0;
+  int64_t bytes = 0;
+  int64_t bytes_min = 0;
+  int64_t bytes_max = 0;
+  int64_t forward = 0;
+  std::array<Bin, 63> bins{};
+};
+
+Result<BlockStatistics> block_statistics(const Blob& blob, int64_t count);
+
+}  // namespace spinloom::layout

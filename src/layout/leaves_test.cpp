@@ -1,0 +1,87 @@
+#include "layout/leaves.hpp"
+
+#include <gtest/gtest.h>
+
+#include "layout/block_statistics.hpp"
+#include "layout/normalise.hpp"
+#include "layout/test_support.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+using test::for_seeds;
+using test::must_parse;
+using test::random_type;
+
+std::vector<Leaves> leaves(std::string_view source) { return leaves_of(normalise(must_parse(source))); }
+
+void expect_leaf(std::string_view source, LeafShape shape, int64_t block_bytes, int64_t turns, int64_t blocks) {
+  const std::vector<Leaves> found = leaves(source);
+  ASSERT_EQ(found.size(), 1U) << source;
+  EXPECT_EQ(found[0].shape, shape) << source;
+  EXPECT_EQ(found[0].block_bytes, block_bytes) << source;
+  EXPECT_EQ(found[0].nodes, 1) << source;
+  EXPECT_EQ(found[0].turns, turns) << source;
+  EXPECT_EQ(found[0].blocks, blocks) << source;
+}
+
+TEST(Leaves, TellShapesApart) {
+  expect_leaf("contig(3, int)", LeafShape::single, 12, 1, 1);
+  expect_leaf("vector(3, 1, 2, int)", LeafShape::dense, 4, 1, 3);
+  expect_leaf("vector(3, 1, 5, int)", LeafShape::vector, 4, 1, 3);
+  expect_leaf("contig(4, resized(0B, 4B, vector(3, 1, 100, int)))", LeafShape::across, 4, 4, 12);
+  expect_leaf("contig(4, resized(0B, 2000B, vector(3, 1, 100, int)))", LeafShape::vector, 4, 4, 12);
+  expect_leaf("idxblock(2, [0, 5, 9], int)", LeafShape::list, 8, 1, 3);
+  expect_leaf("idxblock(1, [0, 5, 9], vector(2, 1, 3, int))", LeafShape::vector, 4, 3, 6);
+  EXPECT_TRUE(leaves("contig(0, int)").empty());
+}
+
+TEST(Leaves, CountChangesOfLength) {
+  const std::vector<Leaves> found = leaves("hindexed([0B x 4, 10B x 4, 20B x 6, 40B x 4], byte)");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].shape, LeafShape::runs);
+  EXPECT_EQ(found[0].block_bytes, 4);  // the mean, rounded down
+  EXPECT_EQ(found[0].changes, 2);
+}
+
+TEST(Leaves, HoldEveryByte) {
+  for_seeds(500, [](Random& random) {
+    const Type type = random_type(random, random.between(0, 4), 500);
+    int64_t bytes = 0;
+    for (const Leaves& each : leaves_of(normalise(type))) bytes += each.bytes;
+    EXPECT_EQ(bytes, type.size()) << print(type);
+  });
+}
+
+TEST(BlockStatistics, AddUp) {
+  for_seeds(500, [](Random& random) {
+    const Type type = random_type(random, random.between(0, 4), 500);
+    const int64_t count = random.between(0, 3);
+    const auto blob = Blob::build(type);
+    ASSERT_TRUE(blob.ok());
+    const auto found = block_statistics(*blob, count);
+    ASSERT_TRUE(found.ok());
+    const oracle::BlockSummary expected = oracle::summarise(type, count);
+    EXPECT_EQ(found->blocks, expected.blocks) << print(type);
+    EXPECT_EQ(found->bytes, expected.bytes) << print(type);
+    EXPECT_EQ(found->bytes_min, expected.bytes_min) << print(type);
+    EXPECT_EQ(found->bytes_max, expected.bytes_max) << print(type);
+    BlockStatistics::Bin sum;
+    for (size_t k = 0; k < found->bins.size(); ++k) {
+      const BlockStatistics::Bin& bin = found->bins[k];
+      sum.blocks += bin.blocks;
+      sum.bytes += bin.bytes;
+      EXPECT_GE(bin.bytes, bin.blocks << k) << print(type);
+    }
+    EXPECT_EQ(sum.blocks, found->blocks);
+    EXPECT_EQ(sum.bytes, found->bytes);
+  });
+}
+
+TEST(BlockStatistics, CountForwardBlocks) {
+  const auto blob = Blob::build(must_parse("hindexed([0B x 4, 8B x 4, 4B x 2, 100B x 1], byte)"));
+  EXPECT_EQ(block_statistics(*blob, 1)->forward, 2);
+}
+
+}  // namespace
+}  // namespace spinloom::layout

@@ -44,7 +44,8 @@ class Nodes {
   }
 
   void vector(std::byte* memory, std::byte* packed, int64_t count, int64_t stride, int64_t block) const {
-    const GridKernel kernel = set_.grid[static_cast<size_t>(mode)][block_class(block)];
+    const bool streams = block >= stream_block_min && count * block >= stream_bytes_min;
+    const GridKernel kernel = streams ? set_.stream_grid : set_.grid[static_cast<size_t>(mode)][block_class(block)];
     if (mode == Mode::pack) {
       kernel(packed, memory, {1, count, block, {0, block}, {0, stride}});
     } else {
@@ -257,32 +258,44 @@ class Nodes {
   const KernelSet& set_;
 };
 
-Status check(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t packed_bytes) {
+bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t packed_bytes) {
+  int64_t total = 0;
+  return count >= 0 && !__builtin_mul_overflow(count, blob.size(), &total) && first >= 0 && first <= last &&
+         last <= total && packed_bytes == static_cast<uint64_t>(last - first);
+}
+
+// What is wrong where fits() is false.
+[[gnu::cold, gnu::noinline]] Status complaint(const Blob& blob, int64_t count, int64_t first, int64_t last,
+                                              size_t packed_bytes) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_ASSIGN(const int64_t total, checked::mul(count, blob.size()));
   if (first < 0 || first > last || last > total) {
     return fail(Code::invalid, "packed bytes ", first, " to ", last, " of a message of ", total, " bytes");
   }
-  if (packed_bytes != static_cast<uint64_t>(last - first)) {
-    return fail(Code::invalid, "a packed buffer of ", packed_bytes, " bytes for ", last - first, " bytes");
-  }
+  return fail(Code::invalid, "a packed buffer of ", packed_bytes, " bytes for ", last - first, " bytes");
+}
+
+// Without a kernel set: SPINLOOM_KERNEL names the walker, or nothing that runs here.
+[[gnu::cold, gnu::noinline]] Status walk_or_complain(const Blob& blob, bool packs, std::byte* memory, std::byte* packed,
+                                                     int64_t first, int64_t last) {
+  SPL_TRY(kernels());
+  walk(blob, packs, memory, packed, first, last);
   return {};
 }
 
 template <Mode mode>
 Status move(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last, std::byte* packed,
             size_t packed_bytes) {
-  SPL_TRY(check(blob, count, first, last, packed_bytes));
+  if (!fits(blob, count, first, last, packed_bytes)) return complaint(blob, count, first, last, packed_bytes);
   if (first == last) return {};
-  std::byte* const memory = base + blob.true_lb();
+  const spl_layout_header& header = blob.header();
+  std::byte* const memory = base + header.true_lb;
   const KernelSet* const set = kernels_if_any();
-  if (set == nullptr) {
-    SPL_TRY(kernels());
-    walk(blob, mode == Mode::pack, memory, packed, first, last);
-  } else if (blob.narrow()) {
-    Nodes<Narrow, mode>(blob, *set).elements(memory + blob.header().origin, blob.extent(), packed, first, last);
+  if (set == nullptr) return walk_or_complain(blob, mode == Mode::pack, memory, packed, first, last);
+  if (header.width == 32) {
+    Nodes<Narrow, mode>(blob, *set).elements(memory + header.origin, header.extent, packed, first, last);
   } else {
-    Nodes<Wide, mode>(blob, *set).elements(memory + blob.header().origin, blob.extent(), packed, first, last);
+    Nodes<Wide, mode>(blob, *set).elements(memory + header.origin, header.extent, packed, first, last);
   }
   return {};
 }

@@ -1,8 +1,8 @@
 #include "layout/kernel.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "layout/kernel_sets.hpp"
@@ -50,9 +50,6 @@ Chosen& chosen() {
   }();
   return kept;
 }
-
-// chosen().set once it is known.
-std::atomic<const KernelSet*> current{nullptr};
 
 template <class Node>
 const Node* node_at(const Blob& blob, int64_t place) {
@@ -134,19 +131,6 @@ void copy_tiles(GridKernel kernel, std::byte* to, const std::byte* from, const G
   }
 }
 
-constexpr std::array<uint8_t, 257> classes = [] {
-  std::array<uint8_t, 257> made{};
-  for (int64_t block = 0; block <= 256; ++block) {
-    size_t number = exact_blocks.size();
-    while (range_ends[number - exact_blocks.size()] < block) ++number;
-    for (size_t exact = 0; exact < exact_blocks.size(); ++exact) {
-      if (exact_blocks[exact] == block) number = exact;
-    }
-    made[static_cast<size_t>(block)] = static_cast<uint8_t>(number);
-  }
-  return made;
-}();
-
 }  // namespace
 
 std::span<const KernelSet* const> kernel_sets() {
@@ -157,13 +141,13 @@ std::span<const KernelSet* const> kernel_sets() {
 Result<const KernelSet*> kernels() {
   const Chosen& kept = chosen();
   if (!kept.status) return kept.status.error();
-  current.store(kept.set, std::memory_order_relaxed);
+  detail::kernels_in_use.store(kept.set, std::memory_order_relaxed);
   return kept.set;
 }
 
-const KernelSet* kernels_if_any() {
-  const KernelSet* const set = current.load(std::memory_order_relaxed);
-  if (set != nullptr) return set;
+std::atomic<const KernelSet*> detail::kernels_in_use{nullptr};
+
+const KernelSet* detail::find_kernels() {
   const auto found = kernels();
   return found ? *found : nullptr;
 }
@@ -172,7 +156,7 @@ Status force_kernels(const std::string& name) {
   Chosen wanted = choose(name);
   SPL_TRY(wanted.status);
   chosen() = std::move(wanted);
-  current.store(chosen().set, std::memory_order_relaxed);
+  detail::kernels_in_use.store(chosen().set, std::memory_order_relaxed);
   return {};
 }
 
@@ -183,8 +167,6 @@ std::string kernel_name(const Blob& blob) {
   if (blob.size() == 0) return "none";
   return text((*set)->name, " ", blob.narrow() ? shape_of<Narrow>(blob) : shape_of<Wide>(blob));
 }
-
-size_t block_class(int64_t block) { return block <= 256 ? classes[static_cast<size_t>(block)] : block_classes - 1; }
 
 GridWay grid_way(const Grid& grid) {
   if (!apart(grid.to, grid)) return GridWay::blocks;
@@ -199,7 +181,24 @@ GridWay grid_way(const Grid& grid) {
   return GridWay::blocks;
 }
 
-void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
+namespace {
+
+// Rows and blocks change places where both sides lie closer together that way; rows that are dense on both sides join.
+Grid turned(Grid grid) {
+  const bool to_turns = std::abs(grid.to.row) < std::abs(grid.to.block);
+  const bool from_turns = std::abs(grid.from.row) < std::abs(grid.from.block);
+  if (grid.rows > 1 && to_turns && from_turns && apart(grid.to, grid)) {
+    std::swap(grid.rows, grid.blocks);
+    std::swap(grid.to.row, grid.to.block);
+    std::swap(grid.from.row, grid.from.block);
+  }
+  if (grid.to.block == grid.block && grid.from.block == grid.block) {
+    return {1, grid.rows, grid.blocks * grid.block, {0, grid.to.row}, {0, grid.from.row}};
+  }
+  return grid;
+}
+
+void copy_turned(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
   const GridWay way = grid.rows == 1 ? GridWay::blocks : grid_way(grid);
   if (way == GridWay::transpose) {
     const TransposeKernel kernel = set.transpose[transpose_number(grid.block)];
@@ -208,12 +207,24 @@ void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const
     }
     return kernel(to, grid.to.block, from, grid.from.row, grid.rows, grid.blocks);
   }
+  if (grid.block >= stream_block_min && grid.bytes() >= stream_bytes_min) return set.stream_grid(to, from, grid);
   const Mode mode = grid.to.block == grid.block     ? Mode::pack
                     : grid.from.block == grid.block ? Mode::unpack
                                                     : Mode::copy;
   const GridKernel kernel = set.grid[static_cast<size_t>(mode)][block_class(grid.block)];
   if (way == GridWay::tiles) return copy_tiles(kernel, to, from, grid);
   kernel(to, from, grid);
+}
+
+}  // namespace
+
+void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
+  // A copy of the shape costs more than a short row of blocks: only where it may turn.
+  if (grid.rows > 1) {
+    copy_turned(set, to, from, turned(grid));
+  } else {
+    copy_turned(set, to, from, grid);
+  }
 }
 
 }  // namespace spinloom::layout

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,6 +55,22 @@ using ListCopy = void (*)(std::byte* to, const Offset* to_places, const std::byt
 // A table of runs as in a blob; entry i is runs[i + 1].start - runs[i].start bytes long.
 template <class Run>
 using RunsKernel = void (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count);
+// From here on a grid of such blocks is written past the caches: it would push out its own beginning.
+inline constexpr int64_t stream_bytes_min = int64_t{16} << 20;
+inline constexpr int64_t stream_block_min = 256;
+
+// A list of equal blocks (runs is null) or a table of runs, as one side of a copy.
+template <class Offset, class Run>
+struct Table {
+  int64_t count = 0;
+  const Offset* places = nullptr;
+  int64_t block = 0;
+  const Run* runs = nullptr;
+};
+// `bytes` from the beginning of one table to the beginning of the other.
+template <class Offset, class Run>
+using TableCopy = void (*)(std::byte* to, const Table<Offset, Run>& to_table, const std::byte* from,
+                           const Table<Offset, Run>& from_table, int64_t bytes);
 // An array of `rows` lines, `pitch` apart, becomes its transpose: element (i, j) of `from` is (j, i) of `to`.
 using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
                                  int64_t rows, int64_t columns);
@@ -65,6 +82,7 @@ struct TableKernels {
   std::array<ListCopy<Offset>, block_classes> copy;
   RunsKernel<Run> pack_runs;
   RunsKernel<Run> unpack_runs;
+  TableCopy<Offset, Run> copy_tables;
 };
 
 struct KernelSet {
@@ -74,7 +92,7 @@ struct KernelSet {
   TableKernels<int64_t, spl_run_wide> wide;
   std::array<TransposeKernel, 5> transpose;  // of elements of 1, 2, 4, 8, 16 bytes
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
-  void (*stream)(std::byte* to, const std::byte* from, int64_t bytes);  // past the caches; to and bytes: whole lines
+  GridKernel stream_grid;  // past the caches, for blocks of several lines
 };
 
 // Every set that this CPU runs, the best first.
@@ -84,18 +102,50 @@ std::span<const KernelSet* const> kernel_sets();
 // runs here, and then at every call.
 Result<const KernelSet*> kernels();
 // The same where the answer is a set, null otherwise: for the beginning of a copy.
-const KernelSet* kernels_if_any();
+inline const KernelSet* kernels_if_any();
 // For tests and comparisons: from now on this name, "" for the best. Not while copies run.
 Status force_kernels(const std::string& name);
 
 // "avx512 vector 8 B", "avx512 transpose 16 B", "walker", ...
 std::string kernel_name(const Blob& blob);
 
-size_t block_class(int64_t block);
+inline size_t block_class(int64_t block);
 
 // Which of a set's kernels a grid takes, and the call.
 enum class GridWay : uint8_t { blocks, transpose, tiles };
 GridWay grid_way(const Grid& grid);
 void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid);
+
+// ---- what every copy begins with ----
+
+namespace detail {
+
+extern std::atomic<const KernelSet*> kernels_in_use;  // null until the first copy, and for the walker
+const KernelSet* find_kernels();
+
+inline constexpr int64_t class_table_max = 256;
+inline constexpr std::array<uint8_t, class_table_max + 1> class_table = [] {
+  std::array<uint8_t, class_table_max + 1> made{};
+  for (int64_t block = 0; block <= class_table_max; ++block) {
+    size_t number = exact_blocks.size();
+    while (range_ends[number - exact_blocks.size()] < block) ++number;
+    for (size_t exact = 0; exact < exact_blocks.size(); ++exact) {
+      if (exact_blocks[exact] == block) number = exact;
+    }
+    made[static_cast<size_t>(block)] = static_cast<uint8_t>(number);
+  }
+  return made;
+}();
+
+}  // namespace detail
+
+inline const KernelSet* kernels_if_any() {
+  const KernelSet* const set = detail::kernels_in_use.load(std::memory_order_relaxed);
+  return set != nullptr ? set : detail::find_kernels();
+}
+
+inline size_t block_class(int64_t block) {
+  return block <= detail::class_table_max ? detail::class_table[static_cast<size_t>(block)] : block_classes - 1;
+}
 
 }  // namespace spinloom::layout

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #if defined(__x86_64__)
@@ -92,30 +93,43 @@ struct TwoWords {
   }
 };
 
-// More than 128 bytes: lines, then a last one that may overlap.
+// From 128 bytes on: lines, then a last one that may overlap. Long blocks begin with one that may overlap, too, so that
+// the lines written are whole ones.
 struct Lines {
   static constexpr int64_t dense = 0;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     using V = VectorOf<64>::Type;
-    const V tail = *reinterpret_cast<const V*>(from + block - 64);
+    const auto load = [&](int64_t at) -> const V& { return *reinterpret_cast<const V*>(from + at); };
+    const auto store = [&](int64_t at, const V& line) { *reinterpret_cast<V*>(to + at) = line; };
+    const V tail = load(block - 64);
     int64_t at = 0;
-    for (; at + 128 < block; at += 128) {
-      const V a = *reinterpret_cast<const V*>(from + at);
-      const V b = *reinterpret_cast<const V*>(from + at + 64);
-      *reinterpret_cast<V*>(to + at) = a;
-      *reinterpret_cast<V*>(to + at + 64) = b;
+    if (block >= 512) {
+      store(0, load(0));
+      at = 64 - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) & 63);
     }
-    if (at + 64 < block) move<64>(to + at, from + at);
-    *reinterpret_cast<V*>(to + block - 64) = tail;
+    for (; at + 256 < block; at += 256) {
+      const V a = load(at);
+      const V b = load(at + 64);
+      const V c = load(at + 128);
+      const V d = load(at + 192);
+      store(at, a);
+      store(at + 64, b);
+      store(at + 128, c);
+      store(at + 192, d);
+    }
+    for (; at + 64 < block; at += 64) store(at, load(at));
+    store(block - 64, tail);
   }
 };
+
+constexpr int64_t long_bytes = 16 << 10;  // from here on the library's copy is worth its start
 
 struct Long {
   static constexpr int64_t dense = 0;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
-    if (block >= 1024) {
+    if (block >= long_bytes) {
       __builtin_memcpy(to, from, static_cast<size_t>(block));
     } else {
       Lines{block}(to, from);
@@ -163,29 +177,111 @@ struct ClassOf<exact_blocks.size() + 7> {
 
 // ---- grids ----
 
+// Blocks further apart than this are asked for ahead of time. Not the smallest ones: there the core's own window
+// reaches as far, and each request is a load.
+constexpr int64_t far_bytes = 256;
+constexpr int64_t far_block_min = 24;
+constexpr int64_t ahead_blocks = 16;
+
+#if defined(__AVX512F__)
+// Blocks of 4 or 8 bytes, every other one: two vectors hold one vector of them. Reads the gaps between them.
+template <int64_t size>
+SPL_FORCE_INLINE int64_t pack_every_other(std::byte* to, const std::byte* from, int64_t blocks) {
+  constexpr int64_t lanes = 64 / size;
+  int64_t done = 0;
+  for (; done + lanes < blocks; done += lanes) {  // the last one's gap may not be ours to read
+    const std::byte* const f = from + done * 2 * size;
+    const __m512i a = _mm512_loadu_si512(f);
+    const __m512i b = _mm512_loadu_si512(f + 64);
+    __m512i both;
+    if constexpr (size == 8) {
+      both = _mm512_permutex2var_epi64(a, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), b);
+    } else {
+      both =
+          _mm512_permutex2var_epi32(a, _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0), b);
+    }
+    _mm512_storeu_si512(to + done * size, both);
+  }
+  return done;
+}
+#endif
+
+// Four blocks of 8 bytes, or eight of 4, into one store.
+template <int64_t size>
+SPL_FORCE_INLINE void gather_into_one(std::byte* to, const std::byte* from, int64_t step) {
+  using Lane = std::conditional_t<size == 8, uint64_t, uint32_t>;
+  typedef Lane Vector __attribute__((vector_size(32)));
+  Lane lane[32 / size];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < 32 / size; ++i) __builtin_memcpy(&lane[i], from + i * step, size);
+  Vector all;
+  if constexpr (size == 8) {
+    all = Vector{lane[0], lane[1], lane[2], lane[3]};
+  } else {
+    all = Vector{lane[0], lane[1], lane[2], lane[3], lane[4], lane[5], lane[6], lane[7]};
+  }
+  __builtin_memcpy(to, &all, sizeof all);
+}
+
+template <class Block, Mode mode, bool far>
+SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step, const std::byte* f, int64_t from_step,
+                               int64_t left) {
+  for (; left >= 4; left -= 4) {
+    if constexpr (far && mode != Mode::unpack) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(f + (ahead_blocks + i) * from_step);
+    }
+    if constexpr (far && mode != Mode::pack) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(t + (ahead_blocks + i) * to_step, 1);
+    }
+    block(t, f);
+    block(t + to_step, f + from_step);
+    block(t + 2 * to_step, f + 2 * from_step);
+    block(t + 3 * to_step, f + 3 * from_step);
+    t += 4 * to_step;
+    f += 4 * from_step;
+  }
+  for (; left > 0; --left) {
+    block(t, f);
+    t += to_step;
+    f += from_step;
+  }
+}
+
 template <class Block, Mode mode>
 void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
   const Block block{grid.block};
   const int64_t size = Block::dense != 0 ? Block::dense : grid.block;
   const int64_t to_step = mode == Mode::pack ? size : grid.to.block;
   const int64_t from_step = mode == Mode::unpack ? size : grid.from.block;
-  const int64_t blocks = grid.blocks;
+  const int64_t step = mode == Mode::unpack ? to_step : from_step;
+  const bool far = (step >= far_bytes || step <= -far_bytes) && size >= far_block_min && size <= far_bytes &&
+                   grid.blocks >= 2 * ahead_blocks;
   for (int64_t row = 0; row < grid.rows; ++row) {
     std::byte* t = to + row * grid.to.row;
     const std::byte* f = from + row * grid.from.row;
-    int64_t left = blocks;
-    for (; left >= 4; left -= 4) {
-      block(t, f);
-      block(t + to_step, f + from_step);
-      block(t + 2 * to_step, f + 2 * from_step);
-      block(t + 3 * to_step, f + 3 * from_step);
-      t += 4 * to_step;
-      f += 4 * from_step;
+    int64_t left = grid.blocks;
+    if constexpr (mode == Mode::pack && (Block::dense == 4 || Block::dense == 8)) {
+      constexpr int64_t lanes = 32 / Block::dense;
+#if defined(__AVX512F__)
+      if (from_step == 2 * size) {
+        const int64_t done = pack_every_other<Block::dense>(t, f, left);
+        t += done * size;
+        f += done * from_step;
+        left -= done;
+      }
+#endif
+      for (; left >= lanes; left -= lanes) {
+        gather_into_one<Block::dense>(t, f, from_step);
+        t += lanes * size;
+        f += lanes * from_step;
+      }
     }
-    for (; left > 0; --left) {
-      block(t, f);
-      t += to_step;
-      f += from_step;
+    if (far) {
+      copy_row<Block, mode, true>(block, t, to_step, f, from_step, left);
+    } else {
+      copy_row<Block, mode, false>(block, t, to_step, f, from_step, left);
     }
   }
 }
@@ -224,10 +320,8 @@ void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
     return;
   }
 #endif
-  if (bytes > 256) {
-    __builtin_memcpy(to, from, static_cast<size_t>(bytes));
-  } else if (bytes > 128) {
-    Lines{bytes}(to, from);
+  if (bytes > 128) {
+    Long{bytes}(to, from);
   } else if (bytes >= 64) {
     TwoWords<64>{bytes}(to, from);
   } else if (bytes >= 32) {
@@ -324,6 +418,140 @@ void pack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t co
 template <class Run>
 void unpack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t count) {
   copy_runs<Mode::unpack>(const_cast<std::byte*>(from), to, runs, count);
+}
+
+template <class Offset, class Run>
+struct ListSide {
+  const Table<Offset, Run>& table;
+  SPL_FORCE_INLINE bool has(int64_t entries) const { return entries <= table.count; }
+  SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.places[i]; }
+  SPL_FORCE_INLINE int64_t length(int64_t) const { return table.block; }
+  SPL_FORCE_INLINE int64_t shared(int64_t) const { return table.block; }
+};
+
+template <class Offset, class Run>
+struct RunsSide {
+  const Table<Offset, Run>& table;
+  SPL_FORCE_INLINE bool has(int64_t entries) const { return entries <= table.count; }
+  SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.runs[i].offset; }
+  SPL_FORCE_INLINE int64_t length(int64_t i) const {
+    return static_cast<int64_t>(table.runs[i + 1].start - table.runs[i].start);
+  }
+  SPL_FORCE_INLINE int64_t shared(int64_t i) const { return shared_length(table.runs + i); }
+};
+
+template <class Block, class To, class From>
+SPL_FORCE_INLINE void copy_entries(std::byte* to, const To& to_side, int64_t i, const std::byte* from,
+                                   const From& from_side, int64_t j) {
+  const Block block{Block::dense};
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < stretch_runs; ++k) block(to + to_side.place(i + k), from + from_side.place(j + k));
+}
+
+template <class To, class From>
+void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const From& from_side, int64_t bytes) {
+  int64_t i = 0;
+  int64_t j = 0;
+  int64_t to_done = 0;  // bytes of entry i
+  int64_t from_done = 0;
+  int64_t to_length = to_side.length(0);
+  int64_t from_length = from_side.length(0);
+  while (bytes > 0) {
+    if (to_done == 0 && from_done == 0 && to_length == from_length && to_side.has(i + stretch_runs) &&
+        from_side.has(j + stretch_runs) &&
+        (to_length == 4 || to_length == 8 || to_length == 12 || to_length == 16 || to_length == 24)) {
+      if (to_side.shared(i) == to_length && from_side.shared(j) == to_length) {
+        if (to_length == 4) copy_entries<Exactly<4>>(to, to_side, i, from, from_side, j);
+        if (to_length == 8) copy_entries<Exactly<8>>(to, to_side, i, from, from_side, j);
+        if (to_length == 12) copy_entries<Exactly<12>>(to, to_side, i, from, from_side, j);
+        if (to_length == 16) copy_entries<Exactly<16>>(to, to_side, i, from, from_side, j);
+        if (to_length == 24) copy_entries<Exactly<24>>(to, to_side, i, from, from_side, j);
+        i += stretch_runs;
+        j += stretch_runs;
+        bytes -= stretch_runs * to_length;
+        if (bytes == 0) return;
+        to_length = to_side.length(i);
+        from_length = from_side.length(j);
+        continue;
+      }
+    }
+    const int64_t to_left = to_length - to_done;
+    const int64_t from_left = from_length - from_done;
+    const int64_t piece = to_left < from_left ? to_left : from_left;
+    copy_piece(to + to_side.place(i) + to_done, from + from_side.place(j) + from_done, piece);
+    bytes -= piece;
+    if (bytes == 0) return;
+    // No branches: which side ends first cannot be guessed.
+    const bool to_ends = piece == to_left;
+    const bool from_ends = piece == from_left;
+    i += to_ends;
+    j += from_ends;
+    to_done = to_ends ? 0 : to_done + piece;
+    from_done = from_ends ? 0 : from_done + piece;
+    to_length = to_side.length(i);
+    from_length = from_side.length(j);
+  }
+}
+
+template <class Offset, class Run>
+void copy_tables(std::byte* to, const Table<Offset, Run>& to_table, const std::byte* from,
+                 const Table<Offset, Run>& from_table, int64_t bytes) {
+  using List = ListSide<Offset, Run>;
+  using Runs = RunsSide<Offset, Run>;
+  if (to_table.runs == nullptr && from_table.runs == nullptr) {
+    copy_sides(to, List{to_table}, from, List{from_table}, bytes);
+  } else if (to_table.runs == nullptr) {
+    copy_sides(to, List{to_table}, from, Runs{from_table}, bytes);
+  } else if (from_table.runs == nullptr) {
+    copy_sides(to, Runs{to_table}, from, List{from_table}, bytes);
+  } else {
+    copy_sides(to, Runs{to_table}, from, Runs{from_table}, bytes);
+  }
+}
+
+// ---- whole lines past the caches ----
+
+SPL_FORCE_INLINE void stream_line(std::byte* to, const std::byte* from) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__x86_64__)
+#pragma GCC unroll 4
+  for (int64_t at = 0; at < 64; at += 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  }
+#else
+  move<64>(to, from);
+#endif
+}
+
+SPL_FORCE_INLINE void stream_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+// Blocks of several lines; the lines that a block fills only in part are written as usual. What will be read a little
+// later is asked for across the gaps, which the core's own prefetcher does not see.
+void stream_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  constexpr int64_t ahead = 1024;
+  const int64_t skip = grid.block < ahead ? ahead / grid.block : 1;  // blocks
+  const int64_t early = grid.block < ahead ? 0 : ahead;
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    for (int64_t i = 0; i < grid.blocks; ++i) {
+      std::byte* const t = to + row * grid.to.row + i * grid.to.block;
+      const std::byte* const f = from + row * grid.from.row + i * grid.from.block;
+      const std::byte* const later = f + skip * grid.from.block - grid.block + early;
+      int64_t at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(t) & 63);
+      copy_piece(t, f, at);
+      for (; at + 64 <= grid.block; at += 64) {
+        const bool here = early != 0 && at + early < grid.block;
+        __builtin_prefetch(here ? f + at + early : later + (early != 0 ? at : at + grid.block));
+        stream_line(t + at, f + at);
+      }
+      copy_piece(t + at, f + at, grid.block - at);
+    }
+  }
+  stream_fence();
 }
 
 // ---- transposes: squares of whole vectors, in registers ----
@@ -434,24 +662,6 @@ void transpose(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t f
   }
 }
 
-// ---- whole lines past the caches ----
-
-void stream(std::byte* to, const std::byte* from, int64_t bytes) {
-#if defined(__AVX512F__)
-  for (int64_t at = 0; at < bytes; at += 64) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
-  }
-  _mm_sfence();
-#elif defined(__x86_64__)
-  for (int64_t at = 0; at < bytes; at += 16) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
-  }
-  _mm_sfence();
-#else
-  __builtin_memcpy(to, from, static_cast<size_t>(bytes));
-#endif
-}
-
 // ---- the set ----
 
 template <class Offset, class Run, size_t... number>
@@ -460,7 +670,8 @@ constexpr TableKernels<Offset, Run> tables_of(std::index_sequence<number...>) {
           {{&unpack_list<typename ClassOf<number>::Type, Offset>...}},
           {{&copy_list<typename ClassOf<number>::Type, Offset>...}},
           &pack_runs<Run>,
-          &unpack_runs<Run>};
+          &unpack_runs<Run>,
+          &copy_tables<Offset, Run>};
 }
 
 template <size_t... number>
@@ -473,7 +684,7 @@ constexpr KernelSet make_set(const char* name, std::index_sequence<number...> al
           tables_of<int64_t, spl_run_wide>(all),
           {{&transpose<1>, &transpose<2>, &transpose<4>, &transpose<8>, &transpose<16>}},
           &copy_piece,
-          &stream};
+          &stream_rows};
 }
 
 constexpr KernelSet set_of(const char* name) { return make_set(name, std::make_index_sequence<block_classes>()); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "layout/copy.hpp"
 #include "layout/test_support.hpp"
@@ -321,6 +322,64 @@ void check_transpose(Random& random, TransposeKernel kernel, int64_t element) {
   ASSERT_TRUE(bench.right()) << "transpose of " << rows << " x " << columns << ", element " << element;
 }
 
+void check_stream(Random& random, const KernelSet& set) {
+  Bench bench(random);
+  Grid grid;
+  grid.rows = random.between(1, 3);
+  grid.blocks = random.between(1, 6);
+  grid.block = random.between(stream_block_min, 1500);
+  grid.to.block = grid.block + random.between(0, 100);
+  grid.from.block = grid.block + random.between(0, 100);
+  grid.to.row = grid.to.block * grid.blocks;
+  grid.from.row = grid.from.block * grid.blocks + 1;
+  set.stream_grid(bench.to(), bench.from(), grid);
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    for (int64_t i = 0; i < grid.blocks; ++i) {
+      bench.want(row * grid.to.row + i * grid.to.block, row * grid.from.row + i * grid.from.block, grid.block);
+    }
+  }
+  ASSERT_TRUE(bench.right()) << "streamed blocks of " << grid.block;
+}
+
+template <class Tables, class Offset, class Run>
+void check_tables(Random& random, const Tables& tables, Offset, Run) {
+  // Lists and runs on either side, whose entries end at different places.
+  const int64_t unit = random.chance(1, 2) ? 8 : random.between(1, 30);
+  const int64_t count = 2 * random.between(1, 80);
+  std::vector<Offset> places;
+  std::vector<Run> runs;
+  int64_t at = -3000;
+  for (int64_t i = 0; i < count; ++i, at += unit + random.between(0, 9)) places.push_back(static_cast<Offset>(at));
+  int64_t start = 0;
+  for (at = 1000; start < count * unit;) {
+    const int64_t bytes = random.chance(1, 6) ? std::min(count * unit - start, random.between(1, 70))
+                                              : std::min(count * unit - start, unit);
+    Run run{};
+    run.offset = static_cast<decltype(run.offset)>(at);
+    run.start = static_cast<decltype(run.start)>(start);
+    runs.push_back(run);
+    start += bytes;
+    at += bytes + random.between(0, 9);
+  }
+  Run end{};
+  end.start = static_cast<decltype(end.start)>(start);
+  runs.push_back(end);
+  const Table<Offset, Run> list{count, places.data(), unit, nullptr};
+  const Table<Offset, Run> table{static_cast<int64_t>(runs.size()) - 1, nullptr, 0, runs.data()};
+  const auto place_of = [&](const Table<Offset, Run>& side, int64_t byte) {
+    if (side.runs == nullptr) return static_cast<int64_t>(places[static_cast<size_t>(byte / unit)]) + byte % unit;
+    size_t i = 0;
+    while (static_cast<int64_t>(runs[i + 1].start) <= byte) ++i;
+    return static_cast<int64_t>(runs[i].offset) + byte - static_cast<int64_t>(runs[i].start);
+  };
+  for (const auto& [to, from] : {std::pair{list, list}, {list, table}, {table, list}, {table, table}}) {
+    Bench bench(random);
+    tables.copy_tables(bench.to(), to, bench.from(), from, start);
+    for (int64_t byte = 0; byte < start; ++byte) bench.want(place_of(to, byte), place_of(from, byte), 1);
+    ASSERT_TRUE(bench.right()) << "tables of " << unit;
+  }
+}
+
 TEST(Kernels, EveryEntryOfEverySetCopiesItsBlocks) {
   const auto sets = kernel_sets();
   ASSERT_FALSE(sets.empty());
@@ -342,6 +401,9 @@ TEST(Kernels, EveryEntryOfEverySetCopiesItsBlocks) {
         bench.want(0, 0, bytes);
         ASSERT_TRUE(bench.right()) << "piece of " << bytes;
         if (bytes > 20) continue;
+        ASSERT_NO_FATAL_FAILURE(check_stream(random, *set));
+        ASSERT_NO_FATAL_FAILURE(check_tables(random, set->narrow, int32_t{}, spl_run_narrow{}));
+        ASSERT_NO_FATAL_FAILURE(check_tables(random, set->wide, int64_t{}, spl_run_wide{}));
         ASSERT_NO_FATAL_FAILURE(check_runs(random, set->narrow, spl_run_narrow{}));
         ASSERT_NO_FATAL_FAILURE(check_runs(random, set->wide, spl_run_wide{}));
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/checked.hpp"
 #include "layout/copy.hpp"
@@ -23,6 +24,7 @@ class Pair {
   using Node = typename W::Node;
   using Offset = typename W::Signed;
   using Member = typename W::Member;
+  using Run = typename W::Run;
 
   Pair(const Blob& to, const Blob& from, const KernelSet& set) : to_(to.data()), from_(from.data()), set_(set) {}
 
@@ -35,9 +37,9 @@ class Pair {
     if (to.size != from.size) return false;
     Grid grid;
     if (common_grid(to, from, grid)) return true;
+    if (is_table(to) && is_table(from)) return (even(to) && even(from)) || (coarse(to) && coarse(from));
     if (to.kind != from.kind || to.count != from.count) return false;
     switch (to.kind) {
-      case SPL_LEAF_LIST: return to.block == from.block;
       case SPL_NODE_LOOP:
       case SPL_NODE_LIST: return agree(child(to_, to), child(from_, from));
       case SPL_NODE_MEMBERS: {
@@ -52,21 +54,21 @@ class Pair {
     }
   }
 
-  void copy(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+  // The whole copy where both are grids: nothing else needs to be looked at.
+  [[nodiscard]] bool copy_grids(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
     Grid grid;
-    if (common_grid(to, from, grid)) return copy_grid(set_, target, source, grid);
+    if (!common_grid(to, from, grid)) return false;
+    copy_grid(set_, target, source, grid);
+    return true;
+  }
+
+  void copy(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+    if (copy_grids(to, target, from, source)) return;
+    if (is_table(to)) return copy_table(to, target, from, source);
     const auto count = static_cast<int64_t>(to.count);
     const Offset* const to_places = reinterpret_cast<const Offset*>(&to + 1);
     const Offset* const from_places = reinterpret_cast<const Offset*>(&from + 1);
     switch (to.kind) {
-      case SPL_LEAF_LIST: {
-        const auto block = static_cast<int64_t>(to.block);
-        if constexpr (W::bits == 32) {
-          return set_.narrow.copy[block_class(block)](target, to_places, source, from_places, count, block);
-        } else {
-          return set_.wide.copy[block_class(block)](target, to_places, source, from_places, count, block);
-        }
-      }
       case SPL_NODE_LOOP:
         for (int64_t i = 0; i < count; ++i) {
           copy(child(to_, to), target + i * to.stride, child(from_, from), source + i * from.stride);
@@ -92,6 +94,45 @@ class Pair {
     int64_t rows = 0, blocks = 0, block = 0;
     Grid::Side step;
   };
+
+  static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
+
+  // Nearly all entries of one length: they go from place to place in stretches.
+  static bool even(const Node& node) {
+    if (node.kind == SPL_LEAF_LIST) return true;
+    const Run* const run = reinterpret_cast<const Run*>(&node + 1);
+    const auto wanted = static_cast<int64_t>(node.count) * static_cast<int64_t>(run[1].start);
+    return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16;
+  }
+
+  // Entries so long that finding the next piece does not matter; shorter ones are quicker through a buffer.
+  static bool coarse(const Node& node) {
+    constexpr int64_t coarse_bytes = 64;
+    return static_cast<int64_t>(node.size) >= static_cast<int64_t>(node.count) * coarse_bytes;
+  }
+
+  static Table<Offset, Run> table_of(const Node& node) {
+    const auto count = static_cast<int64_t>(node.count);
+    if (node.kind == SPL_LEAF_RUNS) return {count, nullptr, 0, reinterpret_cast<const Run*>(&node + 1)};
+    return {count, reinterpret_cast<const Offset*>(&node + 1), static_cast<int64_t>(node.block), nullptr};
+  }
+
+  void copy_table(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+    const auto& kernels = [this]() -> const auto& {
+      if constexpr (W::bits == 32) {
+        return set_.narrow;
+      } else {
+        return set_.wide;
+      }
+    }();
+    const auto block = static_cast<int64_t>(to.block);
+    if (to.kind == SPL_LEAF_LIST && from.kind == SPL_LEAF_LIST && to.block == from.block) {
+      return kernels.copy[block_class(block)](target, reinterpret_cast<const Offset*>(&to + 1), source,
+                                              reinterpret_cast<const Offset*>(&from + 1),
+                                              static_cast<int64_t>(to.count), block);
+    }
+    kernels.copy_tables(target, table_of(to), source, table_of(from), static_cast<int64_t>(to.size));
+  }
 
   static const Node& at(const std::byte* blob, typename W::Unsigned place) {
     return *reinterpret_cast<const Node*>(blob + place);
@@ -132,6 +173,14 @@ class Pair {
   }
 
   bool common_grid(const Node& to, const Node& from, Grid& grid) const {
+    if (to.kind == SPL_LEAF_VECTOR && from.kind == SPL_LEAF_VECTOR && to.block == from.block && to.size == from.size) {
+      grid.rows = 1;
+      grid.blocks = static_cast<int64_t>(to.count);
+      grid.block = static_cast<int64_t>(to.block);
+      grid.to.block = to.stride;
+      grid.from.block = from.stride;
+      return true;
+    }
     Shape a;
     Shape b;
     if (!shape_of(to_, to, a) || !shape_of(from_, from, b)) return false;
@@ -151,12 +200,14 @@ class Pair {
 template <class W>
 bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
   using P = Pair<W>;
+  if (to.count != from.count) return false;
   const P pair(to.blob, from.blob, set);
   const typename W::Node& a = P::root(to.blob);
   const typename W::Node& b = P::root(from.blob);
-  if (to.count != from.count || !pair.agree(a, b)) return false;
   std::byte* target = to.base + to.blob.true_lb() + to.blob.header().origin;
   const std::byte* source = from.base + from.blob.true_lb() + from.blob.header().origin;
+  if (to.count == 1 && pair.copy_grids(a, target, b, source)) return true;
+  if (!pair.agree(a, b)) return false;
   for (int64_t i = 0; i < to.count; ++i) {
     pair.copy(a, target, b, source);
     target += to.blob.extent();
@@ -186,13 +237,22 @@ Status copy_staged(const Source& from, const Target& to, int64_t total) {
   return {};
 }
 
-}  // namespace
-
-Status copy(const Source& from, const Target& to) {
+[[gnu::cold, gnu::noinline]] Status complaint(const Source& from, const Target& to) {
   if (from.count < 0 || to.count < 0) return fail(Code::invalid, "a copy of a negative count");
   SPL_ASSIGN(const int64_t total, checked::mul(from.count, from.blob.size()));
   SPL_ASSIGN(const int64_t wanted, checked::mul(to.count, to.blob.size()));
-  if (total != wanted) return fail(Code::invalid, "a copy from ", total, " bytes to ", wanted, " bytes");
+  return fail(Code::invalid, "a copy from ", total, " bytes to ", wanted, " bytes");
+}
+
+}  // namespace
+
+Status copy(const Source& from, const Target& to) {
+  int64_t total = 0;
+  int64_t wanted = 0;
+  if (from.count < 0 || to.count < 0 || __builtin_mul_overflow(from.count, from.blob.size(), &total) ||
+      __builtin_mul_overflow(to.count, to.blob.size(), &wanted) || total != wanted) {
+    return complaint(from, to);
+  }
   if (total == 0) return {};
   const auto size = static_cast<size_t>(total);
   if (contiguous(from.blob, from.count)) {

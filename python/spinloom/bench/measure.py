@@ -32,8 +32,8 @@ class Effort:
     rounds_max: int
 
 
-FULL = Effort(row_ns=1.2e9, rounds_max=41)
-QUICK = Effort(row_ns=0.4e9, rounds_max=25)
+FULL = Effort(row_ns=0.5e9, rounds_max=41)
+QUICK = Effort(row_ns=0.2e9, rounds_max=25)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,21 @@
  *
  * Contract: one C source per handler image, built for RV32 (simulated, sandboxed) or natively. A source
  * defines any of
+ *     int header_handler(const ptl_header_t h, void *state);
  *     int payload_handler(const ptl_payload_t p, void *state);
  *     int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
  * `state` is the writable NIC memory of the context; spl_constants() its read-only NIC memory. State that
- * host and HPU share uses fixed-width, pointer-free types.
+ * host and HPU share uses fixed-width, pointer-free types. What follows each return code stands in
+ * docs/handlers.md.
  *
  * Deviations from the paper, each with its reason:
  *   - ptl_payload_t.base is a pointer: the printed flexible array cannot be passed by value.
+ *   - ptl_header_t.user_hdr is a pointer to the user header in packet memory, of user_hdr_length bytes (fewer when the
+ *     message is shorter): its type is the user's, and this header is compiled once for all users.
  *   - DMA calls take the handle by pointer and allow NULL with PTL_DMA_NO_EVENT: nobody waits for it.
+ *   - A compare-and-swap in host memory takes its result separately (`before`), because a non-blocking call may not
+ *     write to the value that the caller still compares with.
+ *   - A DMA is told to the host by an event unless PTL_DMA_NO_EVENT is given, as the SC'19 paper has it.
  */
 #ifndef SPINLOOM_HANDLER_H
 #define SPINLOOM_HANDLER_H
@@ -29,6 +36,41 @@ typedef struct {
   ptl_size_t offset;   /* of this payload in the message */
   const uint8_t *base; /* beginning of the data, in packet memory */
 } ptl_payload_t;
+
+typedef uint64_t ptl_match_bits_t;
+typedef uint64_t ptl_hdr_data_t;
+typedef uint32_t ptl_req_ct_t; /* 0, or PTL_LOCAL_ME_CT: the entry's counter counts the send */
+typedef uint32_t ptl_ack_req_t;
+enum {
+  PTL_NO_ACK_REQ = 0,
+  PTL_ACK_REQ = 1
+};
+
+typedef union {
+  struct {
+    uint32_t nid;
+    uint32_t pid;
+  } phys;
+  uint32_t rank;
+} ptl_process_t;
+
+typedef enum {
+  PTL_REQUEST_PUT = 0,
+  PTL_REQUEST_GET = 1,
+  PTL_REQUEST_ATOMIC = 2
+} ptl_request_type_t;
+
+typedef struct {
+  ptl_request_type_t type;
+  ptl_size_t length;           /* of the message, user header included */
+  ptl_process_t target_id;     /* this process */
+  ptl_process_t source_id;     /* who sent it */
+  ptl_match_bits_t match_bits;
+  ptl_size_t offset;           /* in the entry */
+  ptl_hdr_data_t hdr_data;
+  const void *user_hdr;        /* first bytes of the message, in packet memory */
+  uint32_t user_hdr_length;
+} ptl_header_t;
 
 typedef struct {
   ptl_size_t success;
@@ -53,7 +95,10 @@ enum {
 enum {
   PTL_ME_HOST_MEM = 0u,
   PTL_HANDLER_HOST_MEM = 1u << 8,
-  PTL_DMA_NO_EVENT = 1u << 9
+  PTL_DMA_NO_EVENT = 1u << 9,
+  /* Of puts. */
+  PTL_LOCAL_ME_CT = 1u << 10, /* the entry's counter counts the send */
+  PTL_ME_ACK = 1u << 11       /* ask for a full acknowledgement, on the entry's queue */
 };
 
 #if defined(__riscv)
@@ -67,20 +112,175 @@ static inline volatile uint32_t *spl_window(void) { return (volatile uint32_t *)
 
 static inline const void *spl_constants(void) { return (const void *)SPL_HPU_CONST_BASE; }
 
-/* Copies len bytes from local (packet or HPU memory) to offset of the entry's host memory.
- * Returns at once; *h names the transfer. Six stores and one load. */
-static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
-                                        ptl_dma_h *h) {
+/* Cycles of this HPU since some moment before; differences count. */
+static inline uint64_t spl_cycles(void) {
+  uint32_t low, high, again;
+  do {
+    __asm__ volatile("rdcycleh %0\n\trdcycle %1\n\trdcycleh %2" : "=r"(high), "=r"(low), "=r"(again));
+  } while (high != again);
+  return (uint64_t)high << 32 | low;
+}
+
+static inline void spl_word64(unsigned word, uint64_t value) {
+  spl_window()[word] = (uint32_t)value;
+  spl_window()[word + 1] = (uint32_t)(value >> 32);
+}
+static inline uint32_t spl_issue(uint32_t call_and_options) {
+  spl_window()[0] = call_and_options;
+  return spl_window()[SPL_CMD_ISSUE / 4];
+}
+static inline uint32_t spl_dma(uint32_t call, const void *local, ptl_size_t offset, ptl_size_t len, unsigned options) {
   volatile uint32_t *window = spl_window();
   window[1] = (uint32_t)(uintptr_t)local;
   window[2] = (uint32_t)offset;
   window[3] = (uint32_t)(offset >> 32);
   window[4] = (uint32_t)len;
   window[5] = 0;
-  window[0] = SPL_CALL_DMA_TO_HOST_NB | options;
-  const uint32_t handle = window[SPL_CMD_ISSUE / 4];
+  return spl_issue(call | options);
+}
+/* A transfer that was refused has no handle. */
+static inline int spl_started(uint32_t handle, ptl_dma_h *h) {
   if (h != NULL) *h = handle;
-  return SUCCESS;
+  return handle == UINT32_MAX ? SEGV : SUCCESS;
+}
+
+/* Copies len bytes from local to offset of the entry's host memory, or, with PTL_HANDLER_HOST_MEM, of the handler's.
+ * NB returns at once; *h names the transfer, whose source is packet or HPU memory, not the stack. B returns when the
+ * source has been read. Six stores and one load. SEGV when a range is not inside: nothing is copied. */
+static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
+                                        ptl_dma_h *h) {
+  return spl_started(spl_dma(SPL_CALL_DMA_TO_HOST_NB, local, offset, len, options), h);
+}
+static inline int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options) {
+  return (int)spl_dma(SPL_CALL_DMA_TO_HOST_B, local, offset, len, options);
+}
+
+/* Copies len bytes from host memory to local. NB: local is HPU memory. B: or the stack; returns when they are there. */
+static inline int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
+                                          ptl_dma_h *h) {
+  return spl_started(spl_dma(SPL_CALL_DMA_FROM_HOST_NB, local, offset, len, options | PTL_DMA_NO_EVENT), h);
+}
+static inline int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options) {
+  const int result = (int)spl_dma(SPL_CALL_DMA_FROM_HOST_B, local, offset, len, options | PTL_DMA_NO_EVENT);
+  __asm__ volatile("" ::: "memory"); /* local has been written */
+  return result;
+}
+
+/* 1 when the transfer is finished, 0 otherwise; a handle of none counts as finished. */
+static inline int PtlHandlerDMATest(ptl_dma_h handle) {
+  spl_window()[1] = handle;
+  const int finished = (int)spl_issue(SPL_CALL_DMA_TEST);
+  __asm__ volatile("" ::: "memory");
+  return finished;
+}
+static inline int PtlHandlerDMAWait(ptl_dma_h handle) {
+  spl_window()[1] = handle;
+  const int result = (int)spl_issue(SPL_CALL_DMA_WAIT);
+  __asm__ volatile("" ::: "memory");
+  return result;
+}
+
+static inline uint32_t spl_dma_atomic(uint32_t call, ptl_size_t offset, uint64_t *before, uint32_t width,
+                                      uint64_t compare, uint64_t operand, unsigned options) {
+  spl_window()[1] = (uint32_t)(uintptr_t)before;
+  spl_word64(2, offset);
+  spl_window()[4] = width;
+  spl_word64(5, compare);
+  spl_word64(7, operand);
+  const uint32_t result = spl_issue(call | options | PTL_DMA_NO_EVENT);
+  __asm__ volatile("" ::: "memory");
+  return result;
+}
+/* Replaces the 8 bytes at offset by swapval where they equal cmpval; *before is what they were. */
+static inline int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t cmpval, uint64_t swapval, uint64_t *before,
+                                     unsigned options, ptl_dma_h *h) {
+  return spl_started(spl_dma_atomic(SPL_CALL_DMA_CAS_NB, offset, before, 8, cmpval, swapval, options), h);
+}
+static inline int PtlHandlerDMACASB(ptl_size_t offset, uint64_t cmpval, uint64_t swapval, uint64_t *before,
+                                    unsigned options) {
+  return (int)spl_dma_atomic(SPL_CALL_DMA_CAS_B, offset, before, 8, cmpval, swapval, options);
+}
+/* Adds inc to the integer of `width` bytes (1, 2, 4, 8) at offset; *before is what it was, zero-extended. */
+static inline int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, uint64_t *before, uint32_t width,
+                                          unsigned options, ptl_dma_h *h) {
+  return spl_started(spl_dma_atomic(SPL_CALL_DMA_FADD_NB, offset, before, width, 0, inc, options), h);
+}
+static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, uint64_t *before, uint32_t width,
+                                         unsigned options) {
+  return (int)spl_dma_atomic(SPL_CALL_DMA_FADD_B, offset, before, width, 0, inc, options);
+}
+
+/* Atomics on 8 bytes of HPU memory (state). CAS: 1 when it swapped. FAdd: *before is the value before. */
+static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
+  spl_window()[1] = (uint32_t)(uintptr_t)value;
+  spl_window()[2] = 0;
+  spl_word64(5, cmpval);
+  spl_word64(7, swapval);
+  const int swapped = (int)spl_issue(SPL_CALL_HPU_CAS);
+  __asm__ volatile("" ::: "memory");
+  return swapped;
+}
+static inline int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) {
+  spl_window()[1] = (uint32_t)(uintptr_t)val;
+  spl_window()[2] = (uint32_t)(uintptr_t)before;
+  spl_word64(5, 0);
+  spl_word64(7, inc);
+  const int result = (int)spl_issue(SPL_CALL_HPU_FADD);
+  __asm__ volatile("" ::: "memory");
+  return result;
+}
+
+static inline void PtlHandlerYield(void) { (void)spl_issue(SPL_CALL_YIELD); }
+
+static inline uint32_t spl_put_options(ptl_req_ct_t ct, ptl_ack_req_t ack_req) {
+  return (ct != 0 ? PTL_LOCAL_ME_CT : 0u) | (ack_req != PTL_NO_ACK_REQ ? PTL_ME_ACK : 0u);
+}
+static inline void spl_put_target(ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                  void *user_ptr, ptl_hdr_data_t hdr_data) {
+  spl_window()[5] = target_id.rank;
+  spl_word64(6, match_bits);
+  spl_word64(8, remote_offset);
+  spl_word64(10, hdr_data);
+  spl_word64(12, (uint32_t)(uintptr_t)user_ptr);
+}
+/* Puts len bytes at offset of the entry's memory, as the host would; returns at once. */
+static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                        ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                        void *user_ptr, ptl_hdr_data_t hdr_data) {
+  spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
+  spl_word64(2, offset);
+  spl_window()[4] = (uint32_t)len;
+  spl_window()[14] = (uint32_t)(len >> 32);
+  return (int)spl_issue(SPL_CALL_PUT_FROM_HOST | spl_put_options(ct, ack_req));
+}
+/* Puts at most one packet from packet or HPU memory or the stack; returns when it has been read. FAIL when it does not
+ * fit into a packet. */
+static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                          ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                          ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
+  __asm__ volatile("" ::: "memory"); /* local has been written before it is read */
+  spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
+  spl_window()[1] = (uint32_t)(uintptr_t)local;
+  spl_window()[4] = (uint32_t)len;
+  return (int)spl_issue(SPL_CALL_PUT_FROM_DEVICE | spl_put_options(ct, ack_req));
+}
+
+/* The entry's counter; FAIL when it has none. */
+static inline int PtlHandlerCTInc(ptl_ct_event_t increment) {
+  spl_word64(1, increment.success);
+  spl_word64(3, increment.failure);
+  return (int)spl_issue(SPL_CALL_CT_INC);
+}
+static inline int PtlHandlerCTGet(ptl_ct_event_t *event) {
+  spl_window()[5] = (uint32_t)(uintptr_t)event;
+  const int result = (int)spl_issue(SPL_CALL_CT_GET);
+  __asm__ volatile("" ::: "memory");
+  return result;
+}
+static inline int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
+  spl_word64(1, new_ct.success);
+  spl_word64(3, new_ct.failure);
+  return (int)spl_issue(SPL_CALL_CT_SET);
 }
 
 #endif /* __riscv */

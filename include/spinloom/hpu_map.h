@@ -19,22 +19,36 @@
 #define SPL_HPU_RETURN_PC 0x00000ffcu
 
 /* Words of the command window (byte offsets from SPL_HPU_COMMAND_BASE). */
-#define SPL_CMD_WORD0 0x00u /* .. WORD7 at 0x1c */
-#define SPL_CMD_WORDS 8u
+#define SPL_CMD_WORD0 0x00u /* .. WORD15 at 0x3c */
+#define SPL_CMD_WORDS 16u
 #define SPL_CMD_ISSUE 0x40u       /* load: issues the command in the words, returns its result */
 #define SPL_CMD_HPU 0x44u         /* load: physical HPU index */
 #define SPL_CMD_VHPU 0x48u        /* load: virtual HPU index of this packet */
 #define SPL_CMD_HPU_COUNT 0x4cu   /* load: number of physical HPUs */
 #define SPL_CMD_WINDOW_BYTES 0x80u
 
-/* WORD0 of a command: the call in the low byte, its options above. */
-#define SPL_CALL_DMA_TO_HOST_NB 1u /* WORD1 local, WORD2 offset low, WORD3 offset high, WORD4 bytes, WORD5 tag */
+/* WORD0 of a command: the call in the low byte, its options above. 64-bit numbers take two words, the low one first. */
+#define SPL_CALL_DMA_TO_HOST_NB 1u /* WORD1 local, WORD2-3 offset, WORD4 bytes, WORD5 tag */
 #define SPL_CALL_DMA_TO_HOST_B 2u
 #define SPL_CALL_DMA_FROM_HOST_NB 3u
 #define SPL_CALL_DMA_FROM_HOST_B 4u
 #define SPL_CALL_DMA_TEST 5u /* WORD1 handle */
 #define SPL_CALL_DMA_WAIT 6u
-#define SPL_CALL_CT_INC 7u /* WORD1 success, WORD2 failure */
+#define SPL_CALL_CT_INC 7u /* WORD1-2 success, WORD3-4 failure */
 #define SPL_CALL_YIELD 8u
+#define SPL_CALL_CT_GET 9u /* WORD5 where two 64-bit counts go */
+#define SPL_CALL_CT_SET 10u
+/* WORD1 where the value before goes (8 bytes), WORD2-3 offset, WORD4 width, WORD5-6 compare, WORD7-8 operand */
+#define SPL_CALL_DMA_CAS_NB 11u
+#define SPL_CALL_DMA_CAS_B 12u
+#define SPL_CALL_DMA_FADD_NB 13u
+#define SPL_CALL_DMA_FADD_B 14u
+/* WORD1 HPU memory (8 bytes), WORD2 where the value before goes, WORD5-6 compare, WORD7-8 operand */
+#define SPL_CALL_HPU_CAS 15u
+#define SPL_CALL_HPU_FADD 16u
+/* WORD1 local (device), WORD2-3 offset (host), WORD4 bytes, WORD5 target, WORD6-7 match bits, WORD8-9 remote offset,
+ * WORD10-11 header data, WORD12-13 user pointer, WORD14 length high (host) */
+#define SPL_CALL_PUT_FROM_DEVICE 17u
+#define SPL_CALL_PUT_FROM_HOST 18u
 
 #endif

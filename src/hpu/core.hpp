@@ -6,7 +6,7 @@
 //   for (;;) {
 //     Stop stop = core.run(core.cycle() + Q);
 //     returned: stop.value is a0, stop.cycle the handler's end.
-//     call:     core.command() are WORD0..7; carry the call out as of stop.cycle, then
+//     call:     core.command() are WORD0..15; carry the call out as of stop.cycle, then
 //               core.resume_call(value, at_cycle) and run on (now or much later: the pipeline keeps its state).
 //     shared:   an atomic or an access to `shared` or contended memory would issue at stop.cycle; run() again when
 //     every
@@ -26,7 +26,7 @@
 // The quantum is looked at when control transfers, so a slice may run past until_cycle by a straight line of code.
 //
 // Rules of the processor. Misaligned plain accesses are legal and priced; misaligned atomics fault. The command
-//   window takes aligned words only: stores of WORD0..7, loads of ISSUE, HPU, VHPU, HPU_COUNT; all else faults.
+//   window takes aligned words only: stores of WORD0..15, loads of ISSUE, HPU, VHPU, HPU_COUNT; all else faults.
 //   ecall and ebreak fault; fence and fence.i do nothing. Zicsr: cycle, time (= cycle) and instret can be read,
 //   everything else is illegal. A reservation (lr) is kept by value: sc succeeds when the word is still
 //   the one that lr saw. Registers other than a0..a3, sp and ra start as zero; ra is SPL_HPU_RETURN_PC.

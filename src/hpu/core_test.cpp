@@ -25,7 +25,7 @@ TEST(Core, CallCarriesItsWordsAndTheAnswer) {
       return std::pair<uint32_t, uint64_t>(0x5eed, cycle + 9);
     };
     EXPECT_EQ(machine.run().value, 0x5eedu);
-    EXPECT_EQ(seen, (std::array<uint32_t, 8>{SPL_CALL_DMA_WAIT, 0, 0, 0, 0, 0, 0, 0xabcd}));
+    EXPECT_EQ(seen, (std::array<uint32_t, SPL_CMD_WORDS>{SPL_CALL_DMA_WAIT, 0, 0, 0, 0, 0, 0, 0xabcd}));
     EXPECT_EQ(machine.core.counters().calls, 1u);
     EXPECT_EQ(machine.core.counters().stores, 2u);
     EXPECT_EQ(machine.core.counters().loads, 1u);

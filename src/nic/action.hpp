@@ -6,18 +6,18 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <variant>
 #include <vector>
 
 #include "base/result.hpp"
+#include "nic/context.hpp"
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
 #include "nic/packet.hpp"
 
 namespace spinloom::nic {
-
-enum class HandlerKind : uint8_t { header, payload, completion };
 
 // Handler execution request: all a driver needs to run one handler.
 struct Her {
@@ -26,18 +26,25 @@ struct Her {
   ContextId context;
   HpuId hpu;    // assigned when the handler runs
   VhpuId vhpu;  // of the context; equals the HPU under the default policy
-  uint64_t offset = 0;          // of the packet's payload in the message
-  PayloadRef payload;           // empty for completion handlers
-  uint64_t message_length = 0;
+  uint64_t offset = 0;          // of the payload in the message, without its user header
+  PayloadRef payload;           // without the user header; header handlers: the user header; completion: empty
+  uint64_t message_length = 0;  // with the user header
+  Rank target;                  // header: to whom and by whom it was sent, and what matched
+  Rank source;
+  uint64_t match_bits = 0;
+  uint64_t entry_offset = 0;
+  uint64_t hdr_data = 0;
   uint64_t dropped_bytes = 0;   // completion
   bool flow_control = false;    // completion
 };
 
-// Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read. An acknowledgement
+// Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read. `from_device`: the
+// payload lies in the memory of a handler that waits for that. An acknowledgement
 // (operation ack) is one packet, the last of its message, has no buffer and no on_packet_sent.
 struct Send {
   Packet packet;
   bool last = false;
+  bool from_device = false;
 };
 // Copy a packet into the packet buffer and take it to the scheduler; then call on_her_ready(her).
 struct BufferPacket {
@@ -61,20 +68,52 @@ enum class Scatter : uint8_t {
   refill,  // from the first of the next NicLimits::iovec_entries elements, which the NIC reads from the host first
 };
 // Write to host memory: from a packet (default path) or for a handler. Bytes are read when served.
-// Completed by on_dma_done(dma).
+// Completed by on_dma_done(dma); one that blocks its handler also by on_dma_read(dma), before that, when its source has
+// been read.
 struct DmaWrite {
   DmaId dma;
   uint8_t* host = nullptr;
   PayloadRef source;
   HerId her;
   Scatter scatter = Scatter::none;
+  bool blocking = false;
 };
+// Read from host memory into a handler's. Completed by on_dma_done(dma), when the bytes are there.
 struct DmaRead {
   DmaId dma;
   const uint8_t* host = nullptr;
   uint8_t* nic = nullptr;
   uint64_t length = 0;
   HerId her;
+};
+// An operation on host memory that nothing else comes in between of. `width` bytes at `host`, naturally aligned, are
+// copied to `before`, 8 bytes, zero-extended; then replaced: compare_swap by `operand` where they equal `compare`,
+// fetch_add by their sum with `operand`. Completed by on_dma_done(dma), when `before` is there.
+enum class AtomicKind : uint8_t { compare_swap, fetch_add };
+struct DmaAtomic {
+  DmaId dma;
+  AtomicKind kind = AtomicKind::fetch_add;
+  uint8_t* host = nullptr;
+  uint32_t width = 8;
+  uint64_t compare = 0;
+  uint64_t operand = 0;
+  uint8_t* before = nullptr;
+  HerId her;
+};
+// The same on 8 bytes of handler memory, performed at once. It answers the handler's call: compare_swap 1 where it
+// swapped and 0 otherwise, fetch_add 0.
+struct LocalAtomic {
+  AtomicKind kind = AtomicKind::fetch_add;
+  uint8_t* local = nullptr;
+  uint64_t compare = 0;
+  uint64_t operand = 0;
+  uint8_t* before = nullptr;  // null: not wanted
+  HerId her;
+};
+// Bytes for a running handler's memory, before its call is answered.
+struct StoreLocal {
+  uint8_t* local = nullptr;
+  std::array<uint64_t, 2> words{};
 };
 // Write into NIC memory what the host sent along with a command.
 struct WriteNicMemory {
@@ -96,8 +135,8 @@ struct Answer {
 // Call on_continue once: more work is queued (triggered commands).
 struct Continue {};
 
-using Action = std::variant<Send, BufferPacket, RunHandler, Resume, DmaWrite, DmaRead, WriteNicMemory, PostEvent,
-                            PostCounter, Answer, Continue>;
+using Action = std::variant<Send, BufferPacket, RunHandler, Resume, DmaWrite, DmaRead, DmaAtomic, LocalAtomic,
+                            StoreLocal, WriteNicMemory, PostEvent, PostCounter, Answer, Continue>;
 
 // Work that a call stood for; the simulator turns it into service time of the unit that did it.
 struct Work {

@@ -15,6 +15,8 @@
 
 namespace spinloom::nic {
 
+enum class HandlerKind : uint8_t { header, payload, completion };
+
 // A range of NIC memory, as offsets from its start.
 struct MemoryWindow {
   uint64_t offset = 0;
@@ -37,9 +39,15 @@ struct Context {
   MemoryWindow constants;  // read-only for handlers
   MemoryWindow state;      // writable, shared by all HPUs
   std::optional<BlockedRoundRobin> blocked_round_robin;  // none: any idle HPU
+  uint32_t user_header_bytes =
+      0;  // first bytes of a message: parsed by the header handler, not given to payload handlers
   uint64_t budget_cycles = limits::handler_budget_cycles;
   uint64_t handler_host_start = 0;  // handler host memory
   uint64_t handler_host_length = 0;
+
+  [[nodiscard]] const std::optional<uint32_t>& entry_of(HandlerKind kind) const {
+    return kind == HandlerKind::header ? header_entry : kind == HandlerKind::payload ? payload_entry : completion_entry;
+  }
 };
 
 }  // namespace spinloom::nic

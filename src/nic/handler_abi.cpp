@@ -1,6 +1,8 @@
 #include "nic/handler_abi.hpp"
 
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 namespace spinloom::nic {
 namespace {
@@ -13,6 +15,35 @@ struct PayloadStruct {
   uint32_t padding;
 };
 static_assert(sizeof(PayloadStruct) == 24, "two 64-bit sizes, a 32-bit pointer, padded to 8 bytes");
+
+// ptl_header_t, likewise.
+struct HeaderStruct {
+  uint32_t type;
+  uint32_t padding;
+  uint64_t length;
+  uint32_t target[2];
+  uint32_t source[2];
+  uint64_t match_bits;
+  uint64_t offset;
+  uint64_t hdr_data;
+  uint32_t user_hdr;
+  uint32_t user_hdr_length;
+};
+static_assert(sizeof(HeaderStruct) == 64, "as the RV32 compiler lays out ptl_header_t");
+constexpr uint32_t request_put = 0;  // ptl_request_type_t
+
+// Puts a struct on top of the stack; a0 points to it.
+template <class Struct>
+HandlerArguments by_reference(const Struct& argument, std::span<uint8_t> stack) {
+  constexpr uint32_t reserved_bytes = (sizeof(Struct) + 15) / 16 * 16;  // the stack stays aligned
+  SPL_ASSERT(stack.size() > reserved_bytes, "stack of ", stack.size(), " B");
+  std::memcpy(stack.data() + stack.size() - reserved_bytes, &argument, sizeof argument);
+  const uint32_t top = SPL_HPU_STACK_BASE + static_cast<uint32_t>(stack.size());
+  HandlerArguments arguments;
+  arguments.registers = {top - reserved_bytes, SPL_HPU_STATE_BASE, 0, 0};
+  arguments.stack_pointer = top - reserved_bytes;
+  return arguments;
+}
 
 LocalMemory kind_of(uint32_t address) {
   switch (address >> 28) {
@@ -27,24 +58,36 @@ LocalMemory kind_of(uint32_t address) {
 }  // namespace
 
 HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
-  const uint32_t top = SPL_HPU_STACK_BASE + static_cast<uint32_t>(stack.size());
-  HandlerArguments arguments;
-  if (her.kind == HandlerKind::completion) {
-    arguments.registers = {static_cast<uint32_t>(her.dropped_bytes), her.flow_control ? 1u : 0u, SPL_HPU_STATE_BASE, 0};
-    arguments.stack_pointer = top;
-    return arguments;
+  if (her.kind == HandlerKind::payload) {
+    return by_reference(PayloadStruct{her.payload.length, her.offset, SPL_HPU_PACKET_BASE, 0}, stack);
   }
-  constexpr uint32_t reserved_bytes = 32;  // the struct, rounded up to keep the stack aligned
-  static_assert(reserved_bytes >= sizeof(PayloadStruct) && reserved_bytes % 16 == 0, "the stack stays aligned");
-  SPL_ASSERT(stack.size() > reserved_bytes, "stack of ", stack.size(), " B");
-  const PayloadStruct payload{her.payload.length, her.offset, SPL_HPU_PACKET_BASE, 0};
-  std::memcpy(stack.data() + stack.size() - reserved_bytes, &payload, sizeof payload);
-  arguments.registers = {top - reserved_bytes, SPL_HPU_STATE_BASE, 0, 0};
-  arguments.stack_pointer = top - reserved_bytes;
+  if (her.kind == HandlerKind::header) {
+    HeaderStruct header{};
+    header.type = request_put;
+    header.length = her.message_length;
+    header.target[0] = her.target.value;
+    header.source[0] = her.source.value;
+    header.match_bits = her.match_bits;
+    header.offset = her.entry_offset;
+    header.hdr_data = her.hdr_data;
+    header.user_hdr = SPL_HPU_PACKET_BASE;
+    header.user_hdr_length = static_cast<uint32_t>(her.payload.length);
+    return by_reference(header, stack);
+  }
+  HandlerArguments arguments;
+  arguments.registers = {static_cast<uint32_t>(her.dropped_bytes), her.flow_control ? 1u : 0u, SPL_HPU_STATE_BASE, 0};
+  arguments.stack_pointer = SPL_HPU_STACK_BASE + static_cast<uint32_t>(stack.size());
   return arguments;
 }
 
 HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const hpu::AddressSpace& memory) {
+  const auto wide = [&words](size_t first) { return words[first] | static_cast<uint64_t>(words[first + 1]) << 32; };
+  // The bytes that an address names and the kind of memory they lie in; written only where the call may.
+  const auto local = [&memory](uint32_t address, uint64_t bytes) -> std::pair<uint8_t*, LocalMemory> {
+    const uint8_t* found = bytes > UINT32_MAX ? nullptr : memory.read(address, static_cast<uint32_t>(bytes));
+    if (found == nullptr && bytes > 0) return {nullptr, LocalMemory::outside};
+    return {const_cast<uint8_t*>(found), kind_of(address)};
+  };
   HandlerCall call;
   call.call = words[0] & 0xffu;
   call.options = words[0] & ~0xffu;
@@ -52,19 +95,50 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
     case SPL_CALL_DMA_TO_HOST_NB:
     case SPL_CALL_DMA_TO_HOST_B:
     case SPL_CALL_DMA_FROM_HOST_NB:
-    case SPL_CALL_DMA_FROM_HOST_B: {
-      call.offset = words[2] | static_cast<uint64_t>(words[3]) << 32;
+    case SPL_CALL_DMA_FROM_HOST_B:
+      call.offset = wide(2);
       call.length = words[4];
-      const uint8_t* bytes = memory.read(words[1], words[4]);
-      call.local_memory = bytes == nullptr && call.length > 0 ? LocalMemory::outside : kind_of(words[1]);
-      call.local = const_cast<uint8_t*>(bytes);  // written only for DMA from host, which checks for `state`
+      std::tie(call.local, call.local_memory) = local(words[1], call.length);
       break;
-    }
+    case SPL_CALL_DMA_CAS_NB:
+    case SPL_CALL_DMA_CAS_B:
+    case SPL_CALL_DMA_FADD_NB:
+    case SPL_CALL_DMA_FADD_B:
+      call.offset = wide(2);
+      call.width = words[4];
+      call.compare = wide(5);
+      call.operand = wide(7);
+      std::tie(call.local, call.local_memory) = local(words[1], sizeof(uint64_t));
+      break;
     case SPL_CALL_DMA_TEST:
     case SPL_CALL_DMA_WAIT: call.handle = words[1]; break;
     case SPL_CALL_CT_INC:
-      call.success = words[1];
-      call.failure = words[2];
+    case SPL_CALL_CT_SET:
+      call.success = wide(1);
+      call.failure = wide(3);
+      break;
+    case SPL_CALL_CT_GET: std::tie(call.local, call.local_memory) = local(words[5], 2 * sizeof(uint64_t)); break;
+    case SPL_CALL_HPU_CAS:
+    case SPL_CALL_HPU_FADD:
+      call.compare = wide(5);
+      call.operand = wide(7);
+      std::tie(call.local, call.local_memory) = local(words[1], sizeof(uint64_t));
+      if (words[2] != 0) std::tie(call.before, call.before_memory) = local(words[2], sizeof(uint64_t));
+      break;
+    case SPL_CALL_PUT_FROM_DEVICE:
+    case SPL_CALL_PUT_FROM_HOST:
+      call.length = words[4];
+      call.target = words[5];
+      call.match_bits = wide(6);
+      call.remote_offset = wide(8);
+      call.hdr_data = wide(10);
+      call.user_ptr = wide(12);
+      if (call.call == SPL_CALL_PUT_FROM_DEVICE) {
+        std::tie(call.local, call.local_memory) = local(words[1], call.length);
+      } else {
+        call.offset = wide(2);
+        call.length |= static_cast<uint64_t>(words[14]) << 32;
+      }
       break;
     default: break;
   }

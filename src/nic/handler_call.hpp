@@ -1,7 +1,7 @@
 // HandlerCall - a call that a running handler makes to its NIC, decoded from the command window.
 //
-// Contract: plain data; the words are those of spinloom/hpu_map.h. `local` has been resolved by the
-//   driver to the bytes it names and the kind of memory they lie in.
+// Contract: plain data; the words are those of spinloom/hpu_map.h. `local` and `before` have been resolved by the
+//   driver to the bytes they name and the kind of memory these lie in.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -19,8 +19,20 @@ struct HandlerCall {
   uint64_t offset = 0;       // in the entry's (or the handler's) host memory
   uint64_t length = 0;
   uint32_t handle = 0;       // test, wait
-  uint64_t success = 0;      // counter increments
+  uint64_t success = 0;      // counters
   uint64_t failure = 0;
+  // Atomics: `local` is where the value before goes, or the HPU memory itself.
+  uint64_t compare = 0;
+  uint64_t operand = 0;
+  uint32_t width = 8;
+  LocalMemory before_memory = LocalMemory::none;
+  uint8_t* before = nullptr;  // HPU memory: where the value before goes
+  // Puts.
+  uint32_t target = 0;
+  uint64_t match_bits = 0;
+  uint64_t remote_offset = 0;
+  uint64_t hdr_data = 0;
+  uint64_t user_ptr = 0;
 };
 
 }  // namespace spinloom::nic

@@ -77,7 +77,7 @@ void Nic::on_command(Time, const Command& command, Actions& out) {
 void Nic::on_her_ready(Time, HerId her, Actions& out) {
   auto& execution = impl_->executions[her.value];
   SPL_ASSERT(execution.stage == Impl::Stage::buffering, "HER ", her);
-  impl_->enqueue(her.value);
+  impl_->place(her.value, out);
   impl_->settle(out);
 }
 
@@ -96,6 +96,8 @@ void Nic::on_dma_done(Time, DmaId dma, Actions& out) {
   impl_->dma_done(dma, out);
   impl_->settle(out);
 }
+
+void Nic::on_dma_read(Time, DmaId dma, Actions& out) { impl_->dma_read(dma, out); }
 
 void Nic::on_packet_sent(Time, uint64_t message, Actions& out) {
   impl_->packet_sent(message, out);

@@ -88,6 +88,8 @@ class Nic {
   // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
   void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out);
   void on_dma_done(Time now, DmaId dma, Actions& out);
+  // A write that blocks its handler has read its source.
+  void on_dma_read(Time now, DmaId dma, Actions& out);
   // The last packet of an outgoing message has been read from its buffer.
   void on_packet_sent(Time now, uint64_t message, Actions& out);
   void on_continue(Time now, Actions& out);

@@ -32,12 +32,12 @@ Status Nic::Impl::check_window(const char* name, const MemoryWindow& window) con
 
 Result<uint64_t> Nic::Impl::create_context(const ContextCreate& body) {
   const Context& given = body.context;
-  if (given.header_entry) {
-    return fail(Code::unsupported, "context ", body.id,
-                ": header handlers are not yet there; see docs/architecture.md, not yet");
-  }
-  if (!given.payload_entry && !given.completion_entry) {
+  if (!given.header_entry && !given.payload_entry && !given.completion_entry) {
     return fail(Code::invalid, "context ", body.id, " has no handler");
+  }
+  if (given.user_header_bytes > config.payload_bytes) {
+    return fail(Code::invalid, "context ", body.id, ": a user header of ", given.user_header_bytes,
+                " B; a packet carries ", config.payload_bytes, " B (link.payload)");
   }
   SPL_TRY(check_window("constants", given.constants));
   SPL_TRY(check_window("state", given.state));
@@ -87,10 +87,8 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(body.counter));
           count(body.counter, body.by, out);
         } else if constexpr (std::is_same_v<Body, CounterSet>) {
-          SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
-          counter->value = body.to;
-          out.list.emplace_back(PostCounter{body.counter, counter->value});
-          release_triggered(*counter);
+          SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(body.counter));
+          set_counter(body.counter, body.to, out);
         } else if constexpr (std::is_same_v<Body, PortalAlloc>) {
           if (body.queue.exists()) {
             SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));

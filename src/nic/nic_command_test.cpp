@@ -279,8 +279,8 @@ TEST(Objects, ContextsLieInTheirMemoryAndAreNotFreedInUse) {
   Bench bench;
   Context context;
   context.header_entry = 1;
-  EXPECT_NE(bench.error(ContextCreate{ContextId{0}, context}, Code::unsupported).find("header handlers"),
-            std::string::npos);
+  context.user_header_bytes = 17;
+  EXPECT_NE(bench.error(ContextCreate{ContextId{0}, context}, Code::invalid).find("user header"), std::string::npos);
   context = {};
   bench.error(ContextCreate{ContextId{0}, context}, Code::invalid);
   context.payload_entry = 1;

@@ -5,10 +5,31 @@
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
+namespace {
+
+// A handle names the slot and, so that it does not name the slot's next transfer, a part of the serial number.
+constexpr unsigned handle_slot_bits = 20;
+constexpr uint32_t handle_slot_mask = (1u << handle_slot_bits) - 1;
+constexpr uint32_t handle_serials = (1u << (32 - handle_slot_bits)) - 1;  // no handle is DmaId::none_value
+
+}  // namespace
+
+uint32_t Nic::Impl::handle_of(uint32_t slot) const {
+  return dmas[slot].serial % handle_serials << handle_slot_bits | slot;
+}
+
+// The open transfer of this handler that a handle names; none: it is done and forgotten, or never was.
+uint32_t Nic::Impl::dma_of(uint32_t handle, uint32_t execution) const {
+  const uint32_t slot = handle & handle_slot_mask;
+  const bool named = dmas.taken(slot) && dmas[slot].execution == execution && handle_of(slot) == handle;
+  return named ? slot : no_slot;
+}
 
 uint32_t Nic::Impl::issue_dma(uint32_t slot, uint32_t execution) {
   const uint32_t index = dmas.take();
+  SPL_ASSERT(index <= handle_slot_mask, "DMA ", index, " has no handle");
   Dma& dma = dmas[index];
+  dma.serial = next_dma_serial++;
   Message& message = messages[slot];
   dma.message = slot;
   dma.execution = execution;
@@ -28,6 +49,14 @@ void Nic::Impl::forget_dma(Message& message, uint32_t index) {
   --message.dmas_open;
 }
 
+// The source of a blocking write has been read: its handler goes on, the bytes are on their way.
+void Nic::Impl::dma_read(DmaId id, Actions& out) {
+  Dma& dma = dmas[id.value];
+  SPL_ASSERT(dma.blocks && dma.execution != no_slot, "nobody waits for DMA ", id);
+  dma.blocks = false;
+  out.list.emplace_back(Resume{HerId{dma.execution}, uint32_t{0}});
+}
+
 void Nic::Impl::dma_done(DmaId id, Actions& out) {
   Dma& dma = dmas[id.value];
   SPL_ASSERT(!dma.done, "DMA ", id, " done twice");
@@ -39,6 +68,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
     Execution& execution = executions[dma.execution];
     SPL_ASSERT(execution.dmas_open > 0, "HER ", dma.execution);
     --execution.dmas_open;
+    if (dma.blocks || dma.waited) out.list.emplace_back(Resume{HerId{dma.execution}, uint32_t{0}});
     release_execution(dma.execution);
   }
   if (!dma.event) forget_dma(message, id.value);

@@ -26,10 +26,10 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   if (entry.context.exists()) {
     SPL_ASSIGN(context, contexts.get(entry.context));
   }
-  if (!entry.iovec.empty() &&
-      (entry.options.manage_local || (context != nullptr && context->context.payload_entry.has_value()))) {
+  if (!entry.iovec.empty() && (entry.options.manage_local || (context != nullptr && (context->context.payload_entry ||
+                                                                                     context->context.header_entry)))) {
     return fail(Code::unsupported, "entry ", command.id, ": a scatter list goes together with neither ",
-                "manage_local nor payload handlers");
+                "manage_local nor header or payload handlers");
   }
   if (entry.counter.exists()) {
     SPL_ASSIGN([[maybe_unused]] CounterState * counter, counters.get(entry.counter));

@@ -2,8 +2,9 @@
 //
 // Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists),
 //   nic_entry (append, unlink, events of entries),
-//   nic_message (completion), nic_schedule (HPUs), nic_handler (calls and ends of handlers), nic_dma, nic_send,
-//   nic_trigger, nic_command. A public call of Nic is one function here and ends with settle().
+//   nic_message (completion), nic_header (header handlers), nic_schedule (HPUs), nic_handler (ends of handlers),
+//   nic_calls (what handlers ask for), nic_dma, nic_send, nic_trigger, nic_command. A public call of Nic is one
+//   function here and ends with settle().
 // Invariants: (1) a message slot lives from its first packet until complete(); HERs and DMAs refer to it only
 //   while it counts them; (2) packet_buffer_used is the sum of buffer_bytes over HERs, DMAs and early packets;
 //   (3) a Continue is asked for whenever work is queued and none is under way; (4) an HPU is idle, or runs
@@ -110,8 +111,10 @@ struct Nic::Impl {
   };
   enum class Path : uint8_t {
     waiting,   // packets are here, the header is not
+    undecided, // the header handler has not ended: packets wait in the packet buffer
     direct,    // straight to memory
     handlers,  // payload handlers
+    dropped,   // by the header handler: counted as dropped
     discard,   // no entry: counted, not kept
   };
   struct Message {
@@ -122,9 +125,10 @@ struct Nic::Impl {
     Path path = Path::waiting;
     Fail failure = Fail::ok;
     bool stopped = false;  // a handler faulted or ran past its budget: none of this message starts any more
+    bool header_started = false;
     bool completion_wanted = false;
     bool completion_started = false;
-    bool pending = false;        // the completion handler returned SUCCESS_PENDING
+    bool pending = false;        // the header or the completion handler returned a PENDING code
     bool ack_disabled = false;   // by the entry
     bool unlinked_entry = false;  // this message made its entry leave its list
     PortalIndex portal;
@@ -133,6 +137,9 @@ struct Nic::Impl {
     MessageFields fields;
     uint64_t offset = 0;   // in the entry
     uint64_t landing = 0;  // mlength: bytes that the entry takes
+    uint64_t room = 0;     // what landing is where bytes go straight to memory
+    uint32_t parked_first = no_slot;  // undecided: buffered packets, linked by Execution::next
+    uint32_t parked_last = no_slot;
     IovecCursor iovec;
     uint64_t dropped_bytes = 0;
     uint32_t hers_open = 0;
@@ -147,6 +154,7 @@ struct Nic::Impl {
   struct Execution {  // a HER and its packet slot
     Her her;
     uint32_t message = no_slot;
+    uint64_t packet_offset = 0;
     uint64_t buffer_bytes = 0;
     uint32_t dmas_open = 0;
     uint32_t next = no_slot;
@@ -160,6 +168,9 @@ struct Nic::Impl {
     uint32_t next = no_slot;
     bool event = false;
     bool done = false;
+    bool blocks = false;    // its handler waits, for the source to be read or for the answer to be there
+    bool waited = false;    // its handler waits for its end
+    uint32_t serial = 0;    // of all DMAs: part of the handle
     uint64_t buffer_bytes = 0;  // of an early packet on the direct path
     uint64_t offset = 0;        // events only
     uint64_t length = 0;
@@ -173,6 +184,7 @@ struct Nic::Impl {
     bool sent = false;
     bool ack_wanted = false;
     bool acked = false;
+    HerId waits;  // a handler that waits until the packet has been read
     MessageFields ack;  // kept while the ack is ahead of the send event
   };
 
@@ -201,6 +213,7 @@ struct Nic::Impl {
   std::unordered_map<std::pair<uint32_t, uint64_t>, uint32_t, MessageKeyHash> message_slots;
   Slab<Execution> executions;
   Slab<Dma> dmas;
+  uint32_t next_dma_serial = 0;
   Slab<Outgoing> outgoing;
   uint32_t next_message_sequence = 0;
   Fifo<uint32_t> outbound;  // messages with packets to emit
@@ -236,6 +249,7 @@ struct Nic::Impl {
   void receive_header(uint32_t slot, const Packet& packet, Actions& out);
   void match(uint32_t slot, const Packet& packet, Actions& out);
   void refuse_message(Message& message, Fail failure);
+  void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
   // nic_iovec.cpp
@@ -260,6 +274,12 @@ struct Nic::Impl {
     if (message.failure == Fail::ok) message.failure = failure;
   }
 
+  // nic_header.cpp
+  void place(uint32_t execution, Actions& out);
+  void start_header_handler(uint32_t slot, const PayloadRef& first);
+  void header_done(uint32_t slot, HandlerEnd end, uint32_t code, Actions& out);
+  void take_out(uint32_t execution);
+
   // nic_schedule.cpp
   void enqueue(uint32_t execution);
   void dispatch(Actions& out);
@@ -269,19 +289,36 @@ struct Nic::Impl {
   bool skip_if_stopped(uint32_t execution, Actions& out);
   void release_execution(uint32_t execution);
 
-  // nic_handler.cpp
+  // nic_calls.cpp
   bool handler_call(HerId her, const HandlerCall& call, Actions& out);
-  bool dma_to_host(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool dma_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool dma_atomic(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool dma_wait(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool local_atomic(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool counter_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool put_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  struct HostRange {
+    uint8_t* start = nullptr;
+    uint64_t length = 0;
+  };
+  [[nodiscard]] HostRange host_range(const Message& message, uint32_t options) const;
+  void refuse_call(uint32_t execution, uint32_t answer, Actions& out);
+
+  // nic_handler.cpp
+  void fail_message(Message& message, HandlerEnd end, uint32_t code);
   void handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out);
 
   // nic_dma.cpp
   uint32_t issue_dma(uint32_t message, uint32_t execution);
   void dma_done(DmaId id, Actions& out);
+  void dma_read(DmaId id, Actions& out);
+  [[nodiscard]] uint32_t handle_of(uint32_t dma) const;
+  [[nodiscard]] uint32_t dma_of(uint32_t handle, uint32_t execution) const;
   void forget_dma(Message& message, uint32_t slot);
 
   // nic_send.cpp
   [[nodiscard]] Status check_put(const Put& put) const;
-  void start_put(const Put& put, Actions& out);
+  void start_put(const Put& put, Actions& out, HerId waits = {});
   void emit_packets(Actions& out);
   void packet_sent(uint64_t message, Actions& out);
   void receive_ack(const Packet& packet, Actions& out);
@@ -293,6 +330,7 @@ struct Nic::Impl {
   void arm(uint32_t slot);
   void release_triggered(CounterState& counter);
   void count(CounterId id, CounterValue by, Actions& out);
+  void set_counter(CounterId id, CounterValue to, Actions& out);
   void run_fired(Actions& out);
 
   // nic_command.cpp

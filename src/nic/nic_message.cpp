@@ -7,6 +7,11 @@ namespace spinloom::nic {
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   if (message.hers_open > 0 || message.bytes_in < message.length || message.path == Path::waiting) return;
+  if (message.path == Path::undecided) {
+    // Without bytes there is no packet to wait for.
+    if (!message.header_started) start_header_handler(slot, {});
+    return;
+  }
   if (message.completion_wanted && !message.completion_started && !message.stopped) {
     message.completion_started = true;
     const uint32_t index = executions.take();

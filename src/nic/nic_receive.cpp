@@ -14,7 +14,8 @@ bool Nic::Impl::has_room(const Packet& packet) const {
   const bool header_known = found != message_slots.end() && messages[found->second].path != Path::waiting;
   if (header_known) {
     const Message& message = messages[found->second];
-    return message.path != Path::handlers || message.stopped || fits;
+    const bool buffered = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
+    return !buffered || fits;
   }
   if (packet.is_header()) return fits;
   // Ahead of its header: one packet's room stays free, so that the header itself can always come in.
@@ -116,8 +117,10 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   const uint64_t taken = std::min(message.length, room_at(entry.length, message.offset));
   message.path = listed.places_payload ? Path::direct : Path::handlers;
   message.landing = listed.places_payload ? taken : message.length;
+  message.room = taken;
   if (ContextState* context = contexts.find(entry.context)) {
     ++context->messages;
+    if (context->context.header_entry) message.path = Path::undecided;
     message.completion_wanted = context->context.completion_entry.has_value();
   }
   ++portal->messages_open;
@@ -147,20 +150,17 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
 void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
   Message& message = messages[slot];
   const uint64_t bytes = packet.payload.length;
-  if (message.path == Path::direct && packet.offset < message.landing && bytes > 0) {
-    if (!entries[message.entry].entry.iovec.empty()) return scatter(slot, packet, buffered, out);
-    const uint32_t dma = issue_dma(slot, no_slot);
-    dmas[dma].buffer_bytes = buffered ? bytes : 0;
-    PayloadRef source = packet.payload;
-    source.length = std::min(bytes, message.landing - packet.offset);
-    uint8_t* host = entries[message.entry].entry.start + message.offset + packet.offset;
-    out.list.emplace_back(DmaWrite{DmaId{dma}, host, source, HerId{}});
-    return;
+  if (message.path == Path::direct && bytes > 0) {
+    const bool scattered = !entries[message.entry].entry.iovec.empty() && packet.offset < message.landing;
+    if (scattered) return scatter(slot, packet, buffered, out);
+    return land(slot, packet.payload, packet.offset, buffered ? bytes : 0, out);
   }
-  if (message.path == Path::handlers && bytes > 0 && !message.stopped) {
+  const bool handled = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
+  if (handled && bytes > 0) {
     const uint32_t index = executions.take();
     Execution& execution = executions[index];
     execution.message = slot;
+    execution.packet_offset = packet.offset;
     execution.buffer_bytes = bytes;
     Her& her = execution.her;
     her.id = HerId{index};
@@ -180,8 +180,21 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     out.list.emplace_back(BufferPacket{her.id, bytes});
     return;
   }
-  if (message.path == Path::handlers) message.dropped_bytes += bytes;  // stopped, or nothing to drop
+  // Stopped, or dropped by the header handler, or nothing to drop.
+  if (message.path == Path::handlers || message.path == Path::dropped) message.dropped_bytes += bytes;
   if (buffered) buffer_release(bytes);
+}
+
+// Bytes straight to the entry's memory, as far as it takes them. buffer_bytes: what they hold of the packet buffer.
+void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out) {
+  const Message& message = messages[slot];
+  if (offset >= message.landing) return buffer_release(buffer_bytes);
+  const uint32_t dma = issue_dma(slot, no_slot);
+  dmas[dma].buffer_bytes = buffer_bytes;
+  PayloadRef source = payload;
+  source.length = std::min(payload.length, message.landing - offset);
+  uint8_t* host = entries[message.entry].entry.start + message.offset + offset;
+  out.list.emplace_back(DmaWrite{DmaId{dma}, host, source, HerId{}});
 }
 
 }  // namespace spinloom::nic

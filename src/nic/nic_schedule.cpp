@@ -81,11 +81,8 @@ bool Nic::Impl::skip_if_stopped(uint32_t index, Actions& out) {
   Message& message = messages[slot];
   if (!message.stopped) return false;
   SPL_ASSERT(execution.her.kind == HandlerKind::payload, "a stopped message runs no completion handler");
-  message.dropped_bytes += execution.her.payload.length;
-  --message.hers_open;
-  --hers_waiting;
-  execution.stage = Stage::ended;
-  release_execution(index);
+  message.dropped_bytes += execution.buffer_bytes;
+  take_out(index);
   advance(slot, out);
   return true;
 }

@@ -31,12 +31,13 @@ Status Nic::Impl::check_put(const Put& put) const {
   return {};
 }
 
-void Nic::Impl::start_put(const Put& put, Actions& out) {
+void Nic::Impl::start_put(const Put& put, Actions& out, HerId waits) {
   const uint32_t slot = outgoing.take();
   Outgoing& message = outgoing[slot];
   message.put = put;
   message.sequence = next_message_sequence++;
   message.ack_wanted = put.ack_request != AckRequest::none;
+  message.waits = waits;
   const bool first = outbound.empty();
   outbound.push(slot);
   if (first) emit_packets(out);
@@ -73,7 +74,7 @@ void Nic::Impl::emit_packets(Actions& out) {
       }
       message.emitted += packet.payload.length;
       last = packet.is_last();
-      out.list.emplace_back(Send{packet, last});
+      out.list.emplace_back(Send{packet, last, message.waits.exists()});
     }
     if (last) outbound.pop();
   }
@@ -87,6 +88,7 @@ void Nic::Impl::packet_sent(uint64_t id, Actions& out) {
   SPL_ASSERT(!message.sent, "message ", id, " was read twice");
   SPL_ASSERT(message.emitted == message.put.length, "message ", id, " was read before all of it was sent");
   message.sent = true;
+  if (message.waits.exists()) out.list.emplace_back(Resume{message.waits, uint32_t{0}});
   const Put& put = message.put;
   if (!put.event_send_disable) {
     Event event;

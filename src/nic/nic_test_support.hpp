@@ -85,7 +85,7 @@ class Bench {
   }
   ContextId context(Context made = {}) {
     const ContextId id{next_context++};
-    if (!made.payload_entry && !made.completion_entry) made.payload_entry = 1;
+    if (!made.header_entry && !made.payload_entry && !made.completion_entry) made.payload_entry = 1;
     good(ContextCreate{id, made});
     return id;
   }

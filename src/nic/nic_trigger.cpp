@@ -65,6 +65,13 @@ void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
 }
 
 // One fired command.
+void Nic::Impl::set_counter(CounterId id, CounterValue to, Actions& out) {
+  CounterState& counter = *counters.find(id);
+  counter.value = to;
+  out.list.emplace_back(PostCounter{id, to});
+  release_triggered(counter);
+}
+
 void Nic::Impl::run_fired(Actions& out) {
   if (fired.empty()) return;
   const uint32_t slot = fired.pop();

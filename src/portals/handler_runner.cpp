@@ -57,8 +57,7 @@ uint32_t NativeHandlers::add(Function function) {
 }
 
 HandlerOutcome NativeHandlers::run(const HandlerFrame& frame, HandlerCalls& calls) {
-  const bool completion = frame.her.kind == nic::HandlerKind::completion;
-  const auto entry = completion ? frame.context->completion_entry : frame.context->payload_entry;
+  const auto entry = frame.context->entry_of(frame.her.kind);
   SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
   if (*entry >= functions_.size()) return {nic::HandlerEnd::fault, 0};
   NativeHandler handler(frame, calls);

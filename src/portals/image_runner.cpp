@@ -24,7 +24,7 @@ uint32_t ImageHandlers::add(hpu::Image image) {
 
 HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls) {
   const nic::Context& context = *frame.context;
-  const auto entry = frame.her.kind == nic::HandlerKind::completion ? context.completion_entry : context.payload_entry;
+  const auto entry = context.entry_of(frame.her.kind);
   SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
   if (context.image >= images_.size()) return {nic::HandlerEnd::fault, 0};
   const hpu::Image& image = images_[context.image];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "portals/host_fetch.hpp"
+
 namespace spinloom::portals {
 
 // One rank: its engine and what its host can read.
@@ -79,20 +81,24 @@ class Loopback::Calls final : public HandlerCalls {
     actions_.clear();
     Node& node = *loopback_.nodes_[rank_];
     if (node.engine.on_handler_call(node.now(), her_, call, actions_)) return std::nullopt;
-    std::optional<uint32_t> result;
-    for (const nic::Action& action : actions_.list) {
-      if (const auto* resume = std::get_if<nic::Resume>(&action)) result = resume->value;
+    result_.reset();
+    loopback_.perform(rank_, actions_, this);
+    // A call that blocks: what this rank's DMAs and sends stand for is done now, in their order, until it is answered.
+    while (!result_) {
+      const bool served = loopback_.serve_transfer(rank_, this);
+      SPL_ASSERT(served, "call ", call.call, " has no answer");
     }
-    SPL_ASSERT(result.has_value(), "call ", call.call, " has no answer");
-    loopback_.perform(rank_, actions_);
-    return result;
+    return result_;
   }
+  [[nodiscard]] nic::HerId her() const { return her_; }
+  void answer(uint32_t value) { result_ = value; }
 
  private:
   Loopback& loopback_;
   uint32_t rank_;
   nic::HerId her_;
   nic::Actions actions_;
+  std::optional<uint32_t> result_;
 };
 
 Result<std::unique_ptr<Loopback>> Loopback::create(const LoopbackOptions& options) {
@@ -167,7 +173,7 @@ std::string Loopback::stall_report() const {
   return report.str();
 }
 
-void Loopback::do_work(Work& work) {
+void Loopback::do_work(Work& work, Calls* calls) {
   const uint32_t rank = work.rank;
   Node& node = *nodes_[rank];
   nic::Actions actions;
@@ -184,14 +190,34 @@ void Loopback::do_work(Work& work) {
   } else if (auto* write = std::get_if<nic::DmaWrite>(&work.item)) {
     if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
     node.engine.on_dma_done(node.now(), write->dma, actions);
+  } else if (auto* read = std::get_if<nic::DmaRead>(&work.item)) {
+    node.engine.on_dma_done(node.now(), portals::perform(*read), actions);
+  } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&work.item)) {
+    node.engine.on_dma_done(node.now(), portals::perform(*atomic), actions);
   } else if (auto* sent = std::get_if<Sent>(&work.item)) {
     node.engine.on_packet_sent(node.now(), sent->message, actions);
   } else {
     SPL_ASSERT(std::holds_alternative<nic::Continue>(work.item), "item ", work.item.index());
     node.engine.on_continue(node.now(), actions);
   }
-  perform(rank, actions);
+  perform(rank, actions, calls);
   unblock(rank);
+}
+
+// The oldest piece of work of this rank that a handler's blocking call can wait for.
+bool Loopback::serve_transfer(uint32_t rank, Calls* calls) {
+  const auto waited_for = [rank](const Work& work) {
+    return work.rank == rank &&
+           (std::holds_alternative<nic::DmaWrite>(work.item) || std::holds_alternative<nic::DmaRead>(work.item) ||
+            std::holds_alternative<nic::DmaAtomic>(work.item) || std::holds_alternative<Sent>(work.item) ||
+            std::holds_alternative<nic::Continue>(work.item));
+  };
+  const auto found = std::find_if(work_.begin(), work_.end(), waited_for);
+  if (found == work_.end()) return false;
+  Work work = std::move(*found);
+  work_.erase(found);
+  do_work(work, calls);
+  return true;
 }
 
 void Loopback::arrive(uint32_t rank, const nic::Packet& packet) {
@@ -253,7 +279,7 @@ void Loopback::send(uint32_t rank, const nic::Send& send) {
   if (send.last && send.packet.operation == nic::Operation::put) work_.push_back(Work{rank, Sent{send.packet.message}});
 }
 
-void Loopback::perform(uint32_t rank, nic::Actions& actions) {
+void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
   Node& node = *nodes_[rank];
   for (nic::Action& action : actions.list) {
     if (auto* packet = std::get_if<nic::Send>(&action)) {
@@ -264,6 +290,14 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions) {
       work_.push_back(Work{rank, *start});
     } else if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
       work_.push_back(Work{rank, *write});
+    } else if (auto* read = std::get_if<nic::DmaRead>(&action)) {
+      work_.push_back(Work{rank, *read});
+    } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
+      work_.push_back(Work{rank, *atomic});
+    } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
+      calls->answer(portals::perform(*local));
+    } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
+      std::memcpy(store->local, store->words.data(), sizeof store->words);
     } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
       std::copy(memory->bytes.begin(), memory->bytes.end(),
                 node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
@@ -279,8 +313,10 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions) {
     } else if (std::holds_alternative<nic::Continue>(action)) {
       work_.push_back(Work{rank, nic::Continue{}});
     } else {
-      // Resume is taken by Calls; handlers that read host memory are not there yet.
-      SPL_ASSERT(std::holds_alternative<nic::Resume>(action), "action ", action.index());
+      const auto* resume = std::get_if<nic::Resume>(&action);
+      SPL_ASSERT(resume != nullptr, "action ", action.index());
+      SPL_ASSERT(calls != nullptr && resume->her == calls->her(), "HER ", resume->her, " waits for nothing");
+      calls->answer(resume->value);
     }
   }
 }

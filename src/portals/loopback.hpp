@@ -65,8 +65,8 @@ class Loopback {
   struct Sent {
     uint64_t message = 0;
   };
-  using Item =
-      std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, Sent, nic::Continue>;
+  using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, nic::DmaRead,
+                            nic::DmaAtomic, Sent, nic::Continue>;
   struct Work {
     uint32_t rank = 0;
     Item item;
@@ -76,8 +76,10 @@ class Loopback {
 
   explicit Loopback(const LoopbackOptions& options);
   [[nodiscard]] Work take_work();
-  void perform(uint32_t rank, nic::Actions& actions);
-  void do_work(Work& work);
+  // calls: of the handler that waits while this is done; null when none does.
+  void perform(uint32_t rank, nic::Actions& actions, Calls* calls = nullptr);
+  void do_work(Work& work, Calls* calls = nullptr);
+  bool serve_transfer(uint32_t rank, Calls* calls);
   void arrive(uint32_t rank, const nic::Packet& packet);
   void run_handler(uint32_t rank, const nic::Her& her);
   void send(uint32_t rank, const nic::Send& send);

@@ -109,7 +109,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   map(Region::private_memory(SPL_HPU_STACK_BASE, unit.stack));
   map(Region::command_window());
 
-  const auto entry = her.kind == nic::HandlerKind::completion ? context.completion_entry : context.payload_entry;
+  const auto entry = context.entry_of(her.kind);
   SPL_ASSERT(entry.has_value(), "a HER without a handler");
   const nic::HandlerArguments arguments = nic::arguments_of(her, unit.stack);
   unit.her = her;
@@ -151,15 +151,18 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
     }
     case hpu::StopKind::call: {
       unit.answered = false;
+      unit.asking = true;
       calling_ = argument;
       if (!unit.called) unit.first_call_cycle = unit.stop.cycle;
       unit.called = true;
       const nic::HandlerCall call = nic::decode_call(unit.core.command(), unit.memory);
-      if (client_.on_handler_call(unit.her, call)) {
+      const bool stops = client_.on_handler_call(unit.her, call);
+      unit.asking = false;
+      if (stops) {
         return finish(unit, nic::HandlerEnd::fault,
                       text("made call ", call.call, " with options ", call.options, ", which the NIC does not have"));
       }
-      if (!unit.answered) return;  // a blocking call
+      if (!unit.answered) return;  // resume() goes on
       break;
     }
     case hpu::StopKind::shared:
@@ -217,6 +220,7 @@ void HpuBank::resume(nic::HerId her, uint32_t value) {
   SPL_ASSERT(unit.running && unit.stop.kind == hpu::StopKind::call, "HER ", her, " does not wait in a call");
   unit.core.resume_call(value, std::max(unit.stop.cycle, cycle_at_or_after(events_.now())));
   unit.answered = true;
+  if (!unit.asking) slice(*index);
 }
 
 void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason) {

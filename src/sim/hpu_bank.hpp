@@ -96,6 +96,7 @@ class HpuBank final : EventTarget {
     uint64_t first_call_cycle = 0;
     bool called = false;
     bool answered = false;
+    bool asking = false;  // its call is being carried out
     bool running = false;
   };
   HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles);

@@ -161,6 +161,8 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     }
     case handler_ends: return handler_done(slot);
     case dma_ends: return dma_served(slot);
+    case dma_source_read: return source_read(slot);
+    case fetch_ends: return fetched(slot);
     case host_reads: {
       HostDelivery delivery = std::move(deliveries_[slot]);
       deliveries_.give_back(slot);

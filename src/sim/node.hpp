@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "nic/nic.hpp"
@@ -102,6 +103,10 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void dma_write(const nic::DmaWrite& write);
   void serve_dma(uint32_t slot, Time here);
   void dma_served(uint32_t slot);
+  void source_read(uint32_t slot);
+  using HostFetch = std::variant<nic::DmaRead, nic::DmaAtomic>;
+  void fetch(const HostFetch& given, int64_t bytes);
+  void fetched(uint32_t slot);
   void post(const nic::PostEvent& event);
   void post(const nic::PostCounter& counter);
   void handler_done(uint32_t slot);
@@ -154,6 +159,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // In flight, by slot.
   nic::Slab<nic::DmaWrite> dmas_;
+  nic::Slab<HostFetch> fetches_;
   nic::Slab<HandlerEnded> ended_;
   nic::Slab<HostDelivery> deliveries_;
   nic::Slab<nic::Command> commands_;

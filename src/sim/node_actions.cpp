@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "portals/host_fetch.hpp"
 #include "sim/node.hpp"
 #include "sim/node_codes.hpp"
 
@@ -16,6 +17,14 @@ void Node::perform_one(nic::Action& action) {
   const Time now = events_.now();
   if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
     dma_write(*write);
+  } else if (auto* read = std::get_if<nic::DmaRead>(&action)) {
+    fetch(*read, static_cast<int64_t>(read->length));
+  } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
+    fetch(*atomic, atomic->width);
+  } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
+    hpus_->resume(local->her, portals::perform(*local));
+  } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
+    std::memcpy(store->local, store->words.data(), sizeof store->words);
   } else if (auto* resume = std::get_if<nic::Resume>(&action)) {
     hpus_->resume(resume->her, resume->value);
   } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {
@@ -81,7 +90,8 @@ void Node::send(const nic::Send& send) {
   packets.push_back(send.packet);
   if (!send.last) return;
   // Host memory is a PCIe round trip away.
-  const Time ready = send.packet.message_length > 0 ? events_.now() + pcie_.latency() * 2 : events_.now();
+  const bool far = send.packet.message_length > 0 && !send.from_device;
+  const Time ready = far ? events_.now() + pcie_.latency() * 2 : events_.now();
   network_.inject(rank_, std::move(packets), ready, [this, message] {
     nic::Actions actions;
     nic_.on_packet_sent(events_.now(), message, actions);
@@ -111,11 +121,38 @@ void Node::serve_dma(uint32_t slot, Time here) {
   const Service read = fabric_.read(here, hpus_->hpu_of(dmas_[slot].her), length);
   const Service link = pcie_.write(read.end, length);
   last_dma_end_ = link.end;
+  if (dmas_[slot].blocking) events_.at(read.end, *this, dma_source_read, slot);
   if (trace_ != nullptr) {
     trace_->span({Track::dma, 0, dmas_[slot].source.length, events_.now(), link.end});
     trace_->span({Track::pcie, 0, dmas_[slot].source.length, link.start, link.end});
   }
   events_.at(last_dma_end_, *this, dma_ends, slot);
+}
+
+void Node::source_read(uint32_t slot) {
+  nic::Actions actions;
+  nic_.on_dma_read(events_.now(), dmas_[slot].dma, actions);
+  perform(actions);
+}
+
+// Host memory read for a handler: a request crosses PCIe, the bytes come back.
+void Node::fetch(const HostFetch& given, int64_t bytes) {
+  const uint32_t slot = fetches_.take();
+  fetches_[slot] = given;
+  const Time asked = pcie_.write(events_.now(), 0).end + pcie_.latency();
+  const Time here = pcie_.command(asked, bytes).end + pcie_.latency();
+  if (trace_ != nullptr) trace_->span({Track::dma, 0, static_cast<uint64_t>(bytes), events_.now(), here});
+  events_.at(here, *this, fetch_ends, slot);
+}
+
+void Node::fetched(uint32_t slot) {
+  const HostFetch done = fetches_[slot];
+  fetches_.give_back(slot);
+  const nic::DmaId dma = portals::perform(done);
+  nic::Actions actions;
+  nic_.on_dma_done(events_.now(), dma, actions);
+  perform(actions);
+  if (!inbound_.empty()) parse_next();  // a slot may have become free
 }
 
 void Node::dma_served(uint32_t slot) {

@@ -11,6 +11,8 @@ enum NodeCode : uint32_t {
   her_ready,     // argument: HER
   handler_ends,  // argument: slot of the ended handler
   dma_ends,      // argument: slot of the DMA
+  dma_source_read,  // argument: slot of the DMA
+  fetch_ends,    // argument: slot of the fetch
   host_reads,    // argument: slot of the delivery
   continues,
   work_done,

@@ -1,0 +1,257 @@
+// What handlers ask for: transfers that block, waits, atomics, counters, puts. The table is docs/handlers.md.
+#include "nic/nic_test_support.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+struct CallBench : Bench {
+  CallBench() {
+    Context made;
+    made.payload_entry = 1;
+    good(CounterAlloc{counter});
+    Entry attached = entry();
+    attached.length = 512;
+    attached.counter = counter;
+    attached.context = context(made);
+    append(attached);
+    her = start(1, 16, 0);
+  }
+  HandlerCall made(uint32_t number, LocalMemory local = LocalMemory::state) {
+    HandlerCall given;
+    given.call = number;
+    given.local_memory = local;
+    given.local = local_bytes;
+    given.options = PTL_DMA_NO_EVENT;
+    return given;
+  }
+  // The answer of the last call; none: it blocks.
+  std::optional<uint32_t> answer() const {
+    const auto resumes = actions<Resume>();
+    return resumes.empty() ? std::nullopt : std::optional(resumes.front().value);
+  }
+  void finish() {
+    done(her);
+    EXPECT_EQ(event(EventKind::put).fail, Fail::ok);
+    expect_idle();
+  }
+  CounterId counter{3};
+  HerId her;
+  alignas(8) uint8_t local_bytes[64] = {};
+};
+
+TEST(HandlerCalls, ABlockingWriteIsAnsweredWhenItsSourceHasBeenRead) {
+  CallBench bench;
+  HandlerCall given = bench.made(SPL_CALL_DMA_TO_HOST_B, LocalMemory::stack);
+  given.length = 8;
+  EXPECT_FALSE(bench.call(bench.her, given));
+  EXPECT_FALSE(bench.answer());
+  const auto write = bench.only<DmaWrite>();
+  EXPECT_TRUE(write.blocking);
+  bench.out.clear();
+  bench.nic.on_dma_read({}, write.dma, bench.out);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  bench.dma_done(write.dma);
+  EXPECT_FALSE(bench.answer()) << "it is answered once";
+  bench.finish();
+}
+
+TEST(HandlerCalls, ABlockingReadIsAnsweredWhenItsBytesAreThere) {
+  CallBench bench;
+  HandlerCall given = bench.made(SPL_CALL_DMA_FROM_HOST_B, LocalMemory::stack);
+  given.offset = 32;
+  given.length = 8;
+  EXPECT_FALSE(bench.call(bench.her, given));
+  EXPECT_FALSE(bench.answer());
+  const auto read = bench.only<DmaRead>();
+  EXPECT_EQ(read.host, bench.memory.data() + 32);
+  EXPECT_EQ(read.nic, bench.local_bytes);
+  bench.dma_done(read.dma);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  bench.finish();
+}
+
+TEST(HandlerCalls, TestAndWaitKnowTheirTransfer) {
+  CallBench bench;
+  HandlerCall given = bench.made(SPL_CALL_DMA_FROM_HOST_NB);
+  given.length = 8;
+  bench.call(bench.her, given);
+  const auto handle = bench.answer();
+  ASSERT_TRUE(handle);
+  const DmaId dma = bench.only<DmaRead>().dma;
+  HandlerCall test = bench.made(SPL_CALL_DMA_TEST);
+  test.handle = *handle;
+  bench.call(bench.her, test);
+  EXPECT_EQ(bench.answer(), 0u);
+  HandlerCall wait = bench.made(SPL_CALL_DMA_WAIT);
+  wait.handle = *handle;
+  bench.call(bench.her, wait);
+  EXPECT_FALSE(bench.answer());
+  bench.dma_done(dma);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  for (const HandlerCall& after : {test, wait}) {
+    bench.call(bench.her, after);
+    EXPECT_EQ(bench.answer(), after.call == SPL_CALL_DMA_TEST ? 1u : uint32_t{SUCCESS});
+  }
+  // The slot's next transfer has another handle.
+  bench.call(bench.her, given);
+  EXPECT_NE(bench.answer(), handle);
+  const DmaId second = bench.only<DmaRead>().dma;
+  EXPECT_EQ(second, dma);
+  bench.call(bench.her, test);
+  EXPECT_EQ(bench.answer(), 1u) << "the first transfer is finished";
+  bench.dma_done(second);
+  bench.finish();
+}
+
+TEST(HandlerCalls, LocalMemoryMustFitTheCall) {
+  struct Row {
+    uint32_t call;
+    LocalMemory local;
+    bool performed;
+  };
+  for (const Row& row :
+       {Row{SPL_CALL_DMA_FROM_HOST_NB, LocalMemory::state, true},
+        Row{SPL_CALL_DMA_FROM_HOST_NB, LocalMemory::stack, false},
+        Row{SPL_CALL_DMA_FROM_HOST_B, LocalMemory::stack, true},
+        Row{SPL_CALL_DMA_FROM_HOST_B, LocalMemory::packet, false},
+        Row{SPL_CALL_DMA_FROM_HOST_B, LocalMemory::constants, false},
+        Row{SPL_CALL_DMA_TO_HOST_B, LocalMemory::outside, false}, Row{SPL_CALL_DMA_FADD_B, LocalMemory::stack, true},
+        Row{SPL_CALL_DMA_FADD_NB, LocalMemory::stack, false}, Row{SPL_CALL_HPU_FADD, LocalMemory::state, true},
+        Row{SPL_CALL_HPU_FADD, LocalMemory::stack, false}}) {
+    CallBench bench;
+    HandlerCall given = bench.made(row.call, row.local);
+    given.length = 8;
+    EXPECT_FALSE(bench.call(bench.her, given));
+    const bool performed = bench.actions<DmaRead>().size() + bench.actions<DmaWrite>().size() +
+                               bench.actions<DmaAtomic>().size() + bench.actions<LocalAtomic>().size() ==
+                           1;
+    EXPECT_EQ(performed, row.performed) << row.call << " " << static_cast<int>(row.local);
+    if (!performed) {
+      EXPECT_TRUE(bench.answer());
+      bench.done(bench.her);
+      EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
+    }
+  }
+}
+
+TEST(HandlerCalls, AtomicsInHostMemoryAreAlignedAndInside) {
+  CallBench bench;
+  HandlerCall given = bench.made(SPL_CALL_DMA_CAS_NB);
+  given.offset = 504;
+  given.compare = 1;
+  given.operand = 2;
+  bench.call(bench.her, given);
+  const auto atomic = bench.only<DmaAtomic>();
+  EXPECT_EQ(atomic.host, bench.memory.data() + 504);
+  EXPECT_EQ(atomic.kind, AtomicKind::compare_swap);
+  EXPECT_EQ(atomic.compare, 1u);
+  EXPECT_EQ(atomic.operand, 2u);
+  bench.dma_done(atomic.dma);
+  given.width = 3;
+  EXPECT_TRUE(bench.call(bench.her, given)) << "no such width";
+  given.width = 4;
+  EXPECT_TRUE(bench.call(bench.her, given)) << "compare-and-swap is 8 bytes wide";
+  given.call = SPL_CALL_DMA_FADD_NB;
+  EXPECT_FALSE(bench.call(bench.her, given));
+  bench.dma_done(bench.only<DmaAtomic>().dma);
+  bench.finish();
+  for (const uint64_t offset : {uint64_t{508}, uint64_t{1}, UINT64_MAX - 3}) {
+    CallBench wrong;
+    HandlerCall refused = wrong.made(SPL_CALL_DMA_FADD_NB);
+    refused.offset = offset;
+    EXPECT_FALSE(wrong.call(wrong.her, refused));
+    EXPECT_TRUE(wrong.actions<DmaAtomic>().empty()) << offset;
+  }
+}
+
+TEST(HandlerCalls, CountersAreReadSetAndIncremented) {
+  CallBench bench;
+  HandlerCall set = bench.made(SPL_CALL_CT_SET);
+  set.success = uint64_t{5} << 40;
+  set.failure = 7;
+  bench.call(bench.her, set);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  HandlerCall inc = bench.made(SPL_CALL_CT_INC);
+  inc.success = 1;
+  bench.call(bench.her, inc);
+  HandlerCall get = bench.made(SPL_CALL_CT_GET);
+  bench.call(bench.her, get);
+  EXPECT_EQ(bench.only<StoreLocal>().words, (std::array<uint64_t, 2>{(uint64_t{5} << 40) + 1, 7}));
+  EXPECT_EQ(bench.only<StoreLocal>().local, bench.local_bytes);
+  bench.finish();
+}
+
+TEST(HandlerCalls, SettingACounterFiresWhatWaitsForIt) {
+  CallBench bench;
+  bench.good(CounterInc{bench.counter, {0, 1}}, Trigger{bench.counter, 10});
+  HandlerCall set = bench.made(SPL_CALL_CT_SET);
+  set.success = 10;
+  bench.call(bench.her, set);
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+}
+
+TEST(HandlerCalls, APutFromDeviceBlocksUntilItsPacketHasBeenRead) {
+  CallBench bench;
+  HandlerCall put = bench.made(SPL_CALL_PUT_FROM_DEVICE, LocalMemory::stack);
+  put.options = PTL_LOCAL_ME_CT;
+  put.length = 16;
+  put.target = 9;
+  put.match_bits = 10;
+  put.remote_offset = 4;
+  put.hdr_data = 77;
+  bench.call(bench.her, put);
+  EXPECT_FALSE(bench.answer());
+  const auto send = bench.only<Send>();
+  EXPECT_TRUE(send.from_device);
+  EXPECT_TRUE(send.last);
+  EXPECT_EQ(send.packet.target, Rank{9});
+  EXPECT_EQ(send.packet.payload.bytes, bench.local_bytes);
+  EXPECT_EQ(send.packet.fields.match_bits, 10u);
+  EXPECT_EQ(send.packet.fields.remote_offset, 4u);
+  EXPECT_EQ(send.packet.fields.hdr_data, 77u);
+  EXPECT_EQ(send.packet.fields.portal_index, bench.portal.value) << "inherited from the entry";
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, send.packet.message, bench.out);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  EXPECT_EQ(bench.only<PostCounter>().value.success, 1u) << "PTL_LOCAL_ME_CT";
+  bench.finish();
+}
+
+TEST(HandlerCalls, APutFromHostIsTheHosts) {
+  CallBench bench;
+  HandlerCall put = bench.made(SPL_CALL_PUT_FROM_HOST);
+  put.options = 0;
+  put.offset = 100;
+  put.length = 40;
+  put.target = 2;
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS}) << "it is only enqueued";
+  const auto sends = bench.actions<Send>();
+  ASSERT_EQ(sends.size(), 3u);
+  EXPECT_EQ(sends[0].packet.payload.bytes, bench.memory.data() + 100);
+  EXPECT_FALSE(sends[0].from_device);
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, sends[0].packet.message, bench.out);
+  bench.finish();
+}
+
+TEST(HandlerCalls, PutsThatCannotBe) {
+  CallBench bench;
+  HandlerCall put = bench.made(SPL_CALL_PUT_FROM_DEVICE);
+  put.options = 0;
+  put.length = 17;  // a packet carries 16
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{FAIL});
+  put.options = PTL_DMA_NO_EVENT;
+  EXPECT_TRUE(bench.call(bench.her, put)) << "an option that puts do not have";
+  put.call = SPL_CALL_PUT_FROM_HOST;
+  put.options = 0;
+  put.offset = 500;
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{SEGV});
+  bench.done(bench.her);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
+}
+
+}  // namespace
+}  // namespace spinloom::nic

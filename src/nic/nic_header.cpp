@@ -1,0 +1,103 @@
+// Header handlers: what a message's packets wait for, and where they go then.
+//
+// A message whose context has a header handler is undecided until that handler has ended. Its packets are buffered as
+// those of payload handlers are, and parked. The header handler starts when the first packet is in the buffer: it
+// reads the user header there. It runs alone; then every parked packet, and every later one, takes the same way.
+#include <algorithm>
+#include <utility>
+
+#include "nic/nic_impl.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::nic {
+
+// A packet is in the buffer: the way that its message goes.
+void Nic::Impl::place(uint32_t index, Actions& out) {
+  Execution& execution = executions[index];
+  const uint32_t slot = execution.message;
+  Message& message = messages[slot];
+  if (message.path == Path::undecided) {
+    execution.stage = Stage::ready;
+    (message.parked_last == no_slot ? message.parked_first : executions[message.parked_last].next) = index;
+    message.parked_last = index;
+    if (execution.packet_offset == 0) start_header_handler(slot, execution.her.payload);
+    return;
+  }
+  if (message.path == Path::handlers) {
+    Her& her = execution.her;
+    const uint64_t strip = contexts.find(message.context)->context.user_header_bytes;
+    if (execution.packet_offset > 0) {
+      her.offset = execution.packet_offset - strip;
+      return enqueue(index);
+    }
+    if (her.payload.length > strip) {
+      her.payload.bytes += strip;
+      her.payload.length -= strip;
+      return enqueue(index);
+    }
+  }
+  if (message.path == Path::direct) {
+    land(slot, execution.her.payload, execution.packet_offset, execution.buffer_bytes, out);
+    execution.buffer_bytes = 0;  // the DMA's now, or free
+  }
+  if (message.path == Path::dropped) message.dropped_bytes += execution.buffer_bytes;
+  take_out(index);
+  advance(slot, out);
+}
+
+// A packet that no handler will see.
+void Nic::Impl::take_out(uint32_t index) {
+  Execution& execution = executions[index];
+  --messages[execution.message].hers_open;
+  --hers_waiting;
+  execution.stage = Stage::ended;
+  release_execution(index);
+}
+
+void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
+  Message& message = messages[slot];
+  message.header_started = true;
+  const uint32_t index = executions.take();
+  Execution& execution = executions[index];
+  execution.message = slot;
+  Her& her = execution.her;
+  her.id = HerId{index};
+  her.kind = HandlerKind::header;
+  her.context = message.context;
+  her.payload = first;
+  her.payload.length = std::min<uint64_t>(first.length, contexts.find(message.context)->context.user_header_bytes);
+  her.message_length = message.length;
+  her.target = rank;
+  her.source = message.source;
+  her.match_bits = message.fields.match_bits;
+  her.entry_offset = message.offset;
+  her.hdr_data = message.fields.hdr_data;
+  ++message.hers_open;
+  ++hers_waiting;
+  enqueue(index);
+}
+
+void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Actions& out) {
+  Message& message = messages[slot];
+  message.path = Path::dropped;
+  if (end == HandlerEnd::returned && (code == PROCESS_DATA || code == PROCESS_DATA_PENDING)) {
+    const bool handled = contexts.find(message.context)->context.payload_entry.has_value();
+    message.path = handled ? Path::handlers : Path::direct;
+  } else if (end == HandlerEnd::returned && (code == PROCEED || code == PROCEED_PENDING)) {
+    message.path = Path::direct;
+  } else if (end != HandlerEnd::returned || (code != DROP && code != DROP_PENDING)) {
+    fail_message(message, end, code);
+  }
+  message.pending =
+      end == HandlerEnd::returned && (code == PROCESS_DATA_PENDING || code == PROCEED_PENDING || code == DROP_PENDING);
+  if (message.path == Path::direct) message.landing = message.room;
+  uint32_t parked = std::exchange(message.parked_first, no_slot);
+  message.parked_last = no_slot;
+  while (parked != no_slot) {
+    const uint32_t next = std::exchange(executions[parked].next, no_slot);
+    place(parked, out);
+    parked = next;
+  }
+}
+
+}  // namespace spinloom::nic

@@ -1,0 +1,58 @@
+// Host fetch - what a driver does to memory for the handlers' reads and atomics.
+//
+// Contract: perform() moves the bytes that the action names, at once; the caller decides when. Atomics use the
+//   processor's, so that host programs may use the same words.
+// Threads: any, over words of their own or atomically. Time: none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <variant>
+
+#include "nic/action.hpp"
+
+namespace spinloom::portals {
+
+template <class Word>
+uint64_t perform_on(const nic::DmaAtomic& atomic) {
+  std::atomic_ref<Word> word(*reinterpret_cast<Word*>(atomic.host));
+  const auto operand = static_cast<Word>(atomic.operand);
+  if (atomic.kind == nic::AtomicKind::fetch_add) return word.fetch_add(operand);
+  auto expected = static_cast<Word>(atomic.compare);
+  word.compare_exchange_strong(expected, operand);
+  return expected;
+}
+
+inline nic::DmaId perform(const std::variant<nic::DmaRead, nic::DmaAtomic>& fetch) {
+  if (const auto* read = std::get_if<nic::DmaRead>(&fetch)) {
+    if (read->length > 0) std::memcpy(read->nic, read->host, read->length);
+    return read->dma;
+  }
+  const auto& atomic = std::get<nic::DmaAtomic>(fetch);
+  uint64_t before = 0;
+  switch (atomic.width) {
+    case 1: before = perform_on<uint8_t>(atomic); break;
+    case 2: before = perform_on<uint16_t>(atomic); break;
+    case 4: before = perform_on<uint32_t>(atomic); break;
+    default: before = perform_on<uint64_t>(atomic); break;
+  }
+  std::memcpy(atomic.before, &before, sizeof before);
+  return atomic.dma;
+}
+
+// The answer to the handler's call.
+inline uint32_t perform(const nic::LocalAtomic& atomic) {
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(atomic.local));
+  uint64_t before = atomic.compare;
+  uint32_t answer = 0;
+  if (atomic.kind == nic::AtomicKind::compare_swap) {
+    answer = word.compare_exchange_strong(before, atomic.operand) ? 1 : 0;
+  } else {
+    before = word.fetch_add(atomic.operand);
+  }
+  if (atomic.before != nullptr) std::memcpy(atomic.before, &before, sizeof before);
+  return answer;
+}
+
+}  // namespace spinloom::portals

@@ -44,7 +44,7 @@ TEST(Unpack, EqualsTheCopyPathAndCountsItsBlocks) {
       {"hvector(50, 100, 300B, byte)", 1, 50, 0},
       {"hvector(9, 2, -30B, short)", 1, 9, 0},
       {"idxblock(2, [9, 1, 5], double)", 1, 0, 3},
-      {"indexed([1, 2, 3], [7, 0, 20], int)", 1, 0, 3},
+      {"indexed([7 x 1, 0 x 2, 20 x 3], int)", 1, 0, 3},
       {"hvector(4, 1, 1000B, idxblock(1, [9, 1, 5], double))", 1, 0, 12},
       {"hvector(4, 1, 1000B, vector(5, 1, 3, double))", 1, 20, 0},
       {"hidxblock(1, [0B, 500B, 90B], vector(5, 1, 3, byte))", 1, 15, 0},

@@ -6,6 +6,7 @@
 
 #include "base/checked.hpp"
 #include "base/log.hpp"
+#include "base/nearest.hpp"
 #include "base/random.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -57,6 +58,20 @@ TEST(Random, ShuffleIsAPermutation) {
   EXPECT_FALSE(std::is_sorted(values.begin(), values.end()));
   std::sort(values.begin(), values.end());
   for (int i = 0; i < 100; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], i);
+}
+
+TEST(Nearest, CountsLetters) {
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("vector", "vector"), 0u);
+}
+
+TEST(Nearest, NamesTheClosestOrNothing) {
+  const std::vector<std::string_view> known{"vector", "hvector", "struct"};
+  EXPECT_EQ(nearest("vectr", known), "vector");
+  EXPECT_EQ(nearest("hvectro", known), "hvector");
+  EXPECT_EQ(nearest("xyz", known), std::nullopt);
+  EXPECT_EQ(nearest("vector", {}), std::nullopt);
 }
 
 TEST(Log, IsSilentUntilASinkIsInstalled) {

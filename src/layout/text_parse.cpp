@@ -1,11 +1,19 @@
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <utility>
 
 #include "base/limits.hpp"
+#include "base/nearest.hpp"
 #include "layout/text.hpp"
 
 namespace spinloom::layout {
 namespace {
+
+constexpr auto constructors =
+    std::to_array<std::string_view>({"contig", "vector", "hvector", "indexed", "hindexed", "idxblock", "hidxblock",
+                                     "struct", "resized", "subarray", "darray", "dup"});
+constexpr size_t name_bytes_compared = 32;  // of a word that is none of these
 
 // Recursive descent; the depth is bounded by type_depth_max.
 class Parser {
@@ -206,11 +214,16 @@ class Parser {
     if (depth > limits::type_depth_max) {
       return fail(Code::overflow, place_of(from), ": nested deeper than type_depth_max = ", limits::type_depth_max);
     }
-    if (!is_constructor(name)) {
+    if (std::ranges::find(constructors, name) == constructors.end()) {
       auto type = primitive(name);
       if (type) return type;
-      return fail(type.error().code, place_of(from), ": expected a type, found ", token_at(from), ": ",
-                  type.error().message);
+      const std::string found = token_at(from);
+      if (accept('(')) {  // no primitive takes arguments
+        const auto meant = nearest(name.substr(0, name_bytes_compared), constructors);
+        return fail(Code::invalid, place_of(from), ": expected a type, found ", found,
+                    meant ? text("; did you mean '", *meant, "'?") : text("; there are: ", listed_constructors()));
+      }
+      return fail(type.error().code, place_of(from), ": expected a type, found ", found, ": ", type.error().message);
     }
     SPL_TRY(expect('('));
     SPL_ASSIGN(const Type type, arguments(name, from, depth + 1));
@@ -218,12 +231,10 @@ class Parser {
     return type;
   }
 
-  static bool is_constructor(std::string_view name) {
-    for (const std::string_view known : {"contig", "vector", "hvector", "indexed", "hindexed", "idxblock", "hidxblock",
-                                         "struct", "resized", "subarray", "darray", "dup"}) {
-      if (name == known) return true;
-    }
-    return false;
+  static std::string listed_constructors() {
+    std::string list;
+    for (const std::string_view name : constructors) list += text(list.empty() ? "" : ", ", name);
+    return list;
   }
 
   Result<Type> last_type(int64_t depth) {

@@ -1,0 +1,40 @@
+// Nearest - the known name that a mistyped one is closest to, for error messages.
+//
+// Contract: the fewest letters inserted, left out or replaced win; the first of equals. Nothing when more than half
+//   of the letters would change.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace spinloom {
+
+[[nodiscard]] inline size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1);  // from the letters of `from` so far to every beginning of `to`
+  for (size_t i = 0; i < row.size(); ++i) row[i] = i;
+  for (const char letter : from) {
+    size_t diagonal = row[0]++;
+    for (size_t i = 1; i < row.size(); ++i) {
+      const size_t replaced = diagonal + (letter == to[i - 1] ? 0 : 1);
+      diagonal = row[i];
+      row[i] = std::min({replaced, row[i] + 1, row[i - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+[[nodiscard]] inline std::optional<std::string_view> nearest(std::string_view name,
+                                                             std::span<const std::string_view> known) {
+  const auto by_distance = [name](std::string_view a, std::string_view b) {
+    return edit_distance(name, a) < edit_distance(name, b);
+  };
+  const auto found = std::min_element(known.begin(), known.end(), by_distance);
+  if (found == known.end() || 2 * edit_distance(name, *found) > std::max(name.size(), found->size())) return {};
+  return *found;
+}
+
+}  // namespace spinloom

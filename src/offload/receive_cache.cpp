@@ -33,15 +33,17 @@ Result<ReceiveCache::Lease> ReceiveCache::acquire(const layout::Type& type, int6
     held.priority = attributes.priority;
     held.used_at = clock_;
     ++held.users;
-    return Lease{held.receive.get(), held.strategy};
+    return Lease{held.receive.get(), held.strategy, {}};
   }
   ++statistics_.misses;
   Held held;
   held.strategy = strategy;
   Result<std::unique_ptr<Receive>> made = prepare(strategy, message, facts, attributes.priority);
   const bool falls_back = !made && (made.error().code == Code::exhausted || made.error().code == Code::unsupported);
+  std::string fallback;
   if (falls_back && strategy != Strategy::host_mpitypes) {
     ++statistics_.fallbacks;
+    fallback = made.error().message;
     held.strategy = Strategy::host_mpitypes;
     made = prepare(held.strategy, message, facts, attributes.priority);
   }
@@ -52,7 +54,7 @@ Result<ReceiveCache::Lease> ReceiveCache::acquire(const layout::Type& type, int6
   held.users = 1;
   // A fallback is kept under its own name, so that the type is tried on the NIC again next time.
   const std::string kept_as = held.strategy == strategy ? key : text(key, "/fallback/", clock_);
-  const Lease lease{held.receive.get(), held.strategy};
+  Lease lease{held.receive.get(), held.strategy, std::move(fallback)};
   held_.emplace(kept_as, std::move(held));
   return lease;
 }
@@ -68,16 +70,25 @@ Result<std::unique_ptr<Receive>> ReceiveCache::prepare(Strategy strategy, const 
     auto made = Receive::prepare(nic_.interface, nic_.portal, nic_.queue, nic_.images, strategy, message, facts,
                                  nic_.cost, planned);
     if (made || made.error().code != Code::exhausted) return made;
+    if (planned && staying_bytes(priority) + planned->nic_memory_bytes() > facts.state_bytes) return made;
     SPL_ASSIGN(const bool evicted, evict_one(priority));
     if (!evicted) return made;
   }
+}
+
+uint64_t ReceiveCache::staying_bytes(int32_t priority) const {
+  uint64_t sum = 0;
+  for (const auto& [key, held] : held_) {
+    if (!may_leave(held, priority)) sum += held.receive->nic_memory_bytes();
+  }
+  return sum;
 }
 
 Result<bool> ReceiveCache::evict_one(int32_t priority) {
   auto victim = held_.end();
   for (auto candidate = held_.begin(); candidate != held_.end(); ++candidate) {
     const Held& held = candidate->second;
-    if (held.users > 0 || held.priority > priority || held.receive->nic_memory_bytes() == 0) continue;
+    if (!may_leave(held, priority) || held.receive->nic_memory_bytes() == 0) continue;
     const auto order = std::pair(held.priority, held.used_at);  // used_at is unique: the order of the table is not seen
     if (victim == held_.end() || order < std::pair(victim->second.priority, victim->second.used_at)) victim = candidate;
   }

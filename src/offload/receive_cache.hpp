@@ -6,7 +6,7 @@
 //   so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
 //   Source: SC'19 datatypes paper, section 3.2.6 (step 2, and the attributes at its end).
 // Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if their blobs are equal byte
-//   by byte; (3) a type that fits into no empty NIC evicts nobody.
+//   by byte; (3) a type that would not fit beside those that stay evicts nobody.
 // Threads: the owner of the Interface. Time: none; installing costs what the calls cost.
 #pragma once
 
@@ -52,6 +52,7 @@ class ReceiveCache {
   struct Lease {
     Receive* receive = nullptr;
     Strategy strategy = Strategy::host_mpitypes;  // the one that it uses
+    std::string fallback;                         // why it is not the one that was wanted
   };
 
   explicit ReceiveCache(Nic nic) : nic_(std::move(nic)) {}
@@ -77,6 +78,11 @@ class ReceiveCache {
 
   [[nodiscard]] Result<std::unique_ptr<Receive>> prepare(Strategy strategy, const Message& message,
                                                          const NicFacts& facts, int32_t priority);
+  [[nodiscard]] static bool may_leave(const Held& held, int32_t priority) {
+    return held.users == 0 && held.priority <= priority;
+  }
+  // NIC memory that no receive of this priority can get.
+  [[nodiscard]] uint64_t staying_bytes(int32_t priority) const;
   // False when there is nobody to evict for this priority.
   [[nodiscard]] Result<bool> evict_one(int32_t priority);
 

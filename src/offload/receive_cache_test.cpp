@@ -106,6 +106,20 @@ TEST_F(ReceiveCacheTest, WhatFitsNoNicEvictsNobody) {
   cache_->give_back(huge);
 }
 
+TEST_F(ReceiveCacheTest, WhatWouldNotFitBesideTheImportantEvictsNobody) {
+  TypeAttributes important;
+  important.priority = 1;
+  for (int seed = 1; seed <= 2; ++seed) use(spread(seed, 3000), important);  // two fifths of the memory
+  use(spread(3, 3000));
+  const auto large = acquire(spread(4, 12000));  // four fifths
+  EXPECT_EQ(large.strategy, Strategy::host_mpitypes);
+  EXPECT_NE(large.fallback.find("memory.state_bytes"), std::string::npos) << large.fallback;
+  EXPECT_EQ(cache_->statistics().evictions, 0u);
+  cache_->give_back(large);
+  use(spread(3, 3000));
+  EXPECT_EQ(cache_->statistics().hits, 1u);
+}
+
 TEST_F(ReceiveCacheTest, ATypeMayRefuseOffload) {
   TypeAttributes attributes;
   attributes.offload = false;

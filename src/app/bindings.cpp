@@ -5,9 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <charconv>
-
-#include "app/bindings_support.hpp"
+#include "app/bindings_setup.hpp"
 #include "app/ddt.hpp"
 #include "layout/blob.hpp"
 #include "layout/oracle.hpp"
@@ -18,70 +16,23 @@ namespace nb = nanobind;
 namespace spinloom::app {
 namespace {
 
-nb::object get(const nb::dict& config, const char* key) {
-  if (!config.contains(key)) throw Raised{fail(Code::invalid, "run_cell: config has no \"", key, "\"")};
-  return config[key];
-}
-
-template <class T>
-T get_as(const nb::dict& config, const char* key) {
-  T value{};
-  if (!nb::try_cast<T>(get(config, key), value)) {
-    throw Raised{fail(Code::invalid, "run_cell: \"", key, "\" has the wrong type or range")};
-  }
-  return value;
-}
-
-// "in", a window within which packets between the first and the last are shuffled, or "all:N": first and last, too.
-sim::Ordering ordering_of(const nb::object& order) {
-  sim::Ordering out;
-  if (!nb::isinstance<nb::str>(order)) {
-    if (nb::try_cast<uint32_t>(order, out.window)) return out;
-    throw Raised{fail(Code::invalid, "run_cell: \"order\" has the wrong type or range")};
-  }
-  const std::string name = nb::cast<std::string>(order);
-  if (name == "in") return out;
-  const char* const end = name.data() + name.size();
-  out.reorder_all = name.starts_with("all:");
-  const auto read = std::from_chars(name.data() + (out.reorder_all ? 4 : 0), end, out.window);
-  if (!out.reorder_all || read.ec != std::errc() || read.ptr != end || out.window == 0) {
-    throw Raised{fail(Code::invalid, "run_cell: order is \"", name, "\", not \"in\", \"all:N\" or a number")};
-  }
-  return out;
-}
-
 DdtConfig config_of(const nb::dict& config) {
   DdtConfig out;
+  static_cast<Setup&>(out) = setup_of(config);
   out.type = get_as<std::string>(config, "type");
   out.count = get_as<int64_t>(config, "count");
   out.strategy = unwrap(offload::strategy_named(get_as<std::string>(config, "strategy")));
-  out.profile = unwrap(sim::build_profile(profile_fields(get_as<nb::dict>(config, "profile"))));
-  out.hpus = get_as<uint32_t>(config, "hpus");
-  out.payload_bytes = get_as<uint32_t>(config, "mtu");
-  out.ordering = ordering_of(get(config, "order"));
-  out.ordering.seed = get_as<uint64_t>(config, "seed");
-  out.inject = unwrap(inject_named(get_as<std::string>(config, "inject")));
   if (config.contains("unexpected")) out.unexpected = get_as<bool>(config, "unexpected");
-  if (config.contains("slice_cycles")) out.slice_cycles = get_as<uint32_t>(config, "slice_cycles");
   if (config.contains("preloaded")) out.preloaded = get_as<bool>(config, "preloaded");
   if (config.contains("interval_packets")) out.interval_packets = get_as<uint64_t>(config, "interval_packets");
   if (config.contains("profile_handlers")) out.profile_handlers = get_as<bool>(config, "profile_handlers");
   if (config.contains("trace")) out.trace = get_as<bool>(config, "trace");
   if (config.contains("sample_dma_queue")) out.sample_dma_queue = get_as<bool>(config, "sample_dma_queue");
-  for (const auto& [name, bytes] : get_as<nb::dict>(config, "images")) {
-    const nb::bytes file = nb::cast<nb::bytes>(bytes);
-    const auto* data = reinterpret_cast<const uint8_t*>(file.c_str());
-    out.images[nb::cast<std::string>(name)] = std::vector<uint8_t>(data, data + file.size());
-  }
   return out;
 }
 
 double ratio(uint64_t value, uint64_t by) {
   return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by);
-}
-
-nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
-  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 // Times count from the first byte at the NIC, as time_ps does.
@@ -201,6 +152,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_explain(module);
   spinloom::app::bind_host(module);
   spinloom::app::bind_layout(module);
+  spinloom::app::bind_share(module);
   spinloom::app::bind_type(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");

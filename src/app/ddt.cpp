@@ -6,7 +6,6 @@
 
 #include "app/bandwidth.hpp"
 #include "app/calibrate.hpp"
-#include "app/destination.hpp"
 #include "layout/text.hpp"
 #include "offload/pieces.hpp"
 #include "offload/receive.hpp"
@@ -19,62 +18,6 @@ namespace {
 
 constexpr uint64_t match_bits = 0x5350494e;
 constexpr uint32_t queue_slots = 64;
-
-struct LoadedImages {
-  std::vector<hpu::Image> images;
-  std::vector<offload::HandlerImage> handlers;
-};
-
-std::optional<uint32_t> entry_of(const hpu::Image& image, const char* symbol) {
-  const auto found = image.symbols().find(symbol);
-  return found == image.symbols().end() ? std::nullopt : std::optional<uint32_t>(found->second);
-}
-
-Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t>>& files) {
-  LoadedImages loaded;
-  for (const auto& [name, file] : files) {
-    Result<hpu::Image> image = hpu::load_elf(file);
-    if (!image) return fail(image.error().code, "handler image ", name, ": ", image.error().message);
-    offload::HandlerImage handler;
-    handler.name = name;
-    handler.index = static_cast<uint32_t>(loaded.images.size());
-    handler.payload_entry = entry_of(*image, "payload_handler");
-    handler.completion_entry = entry_of(*image, "completion_handler");
-    loaded.handlers.push_back(handler);
-    loaded.images.push_back(std::move(*image));
-  }
-  return loaded;
-}
-
-offload::NicFacts facts_of(const DdtConfig& config) {
-  offload::NicFacts facts;
-  facts.hpus = config.hpus;
-  facts.payload_bytes = config.payload_bytes;
-  facts.state_bytes = static_cast<uint64_t>(config.profile.memory.state_bytes);
-  facts.packet_buffer_bytes = static_cast<uint64_t>(config.profile.memory.packet_buffer_bytes);
-  facts.packet_time = config.profile.link.byte_time.time_of(Bytes{config.payload_bytes});
-  facts.epsilon_numerator = config.profile.checkpoint.epsilon.numerator;
-  facts.epsilon_denominator = config.profile.checkpoint.epsilon.denominator;
-  facts.interval_packets = config.interval_packets;
-  facts.iovec_entries = static_cast<uint32_t>(config.profile.iovec.entries);
-  return facts;
-}
-
-void log_event(std::vector<uint8_t>& log, int64_t time_ps, const nic::Event& event) {
-  const auto put = [&log](uint64_t value) {
-    for (unsigned byte = 0; byte < 8; ++byte) log.push_back(static_cast<uint8_t>(value >> (8 * byte)));
-  };
-  put(static_cast<uint64_t>(time_ps));
-  put(static_cast<uint64_t>(event.kind));
-  put(static_cast<uint64_t>(event.fail));
-  put(event.manipulated_bytes);
-}
-
-// A fault on the NIC, with why the handler ended, when the model knows.
-Error explain(const Error& error, const sim::Node& node) {
-  if (error.code != Code::fault || node.handler_trouble().empty()) return error;
-  return fail(error.code, error.message, "; the handler ", node.handler_trouble());
-}
 
 void read_statistics(const DdtConfig& config, const sim::Node& node, const offload::Receive& receive,
                      DdtResult& result) {
@@ -115,19 +58,18 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   SPL_ASSIGN(Destination destination, Destination::create(message, seed));
   const std::vector<uint8_t> packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
 
-  sim::WorldOptions options;
-  options.node = {config.hpus, config.payload_bytes, config.slice_cycles};
-  options.ordering = config.ordering;
   const sim::Profile profile = config.preloaded ? preloaded(config.profile) : config.profile;
-  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, options));
+  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, world_options(config)));
   sim::Node& node = world->node(1);
   portals::Interface sender(world->node(0));
   portals::Interface receiver(node);
 
   SPL_ASSIGN(const nic::QueueId queue, receiver.eq_alloc(queue_slots));
   SPL_ASSIGN(const nic::PortalIndex portal, receiver.pt_alloc(queue));
+  offload::NicFacts facts = facts_of(config);
+  facts.interval_packets = config.interval_packets;
   SPL_ASSIGN(const auto receive, offload::Receive::prepare(receiver, portal, queue, loaded.handlers, config.strategy,
-                                                           message, facts_of(config), cost));
+                                                           message, facts, cost));
   DdtResult result;
   if (config.profile_handlers) node.profile_functions();
   node.record(config.trace ? &result.trace : nullptr, config.sample_dma_queue ? &result.dma_queue : nullptr);
@@ -173,14 +115,6 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
 }
 
 }  // namespace
-
-Result<Inject> inject_named(std::string_view name) {
-  if (name == "none") return Inject::none;
-  if (name == "flip") return Inject::flip;
-  if (name == "skip") return Inject::skip;
-  if (name == "stray") return Inject::stray;
-  return fail(Code::invalid, "unknown injection \"", name, "\"; there are none, flip, skip, stray");
-}
 
 Result<DdtResult> run_ddt(const DdtConfig& config) {
   SPL_ASSIGN(const layout::Type type, layout::parse(config.type));

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/limits.hpp"
+#include "app/setup.hpp"
 #include "base/result.hpp"
 #include "offload/plan.hpp"
 #include "offload/strategy.hpp"
@@ -26,27 +26,10 @@
 
 namespace spinloom::app {
 
-// What to do to the destination before it is compared, to prove that the comparison can fail.
-enum class Inject : uint8_t {
-  none,
-  flip,   // one bit of one covered byte
-  skip,   // one block keeps what was there before
-  stray,  // one byte of a gap or a guard is written
-};
-
-[[nodiscard]] Result<Inject> inject_named(std::string_view name);
-
-struct DdtConfig {
+struct DdtConfig : Setup {
   std::string type;  // text form
   int64_t count = 1;
   offload::Strategy strategy = offload::Strategy::seek;
-  sim::Profile profile;
-  std::map<std::string, std::vector<uint8_t>> images;  // ELF files by name
-  uint32_t hpus = 32;
-  uint32_t payload_bytes = 2048;
-  sim::Ordering ordering;  // carries the seed
-  Inject inject = Inject::none;
-  uint32_t slice_cycles = limits::slice_cycles;
   bool unexpected = false;  // the receive is posted when the message has landed
   std::optional<offload::HandlerCost> cost;  // of the checkpoint strategies; none: calibrated
   bool preloaded = false;         // all packets are on the NIC before time starts

@@ -6,6 +6,15 @@
 #include "base/limits.hpp"
 
 namespace spinloom::app {
+
+Result<Inject> inject_named(std::string_view name) {
+  if (name == "none") return Inject::none;
+  if (name == "flip") return Inject::flip;
+  if (name == "skip") return Inject::skip;
+  if (name == "stray") return Inject::stray;
+  return fail(Code::invalid, "unknown injection \"", name, "\"; there are none, flip, skip, stray");
+}
+
 std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t n) {
   Random random(seed, stream);
   std::vector<uint8_t> bytes((n + 7) / 8 * 8);

@@ -8,14 +8,26 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
-#include "app/ddt.hpp"
 #include "base/random.hpp"
+#include "base/result.hpp"
 #include "layout/oracle.hpp"
 #include "offload/plan.hpp"
 
 namespace spinloom::app {
+
+// What to do to the destination before it is compared, to prove that the comparison can fail.
+enum class Inject : uint8_t {
+  none,
+  flip,   // one bit of one covered byte
+  skip,   // one block keeps what was there before
+  stray,  // one byte of a gap or a guard is written
+};
+
+[[nodiscard]] Result<Inject> inject_named(std::string_view name);
 
 class Destination {
  public:

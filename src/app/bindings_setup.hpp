@@ -1,0 +1,34 @@
+// What bindings that simulate messages share: a Setup and its parts from a dictionary of settings.
+//
+// Contract: a key that is missing or of the wrong type is raised as an Error that names it.
+// Threads: with the interpreter lock. Time: none.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+#include "app/bindings_support.hpp"
+#include "app/setup.hpp"
+
+namespace spinloom::app {
+
+[[nodiscard]] nb::object get(const nb::dict& config, const char* key);
+
+template <class T>
+T get_as(const nb::dict& config, const char* key) {
+  T value{};
+  if (!nb::try_cast<T>(get(config, key), value)) {
+    throw Raised{fail(Code::invalid, "config: \"", key, "\" has the wrong type or range")};
+  }
+  return value;
+}
+
+// "profile", "images", "hpus", "mtu", "order", "seed", "inject", and "slice_cycles" where it is given.
+[[nodiscard]] Setup setup_of(const nb::dict& config);
+
+[[nodiscard]] inline nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,74 @@
+// spinloom._core, several datatypes on one NIC whose memory they share.
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+
+#include "app/bindings_setup.hpp"
+#include "app/share.hpp"
+
+namespace spinloom::app {
+namespace {
+
+// {"type", "count", "offload", "priority", "epsilon": None or [numerator, denominator]}
+SharedType shared_type_of(const nb::dict& given) {
+  SharedType out;
+  out.type = get_as<std::string>(given, "type");
+  out.count = get_as<int64_t>(given, "count");
+  out.attributes.offload = get_as<bool>(given, "offload");
+  out.attributes.priority = get_as<int32_t>(given, "priority");
+  if (const nb::object epsilon = get(given, "epsilon"); !epsilon.is_none()) {
+    if (!nb::isinstance<nb::sequence>(epsilon) || nb::len(epsilon) != 2) {
+      throw Raised{fail(Code::invalid, "config: \"epsilon\" is not a ratio")};
+    }
+    out.attributes.epsilon = {nb::cast<int64_t>(epsilon[0]), nb::cast<int64_t>(epsilon[1])};
+  }
+  return out;
+}
+
+std::unique_ptr<Share> open(const nb::dict& settings) {
+  ShareConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  config.strategy = unwrap(offload::strategy_named(get_as<std::string>(settings, "strategy")));
+  for (const auto& type : get_as<nb::list>(settings, "types")) {
+    config.types.push_back(shared_type_of(nb::cast<nb::dict>(type)));
+  }
+  Result<std::unique_ptr<Share>> opened = [&] {
+    const nb::gil_scoped_release release;
+    return Share::create(std::move(config));
+  }();
+  return unwrap(std::move(opened));
+}
+
+nb::dict receive(Share& share, size_t type) {
+  if (type >= share.types()) {
+    throw Raised{fail(Code::invalid, "there is no type ", type, ", there are ", share.types())};
+  }
+  Result<SharedMessage> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return share.receive(type);
+  }();
+  const SharedMessage message = unwrap(std::move(outcome));
+  nb::dict row;
+  row["served"] = name_of(message.served);
+  row["message"] = message.fallback;
+  row["evictions"] = message.evictions;
+  row["nic_memory_bytes"] = message.nic_memory_bytes;
+  row["nic_memory_in_use_bytes"] = message.nic_memory_in_use;
+  row["prepared_blocks"] = message.prepared_blocks;
+  row["size_bytes"] = message.size_bytes;
+  row["time_ps"] = message.time_ps;
+  row["checked"] = true;  // receive() reports numbers for compared bytes only
+  row["destination"] = bytes_of(message.destination);
+  row["event_log"] = bytes_of(message.event_log);
+  return row;
+}
+
+}  // namespace
+
+void bind_share(nb::module_& module) {
+  nb::class_<Share>(module, "Share", "Messages of several datatypes on one NIC whose memory they share.")
+      .def("receive", &receive, nb::arg("type"), "Brings one message of that type, checked.");
+  module.def("share", &open, nb::arg("config"), "A simulated NIC for the types of the config.");
+}
+
+}  // namespace spinloom::app

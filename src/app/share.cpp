@@ -1,0 +1,132 @@
+#include "app/share.hpp"
+
+#include <utility>
+
+#include "app/calibrate.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t match_bits = 0x5350494e;
+constexpr uint32_t queue_slots = 64;
+constexpr uint32_t receiving_rank = 1;
+
+Status check_epsilon(const offload::TypeAttributes& attributes) {
+  if (!attributes.epsilon || (attributes.epsilon->numerator > 0 && attributes.epsilon->denominator > 0)) return {};
+  return fail(Code::invalid, "epsilon is ", attributes.epsilon->numerator, "/", attributes.epsilon->denominator,
+              ", it must be positive");
+}
+
+Result<offload::HandlerCost> cost_of(const ShareConfig& config) {
+  if (!offload::uses_checkpoints(config.strategy)) return offload::HandlerCost{};
+  DdtConfig cell;
+  static_cast<Setup&>(cell) = config;
+  Result<offload::HandlerCost> cost = calibrate(cell);
+  if (cost) return cost;
+  return fail(cost.error().code, "calibrating ", offload::name_of(config.strategy), ": ", cost.error().message);
+}
+
+}  // namespace
+
+const char* name_of(Served served) {
+  switch (served) {
+    case Served::prepared: return "prepared";
+    case Served::hit: return "hit";
+    case Served::fallback: return "fallback";
+    case Served::host: return "host";
+  }
+  SPL_ASSERT(false, "served ", static_cast<int>(served));
+}
+
+Result<std::unique_ptr<Share>> Share::create(ShareConfig config) {
+  if (!offload::puts_on_nic(config.strategy)) {
+    return fail(Code::unsupported, "strategy ", offload::name_of(config.strategy),
+                " keeps nothing in NIC memory that types could share");
+  }
+  std::unique_ptr<Share> share(new Share(std::move(config)));
+  SPL_TRY(share->read_types());
+  SPL_TRY(share->build());
+  return share;
+}
+
+Status Share::read_types() {
+  for (const SharedType& shared : config_.types) {
+    SPL_TRY(check_epsilon(shared.attributes));
+    SPL_ASSIGN(const layout::Type type, layout::parse(shared.type));
+    SPL_TRY(Destination::check_span(type, shared.count));
+    SPL_ASSIGN(offload::Message message, offload::make_message(type, shared.count));
+    if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
+    messages_.push_back(std::move(message));
+  }
+  return {};
+}
+
+Status Share::build() {
+  SPL_ASSIGN(const offload::HandlerCost cost, cost_of(config_));
+  SPL_ASSIGN(loaded_, load_images(config_.images));
+  SPL_ASSIGN(world_, sim::World::create(config_.profile, loaded_.images, world_options(config_)));
+  sender_.emplace(world_->node(0));
+  receiver_.emplace(world_->node(receiving_rank));
+  SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(queue_slots));
+  SPL_ASSIGN(portal_, receiver_->pt_alloc(queue));
+  cache_.emplace(offload::ReceiveCache::Nic{*receiver_, portal_, queue, loaded_.handlers, facts_of(config_), cost});
+  return {};
+}
+
+Result<SharedMessage> Share::receive(size_t type) {
+  SPL_ASSERT(type < messages_.size(), "type ", type, " of ", messages_.size());
+  const offload::Message& message = messages_[type];
+  const SharedType& shared = config_.types[type];
+  const uint64_t seed = config_.ordering.seed + received_++;  // every message brings other bytes
+  SPL_ASSIGN(Destination destination, Destination::create(message, seed));
+  const std::vector<uint8_t> packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
+
+  const auto before = cache_->statistics();
+  SPL_ASSIGN(const auto lease, cache_->acquire(message.type, message.count, config_.strategy, shared.attributes));
+  const auto& after = cache_->statistics();
+  Result<SharedMessage> brought = bring(lease, message, destination, packed);
+  if (!brought) return explain(brought.error(), world_->node(receiving_rank));
+  brought->evictions = after.evictions - before.evictions;
+  brought->fallback = lease.fallback;
+  if (!lease.fallback.empty()) {
+    brought->served = Served::fallback;
+  } else if (!shared.attributes.offload) {
+    brought->served = Served::host;
+  } else if (after.hits > before.hits) {
+    brought->served = Served::hit;
+  } else if (lease.receive->plan()) {
+    brought->prepared_blocks = lease.receive->plan()->prepared_blocks;
+  }
+  brought->nic_memory_bytes = lease.receive->nic_memory_bytes();
+  cache_->give_back(lease);
+  brought->nic_memory_in_use = world_->node(receiving_rank).nic().state().nic_memory_used;
+
+  SPL_TRY(destination.inject(config_.inject, message, seed));
+  SPL_TRY(destination.check(message, packed));
+  brought->destination = destination.bytes();
+  return brought;
+}
+
+Result<SharedMessage> Share::bring(const offload::ReceiveCache::Lease& lease, const offload::Message& message,
+                                   Destination& destination, std::span<const uint8_t> packed) {
+  sim::Node& node = world_->node(receiving_rank);
+  node.reset_statistics();
+  SPL_TRY(lease.receive->post(destination.base(), match_bits));
+  portals::PutArguments put;
+  put.local = packed.data();
+  put.length = packed.size();
+  put.target = node.rank();
+  put.portal = portal_;
+  put.match_bits = match_bits;
+  SPL_TRY(sender_->put(put));
+  SPL_ASSIGN(const nic::Event event, lease.receive->finish());
+  SharedMessage brought;
+  brought.size_bytes = message.bytes;
+  brought.time_ps = (node.now() - node.statistics().first_byte).ps;
+  log_event(brought.event_log, brought.time_ps, event);
+  world_->drain();  // nothing of this message touches memory that the next one finds
+  return brought;
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,87 @@
+// Share - messages of several datatypes, one after the other, on one NIC whose memory they share.
+//
+// Contract: create() builds one world, a receive cache (src/offload/receive_cache.hpp) on the receiver's NIC, and takes
+//   the types with their attributes. receive(i) brings one message of type i: acquired from the cache, posted,
+//   received, the whole destination compared with the oracle, given back. Numbers are reported for compared bytes
+//   only. Source: SC'19 datatypes paper, section 3.2.6.
+// Invariants: (1) the same config and the same order of receives give the same result on every machine; (2) after
+//   Code::mismatch the next receive() is as good as ever, after another Error only destruction is left.
+// Threads: one owner. Time: modelled, in ps; preparing a receive is not in time_ps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/setup.hpp"
+#include "offload/receive_cache.hpp"
+#include "offload/strategy.hpp"
+#include "portals/interface.hpp"
+
+namespace spinloom::app {
+
+struct SharedType {
+  std::string type;  // text form
+  int64_t count = 1;
+  offload::TypeAttributes attributes;
+};
+
+struct ShareConfig : Setup {
+  offload::Strategy strategy = offload::Strategy::rw_cp;  // one that keeps something in NIC memory
+  std::vector<SharedType> types;
+};
+
+enum class Served : uint8_t {
+  prepared,  // put on the NIC for this message
+  hit,  // on the NIC from an earlier one
+  fallback,  // unpacked by the host, because the NIC could not take it
+  host,  // unpacked by the host, as the type's attributes say
+};
+
+[[nodiscard]] const char* name_of(Served served);
+
+struct SharedMessage {
+  Served served = Served::prepared;
+  std::string fallback;  // why, when it is one
+  uint64_t evictions = 0;  // receives that left the NIC for this one
+  uint64_t nic_memory_bytes = 0;  // of this receive
+  uint64_t nic_memory_in_use = 0;  // of all prepared receives, when the message is done
+  uint64_t prepared_blocks = 0;  // blocks that the host walked to prepare this one
+  int64_t size_bytes = 0;
+  int64_t time_ps = 0;  // first byte at the NIC until the host can read the event, or has unpacked
+  std::vector<uint8_t> destination;
+  std::vector<uint8_t> event_log;
+};
+
+class Share {
+ public:
+  static Result<std::unique_ptr<Share>> create(ShareConfig config);
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+
+  [[nodiscard]] Result<SharedMessage> receive(size_t type);
+  [[nodiscard]] size_t types() const { return messages_.size(); }
+  [[nodiscard]] const offload::ReceiveCache::Statistics& statistics() const { return cache_->statistics(); }
+
+ private:
+  explicit Share(ShareConfig config) : config_(std::move(config)) {}
+
+  Status read_types();
+  Status build();
+  [[nodiscard]] Result<SharedMessage> bring(const offload::ReceiveCache::Lease& lease, const offload::Message& message,
+                                            Destination& destination, std::span<const uint8_t> packed);
+
+  ShareConfig config_;
+  LoadedImages loaded_;
+  std::vector<offload::Message> messages_;  // by type
+  std::unique_ptr<sim::World> world_;
+  std::optional<portals::Interface> sender_;
+  std::optional<portals::Interface> receiver_;
+  nic::PortalIndex portal_;
+  std::optional<offload::ReceiveCache> cache_;
+  uint64_t received_ = 0;  // messages, for seeds
+};
+
+}  // namespace spinloom::app

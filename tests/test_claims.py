@@ -8,6 +8,7 @@ import math
 import pytest
 
 from spinloom import claims, lab, observe, strategies
+from spinloom.bar import Bar
 from spinloom.claims import EXPLAINED, FAILS, HOLDS, NOT_AVAILABLE, Observed, judge
 from spinloom.lab import Reading
 
@@ -174,6 +175,33 @@ def test_validate_compares_with_the_checked_in_table(spinloom, fake_engine, tmp_
     assert "hpu.clock = 1000 MHz instead of 800 MHz (given:" in row["remark"]
     assert "DDT-2: 'holds'" in ran.err
     assert "--update" in ran.err
+
+
+class CountingBar(Bar):
+    def __init__(self):
+        self.expected = self.ended = 0
+        self.expected_at_first_end = 0
+
+    def __call__(self):
+        self.expected_at_first_end = self.expected_at_first_end or self.expected
+        self.ended += 1
+        assert self.ended <= self.expected
+
+    def expect(self, cells):
+        self.expected += cells
+
+
+def test_the_bar_counts_trials_too(fake_engine):
+    fake_engine.run_cell = lambda config: {**answer(config), "time_ps": 10**10}
+    claim, bar = claims.claims()["DDT-2"], CountingBar()
+    laboratory = lab.Lab(2)
+    assert claims.assess(claim, laboratory, bar).verdict == FAILS
+    assert bar.ended == bar.expected == len(laboratory.readings)
+    assert (
+        bar.expected
+        > bar.expected_at_first_end
+        == len(claims.probes_of(claims.Trial(claim.nic), claim.holds))
+    )
 
 
 def test_what_no_trial_mends_fails(spinloom, fake_engine, tmp_path, monkeypatch):

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -107,6 +102,12 @@ def test_an_engine_error_has_its_exit_code(spinloom, fake_engine, code, exits):
         (["ddt", "MILC", "--order", "all:0"], "'all:N' with N at least 1"),
         (["ddt", "MILC", "--mtu", "2 parsecs"], "'64 KiB'"),
         (["ddt", "MILC", "--mtu", "4GiB"], "1 B to 64 KiB"),
+        (["ddt", "MILC", "--set", "hpu.clok=1GHz"], "has no hpu.clok; did you mean 'hpu.clock'"),
+        (["ddt", "MILC", "--set", "hpu.clock=fast"], "hpu.clock = 'fast': it must begin with a number"),
+        (["ddt", "MILC", "--set", "hpu.clock=1s"], "accepted forms: '800 MHz'"),
+        (["ddt", "MILC", "--set", "hpu.clock"], "accepted form: FIELD=VALUE"),
+        (["ddt", "MILC", "--set", "hpu.core=pulp"], "hpu.core decides which fields"),
+        (["ddt", "MILC", "--set", "pulp.jump=2"], "sc19-slingshot has no pulp.jump"),
         (["ddt", "MILC", "--count", "3"], "--count"),
         (["ddt", "MILC", "--json", "--csv"], "one form at a time"),
         (["ddt", "MILC", "--mtu", "0"], "1 B to 64 KiB"),
@@ -173,6 +174,46 @@ def test_one_picosecond_of_the_profile_changes_the_hash(spinloom, tmp_path):
     assert result_hash(spinloom, "--nic", str(other)) != before
 
 
+def test_a_number_of_the_profile_may_be_another_one(spinloom, fake_engine, tmp_path):
+    seen = []
+
+    def remember(config):
+        seen.append(config["profile"])
+        return fake_run_cell(config)
+
+    fake_engine.run_cell = remember
+    changes = [
+        "--set",
+        "checkpoint.epsilon=0.1",
+        "--set",
+        "memory.state_bytes = 64KiB",
+        "--set",
+        "hpu.count=8",
+    ]
+    ran = spinloom("ddt", "MILC:16^4", *changes, "--out", str(tmp_path))
+    assert ran.code == 0
+    for profile in seen:
+        assert profile["checkpoint.epsilon"] == [1, 10]
+        assert profile["memory.state_bytes"] == 65536
+    said = "with checkpoint.epsilon = 0.1, hpu.count = 8, memory.state_bytes = 64KiB, 8 HPUs"
+    assert said in " ".join(ran.out.split())
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["profile"] == "sc19-slingshot"
+    assert manifest["profile_changes"] == {
+        "checkpoint.epsilon": "0.1",
+        "hpu.count": "8",
+        "memory.state_bytes": "64KiB",
+    }
+    assert (manifest["profile_values"]["hpu.count"], manifest["hpus"]) == (8, 8)
+
+
+def test_a_changed_number_is_part_of_the_hash(spinloom):
+    before = result_hash(spinloom)
+    assert result_hash(spinloom, "--set", "hpu.clock=800000 kHz") == before
+    assert result_hash(spinloom, "--set", "hpu.clock=1GHz", "--set", "hpu.clock=800MHz") == before
+    assert result_hash(spinloom, "--set", "link.wire=33.401ns") != before
+
+
 def test_files_and_manifest(spinloom, tmp_path):
     out = tmp_path / "out"
     ran = spinloom("ddt", "--demo", "--out", str(out), "--seed", "5")
@@ -214,40 +255,3 @@ def test_the_same_run_writes_the_same_plot(spinloom, tmp_path):
     for name in ("one", "two"):
         spinloom("ddt", "--demo", "--out", str(tmp_path / name))
     assert (tmp_path / "one/speedup.svg").read_bytes() == (tmp_path / "two/speedup.svg").read_bytes()
-
-
-INTERRUPTED = """
-import sys, time, types
-sys.path.insert(0, {tests!r})
-from conftest import FakeError, fake_run_cell
-from spinloom import data
-def run_cell(config):
-    if config["strategy"] == "seek":
-        print("busy", file=sys.stderr, flush=True)
-        time.sleep(60)
-    return fake_run_cell(config)
-engine = types.ModuleType("spinloom._core")
-engine.SpinloomError, engine.run_cell = FakeError, run_cell
-sys.modules["spinloom._core"] = engine
-data.handler_images = lambda: {{"seek": b"image"}}
-from spinloom.cli import main
-main(["ddt", "MILC:16^4", "--out", {out!r}, "--json", "--threads", "1"])
-"""
-
-
-def test_an_interrupted_run_keeps_what_was_done(tmp_path):
-    out = tmp_path / "out"
-    code = INTERRUPTED.format(tests=str(Path(__file__).parent), out=str(out))
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr.readline() == "busy\n"
-        time.sleep(0.2)  # the main thread takes the outcomes that are there
-        os.kill(process.pid, signal.SIGINT)
-        printed, said = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "3 of 4 cells" in said
-    for document in (json.loads(printed), json.loads((out / "ddt.json").read_text())):
-        assert document["partial"] is True
-        assert [row["strategy"] for row in document["rows"]] == ["host-mpitypes", "specialised", "rw-cp"]
-    assert json.loads((out / "manifest.json").read_text())["partial"] is True

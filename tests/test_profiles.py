@@ -41,6 +41,9 @@ def test_values_are_exact():
         ('source = "SC\'19 paper, section 3.2.4"', 'source = ""', ["checkpoint.paper_bytes", "no source"]),
         ('payload = { value = "2048 B", label = "given",', 'payload = { label = "given",', ["link.payload"]),
         ("[match]", "[match", ["cannot be read"]),
+        ("[match]", "[mach]\n[match]", ["unknown section [mach]", "did you mean 'match'"]),
+        ("[match]\nheader", "[mtach]\nheader", ["unknown section [mtach]", "did you mean 'match'"]),
+        ("[match]", "[pulp]\n[match]", ["section [pulp] is empty"]),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path, old, new, complaints):
@@ -86,3 +89,14 @@ def test_only_its_core_decides_which_fields_a_profile_has():
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(Trouble, match="did you mean 'sc19-slingshot'"):
         profiles.load("sc19-slingshoot")
+
+
+def test_a_changed_profile_says_what_was_changed():
+    profile = profiles.load("sc19-slingshot")
+    assert str(profile) == "sc19-slingshot"
+    faster = profiles.changed(profile, [("hpu.clock", "1 GHz")])
+    both = profiles.changed(faster, [("hpu.count", "16"), ("hpu.clock", "2 GHz")])
+    assert str(both) == "sc19-slingshot with hpu.clock = 2 GHz, hpu.count = 16"
+    assert {field for field in profile.entries if profile[field] != both[field]} == {"hpu.clock", "hpu.count"}
+    assert list(both.native()) == list(profile.native())
+    assert profile["hpu.clock"] == 800_000_000

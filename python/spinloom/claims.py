@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from spinloom import lab
+from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
 from spinloom.observe import OBSERVATIONS, Trial
@@ -174,14 +175,14 @@ def observe(trial: Trial, conditions: Iterable[Condition], laboratory: Lab) -> d
     return observed
 
 
-def assess(claim: Claim, laboratory: Lab, advance: Callable[[], None] = lambda: None) -> Verdict:
+def assess(claim: Claim, laboratory: Lab, bar: Bar | None = None) -> Verdict:
     trial = Trial(claim.nic)
-    laboratory.run(probes_of(trial, claim.holds), advance)
+    laboratory.run(probes_of(trial, claim.holds), bar)
     verdict = judge(claim.holds, observe(trial, claim.holds, laboratory))
-    return explain(claim, verdict, laboratory, advance) if verdict.verdict == FAILS else verdict
+    return explain(claim, verdict, laboratory, bar) if verdict.verdict == FAILS else verdict
 
 
-def explain(claim: Claim, verdict: Verdict, laboratory: Lab, advance: Callable[[], None]) -> Verdict:
+def explain(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) -> Verdict:
     """Tries the sensitivities one after the other on the failed conditions."""
     tried: list[str] = []
     alone: dict[Condition, str] = {}  # what makes each failed condition true, by itself
@@ -193,7 +194,7 @@ def explain(claim: Claim, verdict: Verdict, laboratory: Lab, advance: Callable[[
         for value in sensitivity.values:
             trial, change = trial_of(claim, sensitivity, value)
             failed, whole = change(verdict.failed), change(claim.holds)
-            laboratory.run(probes_of(trial, failed), advance)
+            laboratory.run(probes_of(trial, failed), bar)
             seen = judge(failed, observe(trial, failed, laboratory))
             mended = len(failed) - len(seen.failed)
             for condition, changed in zip(verdict.failed, failed, strict=True):
@@ -202,7 +203,7 @@ def explain(claim: Claim, verdict: Verdict, laboratory: Lab, advance: Callable[[
                         condition,
                         f"{condition} with {sensitivity.field} = {value} instead of {was}: {sensitivity.why}",
                     )
-            if seen.verdict == HOLDS and not still_fails(whole, trial, laboratory, advance):
+            if seen.verdict == HOLDS and not still_fails(whole, trial, laboratory, bar):
                 reason = (
                     f"{verdict.remark}. It would hold with {sensitivity.field} = {value} instead of "
                     f"{was}: {sensitivity.why}"
@@ -250,9 +251,7 @@ def trial_of(claim: Claim, sensitivity: Sensitivity, value: str) -> tuple[Trial,
     return Trial(claim.nic), change
 
 
-def still_fails(
-    conditions: tuple[Condition, ...], trial: Trial, laboratory: Lab, advance: Callable[[], None]
-) -> bool:
+def still_fails(conditions: tuple[Condition, ...], trial: Trial, laboratory: Lab, bar: Bar | None) -> bool:
     """Whether a condition that was true before is false in the trial."""
-    laboratory.run(probes_of(trial, conditions), advance)
+    laboratory.run(probes_of(trial, conditions), bar)
     return bool(judge(conditions, observe(trial, conditions, laboratory)).failed)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CLOSED_PIPE = 141  # as a shell reports SIGPIPE
+EXIT_TERMINATED = 143  # as a shell reports SIGTERM
 
 # The engine's codes (src/base/result.hpp) and the exit code of each.
 EXIT_OF_CODE = {
@@ -32,6 +33,14 @@ class Trouble(Exception):
     @property
     def exit_code(self) -> int:
         return EXIT_OF_CODE[self.code]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: verbs end as at Ctrl-C."""
+
+
+def exit_of_interrupt(interrupt: BaseException) -> int:
+    return EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -8,13 +8,14 @@ is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from spinloom import core, data, profiles, sweep
+from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.profiles import Profile
 from spinloom.sweep import Cell, Setup
@@ -53,22 +54,10 @@ class Reading:
         return self.columns[name]
 
 
-def changed(profile: Profile, changes: tuple[tuple[str, str], ...]) -> Profile:
-    """A profile with some of its numbers replaced. Raises Trouble for one that does not exist."""
-    entries = dict(profile.entries)
-    for name, text in changes:
-        if name not in entries:
-            raise Trouble("invalid", f"profile {profile.name} has no {name} to change")
-        entries[name] = profiles.Entry(
-            name, text, profiles.FIELDS[name](text), "proposed", "changed for a trial"
-        )
-    return Profile(profile.name, profile.about, entries)
-
-
 @cache
 def profile_of(nic: str, changes: tuple[tuple[str, str], ...] = ()) -> Profile:
     """A shipped profile, with some of its numbers replaced."""
-    return changed(profiles.load(nic), changes)
+    return profiles.changed(profiles.load(nic), changes)
 
 
 def vector(block_bytes: int, message_bytes: int) -> str:
@@ -100,18 +89,22 @@ class Lab:
             self.readings[probe] = self.read(probe)
         return self.readings[probe]
 
-    def run(self, probes: Iterable[Probe], advance: Callable[[], None] = lambda: None) -> None:
+    def has(self, probes: Iterable[Probe]) -> bool:
+        return all(probe in self.readings for probe in probes)
+
+    def run(self, probes: Iterable[Probe], bar: Bar | None = None) -> None:
         """Simulates what is new, several at a time."""
+        bar = bar or Bar()
         fresh = [probe for probe in dict.fromkeys(probes) if probe not in self.readings]
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="spinloom") as pool:
-            futures = {pool.submit(self.read, probe): probe for probe in fresh}
-            try:
-                for future in as_completed(futures):
-                    self.readings[futures[future]] = future.result()
-                    advance()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        bar.expect(len(fresh))
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="spinloom")
+        futures = {pool.submit(self.read, probe): probe for probe in fresh}
+        try:
+            for future in as_completed(futures):
+                self.readings[futures[future]] = future.result()
+                bar()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def read(self, probe: Probe) -> Reading:
         if probe.copies_bytes:

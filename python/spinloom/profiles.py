@@ -2,14 +2,14 @@
 
 Contract: load() reads a profile by name (nics/NAME.toml) or by path. A file holds one table per section
 and one entry {value, label, source} per key; FIELDS lists every key and its kind. Unknown and missing keys
-are errors that name the nearest known one. Values are exact: integers (ps, Hz, bytes, cycles, counts),
-fractions (ps per byte, plain ratios) or names.
+are errors that name the nearest known one. changed() is a loaded profile with some other numbers. Values are
+exact: integers (ps, Hz, bytes, cycles, counts), fractions (ps per byte, plain ratios) or names.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -121,6 +121,7 @@ FIELDS: dict[str, Parser] = {
     "iovec.refill": units.parse_time,
 }
 
+SECTIONS = tuple(dict.fromkeys(field.split(".")[0] for field in FIELDS))
 
 # Fields that only profiles with that core have; every other field stands in every profile.
 ONLY_WITH_CORE = {
@@ -158,6 +159,12 @@ class Profile:
     name: str
     about: str
     entries: dict[str, Entry]
+    changes: tuple[tuple[str, str], ...] = ()  # fields that are not as in the file, with their text
+
+    def __str__(self) -> str:
+        """The name, and what was changed: 'sc19-slingshot with hpu.clock = 1GHz'."""
+        changes = ", ".join(f"{field} = {text}" for field, text in self.changes)
+        return f"{self.name} with {changes}" if changes else self.name
 
     def native(self) -> dict[str, int | str | list[int]]:
         """{field: value} for the engine, in the order of FIELDS."""
@@ -189,6 +196,25 @@ def load(name_or_path: str | Path) -> Profile:
     return read(table, path)
 
 
+def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
+    """The profile with some of its numbers replaced by what these texts say; the last one wins. Raises
+    Trouble('invalid') for a field that it does not have, and for a text that is no value of it."""
+    last = dict(changes)
+    entries = dict(profile.entries)
+    for field, text in last.items():
+        if field not in entries:
+            raise Trouble("invalid", f"profile {profile.name} has no {field}{nearest(field, entries)}")
+        value = parsed(field, text, f"profile {profile.name}")
+        if field == "hpu.core" and value != profile[field]:
+            raise Trouble(
+                "invalid", f"hpu.core decides which fields a profile has; {profile.name} is {profile[field]}"
+            )
+        entries[field] = Entry(field, text, value, "proposed", "changed for a trial")
+    return Profile(
+        profile.name, profile.about, entries, tuple(sorted({**dict(profile.changes), **last}.items()))
+    )
+
+
 def read(table: dict, path: Path) -> Profile:
     """A profile from a parsed TOML table; `path` names the file in errors."""
     name, about = table.pop("name", path.stem), table.pop("about", "")
@@ -198,6 +224,10 @@ def read(table: dict, path: Path) -> Profile:
             raise Trouble(
                 "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, FIELDS)}"
             )
+        if section not in SECTIONS:
+            raise Trouble("invalid", f"{path}: unknown section [{section}]{nearest(section, SECTIONS)}")
+        if not keys:
+            raise Trouble("invalid", f"{path}: section [{section}] is empty")
         for key, entry in keys.items():
             written[f"{section}.{key}"] = entry
     for field in written:
@@ -232,8 +262,12 @@ def read_entry(path: Path, field: str, entry: object) -> Entry:
         raise Trouble("invalid", f"{path}: {field} has label '{label}'{nearest(label, LABELS)}")
     if not source.strip():
         raise Trouble("invalid", f"{path}: {field} has no source; say in one line where '{text}' comes from")
+    return Entry(field, text, parsed(field, text, str(path)), label, source)
+
+
+def parsed(field: str, text: str, where: str) -> Value:
+    """The value of a field from its text; `where` begins the sentence of an error."""
     try:
-        value = FIELDS[field](text)
+        return FIELDS[field](text)
     except ValueError as error:
-        raise Trouble("invalid", f"{path}: {field} = '{text}': {error}") from None
-    return Entry(field, text, value, label, source)
+        raise Trouble("invalid", f"{where}: {field} = '{text}': {error}") from None

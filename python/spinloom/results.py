@@ -21,6 +21,7 @@ from typing import Any
 
 from spinloom import __version__
 from spinloom.errors import Trouble
+from spinloom.profiles import Profile
 from spinloom.strategies import BASELINE
 from spinloom.sweep import Cell, Outcome, Setup
 
@@ -119,7 +120,6 @@ def image_hashes(images: dict[str, bytes]) -> dict[str, str]:
 
 
 def result_hash(setup: Setup, outcomes: list[Outcome]) -> str:
-    """SHA-256, as hexadecimal text, over one canonical JSON document."""
     document = {
         "profile": setup.profile,
         "images": image_hashes(setup.images),
@@ -136,12 +136,17 @@ def result_hash(setup: Setup, outcomes: list[Outcome]) -> str:
             for outcome in outcomes
         ],
     }
+    return digest(document)
+
+
+def digest(document: dict[str, Any]) -> str:
+    """SHA-256, as hexadecimal text, over one canonical JSON document."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def manifest(
-    table: Table, setup: Setup, profile_name: str, command: list[str], host_time_s: float
+    table: Table, setup: Setup, profile: Profile, command: list[str], host_time_s: float
 ) -> dict[str, Any]:
     """What is needed to run this again and to compare it; host time is the run's, not a modelled one."""
     return {
@@ -150,7 +155,8 @@ def manifest(
         "partial": table.partial,
         "result_hash": table.result_hash,
         "seed": setup.seed,
-        "profile": profile_name,
+        "profile": profile.name,
+        "profile_changes": dict(profile.changes),
         "profile_values": setup.profile,
         "hpus": setup.hpus,
         "mtu_bytes": setup.mtu,
@@ -184,12 +190,16 @@ def as_csv(rows: list[dict[str, Any]], columns: list[str]) -> str:
 FILES = ("ddt.csv", "ddt.json", "manifest.json", "speedup.csv", "speedup.svg")
 
 
+def held(folder: Path) -> list[str]:
+    """The files of results that are in the folder."""
+    return [name for name in FILES if (folder / name).exists()]
+
+
 def refuse_to_overwrite(folder: Path, force: bool) -> None:
     """Raises Trouble when the folder holds results already and --force was not given."""
     if folder.exists() and not folder.is_dir():
         raise Trouble("invalid", f"--out {folder} is not a folder")
-    there = [name for name in FILES if (folder / name).exists()]
-    if there and not force:
+    if (there := held(folder)) and not force:
         raise Trouble("invalid", f"{folder} holds {', '.join(there)} already; --force overwrites")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -24,11 +23,12 @@ from spinloom import (
     units,
     workloads,
 )
-from spinloom.errors import EXIT_INTERRUPTED, EXIT_NEGATIVE, Trouble
+from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.sweep import Cell, Outcome, Setup
 from spinloom.verbs import ddt_tables
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, set_option
 from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
 from spinloom.workloads import Row
 
 # The engine's limits (src/base/limits.hpp), for messages that name the option.
@@ -53,6 +53,7 @@ HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
     show_default=True,
     help="NIC profile, by name or path.",
 )
+@set_option
 @click.option(
     "--strategies",
     "strategy_text",
@@ -119,6 +120,7 @@ def ddt(
     type_text: str | None,
     count: int,
     nic: str,
+    changes: list[tuple[str, str]],
     strategy_text: str,
     hpus: int | None,
     mtu: str | None,
@@ -143,7 +145,7 @@ def ddt(
         raise Trouble("invalid", "--count says how many of --type, which is not given")
     rows = select(applications, demo, everything, type_text, count)
     cells = [Cell(row, strategy) for row in rows for strategy in strategies.parse(strategy_text)]
-    profile = profiles.load(nic)
+    profile = profiles.changed(profiles.load(nic), changes)
     setup = Setup(
         profile=profile.native(),
         images=data.handler_images(),
@@ -168,19 +170,12 @@ def ddt(
         output.say(estimate(cells, threads or os.cpu_count() or 1))
     began = time.monotonic()
     outcomes: list[Outcome] = []
-    interrupted = False
-    try:
-        with progress(len(cells), quiet) as advance:
-            for outcome in sweep.run(cells, setup, threads or os.cpu_count() or 1):
-                outcomes.append(outcome)
-                advance()
-                if verbose:
-                    output.say(f"{outcome.cell}: {outcome.code}")
-    except KeyboardInterrupt:
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # what was computed is written, however often it is pressed
-        interrupted = True
+    with stoppable() as stop, progress(len(cells), quiet) as advance:
+        for outcome in sweep.run(cells, setup, threads or os.cpu_count() or 1):
+            outcomes.append(outcome)
+            advance()
+            if verbose:
+                output.say(f"{outcome.cell}: {outcome.code}")
     host_time_s = time.monotonic() - began
 
     table = results.build(cells, outcomes, setup)
@@ -191,19 +186,15 @@ def ddt(
     else:
         ddt_tables.show(table, profile, setup, host_time_s)
     if out is not None:
-        save(
-            out, table, results.manifest(table, setup, profile.name, ["spinloom", *sys.argv[1:]], host_time_s)
-        )
+        about = results.manifest(table, setup, profile, ["spinloom", *sys.argv[1:]], host_time_s)
+        save(place_of(out, table), table, about)
     if trace_path is not None:
         write_trace(cells[len({cell.strategy for cell in cells}) - 1], setup, trace_path)
     for outcome in outcomes:
         if outcome.code not in ("ok", "unsupported"):
             output.say(f"{outcome.cell}: {outcome.code}: {outcome.message}")
-    if interrupted:
-        output.say(f"interrupted; {len(outcomes)} of {len(cells)} cells were done")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(EXIT_INTERRUPTED)  # cells that still run in the engine cannot be called back
+    if stop.told:
+        stop.leave(f"{len(outcomes)} of {len(cells)} cells were done")
     if any(outcome.checked is False for outcome in outcomes):
         ctx.exit(EXIT_NEGATIVE)
 
@@ -287,6 +278,14 @@ def parse_order(text: str) -> str | int:
     if word in ("window", "all") and colon and window.isdigit() and 0 < int(window) < 1 << 32:
         return int(window) if word == "window" else f"all:{int(window)}"
     raise Trouble("invalid", f"--order '{text}': accepted forms: 'in', 'window:N', 'all:N' with N at least 1")
+
+
+def place_of(out: Path, table: results.Table) -> Path:
+    """Where a table goes: what an interrupted run computed never replaces earlier results."""
+    if not table.partial or not results.held(out):
+        return out
+    output.say(f"{out} keeps its earlier results; those of this run are in {out / 'partial'}")
+    return out / "partial"
 
 
 def save(out: Path, table: results.Table, about: dict) -> None:

@@ -18,7 +18,7 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     console = output.console()
     hpus = "1 HPU" if setup.hpus == 1 else f"{setup.hpus} HPUs"
     console.print(
-        f"Modelled time on {profile.name}, {hpus}, {units.format_bytes(setup.mtu)} packets "
+        f"Modelled time on {profile}, {hpus}, {units.format_bytes(setup.mtu)} packets "
         f"{order_in_words(setup.order)}: the time of {BASELINE}, and each strategy's speed-up over it."
     )
     named = ["application", "datatype"]

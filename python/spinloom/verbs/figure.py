@@ -10,8 +10,9 @@ import click
 
 from spinloom import figure_plots, figure_tables, output, plot, results
 from spinloom.errors import Trouble
-from spinloom.lab import Lab
+from spinloom.lab import Lab, Probe
 from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
 
 
 @click.command(
@@ -39,21 +40,27 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
     wanted = figure_tables.named(name)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
-    cells = [cell for each in wanted for cell in figure_tables.cells(each, quick)]
-    probes = list(dict.fromkeys(probe for cell in cells for probe in (cell.baseline, cell.probe)))
-    with progress(len(probes), quiet) as advance:
-        laboratory.run(probes, advance)
+    with stoppable() as stop, progress(0, quiet) as bar:
+        laboratory.run([probe for each in wanted for probe in probes_of(each, quick)], bar)
+    done = [each for each in wanted if laboratory.has(probes_of(each, quick))]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for each in wanted:
+        for each in done:
             write(each, figure_tables.rows(each, quick, laboratory), out)
     except OSError as error:
         raise Trouble("environment", f"figures cannot be written to {out}: {error}") from None
     if not plot.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
     click.echo(
-        f"{len(wanted)} figures of {len(probes)} cells in {out}; host time {time.monotonic() - began:.1f} s"
+        f"{len(done)} figures of {len(laboratory.readings)} cells in {out}; "
+        f"host time {time.monotonic() - began:.1f} s"
     )
+    if stop.told:
+        stop.leave(f"{len(done)} of {len(wanted)} figures were complete")
+
+
+def probes_of(figure: figure_tables.Figure, quick: bool) -> list[Probe]:
+    return [probe for cell in figure_tables.cells(figure, quick) for probe in (cell.baseline, cell.probe)]
 
 
 def write(figure: figure_tables.Figure, rows: list[dict], out: Path) -> None:

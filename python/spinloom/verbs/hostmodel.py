@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spinloom import core, lab, output, profiles, units, workloads
+from spinloom import core, output, profiles, units, workloads
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 
@@ -54,7 +54,7 @@ def compare(rows: list[workloads.Row], profile: profiles.Profile) -> list[dict[s
     """Predictions and measurements of each row, in ns."""
     engine = core.load()
     rates = engine.measure_host_rates(REPETITIONS)
-    here = lab.changed(profile, cache_here(profile))
+    here = profiles.changed(profile, cache_here(profile))
     compared = []
     for row in rows:
         said = engine.predict_host_unpack(profile.native(), row.type, row.count)

@@ -30,3 +30,26 @@ def form_options(function: Callable) -> Callable:
     option = functools.partial(click.option, is_flag=True, callback=one_form)
     decorated = option("--csv", "as_csv", help="Print CSV, long format.")(with_form)
     return option("--json", "as_json", help="Print JSON.")(decorated)
+
+
+def read_change(
+    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    """'hpu.clock=1GHz' as ('hpu.clock', '1GHz')."""
+    changes = []
+    for text in texts:
+        field, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not field or not value:
+            raise Trouble("invalid", f"--set '{text}': accepted form: FIELD=VALUE, such as hpu.clock=1GHz")
+        changes.append((field, value))
+    return changes
+
+
+set_option = click.option(
+    "--set",
+    "changes",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    callback=read_change,
+    help="Another number of the NIC profile, such as checkpoint.epsilon=0.1; may be repeated.",
+)

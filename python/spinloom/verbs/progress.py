@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from spinloom import output
+from spinloom.bar import Bar
+
+
+class ShownBar(Bar):
+    def __init__(self, shown: Progress, cells: int) -> None:
+        self.shown = shown
+        self.task = shown.add_task("cells", total=cells)
+        self.cells = cells
+
+    def __call__(self) -> None:
+        self.shown.advance(self.task)
+
+    def expect(self, cells: int) -> None:
+        self.cells += cells
+        self.shown.update(self.task, total=self.cells)
 
 
 @contextlib.contextmanager
-def progress(cells: int, quiet: bool, doing: str = "simulating") -> Iterator[Callable[[], None]]:
-    """Yields the function that moves the bar on by one cell."""
+def progress(cells: int, quiet: bool, doing: str = "simulating") -> Iterator[Bar]:
+    """Yields the bar; `cells` may be 0 where others say later what they expect."""
     console = output.error_console()
     if quiet or not console.is_terminal:
-        yield lambda: None
+        yield Bar()
         return
     columns = (
         TextColumn(doing),
@@ -24,6 +39,5 @@ def progress(cells: int, quiet: bool, doing: str = "simulating") -> Iterator[Cal
         TextColumn("time left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("cells", total=cells)
-        yield lambda: bar.advance(task)
+    with Progress(*columns, console=console, transient=True) as shown:
+        yield ShownBar(shown, cells)

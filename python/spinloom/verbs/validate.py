@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import click
 from click.core import ParameterSource
 
 from spinloom import claims, output, results
+from spinloom.bar import Bar
 from spinloom.claims import Claim, Verdict
 from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
 from spinloom.lab import Lab
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
 
 FILES = ("validate.csv", "validate.json")
 TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
@@ -82,13 +85,20 @@ def validate(
             raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
-    verdicts = run(wanted, laboratory, quiet)
+    verdicts: dict[Claim, Verdict] = {}
+    with stoppable() as stop, progress(0, quiet) as bar:
+        for claim, verdict in assessed(wanted, laboratory, bar, quiet):
+            verdicts[claim] = verdict
+    if stop.told:
+        verdicts |= settled([claim for claim in wanted if claim not in verdicts], laboratory)
     rows = [row_of(claim, verdict) for claim, verdict in verdicts.items()]
     output.emit(rows, form, lambda: shown(rows))
     if form == "table":
         click.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
-    if out is not None:
-        write(out, rows)
+    if out is not None and rows:
+        write(place_of(out, partial=stop.told), rows)
+    if stop.told:
+        stop.leave(f"{len(rows)} of {len(wanted)} claims were tested; nothing is compared with a table")
     if update:
         update_table(table_path, rows, laboratory)
     elif changed := differences(rows, table_path, laboratory):
@@ -106,18 +116,29 @@ def select(only: str | None) -> list[Claim]:
     return [known[name] for name in names]
 
 
-def run(wanted: list[Claim], laboratory: Lab, quiet: bool) -> dict[Claim, Verdict]:
+def assessed(wanted: list[Claim], laboratory: Lab, bar: Bar, quiet: bool) -> Iterator[tuple[Claim, Verdict]]:
     """All first cells in one go, then what explains the claims that do not hold."""
-    probes = [probe for claim in wanted for probe in claims.probes_of(claims.Trial(claim.nic), claim.holds)]
-    with progress(len(set(probes)), quiet) as advance:
-        laboratory.run(probes, advance)
-    verdicts = {}
+    laboratory.run(
+        [probe for claim in wanted for probe in claims.probes_of(claims.Trial(claim.nic), claim.holds)], bar
+    )
     for claim in wanted:
         began = time.monotonic()
-        verdicts[claim] = claims.assess(claim, laboratory)
+        verdict = claims.assess(claim, laboratory, bar)
+        yield claim, verdict
         if not quiet and time.monotonic() - began > 1:
-            output.say(f"{claim.id}: {verdicts[claim].verdict}, {time.monotonic() - began:.0f} s of trials")
-    return verdicts
+            output.say(f"{claim.id}: {verdict.verdict}, {time.monotonic() - began:.0f} s of trials")
+
+
+def settled(wanted: list[Claim], laboratory: Lab) -> dict[Claim, Verdict]:
+    """Of an interrupted run: the claims whose cells are all there and that need no trials."""
+    found = {}
+    for claim in wanted:
+        trial = claims.Trial(claim.nic)
+        if laboratory.has(claims.probes_of(trial, claim.holds)):
+            verdict = claims.judge(claim.holds, claims.observe(trial, claim.holds, laboratory))
+            if verdict.verdict != claims.FAILS:
+                found[claim] = verdict
+    return found
 
 
 def row_of(claim: Claim, verdict: Verdict) -> dict[str, Any]:
@@ -137,6 +158,14 @@ def row_of(claim: Claim, verdict: Verdict) -> dict[str, Any]:
 def shown(rows: list[dict[str, Any]]) -> Any:
     columns = ["id", "claim", "paper", "ours", "verdict", "remark"]
     return output.table(columns, [[str(row[column]) for column in columns] for row in rows], numeric={"id"})
+
+
+def place_of(out: Path, partial: bool) -> Path:
+    """Where verdicts go: those of an interrupted run never replace earlier ones."""
+    if not partial or not any((out / name).exists() for name in FILES):
+        return out
+    output.say(f"{out} keeps its earlier verdicts; those of this run are in {out / 'partial'}")
+    return out / "partial"
 
 
 def write(out: Path, rows: list[dict[str, Any]]) -> None:

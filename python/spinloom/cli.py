@@ -1,20 +1,29 @@
 """The command `spinloom`: one program with verbs.
 
 Results go to stdout, diagnostics to stderr. Exit codes: 0 good, 1 the result is negative (bytes differ,
-a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted.
+a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted, 143 told to end (SIGTERM).
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 import click
 
 from spinloom import __version__, config, output
-from spinloom.errors import EXIT_CLOSED_PIPE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, Trouble, nearest
+from spinloom.errors import (
+    EXIT_CLOSED_PIPE,
+    EXIT_ENVIRONMENT,
+    Terminated,
+    Trouble,
+    exit_of_interrupt,
+    nearest,
+)
 from spinloom.verbs.bench import bench
 from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
@@ -22,6 +31,7 @@ from spinloom.verbs.figure import figure
 from spinloom.verbs.hostmodel import hostmodel
 from spinloom.verbs.info import info
 from spinloom.verbs.nics import nics
+from spinloom.verbs.share import share
 from spinloom.verbs.validate import validate
 from spinloom.verbs.workloads import workloads
 
@@ -57,14 +67,20 @@ def cli() -> None:
         output.say(warning)
 
 
-for verb in (ddt, figure, validate, hostmodel, bench, nics, workloads, doctor, info):
+for verb in (ddt, share, figure, validate, hostmodel, bench, nics, workloads, doctor, info):
     cli.add_command(verb)
+
+
+def terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """SIGTERM ends a verb as Ctrl-C does, with what it computed."""
+    raise Terminated
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and exits with its code."""
     if sys.stdout is None:
         os._exit(EXIT_ENVIRONMENT)  # standard output is closed: there is nowhere to put a result
+    signal.signal(signal.SIGTERM, terminate)
     try:
         code = cli.main(arguments, prog_name="spinloom", standalone_mode=False)
     except Trouble as trouble:
@@ -73,9 +89,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stopped:
         output.say("interrupted")
-        code = EXIT_INTERRUPTED
+        code = exit_of_interrupt(stopped.__cause__ or stopped)  # click makes an Abort of an interrupt
     except BrokenPipeError:
         os._exit(EXIT_CLOSED_PIPE)  # the reader of a pipe went away: nothing is left to say
     except OSError as error:

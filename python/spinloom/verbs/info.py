@@ -6,7 +6,7 @@ import platform
 
 import click
 
-from spinloom import __version__, config, core, data, output, results, toolchain
+from spinloom import __version__, config, core, data, output, results, sharing, toolchain
 from spinloom.verbs.options import form_options
 
 
@@ -20,7 +20,10 @@ def info(what: str | None, form: str) -> None:
         rows = config.listing()
         columns = ["variable", "value", "origin", "meaning"]
     elif what == "columns":
-        rows = [{"column": name, "meaning": meaning} for name, meaning in results.COLUMNS.items()]
+        rows = [
+            {"column": name, "meaning": meaning}
+            for name, meaning in {**results.COLUMNS, **sharing.COLUMNS}.items()
+        ]
         columns = ["column", "meaning"]
     else:
         rows = [{"part": part, "value": value} for part, value in parts().items()]

@@ -93,11 +93,12 @@ std::vector<CacheLevel> caches_of(const std::vector<std::pair<int64_t, int64_t>>
 
 nb::dict line_walk(const std::string& text_form, int64_t count, const std::string& movement,
                    const std::vector<std::pair<int64_t, int64_t>>& levels,
-                   const std::vector<std::pair<int64_t, int64_t>>& page_levels) {
+                   const std::vector<std::pair<int64_t, int64_t>>& page_levels, bool by_memory) {
   const layout::Blob blob = unwrap(layout::Blob::build(unwrap(layout::parse(text_form))));
   const Movement which = unwrap(movement_named(movement));
-  const LineWalk walk =
-      unwrap(without_lock([&] { return walk_lines(blob, count, which, caches_of(levels), caches_of(page_levels)); }));
+  const WalkOrder order = by_memory ? WalkOrder::memory : WalkOrder::packed;
+  const LineWalk walk = unwrap(
+      without_lock([&] { return walk_lines(blob, count, which, caches_of(levels), caches_of(page_levels), order); }));
   nb::list found;
   for (const LineWalk::Source& source : walk.levels)
     found.append(nb::make_tuple(source.next, source.strided, source.scattered));
@@ -120,7 +121,7 @@ void bind_explain(nb::module_& module) {
              "Sizes, bounds, blocks, normal form and compact program of a datatype.");
   module.def(
       "line_walk", &line_walk, nb::arg("text"), nb::arg("count"), nb::arg("movement"), nb::arg("levels"),
-      nb::arg("page_levels"),
+      nb::arg("page_levels"), nb::arg("by_memory"),
       "Cache lines by the level that a repeated copy finds them in: (next, strided, scattered) behind each level.");
   module.def("probe_copy", &probe, nb::arg("text"), nb::arg("count"), nb::arg("movement"), nb::arg("samples"),
              "Measured host times of a copy in ns, bytes compared.");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/limits.hpp"
 #include "layout/blocks.hpp"
 #include "sim/host_cache.hpp"
 
@@ -92,7 +93,8 @@ Result<Movement> movement_named(const std::string& name) {
 }
 
 Result<LineWalk> walk_lines(const layout::Blob& blob, int64_t count, Movement movement,
-                            const std::vector<CacheLevel>& levels, const std::vector<CacheLevel>& page_levels) {
+                            const std::vector<CacheLevel>& levels, const std::vector<CacheLevel>& page_levels,
+                            WalkOrder order) {
   for (const CacheLevel& level : levels) {
     if (level.ways < 1 || level.bytes < level.ways * line_bytes) {
       return fail(Code::invalid, "a cache of ", level.bytes, " bytes and ", level.ways, " ways holds no line a way");
@@ -101,20 +103,32 @@ Result<LineWalk> walk_lines(const layout::Blob& blob, int64_t count, Movement mo
   // The other side lies far away, and not a power of two apart: the same set would be bad luck.
   constexpr uint64_t here = uint64_t{1} << 44;
   constexpr uint64_t there = (uint64_t{1} << 45) + 37 * line_bytes;
+  std::vector<layout::Piece> blocks;
+  SPL_TRY(layout::for_each_block(blob, count, [&](const layout::Piece& block) {
+    blocks.push_back(block);
+    return static_cast<int64_t>(blocks.size()) <= limits::message_blocks_max;
+  }));
+  if (static_cast<int64_t>(blocks.size()) > limits::message_blocks_max) {
+    return fail(Code::exhausted, "a message of more than ", limits::message_blocks_max,
+                " blocks (message_blocks_max) is not followed through the caches");
+  }
+  if (order == WalkOrder::memory) {
+    std::sort(blocks.begin(), blocks.end(),
+              [](const layout::Piece& a, const layout::Piece& b) { return a.offset < b.offset; });
+  }
   Caches caches(levels, page_levels);
   for (int pass = 0; pass < passes; ++pass) {
     caches.clear();
     Side array(here - static_cast<uint64_t>(blob.true_lb()));
     Side other(movement == Movement::copy ? there - static_cast<uint64_t>(blob.true_lb()) : there);
     int64_t packed = 0;
-    SPL_TRY(layout::for_each_block(blob, count, [&](const layout::Piece& block) {
+    for (const layout::Piece& block : blocks) {
       array.touch(block.offset, block.bytes,
                   [&](uint64_t line, auto kind) { caches.access(line, movement == Movement::unpack, kind); });
       other.touch(movement == Movement::copy ? block.offset : packed, block.bytes,
                   [&](uint64_t line, auto kind) { caches.access(line, movement != Movement::unpack, kind); });
       packed += block.bytes;
-      return true;
-    }));
+    }
   }
   return caches.counts();
 }

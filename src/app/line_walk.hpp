@@ -33,11 +33,16 @@ struct LineWalk {
   std::vector<Source> levels;  // behind each level: [0] are lines that the first level lacks and the second has
 };
 
+// packed: blocks as they are packed. memory: as they lie in memory, the packed side in its own order all the same: what
+// a transposing kernel that goes by tiles comes to, which meets every line once.
+enum class WalkOrder : uint8_t { packed, memory };
+
 enum class Movement : uint8_t { pack, unpack, copy };  // copy: to the same type in other memory
 [[nodiscard]] Result<Movement> movement_named(const std::string& name);
 
 [[nodiscard]] Result<LineWalk> walk_lines(const layout::Blob& blob, int64_t count, Movement movement,
                                           const std::vector<CacheLevel>& levels,
-                                          const std::vector<CacheLevel>& page_levels);
+                                          const std::vector<CacheLevel>& page_levels,
+                                          WalkOrder order = WalkOrder::packed);
 
 }  // namespace spinloom::app

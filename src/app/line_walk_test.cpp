@@ -53,6 +53,15 @@ TEST(LineWalk, ListedPlacesAreScattered) {
   EXPECT_GT(found.pages[0], 10000U);
 }
 
+TEST(LineWalk, ATransposeByTilesMeetsEveryLineOnce) {
+  const auto type = layout::parse("hvector(512, 1, 8B, hvector(512, 8, 4096B, byte))");
+  const auto blob = layout::Blob::build(*type);
+  const auto by_tiles = walk_lines(*blob, 1, Movement::pack, caches, pages, WalkOrder::memory);
+  const auto as_packed = walk_lines(*blob, 1, Movement::pack, caches, pages);
+  EXPECT_EQ(by_tiles->accesses, 2U * 512 * 512 * 8 / 64);
+  EXPECT_GT(as_packed->accesses, 512U * 512);
+}
+
 TEST(LineWalk, ACacheWithoutLinesIsAnError) {
   const auto blob = layout::Blob::build(*layout::parse("int"));
   EXPECT_FALSE(walk_lines(*blob, 1, Movement::pack, {{64, 8}}, pages).ok());

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import itertools
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import typing
@@ -258,6 +260,36 @@ def test_other_threads_run_while_bytes_move():
     stop.set()
     ticker.join()
     assert sum(begin < when < end for when in ticks) >= 2, f"nothing else ran in {end - begin:.3f} s"
+
+
+MPI_ROUND_TRIP = """
+import numpy as np
+from mpi4py import MPI
+from spinloom import layout
+
+grid = np.arange(600.0).reshape(20, 30)
+made = layout.from_array(grid[::2, 1:-1:3])
+datatype = made.to_mpi()
+packed = bytearray(made.size)
+view = grid.reshape(-1)[1 : 1 + made.extent // 8]  # from the first item of the layout on
+datatype.Pack(view, packed, 0, MPI.COMM_SELF)
+assert packed == made.pack(view)
+again = layout.from_mpi(datatype)
+assert (again.size, again.extent, again.true_lb) == (made.size, made.extent, made.true_lb)
+assert again.blocks() == made.blocks()
+assert datatype.Get_size() == made.size
+column = MPI.DOUBLE.Create_vector(20, 1, 30)
+assert bytes(layout.from_mpi(column).pack(grid)) == grid[:, 0].tobytes()
+print("good")
+"""
+
+
+def test_datatypes_of_mpi4py_and_back():
+    pytest.importorskip("mpi4py")
+    done = subprocess.run([sys.executable, "-c", MPI_ROUND_TRIP], capture_output=True, text=True, timeout=120)
+    if "cannot load MPI library" in done.stderr or "libmpi" in done.stderr:
+        pytest.skip("there is no MPI library")
+    assert done.stdout == "good\n", done.stderr
 
 
 def test_every_public_name_is_typed():

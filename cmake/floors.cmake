@@ -6,8 +6,13 @@ if(SPINLOOM_TESTS)
   include(GoogleTest)
 endif()
 
+option(SPINLOOM_FUZZ "Call __sanitizer_cov_trace_pc at each edge; only the fuzz targets link" OFF)
+
 function(spinloom_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+  if(SPINLOOM_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize-coverage=trace-pc)
+  endif()
   if(SPINLOOM_SANITIZE)
     # GCC documents false positives of this warning in instrumented code.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)

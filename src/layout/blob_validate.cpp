@@ -156,7 +156,9 @@ class Checker {
     }
     const bool strided = node.kind == SPL_LEAF_VECTOR || node.kind == SPL_NODE_LOOP;
     const bool one_child = node.kind == SPL_NODE_LOOP || node.kind == SPL_NODE_LIST;
-    if (!strided && node.stride != 0) return bad("the node at byte ", at, " has a stride");
+    if ((!strided || node.count == 1) && node.stride != 0) {
+      return bad("the node at byte ", at, " has a stride that leads nowhere");  // nor must a copy step there
+    }
     if (!one_child && node.child != 0) return bad("the node at byte ", at, " has a child");
     if (one_child) {
       SPL_ASSIGN(const size_t index, child_of(i, node.child));

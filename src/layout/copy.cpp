@@ -132,10 +132,10 @@ class Nodes {
       const int64_t stop = last < size ? last : size;
       part(child, memory, packed, first, stop);
       packed += stop - first;
-      memory += stride;
       last -= size;
+      if (last <= 0) return;
+      memory += stride;
     }
-    if (last <= 0) return;
     const int64_t whole_ones = last / size;
     if (whole_ones > 0) repeat(child, memory, stride, packed, whole_ones);
     const int64_t rest = last - whole_ones * size;

@@ -72,7 +72,10 @@ Bounds stepped(Cursor& cursor, const Blob& blob, Bounds bounds, int64_t first, i
 
 std::string copies(const Blob& blob, int64_t count, const Bounds& bounds) {
   const int64_t total = count * blob.size();
+  if (total == 0) return {};
   if (bounds.last - bounds.first > memory_max || total > memory_max) return {};
+  constexpr int64_t address_max = int64_t{1} << 46;  // a base farther away is no address
+  if (blob.true_lb() > address_max || blob.true_lb() < -address_max) return {};
   std::vector<std::byte> memory(static_cast<size_t>(bounds.last - bounds.first), std::byte{1});
   std::vector<std::byte> packed(static_cast<size_t>(total));
   std::byte* const base = memory.data() - static_cast<int64_t>(bounds.first) - blob.true_lb();

@@ -25,8 +25,10 @@ from spinloom.errors import (
     nearest,
 )
 from spinloom.verbs.bench import bench
+from spinloom.verbs.calibrate import calibrate
 from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
+from spinloom.verbs.explain import explain
 from spinloom.verbs.figure import figure
 from spinloom.verbs.hostmodel import hostmodel
 from spinloom.verbs.info import info
@@ -67,7 +69,20 @@ def cli() -> None:
         output.say(warning)
 
 
-for verb in (ddt, share, figure, validate, hostmodel, bench, nics, workloads, doctor, info):
+for verb in (
+    ddt,
+    share,
+    explain,
+    calibrate,
+    figure,
+    validate,
+    hostmodel,
+    bench,
+    nics,
+    workloads,
+    doctor,
+    info,
+):
     cli.add_command(verb)
 
 

@@ -222,6 +222,12 @@ class Layout:
                 )
         self.engine.copy(memory(source), count, offset, to.engine, memory(destination), to_count, to_offset)
 
+    def _repr_svg_(self) -> str:
+        """The picture that notebooks show: picture.py."""
+        from spinloom import picture
+
+        return picture.draw(self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Layout) and self.text == other.text
 

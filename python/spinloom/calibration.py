@@ -1,0 +1,258 @@
+"""The prices of copy_model on the host at hand: measured, kept in a file, found again.
+
+Contract: measure() times small datatypes of every shape and size in every level of the caches, several passes
+apart in time, and keeps the fastest of each: what else runs on the machine only ever adds. save() and load()
+use $XDG_CACHE_HOME/spinloom/calibration.json (~/.cache without it). A file of another processor or version of
+the format is not used: load() then gives the prices that come with Spinloom and says why.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import copy_model, core, data, results
+from spinloom.copy_model import Caches, Prices, Sample
+from spinloom.errors import Trouble
+
+FORMAT = 1
+DEFAULT_CACHES: Caches = ((32 << 10, 8), (1 << 20, 8), (32 << 20, 16))
+BLOCKS = (4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
+PASSES, SAMPLES = 5, 15
+SPAN_MAX = 128 << 20  # bytes of memory that one datatype may span
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Prices by movement, and the machine that they belong to."""
+
+    identity: dict[str, Any]
+    caches: Caches
+    prices: dict[str, Prices]
+    measured: str  # when
+    origin: str = ""  # where it was read
+
+    def as_document(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "identity": self.identity,
+            "measured": self.measured,
+            "caches": [list(level) for level in self.caches],
+            "prices_ns": {name: prices.as_document() for name, prices in self.prices.items()},
+        }
+
+
+# ---- the machine ----
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Caches:
+    """Bytes and ways of the data caches; a common processor's where the system does not say."""
+    found: dict[int, tuple[int, int]] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            kind, level, size, ways = (
+                (index / name).read_text(encoding="utf-8").strip()
+                for name in ("type", "level", "size", "ways_of_associativity")
+            )
+            if kind != "Instruction":
+                found[int(level)] = (int(size.removesuffix("K")) << 10, max(1, int(ways)))
+        except (OSError, ValueError):
+            continue
+    return tuple(found.get(level, DEFAULT_CACHES[level - 1]) for level in (1, 2, 3))
+
+
+def identity() -> dict[str, Any]:
+    return {"processor": processor(), "machine": platform.machine(), "caches": [list(c) for c in caches()]}
+
+
+# ---- what is measured ----
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A datatype that shows one price. `price`: (shape, bytes of a block) where it sets a block's."""
+
+    text: str
+    price: tuple[str, int] | None = None
+
+
+def far_stride(block: int) -> int:
+    """Blocks on lines of their own, with gaps that no kernel reads over."""
+    return block + max(block, 64) + 64
+
+
+def listed(block: int, blocks: int) -> str:
+    """Equal blocks with irregular gaps."""
+    at, places = 0, []
+    for i in range(blocks):
+        places.append(f"{at}B")
+        at += block * (2 + i * 7919 % 3) + (4 if block < 8 else 0)
+    return f"hidxblock(1, [{', '.join(places)}], contig({block}, byte))"
+
+
+def runs(block: int, blocks: int, every: int) -> str:
+    """Runs of `block` bytes, every `every`-th twice as long, as where neighbours met."""
+    at, pairs = 0, []
+    for i in range(blocks):
+        length = block if (i + 1) % every else 2 * block
+        pairs.append(f"{at}Bx{length}")
+        at += length + block + i * 31 % 3 * 8
+    return f"hindexed([{', '.join(pairs)}], byte)"
+
+
+def benches(levels: Caches) -> Iterator[Bench]:
+    """The datatypes: sets of two thirds of L1 for prices of blocks, larger ones for lines and pages."""
+    small = levels[0][0] * 2 // 3
+    for block in BLOCKS:
+        stride = far_stride(block)
+        yield Bench(
+            f"hvector({max(2, small // (stride + block))}, {block}, {stride}B, byte)", ("vector", block)
+        )
+        yield Bench(f"hvector({max(2, small // (3 * block))}, {block}, {2 * block}B, byte)", ("dense", block))
+        yield Bench(listed(block, max(4, small // (4 * block))), ("list", block))
+    for block in (4, 8, 16, 32):
+        side = max(16, int((small / (3 * block)) ** 0.5) // 16 * 16)  # kernels go by tiles: whole ones
+        yield Bench(transpose(block, side), ("across", block))
+        for larger in (4 * side, 13 * side, 40 * side):
+            yield Bench(transpose(block, larger))
+    in_l2, in_l3, in_memory = levels[1][0] * 2 // 5, levels[2][0] // 4, levels[2][0] * 2
+    for total in (in_l2, in_l3, in_memory):
+        for block in (8, 64, 256, 1024, 4096) if total != in_memory else (8, 256, 4096):
+            stride = far_stride(block)
+            yield Bench(f"hvector({total // (stride + block)}, {block}, {stride}B, byte)")
+    for stride in (336, 1232, 2064, 4160, 16448):
+        for block in (8, 48):
+            for blocks in (96, in_l2 // 512, in_l2 // 128, min(in_l3 // 128, SPAN_MAX // stride)):
+                yield Bench(f"hvector({blocks}, {block}, {stride}B, byte)")
+    for total in (in_l2, in_l3):
+        for block in (4, 12, 64):
+            yield Bench(listed(block, total // (4 * block) if block > 4 else total // 40))
+            places = total // (2 * 64)
+            yield Bench(f"idxblock(1, rand(1, {3 * places}, {places}), contig({block}, byte))")
+    for block in (8, 24, 48, 96, 256, 1024):
+        blocks = max(8, small // (3 * block))
+        yield Bench(runs(block, blocks, 50), ("runs", block))
+        yield Bench(runs(block, blocks, 3))
+    for blocks in (2, 4, 16):
+        inner = f"hvector({blocks}, 8, 144B, byte)"
+        yield Bench(f"hvector({160 // blocks}, 1, {blocks * 144 + 64}B, {inner})")
+        members = (
+            f"({i * 4000}B, hvector({blocks}, {8 + 4 * (i % 2)}, {128 + 8 * (i % 3)}B, byte))"
+            for i in range(60)
+        )
+        yield Bench(f"struct([{', '.join(members)}])")
+
+
+def transpose(block: int, side: int) -> str:
+    """A matrix of `block` bytes, packed by columns."""
+    return f"hvector({side}, 1, {block}B, hvector({side}, {block}, {(side + 1) * block}B, byte))"
+
+
+def fastest(
+    texts: list[tuple[str, int]], movement: str, passes: int, advance: Callable[[], None]
+) -> list[float]:
+    """Of several passes over all of them: a slow phase of the machine hits one pass."""
+    engine = core.load()
+    best = [float("inf")] * len(texts)
+    for _ in range(passes):
+        for i, (text, elements) in enumerate(texts):
+            best[i] = min(best[i], *engine.probe_copy(text, elements, movement, SAMPLES))
+            advance()
+    return best
+
+
+def measure_prices(
+    movement: str,
+    levels: Caches,
+    passes: int,
+    advance: Callable[[], None] = lambda: None,
+    beside: tuple[tuple[str, int], ...] = (),
+) -> tuple[Prices, list[float]]:
+    """Prices of a movement, and the times of other messages (text, elements) measured in the same passes."""
+    chosen = list(benches(levels))
+    texts = [("byte", 1), *((bench.text, 1) for bench in chosen), *beside]
+    call_ns, *times = fastest(texts, movement, passes, advance)
+    times, others = times[: len(chosen)], times[len(chosen) :]
+    block_ns: dict[str, list[tuple[int, float]]] = {shape: [] for shape in copy_model.SHAPES}
+    samples = []
+    for bench, time_ns in zip(chosen, times, strict=True):
+        counts = copy_model.count(bench.text, 1, movement, levels)
+        samples.append(Sample(counts, time_ns))
+        if bench.price is not None:
+            blocks = sum(leaf[2] for leaf in counts.leaves)
+            block_ns[bench.price[0]].append((bench.price[1], max(0.01, (time_ns - call_ns) / blocks)))
+    return copy_model.fit_terms(call_ns, block_ns, samples), others
+
+
+def work(passes: int) -> int:
+    """How often `advance` is called for one movement."""
+    return passes * (1 + sum(1 for _ in benches(caches())))
+
+
+def measure(passes: int = PASSES, advance: Callable[[], None] = lambda: None) -> Calibration:
+    """Half a minute of measurements on this host."""
+    levels = caches()
+    prices = {name: measure_prices(name, levels, passes, advance)[0] for name in copy_model.MOVEMENTS}
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return Calibration(identity(), levels, prices, now)
+
+
+# ---- the file ----
+
+
+def path() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "spinloom" / "calibration.json"
+
+
+def save(calibration: Calibration, where: Path) -> None:
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        results.write_file(where, json.dumps(calibration.as_document(), indent=1) + "\n")
+    except OSError as error:
+        raise Trouble(
+            "environment", f"the calibration cannot be written to {where}: {error.strerror}"
+        ) from None
+
+
+def read(where: Path) -> Calibration:
+    """Raises Trouble('invalid') for a file that is none."""
+    try:
+        document = json.loads(where.read_text(encoding="utf-8"))
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']}, not {FORMAT}")
+        prices = {name: Prices.from_document(document["prices_ns"][name]) for name in copy_model.MOVEMENTS}
+        levels = tuple((int(size), int(ways)) for size, ways in document["caches"])
+        return Calibration(document["identity"], levels, prices, document["measured"], str(where))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Trouble("invalid", f"{where} is no calibration: {error}") from None
+
+
+def load() -> tuple[Calibration, str]:
+    """This host's calibration, or the one that comes with Spinloom and a sentence that says so."""
+    how = "'spinloom calibrate' measures this one in half a minute"
+    own = path()
+    if not own.exists():
+        return read(data.PACKAGE / "calibration.json"), f"times are those of another processor: {how}"
+    try:
+        found = read(own)
+    except Trouble as trouble:
+        return read(data.PACKAGE / "calibration.json"), f"{trouble.message}; {how}"
+    if found.identity != identity():
+        return read(data.PACKAGE / "calibration.json"), f"{own} is of another machine: {how}"
+    return found, ""

@@ -1,0 +1,207 @@
+"""What `spinloom explain` says of one datatype: facts, CPU times with their bounds, modelled NIC times.
+
+Contract: resolve() finds the datatype that a person names; facts() are exact; host_ways() are predictions of
+host time by copy_model; nic_ways() are modelled times of checked simulations. Every way has a bound: the
+resource that takes longest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import copy_model, core, data, layout, strategies, sweep, workloads
+from spinloom.calibration import Calibration
+from spinloom.errors import Trouble
+from spinloom.profiles import Profile
+from spinloom.sweep import Cell, Setup
+from spinloom.workloads import Row
+
+SIMULATED_BYTES_MAX, SIMULATED_BLOCKS_MAX = 64 << 20, 1 << 20
+BUSY = 0.4  # of the time: a resource that is busy for less does not bound it
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to move the message: a time and what bounds it, or the reason why there is none."""
+
+    path: str
+    kind: str  # "host" or "modelled"
+    time_ps: int | None
+    bound: str
+    about: str
+
+
+# ---- which datatype ----
+
+
+def resolve(target: str, count: int) -> Row:
+    """APPLICATION[:DATATYPE], FILE.py:OBJECT, or a type in text form. Raises Trouble."""
+    file, colon, name = target.rpartition(":")
+    if colon and file.endswith(".py"):
+        return of_object(load_object(Path(file), name), target, count)
+    names = {application.name.casefold() for application in workloads.applications()}
+    application, colon, datatype = target.partition(":")
+    if application.casefold() in names or ("(" not in target and not is_type(target)):
+        return of_workload(application, datatype if colon else None, count)
+    check(target)
+    return Row("custom", target if len(target) <= 32 else target[:29] + "...", target, count)
+
+
+def is_type(text: str) -> bool:
+    try:
+        check(text)
+    except Trouble:
+        return False
+    return True
+
+
+def check(text: str) -> None:
+    engine = core.load()
+    try:
+        engine.check_type(text)
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+
+
+def of_workload(application: str, datatype: str | None, count: int) -> Row:
+    if datatype is not None:
+        row = workloads.row(application, datatype)
+    else:
+        rows = workloads.application(application).rows
+        row = rows[0]
+        if len(rows) > 1:
+            names = ", ".join(f"'{application}:{each.datatype}'" for each in rows)
+            raise Trouble("invalid", f"{application} has {len(rows)} datatypes; say which: {names}")
+    return Row(row.application, row.datatype, row.type, row.count * count, source=row.source)
+
+
+def load_object(file: Path, name: str) -> Any:
+    """The object of a Python file, which is run as a module that is not __main__."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if not file.exists() or spec is None or spec.loader is None:
+        raise Trouble("invalid", f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Trouble("invalid", f"{file} ends with {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    if not hasattr(module, name):
+        raise Trouble("invalid", f"{file} has no '{name}'")
+    return getattr(module, name)
+
+
+def of_object(found: Any, target: str, count: int) -> Row:
+    """A Layout, a text form, a NumPy array or dtype, a datatype of mpi4py, or a function that returns one."""
+    if callable(found) and not isinstance(found, type):
+        found = found()
+    if isinstance(found, str):
+        check(found)
+        text = found
+    elif isinstance(found, layout.Layout):
+        text = found.text
+    elif hasattr(found, "strides") and hasattr(found, "dtype"):
+        text = layout.from_array(found).text
+    elif hasattr(found, "itemsize") and hasattr(found, "fields"):
+        text = layout.from_dtype(found).text
+    elif hasattr(found, "Get_envelope"):
+        text = layout.from_mpi(found).text
+    else:
+        raise Trouble(
+            "invalid",
+            f"{target} is a {type(found).__name__}; it must be a Layout, a text form, a NumPy array "
+            "or dtype, or a datatype of mpi4py",
+        )
+    return Row(target, "", text, count)
+
+
+# ---- what is known of it ----
+
+
+def facts(row: Row) -> dict[str, Any]:
+    engine = core.load()
+    try:
+        found = dict(engine.explain(row.type, row.count))
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+    span = found["true_extent_bytes"] + (row.count - 1) * abs(found["extent_bytes"]) if row.count else 0
+    found["message_bytes"] = found["size_bytes"] * row.count
+    found["density"] = round(found["message_bytes"] / span, 6) if span > 0 else None
+    return found
+
+
+def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile: Profile) -> list[Way]:
+    """Pack, unpack, a single copy, and pack + send + unpack over the profile's link."""
+    if known["message_bytes"] == 0:
+        return []
+    times = {}
+    paths = []
+    about = {
+        "pack": "into a contiguous buffer, by the loop or kernel that fits",
+        "unpack": "from a contiguous buffer",
+        "copy": "layout to layout in one copy, as between two processes that map each other's memory",
+    }
+    for movement, words in about.items():
+        counts = copy_model.count(row.type, row.count, movement, calibration.caches, known)
+        prediction = copy_model.predict(calibration.prices[movement], counts)
+        times[movement] = prediction.time_ns
+        share = prediction.parts_ns[prediction.bound] / prediction.time_ns
+        name = "single copy" if movement == "copy" else movement
+        time_ps = round(prediction.time_ns * 1000)
+        paths.append(Way(name, "host", time_ps, f"{prediction.bound} ({share:.0%})", words))
+    wire_ns = known["message_bytes"] * float(profile["link.byte_time"]) / 1000
+    parts = {"pack": times["pack"], "wire": wire_ns, "unpack": times["unpack"]}
+    longest = max(parts, key=lambda name: parts[name])
+    total_ns = sum(parts.values())
+    paths.append(
+        Way(
+            "pack + send",
+            "host",
+            round(total_ns * 1000),
+            f"{longest} ({parts[longest] / total_ns:.0%})",
+            f"pack, {profile.name}'s link, unpack: one after the other",
+        )
+    )
+    return paths
+
+
+def nic_ways(row: Row, known: dict[str, Any], profile: Profile, names: list[str], seed: int) -> list[Way]:
+    """Each strategy's modelled time; every byte of the simulated destination was compared."""
+    if known["message_bytes"] > SIMULATED_BYTES_MAX or known["blocks"] > SIMULATED_BLOCKS_MAX:
+        reason = f"not simulated: beyond {SIMULATED_BYTES_MAX >> 20} MiB or {SIMULATED_BLOCKS_MAX:,} blocks"
+        return [Way(name, "modelled", None, "", f"{reason}; 'spinloom ddt' does") for name in names]
+    images = data.handler_images()
+    if not images:
+        raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
+    hpus = profile["hpu.count"]
+    setup = Setup(profile.native(), images, hpus, profile["link.payload"], "in", seed)
+    engine = core.load()
+    return [nic_way(sweep.run_cell(engine, Cell(row, name), setup), profile, hpus) for name in names]
+
+
+def nic_way(outcome: sweep.Outcome, profile: Profile, hpus: int) -> Way:
+    name = outcome.cell.strategy
+    if outcome.code != "ok":
+        if outcome.code not in ("unsupported", "exhausted"):
+            raise Trouble(outcome.code, f"{outcome.cell}: {outcome.message}")
+        return Way(name, "modelled", None, "", outcome.message)
+    columns = outcome.columns
+    busy = columns["handler_cycles_per_packet"] * columns["packets"] / hpus
+    parts = {
+        "wire": columns["line_time_ps"],
+        "handlers": round(busy * 1e12 / profile["hpu.clock"]),
+        "host unpack": columns["time_ps"] - columns["data_time_ps"] if name.startswith("host") else 0,
+    }
+    longest = max(parts, key=lambda part: parts[part])
+    share = parts[longest] / columns["time_ps"]
+    bound = f"{longest} ({share:.0%})"
+    if share < BUSY:
+        refills = columns["iovec_refills"]
+        bound = f"{refills:,} refills of the list" if refills else f"latency ({1 - share:.0%})"
+    return Way(name, "modelled", columns["time_ps"], bound, strategies.STRATEGIES[name])

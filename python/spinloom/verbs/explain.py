@@ -1,0 +1,176 @@
+"""`spinloom explain`: what a datatype is, and what each way to move it costs and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import calibration, layout, output, picture, profiles, results, strategies, units
+from spinloom import explain as facts_of
+from spinloom.errors import Trouble
+from spinloom.explain import Way
+from spinloom.workloads import Row
+
+TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
+
+
+@click.command(
+    epilog="Examples: spinloom explain 'vector(512, 16, 32, double)'; spinloom explain MILC:16^4 --json; "
+    "spinloom explain halo.py:face --svg face.svg"
+)
+@click.argument("target", metavar="TYPE|FILE.py:OBJECT|APPLICATION:DATATYPE")
+@click.option(
+    "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="Elements."
+)
+@click.option(
+    "--nic",
+    envvar="SPINLOOM_NIC",
+    default="sc19-slingshot",
+    show_default=True,
+    help="NIC profile, by name or path.",
+)
+@click.option(
+    "--strategies",
+    "strategy_text",
+    default="all",
+    show_default=True,
+    help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",
+)
+@click.option("--seed", type=click.IntRange(min=0), envvar="SPINLOOM_SEED", default=1, show_default=True)
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also draw the first elements in memory.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(
+    target: str, count: int, nic: str, strategy_text: str, seed: int, svg: Path | None, as_json: bool
+) -> None:
+    """Say in advance what a datatype costs.
+
+    Sizes, bounds, blocks, normal form and compact program; then each way to move one message with its time
+    and the resource that bounds it: host times as this machine was calibrated, modelled times of a NIC.
+    """
+    row = facts_of.resolve(target, count)
+    profile = profiles.load(nic)
+    known = facts_of.facts(row)
+    prices, remark = calibration.load()
+    ways = facts_of.host_ways(row, known, prices, profile)
+    if strategy_text != "none" and known["message_bytes"] > 0:
+        ways += facts_of.nic_ways(row, known, profile, strategies.parse(strategy_text), seed)
+    if as_json:
+        document = {
+            **known,
+            "nic": profile.name,
+            "calibration": prices.origin,
+            "ways": [asdict(way) for way in ways],
+        }
+        click.echo(json.dumps(document, indent=1))
+    else:
+        show(row, known, ways, profile.name)
+    if remark:
+        output.say(remark)
+    if svg is not None:
+        write_svg(row, svg)
+
+
+def write_svg(row: Row, path: Path) -> None:
+    try:
+        results.write_file(path, picture.draw(layout.from_text(row.type)))
+    except OSError as error:
+        raise Trouble("environment", f"--svg {path} cannot be written: {error.strerror}") from None
+    output.say(f"{path}: the first elements in memory")
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= TEXT_SHOWN else text[: TEXT_SHOWN - 3] + "..."
+
+
+def described(known: dict[str, Any]) -> list[tuple[str, str]]:
+    """Facts as label and sentence."""
+    size, true_lb, lb = known["size_bytes"], known["true_lb_bytes"], known["lb_bytes"]
+    true_ub, ub = true_lb + known["true_extent_bytes"], lb + known["extent_bytes"]
+    lines = [
+        ("type", cut(known["text"])),
+        (
+            "size",
+            f"{size:,} B"
+            + (f", {known['count']:,} of them: {known['message_bytes']:,} B" if known["count"] != 1 else ""),
+        ),
+        ("extent", f"{known['extent_bytes']:,} B, from {lb:,} to {ub:,}"),
+        ("data", f"from {true_lb:,} to {true_ub:,}: true extent {known['true_extent_bytes']:,} B"),
+        ("blocks", blocks_line(known)),
+        ("normal form", cut(known["normal_form"])),
+        (
+            "passes",
+            ", ".join(f"{name} ({times:,})" for name, times in known["passes"].items()) or "none fired",
+        ),
+        ("program", f"{known['blob_bytes']:,} B, {known['blob_width']} bits, {known['blob_depth']} deep"),
+        ("kernel", known["kernel"]),
+    ]
+    if known["density"] is not None:
+        lines.insert(4, ("density", f"{known['density']:.3g} of the bytes between first and last"))
+    return lines
+
+
+def blocks_line(known: dict[str, Any]) -> str:
+    least, most = known["block_bytes_min"], known["block_bytes_max"]
+    sizes = f"{least:,} B" if least == most else f"{least:,} to {most:,} B"
+    return f"{known['blocks']:,} of {sizes}" + (
+        f", {known['blocks_forward']:,} behind the one before" if known["blocks"] > 1 else ""
+    )
+
+
+def histogram(known: dict[str, Any]) -> Any:
+    """Blocks by size, with a bar for their share of the bytes."""
+    total = known["message_bytes"]
+    rows = []
+    for found in known["histogram"]:
+        first, share = found["bytes_from"], found["bytes"] / total
+        rows.append(
+            [
+                f"{first:,} to {2 * first - 1:,} B",
+                f"{found['blocks']:,}",
+                f"{share:.1%}",
+                "#" * round(30 * share),
+            ]
+        )
+    return output.table(
+        ["block size", "blocks", "of the bytes", ""], rows, numeric={"blocks", "of the bytes"}
+    )
+
+
+def show(row: Row, known: dict[str, Any], ways: list[Way], nic: str) -> None:
+    title = f"{row.application} {row.datatype}".strip() if row.application != "custom" else ""
+    about = output.table(
+        ["", ""], [[label, words] for label, words in described(known)], foldable={""}, title=title
+    )
+    about.show_header = False
+    output.show(about)
+    if len(known["histogram"]) > 1:
+        output.show(histogram(known))
+    if ways:
+        output.show(table_of(ways, nic))
+
+
+def table_of(ways: list[Way], nic: str) -> Any:
+    return output.table(
+        ["way", "time", "kind", "bound", "about"],
+        [
+            [
+                way.path,
+                units.format_time(way.time_ps) if way.time_ps is not None else "-",
+                "host time" if way.kind == "host" else "modelled",
+                way.bound or "-",
+                way.about,
+            ]
+            for way in ways
+        ],
+        numeric={"time"},
+        title=f"One message. Host times are predictions for this machine, modelled times those of {nic}",
+    )

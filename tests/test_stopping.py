@@ -119,7 +119,7 @@ def test_validate_prints_the_claims_that_were_tested(tmp_path, number, code):
         number, *arguments, "--out", str(tmp_path), "--force", cells=cells, like_claims=True
     )
     assert ended == code
-    assert "1 of 2 claims" in said
+    assert f"1 of 2 claims were tested and stand in {tmp_path / 'partial'}" in said
     assert [(row["id"], row["verdict"]) for row in json.loads(printed)] == [("DDT-2", claims.HOLDS)]
     assert (tmp_path / "validate.csv").read_text() == "earlier\n"
     assert json.loads((tmp_path / "partial/validate.json").read_text()) == json.loads(printed)

@@ -96,9 +96,10 @@ def validate(
     if form == "table":
         click.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
     if out is not None and rows:
-        write(place_of(out, partial=stop.told), rows)
+        write(out / "partial" if stop.told else out, rows)
     if stop.told:
-        stop.leave(f"{len(rows)} of {len(wanted)} claims were tested; nothing is compared with a table")
+        kept = f" and stand in {out / 'partial'}" if out is not None and rows else ""
+        stop.leave(f"{len(rows)} of {len(wanted)} claims were tested{kept}; no table is compared or updated")
     if update:
         update_table(table_path, rows, laboratory)
     elif changed := differences(rows, table_path, laboratory):
@@ -158,14 +159,6 @@ def row_of(claim: Claim, verdict: Verdict) -> dict[str, Any]:
 def shown(rows: list[dict[str, Any]]) -> Any:
     columns = ["id", "claim", "paper", "ours", "verdict", "remark"]
     return output.table(columns, [[str(row[column]) for column in columns] for row in rows], numeric={"id"})
-
-
-def place_of(out: Path, partial: bool) -> Path:
-    """Where verdicts go: those of an interrupted run never replace earlier ones."""
-    if not partial or not any((out / name).exists() for name in FILES):
-        return out
-    output.say(f"{out} keeps its earlier verdicts; those of this run are in {out / 'partial'}")
-    return out / "partial"
 
 
 def write(out: Path, rows: list[dict[str, Any]]) -> None:

@@ -258,6 +258,8 @@ def test_a_type_that_overlaps_itself_is_refused(engine):
     with pytest.raises(engine.SpinloomError, match="writes some byte twice") as raised:
         engine.run_cell(config(type="hvector(3, 8, 4B, byte)", strategy="seek"))
     assert raised.value.code == "invalid"
+    with pytest.raises(engine.SpinloomError, match="packed bytes 4 and 8 both land at offset 4"):
+        engine.run_cell(config(type="hindexed([0B x 8, 4B x 8, 100B x 8], byte)", strategy="seek"))
 
 
 # ---- handlers that misbehave ----

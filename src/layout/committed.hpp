@@ -1,8 +1,9 @@
 // Committed - a datatype ready to move data: the type, its blob, and what a caller must know before memory is touched.
 //
-// Contract: commit() normalises once; types with the same blob share it. reach() says which bytes `count` elements may touch. pack(), unpack() and copy()
-//   are those of copy.hpp with the checks that a public interface owes its callers; a type that writes a byte twice
-//   is refused by unpack() and as the target of copy(). base is the buffer address given to MPI.
+// Contract: commit() normalises once; types with the same blob share it. reach() says which bytes `count` elements may
+//   touch. pack(), unpack() and copy() are those of copy.hpp with the checks that a public interface owes its callers;
+//   a type that writes a byte twice is refused by unpack() and as the target of copy(). base is the buffer address
+//   given to MPI.
 // Invariants: (1) an Error means that no byte of the destination was written; (2) source and destination of a copy
 //   may lie in the same memory: then everything is read before anything is written.
 // Threads: any number of calls side by side over disjoint destinations; copies share one blob. Time: none.

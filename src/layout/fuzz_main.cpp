@@ -115,8 +115,14 @@ int run_file(const char* path) {
 
 }  // namespace
 
+#ifdef __clang__
+#define NOT_TRACED __attribute__((no_sanitize("coverage")))
+#else
+#define NOT_TRACED __attribute__((no_sanitize_coverage))
+#endif
+
 // Called at every edge of code that was compiled with -fsanitize-coverage=trace-pc.
-extern "C" __attribute__((no_sanitize_coverage, no_sanitize("address", "undefined"))) void __sanitizer_cov_trace_pc() {
+extern "C" NOT_TRACED __attribute__((no_sanitize("address", "undefined"))) void __sanitizer_cov_trace_pc() {
   const auto place = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   const uintptr_t slot = (place ^ (place >> 16)) % places_max;
   reached_count += reached[slot] ? 0 : 1;

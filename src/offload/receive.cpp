@@ -5,6 +5,7 @@
 
 #include "layout/copy.hpp"
 #include "layout/iovec.hpp"
+#include "layout/overlap.hpp"
 #include "offload/unpack.hpp"
 
 namespace spinloom::offload {
@@ -13,9 +14,10 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
                                                   const HandlerCost& cost, std::optional<Plan> planned) {
-  SPL_ASSIGN(const bool overlapping, layout::oracle::overlaps(message.type, message.count));
-  if (overlapping) {
-    return fail(Code::invalid, "the receive type writes some byte twice, which has no defined result in MPI");
+  SPL_ASSIGN(const auto overlap, layout::find_overlap(message.type, message.count));
+  if (overlap) {
+    return fail(Code::invalid, "the receive type writes some byte twice, which has no defined result in MPI: ",
+                layout::describe(*overlap));
   }
   std::unique_ptr<Receive> receive(new Receive(interface, portal, queue, strategy, message, facts));
   if (unpacks_on_host(strategy)) {

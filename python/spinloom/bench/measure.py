@@ -106,9 +106,11 @@ def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -
     round_ns = sum(warm[way] * calls[way] for way in timers)
     rounds = min(effort.rounds_max, max(ROUNDS_MIN, int(effort.row_ns / round_ns)))
     times: dict[str, list[float]] = {way: [] for way in timers}
-    for _ in range(rounds):
-        for way, run in timers.items():
-            times[way] += run(1, calls[way])
+    order = list(timers)
+    for number in range(rounds):
+        shift = number % len(order)  # so that none always follows the same one
+        for way in order[shift:] + order[:shift]:
+            times[way] += timers[way](1, calls[way])
     return summary(row, bench, operation, times, [mpi.name for mpi in right])
 
 

@@ -15,6 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from spinloom import results
 
@@ -78,11 +79,14 @@ def table(
     made = Table(
         box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False
     )
-    for column in columns:
+    for number, column in enumerate(columns):
+        whole = column in numeric or column not in foldable
+        cells = [column, *(row[number] for row in rows)]
         made.add_column(
             column,
             justify="right" if column in numeric else "left",
-            no_wrap=column in numeric or column not in foldable,
+            no_wrap=whole,
+            min_width=max(Text.from_markup(cell).cell_len for cell in cells) if whole else None,
         )
     for row in rows:
         made.add_row(*row)

@@ -16,7 +16,7 @@ from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
 
 
-@click.group()
+@click.group(epilog="Example: spinloom bench layout --quick")
 def bench() -> None:
     """Measure the speed of a part on this machine (host time)."""
 

@@ -40,10 +40,11 @@ TEST(LineWalk, WhatDoesNotFitComesFromTheNextOne) {
 
 TEST(LineWalk, MemoryIsBehindTheLastCache) {
   const LineWalk found = walk("hvector(1048576, 64, 128B, byte)", Movement::unpack);
-  EXPECT_EQ(all(found.levels[0]) + all(found.levels[1]), 0U);
-  EXPECT_EQ(all(found.levels[2]), 2U << 20);
-  EXPECT_GE(found.levels[2].strided, (1U << 20) - 2);
-  EXPECT_GE(found.levels[2].next, (1U << 20) - 1024);  // lines of the first page may be left
+  constexpr uint64_t left = 2048;  // pages lie anywhere: a set that few of them share keeps some lines
+  EXPECT_LE(all(found.levels[0]) + all(found.levels[1]), left);
+  EXPECT_GE(all(found.levels[2]), (2U << 20) - left);
+  EXPECT_GE(found.levels[2].strided, (1U << 20) - left);
+  EXPECT_GE(found.levels[2].next, (1U << 20) - left);
 }
 
 TEST(LineWalk, ListedPlacesAreScattered) {

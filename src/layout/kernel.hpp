@@ -41,7 +41,7 @@ enum class Mode : uint8_t { pack, unpack, copy };
 inline constexpr size_t modes = 3;
 
 // Block sizes with a kernel of their own, and ranges that share one.
-inline constexpr std::array<int64_t, 14> exact_blocks = {1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256};
+inline constexpr std::array<int64_t, 15> exact_blocks = {1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256, 512};
 inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255, INT64_MAX};  // the last of each
 inline constexpr size_t block_classes = exact_blocks.size() + range_ends.size();
 
@@ -123,7 +123,7 @@ namespace detail {
 extern std::atomic<const KernelSet*> kernels_in_use;  // null until the first copy, and for the walker
 const KernelSet* find_kernels();
 
-inline constexpr int64_t class_table_max = 256;
+inline constexpr int64_t class_table_max = 512;
 inline constexpr std::array<uint8_t, class_table_max + 1> class_table = [] {
   std::array<uint8_t, class_table_max + 1> made{};
   for (int64_t block = 0; block <= class_table_max; ++block) {

@@ -65,6 +65,17 @@ struct Exactly<256> {
   }
 };
 
+template <>
+struct Exactly<512> {
+  static constexpr int64_t dense = 512;
+  explicit Exactly(int64_t) {}
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    const Exactly<256> half(256);
+    half(to, from);
+    half(to + 256, from + 256);
+  }
+};
+
 struct Bytes {  // 1 to 3
   static constexpr int64_t dense = 0;
   int64_t block;

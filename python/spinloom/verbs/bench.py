@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import output, plot, results, units
+from spinloom import core, output, plot, results, units
 from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
 from spinloom.errors import Trouble
@@ -60,6 +60,8 @@ def layout(
                 for row in chosen:
                     measured += measure.measure(row, hand, mpis, effort, operations, folder)
                     step()
+        except core.load().SpinloomError as error:
+            raise Trouble(error.code, error.message) from None
         finally:
             for mpi in mpis:
                 mpi.close()

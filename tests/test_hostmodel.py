@@ -26,9 +26,9 @@ def test_compares_every_datatype_of_the_demo(spinloom):
 
 
 def test_the_prediction_is_the_sum_of_its_parts():
-    """32 blocks of 48 lines, 720 lines between them. Packed: one line scattered, then a stream. Array: the first
-    block and the first jump come without warning, the other jumps are regular. L = 67 ns, Q = 16, 10, 5; no
-    line is lost or evicted; a block of a vector takes 3 cycles."""
+    """32 blocks of 48 lines, 720 lines between them. Packed: one line scattered, then a stream. Array: the
+    first block and the first jump come without warning, the other jumps are regular. L = 67 ns, Q = 16, 10,
+    5; no line is lost or evicted; a block of a vector takes 3 cycles."""
     profile = profiles.load("sc19-slingshot")
     said = core.load().predict_host_unpack(profile.native(), "hvector(32, 3072, 49152B, byte)", 1)
     assert (said["vector_blocks"], said["list_blocks"]) == (32, 0)

@@ -152,6 +152,7 @@ static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, pt
   return spl_started(spl_dma(SPL_CALL_DMA_TO_HOST_NB, local, offset, len, options), h);
 }
 static inline int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options) {
+  __asm__ volatile("" ::: "memory"); /* local has been written before it is read */
   return (int)spl_dma(SPL_CALL_DMA_TO_HOST_B, local, offset, len, options);
 }
 

@@ -34,6 +34,7 @@ from spinloom.verbs.hostmodel import hostmodel
 from spinloom.verbs.info import info
 from spinloom.verbs.nics import nics
 from spinloom.verbs.share import share
+from spinloom.verbs.study import study
 from spinloom.verbs.validate import validate
 from spinloom.verbs.workloads import workloads
 
@@ -72,6 +73,7 @@ def cli() -> None:
 for verb in (
     ddt,
     share,
+    study,
     explain,
     calibrate,
     figure,

@@ -37,6 +37,8 @@ class Probe:
     changes: tuple[tuple[str, str], ...] = ()
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
     copies_bytes: int = 0  # no message: the cores copy blocks of this size from the NIC's memory to the host
+    study: str = ""  # an experiment of src/app/study.hpp; `strategy` is its way
+    size_bytes: int = 0  # of its message
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class Lab:
     def read(self, probe: Probe) -> Reading:
         if probe.copies_bytes:
             return self.read_bandwidth(probe)
+        if probe.study:
+            return self.read_study(probe)
         try:
             setup = self.setup(probe)
         except Trouble as trouble:
@@ -131,6 +135,27 @@ class Lab:
         except self.engine.SpinloomError as error:
             return Reading(reason=error.message)
         return Reading(columns)
+
+    def read_study(self, probe: Probe) -> Reading:
+        setup = self.setup(probe)
+        config = {
+            "profile": setup.profile,
+            "images": dict(self.images),
+            "hpus": setup.hpus,
+            "mtu": setup.mtu,
+            "order": setup.order,
+            "seed": setup.seed,
+            "inject": "none",
+            "experiment": probe.study,
+            "way": probe.strategy,
+            "bytes": probe.size_bytes,
+        }
+        try:
+            return Reading(self.engine.run_study(config))
+        except self.engine.SpinloomError as error:
+            if error.code == "unsupported":
+                return Reading(reason=error.message)
+            raise Trouble(error.code, f"{probe.study} by {probe.strategy}: {error.message}") from None
 
     def setup(self, probe: Probe) -> Setup:
         profile = profile_of(probe.nic, probe.changes)

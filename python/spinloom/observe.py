@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import lab, workloads
+from spinloom import lab, studies, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -279,6 +279,57 @@ def largest_nic_memory(trial: Trial, readings: list[Reading], strategies: list[s
     )
 
 
+# ---- observations on studies; a way's time, and the best of several ----
+
+
+def study_points(
+    trial: Trial,
+    study: str,
+    ways: list[str],
+    over: list[str],
+    nics: list[str],
+    from_bytes: int = 0,
+) -> list[Probe]:
+    """For each NIC and size: the ways, then what they are compared with."""
+    return [
+        replace(studies.probe(study, nic, way, size), changes=trial.changes)
+        for nic in nics
+        for size in studies.studies()[study].sizes_bytes
+        if size >= from_bytes
+        for way in (*ways, *over)
+    ]
+
+
+def study_worst_ratio(
+    trial: Trial, readings: list[Reading], ways: list[str], over: list[str], **_: Any
+) -> float:
+    """The largest ratio, over sizes and NICs, of the best of `ways` to the best of `over`."""
+    return max(
+        min(reading["time_ps"] for reading in group[: len(ways)])
+        / min(reading["time_ps"] for reading in group[len(ways) :])
+        for group in grouped(readings, len(ways) + len(over))
+    )
+
+
+def study_gap_cells(
+    trial: Trial, study: str, ways: list[str], over: str, size_bytes: int, nics: list[str]
+) -> list[Probe]:
+    return [
+        replace(studies.probe(study, nic, way, size_bytes), changes=trial.changes)
+        for nic in nics
+        for way in (*ways, over)
+    ]
+
+
+def study_gap_ns(trial: Trial, readings: list[Reading], ways: list[str], **_: Any) -> float:
+    """How much more the best of `ways` gains on the first NIC than on the second."""
+    gains = [
+        group[-1]["time_ps"] - min(reading["time_ps"] for reading in group[:-1])
+        for group in grouped(readings, len(ways) + 1)
+    ]
+    return (gains[0] - gains[1]) / 1000
+
+
 OBSERVATIONS: dict[str, Observation] = {
     "put_overhead_percent": Observation(
         lambda trial: [trial.probe("contig(1, byte)", name) for name in ("specialised", BASELINE)],
@@ -325,4 +376,12 @@ OBSERVATIONS: dict[str, Observation] = {
         lambda trial, strategies, gamma_max=math.inf: row_cells(trial, strategies), instructions_a_byte
     ),
     "largest_nic_memory_bytes": Observation(row_cells, largest_nic_memory),
+    "study_worst_ratio": Observation(study_points, study_worst_ratio),
+    "study_gap_ns": Observation(study_gap_cells, study_gap_ns),
+    "study_ratio": Observation(
+        lambda trial, study, way, over, size_bytes, nic: study_gap_cells(
+            trial, study, [way], over, size_bytes, [nic]
+        ),
+        lambda trial, readings, **_: readings[0]["time_ps"] / readings[1]["time_ps"],
+    ),
 }

@@ -115,6 +115,7 @@ FIELDS: dict[str, Parser] = {
     "host.best_list_cycles": units.parse_rational,
     "host.segment_block_cycles": units.parse_rational,
     "host.command_latency": units.parse_time,
+    "host.call": units.parse_time,
     "checkpoint.paper_bytes": units.parse_bytes,
     "checkpoint.epsilon": units.parse_rational,
     "iovec.entries": units.parse_count,

@@ -21,6 +21,7 @@ Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t
     offload::HandlerImage handler;
     handler.name = name;
     handler.index = static_cast<uint32_t>(loaded.images.size());
+    handler.header_entry = entry_of(*image, "header_handler");
     handler.payload_entry = entry_of(*image, "payload_handler");
     handler.completion_entry = entry_of(*image, "completion_handler");
     loaded.handlers.push_back(handler);

@@ -30,7 +30,7 @@ inline constexpr uint32_t context_count_max = 1 << 16;
 inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
 
 // Handlers.
-inline constexpr uint32_t handler_stack_bytes = 4096;
+inline constexpr uint32_t handler_stack_bytes = 8192;
 inline constexpr uint64_t handler_budget_cycles = 10'000'000;
 inline constexpr uint32_t slice_cycles = 256;
 

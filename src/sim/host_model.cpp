@@ -23,6 +23,7 @@ int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
              cycles_of(work.blocks.listed, host.best_list_cycles);
     case Kind::build_checkpoints:
       return cycles_of(work.blocks.in_vectors + work.blocks.listed, host.segment_block_cycles);
+    case Kind::react:
     case Kind::other: break;
   }
   return 0;
@@ -83,6 +84,10 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
                  host.memory_byte_time.time_of(Bytes{static_cast<int64_t>(cost.lines_evicted) * host.line});
   }
   cost.blocks = cycle.time_of_cycles(block_cycles(profile, work));
+  if (work.kind == Kind::react) {
+    cost.lines = host.memory_latency;
+    cost.blocks = host.call;
+  }
   return cost;
 }
 

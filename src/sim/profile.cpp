@@ -186,6 +186,7 @@ const std::vector<Field>& fields_of_a_profile() {
       {"host.best_list_cycles", ratio(AT(host.best_list_cycles))},
       {"host.segment_block_cycles", ratio(AT(host.segment_block_cycles))},
       {"host.command_latency", duration(AT(host.command_latency))},
+      {"host.call", duration(AT(host.call))},
       {"checkpoint.paper_bytes", number(AT(checkpoint.paper_bytes), 1)},
       {"checkpoint.epsilon", ratio(AT(checkpoint.epsilon))},
       {"iovec.entries", number(AT(iovec.entries), 1)},

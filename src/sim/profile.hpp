@@ -90,6 +90,7 @@ struct Profile {
     Rational best_vector_cycles, best_list_cycles;
     Rational segment_block_cycles;
     Time command_latency;
+    Time call;
   } host;
   struct {
     int64_t paper_bytes = 0;

@@ -61,6 +61,7 @@ inline ProfileFields test_profile_fields() {
       {"host.best_list_cycles", n(5)},
       {"host.segment_block_cycles", n(10)},
       {"host.command_latency", n(250'000)},
+      {"host.call", n(65'000)},
       {"checkpoint.paper_bytes", n(612)},
       {"checkpoint.epsilon", r(1, 5)},
       {"iovec.entries", n(32)},

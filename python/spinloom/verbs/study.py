@@ -1,0 +1,82 @@
+"""`spinloom study`: the SC'17 sPIN paper's small experiments, from simulations that run now."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import output, plot, results, studies, study_plots, units
+from spinloom.errors import Trouble
+from spinloom.lab import Lab
+from spinloom.verbs.options import form_options
+from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
+
+
+@click.command(epilog="Examples: spinloom study pingpong; spinloom study all --out out/studies")
+@click.argument("name", metavar="NAME|all")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_THREADS",
+    default=0,
+    help="Cells at a time; 0 is one a core.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@form_options
+def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
+    """Run a small experiment: pingpong or accumulate.
+
+    Two ranks, one message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
+    and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
+    compared. With --out, writes NAME.csv and NAME.svg; existing files of these names are replaced.
+    """
+    wanted = studies.named(name)
+    laboratory = Lab(threads or os.cpu_count() or 1)
+    began = time.monotonic()
+    with stoppable() as stop, progress(0, quiet) as bar:
+        laboratory.run([probe for each in wanted for probe in studies.probes(each)], bar)
+    if stop.told:
+        stop.leave("nothing is printed of a study that is not complete")
+    tables = {each: studies.rows(each, laboratory) for each in wanted}
+    if form == "table":
+        for each, rows in tables.items():
+            for nic in each.nics:
+                output.show(table_of(each, nic, rows))
+    else:
+        output.emit([row for rows in tables.values() for row in rows], form, lambda: None)
+    if out is not None:
+        save(tables, out)
+    if form == "table":
+        output.say(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
+
+
+def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    times = {(row["size_bytes"], row["way"]): row["time_ps"] for row in rows if row["nic"] == nic}
+    return output.table(
+        ["message", *study.ways],
+        [
+            [units.format_bytes(size), *(units.format_time(times[size, way]) for way in study.ways)]
+            for size in study.sizes_bytes
+        ],
+        numeric={"message", *study.ways},
+        title=f"{study.title}; {nic}",
+    )
+
+
+def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for each, rows in tables.items():
+            results.write_file(out / f"{each.name}.csv", results.as_csv(rows, studies.COLUMNS))
+            if plot.available():
+                study_plots.draw(each, rows, out / f"{each.name}.svg")
+    except OSError as error:
+        raise Trouble("environment", f"studies cannot be written to {out}: {error}") from None
+    if not plot.available():
+        output.say("no SVG: matplotlib is not installed (pip install matplotlib)")

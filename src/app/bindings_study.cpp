@@ -1,0 +1,36 @@
+// spinloom._core, the small experiments of the SC'17 sPIN paper.
+#include <nanobind/stl/string.h>
+
+#include "app/bindings_setup.hpp"
+#include "app/study.hpp"
+
+namespace spinloom::app {
+namespace {
+
+nb::dict run_study_cell(const nb::dict& settings) {
+  StudyConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  config.experiment = unwrap(experiment_named(get_as<std::string>(settings, "experiment")));
+  config.way = unwrap(way_named(get_as<std::string>(settings, "way")));
+  config.bytes = get_as<uint64_t>(settings, "bytes");
+  Result<StudyResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return run_study(config);
+  }();
+  const StudyResult result = unwrap(std::move(outcome));
+  nb::dict out;
+  out["time_ps"] = result.time_ps;
+  out["handlers"] = result.handlers;
+  out["handler_cycles"] = result.handler_cycles;
+  out["checked"] = true;  // run_study reports times for compared bytes only
+  return out;
+}
+
+}  // namespace
+
+void bind_study(nb::module_& module) {
+  module.def("run_study", &run_study_cell, nb::arg("config"),
+             "Modelled time of one ping-pong or accumulate, bytes compared.");
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,252 @@
+#include "app/study.hpp"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "portals/interface.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t ping_bits = 1;
+constexpr uint64_t pong_bits = 2;
+constexpr uint32_t queue_slots = 64;
+constexpr int rounds = 2;  // the last one is measured
+
+// One rank's side: a queue that stays empty unless something fails, a portal table entry, a counter of bytes.
+struct Side {
+  sim::Node* node = nullptr;
+  std::unique_ptr<portals::Interface> interface;
+  nic::PortalIndex portal;
+  nic::CounterId counter;
+
+  static Result<Side> make(sim::Node& node) {
+    Side side;
+    side.node = &node;
+    side.interface = std::make_unique<portals::Interface>(node);
+    SPL_ASSIGN(const nic::QueueId queue, side.interface->eq_alloc(queue_slots));
+    SPL_ASSIGN(side.portal, side.interface->pt_alloc(queue));
+    SPL_ASSIGN(side.counter, side.interface->ct_alloc());
+    return side;
+  }
+
+  // Counts what lands; events tell failures only.
+  [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory, uint64_t match_bits) const {
+    nic::Entry made;
+    made.start = memory.data();
+    made.length = memory.size();
+    made.match_bits = match_bits;
+    made.counter = counter;
+    made.options.ct_comm = true;
+    made.options.ct_bytes = true;
+    made.options.event_success_disable = true;
+    return made;
+  }
+
+  [[nodiscard]] portals::PutArguments put(const std::vector<uint8_t>& bytes, const Side& target,
+                                          uint64_t match_bits) const {
+    portals::PutArguments made;
+    made.local = bytes.data();
+    made.length = bytes.size();
+    made.target = target.node->rank();
+    made.portal = target.portal;
+    made.match_bits = match_bits;
+    made.event_send_disable = true;
+    return made;
+  }
+
+  Status wait_for(uint64_t bytes) const {
+    const Result<nic::CounterValue> counted = interface->ct_wait(counter, bytes);
+    if (!counted) return explain(counted.error(), *node);
+    if (counted->failure == 0) return {};
+    return fail(Code::fault, "a message failed at rank ", node->rank(), "; the handler ", node->handler_trouble());
+  }
+
+  // The host's processor sees the count and posts a call.
+  Status react() const {
+    portals::HostWork work;
+    work.kind = portals::HostWork::Kind::react;
+    return interface->host_work(work);
+  }
+};
+
+class Study {
+ public:
+  Study(const StudyConfig& config, const LoadedImages& loaded, sim::World& world)
+      : config_(config),
+        loaded_(loaded),
+        world_(world),
+        sent_(random_bytes(config.ordering.seed, "app.study", config.bytes)),
+        array_(random_bytes(config.ordering.seed, "app.study.array", config.bytes)),
+        answer_(config.bytes) {}
+
+  Result<StudyResult> run() {
+    SPL_ASSIGN(near_, Side::make(world_.node(0)));
+    SPL_ASSIGN(far_, Side::make(world_.node(1)));
+    SPL_TRY(config_.experiment == Experiment::pingpong ? prepare_pingpong() : prepare_accumulate());
+    StudyResult result;
+    for (int round = 1; round <= rounds; ++round) {
+      world_.drain();
+      const sim::HandlerStatistics before = handlers();
+      std::vector<uint8_t> expected = config_.experiment == Experiment::pingpong ? sent_ : product();
+      const Time start = near_.node->now();
+      SPL_TRY(near_.interface->put(near_.put(sent_, far_, ping_bits)));
+      if (config_.experiment == Experiment::pingpong) {
+        SPL_TRY(answer(round));
+        result.time_ps = (near_.node->now() - start).ps / 2;
+        SPL_TRY(compare(answer_, expected));
+        std::fill(answer_.begin(), answer_.end(), uint8_t{0});
+      } else {
+        SPL_TRY(finish_accumulate(round));
+        result.time_ps = (far_.node->now() - start).ps;
+        SPL_TRY(compare(array_, expected));
+      }
+      result.handlers = handlers().handlers - before.handlers;
+      result.handler_cycles = handlers().cycles - before.cycles;
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] sim::HandlerStatistics handlers() const {
+    return far_.node->hpus().statistics(nic::HandlerKind::payload);
+  }
+
+  Status compare(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& expected) const {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] != expected[i]) {
+        return fail(Code::mismatch, "byte ", i, " of ", bytes.size(), " is ", int{bytes[i]}, ", not ",
+                    int{expected[i]});
+      }
+    }
+    return {};
+  }
+
+  // A context of this image; state of so many bytes.
+  Result<nic::ContextId> context(std::string_view name, const std::vector<uint32_t>& constants, uint64_t state_bytes) {
+    for (const offload::HandlerImage& handler : loaded_.handlers) {
+      if (handler.name != name) continue;
+      nic::Context made;
+      made.image = handler.index;
+      made.header_entry = handler.header_entry;
+      made.payload_entry = handler.payload_entry;
+      made.completion_entry = handler.completion_entry;
+      const std::span<const uint32_t> words(constants);
+      made.constants.length = words.size_bytes();
+      SPL_ASSIGN(made.constants.offset, far_.interface->memory_alloc(made.constants.length));
+      const auto* first = reinterpret_cast<const uint8_t*>(words.data());
+      SPL_TRY(far_.interface->memory_write(made.constants.offset, {first, words.size_bytes()}));
+      made.state.length = state_bytes;
+      SPL_ASSIGN(made.state.offset, far_.interface->memory_alloc(state_bytes));
+      return far_.interface->context_create(made);
+    }
+    return fail(Code::environment, "there is no handler image ", name);
+  }
+
+  Status prepare_pingpong() {
+    SPL_ASSIGN(std::ignore, near_.interface->me_append(near_.portal, near_.entry(answer_, pong_bits)));
+    nic::Entry entry = far_.entry(array_, ping_bits);
+    if (config_.way == Way::store || config_.way == Way::stream) {
+      const uint32_t streams = config_.way == Way::stream ? 1 : 0;
+      constexpr uint64_t state_bytes = 64;
+      SPL_ASSIGN(entry.context, context("pingpong", {streams, static_cast<uint32_t>(pong_bits)}, state_bytes));
+      entry.options.ct_comm = false;
+    }
+    SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
+    if (config_.way == Way::portals4) {
+      SPL_TRY(far_.interface->put(far_.put(array_, near_, pong_bits),
+                                  nic::Trigger{far_.counter, config_.bytes, config_.bytes}));
+    }
+    return {};
+  }
+
+  Status answer(int round) {
+    const uint64_t total = static_cast<uint64_t>(round) * config_.bytes;
+    if (config_.way == Way::rdma) {
+      SPL_TRY(far_.wait_for(total));
+      SPL_TRY(far_.react());
+      SPL_TRY(far_.interface->put(far_.put(array_, near_, pong_bits)));
+    }
+    return near_.wait_for(total);
+  }
+
+  Status prepare_accumulate() {
+    if (config_.bytes % 8 != 0) {
+      return fail(Code::invalid, "accumulate takes whole complex numbers of 8 B, ", config_.bytes, " B were given");
+    }
+    landed_.resize(config_.bytes);
+    nic::Entry entry = far_.entry(config_.way == Way::rdma ? landed_ : array_, ping_bits);
+    if (config_.way == Way::stream) {
+      SPL_ASSIGN(entry.context, context("accumulate", {0}, 64));
+    } else if (config_.way != Way::rdma) {
+      return fail(Code::unsupported, "accumulate goes by rdma or stream");
+    }
+    SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
+    return {};
+  }
+
+  Status finish_accumulate(int round) {
+    SPL_TRY(far_.wait_for(static_cast<uint64_t>(round) * config_.bytes));
+    if (config_.way != Way::rdma) return {};
+    SPL_TRY(far_.react());
+    array_ = product();
+    portals::HostWork work;  // memory-bound: both arrays are read, one is written
+    const uint64_t bytes = config_.bytes;
+    work.touches = [bytes](const portals::HostWork::Touch& touch) {
+      for (uint64_t at = 0; at < bytes; at += 8) {
+        touch(at, 8, false);
+        touch(bytes + 4096 + at, 8, true);
+      }
+    };
+    return far_.interface->host_work(work);
+  }
+
+  [[nodiscard]] std::vector<uint8_t> product() const {
+    std::vector<uint8_t> out(array_.size());
+    for (size_t at = 0; at + 8 <= array_.size(); at += 8) {
+      uint32_t x[2];
+      uint32_t y[2];
+      std::memcpy(x, array_.data() + at, sizeof x);
+      std::memcpy(y, sent_.data() + at, sizeof y);
+      const uint32_t z[2] = {x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]};
+      std::memcpy(out.data() + at, z, sizeof z);
+    }
+    return out;
+  }
+
+  const StudyConfig& config_;
+  const LoadedImages& loaded_;
+  sim::World& world_;
+  Side near_;
+  Side far_;
+  std::vector<uint8_t> sent_;
+  std::vector<uint8_t> array_;   // rank 1's memory
+  std::vector<uint8_t> landed_;  // accumulate by rdma: where the message lands
+  std::vector<uint8_t> answer_;
+};
+
+}  // namespace
+
+Result<Experiment> experiment_named(std::string_view name) {
+  if (name == "pingpong") return Experiment::pingpong;
+  if (name == "accumulate") return Experiment::accumulate;
+  return fail(Code::invalid, "unknown experiment \"", name, "\"; there are pingpong and accumulate");
+}
+
+Result<Way> way_named(std::string_view name) {
+  if (name == "rdma") return Way::rdma;
+  if (name == "portals4") return Way::portals4;
+  if (name == "store") return Way::store;
+  if (name == "stream") return Way::stream;
+  return fail(Code::invalid, "unknown way \"", name, "\"; there are rdma, portals4, store and stream");
+}
+
+Result<StudyResult> run_study(const StudyConfig& config) {
+  if (config.bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
+  SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
+  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
+  return Study(config, loaded, *world).run();
+}
+
+}  // namespace spinloom::app

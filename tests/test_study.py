@@ -1,0 +1,112 @@
+"""`spinloom study`: the SC'17 sPIN paper's small experiments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import needs_engine
+from spinloom import core, data, profiles, studies
+from spinloom.lab import Lab
+
+pytestmark = needs_engine
+
+GOLDEN = Path(__file__).parent / "golden" / "studies.csv"
+
+
+def config(experiment: str, way: str, size_bytes: int, nic: str = "sc17-discrete", **more):
+    profile = profiles.load(nic)
+    return {
+        "profile": profile.native(),
+        "images": data.handler_images(),
+        "hpus": profile["hpu.count"],
+        "mtu": profile["link.payload"],
+        "order": "in",
+        "seed": 1,
+        "inject": "none",
+        "experiment": experiment,
+        "way": way,
+        "bytes": size_bytes,
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def laboratory():
+    lab = Lab(2)
+    lab.run([probe for study in studies.studies().values() for probe in studies.probes(study)])
+    return lab
+
+
+def test_every_point_is_as_it_was(laboratory):
+    """The golden table. When a change is right: spinloom study all --csv > tests/golden/studies.csv"""
+    rows = [row for study in studies.studies().values() for row in studies.rows(study, laboratory)]
+    expected = list(csv.DictReader(io.StringIO(GOLDEN.read_text(encoding="utf-8"))))
+    assert [{key: str(value) for key, value in row.items()} for row in rows] == expected
+
+
+@pytest.mark.parametrize("nic", ["sc17-discrete", "sc17-integrated"])
+def test_each_way_crosses_pcie_as_often_as_it_must(nic):
+    engine = core.load()
+    times = {way: engine.run_study(config("pingpong", way, 64, nic))["time_ps"] for way in studies.WAYS}
+    latency = profiles.load(nic)["pcie.latency"]
+    # Half a round trip: the host's way adds the counter's write to it and the command back, one latency each.
+    assert times["rdma"] - times["portals4"] > latency
+    assert times["stream"] < times["portals4"] < times["rdma"]
+    assert times["store"] > times["stream"]
+
+
+@pytest.mark.parametrize("way", list(studies.WAYS))
+@pytest.mark.parametrize("size_bytes", [1, 7, 4095, 4096, 4097, 12289])
+def test_ping_pong_returns_every_byte_at_odd_sizes(way, size_bytes):
+    assert core.load().run_study(config("pingpong", way, size_bytes))["checked"]
+
+
+@pytest.mark.parametrize("size_bytes", [8, 4088, 4096, 4104, 40960])
+@pytest.mark.parametrize("hpus", [1, 3])
+def test_accumulate_is_right_at_odd_sizes(size_bytes, hpus):
+    result = core.load().run_study(config("accumulate", "stream", size_bytes, hpus=hpus))
+    assert result["handlers"] == -(-size_bytes // 4096)
+
+
+def test_packets_out_of_order_change_no_byte():
+    for way in ("store", "stream"):
+        assert core.load().run_study(config("pingpong", way, 1 << 16, order="all:8"))["checked"]
+    assert core.load().run_study(config("accumulate", "stream", 1 << 16, order="all:8"))["checked"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        ({"bytes": 0}, "unsupported", "zero bytes"),
+        ({"experiment": "accumulate", "bytes": 12}, "invalid", "8 B"),
+        ({"experiment": "accumulate", "way": "store"}, "unsupported", "rdma or stream"),
+        ({"experiment": "juggle"}, "invalid", "pingpong and accumulate"),
+        ({"way": "pigeon"}, "invalid", "rdma, portals4"),
+        ({"images": {}, "way": "stream"}, "environment", "pingpong"),
+    ],
+)
+def test_what_cannot_be_is_an_error(changes, code, message):
+    engine = core.load()
+    with pytest.raises(engine.SpinloomError, match=message) as raised:
+        engine.run_study({**config("pingpong", "rdma", 8), **changes})
+    assert raised.value.code == code
+
+
+def test_the_command_writes_a_table_and_a_plot(spinloom, tmp_path):
+    ran = spinloom("study", "accumulate", "--json", "--out", str(tmp_path), "--quiet")
+    assert ran.code == 0, ran.err
+    printed = json.loads(ran.out)
+    written = list(csv.DictReader((tmp_path / "accumulate.csv").open(encoding="utf-8")))
+    assert [{key: str(value) for key, value in row.items()} for row in printed] == written
+    assert (tmp_path / "accumulate.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
+
+
+def test_an_unknown_study_names_the_nearest(spinloom):
+    ran = spinloom("study", "pingpon")
+    assert ran.code == 2
+    assert "pingpong" in ran.err

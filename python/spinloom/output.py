@@ -1,6 +1,7 @@
 """Where text goes: results to stdout as a table, JSON or CSV; diagnostics to stderr.
 
-rich leaves colours out when NO_COLOR is set or the stream is not a terminal.
+What is printed is plain text: square brackets and colons of a datatype are no markup. rich leaves colours out
+when NO_COLOR is set or the stream is not a terminal.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
-from rich.text import Text
 
 from spinloom import results
 
@@ -46,7 +47,7 @@ class Output(Console):
 def console() -> Console:
     """Standard output; not folded to 80 columns when it is not a terminal."""
     width = None if sys.stdout.isatty() else WIDTH_OF_A_PIPE
-    return Output(file=sys.stdout, width=width, highlight=False)
+    return Output(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
 def show(made: Table) -> None:
@@ -59,7 +60,7 @@ def show(made: Table) -> None:
 
 
 def error_console() -> Console:
-    return Console(file=sys.stderr, highlight=False)
+    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
 
 
 def say(message: str) -> None:
@@ -86,7 +87,7 @@ def table(
             column,
             justify="right" if column in numeric else "left",
             no_wrap=whole,
-            min_width=max(Text.from_markup(cell).cell_len for cell in cells) if whole else None,
+            min_width=max(cell_len(cell) for cell in cells) if whole else None,
         )
     for row in rows:
         made.add_row(*row)

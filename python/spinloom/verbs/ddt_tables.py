@@ -34,7 +34,7 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
         rows = [[*group, *(nic_cell(table, group, name) for name in on_nic)] for group in groups]
         output.show(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
     for number, note in enumerate(notes, 1):
-        console.print(f"[{number}] {note}", markup=False)
+        console.print(f"[{number}] {note}")
     if unmeasured := profile.unmeasured():
         console.print(f"Not final: {profile.name} has no measured value yet for {', '.join(unmeasured)}.")
     if table.partial:
@@ -73,7 +73,7 @@ def time_cell(row: dict[str, Any] | None, notes: list[str]) -> str:
         note = row["message"]
         if note not in notes:
             notes.append(note)
-        return f"n/a [{notes.index(note) + 1}]".replace("[", "\\[")
+        return f"n/a [{notes.index(note) + 1}]"
     if row["time_ps"] is None:
         return row["status"]
     if row["strategy"] == BASELINE or row["speedup"] is None:

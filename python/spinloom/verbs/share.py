@@ -138,7 +138,7 @@ def show(table: Table, profile: Profile, strategy: str) -> None:
     numeric = {"round", "evicts", "holds", "in use", "time", "speed-up"}
     output.show(output.table([*columns, "bytes"], lines, numeric=numeric))
     for number, note in enumerate(notes, 1):
-        console.print(f"[{number}] {note}", markup=False)
+        console.print(f"[{number}] {note}")
     console.print(in_words(table.summary))
     if table.partial:
         console.print("partial: true (not all messages were received)")
@@ -157,7 +157,7 @@ def line(row: dict, notes: list[str]) -> list[str]:
     if row["message"]:
         if row["message"] not in notes:
             notes.append(row["message"])
-        served += f" \\[{notes.index(row['message']) + 1}]"
+        served += f" [{notes.index(row['message']) + 1}]"
     return [
         *named,
         served,

@@ -141,6 +141,32 @@ def test_a_copy_within_one_array_reads_first():
     assert (array == expected).all()
 
 
+@st.composite
+def two_views(draw):
+    """Two views of equally many items into one array; they may overlap."""
+    shape = draw(numpy_strategies.array_shapes(min_dims=1, max_dims=3, max_side=7))
+    slices = st.tuples(*(st.slices(side) for side in shape))
+    one, other = draw(slices), draw(slices)
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    if places[one].shape != places[other].shape:
+        other = tuple(slice(None, None, -1) for _ in one)
+        one = tuple(slice(None) for _ in one)
+    return (
+        np.arange(1000, 1000 + places.size, dtype=draw(st.sampled_from(["<u2", ">i4", "f8"]))).reshape(shape),
+        one,
+        other,
+    )
+
+
+@given(two_views())
+def test_a_copy_between_overlapping_views_is_numpy_s_assignment(drawn):
+    array, one, other = drawn
+    expected = array.copy()
+    expected[other] = array[one].copy()
+    layout.from_array(array[one], base=array).copy(array, layout.from_array(array[other], base=array), array)
+    assert (array == expected).all()
+
+
 def test_many_elements():
     table = np.zeros(1000, [("key", "u1"), ("value", "f8")])
     table["key"], table["value"] = np.arange(1000) % 251, np.arange(1000) / 7
@@ -193,6 +219,9 @@ def test_bytes_and_memoryviews():
         (lambda made: made.pack(bytes(7), bytearray(3)), "packed buffer holds 3 bytes, but 4"),
         (lambda made: made.pack(bytes(7), count=-1), "count is -1"),
         (lambda made: made.pack(bytes(7), count=1 << 62), "64 bits|overflow"),
+        (lambda made: made.pack(bytes(7), count=1 << 60), "the source holds 7 bytes"),
+        (lambda made: made.pack(bytes(7), last=1 << 60), "of a message of 4"),
+        (lambda made: made.pack(bytes(7), first=-(1 << 62)), "of a message of 4"),
         (lambda made: made.pack(bytes(7), first=3, last=2), "packed bytes 3 to 2"),
         (lambda made: made.pack(bytes(7), last=5), "0 to 5 of a message of 4"),
         (lambda made: made.pack(bytes(7), offset=(1 << 63) - 1), "64 bits|overflow"),
@@ -228,6 +257,29 @@ def test_an_array_of_objects_is_refused():
         layout.from_array(np.array([None, 1]))
     with pytest.raises(TypeError):
         layout.from_text("byte").pack(object())
+
+
+def test_memory_that_holds_references_is_neither_read_nor_written():
+    item = layout.from_text("contig(8, byte)")
+    plain = np.array([("x", 1)], [("O", "S8"), ("n", "i8")])  # a name is no type
+    assert bytes(item.pack(plain)) == b"x" + bytes(7)
+    for objects in (np.array([None]), np.array([(None, 1)], [("a", "O"), ("b", "i8")])):
+        with pytest.raises(Trouble, match="source holds references to Python objects"):
+            item.pack(objects)
+        with pytest.raises(Trouble, match="destination holds references to Python objects"):
+            item.unpack(bytes(8), objects)
+        with pytest.raises(Trouble, match="destination holds references to Python objects"):
+            item.copy(bytes(8), item, objects)
+
+
+def test_what_is_no_array_or_dtype():
+    with pytest.raises(TypeError, match="takes NumPy arrays, not list"):
+        layout.from_array([1, 2])
+    with pytest.raises(TypeError, match="takes NumPy arrays, not list"):
+        layout.from_array(np.zeros(2), base=[0.0])
+    assert layout.from_dtype("f8,i4").size == layout.from_dtype(np.dtype("f8,i4")).size == 12
+    with pytest.raises(TypeError):
+        layout.from_dtype("nonsense")
 
 
 def test_a_view_elsewhere_is_refused():

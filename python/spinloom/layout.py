@@ -24,6 +24,7 @@ from spinloom.errors import Trouble
 if TYPE_CHECKING:
     import numpy as np
     from mpi4py import MPI
+    from numpy.typing import DTypeLike
     from typing_extensions import Buffer
 
 __all__ = ["Layout", "from_array", "from_dtype", "from_mpi", "from_text"]
@@ -81,6 +82,9 @@ class Layout:
         Displacements count from the view's first item, or from that of `base`, an array that the view looks
         into: then the layout is used with base.
         """
+        for array in (view, view if base is None else base):
+            if not hasattr(array, "__array_interface__"):
+                raise TypeError(f"from_array takes NumPy arrays, not {type(array).__name__}")
         text = numpy_types.view_text(view)
         if base is None or view.size == 0:
             return cls(text)
@@ -94,9 +98,14 @@ class Layout:
         return cls(f"hindexed([{view.__array_interface__['data'][0] - origin}Bx1], {text})")
 
     @classmethod
-    def from_dtype(cls, dtype: np.dtype[Any]) -> Layout:
-        """One item of a dtype, with its itemsize as extent; the padding of a structured one is left out."""
-        return cls(numpy_types.dtype_text(dtype))
+    def from_dtype(cls, dtype: DTypeLike) -> Layout:
+        """One item of a dtype, or of what np.dtype() takes for one, with its itemsize as extent.
+
+        The padding of a structured dtype is left out.
+        """
+        import numpy as np
+
+        return cls(numpy_types.dtype_text(np.dtype(dtype)))
 
     @classmethod
     def from_mpi(cls, datatype: MPI.Datatype) -> Layout:
@@ -175,11 +184,9 @@ class Layout:
 
         They go to the beginning of `out`, a contiguous buffer, or of a new bytearray; either is returned.
         """
-        if out is None:
-            end = self.engine.packed_bytes(count) if last is None else last
-            out = bytearray(max(0, end - first))
-        self.engine.pack(memory(source), memory(out), count, first, last, offset)
-        return out
+        target = None if out is None else memory(out)
+        packed = self.engine.pack(memory(source), target, count, first, last, offset)
+        return packed if out is None else out
 
     @troubled
     def unpack(

@@ -58,15 +58,19 @@ void check_apart(const std::span<std::byte> packed, const std::byte* base, const
   }
 }
 
-void pack(const Committed& layout, nb::handle source, nb::handle packed, int64_t count, int64_t first,
-          std::optional<int64_t> last, int64_t offset) {
+// Into `packed`, or into a new bytearray when that is None; either is returned.
+nb::object pack(const Committed& layout, nb::handle source, nb::object packed, int64_t count, int64_t first,
+                std::optional<int64_t> last, int64_t offset) {
   const layout::PackedRange range = range_of(layout, count, first, last);
   const PythonBuffer from(source, Access::read, "the source");
-  const PythonBuffer to(packed, Access::write, "the packed buffer");
   const std::byte* const base = base_of(from, layout, count, offset);
+  if (packed.is_none()) packed = nb::steal(PyByteArray_FromStringAndSize(nullptr, range.last - range.first));
+  if (!packed.is_valid()) throw nb::python_error();
+  const PythonBuffer to(packed, Access::write, "the packed buffer");
   const std::span<std::byte> bytes = to.packed(range.last - range.first);
   check_apart(bytes, base, layout, count);
   unwrap(without_lock([&] { return layout.pack(count, base, range, bytes); }));
+  return packed;
 }
 
 void unpack(const Committed& layout, nb::handle packed, nb::handle destination, int64_t count, int64_t first,
@@ -116,7 +120,7 @@ void bind_layout(nb::module_& module) {
       .def("check_receive", [](const Committed& self,
                                int64_t count) { unwrap(without_lock([&] { return self.check_receive(count); })); })
       .def("blocks", &blocks, nb::arg("count"), nb::arg("limit"))
-      .def("pack", &pack, nb::arg("source"), nb::arg("packed"), nb::arg("count"), nb::arg("first"),
+      .def("pack", &pack, nb::arg("source"), nb::arg("packed").none(), nb::arg("count"), nb::arg("first"),
            nb::arg("last").none(), nb::arg("offset"))
       .def("unpack", &unpack, nb::arg("packed"), nb::arg("destination"), nb::arg("count"), nb::arg("first"),
            nb::arg("last").none(), nb::arg("offset"))

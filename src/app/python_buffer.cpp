@@ -13,6 +13,18 @@ bool through_pointers(const Py_buffer& view) {
   return false;
 }
 
+// Whether Python objects are among the items: 'O' in a format of the struct module (PEP 3118), whose field names stand
+// between colons.
+bool holds_objects(const Py_buffer& view) {
+  if (view.format == nullptr) return false;
+  bool in_name = false;
+  for (const char* at = view.format; *at != '\0'; ++at) {
+    if (*at == ':') in_name = !in_name;
+    if (*at == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role) : role_(role) {
@@ -23,6 +35,7 @@ PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role) :
   };
   if (access == Access::write && view_.readonly != 0) refuse("is read-only");
   if (through_pointers(view_)) refuse("is an array of pointers to rows (suboffsets); copy it first");
+  if (holds_objects(view_)) refuse("holds references to Python objects, which are not data");
   if (view_.len == 0) return;
   if (view_.strides == nullptr) {
     after_ = view_.len;

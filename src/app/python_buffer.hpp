@@ -2,7 +2,7 @@
 //
 // Contract: `base` is the first byte of item [0, 0, ...]; [base - before, base + after) is the memory that the object
 //   spans, so a view with negative strides has memory before its base. A writable buffer is refused for a read-only
-//   object, and one that is reached through pointers (suboffsets) always.
+//   object, and one that is reached through pointers (suboffsets) or holds Python objects always.
 // Invariants: the object cannot move or free its memory while this lives.
 // Threads: made and destroyed with the interpreter lock; read without. Time: none.
 #pragma once

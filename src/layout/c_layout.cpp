@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "layout/blocks.hpp"
 #include "layout/committed.hpp"
 #include "layout/nest.hpp"
@@ -25,7 +26,8 @@ struct spl_layout {
 
 namespace {
 
-thread_local std::string last_error;
+thread_local std::string sentence;  // of the last failure, where it is not a fixed one
+thread_local const char* last_error = "";
 
 spl_layout_status status_of(Code code) {
   switch (code) {
@@ -47,13 +49,14 @@ spl_layout_status guarded(Work&& work) noexcept {
   try {
     const Status status = work();
     if (status) return SPL_LAYOUT_OK;
-    last_error = status.error().message;
+    sentence = status.error().message;
+    last_error = sentence.c_str();
     return status_of(status.error().code);
   } catch (const std::bad_alloc&) {
-    last_error.clear();
+    last_error = "there is not enough memory for this call";
     return SPL_LAYOUT_EXHAUSTED;
-  } catch (const std::exception& error) {
-    last_error = error.what();
+  } catch (const std::exception&) {
+    last_error = "the library met an exception that it does not expect; please report it";
     return SPL_LAYOUT_INTERNAL;
   }
 }
@@ -67,6 +70,9 @@ Status given(const void* argument, const char* name) {
 template <class T>
 Result<std::vector<T>> list(int64_t count, const T* entries, const char* name) {
   if (count < 0) return fail(Code::invalid, "a list of ", count, " entries: the number must not be negative");
+  if (count > limits::type_list_max) {
+    return fail(Code::overflow, "a list of ", count, " entries exceeds type_list_max = ", limits::type_list_max);
+  }
   if (count > 0) SPL_TRY(given(entries, name));
   return count == 0 ? std::vector<T>() : std::vector<T>(entries, entries + count);
 }
@@ -105,7 +111,11 @@ Status put_text(const std::string& from, char* text, size_t capacity, size_t* ne
   return {};
 }
 
-Order order_of(spl_layout_order order) { return order == SPL_LAYOUT_ORDER_FORTRAN ? Order::fortran : Order::c; }
+Result<Order> order_of(spl_layout_order order) {
+  if (order == SPL_LAYOUT_ORDER_C) return Order::c;
+  if (order == SPL_LAYOUT_ORDER_FORTRAN) return Order::fortran;
+  return fail(Code::invalid, "order ", static_cast<int>(order), " is neither C nor Fortran");
+}
 
 Result<std::span<std::byte>> packed_span(const Committed& layout, int64_t count, PackedRange range, void* packed) {
   SPL_ASSIGN(const int64_t total, layout.packed_bytes(count));
@@ -118,7 +128,7 @@ Result<std::span<std::byte>> packed_span(const Committed& layout, int64_t count,
 
 }  // namespace
 
-const char* spl_layout_last_error(void) { return last_error.c_str(); }
+const char* spl_layout_last_error(void) { return last_error; }
 
 const char* spl_layout_version(void) { return SPINLOOM_VERSION; }
 
@@ -213,7 +223,8 @@ spl_layout_status spl_layout_subarray(int dimensions, const int64_t* sizes, cons
     SPL_ASSIGN(auto whole, list(dimensions, sizes, "sizes"));
     SPL_ASSIGN(auto part, list(dimensions, subsizes, "subsizes"));
     SPL_ASSIGN(auto first, list(dimensions, starts, "starts"));
-    return subarray(std::move(whole), std::move(part), std::move(first), order_of(order), type);
+    SPL_ASSIGN(const Order storage, order_of(order));
+    return subarray(std::move(whole), std::move(part), std::move(first), storage, type);
   });
 }
 
@@ -225,7 +236,7 @@ spl_layout_status spl_layout_darray(int64_t processes, int64_t rank, int dimensi
     DarrayArguments dealt;
     dealt.processes = processes;
     dealt.rank = rank;
-    dealt.order = order_of(order);
+    SPL_ASSIGN(dealt.order, order_of(order));
     SPL_ASSIGN(dealt.sizes, list(dimensions, sizes, "sizes"));
     SPL_ASSIGN(const auto kinds, list(dimensions, distributions, "distributions"));
     for (const spl_layout_distribution kind : kinds) {

@@ -150,6 +150,12 @@ static void errors(void) {
   CHECK(spl_layout_from_text("vector(3, 2", &none) == SPL_LAYOUT_INVALID);
   CHECK(strstr(spl_layout_last_error(), "column 12") != NULL);
   CHECK(spl_layout_indexed(2, NULL, NULL, real, &none) == SPL_LAYOUT_INVALID);
+  static const int64_t one[] = {1}; /* nothing is read of lists that are said to be this long */
+  CHECK(spl_layout_indexed(INT64_MAX, one, one, real, &none) == SPL_LAYOUT_OVERFLOW);
+  CHECK(strstr(spl_layout_last_error(), "type_list_max") != NULL);
+  CHECK(spl_layout_struct(INT64_MAX / 8, one, one, NULL, &none) == SPL_LAYOUT_OVERFLOW);
+  CHECK(spl_layout_subarray(1, one, one, one, (spl_layout_order)2, real, &none) == SPL_LAYOUT_INVALID);
+  CHECK(strstr(spl_layout_last_error(), "order 2") != NULL && none == NULL);
   CHECK(spl_layout_pack(real, 1, memory, memory) == SPL_LAYOUT_INVALID);
   CHECK(strstr(spl_layout_last_error(), "spl_layout_commit") != NULL);
   GOOD(spl_layout_commit(real));

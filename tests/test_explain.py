@@ -277,3 +277,81 @@ def test_the_page_in_the_docs_has_its_table():
     text = (ROOT / "docs/explain.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ") and line.count("|") == 8]
     assert len(rows) == 1 + sum(len(application.rows) for application in workloads.applications())
+
+
+# ---- what people give it ----
+
+GIVEN = """
+from __future__ import annotations
+import dataclasses, sys
+import numpy as np
+print("printed while it ran")
+
+@dataclasses.dataclass
+class Point:
+    x: float
+
+face = np.zeros((4, 4))[:, ::2]
+twice = np.broadcast_to(np.zeros(3), (4, 3))
+kind = np.float64
+def made(): return "double"
+def needs(more): return more
+def leaves(): sys.exit(3)
+"""
+
+
+@pytest.fixture
+def given_file(tmp_path):
+    path = tmp_path / "given.py"
+    path.write_text(GIVEN, encoding="utf-8")
+    return path
+
+
+def test_objects_of_a_file_with_dataclasses_and_prints(spinloom, given_file):
+    assert explained(spinloom, f"{given_file}:face", "--strategies", "none")["size_bytes"] == 64
+    assert explained(spinloom, f"{given_file}:made", "--strategies", "none")["text"] == "double"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (":needs", "ends with TypeError"),
+        (":leaves", "ends with SystemExit: 3"),
+        (":kind", "is a type; it must be"),
+        (":nope", "has no 'nope'"),
+        ("", "say which object of"),
+    ],
+)
+def test_objects_that_are_no_datatype(spinloom, given_file, name, sentence):
+    ran = spinloom("explain", f"{given_file}{name}")
+    assert (ran.code, ran.out) == (2, "")
+    assert sentence in ran.err
+
+
+def test_a_type_that_overlaps_itself_can_be_packed_only(spinloom, given_file):
+    known = explained(spinloom, f"{given_file}:twice", "--strategies", "seek")
+    assert "both land at offset 0" in known["no_receive"]
+    assert {way["path"]: way["time_ps"] is not None for way in known["ways"]} == {
+        "pack": True,
+        "unpack": False,
+        "single copy": False,
+        "pack + send": False,
+        "host-mpitypes": False,
+        "seek": False,
+    }
+    assert "no defined result" in spinloom("explain", f"{given_file}:twice").out
+
+
+def test_huge_messages_are_answered_at_once(spinloom):
+    """What cannot be followed line by line in seconds is refused by name, or left out with a reason."""
+    ran = spinloom("explain", "vector(4, 1, 2, double)", "--count", "1000000000")
+    assert ran.code != 0
+    assert "message_blocks_max" in ran.err
+    whole = explained(spinloom, "contig(1099511627776, byte)", "--strategies", "none")
+    assert whole["blocks"] == 1
+    assert all(way["time_ps"] is None and "not predicted" in way["about"] for way in whole["ways"])
+
+
+def test_brackets_of_a_type_are_printed(spinloom):
+    text = "darray(2, 1, [4, 6], [block, cyclic], [default, 2], [2, 1], F, int)"
+    assert text in spinloom("explain", text, "--strategies", "none").out

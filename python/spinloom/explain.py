@@ -7,6 +7,7 @@ resource that takes longest.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from spinloom.sweep import Cell, Setup
 from spinloom.workloads import Row
 
 SIMULATED_BYTES_MAX, SIMULATED_BLOCKS_MAX = 64 << 20, 1 << 20
+PREDICTED_BYTES_MAX, PREDICTED_BLOCKS_MAX = 1 << 30, 1 << 22  # followed through modelled caches in seconds
+NO_RECEIVE = "cannot be received into"
+MODULE = "spinloom_explained"  # the name under which a FILE.py is run
 BUSY = 0.4  # of the time: a resource that is busy for less does not bound it
 
 
@@ -43,6 +47,8 @@ def resolve(target: str, count: int) -> Row:
     file, colon, name = target.rpartition(":")
     if colon and file.endswith(".py"):
         return of_object(load_object(Path(file), name), target, count)
+    if target.endswith(".py"):
+        raise Trouble("invalid", f"say which object of {target}: {target}:OBJECT")
     names = {application.name.casefold() for application in workloads.applications()}
     application, colon, datatype = target.partition(":")
     if application.casefold() in names or ("(" not in target and not is_type(target)):
@@ -80,32 +86,40 @@ def of_workload(application: str, datatype: str | None, count: int) -> Row:
 
 
 def load_object(file: Path, name: str) -> Any:
-    """The object of a Python file, which is run as a module that is not __main__."""
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    """The object of a Python file, or what it returns when it is a function.
+
+    The file is run as a module that is not __main__; what it prints goes to stderr.
+    """
+    spec = importlib.util.spec_from_file_location(MODULE, file)
     if not file.exists() or spec is None or spec.loader is None:
         raise Trouble("invalid", f"{file} is no Python file")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module  # dataclasses look there
     sys.path.insert(0, str(file.resolve().parent))
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise Trouble("invalid", f"{file} ends with {type(error).__name__}: {error}") from error
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+            if not hasattr(module, name):
+                raise Trouble("invalid", f"{file} has no '{name}'")
+            found = getattr(module, name)
+            return found() if callable(found) and not isinstance(found, type) else found
+    except Trouble:
+        raise
+    except (Exception, SystemExit) as error:
+        raise Trouble("invalid", f"{file}:{name} ends with {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    if not hasattr(module, name):
-        raise Trouble("invalid", f"{file} has no '{name}'")
-    return getattr(module, name)
 
 
 def of_object(found: Any, target: str, count: int) -> Row:
-    """A Layout, a text form, a NumPy array or dtype, a datatype of mpi4py, or a function that returns one."""
-    if callable(found) and not isinstance(found, type):
-        found = found()
+    """A Layout, a text form, a NumPy array or dtype, or a datatype of mpi4py."""
     if isinstance(found, str):
         check(found)
         text = found
     elif isinstance(found, layout.Layout):
         text = found.text
+    elif isinstance(found, type):  # not one of its objects
+        raise not_a_datatype(found, target)
     elif hasattr(found, "strides") and hasattr(found, "dtype"):
         text = layout.from_array(found).text
     elif hasattr(found, "itemsize") and hasattr(found, "fields"):
@@ -113,12 +127,16 @@ def of_object(found: Any, target: str, count: int) -> Row:
     elif hasattr(found, "Get_envelope"):
         text = layout.from_mpi(found).text
     else:
-        raise Trouble(
-            "invalid",
-            f"{target} is a {type(found).__name__}; it must be a Layout, a text form, a NumPy array "
-            "or dtype, or a datatype of mpi4py",
-        )
+        raise not_a_datatype(found, target)
     return Row(target, "", text, count)
+
+
+def not_a_datatype(found: Any, target: str) -> Trouble:
+    return Trouble(
+        "invalid",
+        f"{target} is a {type(found).__name__}; it must be a Layout, a text form, a NumPy array "
+        "or dtype, or a datatype of mpi4py",
+    )
 
 
 # ---- what is known of it ----
@@ -133,13 +151,28 @@ def facts(row: Row) -> dict[str, Any]:
     span = found["true_extent_bytes"] + (row.count - 1) * abs(found["extent_bytes"]) if row.count else 0
     found["message_bytes"] = found["size_bytes"] * row.count
     found["density"] = round(found["message_bytes"] / span, 6) if span > 0 else None
+    found["no_receive"] = why_no_receive(row)
     return found
+
+
+def why_no_receive(row: Row) -> str | None:
+    """Why a message must not be received into the type: it writes a byte twice."""
+    engine = core.load()
+    try:
+        engine.Layout.from_text(row.type).check_receive(row.count)
+    except engine.SpinloomError as error:
+        return error.message
+    return None
 
 
 def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile: Profile) -> list[Way]:
     """Pack, unpack, a single copy, and pack + send + unpack over the profile's link."""
     if known["message_bytes"] == 0:
         return []
+    names = {"pack": "pack", "unpack": "unpack", "copy": "single copy"}
+    if known["message_bytes"] > PREDICTED_BYTES_MAX or known["blocks"] > PREDICTED_BLOCKS_MAX:
+        reason = f"not predicted: beyond {PREDICTED_BYTES_MAX >> 30} GiB or {PREDICTED_BLOCKS_MAX:,} blocks"
+        return [Way(name, "host", None, "", reason) for name in (*names.values(), "pack + send")]
     times = {}
     paths = []
     about = {
@@ -148,13 +181,17 @@ def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile
         "copy": "layout to layout in one copy, as between two processes that map each other's memory",
     }
     for movement, words in about.items():
+        if known["no_receive"] and movement != "pack":
+            paths.append(Way(names[movement], "host", None, "", NO_RECEIVE))
+            continue
         counts = copy_model.count(row.type, row.count, movement, calibration.caches, known)
         prediction = copy_model.predict(calibration.prices[movement], counts)
         times[movement] = prediction.time_ns
         share = prediction.parts_ns[prediction.bound] / prediction.time_ns
-        name = "single copy" if movement == "copy" else movement
         time_ps = round(prediction.time_ns * 1000)
-        paths.append(Way(name, "host", time_ps, f"{prediction.bound} ({share:.0%})", words))
+        paths.append(Way(names[movement], "host", time_ps, f"{prediction.bound} ({share:.0%})", words))
+    if known["no_receive"]:
+        return [*paths, Way("pack + send", "host", None, "", NO_RECEIVE)]
     wire_ns = known["message_bytes"] * float(profile["link.byte_time"]) / 1000
     parts = {"pack": times["pack"], "wire": wire_ns, "unpack": times["unpack"]}
     longest = max(parts, key=lambda name: parts[name])
@@ -173,6 +210,8 @@ def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile
 
 def nic_ways(row: Row, known: dict[str, Any], profile: Profile, names: list[str], seed: int) -> list[Way]:
     """Each strategy's modelled time; every byte of the simulated destination was compared."""
+    if known["no_receive"]:
+        return [Way(name, "modelled", None, "", NO_RECEIVE) for name in names]
     if known["message_bytes"] > SIMULATED_BYTES_MAX or known["blocks"] > SIMULATED_BLOCKS_MAX:
         reason = f"not simulated: beyond {SIMULATED_BYTES_MAX >> 20} MiB or {SIMULATED_BLOCKS_MAX:,} blocks"
         return [Way(name, "modelled", None, "", f"{reason}; 'spinloom ddt' does") for name in names]

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/limits.hpp"
 #include "layout/blocks.hpp"
 
 namespace spinloom::layout {
@@ -20,8 +21,12 @@ Result<BlockStatistics> block_statistics(const Blob& blob, int64_t count) {
     BlockStatistics::Bin& bin = out.bins[static_cast<size_t>(std::bit_width(static_cast<uint64_t>(block.bytes)) - 1)];
     ++bin.blocks;
     bin.bytes += block.bytes;
-    return true;
+    return out.blocks <= limits::message_blocks_max;
   }));
+  if (out.blocks > limits::message_blocks_max) {
+    return fail(Code::exhausted, "the message has more than ", limits::message_blocks_max,
+                " blocks (message_blocks_max); take fewer elements");
+  }
   return out;
 }
 

@@ -1,7 +1,8 @@
 // BlockStatistics - how the blocks of a message are distributed: what decides how fast it can move.
 //
-// Contract: block_statistics() walks the blocks of `count` elements once. A bin of the histogram holds blocks of
-//   [2^k, 2^(k+1)) bytes. `forward` counts blocks that begin behind the end of the one before, in packed order.
+// Contract: block_statistics() walks the blocks of `count` elements once, at most limits::message_blocks_max of them
+//   (Code::exhausted beyond). A bin of the histogram holds blocks of [2^k, 2^(k+1)) bytes. `forward` counts blocks that
+//   begin behind the end of the one before, in packed order.
 // Invariants: the bins' blocks add up to `blocks`, their bytes to `bytes`.
 // Threads: pure. Time: none.
 #pragma once

@@ -115,6 +115,8 @@ def described(known: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if known["density"] is not None:
         lines.insert(4, ("density", f"{known['density']:.3g} of the bytes between first and last"))
+    if known["no_receive"]:
+        lines.append(("receive", known["no_receive"]))
     return lines
 
 

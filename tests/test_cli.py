@@ -118,6 +118,22 @@ def test_output_that_cannot_be_written_is_an_environment_error():
     assert "cannot be written" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("bench", "layout", "--out"),
+        ("calibrate", "--out"),
+        ("figure", "8", "--out"),
+        ("validate", "--out"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, verb):
+    (tmp_path / "file").touch()
+    ran = run_command(*verb, str(tmp_path / "file" / "results"), stdout=subprocess.PIPE)
+    assert (ran.returncode, ran.stdout) == (3, ""), ran.stderr
+    assert "cannot be written" in ran.stderr
+
+
 def test_a_reader_that_goes_away_is_not_a_negative_result():
     read, write = os.pipe()
     os.close(read)

@@ -210,7 +210,7 @@ def check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise Trouble("environment", f"--out {folder} cannot be written: {error.strerror}") from None
+        raise Trouble("environment", f"the folder {folder} cannot be written: {error.strerror}") from None
 
 
 def write_file(path: Path, content: str) -> None:

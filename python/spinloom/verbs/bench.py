@@ -47,6 +47,8 @@ def layout(
     chosen = [row for row in bench_rows.rows(everything=everything, quick=quick) if only in row.name]
     if not chosen:
         raise Trouble("invalid", f"no row's name contains {only!r}")
+    if out is not None:
+        results.check_writable(out)
     effort = measure.QUICK if quick else measure.FULL
     operations = list(operation) or bench_rows.operations()
     measured: list[dict[str, Any]] = []
@@ -55,6 +57,8 @@ def layout(
         hand = peers.hand_library(folder)
         mpis = [] if no_mpi else peers.mpis(folder)
         output.say(f"MPI libraries: {', '.join(mpi.name for mpi in mpis) or 'none'}")
+        seconds = measure.estimate_s(chosen, operations, len(mpis), effort)
+        output.say(f"{len(chosen)} rows, about {max(1, round(seconds / 60))} min on a quiet machine")
         try:
             with progress(len(chosen), quiet=False, doing="measuring") as step:
                 for row in chosen:
@@ -74,11 +78,14 @@ def layout(
 
 
 def write(measured: list[dict[str, Any]], out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(name for row in measured for name in row))
-    results.write_file(out / "layout.csv", results.as_csv(measured, columns))
-    if plot.available():
-        report.write_svg(measured, out / "layout.svg")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        results.write_file(out / "layout.csv", results.as_csv(measured, columns))
+        if plot.available():
+            report.write_svg(measured, out / "layout.svg")
+    except OSError as error:
+        raise Trouble("environment", f"results cannot be written to {out}: {error}") from None
     output.say(f"written: {out}")
 
 

@@ -62,6 +62,7 @@ def calibrate(
             renew(docs, table, movement)
         return
     where = out or calibration.path()
+    results.check_writable(where.parent)
     with progress(calibration.work(passes) * len(copy_model.MOVEMENTS), quiet, "measuring") as advance:
         measured = calibration.measure(passes, advance)
     calibration.save(measured, where)

@@ -38,6 +38,7 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
     What cannot be simulated stands in the CSV as "not available" with its reason.
     """
     wanted = figure_tables.named(name)
+    results.check_writable(out)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:

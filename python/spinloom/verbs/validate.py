@@ -83,6 +83,8 @@ def validate(
         there = [name for name in FILES if (out / name).exists()]
         if there:
             raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
+    if out is not None:
+        results.check_writable(out)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     verdicts: dict[Claim, Verdict] = {}

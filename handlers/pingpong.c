@@ -1,15 +1,16 @@
 /* Answers each message with its own bytes.
  *
- * Contract: constants: uint32_t stream, match bits of the answer. stream = 0: the message lands in the entry's memory
- * and is put back from there when all of it is in (store). stream = 1: each packet is put back from the NIC's memory as
- * it comes, at its offset, and never reaches the host. The answer goes to who sent, at the remote offset 0. One message
- * at a time: the header handler keeps what the others need in the state. Source: SC'17 sPIN paper, section 4.4.1.
+ * Contract: constants: uint32_t stream, match bits of the answer, bytes of a packet. stream = 1: each packet is put
+ * back from the NIC's memory as it comes, at its offset, and never reaches the host. stream = 0 (store): so is a
+ * message of one packet; a longer one lands in the entry's memory and is put back from there when all of it is in. The
+ * answer goes to who sent, at the remote offset 0. One message at a time: the header handler keeps what the others need
+ * in the state. Source: SC'17 sPIN paper, section 4.4.1.
  */
 #include "spinloom/handler.h"
 
 typedef struct {
   ptl_size_t offset; /* in the entry */
-  ptl_size_t length;
+  ptl_size_t stored; /* bytes that wait in host memory */
   ptl_process_t source;
 } pingpong_state;
 
@@ -17,10 +18,11 @@ static const uint32_t *constants(void) { return spl_constants(); }
 
 int header_handler(const ptl_header_t h, void *state) {
   pingpong_state *const kept = state;
+  const bool streams = constants()[0] != 0 || h.length <= constants()[2];
   kept->offset = h.offset;
-  kept->length = h.length;
+  kept->stored = streams ? 0 : h.length;
   kept->source = h.source_id;
-  return constants()[0] != 0 ? PROCESS_DATA : PROCEED;
+  return streams ? PROCESS_DATA : PROCEED;
 }
 
 int payload_handler(const ptl_payload_t p, void *state) {
@@ -32,6 +34,6 @@ int completion_handler(int dropped_bytes, bool flow_control_triggered, void *sta
   const pingpong_state *const kept = state;
   (void)dropped_bytes;
   (void)flow_control_triggered;
-  if (constants()[0] != 0) return SUCCESS;
-  return PtlHandlerPutFromHost(kept->offset, kept->length, 0, PTL_NO_ACK_REQ, kept->source, constants()[1], 0, NULL, 0);
+  if (kept->stored == 0) return SUCCESS;
+  return PtlHandlerPutFromHost(kept->offset, kept->stored, 0, PTL_NO_ACK_REQ, kept->source, constants()[1], 0, NULL, 0);
 }

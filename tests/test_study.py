@@ -73,9 +73,27 @@ def test_accumulate_is_right_at_odd_sizes(size_bytes, hpus):
     assert result["handlers"] == -(-size_bytes // 4096)
 
 
+@pytest.mark.parametrize("way", list(studies.WAYS))
+@pytest.mark.parametrize("ranks", [2, 3, 7, 13, 32])
+@pytest.mark.parametrize("size_bytes", [1, 4097, 20000])
+def test_a_broadcast_reaches_every_rank_whatever_their_number(way, ranks, size_bytes):
+    assert core.load().run_study(config("broadcast", way, size_bytes, ranks=ranks))["checked"]
+
+
+def test_a_binomial_tree_is_logarithmic():
+    """T(p) grows by one forward a doubling: from 4 to 16 ranks (one switch) as much as twice from 2 to 4."""
+    engine = core.load()
+    times = {
+        ranks: engine.run_study(config("broadcast", "stream", 8, ranks=ranks))["time_ps"]
+        for ranks in (4, 8, 16)
+    }
+    assert times[16] - times[8] == pytest.approx(times[8] - times[4], rel=0.1)
+
+
 def test_packets_out_of_order_change_no_byte():
     for way in ("store", "stream"):
         assert core.load().run_study(config("pingpong", way, 1 << 16, order="all:8"))["checked"]
+        assert core.load().run_study(config("broadcast", way, 1 << 16, order="all:8", ranks=6))["checked"]
     assert core.load().run_study(config("accumulate", "stream", 1 << 16, order="all:8"))["checked"]
 
 
@@ -85,8 +103,10 @@ def test_packets_out_of_order_change_no_byte():
         ({"bytes": 0}, "unsupported", "zero bytes"),
         ({"experiment": "accumulate", "bytes": 12}, "invalid", "8 B"),
         ({"experiment": "accumulate", "way": "store"}, "unsupported", "rdma or stream"),
-        ({"experiment": "juggle"}, "invalid", "pingpong and accumulate"),
+        ({"experiment": "juggle"}, "invalid", "pingpong, accumulate and broadcast"),
         ({"way": "pigeon"}, "invalid", "rdma, portals4"),
+        ({"experiment": "broadcast", "ranks": 1}, "invalid", "2 to"),
+        ({"experiment": "broadcast", "ranks": 5000}, "invalid", "4096"),
         ({"images": {}, "way": "stream"}, "environment", "pingpong"),
     ],
 )

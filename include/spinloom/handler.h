@@ -14,6 +14,8 @@
  *   - ptl_payload_t.base is a pointer: the printed flexible array cannot be passed by value.
  *   - ptl_header_t.user_hdr is a pointer to the user header in packet memory, of user_hdr_length bytes (fewer when the
  *     message is shorter): its type is the user's, and this header is compiled once for all users.
+ *   - ptl_payload_t.entry_offset is ours: handlers of several messages share the state, so a header handler cannot
+ *     leave its message's offset there.
  *   - DMA calls take the handle by pointer and allow NULL with PTL_DMA_NO_EVENT: nobody waits for it.
  *   - A compare-and-swap in host memory takes its result separately (`before`), because a non-blocking call may not
  *     write to the value that the caller still compares with.
@@ -35,6 +37,7 @@ typedef struct {
   ptl_size_t length;   /* bytes at base */
   ptl_size_t offset;   /* of this payload in the message */
   const uint8_t *base; /* beginning of the data, in packet memory */
+  ptl_size_t entry_offset; /* of the message in the entry */
 } ptl_payload_t;
 
 typedef uint64_t ptl_match_bits_t;

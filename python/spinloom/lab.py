@@ -39,6 +39,7 @@ class Probe:
     copies_bytes: int = 0  # no message: the cores copy blocks of this size from the NIC's memory to the host
     study: str = ""  # an experiment of src/app/study.hpp; `strategy` is its way
     size_bytes: int = 0  # of its message
+    ranks: int = 2
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ class Lab:
             "experiment": probe.study,
             "way": probe.strategy,
             "bytes": probe.size_bytes,
+            "ranks": probe.ranks,
         }
         try:
             return Reading(self.engine.run_study(config))

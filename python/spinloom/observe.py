@@ -312,10 +312,10 @@ def study_worst_ratio(
 
 
 def study_gap_cells(
-    trial: Trial, study: str, ways: list[str], over: str, size_bytes: int, nics: list[str]
+    trial: Trial, study: str, ways: list[str], over: str, size_bytes: int, nics: list[str], ranks: int = 2
 ) -> list[Probe]:
     return [
-        replace(studies.probe(study, nic, way, size_bytes), changes=trial.changes)
+        replace(studies.probe(study, nic, way, size_bytes, ranks), changes=trial.changes)
         for nic in nics
         for way in (*ways, over)
     ]
@@ -379,8 +379,8 @@ OBSERVATIONS: dict[str, Observation] = {
     "study_worst_ratio": Observation(study_points, study_worst_ratio),
     "study_gap_ns": Observation(study_gap_cells, study_gap_ns),
     "study_ratio": Observation(
-        lambda trial, study, way, over, size_bytes, nic: study_gap_cells(
-            trial, study, [way], over, size_bytes, [nic]
+        lambda trial, study, way, over, size_bytes, nic, ranks=2: study_gap_cells(
+            trial, study, [way], over, size_bytes, [nic], ranks
         ),
         lambda trial, readings, **_: readings[0]["time_ps"] / readings[1]["time_ps"],
     ),

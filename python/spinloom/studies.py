@@ -24,6 +24,12 @@ class Study:
     ways: tuple[str, ...]
     sizes_bytes: tuple[int, ...]
     nics: tuple[str, ...]
+    ranks: tuple[int, ...] = (2,)
+
+    @property
+    def over_ranks(self) -> bool:
+        """Whether its plots show time over ranks, not over sizes."""
+        return len(self.ranks) > 1
 
 
 WAYS = {
@@ -32,7 +38,7 @@ WAYS = {
     "store": "handlers act when the message is in host memory",
     "stream": "payload handlers act on each packet",
 }
-COLUMNS = ["study", "nic", "size_bytes", "way", "time_ps", "handlers", "handler_cycles"]
+COLUMNS = ["study", "nic", "ranks", "size_bytes", "way", "time_ps", "handlers", "handler_cycles"]
 
 
 @cache
@@ -55,15 +61,16 @@ def named(name: str) -> list[Study]:
     return [studies()[name]]
 
 
-def probe(study: str, nic: str, way: str, size_bytes: int) -> Probe:
-    return Probe("", way, nic=nic, study=study, size_bytes=size_bytes)
+def probe(study: str, nic: str, way: str, size_bytes: int, ranks: int = 2) -> Probe:
+    return Probe("", way, nic=nic, study=study, size_bytes=size_bytes, ranks=ranks)
 
 
 def probes(study: Study) -> list[Probe]:
     return [
-        probe(study.name, nic, way, size)
+        probe(study.name, nic, way, size, ranks)
         for nic in study.nics
         for size in study.sizes_bytes
+        for ranks in study.ranks
         for way in study.ways
     ]
 
@@ -74,9 +81,10 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
         {
             "study": study.name,
             "nic": each.nic,
+            "ranks": each.ranks,
             "size_bytes": each.size_bytes,
             "way": each.strategy,
-            **{column: lab[each][column] for column in COLUMNS[4:]},
+            **{column: lab[each][column] for column in COLUMNS[5:]},
         }
         for each in probes(study)
     ]

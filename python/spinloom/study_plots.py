@@ -1,4 +1,4 @@
-"""Drawings of studies: time over size, one panel a NIC. Legible in black and white; the same rows, the same
+"""Drawings of studies: time over size or ranks, one panel a NIC (and size). Legible in black and white; the same rows, the same
 bytes."""
 
 from __future__ import annotations
@@ -7,9 +7,10 @@ import io
 from pathlib import Path
 from typing import Any
 
-from spinloom.figure_plots import STYLE, legend, plain
+from spinloom.figure_plots import STYLE, plain
 from spinloom.results import write_file
 from spinloom.studies import Study
+from spinloom.units import format_bytes
 
 MARKS = {
     "rdma": ("x", "0.35", (0, (5, 2))),
@@ -22,35 +23,54 @@ MARKS = {
 def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
-    from matplotlib.ticker import LogLocator, NullLocator
 
+    panels = panels_of(study)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
-        panels = canvas.subplots(1, len(study.nics), sharey=True, squeeze=False)[0]
-        for axes, nic in zip(panels, study.nics, strict=True):
-            for way in study.ways:
-                mark, grey, dashes = MARKS[way]
-                points = [row for row in rows if row["nic"] == nic and row["way"] == way]
-                axes.plot(
-                    [row["size_bytes"] for row in points],
-                    [row["time_ps"] / 1e6 for row in points],
-                    marker=mark,
-                    color=grey,
-                    linestyle=dashes,
-                    label=way,
-                    markersize=4.5,
-                )
-            axes.set_xscale("log", base=2)
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.set_xlabel(f"message (B), {nic}")
-            plain(axes)
-        panels[0].set_ylabel("modelled time (µs)")
-        legend(panels[0])
+        drawn = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, (label, fixed) in zip(drawn, panels, strict=True):
+            chosen = [row for row in rows if all(row[name] == value for name, value in fixed.items())]
+            panel(axes, study, chosen)
+            axes.set_xlabel(label)
+        drawn[0].set_ylabel("modelled time (µs)")
+        drawn[0].legend(frameon=False, loc="upper left", fontsize=8, handlelength=3)
         canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
         canvas.supxlabel(study.source, fontsize=6.5, x=0.01, ha="left", color="0.25")
         out = io.StringIO()
         canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
     write_file(path, out.getvalue())
+
+
+def panels_of(study: Study) -> list[tuple[str, dict[str, Any]]]:
+    """What is the same in each panel, and what its axis says."""
+    if not study.over_ranks:
+        return [(f"message (B), {nic}", {"nic": nic}) for nic in study.nics]
+    return [
+        (f"ranks, {format_bytes(size)}\n{nic}", {"nic": nic, "size_bytes": size})
+        for size in study.sizes_bytes
+        for nic in study.nics
+    ]
+
+
+def panel(axes: Any, study: Study, rows: list[dict[str, Any]]) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis = "ranks" if study.over_ranks else "size_bytes"
+    for way in study.ways:
+        mark, grey, dashes = MARKS[way]
+        points = [row for row in rows if row["way"] == way]
+        axes.plot(
+            [row[axis] for row in points],
+            [row["time_ps"] / 1e6 for row in points],
+            marker=mark,
+            color=grey,
+            linestyle=dashes,
+            label=way,
+            markersize=4.5,
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    plain(axes)

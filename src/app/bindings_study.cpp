@@ -13,6 +13,7 @@ nb::dict run_study_cell(const nb::dict& settings) {
   config.experiment = unwrap(experiment_named(get_as<std::string>(settings, "experiment")));
   config.way = unwrap(way_named(get_as<std::string>(settings, "way")));
   config.bytes = get_as<uint64_t>(settings, "bytes");
+  if (settings.contains("ranks")) config.ranks = get_as<uint32_t>(settings, "ranks");
   Result<StudyResult> outcome = [&] {
     const nb::gil_scoped_release release;
     return run_study(config);

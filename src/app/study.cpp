@@ -4,72 +4,15 @@
 #include <memory>
 #include <vector>
 
-#include "portals/interface.hpp"
+#include "app/broadcast.hpp"
+#include "app/study_side.hpp"
 
 namespace spinloom::app {
 namespace {
 
 constexpr uint64_t ping_bits = 1;
 constexpr uint64_t pong_bits = 2;
-constexpr uint32_t queue_slots = 64;
 constexpr int rounds = 2;  // the last one is measured
-
-// One rank's side: a queue that stays empty unless something fails, a portal table entry, a counter of bytes.
-struct Side {
-  sim::Node* node = nullptr;
-  std::unique_ptr<portals::Interface> interface;
-  nic::PortalIndex portal;
-  nic::CounterId counter;
-
-  static Result<Side> make(sim::Node& node) {
-    Side side;
-    side.node = &node;
-    side.interface = std::make_unique<portals::Interface>(node);
-    SPL_ASSIGN(const nic::QueueId queue, side.interface->eq_alloc(queue_slots));
-    SPL_ASSIGN(side.portal, side.interface->pt_alloc(queue));
-    SPL_ASSIGN(side.counter, side.interface->ct_alloc());
-    return side;
-  }
-
-  // Counts what lands; events tell failures only.
-  [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory, uint64_t match_bits) const {
-    nic::Entry made;
-    made.start = memory.data();
-    made.length = memory.size();
-    made.match_bits = match_bits;
-    made.counter = counter;
-    made.options.ct_comm = true;
-    made.options.ct_bytes = true;
-    made.options.event_success_disable = true;
-    return made;
-  }
-
-  [[nodiscard]] portals::PutArguments put(const std::vector<uint8_t>& bytes, const Side& target,
-                                          uint64_t match_bits) const {
-    portals::PutArguments made;
-    made.local = bytes.data();
-    made.length = bytes.size();
-    made.target = target.node->rank();
-    made.portal = target.portal;
-    made.match_bits = match_bits;
-    made.event_send_disable = true;
-    return made;
-  }
-
-  Status wait_for(uint64_t bytes) const {
-    const Result<nic::CounterValue> counted = interface->ct_wait(counter, bytes);
-    if (!counted) return explain(counted.error(), *node);
-    if (counted->failure == 0) return {};
-    return fail(Code::fault, "a message failed at rank ", node->rank(), "; the handler ", node->handler_trouble());
-  }
-
-  // The host's processor sees the count and posts a call.
-  Status react() const {
-    portals::HostWork work;
-    work.kind = portals::HostWork::Kind::react;
-    return interface->host_work(work);
-  }
-};
 
 class Study {
  public:
@@ -123,34 +66,15 @@ class Study {
     return {};
   }
 
-  // A context of this image; state of so many bytes.
-  Result<nic::ContextId> context(std::string_view name, const std::vector<uint32_t>& constants, uint64_t state_bytes) {
-    for (const offload::HandlerImage& handler : loaded_.handlers) {
-      if (handler.name != name) continue;
-      nic::Context made;
-      made.image = handler.index;
-      made.header_entry = handler.header_entry;
-      made.payload_entry = handler.payload_entry;
-      made.completion_entry = handler.completion_entry;
-      const std::span<const uint32_t> words(constants);
-      made.constants.length = words.size_bytes();
-      SPL_ASSIGN(made.constants.offset, far_.interface->memory_alloc(made.constants.length));
-      const auto* first = reinterpret_cast<const uint8_t*>(words.data());
-      SPL_TRY(far_.interface->memory_write(made.constants.offset, {first, words.size_bytes()}));
-      made.state.length = state_bytes;
-      SPL_ASSIGN(made.state.offset, far_.interface->memory_alloc(state_bytes));
-      return far_.interface->context_create(made);
-    }
-    return fail(Code::environment, "there is no handler image ", name);
-  }
-
   Status prepare_pingpong() {
     SPL_ASSIGN(std::ignore, near_.interface->me_append(near_.portal, near_.entry(answer_, pong_bits)));
     nic::Entry entry = far_.entry(array_, ping_bits);
     if (config_.way == Way::store || config_.way == Way::stream) {
       const uint32_t streams = config_.way == Way::stream ? 1 : 0;
       constexpr uint64_t state_bytes = 64;
-      SPL_ASSIGN(entry.context, context("pingpong", {streams, static_cast<uint32_t>(pong_bits)}, state_bytes));
+      SPL_ASSIGN(entry.context,
+                 far_.context(loaded_, "pingpong", {streams, static_cast<uint32_t>(pong_bits), config_.payload_bytes},
+                              state_bytes));
       entry.options.ct_comm = false;
     }
     SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
@@ -178,7 +102,7 @@ class Study {
     landed_.resize(config_.bytes);
     nic::Entry entry = far_.entry(config_.way == Way::rdma ? landed_ : array_, ping_bits);
     if (config_.way == Way::stream) {
-      SPL_ASSIGN(entry.context, context("accumulate", {0}, 64));
+      SPL_ASSIGN(entry.context, far_.context(loaded_, "accumulate", {0}, 64));
     } else if (config_.way != Way::rdma) {
       return fail(Code::unsupported, "accumulate goes by rdma or stream");
     }
@@ -231,7 +155,8 @@ class Study {
 Result<Experiment> experiment_named(std::string_view name) {
   if (name == "pingpong") return Experiment::pingpong;
   if (name == "accumulate") return Experiment::accumulate;
-  return fail(Code::invalid, "unknown experiment \"", name, "\"; there are pingpong and accumulate");
+  if (name == "broadcast") return Experiment::broadcast;
+  return fail(Code::invalid, "unknown experiment \"", name, "\"; there are pingpong, accumulate and broadcast");
 }
 
 Result<Way> way_named(std::string_view name) {
@@ -245,6 +170,7 @@ Result<Way> way_named(std::string_view name) {
 Result<StudyResult> run_study(const StudyConfig& config) {
   if (config.bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
+  if (config.experiment == Experiment::broadcast) return run_broadcast(config, loaded);
   SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
   return Study(config, loaded, *world).run();
 }

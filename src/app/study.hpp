@@ -1,14 +1,17 @@
-// Study - the small experiments of the SC'17 sPIN paper (section 4.4): two ranks, one message, four ways to treat it.
+// Study - the small experiments of the SC'17 sPIN paper (section 4.4): one message, four ways to treat it.
 //
-// Contract: run_study() builds a world of two ranks, warms it up with one round, measures the next, and compares every
+// Contract: run_study() builds a world of two ranks (broadcast: more), warms it up with one round, measures the next,
+// and compares every
 //   byte that the experiment moves or computes before it gives a time (Code::mismatch otherwise).
 //   pingpong: rank 0 puts `bytes`, rank 1 answers with them; time_ps is half of the time from the put until all of the
 //     answer is counted at rank 0.
 //   accumulate: rank 1's array of complex numbers is multiplied by rank 0's message; time_ps is from the put until rank
 //     1's host knows that the result is in its memory.
+//   broadcast: rank 0's message goes to all `ranks` along a binomial tree; time_ps is from the first put until the last
+//     host knows that it has it. The switches of a three-level fat tree are crossed (app/broadcast.cpp).
 // Ways: rdma: the bytes land, rank 1's host sees the count in its memory and acts (host.memory_latency + host.call);
-//   portals4: a triggered put answers without the host (pingpong only); store: handlers act when the message is in
-//   host memory (pingpong only); stream: payload handlers act on each packet.
+//   portals4: triggered puts act without the host (not accumulate); store: handlers act when the message is in
+//   host memory, or on its only packet (not accumulate); stream: payload handlers act on each packet.
 // Invariants: (1) the same config gives the same result on every machine.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
@@ -20,7 +23,7 @@
 
 namespace spinloom::app {
 
-enum class Experiment : uint8_t { pingpong, accumulate };
+enum class Experiment : uint8_t { pingpong, accumulate, broadcast };
 enum class Way : uint8_t { rdma, portals4, store, stream };
 
 [[nodiscard]] Result<Experiment> experiment_named(std::string_view name);
@@ -30,6 +33,7 @@ struct StudyConfig : Setup {
   Experiment experiment = Experiment::pingpong;
   Way way = Way::rdma;
   uint64_t bytes = 8;
+  uint32_t ranks = 2;  // broadcast
 };
 
 struct StudyResult {

@@ -29,10 +29,10 @@ struct Her {
   uint64_t offset = 0;          // of the payload in the message, without its user header
   PayloadRef payload;           // without the user header; header handlers: the user header; completion: empty
   uint64_t message_length = 0;  // with the user header
+  uint64_t entry_offset = 0;    // of the message in its entry; header and payload
   Rank target;                  // header: to whom and by whom it was sent, and what matched
   Rank source;
   uint64_t match_bits = 0;
-  uint64_t entry_offset = 0;
   uint64_t hdr_data = 0;
   uint64_t dropped_bytes = 0;   // completion
   bool flow_control = false;    // completion

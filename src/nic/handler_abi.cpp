@@ -13,8 +13,9 @@ struct PayloadStruct {
   uint64_t offset;
   uint32_t base;
   uint32_t padding;
+  uint64_t entry_offset;
 };
-static_assert(sizeof(PayloadStruct) == 24, "two 64-bit sizes, a 32-bit pointer, padded to 8 bytes");
+static_assert(sizeof(PayloadStruct) == 32, "as the RV32 compiler lays out ptl_payload_t");
 
 // ptl_header_t, likewise.
 struct HeaderStruct {
@@ -59,7 +60,7 @@ LocalMemory kind_of(uint32_t address) {
 
 HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
   if (her.kind == HandlerKind::payload) {
-    return by_reference(PayloadStruct{her.payload.length, her.offset, SPL_HPU_PACKET_BASE, 0}, stack);
+    return by_reference(PayloadStruct{her.payload.length, her.offset, SPL_HPU_PACKET_BASE, 0, her.entry_offset}, stack);
   }
   if (her.kind == HandlerKind::header) {
     HeaderStruct header{};

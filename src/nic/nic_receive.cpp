@@ -167,6 +167,7 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     her.kind = HandlerKind::payload;
     her.context = message.context;
     her.offset = packet.offset;
+    her.entry_offset = message.offset;
     her.payload = packet.payload;
     her.message_length = message.length;
     const ContextState& context = *contexts.find(message.context);

@@ -24,9 +24,9 @@ namespace spinloom::offload {
 struct HandlerImage {
   std::string name;
   uint32_t index = 0;
-  std::optional<uint32_t> header_entry;
   std::optional<uint32_t> payload_entry;
   std::optional<uint32_t> completion_entry;
+  std::optional<uint32_t> header_entry;
 };
 
 class Receive {

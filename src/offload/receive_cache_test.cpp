@@ -22,7 +22,7 @@ class ReceiveCacheTest : public testing::Test {
     const nic::PortalIndex portal = interface_->pt_alloc(queue).value();
     const portals::TestHandlers handlers = bed_->handlers("scatter").value();
     // Nothing is received here: any handlers do.
-    const HandlerImage image{"indexed", handlers.image, handlers.payload_entry, handlers.completion_entry};
+    const HandlerImage image{"indexed", handlers.image, handlers.payload_entry, handlers.completion_entry, {}};
     NicFacts facts;
     facts.hpus = 4;
     facts.payload_bytes = 2048;

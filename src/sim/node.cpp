@@ -171,14 +171,16 @@ void Node::on_event(uint32_t code, uint64_t argument) {
         case HostDelivery::Kind::event:
           statistics_.last_event = events_.now();
           host_events_[delivery.event.queue.value].push_back(delivery.event.event);
-          return release_arrivals();
+          release_arrivals();
+          break;
         case HostDelivery::Kind::counter:
           host_counters_[delivery.counter.counter.value] = delivery.counter.value;
-          return;
+          break;
         case HostDelivery::Kind::answer:
           answers_.insert_or_assign(delivery.answer.token, std::move(delivery.answer.result));
-          return;
+          break;
       }
+      if (watcher_) watcher_();
       return;
     }
     case continues: {

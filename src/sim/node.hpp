@@ -14,6 +14,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -78,6 +79,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void profile_functions() { hpus_->profile_functions(); }
   // From here on, what the units do and how many DMAs wait is recorded; either may be null. Both outlive the node.
   void record(Trace* trace, DepthSeries* dma_queue);
+  // Called whenever something has become readable for this host: programs of several nodes side by side.
+  void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
   // Starts a new measurement: first byte and totals count from here.
   void reset_statistics() { statistics_ = {}; }
   // Why the newest handler that did not return ended, for error messages; empty when none.
@@ -180,6 +183,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   bool working_ = false;
 
   NodeStatistics statistics_;
+  std::function<void()> watcher_;
   Trace* trace_ = nullptr;
   DepthSeries* dma_queue_ = nullptr;
   std::string handler_trouble_;

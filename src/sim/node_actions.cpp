@@ -89,9 +89,9 @@ void Node::send(const nic::Send& send) {
   std::vector<nic::Packet>& packets = outgoing_[message];
   packets.push_back(send.packet);
   if (!send.last) return;
-  // Host memory is a PCIe round trip away.
+  // Host memory is a PCIe round trip away, and a read stays behind the writes before it.
   const bool far = send.packet.message_length > 0 && !send.from_device;
-  const Time ready = far ? events_.now() + pcie_.latency() * 2 : events_.now();
+  const Time ready = far ? pcie_.write(events_.now(), 0).end + pcie_.latency() * 2 : events_.now();
   network_.inject(rank_, std::move(packets), ready, [this, message] {
     nic::Actions actions;
     nic_.on_packet_sent(events_.now(), message, actions);

@@ -30,9 +30,9 @@ from spinloom.verbs.stopping import stoppable
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @form_options
 def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
-    """Run a small experiment: pingpong or accumulate.
+    """Run a small experiment: pingpong, accumulate or broadcast.
 
-    Two ranks, one message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
+    One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
     compared. With --out, writes NAME.csv and NAME.svg; existing files of these names are replaced.
     """
@@ -57,14 +57,21 @@ def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> 
 
 
 def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
-    times = {(row["size_bytes"], row["way"]): row["time_ps"] for row in rows if row["nic"] == nic}
+    times = {
+        (row["size_bytes"], row["ranks"], row["way"]): row["time_ps"] for row in rows if row["nic"] == nic
+    }
     return output.table(
-        ["message", *study.ways],
+        ["message", "ranks", *study.ways],
         [
-            [units.format_bytes(size), *(units.format_time(times[size, way]) for way in study.ways)]
+            [
+                units.format_bytes(size),
+                str(ranks),
+                *(units.format_time(times[size, ranks, way]) for way in study.ways),
+            ]
             for size in study.sizes_bytes
+            for ranks in study.ranks
         ],
-        numeric={"message", *study.ways},
+        numeric={"message", "ranks", *study.ways},
         title=f"{study.title}; {nic}",
     )
 

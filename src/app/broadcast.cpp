@@ -1,0 +1,174 @@
+#include "app/broadcast.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/study_side.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t match_bits = 1;
+constexpr uint64_t state_bytes = 64;
+constexpr int rounds = 2;  // the last one is measured
+constexpr uint32_t ranks_max = 4096;
+
+// Ranks of a fat tree of 36-port switches (SC'17 paper, section 4.2): 18 share a switch, 324 a group of switches; but
+// for the nearest, two of more ranks are five switches and six wires apart.
+sim::Profile in_fat_tree(sim::Profile profile, uint32_t ranks) {
+  constexpr uint32_t edge = 18;
+  const int switches = ranks <= edge ? 1 : ranks <= edge * edge ? 3 : 5;
+  profile.link.switch_latency = profile.link.switch_latency * switches;
+  profile.link.wire = profile.link.wire * (switches + 1);
+  // Every rank needs a handler's constants and little else of NIC memory.
+  profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, int64_t{64} << 10);
+  return profile;
+}
+
+// A rank's children, the largest subtree first.
+std::vector<uint32_t> children(uint32_t rank, uint32_t ranks) {
+  uint32_t half = 1;
+  while (half < ranks) half *= 2;
+  std::vector<uint32_t> found;
+  for (half /= 2; half != 0; half /= 2) {
+    if (rank % (half * 2) == 0 && rank + half < ranks) found.push_back(rank + half);
+  }
+  return found;
+}
+
+class Broadcast final : sim::EventTarget {
+ public:
+  Broadcast(const StudyConfig& config, const LoadedImages& loaded, const sim::Profile& profile, sim::World& world)
+      : config_(config), loaded_(loaded), profile_(profile), world_(world), ranks_(config.ranks) {}
+
+  Result<StudyResult> run() {
+    const std::vector<uint8_t> message = random_bytes(config_.ordering.seed, "app.study", config_.bytes);
+    for (uint32_t rank = 0; rank < config_.ranks; ++rank) SPL_TRY(prepare(rank));
+    ranks_[0].memory = message;
+    StudyResult result;
+    for (int round = 1; round <= rounds; ++round) {
+      world_.drain();
+      for (uint32_t rank = 1; rank < config_.ranks; ++rank) {
+        std::fill(ranks_[rank].memory.begin(), ranks_[rank].memory.end(), uint8_t{0});
+        ranks_[rank].expected = static_cast<uint64_t>(round) * config_.bytes;
+      }
+      missing_ = config_.ranks - 1;
+      const sim::HandlerStatistics before = handlers();
+      const Time start = world_.node(0).now();
+      for (const uint32_t child : children(0, config_.ranks)) SPL_TRY(put(0, child));
+      while (missing_ > 0) {
+        if (!world_.events().step()) {
+          return fail(Code::stalled, "broadcast: ", missing_, " of ", config_.ranks, " ranks got nothing; ", trouble());
+        }
+      }
+      result.time_ps = (last_ - start).ps;
+      world_.drain();
+      for (uint32_t rank = 1; rank < config_.ranks; ++rank) {
+        if (ranks_[rank].memory != message) return fail(Code::mismatch, "rank ", rank, " has other bytes than rank 0");
+      }
+      result.handlers = handlers().handlers - before.handlers;
+      result.handler_cycles = handlers().cycles - before.cycles;
+    }
+    return result;
+  }
+
+ private:
+  struct Rank {
+    Side side;
+    std::vector<uint8_t> memory;
+    uint64_t expected = 0;  // bytes counted when the message is in; 0: it is
+    size_t child = 0;       // rdma: the next one to put to
+  };
+
+  [[nodiscard]] sim::HandlerStatistics handlers() const {
+    sim::HandlerStatistics sum;
+    for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+      const auto& one = world_.node(rank).hpus().statistics(nic::HandlerKind::payload);
+      sum.handlers += one.handlers;
+      sum.cycles += one.cycles;
+    }
+    return sum;
+  }
+  [[nodiscard]] std::string trouble() const {
+    for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+      if (!world_.node(rank).handler_trouble().empty()) return "a handler " + world_.node(rank).handler_trouble();
+    }
+    return "no handler complained";
+  }
+
+  Status prepare(uint32_t rank) {
+    Rank& here = ranks_[rank];
+    SPL_ASSIGN(here.side, Side::make(world_.node(rank)));
+    here.memory.resize(config_.bytes);
+    nic::Entry entry = here.side.entry(here.memory, match_bits);
+    if (config_.way == Way::store || config_.way == Way::stream) {
+      const uint32_t stores = config_.way == Way::store ? 1 : 0;
+      const std::vector<uint32_t> constants = {rank, config_.ranks, static_cast<uint32_t>(match_bits), stores,
+                                               config_.payload_bytes};
+      SPL_ASSIGN(entry.context, here.side.context(loaded_, "broadcast", constants, state_bytes));
+    }
+    SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, entry));
+    if (config_.way == Way::portals4) {
+      for (const uint32_t child : rank == 0 ? std::vector<uint32_t>{} : children(rank, config_.ranks)) {
+        SPL_TRY(put(rank, child, nic::Trigger{here.side.counter, config_.bytes, config_.bytes}));
+      }
+    }
+    world_.node(rank).watch([this, rank] { told(rank); });
+    return {};
+  }
+
+  // All ranks allocate alike, so the portal table entry of one is that of all.
+  Status put(uint32_t from, uint32_t to, const std::optional<nic::Trigger>& trigger = {}) {
+    const Side& side = ranks_[from].side;
+    portals::PutArguments arguments = side.put(ranks_[from].memory, side, match_bits);
+    arguments.target = nic::Rank{to};
+    return side.interface->put(arguments, trigger);
+  }
+
+  // Something has become readable for this rank's host.
+  void told(uint32_t rank) {
+    Rank& here = ranks_[rank];
+    if (here.expected == 0 || here.side.interface->ct_get(here.side.counter).success < here.expected) return;
+    here.expected = 0;
+    --missing_;
+    last_ = world_.node(rank).now();
+    if (config_.way != Way::rdma || children(rank, config_.ranks).empty()) return;
+    here.child = 0;
+    world_.events().at(last_ + profile_.host.memory_latency + profile_.host.call, *this, 0, rank);
+  }
+
+  // This rank's host posts its next put, and the one after that a call later.
+  void on_event(uint32_t, uint64_t argument) override {
+    const auto rank = static_cast<uint32_t>(argument);
+    const std::vector<uint32_t> to = children(rank, config_.ranks);
+    Rank& here = ranks_[rank];
+    const Status posted = put(rank, to[here.child++]);
+    SPL_ASSERT(posted.ok(), posted.error().message);
+    if (here.child < to.size()) world_.events().at(world_.node(rank).now() + profile_.host.call, *this, 0, rank);
+  }
+
+  const StudyConfig& config_;
+  const LoadedImages& loaded_;
+  const sim::Profile& profile_;
+  sim::World& world_;
+  std::vector<Rank> ranks_;
+  uint32_t missing_ = 0;
+  Time last_{};  // when the newest rank knew
+};
+
+}  // namespace
+
+Result<StudyResult> run_broadcast(const StudyConfig& config, const LoadedImages& loaded) {
+  if (config.ranks < 2 || config.ranks > ranks_max) {
+    return fail(Code::invalid, "a broadcast has 2 to ", ranks_max, " ranks, ", config.ranks, " were given");
+  }
+  const sim::Profile profile = in_fat_tree(config.profile, config.ranks);
+  sim::WorldOptions options = world_options(config);
+  options.ranks = config.ranks;
+  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, options));
+  return Broadcast(config, loaded, profile, *world).run();
+}
+
+}  // namespace spinloom::app

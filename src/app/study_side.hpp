@@ -1,0 +1,98 @@
+// Side - one rank of a study: a queue that stays empty unless something fails, a portal table entry, a counter of
+// bytes.
+//
+// Contract: make() allocates them; entry() counts what lands and tells failures only; the other functions are what host
+//   programs of studies do.
+// Threads: one owner. Time: that of the node.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "app/setup.hpp"
+#include "portals/interface.hpp"
+
+namespace spinloom::app {
+
+struct Side {
+  sim::Node* node = nullptr;
+  std::unique_ptr<portals::Interface> interface;
+  nic::PortalIndex portal;
+  nic::CounterId counter;
+
+  static Result<Side> make(sim::Node& node) {
+    Side side;
+    side.node = &node;
+    side.interface = std::make_unique<portals::Interface>(node);
+    constexpr uint32_t queue_slots = 64;
+    SPL_ASSIGN(const nic::QueueId queue, side.interface->eq_alloc(queue_slots));
+    SPL_ASSIGN(side.portal, side.interface->pt_alloc(queue));
+    SPL_ASSIGN(side.counter, side.interface->ct_alloc());
+    return side;
+  }
+
+  // Counts what lands; events tell failures only.
+  [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory, uint64_t match_bits) const {
+    nic::Entry made;
+    made.start = memory.data();
+    made.length = memory.size();
+    made.match_bits = match_bits;
+    made.counter = counter;
+    made.options.ct_comm = true;
+    made.options.ct_bytes = true;
+    made.options.event_success_disable = true;
+    return made;
+  }
+
+  [[nodiscard]] portals::PutArguments put(const std::vector<uint8_t>& bytes, const Side& target,
+                                          uint64_t match_bits) const {
+    portals::PutArguments made;
+    made.local = bytes.data();
+    made.length = bytes.size();
+    made.target = target.node->rank();
+    made.portal = target.portal;
+    made.match_bits = match_bits;
+    made.event_send_disable = true;
+    return made;
+  }
+
+  Status wait_for(uint64_t bytes) const {
+    const Result<nic::CounterValue> counted = interface->ct_wait(counter, bytes);
+    if (!counted) return explain(counted.error(), *node);
+    if (counted->failure == 0) return {};
+    return fail(Code::fault, "a message failed at rank ", node->rank(), "; the handler ", node->handler_trouble());
+  }
+
+  // A context of this image; state of so many bytes.
+  Result<nic::ContextId> context(const LoadedImages& loaded, std::string_view name,
+                                 const std::vector<uint32_t>& constants, uint64_t state_bytes) const {
+    for (const offload::HandlerImage& handler : loaded.handlers) {
+      if (handler.name != name) continue;
+      nic::Context made;
+      made.image = handler.index;
+      made.header_entry = handler.header_entry;
+      made.payload_entry = handler.payload_entry;
+      made.completion_entry = handler.completion_entry;
+      const std::span<const uint32_t> words(constants);
+      made.constants.length = words.size_bytes();
+      SPL_ASSIGN(made.constants.offset, interface->memory_alloc(made.constants.length));
+      const auto* first = reinterpret_cast<const uint8_t*>(words.data());
+      SPL_TRY(interface->memory_write(made.constants.offset, {first, words.size_bytes()}));
+      made.state.length = state_bytes;
+      SPL_ASSIGN(made.state.offset, interface->memory_alloc(state_bytes));
+      return interface->context_create(made);
+    }
+    return fail(Code::environment, "there is no handler image ", name);
+  }
+
+  // The host's processor sees the count and posts a call.
+  Status react() const {
+    portals::HostWork work;
+    work.kind = portals::HostWork::Kind::react;
+    return interface->host_work(work);
+  }
+};
+
+}  // namespace spinloom::app

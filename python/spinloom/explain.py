@@ -22,7 +22,7 @@ from spinloom.sweep import Cell, Setup
 from spinloom.workloads import Row
 
 SIMULATED_BYTES_MAX, SIMULATED_BLOCKS_MAX = 64 << 20, 1 << 20
-PREDICTED_BYTES_MAX, PREDICTED_BLOCKS_MAX = 1 << 30, 1 << 22  # followed through modelled caches in seconds
+PREDICTED_BYTES_MAX, PREDICTED_BLOCKS_MAX = 128 << 20, 1 << 22  # followed through modelled caches in seconds
 NO_RECEIVE = "cannot be received into"
 MODULE = "spinloom_explained"  # the name under which a FILE.py is run
 BUSY = 0.4  # of the time: a resource that is busy for less does not bound it
@@ -171,7 +171,7 @@ def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile
         return []
     names = {"pack": "pack", "unpack": "unpack", "copy": "single copy"}
     if known["message_bytes"] > PREDICTED_BYTES_MAX or known["blocks"] > PREDICTED_BLOCKS_MAX:
-        reason = f"not predicted: beyond {PREDICTED_BYTES_MAX >> 30} GiB or {PREDICTED_BLOCKS_MAX:,} blocks"
+        reason = f"not predicted: beyond {PREDICTED_BYTES_MAX >> 20} MiB or {PREDICTED_BLOCKS_MAX:,} blocks"
         return [Way(name, "host", None, "", reason) for name in (*names.values(), "pack + send")]
     times = {}
     paths = []

@@ -50,5 +50,6 @@
  * WORD10-11 header data, WORD12-13 user pointer, WORD14 length high (host) */
 #define SPL_CALL_PUT_FROM_DEVICE 17u
 #define SPL_CALL_PUT_FROM_HOST 18u
+#define SPL_CALL_DEBUG 19u /* WORD1 text that ends with a zero byte, WORD2 a number */
 
 #endif

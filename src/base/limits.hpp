@@ -33,6 +33,9 @@ inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing messag
 inline constexpr uint32_t handler_stack_bytes = 8192;
 inline constexpr uint64_t handler_budget_cycles = 10'000'000;
 inline constexpr uint32_t slice_cycles = 256;
+inline constexpr uint64_t handlers_a_packet_max = 256;     // of a handler run, before it counts as endless
+inline constexpr uint32_t debug_text_bytes = 80;          // of a debug line; what is longer is cut
+inline constexpr uint64_t handler_log_lines_max = 10'000;  // debug lines and reasons of a handler log
 
 // What is recorded of one message when somebody asks.
 inline constexpr uint64_t trace_spans_max = 1 << 20;

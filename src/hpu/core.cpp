@@ -6,6 +6,7 @@
 
 #include "hpu/core_state.hpp"
 #include "hpu/execute.hpp"
+#include "hpu/instruction_profile.hpp"
 #include "hpu/timing_a15.hpp"
 #include "hpu/timing_functional.hpp"
 #include "hpu/timing_pulp.hpp"
@@ -16,6 +17,9 @@ namespace spinloom::hpu {
 extern template class Execution<FunctionalTiming>;
 extern template class Execution<A15Timing>;
 extern template class Execution<PulpTiming>;
+extern template class Execution<Profiled<FunctionalTiming>>;
+extern template class Execution<Profiled<A15Timing>>;
+extern template class Execution<Profiled<PulpTiming>>;
 
 namespace {
 
@@ -25,6 +29,18 @@ Timing make_timing(const TimingParameters& parameters) {
   if (const auto* a15 = std::get_if<A15Parameters>(&parameters)) return Timing(std::in_place_type<A15Timing>, *a15);
   if (const auto* pulp = std::get_if<PulpParameters>(&parameters)) return Timing(std::in_place_type<PulpTiming>, *pulp);
   return Timing(std::in_place_type<FunctionalTiming>, FunctionalParameters{});
+}
+
+// Calls step with the timing model, or with what stands between it and a profile.
+template <class Step>
+auto with_timing(CoreState& core, Timing& timing, const Step& step) {
+  return std::visit(
+      [&](auto& model) {
+        if (core.instructions == nullptr) return step(model);
+        Profiled profiled(model, *core.instructions);
+        return step(profiled);
+      },
+      timing);
 }
 
 // The handler has ended.
@@ -141,6 +157,7 @@ void Core::start(const Start& start) {
     core.index = slot;
   }
   std::visit([&](auto& timing) { timing.begin(start.at_cycle); }, state_->timing);
+  core.instructions = start.instructions;
   core.profile = start.profile;
   if (core.profile != nullptr) core.profile->begin(core.profile_cursor, core.index, start.at_cycle);
 }
@@ -158,7 +175,7 @@ Stop Core::run(uint64_t until_cycle) {
   } else if (core.phase == Phase::ready && cycle() >= until_cycle) {
     stop.cycle = cycle();
   } else {
-    stop = std::visit([&](auto& timing) { return Execution(core, timing).run(until_cycle); }, state_->timing);
+    stop = with_timing(core, state_->timing, [&](auto& timing) { return Execution(core, timing).run(until_cycle); });
   }
   if (core.phase == Phase::idle) account(core, stop.cycle);
   return stop;
@@ -168,7 +185,7 @@ void Core::resume_call(uint32_t value, uint64_t at_cycle) {
   CoreState& core = state_->core;
   SPL_ASSERT(core.phase == Phase::call, "resume_call without a call");
   const Op& op = core.image->ops()[core.index];
-  std::visit([&](auto& timing) { timing.device_load(op, at_cycle, true); }, state_->timing);
+  with_timing(core, state_->timing, [&](auto& timing) { timing.device_load(op, at_cycle, true); });
   core.x[op.rd] = value;
   core.index += op.slots;
   ++core.counters.instructions;
@@ -187,7 +204,8 @@ void Core::abandon() {
 
 void Core::delay_shared(uint64_t at_cycle) {
   SPL_ASSERT(state_->core.phase == Phase::shared, "delay_shared without a pending shared access");
-  std::visit([&](auto& timing) { timing.delay_shared(at_cycle); }, state_->timing);
+  const Op& op = state_->core.image->ops()[state_->core.index];
+  with_timing(state_->core, state_->timing, [&](auto& timing) { timing.delay_shared(op, at_cycle); });
 }
 
 uint64_t Core::cycle() const {

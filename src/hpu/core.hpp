@@ -47,7 +47,8 @@
 
 namespace spinloom::hpu {
 
-class FunctionProfile;  // function_profile.hpp
+class FunctionProfile;     // function_profile.hpp
+class InstructionProfile;  // instruction_profile.hpp
 
 enum class FaultKind : uint8_t {
   none,
@@ -94,6 +95,7 @@ struct Start {
   uint32_t vhpu = 0;
   uint32_t hpu_count = 1;
   FunctionProfile* profile = nullptr;     // of this image: takes the run's cycles by function; outlives the run
+  InstructionProfile* instructions = nullptr;  // likewise, by instruction; costs the host time
 };
 
 // Totals since the Core was made; a driver takes differences. `stall_*` are cycles in which nothing retired

@@ -33,6 +33,7 @@ struct CoreState {
   Fault start_fault;  // of a bad start address: the first run() reports it
   FunctionProfile* profile = nullptr;  // none: cycles are not attributed
   FunctionProfile::Cursor profile_cursor;
+  InstructionProfile* instructions = nullptr;  // none: cycles are not attributed to instructions
   uint64_t start_cycle = 0;
   uint64_t end_cycle = 0;
   Counters counters;  // cycles, mispredicts and stalls are filled in by Core::counters()

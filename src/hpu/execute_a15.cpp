@@ -1,8 +1,10 @@
 #include "hpu/execute.hpp"
+#include "hpu/instruction_profile.hpp"
 #include "hpu/timing_a15.hpp"
 
 namespace spinloom::hpu {
 
 template class Execution<A15Timing>;
+template class Execution<Profiled<A15Timing>>;
 
 }  // namespace spinloom::hpu

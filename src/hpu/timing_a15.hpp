@@ -163,7 +163,7 @@ class A15Timing {
     finish(op, path);
   }
 
-  void delay_shared(uint64_t at_cycle) { order_ = std::max(order_, at_cycle); }
+  void delay_shared(const Op&, uint64_t at_cycle) { order_ = std::max(order_, at_cycle); }
 
   void device_store(const Op& op) {
     Path path = rename();

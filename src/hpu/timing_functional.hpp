@@ -38,7 +38,7 @@ class FunctionalTiming {
   void shared_store(const Op&, uint32_t, uint32_t, LatencyClass) { ++now_; }
   void atomic(const Op&, LatencyClass) { ++now_; }
   [[nodiscard]] uint64_t shared_at(const Op&) const { return now_; }
-  void delay_shared(uint64_t at_cycle) { now_ = std::max(now_, at_cycle); }
+  void delay_shared(const Op&, uint64_t at_cycle) { now_ = std::max(now_, at_cycle); }
   void device_store(const Op&) { ++now_; }
   [[nodiscard]] uint64_t device_load_at(const Op&) const { return now_; }
   void device_load(const Op&, uint64_t available_at, bool) { now_ = std::max(now_ + 1, available_at); }

@@ -100,7 +100,7 @@ class PulpTiming {
   }
 
   [[nodiscard]] uint64_t shared_at(const Op& op) const { return std::max(port_free_, operands(op)); }
-  void delay_shared(uint64_t at_cycle) { wait_until(at_cycle, &Stalls::device); }
+  void delay_shared(const Op&, uint64_t at_cycle) { wait_until(at_cycle, &Stalls::device); }
 
   void device_store(const Op& op) {
     wait_for_sources(op, true);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -115,6 +116,13 @@ struct StoreLocal {
   uint8_t* local = nullptr;
   std::array<uint64_t, 2> words{};
 };
+// What a handler says for its author to read.
+struct DebugLine {
+  HandlerKind kind = HandlerKind::payload;
+  HpuId hpu;
+  std::string text;
+  uint32_t value = 0;
+};
 // Write into NIC memory what the host sent along with a command.
 struct WriteNicMemory {
   uint64_t offset = 0;
@@ -136,7 +144,7 @@ struct Answer {
 struct Continue {};
 
 using Action = std::variant<Send, BufferPacket, RunHandler, Resume, DmaWrite, DmaRead, DmaAtomic, LocalAtomic,
-                            StoreLocal, WriteNicMemory, PostEvent, PostCounter, Answer, Continue>;
+                            StoreLocal, DebugLine, WriteNicMemory, PostEvent, PostCounter, Answer, Continue>;
 
 // Work that a call stood for; the simulator turns it into service time of the unit that did it.
 struct Work {

@@ -141,6 +141,15 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
         call.length |= static_cast<uint64_t>(words[14]) << 32;
       }
       break;
+    case SPL_CALL_DEBUG:
+      call.operand = words[2];
+      call.local = const_cast<uint8_t*>(memory.read(words[1], 1));
+      while (call.length < limits::debug_text_bytes) {
+        const uint8_t* byte = memory.read(words[1] + static_cast<uint32_t>(call.length), 1);
+        if (byte == nullptr || *byte == 0) break;
+        ++call.length;
+      }
+      break;
     default: break;
   }
   return call;

@@ -38,6 +38,7 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
     case SPL_CALL_CT_SET: return counter_call(her.value, call, out);
     case SPL_CALL_PUT_FROM_DEVICE:
     case SPL_CALL_PUT_FROM_HOST: return put_call(her.value, call, out);
+    case SPL_CALL_DEBUG: return debug_call(her.value, call, out);
     case SPL_CALL_YIELD:  // a hint: this scheduler lets a handler run to its end
       out.list.emplace_back(Resume{her, uint32_t{SUCCESS}});
       return false;
@@ -172,6 +173,19 @@ bool Nic::Impl::counter_call(uint32_t index, const HandlerCall& call, Actions& o
   } else {
     set_counter(id, CounterValue{call.success, call.failure}, out);
   }
+  out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
+  return false;
+}
+
+bool Nic::Impl::debug_call(uint32_t index, const HandlerCall& call, Actions& out) {
+  if (call.options != 0) return true;
+  if (call.local == nullptr) {
+    refuse_call(index, uint32_t{SEGV}, out);
+    return false;
+  }
+  const Her& her = executions[index].her;
+  const std::string text(reinterpret_cast<const char*>(call.local), call.length);
+  out.list.emplace_back(DebugLine{her.kind, her.hpu, text, static_cast<uint32_t>(call.operand)});
   out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
   return false;
 }

@@ -181,6 +181,35 @@ TEST(HandlerCalls, CountersAreReadSetAndIncremented) {
   bench.finish();
 }
 
+TEST(HandlerCalls, ADebugLineIsSaidAndAnsweredAtOnce) {
+  CallBench bench;
+  HandlerCall debug = bench.made(SPL_CALL_DEBUG, LocalMemory::none);
+  const std::string_view text = "offset";
+  std::copy(text.begin(), text.end(), bench.local_bytes);
+  debug.length = text.size();
+  debug.options = 0;
+  debug.operand = 4096;
+  EXPECT_FALSE(bench.call(bench.her, debug));
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  const auto line = bench.only<DebugLine>();
+  EXPECT_EQ(line.text, text);
+  EXPECT_EQ(line.value, 4096u);
+  EXPECT_EQ(line.kind, HandlerKind::payload);
+  bench.finish();
+}
+
+TEST(HandlerCalls, ADebugLineWhoseTextCannotBeReadFailsTheMessage) {
+  CallBench bench;
+  HandlerCall debug = bench.made(SPL_CALL_DEBUG, LocalMemory::none);
+  debug.local = nullptr;
+  debug.options = 0;
+  EXPECT_FALSE(bench.call(bench.her, debug));
+  EXPECT_EQ(bench.answer(), uint32_t{SEGV});
+  EXPECT_TRUE(bench.actions<DebugLine>().empty());
+  debug.options = PTL_DMA_NO_EVENT;
+  EXPECT_TRUE(bench.call(bench.her, debug)) << "it has no options";
+}
+
 TEST(HandlerCalls, SettingACounterFiresWhatWaitsForIt) {
   CallBench bench;
   bench.good(CounterInc{bench.counter, {0, 1}}, Trigger{bench.counter, 10});

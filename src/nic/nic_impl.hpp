@@ -297,6 +297,7 @@ struct Nic::Impl {
   bool local_atomic(uint32_t execution, const HandlerCall& call, Actions& out);
   bool counter_call(uint32_t execution, const HandlerCall& call, Actions& out);
   bool put_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool debug_call(uint32_t execution, const HandlerCall& call, Actions& out);
   struct HostRange {
     uint8_t* start = nullptr;
     uint64_t length = 0;

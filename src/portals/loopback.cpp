@@ -298,6 +298,8 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
       calls->answer(portals::perform(*local));
     } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
       std::memcpy(store->local, store->words.data(), sizeof store->words);
+    } else if (std::holds_alternative<nic::DebugLine>(action)) {
+      // Nobody listens.
     } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
       std::copy(memory->bytes.begin(), memory->bytes.end(),
                 node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));

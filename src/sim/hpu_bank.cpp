@@ -129,6 +129,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   begin.vhpu = her.vhpu.value;
   begin.hpu_count = hpus_;
   if (!functions_.empty()) begin.profile = &functions_[context.image];
+  if (!instructions_.empty()) begin.instructions = &instructions_[context.image];
   unit.core.start(begin);
   events_.at(std::max(events_.now(), cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle))), *this, starts,
              her.hpu.value, tie_of(her.hpu.value));
@@ -196,6 +197,11 @@ void HpuBank::profile_functions() {
   for (const hpu::Image& image : *images_) functions_.emplace_back(image);
 }
 
+void HpuBank::profile_instructions() {
+  SPL_ASSERT(images_ != nullptr, "images are installed before their instructions can be profiled");
+  for (const hpu::Image& image : *images_) instructions_.emplace_back(image);
+}
+
 std::map<std::string, uint64_t> HpuBank::function_cycles() const {
   std::map<std::string, uint64_t> sum;
   for (const hpu::FunctionProfile& image : functions_) {
@@ -232,6 +238,7 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   ++statistics.handlers;
   statistics.cycles += cycles;
   statistics.cycles_max = std::max(statistics.cycles_max, cycles);
+  statistics.cycles_min = statistics.handlers == 1 ? cycles : std::min(statistics.cycles_min, cycles);
   const uint64_t before_call = unit.called ? unit.first_call_cycle - unit.start_cycle : cycles;
   statistics.first_call_cycles += before_call;
   statistics.first_call_cycles_min =
@@ -240,7 +247,14 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   statistics.calls += counters.calls - unit.at_start.calls;
   statistics.loads += counters.loads - unit.at_start.loads;
   statistics.stores += counters.stores - unit.at_start.stores;
+  statistics.atomics += counters.atomics - unit.at_start.atomics;
   statistics.mispredicts += counters.mispredicts - unit.at_start.mispredicts;
+  statistics.stalls.front_end += counters.stall_front_end - unit.at_start.stall_front_end;
+  statistics.stalls.operand += counters.stall_operand - unit.at_start.stall_operand;
+  statistics.stalls.unit += counters.stall_unit - unit.at_start.stall_unit;
+  statistics.stalls.window += counters.stall_window - unit.at_start.stall_window;
+  statistics.stalls.device += counters.stall_device - unit.at_start.stall_device;
+  statistics.stalls.latency += counters.stall_latency - unit.at_start.stall_latency;
   busy_ += cycle_.time_of_cycles(static_cast<int64_t>(cycles));
   last_end_ = events_.now();
   if (trace_ != nullptr) {

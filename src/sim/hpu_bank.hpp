@@ -19,6 +19,8 @@
 
 #include "hpu/core.hpp"
 #include "hpu/function_profile.hpp"
+#include "hpu/instruction_profile.hpp"
+#include "hpu/timing_stalls.hpp"
 #include "nic/handler_abi.hpp"
 #include "nic/nic.hpp"
 #include "sim/event_queue.hpp"
@@ -46,7 +48,10 @@ struct HandlerStatistics {
   uint64_t calls = 0;
   uint64_t loads = 0;
   uint64_t stores = 0;
+  uint64_t atomics = 0;
   uint64_t mispredicts = 0;
+  hpu::Stalls stalls;
+  uint64_t cycles_min = 0;
   uint64_t cycles_max = 0;
   // From the handler's start until it makes its first call (to its end when it makes none): what it does before
   // the first block moves.
@@ -79,6 +84,10 @@ class HpuBank final : EventTarget {
   // From here on cycles are also counted by function of the images; handlers of all kinds.
   void profile_functions();
   [[nodiscard]] std::map<std::string, uint64_t> function_cycles() const;
+  // From here on cycles and accesses are also counted by instruction.
+  void profile_instructions();
+  // By image, as installed; empty when nobody asked.
+  [[nodiscard]] const std::vector<hpu::InstructionProfile>& instructions() const { return instructions_; }
 
  private:
   struct Unit {
@@ -125,6 +134,7 @@ class HpuBank final : EventTarget {
   } places_;
   std::optional<MemoryPorts> ports_;               // clustered NICs only
   std::vector<hpu::FunctionProfile> functions_;  // by image, when asked for
+  std::vector<hpu::InstructionProfile> instructions_;
 };
 
 // The core's timing parameters as the profile states them.

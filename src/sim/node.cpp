@@ -118,6 +118,7 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
   nic::Actions actions;
   std::swap(actions, scratch_);  // keeps the storage of the hot path
   actions.clear();
+  if (log_ != nullptr) log_->call(call.call);
   const bool stop = nic_.on_handler_call(events_.now(), her.id, call, actions);
   perform(actions);
   std::swap(actions, scratch_);
@@ -126,6 +127,7 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
 
 void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) {
   if (end != nic::HandlerEnd::returned) handler_trouble_ = reason;
+  if (log_ != nullptr) log_->end(end, code, {events_.now(), her.hpu.value, her.kind, reason, 0});
   const Time finish = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.finish_cycles);
   const uint32_t slot = ended_.take();
   ended_[slot] = {her.id, end, code};

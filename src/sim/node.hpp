@@ -16,6 +16,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -27,6 +28,7 @@
 #include "sim/depth_series.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/fabric.hpp"
+#include "sim/handler_log.hpp"
 #include "sim/host_model.hpp"
 #include "sim/hpu_bank.hpp"
 #include "sim/network.hpp"
@@ -77,6 +79,10 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
   void profile_functions() { hpus_->profile_functions(); }
+  void profile_instructions() { hpus_->profile_instructions(); }
+  // From here on the log, when there is one, hears what handlers do; it outlives the node.
+  void log_handlers(HandlerLog* log) { log_ = log; }
+  [[nodiscard]] std::span<const uint8_t> nic_memory() const { return nic_memory_; }
   // From here on, what the units do and how many DMAs wait is recorded; either may be null. Both outlive the node.
   void record(Trace* trace, DepthSeries* dma_queue);
   // Called whenever something has become readable for this host: programs of several nodes side by side.
@@ -186,6 +192,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   std::function<void()> watcher_;
   Trace* trace_ = nullptr;
   DepthSeries* dma_queue_ = nullptr;
+  HandlerLog* log_ = nullptr;
   std::string handler_trouble_;
   nic::Actions scratch_;
 };

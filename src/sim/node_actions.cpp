@@ -25,6 +25,8 @@ void Node::perform_one(nic::Action& action) {
     hpus_->resume(local->her, portals::perform(*local));
   } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
     std::memcpy(store->local, store->words.data(), sizeof store->words);
+  } else if (auto* debug = std::get_if<nic::DebugLine>(&action)) {
+    if (log_ != nullptr) log_->debug({now, debug->hpu.value, debug->kind, std::move(debug->text), debug->value});
   } else if (auto* resume = std::get_if<nic::Resume>(&action)) {
     hpus_->resume(resume->her, resume->value);
   } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {

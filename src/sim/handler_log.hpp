@@ -1,0 +1,65 @@
+// HandlerLog - what the handlers of one simulated NIC did: their calls, how each ended, what they said.
+//
+// Contract: the node calls in here when somebody asked for a log; a node without one does nothing.
+// Invariants: (1) at most limits::handler_log_lines_max debug lines and as many ends with a reason are kept, the first
+//   ones; what comes later is counted; (2) recording changes no modelled number.
+// Threads: one owner. Time: virtual.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "base/units.hpp"
+#include "nic/nic.hpp"
+
+namespace spinloom::sim {
+
+class HandlerLog {
+ public:
+  struct Line {
+    Time when;
+    uint32_t hpu = 0;
+    nic::HandlerKind kind = nic::HandlerKind::payload;
+    std::string text;
+    uint32_t value = 0;  // of a debug line
+  };
+  using Ending = std::tuple<nic::HandlerKind, nic::HandlerEnd, uint32_t>;  // the code is 0 unless it returned
+
+  void call(uint32_t number) { ++calls_[number]; }
+  void debug(Line line) { keep(debug_, debug_dropped_, std::move(line)); }
+  // `line.text` is the reason of an end that is no return, empty otherwise.
+  void end(nic::HandlerEnd end, uint32_t code, Line line) {
+    const bool returned = end == nic::HandlerEnd::returned;
+    ++endings_[{line.kind, end, returned ? code : 0}];
+    if (!returned) keep(troubles_, troubles_dropped_, std::move(line));
+  }
+
+  [[nodiscard]] const std::map<uint32_t, uint64_t>& calls() const { return calls_; }
+  [[nodiscard]] const std::map<Ending, uint64_t>& endings() const { return endings_; }
+  [[nodiscard]] const std::vector<Line>& debug() const { return debug_; }
+  [[nodiscard]] uint64_t debug_dropped() const { return debug_dropped_; }
+  [[nodiscard]] const std::vector<Line>& troubles() const { return troubles_; }
+  [[nodiscard]] uint64_t troubles_dropped() const { return troubles_dropped_; }
+
+ private:
+  static void keep(std::vector<Line>& lines, uint64_t& dropped, Line line) {
+    if (lines.size() < limits::handler_log_lines_max) {
+      lines.push_back(std::move(line));
+    } else {
+      ++dropped;
+    }
+  }
+
+  std::map<uint32_t, uint64_t> calls_;
+  std::map<Ending, uint64_t> endings_;
+  std::vector<Line> debug_;
+  std::vector<Line> troubles_;
+  uint64_t debug_dropped_ = 0;
+  uint64_t troubles_dropped_ = 0;
+};
+
+}  // namespace spinloom::sim

@@ -30,6 +30,7 @@ from spinloom.verbs.ddt import ddt
 from spinloom.verbs.doctor import doctor
 from spinloom.verbs.explain import explain
 from spinloom.verbs.figure import figure
+from spinloom.verbs.handler import handler
 from spinloom.verbs.hostmodel import hostmodel
 from spinloom.verbs.info import info
 from spinloom.verbs.nics import nics
@@ -74,6 +75,7 @@ for verb in (
     ddt,
     share,
     study,
+    handler,
     explain,
     calibrate,
     figure,

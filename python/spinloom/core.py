@@ -13,6 +13,8 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
         more keys: preloaded (packets wait on the NIC: adds processing_time_ps), interval_packets (packets a
         checkpoint, 0 by the rule), profile_handlers (adds function_cycles), slice_cycles
     share(config) -> Share      one NIC for several types; Share.receive(index) -> dict is one message
+    run_handler(config) -> dict         messages to an entry with handlers; handler_runs.py has its keys
+    describe_image(elf), disassemble_image(elf)        what a handler image holds
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
     SpinloomError               with .code (errors.EXIT_OF_CODE) and .message
 and releases the interpreter lock while it runs.

@@ -97,11 +97,13 @@ def compile(
     script: Path,
     cache: Path | None = None,
     depfile: Path | None = None,
+    source_lines: bool = False,
 ) -> str:
     """Compiles and links one handler source; returns the SHA-256 of the image.
 
     The compiler sees the source under its bare name from the source's own folder, so that no path of
-    this machine reaches the image. `depfile` receives a make rule with the headers that were read.
+    this machine reaches the image. `depfile` receives a make rule with the headers that were read. With
+    `source_lines` the image has debug information, too; its code is the same.
     """
     check_compiler()
     image.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +117,7 @@ def compile(
         steps = [
             [
                 *base,
-                *COMPILE_FLAGS,
+                *("-g" if flag == "-g0" and source_lines else flag for flag in COMPILE_FLAGS),
                 *includes,
                 "-MMD",
                 "-MF",
@@ -128,6 +130,7 @@ def compile(
             [
                 *base,
                 *LINK_FLAGS,
+                *(["-g"] if source_lines else []),
                 f"-Wl,-e,{entry_of(source)}",
                 f"-Wl,-T,{script.resolve()}",
                 str(unit),

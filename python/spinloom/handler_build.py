@@ -1,0 +1,119 @@
+"""A handler's source or image as an author names it: what is in it, and its source lines.
+
+Contract: image_of(path) builds FILE.c (or reads FILE.elf) and says what it holds; Trouble has the compiler's
+own words. line_table(image) is address -> (file, line) for the very same code: the source is compiled again
+with debug information and its code compared byte by byte with the image's.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinloom import core, data, toolchain
+from spinloom.errors import Trouble
+
+ELF_MAGIC = b"\x7fELF"
+
+
+@dataclass(frozen=True)
+class Image:
+    path: Path  # what was named
+    elf: bytes
+    handlers: tuple[str, ...]  # header_handler, ...
+    code_bytes: int  # with read-only data
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def is_source(self) -> bool:
+        return self.path.suffix == ".c"
+
+    def beside(self, suffix: str) -> Path:
+        """NAME.toml, NAME_expect.py"""
+        return self.path.with_name(self.name + suffix)
+
+
+def image_of(path: Path, output: Path | None = None) -> Image:
+    """Builds a source, into `output` where one is named, or reads an image."""
+    if not path.is_file():
+        raise Trouble("invalid", f"there is no file {path}")
+    if path.suffix == ".c":
+        elf = build(path, output)
+    else:
+        elf = path.read_bytes()
+        if not elf.startswith(ELF_MAGIC):
+            raise Trouble("invalid", f"{path} is neither a C source (FILE.c) nor a handler image (FILE.elf)")
+    return describe(path, elf)
+
+
+def describe(path: Path, elf: bytes) -> Image:
+    engine = core.load()
+    try:
+        found = engine.describe_image(elf)
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, f"{path}: {error.message}") from None
+    handlers = tuple(name for name in toolchain.HANDLERS if name in found["symbols"])
+    if not handlers:
+        raise Trouble("invalid", f"{path} defines none of {', '.join(toolchain.HANDLERS)}")
+    return Image(path, elf, handlers, found["bytes"])
+
+
+def build(source: Path, output: Path | None = None, source_lines: bool = False) -> bytes:
+    include, script = data.folder("include"), data.folder("handlers") / "handler.ld"
+    if not script.is_file() or not include.is_dir():
+        raise Trouble(
+            "environment", f"this installation has no {script}; 'make setup' in the checkout brings it"
+        )
+    with tempfile.TemporaryDirectory() as scratch:
+        image = output or Path(scratch) / "handler.elf"
+        try:
+            toolchain.compile(source, image, include=[include], script=script, source_lines=source_lines)
+        except toolchain.ToolchainError as error:
+            raise Trouble("environment" if error.environment else "invalid", str(error)) from None
+        except OSError as error:
+            raise Trouble("environment", f"{image} cannot be written: {error.strerror}") from None
+        return image.read_bytes()
+
+
+def line_table(image: Image) -> dict[int, tuple[str, int]]:
+    """Address of an instruction -> (file name, line); for images that were built from a source."""
+    try:
+        from elftools.elf.elffile import ELFFile
+    except ImportError:
+        raise Trouble(
+            "environment",
+            "source lines need the package 'pyelftools' (pip install pyelftools), which is not here",
+        ) from None
+    with_lines = build(image.path, source_lines=True)
+    described = ELFFile(io.BytesIO(with_lines))
+    plain = ELFFile(io.BytesIO(image.elf))
+    if described.get_section_by_name(".text").data() != plain.get_section_by_name(".text").data():
+        raise Trouble(
+            "fault", f"{image.path}: with debug information the compiler makes other code: no source lines"
+        )
+    return lines_of(described)
+
+
+def lines_of(elf: object) -> dict[int, tuple[str, int]]:
+    table: dict[int, tuple[str, int]] = {}
+    dwarf = elf.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        files = program["file_entry"]
+        first = 0 if program["version"] >= 5 else 1
+        rows = [entry.state for entry in program.get_entries() if entry.state is not None]
+        for row, following in itertools.pairwise(rows):
+            if row.end_sequence or row.line == 0:
+                continue
+            name = Path(files[row.file - first].name.decode()).name
+            for address in range(row.address, following.address, 2):
+                table[address] = (name, row.line)
+    return table

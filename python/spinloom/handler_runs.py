@@ -1,0 +1,173 @@
+"""Runs of a handler in the simulator: what goes in, what came out, whether it is what its author expects.
+
+Contract: run() gives the engine's dictionary (bindings_handler.cpp) as a HandlerRun; compare() says what
+differs from NAME_expect.py's expect(message, count). Same arguments, same result: random_message() is a
+function of size and seed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import core, profiles
+from spinloom.errors import Trouble
+from spinloom.handler_build import Image
+from spinloom.handler_setup import HandlerSetup, order_of
+
+Expect = Callable[[bytes, int], dict[str, Any]]
+
+MEMORIES = {
+    "entry": "the entry's memory",
+    "state": "the state",
+    "reply": "the sender's memory",
+    "handler_memory": "the handler's host memory",
+}
+CALLS = {
+    1: "DMA to host, non-blocking",
+    2: "DMA to host, blocking",
+    3: "DMA from host, non-blocking",
+    4: "DMA from host, blocking",
+    5: "test of a DMA",
+    6: "wait for a DMA",
+    7: "counter increment",
+    8: "yield",
+    9: "counter get",
+    10: "counter set",
+    11: "host compare-and-swap, non-blocking",
+    12: "host compare-and-swap, blocking",
+    13: "host fetch-and-add, non-blocking",
+    14: "host fetch-and-add, blocking",
+    15: "state compare-and-swap",
+    16: "state fetch-and-add",
+    17: "put from device",
+    18: "put from host",
+    19: "debug",
+}
+
+
+@dataclass(frozen=True)
+class HandlerRun:
+    setup: HandlerSetup
+    message: bytes
+    before: dict[str, bytes]  # by memory
+    result: dict[str, Any]
+
+    @property
+    def failures(self) -> list[str]:
+        """What the hosts were told, each kind once."""
+        return list(dict.fromkeys(event["fail"] for event in self.result["events"] if not event["ok"]))
+
+    @property
+    def ended_well(self) -> bool:
+        return self.result["time_ps"] >= 0 and not self.failures
+
+
+def random_message(size_bytes: int, seed: int) -> bytes:
+    return random.Random(f"handler message {seed} {size_bytes}").randbytes(size_bytes)
+
+
+def run(
+    image: Image | None,
+    setup: HandlerSetup,
+    message: bytes,
+    *,
+    seed: int = 1,
+    trace: bool = False,
+    profile_instructions: bool = False,
+) -> HandlerRun:
+    """`image` None: the same without handlers."""
+    engine = core.load()
+    profile = profiles.load(setup.profile)
+    packet_bytes = setup.packet_of(profile)
+    before = {
+        "entry": bytes(max(setup.entry_bytes, len(message))),
+        "state": bytes(setup.state_bytes),
+        "reply": bytes(max(setup.reply_bytes, len(message)) if setup.reply_bytes else 0),
+        "handler_memory": bytes(setup.handler_bytes),
+    }
+    config = {
+        "profile": profile.native(),
+        "images": {image.name: image.elf} if image else {},
+        "image": image.name if image else "",
+        "hpus": setup.hpus_of(profile),
+        "mtu": packet_bytes,
+        "order": order_of(setup.order),
+        "seed": seed,
+        "inject": "none",
+        "message": message,
+        "messages": setup.count,
+        "hdr_data": setup.hdr_data,
+        "user_header_bytes": setup.user_header_bytes,
+        "ack": setup.ack,
+        "budget_cycles": setup.budget_cycles,
+        "constants": setup.constant_bytes(packet_bytes, len(message)),
+        **before,
+        "trace": trace,
+        "profile_instructions": profile_instructions,
+    }
+    try:
+        return HandlerRun(setup, message, before, engine.run_handler(config))
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+
+
+def expectation(path: Path) -> Expect | None:
+    """expect() of NAME_expect.py, or None when there is no such file."""
+    if not path.is_file():
+        return None
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Trouble("invalid", f"{path}: {type(error).__name__}: {error}") from None
+    if not callable(getattr(module, "expect", None)):
+        raise Trouble("invalid", f"{path} defines no function expect(message, count)")
+    return module.expect
+
+
+def compare(ran: HandlerRun, expect: Expect) -> list[str]:
+    """What differs from the expectation, in words; empty when nothing does."""
+    try:
+        expected = dict(expect(ran.message, ran.setup.count))
+    except Exception as error:
+        raise Trouble("invalid", f"expect(): {type(error).__name__}: {error}") from None
+    record_bytes = expected.pop("records", 0)
+    wrong = []
+    for name, value in expected.items():
+        if name == "counter":
+            success, failure = ran.result["counter"]
+            if (success, failure) != (value, 0):
+                wrong.append(f"the entry's counter is {success} (failures: {failure}), not {value}")
+        elif name not in MEMORIES:
+            known = ", ".join([*MEMORIES, "counter", "records"])
+            raise Trouble("invalid", f"expect() returned '{name}'; it may return {known}")
+        else:
+            wrong += differing(
+                MEMORIES[name], ran.result[name], value, record_bytes if name == "entry" else 0
+            )
+    return wrong
+
+
+def differing(memory: str, found: bytes, expected: bytes, record_bytes: int) -> list[str]:
+    if len(expected) > len(found):
+        return [f"{memory} has {len(found)} B, the expectation {len(expected)} B"]
+    found = found[: len(expected)]
+    if record_bytes:
+        found, expected = in_order(found, record_bytes), in_order(expected, record_bytes)
+    if found == expected:
+        return []
+    at = next(at for at, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
+    what = "record" if record_bytes else "byte"
+    where = at // record_bytes if record_bytes else at
+    return [f"{memory}: {what} {where:,} differs: 0x{found[at]:02x}, not 0x{expected[at]:02x}"]
+
+
+def in_order(content: bytes, record_bytes: int) -> bytes:
+    starts = range(0, len(content), record_bytes)
+    return b"".join(sorted(content[at : at + record_bytes] for at in starts))

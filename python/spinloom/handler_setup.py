@@ -1,0 +1,157 @@
+"""What a handler is run with: NAME.toml beside NAME.c, and what the command line says instead.
+
+Contract: load(path) reads a file, or gives the defaults where there is none; Trouble names file, key and
+value. A HandlerSetup is plain data: sizes in bytes, no names of other files.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from spinloom import units
+from spinloom.errors import Trouble, nearest
+from spinloom.profiles import Profile
+
+U32_MAX = 2**32 - 1
+SYMBOLIC = ("packet", "message")  # constants that a run knows
+
+
+@dataclass(frozen=True)
+class HandlerSetup:
+    profile: str = "sc19-slingshot"
+    hpus: int | None = None  # None: the profile's
+    packet_bytes: int | None = None
+    order: str = "in"
+    message_bytes: int = 64 << 10
+    count: int = 1
+    user_header_bytes: int = 0
+    hdr_data: int = 0
+    ack: bool = False
+    entry_bytes: int = 0  # at least the message's bytes, in a run
+    state_bytes: int = 0
+    reply_bytes: int = 0
+    handler_bytes: int = 0
+    constants: tuple[int | str, ...] = ()
+    budget_cycles: int = 1_000_000
+    confluent: bool = False
+
+    def packet_of(self, profile: Profile) -> int:
+        return self.packet_bytes or profile["link.payload"]
+
+    def hpus_of(self, profile: Profile) -> int:
+        return self.hpus or profile["hpu.count"]
+
+    def constant_bytes(self, packet_bytes: int, message_bytes: int) -> bytes:
+        known = {"packet": packet_bytes, "message": message_bytes}
+        return b"".join(known.get(value, value).to_bytes(4, "little") for value in self.constants)
+
+    def with_given(self, **given: Any) -> HandlerSetup:
+        """What is not None replaces what is here."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+def whole(least: int, most: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"accepted: a whole number from {least:,} to {most:,}")
+        return value
+
+    return parse
+
+
+def size(value: Any) -> int:
+    return whole(0, 1 << 30)(value) if isinstance(value, int) else units.parse_bytes(text(value))
+
+
+def cycles(value: Any) -> int:
+    return whole(1, 10**10)(value) if isinstance(value, int) else units.parse_cycles(text(value))
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("accepted: text in quotes")
+    return value
+
+
+def order(value: Any) -> str:
+    order_of(text(value))
+    return value
+
+
+def order_of(value: str) -> str | int:
+    """As the engine takes it."""
+    kind, _, window = value.partition(":")
+    if value == "in":
+        return value
+    if kind not in ("window", "all") or not window.isdecimal() or int(window) < 1:
+        raise ValueError("accepted: 'in', 'window:N', 'all:N' with N at least 1")
+    return int(window) if kind == "window" else value
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("accepted: true or false")
+    return value
+
+
+def words(value: Any) -> tuple[int | str, ...]:
+    if not isinstance(value, list):
+        raise ValueError("accepted: a list of 32-bit numbers")
+    return tuple(word if word in SYMBOLIC else whole(0, U32_MAX)(word) for word in value)
+
+
+# table.key of the file: field of the setup, how its value is read
+KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "nic.profile": ("profile", text),
+    "nic.hpus": ("hpus", whole(1, 256)),
+    "nic.packet": ("packet_bytes", size),
+    "nic.order": ("order", order),
+    "message.bytes": ("message_bytes", size),
+    "message.count": ("count", whole(1, 100_000)),
+    "message.user_header": ("user_header_bytes", size),
+    "message.hdr_data": ("hdr_data", whole(0, 2**63 - 1)),
+    "message.ack": ("ack", flag),
+    "memory.entry": ("entry_bytes", size),
+    "memory.state": ("state_bytes", size),
+    "memory.reply": ("reply_bytes", size),
+    "memory.handler": ("handler_bytes", size),
+    "memory.constants": ("constants", words),
+    "handler.budget": ("budget_cycles", cycles),
+    "test.confluent": ("confluent", flag),
+}
+assert {field for field, _ in KEYS.values()} == {field.name for field in fields(HandlerSetup)}
+
+
+def load(path: Path) -> HandlerSetup:
+    if not path.exists():
+        return HandlerSetup()
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Trouble("environment", f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Trouble("invalid", f"{path}: {error}") from None
+    found: dict[str, Any] = {}
+    for table, entries in tables.items():
+        if not isinstance(entries, dict):
+            raise Trouble(
+                "invalid", f"{path}: '{table}' stands outside of the tables {', '.join(tables_known())}"
+            )
+        for key, value in entries.items():
+            name = f"{table}.{key}"
+            if name not in KEYS:
+                raise Trouble("invalid", f"{path}: there is no '{name}'{nearest(name, KEYS)}")
+            field, parse = KEYS[name]
+            try:
+                found[field] = parse(value)
+            except ValueError as error:
+                raise Trouble("invalid", f"{path}: {name} is {value!r}; {error}") from None
+    return HandlerSetup(**found)
+
+
+def tables_known() -> list[str]:
+    return [f"[{name}]" for name in dict.fromkeys(key.partition(".")[0] for key in KEYS)]

@@ -1,0 +1,134 @@
+"""`spinloom handler`: write, build, run, look into, profile and test a handler of your own."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from spinloom import core, handler_build, output, timeline, units
+from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.verbs import handler_report
+from spinloom.verbs.handler_options import Chosen, run_options
+from spinloom.verbs.handler_profile import profile
+from spinloom.verbs.handler_test import test
+
+TEMPLATES = ("count-words", "filter", "reply", "empty")
+PARTS = (".c", ".toml", "_expect.py")
+
+
+@click.group(
+    epilog="Example: spinloom handler new words --template count-words; spinloom handler run words.c"
+)
+def handler() -> None:
+    """Write a handler in C and see what it does on a simulated sPIN NIC.
+
+    docs/handler-tutorial.md goes from nothing to a working handler; docs/handlers.md says what the NIC does.
+    """
+
+
+@handler.command(epilog="Example: spinloom handler new words --template count-words")
+@click.argument("name")
+@click.option("--template", type=click.Choice(TEMPLATES), default="empty", show_default=True)
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+def new(name: str, template: str, force: bool) -> None:
+    """Begin a handler: NAME.c, how to run it (NAME.toml), what it must do (NAME_expect.py)."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", Path(name).name):
+        raise Trouble("invalid", f"'{name}': a handler's name is letters, digits and underscores")
+    targets = [Path(f"{name}{part}") for part in PARTS]
+    existing = [str(path) for path in targets if path.exists()]
+    if existing and not force:
+        raise Trouble("invalid", f"{', '.join(existing)}: already there; --force replaces what is")
+    folder = resources.files("spinloom") / "templates"
+    for path, part in zip(targets, PARTS, strict=True):
+        content = (folder / f"{template.replace('-', '_')}{part}").read_text(encoding="utf-8")
+        try:
+            path.write_text(content.replace("NAME", Path(name).name), encoding="utf-8")
+        except OSError as error:
+            raise Trouble("environment", f"{path} cannot be written: {error.strerror}") from None
+    click.echo(f"wrote {', '.join(map(str, targets))}; next: spinloom handler run {targets[0]}")
+
+
+@handler.command(epilog="Example: spinloom handler build words.c -o words.elf")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "image", type=click.Path(path_type=Path), help="FILE.elf beside it otherwise."
+)
+def build(source: Path, image: Path | None) -> None:
+    """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with."""
+    if source.suffix != ".c":
+        raise Trouble("invalid", f"{source} is not a C source (FILE.c)")
+    image = image or source.with_suffix(".elf")
+    built = handler_build.image_of(source, image)
+    click.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")
+
+
+@handler.command(
+    epilog="Examples: spinloom handler run words.c --message book.txt; "
+    "spinloom handler run words.elf --bytes 1MiB --hpus 4 --trace words.pftrace"
+)
+@run_options
+@click.option("--message", "message_path", type=click.Path(path_type=Path), help="Send this file's bytes.")
+@click.option("--bytes", "message_size", metavar="BYTES", help="Send so many random bytes.")
+@click.option("--count", type=click.IntRange(1, 100_000), help="Send the message so often, back to back.")
+@click.option("--trace", "trace_path", type=click.Path(path_type=Path), help="Write a Perfetto timeline.")
+@click.option(
+    "--memory-out", type=click.Path(path_type=Path), help="Write the entry's memory as it is at the end."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    chosen: Chosen,
+    message_path: Path | None,
+    message_size: str | None,
+    count: int | None,
+    trace_path: Path | None,
+    memory_out: Path | None,
+    as_json: bool,
+) -> None:
+    """Put messages to an entry that has the handlers of FILE.c (or FILE.elf), and show what happens.
+
+    One rank puts, the other's entry has the handlers. Memory, constants and the like stand in FILE.toml;
+    bytes are compared with what expect() of FILE_expect.py returns, where there is one.
+    """
+    chosen = chosen.with_message(message_path, message_size, count)
+    ran = chosen.run(trace=trace_path is not None)
+    differences = chosen.differences(ran)
+    if trace_path is not None:
+        write(trace_path, timeline.build(ran.result["trace"], chosen.image.name), "--trace")
+    if memory_out is not None:
+        write(memory_out, ran.result["entry"], "--memory-out")
+    if as_json:
+        click.echo(handler_report.as_json(ran, differences))
+    else:
+        handler_report.show(chosen, ran, differences)
+    if differences or not ran.ended_well:
+        ctx.exit(EXIT_NEGATIVE)
+
+
+@handler.command(epilog="Example: spinloom handler disasm words.c")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+def disasm(path: Path) -> None:
+    """Print the code of FILE.c or FILE.elf as the HPU decodes it."""
+    image = handler_build.image_of(path)
+    engine = core.load()
+    names = {address: name for name, address in engine.describe_image(image.elf)["symbols"].items()}
+    for address, length, bits, text in engine.disassemble_image(image.elf):
+        if address in names:
+            click.echo(f"\n{names[address]}:")
+        click.echo(f"  {address:08x}  {bits:0{2 * length}x}{'' if length == 4 else '    '}  {text}")
+
+
+handler.add_command(profile)
+handler.add_command(test)
+
+
+def write(path: Path, content: bytes, option: str) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise Trouble("environment", f"{option} {path} cannot be written: {error.strerror}") from None
+    output.say(f"wrote {path}, {units.format_bytes(len(content))}")

@@ -1,0 +1,102 @@
+"""What `handler run`, `profile` and `test` share: a handler, its setup, and options that change it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import handler_build, handler_runs, handler_setup, profiles, units
+from spinloom.errors import Trouble
+from spinloom.handler_build import Image
+from spinloom.handler_runs import Expect, HandlerRun
+from spinloom.handler_setup import HandlerSetup
+from spinloom.profiles import Profile
+
+
+@dataclass(frozen=True)
+class Chosen:
+    image: Image
+    setup: HandlerSetup
+    expect: Expect | None
+    seed: int
+    message: bytes | None = None  # None: random bytes
+
+    @property
+    def profile(self) -> Profile:
+        return profiles.load(self.setup.profile)
+
+    def with_message(self, path: Path | None, size: str | None, count: int | None) -> Chosen:
+        if path is not None and size is not None:
+            raise Trouble("invalid", "--message and --bytes: one of them says what is sent")
+        content = read_message(path) if path is not None else None
+        message_bytes = len(content) if content is not None else parsed_bytes("--bytes", size)
+        return replace(
+            self, message=content, setup=self.setup.with_given(message_bytes=message_bytes, count=count)
+        )
+
+    def run(self, **options: Any) -> HandlerRun:
+        message = self.message
+        if message is None:
+            message = handler_runs.random_message(self.setup.message_bytes, self.seed)
+        return handler_runs.run(self.image, self.setup, message, seed=self.seed, **options)
+
+    def differences(self, ran: HandlerRun) -> list[str]:
+        return handler_runs.compare(ran, self.expect) if self.expect else []
+
+
+def read_message(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Trouble("invalid", f"--message {path} cannot be read: {error.strerror}") from None
+
+
+def parsed_bytes(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else units.parse_bytes(text)
+    except ValueError as error:
+        raise Trouble("invalid", f"{option} '{text}': {error}") from None
+
+
+def choose(
+    path: Path, nic: str | None, hpus: int | None, mtu: str | None, order: str | None, seed: int
+) -> Chosen:
+    image = handler_build.image_of(path)
+    given = {"profile": nic, "hpus": hpus, "packet_bytes": parsed_bytes("--mtu", mtu), "order": order}
+    setup = handler_setup.load(image.beside(".toml")).with_given(**given)
+    try:
+        handler_setup.order_of(setup.order)
+    except ValueError as error:
+        raise Trouble("invalid", f"--order '{order}': {error}") from None
+    return Chosen(image, setup, handler_runs.expectation(image.beside("_expect.py")), seed)
+
+
+def run_options(function: Callable) -> Callable:
+    """FILE, --nic, --hpus, --mtu, --order and --seed as the argument `chosen`."""
+
+    @functools.wraps(function)
+    def with_chosen(
+        *arguments: Any, path: Path, nic: str, hpus: int, mtu: str, order: str, seed: int, **options: Any
+    ) -> Any:
+        return function(*arguments, chosen=choose(path, nic, hpus, mtu, order, seed), **options)
+
+    decorators = [
+        click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+        click.option("--nic", help="NIC profile, by name or path; FILE.toml says otherwise."),
+        click.option("--hpus", type=click.IntRange(1, 256), help="Handler processors."),
+        click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB."),
+        click.option(
+            "--order", metavar="ORDER", help="'in'; 'window:N' or 'all:N': shuffled within N packets."
+        ),
+        click.option(
+            "--seed", type=click.IntRange(min=0), envvar="SPINLOOM_SEED", default=1, show_default=True
+        ),
+    ]
+    return functools.reduce(
+        lambda decorated, decorator: decorator(decorated), reversed(decorators), with_chosen
+    )

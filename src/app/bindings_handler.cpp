@@ -1,0 +1,240 @@
+// spinloom._core, for authors of handlers: what an image holds, and a run of it.
+#include <nanobind/stl/string.h>
+
+#include "app/bindings_setup.hpp"
+#include "app/handler_run.hpp"
+#include "hpu/disassemble.hpp"
+
+namespace spinloom::app {
+namespace {
+
+std::vector<uint8_t> bytes_from(const nb::dict& config, const char* key) {
+  const nb::object given = get(config, key);
+  if (!nb::isinstance<nb::bytes>(given)) throw Raised{fail(Code::invalid, "config: \"", key, "\" is not bytes")};
+  const auto bytes = nb::cast<nb::bytes>(given);
+  const auto* first = reinterpret_cast<const uint8_t*>(bytes.c_str());
+  return {first, first + bytes.size()};
+}
+
+HandlerConfig handler_config_of(const nb::dict& config) {
+  HandlerConfig out;
+  static_cast<Setup&>(out) = setup_of(config);
+  out.image_name = get_as<std::string>(config, "image");
+  out.message = bytes_from(config, "message");
+  out.messages = get_as<uint32_t>(config, "messages");
+  out.hdr_data = get_as<uint64_t>(config, "hdr_data");
+  out.user_header_bytes = get_as<uint32_t>(config, "user_header_bytes");
+  out.ask_ack = get_as<bool>(config, "ack");
+  out.budget_cycles = get_as<uint64_t>(config, "budget_cycles");
+  out.constants = bytes_from(config, "constants");
+  out.state = bytes_from(config, "state");
+  out.entry = bytes_from(config, "entry");
+  out.handler_memory = bytes_from(config, "handler_memory");
+  out.reply = bytes_from(config, "reply");
+  out.trace = get_as<bool>(config, "trace");
+  out.profile_instructions = get_as<bool>(config, "profile_instructions");
+  return out;
+}
+
+const char* name_of(nic::EventKind kind) {
+  switch (kind) {
+    case nic::EventKind::put: return "put";
+    case nic::EventKind::put_overflow: return "put_overflow";
+    case nic::EventKind::auto_unlink: return "auto_unlink";
+    case nic::EventKind::auto_free: return "auto_free";
+    case nic::EventKind::link: return "link";
+    case nic::EventKind::pt_disabled: return "pt_disabled";
+    case nic::EventKind::send: return "send";
+    case nic::EventKind::ack: return "ack";
+    case nic::EventKind::dma: return "dma";
+  }
+  return "unknown";
+}
+
+const char* name_of(nic::HandlerKind kind) {
+  switch (kind) {
+    case nic::HandlerKind::header: return "header";
+    case nic::HandlerKind::payload: return "payload";
+    case nic::HandlerKind::completion: return "completion";
+  }
+  return "unknown";
+}
+
+const char* name_of(nic::HandlerEnd end) {
+  switch (end) {
+    case nic::HandlerEnd::returned: return "returned";
+    case nic::HandlerEnd::fault: return "fault";
+    case nic::HandlerEnd::segv: return "access violation";
+    case nic::HandlerEnd::budget: return "budget";
+  }
+  return "unknown";
+}
+
+nb::list events_of(const HandlerResult& result) {
+  nb::list events;
+  for (const HostEvent& told : result.events) {
+    nb::dict event;
+    event["time_ps"] = told.time_ps;
+    event["rank"] = told.rank;
+    event["kind"] = name_of(told.event.kind);
+    event["fail"] = nic::name_of(told.event.fail);
+    event["ok"] = told.event.fail == nic::Fail::ok;
+    event["bytes"] = told.event.manipulated_bytes;
+    event["dropped_bytes"] = told.event.dropped_bytes;
+    event["match_bits"] = told.event.match_bits;
+    event["hdr_data"] = told.event.hdr_data;
+    events.append(event);
+  }
+  return events;
+}
+
+nb::dict statistics_of(const sim::HandlerStatistics& ran) {
+  nb::dict out;
+  out["handlers"] = ran.handlers;
+  out["cycles"] = ran.cycles;
+  out["cycles_min"] = ran.cycles_min;
+  out["cycles_max"] = ran.cycles_max;
+  out["instructions"] = ran.instructions;
+  out["calls"] = ran.calls;
+  out["loads"] = ran.loads;
+  out["stores"] = ran.stores;
+  out["atomics"] = ran.atomics;
+  out["mispredicts"] = ran.mispredicts;
+  nb::dict stalls;
+  stalls["front end"] = ran.stalls.front_end;
+  stalls["operand"] = ran.stalls.operand;
+  stalls["unit"] = ran.stalls.unit;
+  stalls["window"] = ran.stalls.window;
+  stalls["device"] = ran.stalls.device;
+  stalls["latency"] = ran.stalls.latency;
+  out["stalls"] = stalls;
+  return out;
+}
+
+nb::list lines_of(const std::vector<sim::HandlerLog::Line>& lines, Time start) {
+  nb::list out;
+  for (const sim::HandlerLog::Line& line : lines) {
+    const nb::bytes said(line.text.data(), line.text.size());  // a handler may say anything
+    out.append(nb::make_tuple((line.when - start).ps, line.hpu, name_of(line.kind), said, line.value));
+  }
+  return out;
+}
+
+void add_log(const HandlerResult& result, nb::dict& out) {
+  nb::dict calls;
+  for (const auto& [number, count] : result.log.calls()) calls[nb::int_(number)] = count;
+  out["calls"] = calls;
+  nb::list endings;
+  for (const auto& [ending, count] : result.log.endings()) {
+    const auto& [kind, end, code] = ending;
+    endings.append(nb::make_tuple(name_of(kind), name_of(end), code, count));
+  }
+  out["endings"] = endings;
+  out["debug"] = lines_of(result.log.debug(), result.start);
+  out["debug_dropped"] = result.log.debug_dropped();
+  out["troubles"] = lines_of(result.log.troubles(), result.start);
+  out["troubles_dropped"] = result.log.troubles_dropped();
+}
+
+void add_trace(const HandlerResult& result, nb::dict& out) {
+  nb::list spans;
+  for (const sim::Span& span : result.trace.spans()) {
+    spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number, (span.start - result.start).ps,
+                                (span.end - result.start).ps));
+  }
+  out["trace"] = spans;
+  out["trace_dropped"] = result.trace.dropped();
+}
+
+void add_profile(const HandlerResult& result, nb::dict& out) {
+  nb::dict functions;
+  for (const auto& [name, cycles] : result.function_cycles) functions[name.c_str()] = cycles;
+  out["function_cycles"] = functions;
+  nb::dict instructions;
+  nb::dict traffic;
+  for (const hpu::InstructionProfile& image : result.instructions) {
+    for (size_t slot = 0; slot < image.spent().size(); ++slot) {
+      const auto& spent = image.spent()[slot];
+      if (spent.executed == 0 && spent.cycles == 0) continue;
+      instructions[nb::int_(image.base() + 2 * slot)] = nb::make_tuple(spent.executed, spent.cycles);
+    }
+    for (size_t window = 0; window < image.traffic().size(); ++window) {
+      const auto& used = image.traffic()[window];
+      if (used.loads + used.stores == 0) continue;
+      traffic[nb::int_(window << 28)] = nb::make_tuple(used.loads, used.load_bytes, used.stores, used.store_bytes);
+    }
+  }
+  out["instructions"] = instructions;
+  out["traffic"] = traffic;
+}
+
+nb::dict run(const nb::dict& settings) {
+  const HandlerConfig config = handler_config_of(settings);
+  Result<HandlerResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return run_handler(config);
+  }();
+  const HandlerResult result = unwrap(std::move(outcome));
+  nb::dict out;
+  out["time_ps"] = result.time_ps;
+  out["first_byte_ps"] = result.first_byte_ps;
+  out["last_handler_ps"] = result.last_handler_ps;
+  out["data_landed_ps"] = result.data_landed_ps;
+  out["events"] = events_of(result);
+  out["counter"] = nb::make_tuple(result.counter.success, result.counter.failure);
+  out["state"] = bytes_of(result.state);
+  out["entry"] = bytes_of(result.entry);
+  out["handler_memory"] = bytes_of(result.handler_memory);
+  out["reply"] = bytes_of(result.reply);
+  out["packets"] = result.packets;
+  out["dma_writes"] = result.dma_writes;
+  out["dma_bytes"] = result.dma_bytes;
+  nb::dict handlers;
+  for (const auto kind : {nic::HandlerKind::header, nic::HandlerKind::payload, nic::HandlerKind::completion}) {
+    handlers[name_of(kind)] = statistics_of(result.handlers[static_cast<size_t>(kind)]);
+  }
+  out["handlers"] = handlers;
+  add_log(result, out);
+  if (config.trace) add_trace(result, out);
+  if (config.profile_instructions) add_profile(result, out);
+  return out;
+}
+
+hpu::Image image_from(const nb::bytes& file) {
+  return unwrap(hpu::load_elf({reinterpret_cast<const uint8_t*>(file.c_str()), file.size()}));
+}
+
+nb::dict describe_image(const nb::bytes& file) {
+  const hpu::Image image = image_from(file);
+  nb::dict symbols;
+  for (const auto& [name, address] : image.symbols()) symbols[name.c_str()] = address;
+  nb::dict out;
+  out["symbols"] = symbols;
+  out["base"] = image.base();
+  out["bytes"] = image.bytes().size();
+  return out;
+}
+
+// (address, bytes of the instruction, its bits, text) from the beginning until what is not code.
+nb::list disassemble_image(const nb::bytes& file) {
+  const hpu::Image image = image_from(file);
+  nb::list lines;
+  for (uint32_t slot = 0; slot < image.slot_count();) {
+    const hpu::Op& op = image.ops()[slot];
+    const uint32_t pc = image.base() + 2 * slot;
+    if (op.code == hpu::OpCode::no_execute) break;
+    lines.append(nb::make_tuple(pc, 2 * op.slots, op.raw, hpu::disassemble(op, pc)));
+    slot += op.slots;
+  }
+  return lines;
+}
+
+}  // namespace
+
+void bind_handler(nb::module_& module) {
+  module.def("run_handler", &run, nb::arg("config"), "Messages to an entry with handlers, and all that can be seen.");
+  module.def("describe_image", &describe_image, nb::arg("elf"), "Symbols and size of a handler image.");
+  module.def("disassemble_image", &disassemble_image, nb::arg("elf"), "A handler image's code, line by line.");
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,198 @@
+#include "app/handler_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "portals/interface.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t message_bits = 1;
+constexpr uint32_t queue_slots = 4096;  // events are taken as they come
+
+// One rank: a queue for what its entry and its puts tell, a counter, host memory.
+struct Rank {
+  explicit Rank(sim::Node& given) : node(given), interface(given) {}
+
+  Status prepare() {
+    SPL_ASSIGN(queue, interface.eq_alloc(queue_slots));
+    SPL_ASSIGN(portal, interface.pt_alloc(queue));
+    SPL_ASSIGN(counter, interface.ct_alloc());
+    return {};
+  }
+  [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory) const {
+    nic::Entry made;
+    made.start = memory.data();
+    made.length = memory.size();
+    made.match_bits = message_bits;
+    made.counter = counter;
+    made.options.ct_comm = true;
+    return made;
+  }
+
+  sim::Node& node;
+  portals::Interface interface;
+  nic::QueueId queue;
+  nic::PortalIndex portal;
+  nic::CounterId counter;
+};
+
+class Run {
+ public:
+  Run(const HandlerConfig& config, const LoadedImages& loaded, sim::World& world)
+      : config_(config), loaded_(loaded), world_(world), near_(world.node(0)), far_(world.node(1)) {}
+
+  Result<HandlerResult> all() {
+    result_.entry = config_.entry;
+    result_.handler_memory = config_.handler_memory;
+    result_.reply = config_.reply;
+    SPL_TRY(near_.prepare());
+    SPL_TRY(far_.prepare());
+    SPL_TRY(append());
+    world_.drain();
+    if (config_.profile_instructions) {
+      far_.node.profile_functions();
+      far_.node.profile_instructions();
+    }
+    if (config_.trace) far_.node.record(&result_.trace, nullptr);
+    far_.node.log_handlers(&result_.log);
+    far_.node.reset_statistics();
+    start_ = result_.start = far_.node.now();
+    SPL_TRY(put());
+    do {
+      take_events(near_, 0);
+      take_events(far_, 1);
+      SPL_TRY(check_bound());
+    } while (world_.events().step());
+    collect();
+    return std::move(result_);
+  }
+
+ private:
+  Status append() {
+    nic::Entry answers = near_.entry(result_.reply);
+    answers.ignore_bits = UINT64_MAX;
+    SPL_ASSIGN(std::ignore, near_.interface.me_append(near_.portal, answers));
+    nic::Entry entry = far_.entry(result_.entry);
+    if (!config_.image_name.empty()) {
+      SPL_ASSIGN(entry.context, context());
+    }
+    SPL_ASSIGN(std::ignore, far_.interface.me_append(far_.portal, entry));
+    return {};
+  }
+
+  Result<nic::ContextId> context() {
+    const auto found = std::find_if(loaded_.handlers.begin(), loaded_.handlers.end(),
+                                    [&](const auto& image) { return image.name == config_.image_name; });
+    if (found == loaded_.handlers.end()) return fail(Code::invalid, "there is no handler image ", config_.image_name);
+    if (!found->header_entry && !found->payload_entry && !found->completion_entry) {
+      return fail(Code::invalid, "handler image ", config_.image_name,
+                  " defines none of header_handler, payload_handler, completion_handler");
+    }
+    nic::Context made;
+    made.image = found->index;
+    made.header_entry = found->header_entry;
+    made.payload_entry = found->payload_entry;
+    made.completion_entry = found->completion_entry;
+    made.user_header_bytes = config_.user_header_bytes;
+    made.budget_cycles = config_.budget_cycles;
+    made.handler_host_start = reinterpret_cast<uint64_t>(result_.handler_memory.data());
+    made.handler_host_length = result_.handler_memory.size();
+    SPL_ASSIGN(made.constants, memory_with(config_.constants));
+    SPL_ASSIGN(made.state, memory_with(config_.state));
+    state_ = made.state;
+    return far_.interface.context_create(made);
+  }
+
+  Result<nic::MemoryWindow> memory_with(const std::vector<uint8_t>& bytes) {
+    nic::MemoryWindow window;
+    window.length = bytes.size();
+    if (bytes.empty()) return window;
+    SPL_ASSIGN(window.offset, far_.interface.memory_alloc(window.length));
+    SPL_TRY(far_.interface.memory_write(window.offset, bytes));
+    return window;
+  }
+
+  Status put() {
+    portals::PutArguments made;
+    made.local = config_.message.data();
+    made.length = config_.message.size();
+    made.target = far_.node.rank();
+    made.portal = far_.portal;
+    made.match_bits = message_bits;
+    made.hdr_data = config_.hdr_data;
+    made.queue = near_.queue;
+    made.event_send_disable = true;
+    if (config_.ask_ack) made.ack_request = nic::AckRequest::ack;
+    for (uint32_t message = 0; message < config_.messages; ++message) SPL_TRY(near_.interface.put(made));
+    return {};
+  }
+
+  // A handler that puts to its own entry makes work for itself, perhaps for ever.
+  [[nodiscard]] Status check_bound() const {
+    const uint64_t packets = 2 + config_.message.size() / config_.payload_bytes;
+    const uint64_t allowed = limits::handlers_a_packet_max * packets * config_.messages;
+    uint64_t ran = 0;
+    for (const auto kind : {nic::HandlerKind::header, nic::HandlerKind::payload, nic::HandlerKind::completion}) {
+      ran += far_.node.hpus().statistics(kind).handlers;
+    }
+    if (ran <= allowed) return {};
+    return fail(Code::stalled, ran, " handlers have run for ", packets * config_.messages,
+                " packets and there is no end; does a handler put to its own entry (handlers_a_packet_max)?");
+  }
+
+  void take_events(Rank& rank, uint32_t number) {
+    while (const auto event = rank.interface.eq_get(rank.queue)) {
+      result_.events.push_back({since_start(rank.node.now()), number, *event});
+    }
+  }
+
+  [[nodiscard]] int64_t since_start(Time time) const { return (time - start_).ps; }
+
+  void collect() {
+    uint32_t ended = 0;
+    for (const HostEvent& told : result_.events) {
+      if (told.rank != 1 || told.event.kind != nic::EventKind::put) continue;
+      result_.time_ps = told.time_ps;
+      ++ended;
+    }
+    if (ended < config_.messages) result_.time_ps = -1;
+    const sim::NodeStatistics& seen = far_.node.statistics();
+    result_.first_byte_ps = seen.packets > 0 ? since_start(seen.first_byte) : -1;
+    result_.data_landed_ps = since_start(std::max(seen.data_landed, start_));
+    result_.last_handler_ps = since_start(std::max(far_.node.hpus().last_end(), start_));
+    result_.packets = seen.packets;
+    result_.dma_writes = seen.dma_writes;
+    result_.dma_bytes = seen.dma_bytes;
+    result_.counter = far_.interface.ct_get(far_.counter);
+    for (size_t kind = 0; kind < result_.handlers.size(); ++kind) {
+      result_.handlers[kind] = far_.node.hpus().statistics(static_cast<nic::HandlerKind>(kind));
+    }
+    const auto state = far_.node.nic_memory().subspan(state_.offset, state_.length);
+    result_.state.assign(state.begin(), state.end());
+    if (!config_.profile_instructions) return;
+    result_.function_cycles = far_.node.hpus().function_cycles();
+    result_.instructions = far_.node.hpus().instructions();
+  }
+
+  const HandlerConfig& config_;
+  const LoadedImages& loaded_;
+  sim::World& world_;
+  Rank near_;
+  Rank far_;
+  Time start_{};
+  nic::MemoryWindow state_;
+  HandlerResult result_;
+};
+
+}  // namespace
+
+Result<HandlerResult> run_handler(const HandlerConfig& config) {
+  if (config.messages == 0) return fail(Code::invalid, "a run without a message shows nothing");
+  SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
+  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
+  return Run(config, loaded, *world).all();
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,72 @@
+// HandlerRun - messages to an entry whose context is one handler image, and all that can be seen of it.
+//
+// Contract: run_handler() builds a world of two ranks: rank 0 puts the messages, one behind the other, to the first
+//   byte of rank 1's entry (match bits 1) and has an entry of its own that takes every answer; rank 1's context has the
+//   handlers that the image defines. Without handlers (`image_name` empty) the bytes land: what to compare with.
+//   It returns what memories hold at the end, what the hosts were told and when, what the handlers did. Whether bytes
+//   are right is the caller's to compare: only the author of a handler knows.
+// Invariants: (1) the same config gives the same result on every machine; (2) a handler that misbehaves is part of the
+//   result, not an Error.
+// Threads: any number of calls side by side. Time: modelled, in ps from the first put.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/setup.hpp"
+#include "hpu/instruction_profile.hpp"
+#include "sim/handler_log.hpp"
+
+namespace spinloom::app {
+
+struct HandlerConfig : Setup {
+  std::string image_name;  // of `images`
+  std::vector<uint8_t> message;
+  uint32_t messages = 1;
+  uint64_t hdr_data = 0;
+  uint32_t user_header_bytes = 0;
+  bool ask_ack = false;
+  uint64_t budget_cycles = limits::handler_budget_cycles;
+  // What memories hold before the first message.
+  std::vector<uint8_t> constants;
+  std::vector<uint8_t> state;
+  std::vector<uint8_t> entry;
+  std::vector<uint8_t> handler_memory;
+  std::vector<uint8_t> reply;  // the sender's entry
+  bool trace = false;
+  bool profile_instructions = false;
+};
+
+struct HostEvent {
+  int64_t time_ps = 0;  // when the host can read it
+  uint32_t rank = 0;
+  nic::Event event;
+};
+
+struct HandlerResult {
+  Time start;  // the first put
+  int64_t time_ps = 0;  // until the last message's end is known to rank 1's host; -1 when it never is
+  int64_t first_byte_ps = 0;  // at rank 1's NIC
+  int64_t last_handler_ps = 0;
+  int64_t data_landed_ps = 0;  // the newest byte in rank 1's memory
+  std::vector<HostEvent> events;
+  nic::CounterValue counter;  // of rank 1's entry
+  std::vector<uint8_t> state;
+  std::vector<uint8_t> entry;
+  std::vector<uint8_t> handler_memory;
+  std::vector<uint8_t> reply;
+  uint64_t packets = 0;
+  uint64_t dma_writes = 0;
+  uint64_t dma_bytes = 0;
+  std::array<sim::HandlerStatistics, 3> handlers;  // by nic::HandlerKind
+  sim::HandlerLog log;
+  sim::Trace trace;
+  std::map<std::string, uint64_t> function_cycles;
+  std::vector<hpu::InstructionProfile> instructions;  // one, or none when not asked for
+};
+
+[[nodiscard]] Result<HandlerResult> run_handler(const HandlerConfig& config);
+
+}  // namespace spinloom::app

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import needs_engine
 from spinloom import claims, figure_tables
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
@@ -142,3 +143,34 @@ def test_figure_writes_the_figures_that_are_complete(tmp_path, number, code):
     assert {path.name for path in tmp_path.glob("*.csv")} == {f"fig{name}.csv" for name in complete}
     for path in tmp_path.glob("*.csv"):
         assert any(row["status"] == "ok" for row in csv.DictReader(path.open()))
+
+
+BENCH = """
+import sys
+from pathlib import Path
+from spinloom import plot
+from spinloom.bench import measure, peers
+from spinloom.cli import main
+from spinloom.errors import Terminated
+def one_row(row, *more):
+    if Path({out!r}, "stop").exists():
+        raise {interrupt}
+    Path({out!r}, "stop").touch()
+    return [dict(row=row.name, operation="pack")]
+measure.measure, peers.hand_library, plot.available = one_row, lambda folder: None, lambda: False
+main(["bench", "layout", "--quick", "--no-mpi", "--csv", "--out", {out!r}])
+"""
+
+
+@needs_engine
+@pytest.mark.parametrize(("interrupt", "code"), [("KeyboardInterrupt", 130), ("Terminated", 143)])
+def test_bench_keeps_the_rows_that_were_measured(tmp_path, interrupt, code):
+    (tmp_path / "layout.csv").write_text("earlier\n", encoding="utf-8")
+    script = BENCH.format(out=str(tmp_path), interrupt=interrupt)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == code, ran.stderr
+    assert "interrupted; 1 of" in ran.stderr
+    assert ran.stdout.splitlines()[0] == "row,operation"
+    assert len(ran.stdout.splitlines()) == 2
+    assert (tmp_path / "partial/layout.csv").read_text(encoding="utf-8") == ran.stdout
+    assert (tmp_path / "layout.csv").read_text(encoding="utf-8") == "earlier\n"

@@ -14,6 +14,7 @@ from spinloom.bench import rows as bench_rows
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
 
 
 @click.group(epilog="Example: spinloom bench layout --quick")
@@ -42,7 +43,7 @@ def layout(
 
     The loops are compiled here (-O3 -march=native). Every way's bytes are compared with the type map before a
     time is printed. The ways take turns; ratios are medians with a 95 % interval, other over ours: above 1 we
-    are quicker.
+    are quicker. What is interrupted prints its complete rows; they stand in DIR/partial.
     """
     chosen = [row for row in bench_rows.rows(everything=everything, quick=quick) if only in row.name]
     if not chosen:
@@ -52,7 +53,8 @@ def layout(
     effort = measure.QUICK if quick else measure.FULL
     operations = list(operation) or bench_rows.operations()
     measured: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="spinloom-bench-") as name:
+    done = 0
+    with tempfile.TemporaryDirectory(prefix="spinloom-bench-") as name, stoppable() as stop:
         folder = Path(name)
         hand = peers.hand_library(folder)
         mpis = [] if no_mpi else peers.mpis(folder)
@@ -63,18 +65,21 @@ def layout(
             with progress(len(chosen), quiet=False, doing="measuring") as step:
                 for row in chosen:
                     measured += measure.measure(row, hand, mpis, effort, operations, folder)
+                    done += 1
                     step()
         except core.load().SpinloomError as error:
             raise Trouble(error.code, error.message) from None
         finally:
             for mpi in mpis:
                 mpi.close()
-    if out is not None:
-        write(measured, out)
+    if out is not None and measured:
+        write(measured, out / "partial" if stop.told else out)
     output.emit(measured, form, lambda: show(measured))
-    if form == "table":
+    if form == "table" and measured:
         output.show(show_goals(measured))
         show_misses(measured)
+    if stop.told:
+        stop.leave(f"{done} of {len(chosen)} rows were measured")
 
 
 def write(measured: list[dict[str, Any]], out: Path) -> None:

@@ -243,6 +243,31 @@ TEST(Blob, PlainListsAreWrittenAsTheNestIs) {
   EXPECT_GT(lists, std::getenv("SPINLOOM_TEST_SEED") == nullptr ? 2000 : -1);
 }
 
+TEST(Blob, LongListsOfWhichFewBlocksTouchStayLists) {
+  std::vector<int64_t> few;  // every 32nd block touches the one before
+  std::vector<int64_t> many;
+  for (int64_t i = 0; i < 40000; ++i) {
+    few.push_back(i % 32 == 1 ? few.back() + 1 : 3 * i);
+    many.push_back(i % 8 == 1 ? many.back() + 1 : 3 * i);
+  }
+  const Type item = *primitive("double");
+  const auto as_list = indexed_block(1, few, item);
+  const auto as_indexed = indexed(few, std::vector<int64_t>(few.size(), 1), item);
+  const auto merging = indexed_block(1, many, item);
+  ASSERT_TRUE(as_list && as_indexed && merging);
+  const auto general = structure(std::vector<int64_t>{0}, {1}, {*as_list});
+  ASSERT_TRUE(general);
+  const auto straight = Blob::build(*as_list);
+  const auto normalised = Blob::build(*general);
+  const auto of_lengths = Blob::build(*as_indexed);
+  const auto merged = Blob::build(*merging);
+  ASSERT_TRUE(straight && normalised && of_lengths && merged);
+  EXPECT_EQ(straight->root_kind(), SPL_LEAF_LIST);
+  EXPECT_EQ(copy_of(*straight), copy_of(*normalised));
+  EXPECT_EQ(copy_of(*straight), copy_of(*of_lengths));
+  EXPECT_EQ(merged->root_kind(), SPL_LEAF_RUNS);
+}
+
 TEST(Blob, EqualSubtreesAreWrittenOnce) {
   const auto shared = Blob::build(test::must_parse(
       "struct([(0B, idxblock(1, rand(1, 1000, 500), double)), (8000B, idxblock(1, rand(1, 1000, 500), double)),"

@@ -18,8 +18,10 @@ Status check_count(int64_t count) {
   return {};
 }
 
-// Above this bound the shuffle keeps only the touched entries; both forms give the same numbers.
+// Above this bound the shuffle keeps only the touched entries, unless they are a fair share of all; both forms give the
+// same numbers.
 constexpr int64_t dense_bound_max = int64_t{1} << 22;
+constexpr int64_t dense_share = 8;
 
 std::vector<int64_t> shuffle_dense(Random& random, int64_t bound, int64_t count) {
   std::vector<int64_t> entries(static_cast<size_t>(bound));
@@ -80,8 +82,9 @@ Result<IndexList> IndexList::random(uint64_t seed, int64_t bound, int64_t count)
   list.count_ = count;
   list.seed_ = seed;
   list.bound_ = bound;
-  list.values_ = std::make_shared<const std::vector<int64_t>>(
-      bound <= dense_bound_max ? shuffle_dense(random, bound, count) : shuffle_sparse(random, bound, count));
+  list.values_ = std::make_shared<const std::vector<int64_t>>(bound <= dense_bound_max || bound / dense_share <= count
+                                                                  ? shuffle_dense(random, bound, count)
+                                                                  : shuffle_sparse(random, bound, count));
   return list;
 }
 

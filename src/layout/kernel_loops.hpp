@@ -113,13 +113,12 @@ struct Lines {
     using V = VectorOf<64>::Type;
     const auto load = [&](int64_t at) -> const V& { return *reinterpret_cast<const V*>(from + at); };
     const auto store = [&](int64_t at, const V& line) { *reinterpret_cast<V*>(to + at) = line; };
-    const V tail = load(block - 64);
     int64_t at = 0;
     if (block >= 512) {
-      store(0, load(0));
-      at = 64 - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) & 63);
+      at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & 63);
+      if (at != 0) store(0, load(0));
     }
-    for (; at + 256 < block; at += 256) {
+    for (; at + 256 <= block; at += 256) {
       const V a = load(at);
       const V b = load(at + 64);
       const V c = load(at + 128);
@@ -129,8 +128,8 @@ struct Lines {
       store(at + 128, c);
       store(at + 192, d);
     }
-    for (; at + 64 < block; at += 64) store(at, load(at));
-    store(block - 64, tail);
+    for (; at + 64 <= block; at += 64) store(at, load(at));
+    if (at < block) store(block - 64, load(block - 64));
   }
 };
 
@@ -267,7 +266,7 @@ void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
   const int64_t to_step = mode == Mode::pack ? size : grid.to.block;
   const int64_t from_step = mode == Mode::unpack ? size : grid.from.block;
   const int64_t step = mode == Mode::unpack ? to_step : from_step;
-  const bool far = (step >= far_bytes || step <= -far_bytes) && size >= far_block_min && size <= far_bytes &&
+  const bool far = (step > far_bytes || step < -far_bytes) && size >= far_block_min && size <= far_bytes &&
                    grid.blocks >= 2 * ahead_blocks;
   for (int64_t row = 0; row < grid.rows; ++row) {
     std::byte* t = to + row * grid.to.row;
@@ -348,11 +347,21 @@ void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
   }
 }
 
-// One run of several lengths; `pack`: the packed side is written. With masks there is no branch on the length, and the
-// window starts with the line of the side in memory, so that no line is touched in vain.
+// One run of several lengths; `pack`: the packed side is written, which has `room` bytes from here on. With masks there
+// is no branch on the length. What a short run writes too far on the packed side its successors write again; otherwise
+// the window starts with the line of the side in memory, so that no line is touched in vain.
 template <Mode mode>
-SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes) {
-#if defined(__AVX512BW__) && defined(__BMI2__)
+SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes, [[maybe_unused]] int64_t room) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__BMI2__)
+  if (bytes <= 32 && room >= 32) {
+    const __mmask32 mask = _bzhi_u32(~uint32_t{0}, static_cast<unsigned>(bytes));
+    if constexpr (mode == Mode::pack) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_maskz_loadu_epi8(mask, from));
+    } else {
+      _mm256_mask_storeu_epi8(to, mask, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    }
+    return;
+  }
   const std::byte* const memory = mode == Mode::pack ? from : to;
   const auto shift = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) & 63);
   if (shift + bytes <= 64) {
@@ -392,6 +401,7 @@ SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const R
 template <Mode mode, class Run>
 SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
   const auto first = runs->start;
+  const auto last = runs[count].start;
   int64_t i = 0;
   while (i < count) {
     std::byte* const at = packed + (runs[i].start - first);
@@ -412,10 +422,11 @@ SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run*
     for (const int64_t end = i + stretch; i < end; ++i) {
       std::byte* const here = packed + (runs[i].start - first);
       const auto bytes = static_cast<int64_t>(runs[i + 1].start - runs[i].start);
+      const auto room = static_cast<int64_t>(last - runs[i].start);
       if (mode == Mode::pack) {
-        copy_run<mode>(here, memory + runs[i].offset, bytes);
+        copy_run<mode>(here, memory + runs[i].offset, bytes, room);
       } else {
-        copy_run<mode>(memory + runs[i].offset, here, bytes);
+        copy_run<mode>(memory + runs[i].offset, here, bytes, room);
       }
     }
   }
@@ -438,6 +449,7 @@ struct ListSide {
   SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.places[i]; }
   SPL_FORCE_INLINE int64_t length(int64_t) const { return table.block; }
   SPL_FORCE_INLINE int64_t shared(int64_t) const { return table.block; }
+  SPL_FORCE_INLINE int64_t alike(int64_t i) const { return table.count - i; }
 };
 
 template <class Offset, class Run>
@@ -449,14 +461,22 @@ struct RunsSide {
     return static_cast<int64_t>(table.runs[i + 1].start - table.runs[i].start);
   }
   SPL_FORCE_INLINE int64_t shared(int64_t i) const { return shared_length(table.runs + i); }
+  // Entries from i on of the length of entry i: a stretch of them at most.
+  SPL_FORCE_INLINE int64_t alike(int64_t i) const {
+    const int64_t wanted = length(i);
+    const int64_t most = table.count - i < stretch_runs ? table.count - i : stretch_runs;
+    int64_t n = 1;
+    while (n < most && length(i + n) == wanted) ++n;
+    return n;
+  }
 };
 
 template <class Block, class To, class From>
 SPL_FORCE_INLINE void copy_entries(std::byte* to, const To& to_side, int64_t i, const std::byte* from,
-                                   const From& from_side, int64_t j) {
+                                   const From& from_side, int64_t j, int64_t count) {
   const Block block{Block::dense};
 #pragma GCC unroll 4
-  for (int64_t k = 0; k < stretch_runs; ++k) block(to + to_side.place(i + k), from + from_side.place(j + k));
+  for (int64_t k = 0; k < count; ++k) block(to + to_side.place(i + k), from + from_side.place(j + k));
 }
 
 template <class To, class From>
@@ -468,23 +488,26 @@ void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const F
   int64_t to_length = to_side.length(0);
   int64_t from_length = from_side.length(0);
   while (bytes > 0) {
-    if (to_done == 0 && from_done == 0 && to_length == from_length && to_side.has(i + stretch_runs) &&
-        from_side.has(j + stretch_runs) &&
+    if (to_done == 0 && from_done == 0 && to_length == from_length &&
         (to_length == 4 || to_length == 8 || to_length == 12 || to_length == 16 || to_length == 24)) {
-      if (to_side.shared(i) == to_length && from_side.shared(j) == to_length) {
-        if (to_length == 4) copy_entries<Exactly<4>>(to, to_side, i, from, from_side, j);
-        if (to_length == 8) copy_entries<Exactly<8>>(to, to_side, i, from, from_side, j);
-        if (to_length == 12) copy_entries<Exactly<12>>(to, to_side, i, from, from_side, j);
-        if (to_length == 16) copy_entries<Exactly<16>>(to, to_side, i, from, from_side, j);
-        if (to_length == 24) copy_entries<Exactly<24>>(to, to_side, i, from, from_side, j);
-        i += stretch_runs;
-        j += stretch_runs;
-        bytes -= stretch_runs * to_length;
-        if (bytes == 0) return;
-        to_length = to_side.length(i);
-        from_length = from_side.length(j);
-        continue;
+      int64_t count = stretch_runs;
+      if (!to_side.has(i + count) || !from_side.has(j + count) || to_side.shared(i) == 0 || from_side.shared(j) == 0) {
+        const int64_t to_alike = to_side.alike(i);
+        const int64_t from_alike = from_side.alike(j);
+        count = to_alike < from_alike ? to_alike : from_alike;
       }
+      if (to_length == 4) copy_entries<Exactly<4>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 8) copy_entries<Exactly<8>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 12) copy_entries<Exactly<12>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 16) copy_entries<Exactly<16>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 24) copy_entries<Exactly<24>>(to, to_side, i, from, from_side, j, count);
+      i += count;
+      j += count;
+      bytes -= count * to_length;
+      if (bytes == 0) return;
+      to_length = to_side.length(i);
+      from_length = from_side.length(j);
+      continue;
     }
     const int64_t to_left = to_length - to_done;
     const int64_t from_left = from_length - from_done;
@@ -651,12 +674,55 @@ void transpose_small(std::byte* to, int64_t to_pitch, const std::byte* from, int
   }
 }
 
+// Elements of 16 bytes whose rows do not begin at lines: each line to be written is put together from four rows, so
+// that only its two ends, and nothing that is read, may cross a line. Only while all of it stays near: it reads and
+// writes further apart than squares do.
+constexpr int64_t pairs_bytes_max = 2 << 20;
+
+[[gnu::noinline]] void transpose_pairs(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
+                                       int64_t rows, int64_t columns) {
+  constexpr int64_t element = 16;
+  constexpr int64_t line = 64 / element;
+  constexpr int64_t strip = 16;
+  constexpr int64_t tile = 32;  // rows whose part of a strip stays in the first-level cache
+  typedef uint64_t Pair __attribute__((vector_size(element), aligned(1), may_alias));
+  const auto load = [](const std::byte* at) { return *reinterpret_cast<const Pair*>(at); };
+  for (int64_t first = 0; first < columns; first += strip) {
+    const int64_t last = first + strip < columns ? first + strip : columns;
+    for (int64_t row = 0; row < rows; row += tile) {
+      for (int64_t j = first; j < last; ++j) {
+        std::byte* const t = to + j * to_pitch;
+        const std::byte* const f = from + j * element;
+        const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(t) & 63) / element;
+        int64_t i = row == 0 ? 0 : row + head;
+        int64_t end = row + tile + head;
+        if (row + tile >= rows || end > rows) end = rows;
+        for (; i < head && i < end; ++i) move<element>(t + i * element, f + i * from_pitch);
+        for (; i + line <= end; i += line) {
+          const std::byte* const g = f + i * from_pitch;
+          const auto low = __builtin_shufflevector(load(g), load(g + from_pitch), 0, 1, 2, 3);
+          const auto high = __builtin_shufflevector(load(g + 2 * from_pitch), load(g + 3 * from_pitch), 0, 1, 2, 3);
+          const auto whole = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+          __builtin_memcpy(t + i * element, &whole, sizeof whole);
+        }
+        for (; i < end; ++i) move<element>(t + i * element, f + i * from_pitch);
+      }
+    }
+  }
+}
+
 // Squares that do not fit at an edge move back over their neighbours: copying a byte twice does no harm.
 template <int64_t element>
 void transpose(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch, int64_t rows,
                int64_t columns) {
   constexpr int64_t side = Square<element>::side;
   constexpr int64_t strip = 256 / element;  // columns at a time: a few lines of each row
+  if constexpr (element == 16) {
+    const bool crosses = ((to_pitch | from_pitch) & 63) != 0;
+    if (crosses && rows * columns <= pairs_bytes_max / element) {
+      return transpose_pairs(to, to_pitch, from, from_pitch, rows, columns);
+    }
+  }
   if (rows < side || columns < side) {
     return transpose_small<element>(to, to_pitch, from, from_pitch, rows, columns);
   }

@@ -36,6 +36,19 @@ int64_t anchor(std::vector<int64_t>& offsets) {
   return first;
 }
 
+int64_t count_touching(const std::vector<int64_t>& offsets, int64_t block) {
+  int64_t touching = 0;
+  for (size_t i = 1; i < offsets.size(); ++i) touching += offsets[i] - offsets[i - 1] == block ? 1 : 0;
+  return touching;
+}
+
+bool all_equal(const std::vector<int64_t>& lengths) {
+  return std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
+}
+
+// Neighbours merge, equal lengths become scatter().
+Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
+
 Placed make_vector(int64_t displacement, int64_t count, int64_t block, int64_t stride) {
   Nest nest;
   nest.kind = NestKind::vector;
@@ -132,11 +145,10 @@ Placed scatter(std::vector<int64_t> displacements, const Placed& child) {
     return displaced(repeat(static_cast<int64_t>(displacements.size()), *step, child), displacements[0]);
   }
   if (inner.is_run()) {
-    for (size_t i = 1; i < displacements.size(); ++i) {
-      if (displacements[i] - displacements[i - 1] == inner.block) {
-        std::vector<int64_t> lengths(displacements.size(), inner.block);
-        return displaced(scatter_runs(std::move(displacements), std::move(lengths)), child.displacement);
-      }
+    const int64_t touching = count_touching(displacements, inner.block);
+    if (touching > 0 && !stays_a_list(static_cast<int64_t>(displacements.size()), touching)) {
+      std::vector<int64_t> lengths(displacements.size(), inner.block);
+      return displaced(merged(std::move(displacements), std::move(lengths)), child.displacement);
     }
   }
   Nest nest;
@@ -154,10 +166,19 @@ Placed scatter(std::vector<int64_t> displacements, const Placed& child) {
 }
 
 Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
+  if (static_cast<int64_t>(lengths.size()) >= long_list_min && all_equal(lengths) && lengths[0] > 0) {
+    fired("equal lengths made one length");
+    return scatter(std::move(displacements), run_of(0, lengths[0]));
+  }
+  return merged(std::move(displacements), std::move(lengths));
+}
+
+namespace {
+
+Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
   merge_neighbours(displacements, lengths);
   if (displacements.empty()) return {};
-  const bool equal = std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
-  if (equal) {
+  if (all_equal(lengths)) {
     if (lengths.size() > 1) fired("equal lengths made one length");
     return scatter(std::move(displacements), run_of(0, lengths[0]));
   }
@@ -170,8 +191,6 @@ Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> len
   nest.lengths = std::move(lengths);
   return {first, std::make_shared<const Nest>(std::move(nest))};
 }
-
-namespace {
 
 // Without the empty ones, and members of members among them.
 std::vector<Placed> flattened(std::vector<Placed> members) {

@@ -47,10 +47,18 @@ void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengt
 // an inner vector or loop whose stride goes on: repeat(a, c * s, loop(c, s, X)) = loop(a * c, s, X).
 Placed repeat(int64_t count, int64_t stride, const Placed& child);
 
+// A long list of equal runs of which few touch stays as it is: an entry of runs of several lengths is twice an entry of
+// the list, and a loop over equal blocks is quicker.
+inline constexpr int64_t long_list_min = 1 << 14;   // entries
+inline constexpr int64_t few_touch_share = 16;      // fewer than one in so many
+constexpr bool stays_a_list(int64_t entries, int64_t touching) {
+  return entries >= long_list_min && touching < entries / few_touch_share;
+}
+
 // Equal children at listed displacements: touching runs merge, a regular list becomes repeat().
 Placed scatter(std::vector<int64_t> displacements, const Placed& child);
 
-// Runs at listed displacements: neighbours merge, equal lengths become scatter().
+// Runs at listed displacements: equal lengths become scatter(), before or after neighbours merge.
 Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
 
 // Any members: empty ones go, members of members move up, runs alone become scatter_runs(), one nest at many

@@ -4,6 +4,7 @@
 
 #include "base/limits.hpp"
 #include "layout/normalise.hpp"
+#include "layout/passes.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -21,12 +22,14 @@ class Table {
   bool fill_equal(int64_t block) {
     auto* const offsets = reinterpret_cast<S*>(to_);
     const int64_t count = list_.node->displacements.size();
+    const int64_t touching_end = count >= long_list_min ? count / few_touch_share : 1;
     bool regular = true;
     int64_t before = first_ - block - 1;  // touches nothing
     int64_t step = 0;
+    int64_t touching = 0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t here = place(i);
-      if (here - before == block) return false;
+      if (here - before == block && ++touching >= touching_end) return false;
       regular = regular && (i < 2 || here - before == step);
       step = here - before;
       offsets[i] = static_cast<S>(here - first_);

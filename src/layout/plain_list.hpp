@@ -3,7 +3,7 @@
 //
 // Contract: plain_list(type) says where those lists are, if the type has that form. write_plain_list() gives the same
 //   bytes as normalisation and the general writer would (checked for random types), or nothing where a pass would
-//   change the list: an empty block, blocks that touch, equal lengths, equal steps.
+//   change the list: an empty block, blocks that touch (more than a few in a long list), equal lengths, equal steps.
 // Threads: pure. Time: O(entries), each read once.
 #pragma once
 

@@ -10,30 +10,44 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
+from spinloom import core, output
 from spinloom.bench.peers import Mpi
 from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
 HAND_WAYS = ("hand-elements", "hand-blocks")
 SAMPLE_NS = 40_000  # a sample lasts at least this long
-ROUNDS_MIN = 9
+ROUNDS_MIN = 6  # the fewest whose smallest and largest hold the median with 95 %
+# What a row costs beside its rounds, for estimates: checks of the bytes, warming up, in every way.
+WAY_S = 0.02
+WAY_S_PER_BYTE = 6e-9
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long a row may take."""
 
-    row_ns: float  # of all rounds of one operation
+    operation_ns: float  # of all rounds of one operation, unless the fewest take longer
     rounds_max: int
+    row_s_max: float  # after it a row begins no further operation
 
 
-FULL = Effort(row_ns=0.5e9, rounds_max=41)
-QUICK = Effort(row_ns=0.2e9, rounds_max=25)
+FULL = Effort(operation_ns=0.5e9, rounds_max=41, row_s_max=25)
+QUICK = Effort(operation_ns=0.2e9, rounds_max=25, row_s_max=25)
+
+
+def estimate_s(rows: list[Row], operations: list[str], mpis: int, effort: Effort) -> float:
+    """About how long measure() of all rows takes."""
+    ways = 1 + len(HAND_WAYS) + 1 + mpis
+    return sum(
+        min(effort.row_s_max, len(operations) * ways * (WAY_S + WAY_S_PER_BYTE * row.total_bytes))
+        for row in rows
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,8 @@ def calls_for(ns: float) -> int:
 def measure(
     row: Row, hand: Path, mpis: list[Mpi], effort: Effort, operations: list[str], folder: Path
 ) -> list[dict[str, Any]]:
-    """One dictionary an operation; raises Trouble where bytes differ."""
+    """One dictionary an operation begun before row_s_max; raises Trouble where bytes differ."""
+    begun = time.monotonic()
     bench = core.load().LayoutBench(row.type, row.to, str(hand))
     loaded = []
     if mpis:
@@ -81,7 +96,13 @@ def measure(
         for mpi in mpis:
             mpi.load(program)
             loaded.append(mpi)
-    return [one(row, bench, loaded, effort, operation) for operation in operations]
+    measured = []
+    for operation in operations:
+        if measured and time.monotonic() - begun > effort.row_s_max:
+            output.say(f"{row.name}: {operation} is left out, the row took {effort.row_s_max:g} s already")
+            continue
+        measured.append(one(row, bench, loaded, effort, operation))
+    return measured
 
 
 def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -> dict[str, Any]:
@@ -101,10 +122,12 @@ def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -
     timers = {way: timer(way) for way in ways}
     timers |= {mpi.name: (lambda n, calls, mpi=mpi: mpi.time(operation, n, calls)) for mpi in right}
     warm = {way: min(run(2, 1)) for way, run in timers.items()}
-    warm = {way: min(run(2, calls_for(warm[way]))) for way, run in timers.items()}
+    for way, run in timers.items():
+        if calls_for(warm[way]) > 1:
+            warm[way] = min(run(2, calls_for(warm[way])))
     calls = {way: calls_for(ns) for way, ns in warm.items()}
     round_ns = sum(warm[way] * calls[way] for way in timers)
-    rounds = min(effort.rounds_max, max(ROUNDS_MIN, int(effort.row_ns / round_ns)))
+    rounds = min(effort.rounds_max, max(ROUNDS_MIN, int(effort.operation_ns / round_ns)))
     times: dict[str, list[float]] = {way: [] for way in timers}
     order = list(timers)
     for number in range(rounds):

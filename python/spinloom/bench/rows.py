@@ -28,6 +28,7 @@ class Row:
     type: str
     to: str
     block_bytes: int  # 0: blocks of several sizes
+    total_bytes: int  # packed
 
 
 def rows(*, everything: bool = False, quick: bool = False) -> list[Row]:
@@ -68,6 +69,7 @@ def vectors(table: dict[str, Any]) -> Iterator[Row]:
                         vector_of(total, block, stride),
                         vector_of(total, block, strides[number - 1]),
                         block,
+                        total,
                     )
 
 
@@ -81,6 +83,7 @@ def reblocks(table: dict[str, Any]) -> Iterator[Row]:
                     vector_of(total, block, 2.0),
                     vector_of(total, to, 2.0),
                     block,
+                    total,
                 )
 
 
@@ -96,6 +99,7 @@ def transposes(table: dict[str, Any]) -> Iterator[Row]:
                 f"contig({width}, {column})",
                 f"vector({width}, {height}, {height + 16}, {element})",
                 size,
+                height * width * size,
             )
 
 
@@ -112,6 +116,7 @@ def lists(table: dict[str, Any]) -> Iterator[Row]:
                     f"idxblock(1, {places(order, 1, entries)}, {item})",
                     f"idxblock(1, {places(order, 2, entries)}, {item})",
                     block * BYTES[element],
+                    total,
                 )
 
 
@@ -132,6 +137,7 @@ def runs(table: dict[str, Any]) -> Iterator[Row]:
                     indexed(1, total // BYTES[element], most, element),
                     indexed(2, total // BYTES[element], most, element),
                     0,
+                    total,
                 )
 
 
@@ -151,4 +157,6 @@ def indexed(seed: int, elements: int, most: int, element: str) -> str:
 def applications(listed: str) -> Iterator[Row]:
     for row in {"demo": workloads.demo, "paper": workloads.paper}[listed]():
         text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
-        yield Row(f"{row.application} {row.datatype}", "workload", text, text, 0)
+        yield Row(
+            f"{row.application} {row.datatype}", "workload", text, text, 0, row.count * (row.size_bytes or 0)
+        )

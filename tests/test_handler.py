@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import statistics
 import struct
 
 import pytest
@@ -178,6 +179,13 @@ def test_the_budget_of_a_handler_of_known_time(folder):
     assert budget.hpus_by_law - 1 <= budget.hpus_by_simulation <= budget.hpus_by_law + 2
 
 
+@pytest.mark.parametrize("least", [1, 2, 7, 100, 256])
+@pytest.mark.parametrize("guess", [1, 9, 90, 5000])
+def test_the_search_finds_the_least_from_any_guess(least, guess):
+    assert handler_budget.smallest(lambda hpus: hpus >= least, guess) == least
+    assert handler_budget.smallest(lambda hpus: False, guess) is None
+
+
 def test_disasm_names_the_handlers(spinloom, folder):
     spinloom("handler", "new", "mine")
     shown = spinloom("handler", "disasm", "mine.c")
@@ -290,14 +298,16 @@ IMAGES = 240
 
 
 def mutated(elf: bytes, chance: random.Random, begin: int, end: int) -> bytes:
-    """A few bits, bytes or halfwords of the code are others."""
+    """A few bits, bytes or halfwords are others; now and then all of them."""
     content = bytearray(elf)
-    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+    if chance.randrange(24) == 0:
+        content[begin:end] = chance.randbytes(end - begin)
+    for _ in range(chance.choice((1, 1, 1, 1, 1, 1, 2, 8))):
         at = chance.randrange(begin, end)
-        match chance.randrange(3):
-            case 0:
+        match chance.randrange(6):
+            case 0 | 1 | 2 | 3:
                 content[at] ^= 1 << chance.randrange(8)
-            case 1:
+            case 4:
                 content[at] = chance.randrange(256)
             case _:
                 other = chance.randrange(begin, end - 1) & ~1
@@ -326,6 +336,7 @@ def test_mutated_images_end_or_fail_but_never_hurt_the_simulator(folder, spinloo
         )
     chance = random.Random(f"mutated handlers {seed}")
     message = handler_runs.random_message(3000, seed)
+    instructions = []
     outcomes: dict[str, int] = {"well": 0, "failed": 0, "refused": 0, "stalled": 0}
     for number in range(IMAGES):
         image, setup = originals[chance.choice(sorted(originals))]
@@ -345,7 +356,9 @@ def test_mutated_images_end_or_fail_but_never_hurt_the_simulator(folder, spinloo
         told = [event for event in ran.result["events"] if event["rank"] == 1 and event["kind"] == "put"]
         assert len(told) >= 3, f"{replay}, image {number}: messages went missing"
         outcomes["well" if ran.ended_well else "failed"] += 1
+        instructions.append(sum(kind["instructions"] for kind in ran.result["handlers"].values()))
     assert min(outcomes[kind] for kind in ("well", "failed", "refused")) > 0, outcomes
+    assert statistics.median(instructions) >= 1000, "mutations leave something to run"
     for image, setup in originals.values():
         ran = handler_runs.run(image, setup.with_given(count=1), message)
         assert ran.ended_well, replay

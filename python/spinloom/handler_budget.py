@@ -1,8 +1,9 @@
 """Does a handler keep up with the line, and with how many HPUs?
 
 By Little's law: packets a second times the mean time of a payload handler. By simulation: the smallest number
-of HPUs that take a long message within 5 % of its time on the line, from its first byte until its last
-handler has ended.
+of HPUs that are done with a long message within 5 % of its time on the line, from its first byte until its
+last handler has ended, less the time of one payload and one completion handler: they begin when the last
+packet is there, and no number of HPUs makes them shorter.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from spinloom.handler_runs import HandlerRun
 from spinloom.handler_setup import HandlerSetup
 from spinloom.profiles import Profile
 
-PACKETS = 512  # of the long message
+PACKETS = 512  # of the long message, at least
+ROUNDS = 4  # ... of packets for each HPU
 SLACK = Fraction(5, 100)
 HPUS_MAX = 256
 
@@ -34,55 +36,52 @@ class Budget:
     fastest_ps: int  # with as many HPUs as simulation says, or HPUS_MAX
 
 
-def line_time(profile: Profile, size_bytes: int) -> Fraction:
-    return Fraction(profile["link.byte_time"]) * size_bytes
-
-
-def message_for(setup: HandlerSetup, profile: Profile, seed: int) -> bytes:
-    return handler_runs.random_message(PACKETS * setup.packet_of(profile), seed)
-
-
-def processing_ps(ran: HandlerRun) -> int:
-    return ran.result["last_handler_ps"] - ran.result["first_byte_ps"]
+def processing_ps(ran: HandlerRun, cycle_ps: Fraction) -> int:
+    handlers = ran.result["handlers"]
+    last = (handlers["payload"]["cycles_max"] + handlers["completion"]["cycles_max"]) * cycle_ps
+    return math.ceil(ran.result["last_handler_ps"] - ran.result["first_byte_ps"] - last)
 
 
 def of(image: Image, setup: HandlerSetup, profile: Profile, seed: int) -> Budget:
-    message = message_for(setup, profile, seed)
-    setup = setup.with_given(count=1)
-    line_ps = math.ceil(line_time(profile, len(message)))
+    packet_bytes = setup.packet_of(profile)
+    packet_ps = Fraction(profile["link.byte_time"]) * packet_bytes
+    cycle_ps = Fraction(units.PS_PER_SECOND, profile["hpu.clock"])
+
+    def run(hpus: int, packets: int) -> HandlerRun:
+        message = handler_runs.random_message(packets * packet_bytes, seed)
+        return handler_runs.run(image, setup.with_given(hpus=hpus, count=1), message, seed=seed)
+
+    payload = run(setup.hpus_of(profile), PACKETS).result["handlers"]["payload"]
+    handler_ps = Fraction(payload["cycles"], max(payload["handlers"], 1)) * cycle_ps
+    by_law = max(1, math.ceil(handler_ps / packet_ps))
+
+    packets = max(PACKETS, ROUNDS * min(by_law, HPUS_MAX))
+    line_ps = math.ceil(packets * packet_ps)
     times: dict[int, int] = {}
 
-    def run(hpus: int) -> HandlerRun:
-        return handler_runs.run(image, setup.with_given(hpus=hpus), message, seed=seed)
-
     def keeps_up(hpus: int) -> bool:
-        times[hpus] = processing_ps(run(hpus))
+        times[hpus] = processing_ps(run(hpus, packets), cycle_ps)
         return times[hpus] <= line_ps * (1 + SLACK)
 
-    payload = run(setup.hpus_of(profile)).result["handlers"]["payload"]
-    cycle_ps = Fraction(units.PS_PER_SECOND, profile["hpu.clock"])
-    handler_ps = Fraction(payload["cycles"], max(payload["handlers"], 1)) * cycle_ps
-    packet_ps = line_time(profile, setup.packet_of(profile))
-    hpus = smallest(keeps_up)
-    return Budget(
-        packet_ps,
-        handler_ps,
-        max(1, math.ceil(handler_ps / packet_ps)),
-        hpus,
-        len(message),
-        line_ps,
-        times[hpus or HPUS_MAX],
-    )
+    hpus = smallest(keeps_up, by_law)
+    fastest_ps = times[hpus or HPUS_MAX]
+    return Budget(packet_ps, handler_ps, by_law, hpus, packets * packet_bytes, line_ps, fastest_ps)
 
 
-def smallest(keeps_up: Callable[[int], bool]) -> int | None:
-    """The smallest number of HPUs that does, by doubling and halving."""
-    good = 1
+def smallest(keeps_up: Callable[[int], bool], guess: int) -> int | None:
+    """The smallest number of HPUs that does, by steps of an eighth from the guess, then by halving."""
+    good = min(guess, HPUS_MAX)
     while not keeps_up(good):
         if good == HPUS_MAX:
             return None
-        good = min(2 * good, HPUS_MAX)
-    bad = good // 2
+        good = min(good + max(1, good // 8), HPUS_MAX)
+    bad = 0
+    while good > 1:
+        fewer = good - max(1, good // 8)
+        if not keeps_up(fewer):
+            bad = fewer
+            break
+        good = fewer
     while good - bad > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if keeps_up(middle) else (good, middle)

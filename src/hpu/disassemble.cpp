@@ -18,7 +18,7 @@ const char* name_of_register(uint8_t index) { return index < register_names.size
 std::string name_of_counter(int32_t which) {
   constexpr std::array names = {"cycle", "time", "instret"};
   const auto index = static_cast<size_t>(which & ~counter_high);
-  const std::string name = index < names.size() ? names[index] : "?";
+  std::string name = index < names.size() ? names[index] : "?";
   return (which & counter_high) != 0 ? name + "h" : name;
 }
 

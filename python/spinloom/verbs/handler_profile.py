@@ -111,7 +111,7 @@ def show_budget(chosen: Chosen, budget: Budget) -> None:
     packet = units.format_bytes(chosen.setup.packet_of(chosen.profile))
     found = budget.hpus_by_simulation
     simulated = (
-        f"{found} HPUs are the fewest within 5 %: {units.format_time(budget.fastest_ps)}"
+        f"HPUs within 5 %: {found}, {units.format_time(budget.fastest_ps)}"
         if found
         else f"not even {handler_budget.HPUS_MAX} HPUs are within 5 %: {units.format_time(budget.fastest_ps)}"
     )
@@ -119,8 +119,8 @@ def show_budget(chosen: Chosen, budget: Budget) -> None:
     packet_time, handler_time = (units.format_time(round(ps)) for ps in (budget.packet_ps, budget.handler_ps))
     lines = [
         f"line rate: a packet of {packet} every {packet_time}; a payload handler takes {handler_time} (mean)",
-        f"by Little's law {budget.hpus_by_law} HPUs keep up",
-        f"by simulation of {size} ({line_time} on the line): {simulated}",
+        f"HPUs that keep up by Little's law: {budget.hpus_by_law}",
+        f"by simulation of {size}, {line_time} on the line, the last handlers not counted: {simulated}",
     ]
     for line in lines:
         output.console().print(line, markup=False, highlight=False)

@@ -32,7 +32,7 @@ std::string mnemonic(const Op& op) {
 }  // namespace
 
 std::string disassemble(const Op& op, uint32_t pc) {
-  const std::string name = mnemonic(op);
+  std::string name = mnemonic(op);
   const char* const rd = name_of_register(op.rd);
   const char* const rs1 = name_of_register(op.rs1);
   const char* const rs2 = name_of_register(op.rs2);

@@ -347,13 +347,16 @@ void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
   }
 }
 
-// One run of several lengths; `pack`: the packed side is written, which has `room` bytes from here on. With masks there
-// is no branch on the length. What a short run writes too far on the packed side its successors write again; otherwise
-// the window starts with the line of the side in memory, so that no line is touched in vain.
+constexpr int64_t brief_bytes = 32;
+
+// One run of several lengths; `pack`: the packed side is written, which has `room` bytes from here on where most runs
+// are brief, or 0. With masks there is no branch on the length. What a short run writes too far on the packed side its
+// successors write again; otherwise the window starts with the line of the side in memory, so that no line is touched
+// in vain.
 template <Mode mode>
 SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes, [[maybe_unused]] int64_t room) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__BMI2__)
-  if (bytes <= 32 && room >= 32) {
+  if (room >= brief_bytes && bytes <= brief_bytes) {
     const __mmask32 mask = _bzhi_u32(~uint32_t{0}, static_cast<unsigned>(bytes));
     if constexpr (mode == Mode::pack) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_maskz_loadu_epi8(mask, from));
@@ -402,6 +405,7 @@ template <Mode mode, class Run>
 SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
   const auto first = runs->start;
   const auto last = runs[count].start;
+  const bool brief = static_cast<int64_t>(last - first) <= count * brief_bytes;
   int64_t i = 0;
   while (i < count) {
     std::byte* const at = packed + (runs[i].start - first);
@@ -422,7 +426,7 @@ SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run*
     for (const int64_t end = i + stretch; i < end; ++i) {
       std::byte* const here = packed + (runs[i].start - first);
       const auto bytes = static_cast<int64_t>(runs[i + 1].start - runs[i].start);
-      const auto room = static_cast<int64_t>(last - runs[i].start);
+      const int64_t room = brief ? static_cast<int64_t>(last - runs[i].start) : 0;
       if (mode == Mode::pack) {
         copy_run<mode>(here, memory + runs[i].offset, bytes, room);
       } else {

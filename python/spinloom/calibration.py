@@ -248,7 +248,11 @@ def load() -> tuple[Calibration, str]:
     how = "'spinloom calibrate' measures this one in half a minute"
     own = path()
     if not own.exists():
-        return read(data.PACKAGE / "calibration.json"), f"times are those of another processor: {how}"
+        shipped = read(data.PACKAGE / "calibration.json")
+        return (
+            shipped,
+            f"host times are those of the {shipped.identity['processor']} that Spinloom came with: {how}",
+        )
     try:
         found = read(own)
     except Trouble as trouble:

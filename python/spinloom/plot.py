@@ -5,7 +5,7 @@ matplotlib is optional: available() says whether it is there. The same table giv
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import io
 from pathlib import Path
 
@@ -36,7 +36,12 @@ CROWDED_FROM = 6  # more groups than this are drawn closer, with slanted names
 
 
 def available() -> bool:
-    return importlib.util.find_spec("matplotlib") is not None
+    """Whether matplotlib is there and can be imported."""
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError:
+        return False
+    return True
 
 
 def write_speedup_svg(table: Table, path: Path) -> None:

@@ -72,7 +72,7 @@ def explain(
         }
         click.echo(json.dumps(document, indent=1))
     else:
-        show(row, known, ways, profile.name)
+        show(row, known, ways, profile.name, prices.identity["processor"])
     if remark:
         output.say(remark)
     if svg is not None:
@@ -147,7 +147,7 @@ def histogram(known: dict[str, Any]) -> Any:
     )
 
 
-def show(row: Row, known: dict[str, Any], ways: list[Way], nic: str) -> None:
+def show(row: Row, known: dict[str, Any], ways: list[Way], nic: str, processor: str) -> None:
     title = f"{row.application} {row.datatype}".strip() if row.application != "custom" else ""
     about = output.table(
         ["", ""], [[label, words] for label, words in described(known)], foldable={""}, title=title
@@ -157,10 +157,10 @@ def show(row: Row, known: dict[str, Any], ways: list[Way], nic: str) -> None:
     if len(known["histogram"]) > 1:
         output.show(histogram(known))
     if ways:
-        output.show(table_of(ways, nic))
+        output.show(table_of(ways, nic, processor))
 
 
-def table_of(ways: list[Way], nic: str) -> Any:
+def table_of(ways: list[Way], nic: str, processor: str) -> Any:
     return output.table(
         ["way", "time", "kind", "bound", "about"],
         [
@@ -174,5 +174,6 @@ def table_of(ways: list[Way], nic: str) -> Any:
             for way in ways
         ],
         numeric={"time"},
-        title=f"One message. Host times are predictions for this machine, modelled times those of {nic}",
+        title=f"One message. Host times: predicted for {processor}, caches as repeated use leaves them, "
+        f"no network latency. Modelled times: {nic}, first byte to completion event, host caches cold.",
     )

@@ -1,5 +1,5 @@
-"""Drawings of studies: time over size or ranks, one panel a NIC (and size). Legible in black and white; the same rows, the same
-bytes."""
+"""Drawings of studies: time over size or ranks, one panel a NIC (and size). Legible in black and white; the
+same rows, the same bytes."""
 
 from __future__ import annotations
 

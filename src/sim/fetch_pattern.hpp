@@ -40,7 +40,7 @@ class FetchPattern {
   static constexpr int64_t stride_bytes_max = 2048;
 
   int64_t stride_lines_max_;
-  uint64_t line_ = UINT64_MAX / 2;  // of the last fetch; no line at first
+  uint64_t line_ = uint64_t{1} << 60;  // of the last fetch; at first none: beyond every line, and differences fit
   int64_t step_ = 0;                // from the one before
   int64_t jump_ = 0;                // the last step to another line than the next
 };

@@ -36,21 +36,6 @@ HandlerConfig handler_config_of(const nb::dict& config) {
   return out;
 }
 
-const char* name_of(nic::EventKind kind) {
-  switch (kind) {
-    case nic::EventKind::put: return "put";
-    case nic::EventKind::put_overflow: return "put_overflow";
-    case nic::EventKind::auto_unlink: return "auto_unlink";
-    case nic::EventKind::auto_free: return "auto_free";
-    case nic::EventKind::link: return "link";
-    case nic::EventKind::pt_disabled: return "pt_disabled";
-    case nic::EventKind::send: return "send";
-    case nic::EventKind::ack: return "ack";
-    case nic::EventKind::dma: return "dma";
-  }
-  return "unknown";
-}
-
 const char* name_of(nic::HandlerKind kind) {
   switch (kind) {
     case nic::HandlerKind::header: return "header";

@@ -244,33 +244,16 @@ Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Ord
   node.order = order;
   SPL_TRY(adopt(node, {child}, 3 * dimensions));
   node.size = child.size();
-  int64_t full_elements = 1;
-  int64_t first_element = 0;
-  int64_t last_element = 0;
+  Rectangle part;
   for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
     const int64_t d = order == Order::c ? dimensions - 1 - step : step;
     if (subsizes[d] < 1 || subsizes[d] > sizes[d] || starts[d] < 0 || starts[d] > sizes[d] - subsizes[d]) {
       return fail(Code::invalid, "subarray dimension ", d, ": size ", sizes[d], ", subsize ", subsizes[d], ", start ",
                   starts[d], "; it must hold that 1 <= subsize <= size and 0 <= start <= size - subsize");
     }
-    SPL_ASSIGN(const int64_t first, checked::mul(starts[d], full_elements));
-    SPL_ASSIGN(const int64_t last, checked::mul(starts[d] + subsizes[d] - 1, full_elements));
-    SPL_ASSIGN(first_element, checked::add(first_element, first));
-    SPL_ASSIGN(last_element, checked::add(last_element, last));
-    SPL_ASSIGN(full_elements, checked::mul(full_elements, sizes[d]));
-    SPL_ASSIGN(node.size, checked::mul(node.size, subsizes[d]));
+    SPL_TRY(part.add(node, sizes[d], subsizes[d], starts[d], starts[d] + subsizes[d] - 1));
   }
-  Bounds bounds;
-  SPL_ASSIGN(const int64_t first_byte, checked::mul(first_element, child.extent()));
-  SPL_ASSIGN(const int64_t last_byte, checked::mul(last_element, child.extent()));
-  SPL_TRY(bounds.add(child.node(), first_byte));
-  SPL_TRY(bounds.add(child.node(), last_byte));
-  SPL_TRY(bounds.finish(node));
-  // The markers span the whole array.
-  SPL_ASSIGN(node.extent, checked::mul(full_elements, child.extent()));
-  node.lb = 0;
-  node.ub = node.extent;
-  node.marked = true;
+  SPL_TRY(part.finish(node, child));
   node.sizes = std::move(sizes);
   node.subsizes = std::move(subsizes);
   node.starts = std::move(starts);

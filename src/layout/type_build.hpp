@@ -87,6 +87,43 @@ class Bounds {
   Span markers_;
 };
 
+// A rectangle of an array, dimension by dimension from the fastest to the slowest: what subarray and darray share.
+class Rectangle {
+ public:
+  // Of `size` places in a dimension it holds `count`, from `first` to `last`.
+  Status add(TypeNode& node, int64_t size, int64_t count, int64_t first, int64_t last) {
+    SPL_ASSIGN(const int64_t first_step, checked::mul(first, elements_));
+    SPL_ASSIGN(const int64_t last_step, checked::mul(last, elements_));
+    SPL_ASSIGN(first_, checked::add(first_, first_step));
+    SPL_ASSIGN(last_, checked::add(last_, last_step));
+    SPL_ASSIGN(elements_, checked::mul(elements_, size));
+    SPL_ASSIGN(node.size, checked::mul(node.size, count));
+    return {};
+  }
+
+  // The true bounds are those of the first and the last element; the markers span the whole array.
+  Status finish(TypeNode& node, const Type& child) const {
+    if (node.size > 0) {
+      Bounds bounds;
+      SPL_ASSIGN(const int64_t first_byte, checked::mul(first_, child.extent()));
+      SPL_ASSIGN(const int64_t last_byte, checked::mul(last_, child.extent()));
+      SPL_TRY(bounds.add(child.node(), first_byte));
+      SPL_TRY(bounds.add(child.node(), last_byte));
+      SPL_TRY(bounds.finish(node));
+    }
+    SPL_ASSIGN(node.extent, checked::mul(elements_, child.extent()));
+    node.lb = 0;
+    node.ub = node.extent;
+    node.marked = true;
+    return {};
+  }
+
+ private:
+  int64_t elements_ = 1;  // of the array, in the dimensions added
+  int64_t first_ = 0;     // element
+  int64_t last_ = 0;
+};
+
 inline Status adopt(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
   node.entries = own_entries;
   for (const Type& child : children) {

@@ -99,32 +99,13 @@ Result<Type> darray(const DarrayArguments& given, const Type& child) {
     SPL_ASSIGN([[maybe_unused]] const int64_t round, checked::mul(dimension.block, dimension.processes));
   }
   node.size = child.size();
-  int64_t full_elements = 1;
-  int64_t first_element = 0;
-  int64_t last_element = 0;
+  Rectangle part;
   for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
     const int64_t d = given.order == Order::c ? dimensions - 1 - step : step;
     const Owned owned = owned_of(node.dimensions[static_cast<size_t>(d)], given.sizes[d]);
-    SPL_ASSIGN(const int64_t first, checked::mul(owned.first, full_elements));
-    SPL_ASSIGN(const int64_t last, checked::mul(owned.last, full_elements));
-    SPL_ASSIGN(first_element, checked::add(first_element, first));
-    SPL_ASSIGN(last_element, checked::add(last_element, last));
-    SPL_ASSIGN(full_elements, checked::mul(full_elements, given.sizes[d]));
-    SPL_ASSIGN(node.size, checked::mul(node.size, owned.count));
+    SPL_TRY(part.add(node, given.sizes[d], owned.count, owned.first, owned.last));
   }
-  if (node.size > 0) {
-    Bounds bounds;
-    SPL_ASSIGN(const int64_t first_byte, checked::mul(first_element, child.extent()));
-    SPL_ASSIGN(const int64_t last_byte, checked::mul(last_element, child.extent()));
-    SPL_TRY(bounds.add(child.node(), first_byte));
-    SPL_TRY(bounds.add(child.node(), last_byte));
-    SPL_TRY(bounds.finish(node));
-  }
-  // The markers span the whole array.
-  SPL_ASSIGN(node.extent, checked::mul(full_elements, child.extent()));
-  node.lb = 0;
-  node.ub = node.extent;
-  node.marked = true;
+  SPL_TRY(part.finish(node, child));
   node.sizes = given.sizes;
   return Type(std::make_shared<const TypeNode>(std::move(node)));
 }

@@ -23,6 +23,21 @@ enum class EventKind : uint8_t {
   dma,            // target: a handler's DMA (with event) and all earlier ones of its message are complete
 };
 
+[[nodiscard]] constexpr const char* name_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::put: return "put";
+    case EventKind::put_overflow: return "put_overflow";
+    case EventKind::auto_unlink: return "auto_unlink";
+    case EventKind::auto_free: return "auto_free";
+    case EventKind::link: return "link";
+    case EventKind::pt_disabled: return "pt_disabled";
+    case EventKind::send: return "send";
+    case EventKind::ack: return "ack";
+    case EventKind::dma: return "dma";
+  }
+  return "unknown";
+}
+
 enum class Fail : uint8_t {
   ok,
   dropped,          // no entry matched

@@ -4,25 +4,6 @@
 #include <sstream>
 
 namespace spinloom::portals {
-namespace {
-
-const char* name_of(nic::EventKind kind) {
-  switch (kind) {
-    case nic::EventKind::put: return "put";
-    case nic::EventKind::put_overflow: return "put_overflow";
-    case nic::EventKind::auto_unlink: return "auto_unlink";
-    case nic::EventKind::auto_free: return "auto_free";
-    case nic::EventKind::link: return "link";
-    case nic::EventKind::pt_disabled: return "pt_disabled";
-    case nic::EventKind::send: return "send";
-    case nic::EventKind::ack: return "ack";
-    case nic::EventKind::dma: return "dma";
-  }
-  return "?";
-}
-
-}  // namespace
-
 Status GuardedBuffer::check(const std::vector<uint8_t>& expected, const std::string& what) const {
   SPL_ASSERT(expected.size() == size(), what, ": ", expected.size(), " expected bytes for ", size());
   for (size_t i = 0; i < bytes_.size(); ++i) {

@@ -11,7 +11,7 @@ import click
 from spinloom import calibration, copy_model, output, results, units, workloads
 from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, quiet_option
 from spinloom.verbs.progress import progress
 
 WITHIN = 0.20  # of the measurement
@@ -42,7 +42,7 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
     hidden=True,
     help="Page whose table is renewed.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@quiet_option
 @form_options
 def calibrate(
     passes: int, compare: bool, movement: str, out: Path | None, docs: Path | None, quiet: bool, form: str

@@ -26,7 +26,14 @@ from spinloom import (
 from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.sweep import Cell, Outcome, Setup
 from spinloom.verbs import ddt_tables
-from spinloom.verbs.options import form_options, set_option
+from spinloom.verbs.options import (
+    form_options,
+    nic_option,
+    quiet_option,
+    seed_option,
+    set_option,
+    threads_option,
+)
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 from spinloom.workloads import Row
@@ -46,13 +53,7 @@ HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
 @click.option(
     "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="How many of --type."
 )
-@click.option(
-    "--nic",
-    envvar="SPINLOOM_NIC",
-    default="sc19-slingshot",
-    show_default=True,
-    help="NIC profile, by name or path.",
-)
+@nic_option
 @set_option
 @click.option(
     "--strategies",
@@ -73,21 +74,8 @@ HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
     show_default=True,
     help="'in'; 'window:N': packets shuffled within N, but for the first and the last; 'all:N': those, too.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_SEED",
-    default=1,
-    show_default=True,
-    help="Seed of every random choice.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_THREADS",
-    default=0,
-    help="Cells at a time; 0 is one a core.",
-)
+@seed_option
+@threads_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -102,7 +90,7 @@ HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
     help="Also write a Perfetto timeline of one message (the first datatype, the last strategy).",
 )
 @click.option("--force", is_flag=True, help="Let --out and --trace overwrite.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@quiet_option
 @click.option("--verbose", "-v", is_flag=True, help="One line on stderr for each cell that ends.")
 @click.option(
     "--unexpected",

@@ -13,6 +13,7 @@ from spinloom import calibration, layout, output, picture, profiles, results, st
 from spinloom import explain as facts_of
 from spinloom.errors import Trouble
 from spinloom.explain import Way
+from spinloom.verbs.options import nic_option, seed_option
 from spinloom.workloads import Row
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
@@ -26,13 +27,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 @click.option(
     "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="Elements."
 )
-@click.option(
-    "--nic",
-    envvar="SPINLOOM_NIC",
-    default="sc19-slingshot",
-    show_default=True,
-    help="NIC profile, by name or path.",
-)
+@nic_option
 @click.option(
     "--strategies",
     "strategy_text",
@@ -40,7 +35,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     show_default=True,
     help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",
 )
-@click.option("--seed", type=click.IntRange(min=0), envvar="SPINLOOM_SEED", default=1, show_default=True)
+@seed_option
 @click.option(
     "--svg",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -11,6 +11,7 @@ import click
 from spinloom import figure_plots, figure_tables, output, plot, results
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
+from spinloom.verbs.options import quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
@@ -23,14 +24,8 @@ from spinloom.verbs.stopping import stoppable
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for CSV and SVG."
 )
 @click.option("--quick", is_flag=True, help="Fewer points, and the demo's datatypes only.")
-@click.option(
-    "--threads",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_THREADS",
-    default=0,
-    help="Cells at a time; 0 is one a core.",
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@threads_option
+@quiet_option
 def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None:
     """Draw a figure of the SC'19 paper (8, 10, 12, 13a, ... 18) from fresh simulations.
 

@@ -9,7 +9,7 @@ import click
 
 from spinloom import core, output, profiles, units, workloads
 from spinloom.errors import Trouble
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, nic_option
 
 WITHIN = 0.25  # of the measurement: close enough for a baseline
 REPETITIONS = 15
@@ -20,9 +20,7 @@ LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 
 
 @click.command(epilog="Example: spinloom hostmodel --json")
-@click.option(
-    "--nic", envvar="SPINLOOM_NIC", default="sc19-slingshot", show_default=True, help="NIC profile."
-)
+@nic_option
 @click.option("--all", "everything", is_flag=True, help="Every row of the paper's figures, not the demo's.")
 @form_options
 def hostmodel(nic: str, everything: bool, form: str) -> None:

@@ -45,6 +45,29 @@ def read_change(
     return changes
 
 
+nic_option = click.option(
+    "--nic",
+    envvar="SPINLOOM_NIC",
+    default="sc19-slingshot",
+    show_default=True,
+    help="NIC profile, by name or path.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_SEED",
+    default=1,
+    show_default=True,
+    help="Seed of every random choice.",
+)
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_THREADS",
+    default=0,
+    help="Cells at a time; 0 is one a core.",
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 set_option = click.option(
     "--set",
     "changes",

@@ -12,7 +12,7 @@ from spinloom.profiles import Profile
 from spinloom.sharing import Table
 from spinloom.strategies import BASELINE
 from spinloom.sweep import Setup
-from spinloom.verbs.options import form_options, set_option
+from spinloom.verbs.options import form_options, nic_option, quiet_option, seed_option, set_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
@@ -24,13 +24,7 @@ DEFAULT_STRATEGY = "rw-cp"
     "COMB:corner@host --nic-memory 14KiB; spinloom share FFT2D --strategy seek --rounds 5 --json"
 )
 @click.argument("types", metavar="APPLICATION[:DATATYPE][@ATTRIBUTES]...", nargs=-1, required=True)
-@click.option(
-    "--nic",
-    envvar="SPINLOOM_NIC",
-    default="sc19-slingshot",
-    show_default=True,
-    help="NIC profile, by name or path.",
-)
+@nic_option
 @set_option
 @click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")
 @click.option(
@@ -41,15 +35,8 @@ DEFAULT_STRATEGY = "rw-cp"
     help="Messages of each type; types take turns.",
 )
 @click.option("--strategy", default=DEFAULT_STRATEGY, show_default=True, help="Of every type on the NIC.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_SEED",
-    default=1,
-    show_default=True,
-    help="Seed of every random choice.",
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@seed_option
+@quiet_option
 @click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
 @form_options
 @click.pass_context

@@ -12,7 +12,7 @@ import click
 from spinloom import output, plot, results, studies, study_plots, units
 from spinloom.errors import Trouble
 from spinloom.lab import Lab
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
@@ -20,14 +20,8 @@ from spinloom.verbs.stopping import stoppable
 @click.command(epilog="Examples: spinloom study pingpong; spinloom study all --out out/studies")
 @click.argument("name", metavar="NAME|all")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
-@click.option(
-    "--threads",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_THREADS",
-    default=0,
-    help="Cells at a time; 0 is one a core.",
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@threads_option
+@quiet_option
 @form_options
 def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
     """Run a small experiment: pingpong, accumulate or broadcast.

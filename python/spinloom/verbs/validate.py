@@ -17,7 +17,7 @@ from spinloom.bar import Bar
 from spinloom.claims import Claim, Verdict
 from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
 from spinloom.lab import Lab
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
@@ -42,15 +42,9 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write validate.csv and .json here."
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_THREADS",
-    default=0,
-    help="Cells at a time; 0 is one a core.",
-)
+@threads_option
 @click.option("--force", is_flag=True, help="Let --out overwrite.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@quiet_option
 @form_options
 @click.pass_context
 def validate(

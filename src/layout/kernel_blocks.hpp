@@ -1,0 +1,210 @@
+// Kernel blocks - one block of bytes from one place to another: a functor for each class of lengths.
+//
+// Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "layout/kernel.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+#define SPL_FORCE_INLINE inline __attribute__((always_inline))
+
+template <int64_t bytes>
+struct VectorOf {
+  typedef unsigned char Type __attribute__((vector_size(bytes), aligned(1), may_alias));
+};
+
+template <int64_t bytes>
+SPL_FORCE_INLINE void move(std::byte* to, const std::byte* from) {
+  __builtin_memcpy(to, from, bytes);
+}
+
+template <>
+SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
+  using V = VectorOf<64>::Type;
+  *reinterpret_cast<V*>(to) = *reinterpret_cast<const V*>(from);
+}
+
+// One functor a class, with the size at compile time where the class is one size.
+
+template <int64_t size>
+struct Exactly {
+  static constexpr int64_t dense = size;
+  explicit Exactly(int64_t) {}
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const { move<size>(to, from); }
+};
+
+template <>
+struct Exactly<256> {
+  static constexpr int64_t dense = 256;
+  explicit Exactly(int64_t) {}
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    using V = VectorOf<64>::Type;
+    const V a = *reinterpret_cast<const V*>(from);
+    const V b = *reinterpret_cast<const V*>(from + 64);
+    const V c = *reinterpret_cast<const V*>(from + 128);
+    const V d = *reinterpret_cast<const V*>(from + 192);
+    *reinterpret_cast<V*>(to) = a;
+    *reinterpret_cast<V*>(to + 64) = b;
+    *reinterpret_cast<V*>(to + 128) = c;
+    *reinterpret_cast<V*>(to + 192) = d;
+  }
+};
+
+template <>
+struct Exactly<512> {
+  static constexpr int64_t dense = 512;
+  explicit Exactly(int64_t) {}
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    const Exactly<256> half(256);
+    half(to, from);
+    half(to + 256, from + 256);
+  }
+};
+
+struct Bytes {  // 1 to 3
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    const std::byte first = from[0];
+    const std::byte middle = from[block >> 1];
+    const std::byte last = from[block - 1];
+    to[0] = first;
+    to[block >> 1] = middle;
+    to[block - 1] = last;
+  }
+};
+
+// Two words that may overlap cover every length between one word and two.
+template <int64_t word>
+struct TwoWords {
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    typename VectorOf<word>::Type head;
+    typename VectorOf<word>::Type tail;
+    __builtin_memcpy(&head, from, word);
+    __builtin_memcpy(&tail, from + block - word, word);
+    __builtin_memcpy(to, &head, word);
+    __builtin_memcpy(to + block - word, &tail, word);
+  }
+};
+
+// From 128 bytes on: lines, then a last one that may overlap. Long blocks begin with one that may overlap, too, so that
+// the lines written are whole ones.
+struct Lines {
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    using V = VectorOf<64>::Type;
+    const auto load = [&](int64_t at) -> const V& { return *reinterpret_cast<const V*>(from + at); };
+    const auto store = [&](int64_t at, const V& line) { *reinterpret_cast<V*>(to + at) = line; };
+    int64_t at = 0;
+    if (block >= 512) {
+      at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & 63);
+      if (at != 0) store(0, load(0));
+    }
+    for (; at + 256 <= block; at += 256) {
+      const V a = load(at);
+      const V b = load(at + 64);
+      const V c = load(at + 128);
+      const V d = load(at + 192);
+      store(at, a);
+      store(at + 64, b);
+      store(at + 128, c);
+      store(at + 192, d);
+    }
+    for (; at + 64 <= block; at += 64) store(at, load(at));
+    if (at < block) store(block - 64, load(block - 64));
+  }
+};
+
+constexpr int64_t long_bytes = 16 << 10;  // from here on the library's copy is worth its start
+
+struct Long {
+  static constexpr int64_t dense = 0;
+  int64_t block;
+  SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
+    if (block >= long_bytes) {
+      __builtin_memcpy(to, from, static_cast<size_t>(block));
+    } else {
+      Lines{block}(to, from);
+    }
+  }
+};
+
+// The functor of a class, in the order of exact_blocks and range_ends.
+template <size_t number>
+struct ClassOf {
+  using Type = Exactly<exact_blocks[number]>;
+};
+template <>
+struct ClassOf<exact_blocks.size()> {
+  using Type = Bytes;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 1> {
+  using Type = TwoWords<4>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 2> {
+  using Type = TwoWords<8>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 3> {
+  using Type = TwoWords<16>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 4> {
+  using Type = TwoWords<32>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 5> {
+  using Type = TwoWords<64>;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 6> {
+  using Type = Lines;
+};
+template <>
+struct ClassOf<exact_blocks.size() + 7> {
+  using Type = Long;
+};
+
+// Any length, at run time.
+void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
+#if defined(__AVX512BW__) && defined(__BMI2__)
+  if (bytes <= 64) {  // a masked move touches its bytes only and needs no branch on the length
+    const __mmask64 mask = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes));
+    _mm512_mask_storeu_epi8(to, mask, _mm512_maskz_loadu_epi8(mask, from));
+    return;
+  }
+#endif
+  if (bytes > 128) {
+    Long{bytes}(to, from);
+  } else if (bytes >= 64) {
+    TwoWords<64>{bytes}(to, from);
+  } else if (bytes >= 32) {
+    TwoWords<32>{bytes}(to, from);
+  } else if (bytes >= 16) {
+    TwoWords<16>{bytes}(to, from);
+  } else if (bytes >= 8) {
+    TwoWords<8>{bytes}(to, from);
+  } else if (bytes >= 4) {
+    TwoWords<4>{bytes}(to, from);
+  } else if (bytes > 0) {
+    Bytes{bytes}(to, from);
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::layout

@@ -1,0 +1,174 @@
+// Kernel grids - rows of blocks at a stride: packed, unpacked, from stride to stride, and past the caches.
+//
+// Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "layout/kernel_blocks.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+// Blocks further apart than this are asked for ahead of time. Not the smallest ones: there the core's own window
+// reaches as far, and each request is a load.
+constexpr int64_t far_bytes = 256;
+constexpr int64_t far_block_min = 24;
+constexpr int64_t ahead_blocks = 16;
+
+#if defined(__AVX512F__)
+// Blocks of 4 or 8 bytes, every other one: two vectors hold one vector of them. Reads the gaps between them.
+template <int64_t size>
+SPL_FORCE_INLINE int64_t pack_every_other(std::byte* to, const std::byte* from, int64_t blocks) {
+  constexpr int64_t lanes = 64 / size;
+  int64_t done = 0;
+  for (; done + lanes < blocks; done += lanes) {  // the last one's gap may not be ours to read
+    const std::byte* const f = from + done * 2 * size;
+    const __m512i a = _mm512_loadu_si512(f);
+    const __m512i b = _mm512_loadu_si512(f + 64);
+    __m512i both;
+    if constexpr (size == 8) {
+      both = _mm512_permutex2var_epi64(a, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), b);
+    } else {
+      both =
+          _mm512_permutex2var_epi32(a, _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0), b);
+    }
+    _mm512_storeu_si512(to + done * size, both);
+  }
+  return done;
+}
+#endif
+
+// Four blocks of 8 bytes, or eight of 4, into one store.
+template <int64_t size>
+SPL_FORCE_INLINE void gather_into_one(std::byte* to, const std::byte* from, int64_t step) {
+  using Lane = std::conditional_t<size == 8, uint64_t, uint32_t>;
+  typedef Lane Vector __attribute__((vector_size(32)));
+  Lane lane[32 / size];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < 32 / size; ++i) __builtin_memcpy(&lane[i], from + i * step, size);
+  Vector all;
+  if constexpr (size == 8) {
+    all = Vector{lane[0], lane[1], lane[2], lane[3]};
+  } else {
+    all = Vector{lane[0], lane[1], lane[2], lane[3], lane[4], lane[5], lane[6], lane[7]};
+  }
+  __builtin_memcpy(to, &all, sizeof all);
+}
+
+template <class Block, Mode mode, bool far>
+SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step, const std::byte* f, int64_t from_step,
+                               int64_t left) {
+  for (; left >= 4; left -= 4) {
+    if constexpr (far && mode != Mode::unpack) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(f + (ahead_blocks + i) * from_step);
+    }
+    if constexpr (far && mode != Mode::pack) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(t + (ahead_blocks + i) * to_step, 1);
+    }
+    block(t, f);
+    block(t + to_step, f + from_step);
+    block(t + 2 * to_step, f + 2 * from_step);
+    block(t + 3 * to_step, f + 3 * from_step);
+    t += 4 * to_step;
+    f += 4 * from_step;
+  }
+  for (; left > 0; --left) {
+    block(t, f);
+    t += to_step;
+    f += from_step;
+  }
+}
+
+template <class Block, Mode mode>
+void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  const Block block{grid.block};
+  const int64_t size = Block::dense != 0 ? Block::dense : grid.block;
+  const int64_t to_step = mode == Mode::pack ? size : grid.to.block;
+  const int64_t from_step = mode == Mode::unpack ? size : grid.from.block;
+  const int64_t step = mode == Mode::unpack ? to_step : from_step;
+  const bool far = (step > far_bytes || step < -far_bytes) && size >= far_block_min && size <= far_bytes &&
+                   grid.blocks >= 2 * ahead_blocks;
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    std::byte* t = to + row * grid.to.row;
+    const std::byte* f = from + row * grid.from.row;
+    int64_t left = grid.blocks;
+    if constexpr (mode == Mode::pack && (Block::dense == 4 || Block::dense == 8)) {
+      constexpr int64_t lanes = 32 / Block::dense;
+#if defined(__AVX512F__)
+      if (from_step == 2 * size) {
+        const int64_t done = pack_every_other<Block::dense>(t, f, left);
+        t += done * size;
+        f += done * from_step;
+        left -= done;
+      }
+#endif
+      for (; left >= lanes; left -= lanes) {
+        gather_into_one<Block::dense>(t, f, from_step);
+        t += lanes * size;
+        f += lanes * from_step;
+      }
+    }
+    if (far) {
+      copy_row<Block, mode, true>(block, t, to_step, f, from_step, left);
+    } else {
+      copy_row<Block, mode, false>(block, t, to_step, f, from_step, left);
+    }
+  }
+}
+
+// Whole lines past the caches.
+SPL_FORCE_INLINE void stream_line(std::byte* to, const std::byte* from) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__x86_64__)
+#pragma GCC unroll 4
+  for (int64_t at = 0; at < 64; at += 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  }
+#else
+  move<64>(to, from);
+#endif
+}
+
+SPL_FORCE_INLINE void stream_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+// Blocks of several lines; the lines that a block fills only in part are written as usual. What will be read a little
+// later is asked for across the gaps, which the core's own prefetcher does not see.
+void stream_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  constexpr int64_t ahead = 1024;
+  const int64_t skip = grid.block < ahead ? ahead / grid.block : 1;  // blocks
+  const int64_t early = grid.block < ahead ? 0 : ahead;
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    for (int64_t i = 0; i < grid.blocks; ++i) {
+      std::byte* const t = to + row * grid.to.row + i * grid.to.block;
+      const std::byte* const f = from + row * grid.from.row + i * grid.from.block;
+      const std::byte* const later = f + skip * grid.from.block - grid.block + early;
+      int64_t at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(t) & 63);
+      copy_piece(t, f, at);
+      for (; at + 64 <= grid.block; at += 64) {
+        const bool here = early != 0 && at + early < grid.block;
+        __builtin_prefetch(here ? f + at + early : later + (early != 0 ? at : at + grid.block));
+        stream_line(t + at, f + at);
+      }
+      copy_piece(t + at, f + at, grid.block - at);
+    }
+  }
+  stream_fence();
+}
+
+}  // namespace
+}  // namespace spinloom::layout

@@ -1,0 +1,244 @@
+// Kernel tables - blocks at listed places: lists of one length, runs of several, and one table into another.
+//
+// Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "layout/kernel_blocks.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+template <class Block, class Offset>
+void pack_list(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t bytes) {
+  const Block block{bytes};
+  const int64_t size = Block::dense != 0 ? Block::dense : bytes;
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) block(to + i * size, from + places[i]);
+}
+
+template <class Block, class Offset>
+void unpack_list(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t bytes) {
+  const Block block{bytes};
+  const int64_t size = Block::dense != 0 ? Block::dense : bytes;
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) block(to + places[i], from + i * size);
+}
+
+template <class Block, class Offset>
+void copy_list(std::byte* to, const Offset* to_places, const std::byte* from, const Offset* from_places, int64_t count,
+               int64_t bytes) {
+  const Block block{bytes};
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) block(to + to_places[i], from + from_places[i]);
+}
+
+constexpr int64_t brief_bytes = 32;
+
+// One run of several lengths; `pack`: the packed side is written, which has `room` bytes from here on where most runs
+// are brief, or 0. With masks there is no branch on the length. What a short run writes too far on the packed side its
+// successors write again; otherwise the window starts with the line of the side in memory, so that no line is touched
+// in vain.
+template <Mode mode>
+SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes, [[maybe_unused]] int64_t room) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__BMI2__)
+  if (room >= brief_bytes && bytes <= brief_bytes) {
+    const __mmask32 mask = _bzhi_u32(~uint32_t{0}, static_cast<unsigned>(bytes));
+    if constexpr (mode == Mode::pack) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_maskz_loadu_epi8(mask, from));
+    } else {
+      _mm256_mask_storeu_epi8(to, mask, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    }
+    return;
+  }
+  const std::byte* const memory = mode == Mode::pack ? from : to;
+  const auto shift = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) & 63);
+  if (shift + bytes <= 64) {
+    const __mmask64 mask = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes)) << shift;
+    _mm512_mask_storeu_epi8(to - shift, mask, _mm512_maskz_loadu_epi8(mask, from - shift));
+    return;
+  }
+#endif
+  copy_piece(to, from, bytes);
+}
+
+constexpr int64_t stretch_runs = 32;
+
+// The length that a stretch of runs shares, or 0.
+template <class Run>
+SPL_FORCE_INLINE int64_t shared_length(const Run* runs) {
+  const auto length = runs[1].start - runs[0].start;
+  auto other = length - length;
+  for (int64_t i = 0; i < stretch_runs; ++i) other |= (runs[i + 1].start - runs[i].start) ^ length;
+  return other == 0 ? static_cast<int64_t>(length) : 0;
+}
+
+template <class Block, Mode mode, class Run>
+SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const Run* runs) {
+  const Block block{Block::dense};
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < stretch_runs; ++i) {
+    if (mode == Mode::pack) {
+      block(packed + i * Block::dense, memory + runs[i].offset);
+    } else {
+      block(memory + runs[i].offset, packed + i * Block::dense);
+    }
+  }
+}
+
+// Stretches of one length, as in a list where few entries touch, go through a loop of that length.
+template <Mode mode, class Run>
+SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
+  const auto first = runs->start;
+  const auto last = runs[count].start;
+  const bool brief = static_cast<int64_t>(last - first) <= count * brief_bytes;
+  int64_t i = 0;
+  while (i < count) {
+    std::byte* const at = packed + (runs[i].start - first);
+    int64_t stretch = count - i;
+    if (stretch >= stretch_runs) {
+      stretch = stretch_runs;
+      const int64_t length = shared_length(runs + i);
+      if (length == 4 || length == 8 || length == 12 || length == 16 || length == 24) {
+        if (length == 4) copy_stretch<Exactly<4>, mode>(at, memory, runs + i);
+        if (length == 8) copy_stretch<Exactly<8>, mode>(at, memory, runs + i);
+        if (length == 12) copy_stretch<Exactly<12>, mode>(at, memory, runs + i);
+        if (length == 16) copy_stretch<Exactly<16>, mode>(at, memory, runs + i);
+        if (length == 24) copy_stretch<Exactly<24>, mode>(at, memory, runs + i);
+        i += stretch;
+        continue;
+      }
+    }
+    for (const int64_t end = i + stretch; i < end; ++i) {
+      std::byte* const here = packed + (runs[i].start - first);
+      const auto bytes = static_cast<int64_t>(runs[i + 1].start - runs[i].start);
+      const int64_t room = brief ? static_cast<int64_t>(last - runs[i].start) : 0;
+      if (mode == Mode::pack) {
+        copy_run<mode>(here, memory + runs[i].offset, bytes, room);
+      } else {
+        copy_run<mode>(memory + runs[i].offset, here, bytes, room);
+      }
+    }
+  }
+}
+
+template <class Run>
+void pack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t count) {
+  copy_runs<Mode::pack>(to, const_cast<std::byte*>(from), runs, count);
+}
+
+template <class Run>
+void unpack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t count) {
+  copy_runs<Mode::unpack>(const_cast<std::byte*>(from), to, runs, count);
+}
+
+template <class Offset, class Run>
+struct ListSide {
+  const Table<Offset, Run>& table;
+  SPL_FORCE_INLINE bool has(int64_t entries) const { return entries <= table.count; }
+  SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.places[i]; }
+  SPL_FORCE_INLINE int64_t length(int64_t) const { return table.block; }
+  SPL_FORCE_INLINE int64_t shared(int64_t) const { return table.block; }
+  SPL_FORCE_INLINE int64_t alike(int64_t i) const { return table.count - i; }
+};
+
+template <class Offset, class Run>
+struct RunsSide {
+  const Table<Offset, Run>& table;
+  SPL_FORCE_INLINE bool has(int64_t entries) const { return entries <= table.count; }
+  SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.runs[i].offset; }
+  SPL_FORCE_INLINE int64_t length(int64_t i) const {
+    return static_cast<int64_t>(table.runs[i + 1].start - table.runs[i].start);
+  }
+  SPL_FORCE_INLINE int64_t shared(int64_t i) const { return shared_length(table.runs + i); }
+  // Entries from i on of the length of entry i: a stretch of them at most.
+  SPL_FORCE_INLINE int64_t alike(int64_t i) const {
+    const int64_t wanted = length(i);
+    const int64_t most = table.count - i < stretch_runs ? table.count - i : stretch_runs;
+    int64_t n = 1;
+    while (n < most && length(i + n) == wanted) ++n;
+    return n;
+  }
+};
+
+template <class Block, class To, class From>
+SPL_FORCE_INLINE void copy_entries(std::byte* to, const To& to_side, int64_t i, const std::byte* from,
+                                   const From& from_side, int64_t j, int64_t count) {
+  const Block block{Block::dense};
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < count; ++k) block(to + to_side.place(i + k), from + from_side.place(j + k));
+}
+
+template <class To, class From>
+void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const From& from_side, int64_t bytes) {
+  int64_t i = 0;
+  int64_t j = 0;
+  int64_t to_done = 0;  // bytes of entry i
+  int64_t from_done = 0;
+  int64_t to_length = to_side.length(0);
+  int64_t from_length = from_side.length(0);
+  while (bytes > 0) {
+    if (to_done == 0 && from_done == 0 && to_length == from_length &&
+        (to_length == 4 || to_length == 8 || to_length == 12 || to_length == 16 || to_length == 24)) {
+      int64_t count = stretch_runs;
+      if (!to_side.has(i + count) || !from_side.has(j + count) || to_side.shared(i) == 0 || from_side.shared(j) == 0) {
+        const int64_t to_alike = to_side.alike(i);
+        const int64_t from_alike = from_side.alike(j);
+        count = to_alike < from_alike ? to_alike : from_alike;
+      }
+      if (to_length == 4) copy_entries<Exactly<4>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 8) copy_entries<Exactly<8>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 12) copy_entries<Exactly<12>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 16) copy_entries<Exactly<16>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 24) copy_entries<Exactly<24>>(to, to_side, i, from, from_side, j, count);
+      i += count;
+      j += count;
+      bytes -= count * to_length;
+      if (bytes == 0) return;
+      to_length = to_side.length(i);
+      from_length = from_side.length(j);
+      continue;
+    }
+    const int64_t to_left = to_length - to_done;
+    const int64_t from_left = from_length - from_done;
+    const int64_t piece = to_left < from_left ? to_left : from_left;
+    copy_piece(to + to_side.place(i) + to_done, from + from_side.place(j) + from_done, piece);
+    bytes -= piece;
+    if (bytes == 0) return;
+    // No branches: which side ends first cannot be guessed.
+    const bool to_ends = piece == to_left;
+    const bool from_ends = piece == from_left;
+    i += to_ends;
+    j += from_ends;
+    to_done = to_ends ? 0 : to_done + piece;
+    from_done = from_ends ? 0 : from_done + piece;
+    to_length = to_side.length(i);
+    from_length = from_side.length(j);
+  }
+}
+
+template <class Offset, class Run>
+void copy_tables(std::byte* to, const Table<Offset, Run>& to_table, const std::byte* from,
+                 const Table<Offset, Run>& from_table, int64_t bytes) {
+  using List = ListSide<Offset, Run>;
+  using Runs = RunsSide<Offset, Run>;
+  if (to_table.runs == nullptr && from_table.runs == nullptr) {
+    copy_sides(to, List{to_table}, from, List{from_table}, bytes);
+  } else if (to_table.runs == nullptr) {
+    copy_sides(to, List{to_table}, from, Runs{from_table}, bytes);
+  } else if (from_table.runs == nullptr) {
+    copy_sides(to, Runs{to_table}, from, List{from_table}, bytes);
+  } else {
+    copy_sides(to, Runs{to_table}, from, Runs{from_table}, bytes);
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::layout

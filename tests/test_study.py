@@ -80,6 +80,22 @@ def test_a_broadcast_reaches_every_rank_whatever_their_number(way, ranks, size_b
     assert core.load().run_study(config("broadcast", way, size_bytes, ranks=ranks))["checked"]
 
 
+@pytest.mark.parametrize("way", ["rdma", "portals4", "stream"])
+@pytest.mark.parametrize("size_bytes", [1, 3, 4, 30, 4096, 16385, 4 * 4096 + 12, 100003])
+@pytest.mark.parametrize("offset", [0, 1, 4093])
+def test_raid_stores_and_protects_every_byte_at_odd_sizes_and_places(way, size_bytes, offset):
+    """Blocks and parity are compared; stream reads every piece back through handlers, too."""
+    config_of = config("raid", way, size_bytes, offset=offset)
+    assert core.load().run_study(config_of)["checked"]
+
+
+@pytest.mark.parametrize("hpus", [1, 2, 16])
+def test_raid_deltas_for_the_same_bytes_never_lose_one_another(hpus):
+    """Pieces of less than a packet: the four deltas are at the parity node's handlers at the same time."""
+    for size_bytes in (64, 4096, 16384, 65536):
+        assert core.load().run_study(config("raid", "stream", size_bytes, hpus=hpus, offset=2000))["checked"]
+
+
 def test_a_binomial_tree_is_logarithmic():
     """T(p) grows by one forward a doubling: from 4 to 16 ranks (one switch) as much as twice from 2 to 4."""
     engine = core.load()
@@ -95,6 +111,7 @@ def test_packets_out_of_order_change_no_byte():
         assert core.load().run_study(config("pingpong", way, 1 << 16, order="all:8"))["checked"]
         assert core.load().run_study(config("broadcast", way, 1 << 16, order="all:8", ranks=6))["checked"]
     assert core.load().run_study(config("accumulate", "stream", 1 << 16, order="all:8"))["checked"]
+    assert core.load().run_study(config("raid", "stream", 1 << 18, order="all:8", offset=7))["checked"]
 
 
 @pytest.mark.parametrize(
@@ -103,11 +120,12 @@ def test_packets_out_of_order_change_no_byte():
         ({"bytes": 0}, "unsupported", "zero bytes"),
         ({"experiment": "accumulate", "bytes": 12}, "invalid", "8 B"),
         ({"experiment": "accumulate", "way": "store"}, "unsupported", "rdma or stream"),
-        ({"experiment": "juggle"}, "invalid", "pingpong, accumulate and broadcast"),
+        ({"experiment": "juggle"}, "invalid", "pingpong, accumulate, broadcast and raid"),
         ({"way": "pigeon"}, "invalid", "rdma, portals4"),
         ({"experiment": "broadcast", "ranks": 1}, "invalid", "2 to"),
         ({"experiment": "broadcast", "ranks": 5000}, "invalid", "4096"),
         ({"images": {}, "way": "stream"}, "environment", "pingpong"),
+        ({"experiment": "raid", "way": "store"}, "unsupported", "portals4 or stream"),
     ],
 )
 def test_what_cannot_be_is_an_error(changes, code, message):

@@ -14,6 +14,7 @@ nb::dict run_study_cell(const nb::dict& settings) {
   config.way = unwrap(way_named(get_as<std::string>(settings, "way")));
   config.bytes = get_as<uint64_t>(settings, "bytes");
   if (settings.contains("ranks")) config.ranks = get_as<uint32_t>(settings, "ranks");
+  if (settings.contains("offset")) config.offset = get_as<uint64_t>(settings, "offset");
   Result<StudyResult> outcome = [&] {
     const nb::gil_scoped_release release;
     return run_study(config);
@@ -31,7 +32,7 @@ nb::dict run_study_cell(const nb::dict& settings) {
 
 void bind_study(nb::module_& module) {
   module.def("run_study", &run_study_cell, nb::arg("config"),
-             "Modelled time of one ping-pong or accumulate, bytes compared.");
+             "Modelled time of one experiment of study.hpp, bytes compared.");
 }
 
 }  // namespace spinloom::app

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/broadcast.hpp"
+#include "app/raid.hpp"
 #include "app/study_side.hpp"
 
 namespace spinloom::app {
@@ -156,7 +157,8 @@ Result<Experiment> experiment_named(std::string_view name) {
   if (name == "pingpong") return Experiment::pingpong;
   if (name == "accumulate") return Experiment::accumulate;
   if (name == "broadcast") return Experiment::broadcast;
-  return fail(Code::invalid, "unknown experiment \"", name, "\"; there are pingpong, accumulate and broadcast");
+  if (name == "raid") return Experiment::raid;
+  return fail(Code::invalid, "unknown experiment \"", name, "\"; there are pingpong, accumulate, broadcast and raid");
 }
 
 Result<Way> way_named(std::string_view name) {
@@ -171,6 +173,7 @@ Result<StudyResult> run_study(const StudyConfig& config) {
   if (config.bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   if (config.experiment == Experiment::broadcast) return run_broadcast(config, loaded);
+  if (config.experiment == Experiment::raid) return run_raid(config, loaded);
   SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
   return Study(config, loaded, *world).run();
 }

@@ -9,6 +9,8 @@
 //     1's host knows that the result is in its memory.
 //   broadcast: rank 0's message goes to all `ranks` along a binomial tree; time_ps is from the first put until the last
 //     host knows that it has it. The switches of a three-level fat tree are crossed (app/broadcast.cpp).
+//   raid: rank 0's message is stored across four data nodes, rank 1 holds their parity; time_ps is from the first put
+//     until rank 0 knows that all is stored (app/raid.hpp).
 // Ways: rdma: the bytes land, rank 1's host sees the count in its memory and acts (host.memory_latency + host.call);
 //   portals4: triggered puts act without the host (not accumulate); store: handlers act when the message is in
 //   host memory, or on its only packet (not accumulate); stream: payload handlers act on each packet.
@@ -23,7 +25,7 @@
 
 namespace spinloom::app {
 
-enum class Experiment : uint8_t { pingpong, accumulate, broadcast };
+enum class Experiment : uint8_t { pingpong, accumulate, broadcast, raid };
 enum class Way : uint8_t { rdma, portals4, store, stream };
 
 [[nodiscard]] Result<Experiment> experiment_named(std::string_view name);
@@ -33,7 +35,8 @@ struct StudyConfig : Setup {
   Experiment experiment = Experiment::pingpong;
   Way way = Way::rdma;
   uint64_t bytes = 8;
-  uint32_t ranks = 2;  // broadcast
+  uint32_t ranks = 2;   // broadcast
+  uint64_t offset = 0;  // raid: of the pieces in the blocks
 };
 
 struct StudyResult {

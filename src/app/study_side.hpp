@@ -65,9 +65,9 @@ struct Side {
     return fail(Code::fault, "a message failed at rank ", node->rank(), "; the handler ", node->handler_trouble());
   }
 
-  // A context of this image; state of so many bytes.
-  Result<nic::ContextId> context(const LoadedImages& loaded, std::string_view name,
-                                 const std::vector<uint32_t>& constants, uint64_t state_bytes) const {
+  // The handlers of this image, with constants in NIC memory; not yet a context.
+  Result<nic::Context> handlers(const LoadedImages& loaded, std::string_view name,
+                                const std::vector<uint32_t>& constants) const {
     for (const offload::HandlerImage& handler : loaded.handlers) {
       if (handler.name != name) continue;
       nic::Context made;
@@ -80,11 +80,26 @@ struct Side {
       SPL_ASSIGN(made.constants.offset, interface->memory_alloc(made.constants.length));
       const auto* first = reinterpret_cast<const uint8_t*>(words.data());
       SPL_TRY(interface->memory_write(made.constants.offset, {first, words.size_bytes()}));
-      made.state.length = state_bytes;
-      SPL_ASSIGN(made.state.offset, interface->memory_alloc(state_bytes));
-      return interface->context_create(made);
+      return made;
     }
     return fail(Code::environment, "there is no handler image ", name);
+  }
+
+  // A context of this image; state of so many bytes.
+  Result<nic::ContextId> context(const LoadedImages& loaded, std::string_view name,
+                                 const std::vector<uint32_t>& constants, uint64_t state_bytes) const {
+    SPL_ASSIGN(nic::Context made, handlers(loaded, name, constants));
+    made.state.length = state_bytes;
+    SPL_ASSIGN(made.state.offset, interface->memory_alloc(state_bytes));
+    return interface->context_create(made);
+  }
+
+  // NIC memory, all zero.
+  Result<nic::MemoryWindow> zeroed(uint64_t bytes) const {
+    nic::MemoryWindow window{0, bytes};
+    SPL_ASSIGN(window.offset, interface->memory_alloc(bytes));
+    SPL_TRY(interface->memory_write(window.offset, std::vector<uint8_t>(bytes)));
+    return window;
   }
 
   // The host's processor sees the count and posts a call.

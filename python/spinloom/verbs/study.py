@@ -24,7 +24,7 @@ from spinloom.verbs.stopping import stoppable
 @quiet_option
 @form_options
 def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
-    """Run a small experiment: pingpong, accumulate or broadcast.
+    """Run a small experiment: pingpong, accumulate, broadcast or raid.
 
     One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was

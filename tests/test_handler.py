@@ -238,7 +238,7 @@ MISBEHAVIOUR = {
         FAULT,
     ),
     "illegal instruction": ('__asm__ volatile(".word 0"); return SUCCESS;', FAULT),
-    "floating point": ('__asm__ volatile(".word 0x00007053"); return SUCCESS;', FAULT),
+    "reserved rounding mode": ('__asm__ volatile(".word 0x00005053"); return SUCCESS;', FAULT),
     "ecall": ('__asm__ volatile("ecall"); return SUCCESS;', FAULT),
     "jump into the state": ("((void (*)(void))state)(); return SUCCESS;", FAULT),
     "odd word of the window": ("*((volatile uint8_t *)spl_window() + 1) = 1; return SUCCESS;", FAULT),

@@ -63,6 +63,63 @@ TEST(A15, MultipliesArePipelinedDividesAreNot) {
   EXPECT_EQ(measure(Assembler()(as::div(as::t0, as::a1, as::a2))(as::mul(as::t1, as::a1, as::a2))).cycles, 15u);
 }
 
+// ft0 = ft0 op ft1, or ft2 = ft0 op ft1; operation and format in the upper bits.
+constexpr uint32_t chained(uint32_t upper, uint32_t rs2 = 1) { return as::r_type(upper, 0, 0x53, 0, 0, rs2); }
+constexpr uint32_t independent(uint32_t upper, uint32_t rs2 = 1) { return as::r_type(upper, 0, 0x53, 2, 0, rs2); }
+
+TEST(A15, FloatingPointTakesItsLatencies) {
+  // T = N L for N = 20 dependent operations: add 5, multiply 4, fused 5, divide 9, root 33, minimum 5, to the other
+  // format 5, signs 3; single and double alike.
+  for (const uint32_t format : {0u, 1u}) {
+    EXPECT_EQ(measure(repeat(chained(0x00 | format), 20)).cycles, 100u);
+    EXPECT_EQ(measure(repeat(chained(0x04 | format), 20)).cycles, 100u);
+    EXPECT_EQ(measure(repeat(chained(0x08 | format), 20)).cycles, 80u);
+    EXPECT_EQ(measure(repeat(as::r_type(1u << 2 | format, 0, 0x43, 0, 0, 1), 20)).cycles, 100u);
+    EXPECT_EQ(measure(repeat(chained(0x0c | format), 20)).cycles, 180u);
+    EXPECT_EQ(measure(repeat(chained(0x2c | format, 0), 20)).cycles, 660u);
+    EXPECT_EQ(measure(repeat(chained(0x14 | format), 20)).cycles, 100u);
+    EXPECT_EQ(measure(repeat(chained(0x20 | format, 1 - format), 20)).cycles, 100u);
+    EXPECT_EQ(measure(repeat(chained(0x10 | format), 20)).cycles, 60u);
+  }
+  // The third source counts: ft0 = ft1 * ft1 + ft0.
+  EXPECT_EQ(measure(repeat(as::r_type(0u << 2 | 1, 0, 0x43, 0, 1, 1), 20)).cycles, 100u);
+  // An integer comes over and goes back: fcvt.d.w 5, fcvt.w.d 5, ten times.
+  Assembler there_and_back;
+  for (int i = 0; i < 10; ++i) {
+    there_and_back(as::r_type(0x69, 0, 0x53, 0, as::t0, 0))(as::r_type(0x61, 0, 0x53, as::t0, 0, 0));
+  }
+  EXPECT_EQ(measure(there_and_back).cycles, 100u);
+}
+
+TEST(A15, TwoUnitsForFloatingPoint) {
+  // Independent adds: two a cycle, T = (N / 2 - 1) + 5 = 19; with one unit (N - 1) + 5 = 34.
+  EXPECT_EQ(measure(repeat(independent(0x01), 30)).cycles, 19u);
+  A15Parameters one;
+  one.float_units = 1;
+  EXPECT_EQ(measure(repeat(independent(0x01), 30), one).cycles, 34u);
+  // Divisions hold their units: T = 9 N / 2; roots 33 N / 2.
+  EXPECT_EQ(measure(repeat(independent(0x0d), 30)).cycles, 135u);
+  EXPECT_EQ(measure(repeat(independent(0x2d, 0), 10)).cycles, 165u);
+  // They do not disturb integers: with 20 of each T is the multiplier's (N - 1) + 3.
+  Assembler both;
+  for (int i = 0; i < 20; ++i) both(independent(0x01))(as::mul(as::t0, as::a1, as::a2));
+  EXPECT_EQ(measure(both).cycles, 22u);
+}
+
+TEST(A15, NumbersOfEightBytesAreLoadedStoredAndForwarded) {
+  const uint32_t fld = as::i_type(3, 0x07, 1, as::a1, 8);
+  const uint32_t fsd = as::s_type(3, 2, as::a1, 8) | 4;
+  // A load takes 2 + 1, as a word's; misaligned one more.
+  EXPECT_EQ(measure(Assembler()(fld)).cycles, 3u);
+  EXPECT_EQ(measure(Assembler()(as::i_type(3, 0x07, 1, as::a1, 12))).cycles, 4u);
+  // Forwarding, from both words and over three: 2 + 3; the misaligned pair 3 + 4.
+  EXPECT_EQ(measure(Assembler()(fsd)(fld)).cycles, 5u);
+  EXPECT_EQ(measure(Assembler()(fsd)(as::lw(as::t0, as::a1, 12))).cycles, 5u);
+  EXPECT_EQ(measure(Assembler()(as::s_type(3, 2, as::a1, 10) | 4)(as::lw(as::t0, as::a1, 12))).cycles, 6u);
+  // The store waits for its number: add 5, store 2.
+  EXPECT_EQ(measure(Assembler()(independent(0x01))(fsd)).cycles, 7u);
+}
+
 TEST(A15, LoadsAndStoresHaveOneUnitEach) {
   // T = (N - 1) + 3 for 30 independent loads: 32; stores (N - 1) + 2: 31; both together do not disturb
   // each other: the last load of 30 issues at 29, T = 32.

@@ -1,4 +1,4 @@
-// compile_programs - compiled_programs.c as an RV32 image, for tests; and the same functions natively.
+// compile_programs - C sources of this folder as RV32 images, for tests; and the same functions natively.
 //
 // Contract: needs Python with ziglang: environment variable or CMake variable SPINLOOM_PYTHON_EXECUTABLE. Without it
 //   `reason` says what is missing and a test skips with it.
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "hpu/compiled_float.h"
 #include "hpu/compiled_programs.h"
 
 namespace spinloom::hpu {
@@ -30,22 +31,32 @@ struct Compiled {
   std::string reason;
 };
 
-inline Compiled compile_programs(const std::string& level) {
+struct ProgramSource {
+  const char* name;
+  const char* entry;
+  const char* flags;
+};
+inline constexpr ProgramSource programs_source{"compiled_programs.c", "program_sort", "-mcpu=generic_rv32+m+a+c"};
+inline constexpr ProgramSource float_programs_source{
+    "compiled_float.c", "program_complex",
+    "-mcpu=generic_rv32+m+a+f+d+c -mabi=ilp32d -ffp-contract=off -fno-math-errno"};
+
+inline Compiled compile_programs(const ProgramSource& source, const std::string& level) {
   if (python().empty()) return {{}, "SPINLOOM_PYTHON_EXECUTABLE is not set: no RV32 compiler"};
   const std::string quoted = "'" + python() + "'";
   if (std::system((quoted + " -c 'import ziglang' 2>/dev/null").c_str()) != 0) {
     return {{}, python() + " has no ziglang: no RV32 compiler"};
   }
   const std::filesystem::path out =
-      std::filesystem::temp_directory_path() / ("spinloom_hpu_compiled_" + std::to_string(::getpid()) + level + ".elf");
+      std::filesystem::temp_directory_path() /
+      ("spinloom_hpu_" + std::string(source.entry) + std::to_string(::getpid()) + level + ".elf");
   // -g, because at -Os the driver strips the symbols without it.
-  const std::string command = quoted + " -m ziglang cc -target riscv32-freestanding-none -mcpu=generic_rv32+m+a+c " +
-                              level +
-                              " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer "
-                              "-ffreestanding -nostdlib -fno-builtin"
-                              " -fno-sanitize=all -static -Wl,-e,program_sort -Wl,--image-base=0x10000000"
-                              " '" SPINLOOM_HPU_SOURCE_DIR "/compiled_programs.c' -o '" +
-                              out.string() + "'";
+  const std::string command =
+      quoted + " -m ziglang cc -target riscv32-freestanding-none " + source.flags + " " + level +
+      " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer "
+      "-ffreestanding -nostdlib -fno-builtin"
+      " -fno-sanitize=all -static -Wl,--image-base=0x10000000 -Wl,-e," +
+      source.entry + " '" SPINLOOM_HPU_SOURCE_DIR "/" + source.name + "' -o '" + out.string() + "'";
   const int status = std::system(command.c_str());
   Compiled compiled;
   if (status != 0) {
@@ -70,6 +81,15 @@ inline const Program programs[] = {
     {"program_crc", program_crc},
     {"program_divide", program_divide},
     {"program_indirect", program_indirect},
+};
+
+inline const Program float_programs[] = {
+    {"program_complex", program_complex},
+    {"program_single", program_single},
+    {"program_mixed", program_mixed},
+    {"program_roots", program_roots},
+    {"program_sort_numbers", program_sort_numbers},
+    {"program_fused", program_fused},
 };
 
 }  // namespace spinloom::hpu

@@ -134,6 +134,7 @@ void Core::start(const Start& start) {
   SPL_ASSERT(start.at_cycle >= core.end_cycle, "start at cycle ", start.at_cycle, ", the last handler ended at ",
              core.end_cycle);
   core.x.fill(0);
+  if (start.image->has_float_code()) core.floats = {};
   core.x[1] = SPL_HPU_RETURN_PC;
   core.x[2] = start.stack_pointer;
   for (size_t i = 0; i < start.arguments.size(); ++i) core.x[10 + i] = start.arguments[i];
@@ -246,6 +247,13 @@ uint32_t Core::register_value(unsigned index) const {
   SPL_ASSERT(index < 32, "register x", index);
   return state_->core.x[index];
 }
+
+uint64_t Core::float_value(unsigned index) const {
+  SPL_ASSERT(index < 32, "register f", index);
+  return state_->core.floats.value(index);
+}
+
+uint32_t Core::float_status() const { return state_->core.floats.status(); }
 
 uint32_t Core::pc() const {
   const CoreState& core = state_->core;

@@ -1,4 +1,4 @@
-// Core - one handler processing unit: executes RV32IMAC (+ Zicsr counters) with cycle accounting, in slices.
+// Core - one handler processing unit: executes RV32IMAFDC (+ Zicsr counters) with cycle accounting, in slices.
 //
 // Contract. A driver owns a Core for each HPU and an AddressSpace for what the handler may touch:
 //
@@ -29,7 +29,9 @@
 //   window takes aligned words only: stores of WORD0..15, loads of ISSUE, HPU, VHPU, HPU_COUNT; all else faults.
 //   ecall and ebreak fault; fence and fence.i do nothing. Zicsr: cycle, time (= cycle) and instret can be read,
 //   everything else is illegal. A reservation (lr) is kept by value: sc succeeds when the word is still
-//   the one that lr saw. Registers other than a0..a3, sp and ra start as zero; ra is SPL_HPU_RETURN_PC.
+//   the one that lr saw. Registers other than a0..a3, sp and ra start as zero, f0..f31 and fcsr (nearest, ties to
+//   even) too; ra is SPL_HPU_RETURN_PC. pulp cores have no floating point: its instructions are illegal there, as is a
+//   reserved rounding mode everywhere.
 //
 // Threads: one owner. Time: HPU cycles as 64-bit counts; the driver knows how long a cycle is.
 #pragma once
@@ -154,6 +156,8 @@ class Core {
   [[nodiscard]] const std::array<uint32_t, SPL_CMD_WORDS>& command() const;
   [[nodiscard]] Counters counters() const;
   [[nodiscard]] uint32_t register_value(unsigned index) const;  // x0..x31
+  [[nodiscard]] uint64_t float_value(unsigned index) const;    // f0..f31
+  [[nodiscard]] uint32_t float_status() const;                 // fcsr
   [[nodiscard]] uint32_t pc() const;
   // A handler has been started and has neither returned nor faulted.
   [[nodiscard]] bool busy() const;

@@ -11,6 +11,7 @@
 
 #include "hpu/core.hpp"
 #include "hpu/decode.hpp"
+#include "hpu/float_unit.hpp"
 #include "hpu/function_profile.hpp"
 
 namespace spinloom::hpu {
@@ -18,7 +19,8 @@ namespace spinloom::hpu {
 enum class Phase : uint8_t { idle, ready, shared, call };
 
 struct CoreState {
-  std::array<uint32_t, register_slots> x{};
+  std::array<uint32_t, register_discard + 1> x{};
+  FloatUnit floats;
   uint32_t index = 0;
   Phase phase = Phase::idle;
   const Image* image = nullptr;

@@ -1,20 +1,14 @@
-#include "hpu/decode.hpp"
+#include "hpu/decode_fields.hpp"
 
 namespace spinloom::hpu {
 namespace {
 
-static_assert(static_cast<int>(OpCode::lhu) - static_cast<int>(OpCode::lb) == 4, "loads are one range");
-static_assert(static_cast<int>(OpCode::sw) - static_cast<int>(OpCode::sb) == 2, "stores are one range");
+static_assert(static_cast<int>(OpCode::fld) - static_cast<int>(OpCode::lb) == 6, "loads are one range");
+static_assert(static_cast<int>(OpCode::fsd) - static_cast<int>(OpCode::sb) == 4, "stores are one range");
 static_assert(static_cast<int>(OpCode::amomaxu) - static_cast<int>(OpCode::lr) == 10, "atomics are one range");
+static_assert(static_cast<int>(OpCode::fcsr) - static_cast<int>(OpCode::fmadd) == 25,
+              "floating-point operations are one range");
 
-constexpr uint32_t bits(uint32_t raw, unsigned low, unsigned count) { return (raw >> low) & ((1u << count) - 1); }
-
-constexpr int32_t signed_bits(uint32_t value, unsigned count) {
-  return static_cast<int32_t>(value << (32 - count)) >> (32 - count);
-}
-
-constexpr int32_t immediate_i(uint32_t raw) { return static_cast<int32_t>(raw) >> 20; }
-constexpr int32_t immediate_s(uint32_t raw) { return signed_bits(bits(raw, 25, 7) << 5 | bits(raw, 7, 5), 12); }
 constexpr int32_t immediate_b(uint32_t raw) {
   return signed_bits(bits(raw, 31, 1) << 12 | bits(raw, 7, 1) << 11 | bits(raw, 25, 6) << 5 | bits(raw, 8, 4) << 1, 13);
 }
@@ -23,27 +17,6 @@ constexpr int32_t immediate_j(uint32_t raw) {
                      21);
 }
 
-// Builders for one operand format each; the caller has filled raw and slots.
-Op register_form(Op op, OpCode code) {
-  const uint32_t rd = bits(op.raw, 7, 5);
-  op.code = code;
-  op.rd = rd == 0 ? register_discard : static_cast<uint8_t>(rd);
-  op.rs1 = static_cast<uint8_t>(bits(op.raw, 15, 5));
-  op.rs2 = static_cast<uint8_t>(bits(op.raw, 20, 5));
-  return op;
-}
-Op immediate_form(Op op, OpCode code, int32_t immediate) {
-  op = register_form(op, code);
-  op.rs2 = 0;
-  op.immediate = immediate;
-  return op;
-}
-Op store_form(Op op, OpCode code, int32_t immediate) {
-  op = register_form(op, code);
-  op.rd = register_discard;
-  op.immediate = immediate;
-  return op;
-}
 Op constant_form(Op op, uint32_t value) {
   op = register_form(op, OpCode::constant);
   op.rs1 = 0;
@@ -159,7 +132,7 @@ Op decode_system(Op op) {
   const uint32_t csr = bits(op.raw, 20, 12);
   const uint32_t which = (csr & ~0x80u) - 0xc00;
   const bool exists = which <= 2;
-  if (!only_reads || !exists) return op;
+  if (!only_reads || !exists) return decode_float_status(op);
   const int32_t high = (csr & 0x80) != 0 ? counter_high : 0;
   return immediate_form(op, OpCode::counter, static_cast<int32_t>(which) | high);
 }
@@ -180,15 +153,22 @@ Op decode(uint32_t raw, uint32_t pc) {
   op.raw = raw;
   switch (bits(raw, 2, 5)) {
     case 0x00: return decode_load(op);
+    case 0x01: return decode_float_load(op);
     case 0x03:
       if (bits(raw, 12, 3) <= 1) op.code = OpCode::fence;
       return op;
     case 0x04: return decode_immediate(op);
     case 0x05: return constant_form(op, pc + (raw & 0xfffff000u));
     case 0x08: return decode_store(op);
+    case 0x09: return decode_float_store(op);
     case 0x0b: return decode_atomic(op);
     case 0x0c: return decode_register(op);
     case 0x0d: return constant_form(op, raw & 0xfffff000u);
+    case 0x10:
+    case 0x11:
+    case 0x12:
+    case 0x13: return decode_float_multiply_add(op);
+    case 0x14: return decode_float_operation(op);
     case 0x18: return decode_branch(op);
     case 0x19: return bits(raw, 12, 3) == 0 ? immediate_form(op, OpCode::jalr, immediate_i(raw)) : op;
     case 0x1b: return jump_form(op);
@@ -200,7 +180,7 @@ Op decode(uint32_t raw, uint32_t pc) {
 const char* name_of(OpCode code) {
   static constexpr const char* names[] = {
 #define SPL_HPU_OP_NAME(name) #name,
-      SPL_HPU_OPS(SPL_HPU_OP_NAME)
+      SPL_HPU_OPS(SPL_HPU_OP_NAME, SPL_HPU_OP_NAME)
 #undef SPL_HPU_OP_NAME
   };
   return names[static_cast<unsigned>(code)];

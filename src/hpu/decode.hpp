@@ -1,37 +1,47 @@
-// Op - one decoded RV32IMAC instruction; decode and expand_compressed make it from the raw bits.
+// Op - one decoded RV32IMAFDC instruction; decode and expand_compressed make it from the raw bits.
 //
-// Contract: decode() is total: what is not RV32IMAC (or a counter read of Zicsr) becomes Code::illegal. Operands
+// Contract: decode() is total: what is not RV32IMAFDC (or a counter read of Zicsr) becomes Code::illegal. Operands
 //   are ready to use: immediates are sign-extended, auipc is already added to pc, a destination x0 is
 //   register_discard, unused sources are x0 (always zero, always ready), a compressed instruction is its expansion.
-// Invariants: 1. rd is 1..32, rs1 and rs2 are 0..31; 2. slots is 1 or 2 (halfwords); 3. an Op is 16 bytes.
+// Invariants: 1. a destination is 1..32 or a floating-point register, a source 0..31 or one; 2. slots is 1 or 2
+//   (halfwords); 3. an Op is 16 bytes.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 
+#include "hpu/soft_float.hpp"
+
 namespace spinloom::hpu {
 
 // Writes to x0 go here, so that execution needs no test.
 inline constexpr uint8_t register_discard = 32;
-inline constexpr unsigned register_slots = 33;
+// f0; the other 31 follow.
+inline constexpr uint8_t register_float = 33;
+inline constexpr unsigned register_slots = 65;
 
-// Order matters: branches, loads, stores and atomics are ranges (static_assert in decode.cpp).
+// F marks what only a core with floating point has; the format, S or D, is not in the code. Order matters: branches,
+// loads, stores, atomics and floating-point operations are ranges (static_assert in decode.cpp).
 // clang-format off
-#define SPL_HPU_OPS(X)                                                              \
+#define SPL_HPU_OPS(X, F)                                                           \
   X(constant) X(jal) X(jalr)                                                        \
   X(beq) X(bne) X(blt) X(bge) X(bltu) X(bgeu)                                       \
-  X(lb) X(lh) X(lw) X(lbu) X(lhu) X(sb) X(sh) X(sw)                                 \
+  X(lb) X(lh) X(lw) X(lbu) X(lhu) F(flw) F(fld) X(sb) X(sh) X(sw) F(fsw) F(fsd)     \
   X(addi) X(slti) X(sltiu) X(xori) X(ori) X(andi) X(slli) X(srli) X(srai)           \
   X(add) X(sub) X(sll) X(slt) X(sltu) X(xor_) X(srl) X(sra) X(or_) X(and_)          \
   X(mul) X(mulh) X(mulhsu) X(mulhu) X(div) X(divu) X(rem) X(remu)                   \
   X(lr) X(sc) X(amoswap) X(amoadd) X(amoxor) X(amoand) X(amoor)                     \
   X(amomin) X(amomax) X(amominu) X(amomaxu)                                         \
+  F(fmadd) F(fmsub) F(fnmsub) F(fnmadd) F(fadd) F(fsub) F(fmul) F(fdiv) F(fsqrt)    \
+  F(fsgnj) F(fsgnjn) F(fsgnjx) F(fmin) F(fmax) F(feq) F(flt) F(fle) F(fclass)       \
+  F(fcvt_w) F(fcvt_wu) F(fcvt_from_w) F(fcvt_from_wu) F(fcvt_float)                 \
+  F(fmv_x_w) F(fmv_w_x) F(fcsr)                                                     \
   X(fence) X(counter) X(ecall) X(ebreak) X(illegal) X(no_execute)
 // clang-format on
 
 enum class OpCode : uint8_t {
 #define SPL_HPU_OP_NAME(name) name,
-  SPL_HPU_OPS(SPL_HPU_OP_NAME)
+  SPL_HPU_OPS(SPL_HPU_OP_NAME, SPL_HPU_OP_NAME)
 #undef SPL_HPU_OP_NAME
 };
 
@@ -40,26 +50,48 @@ struct Op {
   uint8_t rd = register_discard;
   uint8_t rs1 = 0;
   uint8_t rs2 = 0;
-  int32_t immediate = 0;  // constant: the value; jal and branches: byte offset; counter: which (Counter)
+  int32_t immediate = 0;  // constant: the value; jal and branches: byte offset; counter and fcsr: which
   uint32_t raw = 0;       // the bits as fetched
   uint8_t slots = 1;      // halfwords to the next instruction
+  uint8_t rs3 = 0;        // of fmadd and its kin
+  Rounding rounding = Rounding::nearest_even;  // of floating-point operations that round
+  bool is_double = false;                      // the format of floating-point operations
 };
 static_assert(sizeof(Op) == 16, "four decoded instructions share a cache line");
 
 // Which counter a Zicsr read gives; the flag asks for the upper half.
 enum Counter : int32_t { counter_cycle = 0, counter_time = 1, counter_instret = 2, counter_high = 0x80 };
 
+// What an fcsr instruction does.
+inline constexpr uint32_t csr_fflags = 1;
+inline constexpr uint32_t csr_frm = 2;
+inline constexpr uint32_t csr_fcsr = 3;
+enum class StatusAction : uint8_t { write = 1, set = 2, clear = 3 };
+struct StatusAccess {
+  uint32_t csr = 0;
+  StatusAction action = StatusAction::set;
+  bool has_immediate = false;
+  uint32_t immediate = 0;
+};
+[[nodiscard]] StatusAccess status_access(const Op& op);
+
 // raw holds the instruction in its low bits; a compressed one (low two bits not 11) uses the low halfword.
 [[nodiscard]] Op decode(uint32_t raw, uint32_t pc);
 
-// The 32-bit instruction that a compressed one stands for, 0 (illegal) where there is none on RV32IMAC.
+// The 32-bit instruction that a compressed one stands for, 0 (illegal) where there is none on RV32IMAFDC.
 [[nodiscard]] uint32_t expand_compressed(uint16_t raw);
 
 [[nodiscard]] const char* name_of(OpCode code);
 
 [[nodiscard]] constexpr bool is_compressed(uint32_t raw) { return (raw & 3) != 3; }
-[[nodiscard]] constexpr bool is_load(OpCode code) { return code >= OpCode::lb && code <= OpCode::lhu; }
-[[nodiscard]] constexpr bool is_store(OpCode code) { return code >= OpCode::sb && code <= OpCode::sw; }
+[[nodiscard]] constexpr bool is_load(OpCode code) { return code >= OpCode::lb && code <= OpCode::fld; }
+[[nodiscard]] constexpr bool is_store(OpCode code) { return code >= OpCode::sb && code <= OpCode::fsd; }
 [[nodiscard]] constexpr bool is_atomic(OpCode code) { return code >= OpCode::lr && code <= OpCode::amomaxu; }
+// Apart from loads and stores.
+[[nodiscard]] constexpr bool is_float_operation(OpCode code) { return code >= OpCode::fmadd && code <= OpCode::fcsr; }
+[[nodiscard]] constexpr bool is_float(OpCode code) {
+  return is_float_operation(code) || code == OpCode::flw || code == OpCode::fld || code == OpCode::fsw ||
+         code == OpCode::fsd;
+}
 
 }  // namespace spinloom::hpu

@@ -5,14 +5,17 @@ namespace spinloom::hpu {
 namespace {
 
 constexpr uint32_t opcode_load = 0x03;
+constexpr uint32_t opcode_float_load = 0x07;
 constexpr uint32_t opcode_immediate = 0x13;
 constexpr uint32_t opcode_store = 0x23;
+constexpr uint32_t opcode_float_store = 0x27;
 constexpr uint32_t opcode_register = 0x33;
 constexpr uint32_t opcode_lui = 0x37;
 constexpr uint32_t opcode_branch = 0x63;
 constexpr uint32_t opcode_jalr = 0x67;
 constexpr uint32_t opcode_jal = 0x6f;
-constexpr uint32_t word = 2;  // funct3 of lw and sw
+constexpr uint32_t word = 2;   // funct3 of lw, sw, flw and fsw
+constexpr uint32_t twice = 3;  // of fld and fsd
 
 constexpr uint32_t i_form(uint32_t opcode, uint32_t function, uint32_t rd, uint32_t rs1, uint32_t immediate) {
   return (immediate & 0xfff) << 20 | rs1 << 15 | function << 12 | rd << 7 | opcode;
@@ -20,8 +23,8 @@ constexpr uint32_t i_form(uint32_t opcode, uint32_t function, uint32_t rd, uint3
 constexpr uint32_t r_form(uint32_t upper, uint32_t function, uint32_t rd, uint32_t rs1, uint32_t rs2) {
   return upper << 25 | rs2 << 20 | rs1 << 15 | function << 12 | rd << 7 | opcode_register;
 }
-constexpr uint32_t s_form(uint32_t rs1, uint32_t rs2, uint32_t offset) {
-  return (offset >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | word << 12 | (offset & 0x1f) << 7 | opcode_store;
+constexpr uint32_t s_form(uint32_t opcode, uint32_t function, uint32_t rs1, uint32_t rs2, uint32_t offset) {
+  return (offset >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | function << 12 | (offset & 0x1f) << 7 | opcode;
 }
 constexpr uint32_t b_form(uint32_t function, uint32_t rs1, uint32_t offset) {
   return (offset >> 12 & 1) << 31 | (offset >> 5 & 0x3f) << 25 | rs1 << 15 | function << 12 | (offset >> 1 & 0xf) << 8 |
@@ -45,6 +48,15 @@ constexpr uint32_t immediate_6(uint32_t raw) { return sign_extend(field(raw, 2, 
 constexpr uint32_t offset_word(uint32_t raw) {
   return field(raw, 6, 1, 2) | field(raw, 10, 3, 3) | field(raw, 5, 1, 6);
 }
+constexpr uint32_t offset_twice(uint32_t raw) { return field(raw, 10, 3, 3) | field(raw, 5, 2, 6); }
+constexpr uint32_t stack_load_word(uint32_t raw) {
+  return field(raw, 4, 3, 2) | field(raw, 12, 1, 5) | field(raw, 2, 2, 6);
+}
+constexpr uint32_t stack_load_twice(uint32_t raw) {
+  return field(raw, 5, 2, 3) | field(raw, 12, 1, 5) | field(raw, 2, 3, 6);
+}
+constexpr uint32_t stack_store_word(uint32_t raw) { return field(raw, 9, 4, 2) | field(raw, 7, 2, 6); }
+constexpr uint32_t stack_store_twice(uint32_t raw) { return field(raw, 10, 3, 3) | field(raw, 7, 3, 6); }
 constexpr uint32_t offset_jump(uint32_t raw) {
   return sign_extend(field(raw, 3, 3, 1) | field(raw, 11, 1, 4) | field(raw, 2, 1, 5) | field(raw, 7, 1, 6) |
                          field(raw, 6, 1, 7) | field(raw, 9, 2, 8) | field(raw, 8, 1, 10) | field(raw, 12, 1, 11),
@@ -63,8 +75,12 @@ uint32_t expand_quadrant_0(uint32_t raw) {
       const uint32_t offset = field(raw, 6, 1, 2) | field(raw, 5, 1, 3) | field(raw, 11, 2, 4) | field(raw, 7, 4, 6);
       return offset == 0 ? 0 : i_form(opcode_immediate, 0, other, 2, offset);
     }
-    case 2: return i_form(opcode_load, word, other, rs1, offset_word(raw));  // c.lw
-    case 6: return s_form(rs1, other, offset_word(raw));                     // c.sw
+    case 1: return i_form(opcode_float_load, twice, other, rs1, offset_twice(raw));   // c.fld
+    case 2: return i_form(opcode_load, word, other, rs1, offset_word(raw));           // c.lw
+    case 3: return i_form(opcode_float_load, word, other, rs1, offset_word(raw));     // c.flw
+    case 5: return s_form(opcode_float_store, twice, rs1, other, offset_twice(raw));  // c.fsd
+    case 6: return s_form(opcode_store, word, rs1, other, offset_word(raw));          // c.sw
+    case 7: return s_form(opcode_float_store, word, rs1, other, offset_word(raw));    // c.fsw
     default: return 0;
   }
 }
@@ -115,15 +131,16 @@ uint32_t expand_quadrant_2(uint32_t raw) {
   const bool bit_12 = (raw >> 12 & 1) != 0;
   switch (raw >> 13) {
     case 0: return bit_12 ? 0 : i_form(opcode_immediate, 1, rd, rd, rs2);  // c.slli
-    case 2: {                                                             // c.lwsp
-      const uint32_t offset = field(raw, 4, 3, 2) | field(raw, 12, 1, 5) | field(raw, 2, 2, 6);
-      return rd == 0 ? 0 : i_form(opcode_load, word, rd, 2, offset);
-    }
+    case 1: return i_form(opcode_float_load, twice, rd, 2, stack_load_twice(raw));              // c.fldsp
+    case 2: return rd == 0 ? 0 : i_form(opcode_load, word, rd, 2, stack_load_word(raw));        // c.lwsp
+    case 3: return i_form(opcode_float_load, word, rd, 2, stack_load_word(raw));                // c.flwsp
     case 4:
       if (rs2 != 0) return bit_12 ? r_form(0, 0, rd, rd, rs2) : r_form(0, 0, rd, 0, rs2);  // c.add, c.mv
       if (rd != 0) return i_form(opcode_jalr, 0, bit_12 ? 1 : 0, rd, 0);                   // c.jalr, c.jr
       return bit_12 ? 0x00100073u : 0;                                                     // c.ebreak
-    case 6: return s_form(2, rs2, field(raw, 9, 4, 2) | field(raw, 7, 2, 6));  // c.swsp
+    case 5: return s_form(opcode_float_store, twice, 2, rs2, stack_store_twice(raw));  // c.fsdsp
+    case 6: return s_form(opcode_store, word, 2, rs2, stack_store_word(raw));          // c.swsp
+    case 7: return s_form(opcode_float_store, word, 2, rs2, stack_store_word(raw));    // c.fswsp
     default: return 0;
   }
 }

@@ -8,18 +8,59 @@
 namespace spinloom::hpu {
 namespace {
 
-constexpr std::array register_names = {"zero", "ra", "sp", "gp", "tp",  "t0",  "t1", "t2", "s0", "s1", "a0",
-                                       "a1",   "a2", "a3", "a4", "a5",  "a6",  "a7", "s2", "s3", "s4", "s5",
-                                       "s6",   "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6"};
+// The decoder sends what is written to x0 behind the integer registers.
+// clang-format off
+constexpr std::array register_names = {
+    "zero", "ra",   "sp",  "gp",  "tp",  "t0",  "t1",   "t2",   "s0", "s1", "a0", "a1", "a2",  "a3",  "a4",  "a5",
+    "a6",   "a7",   "s2",  "s3",  "s4",  "s5",  "s6",   "s7",   "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
+    "zero",
+    "ft0",  "ft1",  "ft2", "ft3", "ft4", "ft5", "ft6",  "ft7",  "fs0", "fs1", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5",
+    "fa6",  "fa7",  "fs2", "fs3", "fs4", "fs5", "fs6",  "fs7",  "fs8", "fs9", "fs10", "fs11",
+    "ft8",  "ft9",  "ft10", "ft11"};
+// clang-format on
+static_assert(register_names.size() == register_slots);
 
-// The decoder sends what is written to x0 elsewhere.
-const char* name_of_register(uint8_t index) { return index < register_names.size() ? register_names[index] : "zero"; }
+const char* name_of_register(uint8_t index) { return register_names[index]; }
 
 std::string name_of_counter(int32_t which) {
   constexpr std::array names = {"cycle", "time", "instret"};
   const auto index = static_cast<size_t>(which & ~counter_high);
   std::string name = index < names.size() ? names[index] : "?";
   return (which & counter_high) != 0 ? name + "h" : name;
+}
+
+// With the format: "fadd.d", "fcvt.w.s", "fcvt.s.d".
+std::string float_mnemonic(const Op& op) {
+  const char* const format = op.is_double ? ".d" : ".s";
+  switch (op.code) {
+    case OpCode::fcvt_w: return text("fcvt.w", format);
+    case OpCode::fcvt_wu: return text("fcvt.wu", format);
+    case OpCode::fcvt_from_w: return text("fcvt", format, ".w");
+    case OpCode::fcvt_from_wu: return text("fcvt", format, ".wu");
+    case OpCode::fcvt_float: return text("fcvt", format, op.is_double ? ".s" : ".d");
+    case OpCode::fmv_x_w: return "fmv.x.w";
+    case OpCode::fmv_w_x: return "fmv.w.x";
+    default: return text(name_of(op.code), format);
+  }
+}
+
+// csrrs a0, fflags, zero
+std::string status_access_text(const Op& op) {
+  static constexpr std::array actions = {"", "csrrw", "csrrs", "csrrc"};
+  static constexpr std::array names = {"", "fflags", "frm", "fcsr"};
+  const StatusAccess access = status_access(op);
+  const std::string start = text(actions[static_cast<size_t>(access.action)], access.has_immediate ? "i " : " ",
+                                 name_of_register(op.rd), ", ", names[access.csr], ", ");
+  return access.has_immediate ? text(start, access.immediate) : start + name_of_register(op.rs1);
+}
+
+std::string float_operation_text(const Op& op) {
+  // The mode in frm and the usual one show as nothing.
+  static constexpr std::array roundings = {"", ", rtz", ", rdn", ", rup", ", rmm", "", "", ""};
+  std::string out = text(float_mnemonic(op), " ", name_of_register(op.rd), ", ", name_of_register(op.rs1));
+  if (op.rs2 != 0) out += text(", ", name_of_register(op.rs2));
+  if (op.rs3 != 0) out += text(", ", name_of_register(op.rs3));
+  return out + roundings[static_cast<size_t>(op.rounding)];
 }
 
 // Without the trailing underscore that keeps `xor_` from being a keyword.
@@ -32,6 +73,8 @@ std::string mnemonic(const Op& op) {
 }  // namespace
 
 std::string disassemble(const Op& op, uint32_t pc) {
+  if (op.code == OpCode::fcsr) return status_access_text(op);
+  if (is_float_operation(op.code)) return float_operation_text(op);
   std::string name = mnemonic(op);
   const char* const rd = name_of_register(op.rd);
   const char* const rs1 = name_of_register(op.rs1);

@@ -24,7 +24,10 @@ constexpr uint32_t flag_execute = 1;
 constexpr uint32_t flag_write = 2;
 constexpr uint32_t section_symbols = 2;
 constexpr uint32_t section_strings = 3;
-constexpr uint32_t flags_float_abi = 0x6;  // hard-float calling conventions
+constexpr uint32_t section_attributes = 0x70000003;
+constexpr uint32_t attribute_file = 1;  // the subsection about the whole file
+constexpr uint32_t attribute_architecture = 5;
+constexpr uint32_t flags_float_abi = 0x6;  // hard-float calling conventions: single 2, double 4, quad 6
 constexpr uint32_t flags_rve = 0x8;        // 16 registers: another calling convention
 constexpr uint32_t symbol_function = 2;
 constexpr uint32_t index_reserved = 0xff00;  // SHN_LORESERVE
@@ -94,8 +97,8 @@ Status check_file_header(const Reader& reader) {
     if (value != expected.value) return wrong(expected.what, expected.offset, value, expected.meaning);
   }
   const uint32_t flags = reader.u32(36);
-  if ((flags & (flags_float_abi | flags_rve)) != 0) {
-    return wrong("the flags word", 36, flags, "the ilp32 ABI (build with -mabi=ilp32)");
+  if ((flags & flags_float_abi) == flags_float_abi || (flags & flags_rve) != 0) {
+    return wrong("the flags word", 36, flags, "the ilp32, ilp32f or ilp32d ABI (build with -mabi=ilp32)");
   }
   return {};
 }
@@ -192,8 +195,8 @@ Status read_symbols(const Reader& reader, const Table& table, const Table& names
   return {};
 }
 
-// The symbol table by its section headers; a stripped file has none, which is legal.
-Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>& out) {
+// The section headers, checked; none in a stripped file, which is legal.
+Status check_section_headers(const Reader& reader) {
   const uint32_t headers = reader.u32(32);
   const uint32_t entry_bytes = reader.u16(46);
   const uint32_t count = reader.u16(48);
@@ -202,6 +205,89 @@ Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>&
   if (!reader.holds(headers, uint64_t{count} * section_header_bytes)) {
     return cut_short("the section header table", headers, uint64_t{count} * section_header_bytes, reader.size());
   }
+  return {};
+}
+
+uint32_t section_count(const Reader& reader) { return reader.u32(32) == 0 ? 0 : reader.u16(48); }
+
+// Whether an architecture as "rv32i2p1_m2p0_f2p2_zicsr2p0" names F or D; letters behind z, s and x are part of a name.
+bool names_float(std::string_view architecture) {
+  bool in_name = false;
+  for (size_t i = std::min<size_t>(4, architecture.size()); i < architecture.size(); ++i) {
+    const char c = architecture[i];
+    if (c == '_') in_name = false;
+    if (in_name) continue;
+    if (c == 'f' || c == 'd' || c == 'g') return true;
+    in_name = c == 'z' || c == 's' || c == 'x';
+  }
+  return false;
+}
+
+// A cursor over the attributes of the RISC-V psABI; what is cut short reads as zeros.
+class Attributes {
+ public:
+  explicit Attributes(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] bool ended() const { return at_ >= bytes_.size(); }
+  void skip(size_t count) { at_ += count; }
+  uint32_t byte() { return ended() ? 0 : bytes_[at_++]; }
+  uint32_t number() {
+    uint32_t value = 0;
+    for (unsigned shift = 0; shift < 32 && !ended(); shift += 7) {
+      const uint32_t next = byte();
+      value |= (next & 0x7f) << shift;
+      if (next < 0x80) break;
+    }
+    return value;
+  }
+  std::string string() {
+    std::string out;
+    while (const uint32_t c = byte()) out.push_back(static_cast<char>(c));
+    return out;
+  }
+
+ private:
+  std::span<const uint8_t> bytes_;
+  size_t at_ = 0;
+};
+
+// Of the vendor's subsection: 'A', length, "riscv", then the file's attributes. An even tag has a number, an odd one a
+// string.
+std::string architecture_of(std::span<const uint8_t> bytes) {
+  Attributes attributes(bytes);
+  attributes.skip(1 + 4);
+  if (attributes.string() != "riscv" || attributes.number() != attribute_file) return {};
+  attributes.skip(4);
+  while (!attributes.ended()) {
+    const uint32_t tag = attributes.number();
+    if (tag % 2 == 0) {
+      attributes.number();
+      continue;
+    }
+    const std::string text = attributes.string();
+    if (tag == attribute_architecture) return text;
+  }
+  return {};
+}
+
+// What the file says about itself: a hard-float ABI, or an architecture with F or D.
+Result<bool> asks_for_float(const Reader& reader) {
+  if ((reader.u32(36) & flags_float_abi) != 0) return true;
+  for (uint32_t i = 0; i < section_count(reader); ++i) {
+    const uint64_t header = uint64_t{reader.u32(32)} + uint64_t{i} * section_header_bytes;
+    if (reader.u32(header + 4) != section_attributes) continue;
+    const uint32_t offset = reader.u32(header + 16);
+    const uint32_t bytes = reader.u32(header + 20);
+    if (!reader.holds(offset, bytes)) return cut_short("the attributes", offset, bytes, reader.size());
+    if (names_float(architecture_of(reader.bytes(offset, bytes)))) return true;
+  }
+  return false;
+}
+
+// The symbol table by its section headers.
+Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>& out) {
+  const uint32_t headers = reader.u32(32);
+  const uint32_t count = section_count(reader);
   const auto header_of = [&](uint32_t index) { return uint64_t{headers} + uint64_t{index} * section_header_bytes; };
   const auto table_of = [&](uint64_t header) { return Table{reader.u32(header + 16), reader.u32(header + 20)}; };
   bool seen = false;
@@ -236,6 +322,8 @@ Result<Image> load_elf(std::span<const uint8_t> file) {
   const Reader reader(file);
   SPL_TRY(check_file_header(reader));
   SPL_ASSIGN(const std::vector<Segment> segments, read_segments(reader));
+  SPL_TRY(check_section_headers(reader));
+  SPL_ASSIGN(const bool needs_float, asks_for_float(reader));
   std::map<std::string, uint32_t> symbols;
   SPL_TRY(read_symbol_tables(reader, symbols));
   const auto outside = [&](uint32_t address) {
@@ -244,7 +332,7 @@ Result<Image> load_elf(std::span<const uint8_t> file) {
     });
   };
   std::erase_if(symbols, [&](const auto& symbol) { return outside(symbol.second); });
-  return Image::from_segments(segments, std::move(symbols));
+  return Image::from_segments(segments, std::move(symbols), needs_float);
 }
 
 }  // namespace spinloom::hpu

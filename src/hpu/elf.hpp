@@ -1,7 +1,7 @@
 // Image - one handler program: its bytes, its symbols and its decoded instructions; and load_elf, which
 // makes one from an ELF file.
 //
-// Contract: load_elf takes a static little-endian RV32 executable (ELF32, EM_RISCV, soft-float ABI) linked at
+// Contract: load_elf takes a static little-endian RV32 executable (ELF32, EM_RISCV) linked at
 //   SPL_HPU_IMAGE_BASE. A file that breaks the format, or asks for what a handler cannot have, is an Error
 //   that says at which offset, what was found and what was expected. Handlers keep their state in NIC
 //   memory: a writable segment with contents (.data, .bss) is refused.
@@ -39,7 +39,8 @@ struct Segment {
 class Image {
  public:
   // Segments may be in any order; they must not overlap and must not be empty.
-  static Result<Image> from_segments(std::span<const Segment> segments, std::map<std::string, uint32_t> symbols);
+  static Result<Image> from_segments(std::span<const Segment> segments, std::map<std::string, uint32_t> symbols,
+                                     bool needs_float = false);
 
   Image(Image&&) noexcept;
   Image& operator=(Image&&) noexcept;
@@ -53,6 +54,11 @@ class Image {
   // The address of a function or object by name, or an Error that names the symbols there are.
   [[nodiscard]] Result<uint32_t> address_of(std::string_view symbol) const;
 
+  // The file was built for cores with floating point (F or D): its ABI or its architecture says so.
+  [[nodiscard]] bool needs_float() const { return needs_float_; }
+  // Some slot decodes as a floating-point instruction, executed or not.
+  [[nodiscard]] bool has_float_code() const { return has_float_code_; }
+
   // Decoded instructions: slot i is the instruction at base() + 2 i. Two slots past the end fault.
   [[nodiscard]] const Op* ops() const { return ops_.data(); }
   [[nodiscard]] uint32_t slot_count() const { return static_cast<uint32_t>(bytes_.size() / 2); }
@@ -64,6 +70,8 @@ class Image {
   std::vector<uint8_t> bytes_;
   std::map<std::string, uint32_t> symbols_;
   std::vector<Op> ops_;
+  bool needs_float_ = false;
+  bool has_float_code_ = false;
 };
 
 // Shared by every core that runs it. Symbols are those of the symbol table with a name and a value inside the

@@ -98,7 +98,8 @@ TEST(Elf, EveryWrongFieldIsNamedWithItsValue) {
       {"type", 16, 3, 2, "file type at offset 16 is 3"},
       {"machine", 18, 62, 2, "machine at offset 18 is 62"},
       {"version", 20, 7, 4, "version at offset 20 is 7"},
-      {"hard float", 36, 3, 4, "ilp32"},
+      {"quadruple precision", 36, 7, 4, "ilp32"},
+      {"16 registers", 36, 9, 4, "ilp32"},
       {"header size", 40, 64, 2, "ELF header size at offset 40 is 64"},
       {"program header table outside", 28, 0xffffff00, 4, "program header table at offset 4294967040"},
       {"program header size", 42, 56, 2, "program header size at offset 42 is 56"},
@@ -129,6 +130,42 @@ TEST(Elf, EveryWrongFieldIsNamedWithItsValue) {
     EXPECT_NE(image.error().message.find(test.sentence), std::string::npos)
         << test.what << ": " << image.error().message;
   }
+}
+
+// A fourth section: the attributes of the RISC-V ABI.
+std::vector<uint8_t> file_with_attributes(const std::string& architecture) {
+  std::vector<uint8_t> file = good_file();
+  const auto offset = static_cast<uint32_t>(file.size());
+  std::vector<uint8_t> attributes = {'A', 0, 0, 0, 0, 'r', 'i', 's', 'c', 'v', 0, 1, 0, 0, 0, 0, 4, 0x90, 1, 5};
+  attributes.insert(attributes.end(), architecture.begin(), architecture.end());
+  attributes.push_back(0);
+  put(attributes, 1, static_cast<uint32_t>(attributes.size() - 1));
+  put(attributes, 12, static_cast<uint32_t>(attributes.size() - 11));
+  file.insert(file.begin() + offset, 40, 0);
+  put(file, sections_offset + 120 + 4, 0x70000003);
+  put(file, sections_offset + 120 + 16, offset + 40);
+  put(file, sections_offset + 120 + 20, static_cast<uint32_t>(attributes.size()));
+  put(file, 48, 4, 2);
+  file.insert(file.end(), attributes.begin(), attributes.end());
+  return file;
+}
+
+TEST(Elf, AbiAndArchitectureSayWhetherItNeedsFloatingPoint) {
+  EXPECT_FALSE(take(load_elf(good_file())).needs_float());
+  for (const uint32_t flags : {3u, 5u}) {  // ilp32f, ilp32d
+    std::vector<uint8_t> file = good_file();
+    put(file, 36, flags);
+    EXPECT_TRUE(take(load_elf(file)).needs_float()) << flags;
+  }
+  for (const char* architecture : {"rv32i2p1_m2p0_a2p1_c2p0", "rv32imac_zicsr2p0_zifencei", "rv32imac_xfancy", ""}) {
+    EXPECT_FALSE(take(load_elf(file_with_attributes(architecture))).needs_float()) << architecture;
+  }
+  for (const char* architecture : {"rv32i2p1_m2p0_a2p1_f2p2_d2p2_c2p0_zicsr2p0", "rv32imafc", "rv32gc"}) {
+    EXPECT_TRUE(take(load_elf(file_with_attributes(architecture))).needs_float()) << architecture;
+  }
+  std::vector<uint8_t> cut = file_with_attributes("rv32imafdc");
+  cut.pop_back();
+  EXPECT_NE(load_elf(cut).error().message.find("the attributes at offset"), std::string::npos);
 }
 
 TEST(Elf, EveryTruncationIsAnErrorOrALegalFile) {

@@ -22,8 +22,8 @@ T load_as(const uint8_t* from) {
   return value;
 }
 
-template <class T>
-void store_as(uint8_t* to, uint32_t value) {
+template <class T, class Value>
+void store_as(uint8_t* to, Value value) {
   const T narrow = static_cast<T>(value);
   std::memcpy(to, &narrow, sizeof narrow);
 }
@@ -59,6 +59,8 @@ class Execution {
   bool device_store(const Op* op, uint32_t address, Stop& stop);
   // An atomic; false and a filled stop when it faults.
   bool atomic(const Op* op, Stop& stop);
+  // A floating-point operation, likewise.
+  bool floating(const Op* op, Stop& stop);
 
   [[nodiscard]] uint32_t pc_of(const Op* op) const {
     return state_.image->base() + 2 * static_cast<uint32_t>(op - state_.image->ops());
@@ -174,14 +176,32 @@ bool Execution<Timing>::atomic(const Op* op, Stop& stop) {
   return true;
 }
 
+template <class Timing>
+bool Execution<Timing>::floating(const Op* op, Stop& stop) {
+  if constexpr (Timing::has_float) {
+    if (!state_.floats.execute(*op, state_.x)) {
+      stop = fault(FaultKind::illegal_instruction, op, op->raw);
+      return false;
+    }
+    if (op->code == OpCode::fcsr) {
+      timing_.read_counter(*op);
+    } else {
+      timing_.floating(*op);
+    }
+  }
+  return true;
+}
+
 // The instruction bodies are macros because each must end in its own indirect jump: that is what makes
 // threaded code fast (the host predicts each jump by itself).
 template <class Timing>
 Stop Execution<Timing>::run(uint64_t until_cycle) {
   static const void* const labels[] = {
 #define SPL_HPU_LABEL(name) &&do_##name,
-      SPL_HPU_OPS(SPL_HPU_LABEL)
+#define SPL_HPU_FLOAT_LABEL(name) Timing::has_float ? &&do_##name : &&do_illegal,
+      SPL_HPU_OPS(SPL_HPU_LABEL, SPL_HPU_FLOAT_LABEL)
 #undef SPL_HPU_LABEL
+#undef SPL_HPU_FLOAT_LABEL
   };
   CoreState& state = state_;
   Timing& timing = timing_;
@@ -199,6 +219,9 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
 #define RS1 x[op->rs1]
 #define RS2 x[op->rs2]
 #define RD x[op->rd]
+#define TO_INTEGER(value) RD = static_cast<uint32_t>(value)
+#define TO_SINGLE(value) state.floats.at(op->rd) = (value) | single_box
+#define TO_DOUBLE(value) state.floats.at(op->rd) = (value)
 #define IMMEDIATE static_cast<uint32_t>(op->immediate)
 #define SIGNED(value) static_cast<int32_t>(value)
 #define DISPATCH() goto* labels[static_cast<unsigned>(op->code)]
@@ -257,7 +280,7 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
     }                                     \
   }                                       \
   NEXT();
-#define LOAD(name, type)                                                                                  \
+#define LOAD(name, type, keep)                                                                            \
   do_##name : {                                                                                           \
     const uint32_t address = RS1 + IMMEDIATE;                                                             \
     const AddressSpace::Access& access = memory.access_of(address);                                       \
@@ -270,11 +293,11 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
     } else {                                                                                              \
       timing.load(*op, address, sizeof(type), access.latency_class, access.kind == RegionKind::private_); \
     }                                                                                                     \
-    RD = static_cast<uint32_t>(detail::load_as<type>(access.at(address)));                                \
+    keep(detail::load_as<type>(access.at(address)));                                                      \
     ++loads;                                                                                              \
   }                                                                                                       \
   NEXT();
-#define STORE(name, type)                                                    \
+#define STORE(name, type, source)                                            \
   do_##name : {                                                              \
     const uint32_t address = RS1 + IMMEDIATE;                                \
     const AddressSpace::Access& access = memory.access_of(address);          \
@@ -287,7 +310,7 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
     } else {                                                                 \
       timing.store(*op, address, sizeof(type));                              \
     }                                                                        \
-    detail::store_as<type>(access.at(address), RS2);                         \
+    detail::store_as<type>(access.at(address), source);                      \
     ++stores;                                                                \
   }                                                                          \
   NEXT();
@@ -329,14 +352,18 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
   BRANCH(bge, SIGNED(RS1) >= SIGNED(RS2))
   BRANCH(bltu, RS1 < RS2)
   BRANCH(bgeu, RS1 >= RS2)
-  LOAD(lb, int8_t)
-  LOAD(lh, int16_t)
-  LOAD(lw, uint32_t)
-  LOAD(lbu, uint8_t)
-  LOAD(lhu, uint16_t)
-  STORE(sb, uint8_t)
-  STORE(sh, uint16_t)
-  STORE(sw, uint32_t)
+  LOAD(lb, int8_t, TO_INTEGER)
+  LOAD(lh, int16_t, TO_INTEGER)
+  LOAD(lw, uint32_t, TO_INTEGER)
+  LOAD(lbu, uint8_t, TO_INTEGER)
+  LOAD(lhu, uint16_t, TO_INTEGER)
+  LOAD(flw, uint32_t, TO_SINGLE)
+  LOAD(fld, uint64_t, TO_DOUBLE)
+  STORE(sb, uint8_t, RS2)
+  STORE(sh, uint16_t, RS2)
+  STORE(sw, uint32_t, RS2)
+  STORE(fsw, uint32_t, state.floats.at(op->rs2))
+  STORE(fsd, uint64_t, state.floats.at(op->rs2))
 
 do_jal:
   {
@@ -387,6 +414,34 @@ do_amomaxu:
   if (!atomic(op, stop)) goto leave;
   loads += op->code == OpCode::lr ? 1 : 0;
   stores += op->code == OpCode::sc ? 1 : 0;
+  NEXT();
+do_fmadd:
+do_fmsub:
+do_fnmsub:
+do_fnmadd:
+do_fadd:
+do_fsub:
+do_fmul:
+do_fdiv:
+do_fsqrt:
+do_fsgnj:
+do_fsgnjn:
+do_fsgnjx:
+do_fmin:
+do_fmax:
+do_feq:
+do_flt:
+do_fle:
+do_fclass:
+do_fcvt_w:
+do_fcvt_wu:
+do_fcvt_from_w:
+do_fcvt_from_wu:
+do_fcvt_float:
+do_fmv_x_w:
+do_fmv_w_x:
+do_fcsr:
+  if (!floating(op, stop)) goto leave;
   NEXT();
 do_ecall:
 do_ebreak:
@@ -448,6 +503,9 @@ leave:
 #undef RS1
 #undef RS2
 #undef RD
+#undef TO_INTEGER
+#undef TO_SINGLE
+#undef TO_DOUBLE
 #undef IMMEDIATE
 #undef SIGNED
 #undef DISPATCH

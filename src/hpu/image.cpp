@@ -56,13 +56,15 @@ Image::Image(Image&&) noexcept = default;
 Image& Image::operator=(Image&&) noexcept = default;
 Image::~Image() = default;
 
-Result<Image> Image::from_segments(std::span<const Segment> segments, std::map<std::string, uint32_t> symbols) {
+Result<Image> Image::from_segments(std::span<const Segment> segments, std::map<std::string, uint32_t> symbols,
+                                   bool needs_float) {
   SPL_ASSIGN(const Extent extent, extent_of(segments));
   SPL_TRY(check_overlap(segments));
   Image image;
   image.base_ = extent.base;
   image.bytes_.resize(extent.end - extent.base);
   image.symbols_ = std::move(symbols);
+  image.needs_float_ = needs_float;
   std::vector<bool> executable(image.bytes_.size());
   for (const Segment& segment : segments) {
     const size_t offset = segment.address - extent.base;
@@ -88,6 +90,7 @@ Result<Image> Image::from_segments(std::span<const Segment> segments, std::map<s
       raw |= uint32_t{image.bytes_[offset + 2]} << 16 | uint32_t{image.bytes_[offset + 3]} << 24;
     }
     image.ops_[slot] = decode(raw, image.base_ + static_cast<uint32_t>(offset));
+    image.has_float_code_ |= is_float(image.ops_[slot].code);
   }
   return image;
 }

@@ -72,6 +72,8 @@ class InstructionProfile {
 template <class Timing>
 class Profiled {
  public:
+  static constexpr bool has_float = Timing::has_float;
+
   Profiled(Timing& timing, InstructionProfile& profile) : timing_(timing), profile_(profile) {}
 
   [[nodiscard]] uint64_t now() const { return timing_.now(); }
@@ -88,6 +90,9 @@ class Profiled {
   }
   void divide(const Op& op, uint32_t divisor) {
     charge(op, [&] { timing_.divide(op, divisor); });
+  }
+  void floating(const Op& op) {
+    charge(op, [&] { timing_.floating(op); });
   }
   void branch(const Op& op, uint32_t pc, bool taken) {
     charge(op, [&] { timing_.branch(op, pc, taken); });

@@ -1,9 +1,10 @@
-// QemuMachine - the same program under qemu's user mode: an implementation of RV32IMAC that none of us wrote.
+// QemuMachine - the same program under qemu's user mode: an implementation of RV32IMAFDC that none of us wrote.
 //
 // Contract: takes the image, memory and registers of a TestMachine that has not run yet, writes a static Linux
 //   executable with the same bytes at the same addresses, and runs it with qemu-riscv32. A small harness at the bottom
 //   of the address space sets the registers, jumps to the program, and when the program returns writes registers
-//   x2..x31, private and shared memory to standard output. The command window is not there: programs must not use it.
+//   x2..x31, f0..f31 and fcsr, private and shared memory to standard output. The command window is not there: programs
+//   must not use it.
 // Invariants: the harness ends where SPL_HPU_RETURN_PC points, so that even ra holds the same value.
 // Threads: one owner. Time: none; qemu counts no cycles.
 #pragma once
@@ -17,9 +18,13 @@
 #include <fstream>
 #include <optional>
 
+#include "hpu/compile_programs.hpp"
 #include "hpu/test_machine.hpp"
 
 namespace spinloom::hpu {
+
+inline constexpr const char* no_qemu =
+    "qemu-riscv32 is not installed (Debian: qemu-user): nothing to compare the core with";
 
 class QemuMachine {
  public:
@@ -34,6 +39,8 @@ class QemuMachine {
   // What is left when the program has returned; none when qemu did not end well.
   struct State {
     std::array<uint32_t, 32> x{};  // x[0] and x[1] are not dumped
+    std::array<uint64_t, 32> f{};
+    uint32_t float_status = 0;
     std::vector<uint8_t> stack;
     std::vector<uint8_t> shared;
   };
@@ -51,7 +58,9 @@ class QemuMachine {
     std::filesystem::remove(path);
     if (status != 0 || got != out.size() - 1) return std::nullopt;
     State state;
-    std::memcpy(state.x.data(), out.data(), dump_bytes);
+    std::memcpy(state.x.data(), out.data(), sizeof state.x);
+    std::memcpy(state.f.data(), out.data() + sizeof state.x, sizeof state.f);
+    std::memcpy(&state.float_status, out.data() + sizeof state.x + sizeof state.f, sizeof state.float_status);
     const uint8_t* const stack = out.data() + dump_bytes;
     state.stack.assign(stack, stack + machine_.stack.size());
     state.shared.assign(stack + state.stack.size(), stack + state.stack.size() + machine_.shared.size());
@@ -61,7 +70,7 @@ class QemuMachine {
  private:
   static constexpr uint32_t entry = 0x2000;
   static constexpr uint32_t dump = 0x3000;
-  static constexpr size_t dump_bytes = 32 * 4;
+  static constexpr size_t dump_bytes = 32 * 4 + 32 * 8 + 4;
   static constexpr uint32_t ecall = 0x73;
 
   static void load_immediate(assembler::Assembler& code, uint32_t rd, uint32_t value) {
@@ -97,6 +106,10 @@ class QemuMachine {
     as::Assembler code;
     code(as::lui(as::ra, dump));
     for (uint32_t index = 2; index < 32; ++index) code(as::sw(index, as::ra, 4 * static_cast<int32_t>(index)));
+    for (uint32_t index = 0; index < 32; ++index) {
+      code(as::s_type(3, index, as::ra, static_cast<int32_t>(32 * 4 + 8 * index)) | 4);  // fsd
+    }
+    code(as::i_type(2, 0x73, as::a0, 0, 3))(as::sw(as::a0, as::ra, 32 * 4 + 32 * 8));  // frcsr
     write_out(code, dump, dump_bytes);
     write_out(code, SPL_HPU_STACK_BASE, machine_.stack.size());
     write_out(code, SPL_HPU_STATE_BASE, machine_.shared.size());
@@ -188,5 +201,22 @@ class QemuMachine {
 
   const TestMachine& machine_;
 };
+
+// A compiled program on the core and under qemu: its result and its memory.
+inline void compare_with_qemu(const Compiled& compiled, const Program& program) {
+  constexpr uint32_t bytes = 2048;
+  auto image = load_elf(compiled.file);
+  ASSERT_TRUE(image) << image.error().message;
+  TestMachine machine(std::move(*image));
+  machine.begin.pc = take(machine.image.address_of(program.name));
+  machine.begin.arguments = {12345, SPL_HPU_STACK_BASE, bytes, 0};
+  const auto expected = QemuMachine(machine).run();
+  ASSERT_TRUE(expected) << "qemu did not run the program to its end";
+  const Stop stop = machine.run();
+  ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
+  EXPECT_EQ(stop.value, expected->x[assembler::a0]);
+  machine.stack.resize(bytes);  // what lies above is the stack
+  EXPECT_EQ(machine.stack, std::vector<uint8_t>(expected->stack.begin(), expected->stack.begin() + bytes));
+}
 
 }  // namespace spinloom::hpu

@@ -8,8 +8,6 @@ namespace {
 
 namespace as = assembler;
 
-constexpr const char* no_qemu = "qemu-riscv32 is not installed (Debian: qemu-user): nothing to compare the core with";
-
 TEST(Qemu, RandomProgramsLeaveTheSameRegistersAndMemory) {
   if (!QemuMachine::is_there()) GTEST_SKIP() << no_qemu;
   const uint64_t first = test_seed(1);
@@ -38,24 +36,12 @@ class QemuCompiled : public testing::TestWithParam<const char*> {};
 
 TEST_P(QemuCompiled, GivesTheSameResult) {
   if (!QemuMachine::is_there()) GTEST_SKIP() << no_qemu;
-  const Compiled compiled = compile_programs(GetParam());
+  const Compiled compiled = compile_programs(programs_source, GetParam());
   if (!compiled.reason.empty()) GTEST_SKIP() << compiled.reason;
   ASSERT_FALSE(compiled.file.empty());
-  constexpr uint32_t bytes = 2048;
   for (const Program& program : programs) {
     SCOPED_TRACE(program.name);
-    auto image = load_elf(compiled.file);
-    ASSERT_TRUE(image) << image.error().message;
-    TestMachine machine(std::move(*image));
-    machine.begin.pc = take(machine.image.address_of(program.name));
-    machine.begin.arguments = {12345, SPL_HPU_STACK_BASE, bytes, 0};
-    const auto expected = QemuMachine(machine).run();
-    ASSERT_TRUE(expected) << "qemu did not run the program to its end";
-    const Stop stop = machine.run();
-    ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
-    EXPECT_EQ(stop.value, expected->x[as::a0]);
-    machine.stack.resize(bytes);  // what lies above is the stack
-    EXPECT_EQ(machine.stack, std::vector<uint8_t>(expected->stack.begin(), expected->stack.begin() + bytes));
+    ASSERT_NO_FATAL_FAILURE(compare_with_qemu(compiled, program));
   }
 }
 

@@ -1,4 +1,4 @@
-// RandomProgram - seeded RV32IMAC code that always ends, for differential tests.
+// RandomProgram - seeded RV32IMAC or RV32IMAFDC code that always ends, for differential tests.
 //
 // Contract: `length` items of random instructions (compressed ones among them) run `rounds` times; branches and
 //   jumps go forward inside the body only. sp points into private memory, s0 (x8) into shared memory, s2
@@ -18,6 +18,7 @@ struct RandomProgramOptions {
   uint32_t rounds = 8;
   bool reads_cycle = false;  // rdcycle makes results depend on the timing model
   bool user_mode = false;    // nothing that only a handler has: command window, counters
+  bool floating = false;     // half of it floating-point, with every rounding mode
 };
 
 class RandomProgram {
@@ -64,7 +65,71 @@ class RandomProgram {
     return random_.chance(1, 4) ? static_cast<int32_t>(below(16)) - 8 : static_cast<int32_t>(below(4096)) - 2048;
   }
 
+  // Without effect on the sequence of other programs.
   Item item() {
+    if (options_.floating && random_.chance(1, 2)) return floating();
+    return integer();
+  }
+
+  // A static rounding mode, or the one in frm.
+  uint32_t rounding() { return random_.chance(1, 2) ? below(5) : 7; }
+
+  Item floating() {
+    namespace as = assembler;
+    const uint32_t format = below(2);
+    const uint32_t register_of = below(32);
+    const int32_t place = static_cast<int32_t>(below(32)) * 8 - 128 + (random_.chance(1, 16) ? 4 : 0);
+    switch (below(12)) {
+      case 0:
+      case 1:
+      case 2: return {as::i_type(2 + format, 0x07, register_of, 2, place)};
+      case 3: return {as::s_type(2 + format, register_of, 2, place) | 4};
+      case 4:
+      case 5: {  // add, sub, mul, div, sqrt
+        const uint32_t operation = below(5);
+        const uint32_t second = operation == 4 ? 0 : below(32);
+        return {as::r_type((operation == 4 ? 0x0b : operation) << 2 | format, rounding(), 0x53, register_of, below(32),
+                           second)};
+      }
+      case 6:
+      case 7: {
+        const uint32_t kind = 0x43 | below(4) << 2;
+        return {as::r_type(below(32) << 2 | format, rounding(), kind, register_of, below(32), below(32))};
+      }
+      case 8: {  // signs, minimum and maximum; comparisons; class
+        const uint32_t function = below(7);
+        if (function < 3) return {as::r_type(0x10 | format, function, 0x53, register_of, below(32), below(32))};
+        if (function < 5) return {as::r_type(0x14 | format, function - 3, 0x53, register_of, below(32), below(32))};
+        if (function < 6) return {as::r_type(0x50 | format, below(3), 0x53, destination(), below(32), below(32))};
+        return {as::r_type(0x70 | format, 1, 0x53, destination(), below(32), 0)};
+      }
+      case 9: {  // conversions and moves
+        const uint32_t which = below(2);
+        switch (below(5)) {
+          case 0: return {as::r_type(0x60 | format, rounding(), 0x53, destination(), below(32), which)};
+          case 1: return {as::r_type(0x68 | format, rounding(), 0x53, register_of, source(), which)};
+          case 2: return {as::r_type(0x20 | format, rounding(), 0x53, register_of, below(32), 1 - format)};
+          case 3: return {as::r_type(0x70, 0, 0x53, destination(), below(32), 0)};
+          default: return {as::r_type(0x78, 0, 0x53, register_of, source(), 0)};
+        }
+      }
+      case 10: {  // fsrmi with a mode that exists, frflags, fsflagsi, frcsr
+        switch (below(4)) {
+          case 0: return {as::i_type(5, 0x73, destination(), below(5), 2)};
+          case 1: return {as::i_type(2, 0x73, destination(), 0, 1)};
+          case 2: return {as::i_type(5 + below(3), 0x73, destination(), below(32), 1)};
+          default: return {as::i_type(2, 0x73, destination(), 0, 3)};
+        }
+      }
+      default: {  // c.fldsp, c.flwsp, c.fsdsp, c.fswsp
+        if (random_.chance(1, 2))
+          return {(format == 0 ? 0x6002u : 0x2002u) | register_of << 7 | below(2) << 12 | below(32) << 2, 2};
+        return {(format == 0 ? 0xe002u : 0xa002u) | below(64) << 7 | register_of << 2, 2};
+      }
+    }
+  }
+
+  Item integer() {
     namespace as = assembler;
     static constexpr uint32_t operations[] = {0, 1, 4, 8, 12, 16, 20, 24, 28};
     switch (below(16)) {

@@ -285,6 +285,7 @@ TEST(RandomProgram, QuantaAreInvisible) {
     for (const TimingParameters& timing : every_model) {
       RandomProgramOptions options;
       options.reads_cycle = true;
+      options.floating = has_float(timing) && seed % 2 == 0;
       Random random(seed, "quanta");
       TestMachine whole = machine_for(random, options, timing);
       ASSERT_EQ(whole.run().kind, StopKind::returned);
@@ -299,6 +300,7 @@ TEST(RandomProgram, QuantaAreInvisible) {
         ASSERT_EQ(cut.shared, whole.shared);
         for (unsigned i = 0; i < 32; ++i)
           ASSERT_EQ(cut.core.register_value(i), whole.core.register_value(i)) << "x" << i;
+        for (unsigned i = 0; i < 32; ++i) ASSERT_EQ(cut.core.float_value(i), whole.core.float_value(i)) << "f" << i;
       }
     }
   }

@@ -25,11 +25,20 @@ struct A15Parameters {
   uint32_t retire_width = 8;   // instructions that leave in a cycle
   uint32_t alus = 2;           // integer units, one cycle, pipelined
   uint32_t multipliers = 1;    // units for multiply and divide
+  uint32_t float_units = 2;
   uint32_t load_units = 1;
   uint32_t store_units = 1;
   uint32_t alu_cycles = 1;
   uint32_t multiply_cycles = 3;  // pipelined
   uint32_t divide_cycles = 12;   // occupies its unit all the time
+  uint32_t float_add_cycles = 5;
+  uint32_t float_multiply_cycles = 4;
+  uint32_t float_multiply_add_cycles = 5;
+  uint32_t float_divide_cycles = 9;  // these two occupy their unit all the time
+  uint32_t float_root_cycles = 33;
+  uint32_t float_compare_cycles = 5;  // minimum and maximum, too
+  uint32_t float_convert_cycles = 5;
+  uint32_t float_move_cycles = 3;  // between the register files, signs, classes
   uint32_t load_cycles = 2;      // through the pipeline; the memory's own latency comes on top
   uint32_t store_cycles = 2;     // issue until it may retire and until its data can be forwarded
   // Latency of the memory that answers, by LatencyClass (the papers' k = 1).
@@ -63,6 +72,11 @@ struct PulpParameters {
 };
 
 using TimingParameters = std::variant<FunctionalParameters, A15Parameters, PulpParameters>;
+
+// Whether cores of this kind have the F and D extensions.
+[[nodiscard]] inline bool has_float(const TimingParameters& parameters) {
+  return !std::holds_alternative<PulpParameters>(parameters);
+}
 
 // Every field within what the model can represent; an Error names the field, its value and the range.
 [[nodiscard]] Status check(const TimingParameters& parameters);

@@ -10,7 +10,8 @@
 //   retire_i   = max(complete_i, retire_{i-1}),                   at most retire_width a cycle
 //   restart    = complete_b + front_end_cycles after a mispredicted branch b
 //
-// Latencies L: alu_cycles; multiply_cycles; divide_cycles (its unit stays taken); load_cycles + memory_cycles
+// Latencies L: alu_cycles; multiply_cycles; divide_cycles (its unit stays taken); float_*_cycles in units of their own,
+// which stay taken for a division or a root; load_cycles + memory_cycles
 // of the class (+ misaligned_cycles); store_cycles, after which the data can be forwarded to a younger load of the
 // same word (+ misaligned_cycles) and the store may retire. Branches and jumps are integer operations.
 //
@@ -21,7 +22,7 @@
 //   - the answer of a call holds back younger loads from private and shared memory (the call may have written there);
 //   - accesses to shared memory happen in program order (order_): a load when it issues, a store when it
 //     retires, an atomic when everything older has retired; what follows an atomic waits for its result;
-//   - counter reads wait until everything older has retired.
+//   - counter reads and accesses to fcsr wait until everything older has retired.
 //
 // Not modelled, on purpose: instruction cache misses (handlers are small and warm), the 32-entry issue queue and
 // the 8-wide issue (five units cannot ask for more), taken-branch fetch bubbles, and memory aliasing other
@@ -46,10 +47,13 @@ namespace spinloom::hpu {
 
 class A15Timing {
  public:
+  static constexpr bool has_float = true;
+
   explicit A15Timing(const A15Parameters& parameters)
       : p_(parameters),
         alus_(parameters.alus),
         multipliers_(parameters.multipliers),
+        floats_(parameters.float_units),
         load_units_(parameters.load_units),
         store_units_(parameters.store_units),
         predictor_(parameters.predictor_entries, parameters.indirect_entries, parameters.return_stack) {}
@@ -86,6 +90,16 @@ class A15Timing {
     path.ready = operands(op, path.rename);
     path.issue = multipliers_.reserve_run(path.ready, p_.divide_cycles);
     path.complete = path.issue + p_.divide_cycles;
+    finish(op, path);
+  }
+
+  void floating(const Op& op) {
+    const uint32_t cycles = float_cycles(op.code);
+    const bool pipelined = op.code != OpCode::fdiv && op.code != OpCode::fsqrt;
+    Path path = rename();
+    path.ready = std::max(operands(op, path.rename), ready_[op.rs3]);
+    path.issue = pipelined ? floats_.reserve(path.ready) : floats_.reserve_run(path.ready, cycles);
+    path.complete = path.issue + cycles;
     finish(op, path);
   }
 
@@ -255,6 +269,31 @@ class A15Timing {
     return std::max(std::max(ready_[op.rs1], ready_[op.rs2]), renamed);
   }
 
+  [[nodiscard]] uint32_t float_cycles(OpCode code) const {
+    switch (code) {
+      case OpCode::fadd:
+      case OpCode::fsub: return p_.float_add_cycles;
+      case OpCode::fmul: return p_.float_multiply_cycles;
+      case OpCode::fmadd:
+      case OpCode::fmsub:
+      case OpCode::fnmsub:
+      case OpCode::fnmadd: return p_.float_multiply_add_cycles;
+      case OpCode::fdiv: return p_.float_divide_cycles;
+      case OpCode::fsqrt: return p_.float_root_cycles;
+      case OpCode::fmin:
+      case OpCode::fmax:
+      case OpCode::feq:
+      case OpCode::flt:
+      case OpCode::fle: return p_.float_compare_cycles;
+      case OpCode::fcvt_w:
+      case OpCode::fcvt_wu:
+      case OpCode::fcvt_from_w:
+      case OpCode::fcvt_from_wu:
+      case OpCode::fcvt_float: return p_.float_convert_cycles;
+      default: return p_.float_move_cycles;
+    }
+  }
+
   Path execute_alu(const Op& op) {
     Path path = rename();
     path.ready = operands(op, path.rename);
@@ -271,8 +310,8 @@ class A15Timing {
     const uint32_t first = address / 4;
     const uint32_t last = (address + bytes - 1) / 4;
     forward_[first % forward_entries] = {first, path.complete};
-    if (last != first) [[unlikely]]
-      forward_[last % forward_entries] = {last, path.complete};
+    for (uint32_t word = first + 1; word <= last; ++word) [[unlikely]]
+      forward_[word % forward_entries] = {word, path.complete};
     return path;
   }
 
@@ -281,9 +320,9 @@ class A15Timing {
     const uint32_t last = (address + bytes - 1) / 4;
     const Forward& entry = forward_[first % forward_entries];
     uint64_t ready = entry.word == first ? entry.ready : 0;
-    if (last != first) [[unlikely]] {
-      const Forward& second = forward_[last % forward_entries];
-      if (second.word == last) ready = std::max(ready, second.ready);
+    for (uint32_t word = first + 1; word <= last; ++word) [[unlikely]] {
+      const Forward& next = forward_[word % forward_entries];
+      if (next.word == word) ready = std::max(ready, next.ready);
     }
     return ready;
   }
@@ -340,6 +379,7 @@ class A15Timing {
   std::array<Forward, forward_entries> forward_{};
   Calendar alus_;
   Calendar multipliers_;
+  Calendar floats_;
   Calendar load_units_;
   Calendar store_units_;
   Predictor predictor_;

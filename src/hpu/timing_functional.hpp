@@ -16,6 +16,8 @@ namespace spinloom::hpu {
 
 class FunctionalTiming {
  public:
+  static constexpr bool has_float = true;
+
   explicit FunctionalTiming(const FunctionalParameters&) {}
 
   void begin(uint64_t at_cycle) { now_ = at_cycle; }
@@ -28,6 +30,7 @@ class FunctionalTiming {
   void alu(const Op&) { ++now_; }
   void multiply(const Op&) { ++now_; }
   void divide(const Op&, uint32_t) { ++now_; }
+  void floating(const Op&) { ++now_; }
   void branch(const Op&, uint32_t, bool) { ++now_; }
   void jump(const Op&, uint32_t) { ++now_; }
   void jump_indirect(const Op&, uint32_t, uint32_t) { ++now_; }

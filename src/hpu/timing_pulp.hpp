@@ -39,6 +39,8 @@ namespace spinloom::hpu {
 
 class PulpTiming {
  public:
+  static constexpr bool has_float = false;  // its floating-point instructions are illegal
+
   explicit PulpTiming(const PulpParameters& parameters) : p_(parameters) {}
 
   void begin(uint64_t at_cycle) {
@@ -154,7 +156,7 @@ class PulpTiming {
   uint64_t next_ = 0;       // the next instruction issues no earlier
   uint64_t port_free_ = 0;  // the next memory operation issues no earlier
   uint8_t previous_ = 0;    // destination of the last instruction
-  std::array<uint64_t, register_slots> ready_{};
+  std::array<uint64_t, register_discard + 1> ready_{};
   Stalls stalls_;
 };
 

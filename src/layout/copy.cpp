@@ -44,12 +44,15 @@ class Nodes {
   }
 
   void vector(std::byte* memory, std::byte* packed, int64_t count, int64_t stride, int64_t block) const {
-    const bool streams = block >= stream_block_min && count * block >= stream_bytes_min;
-    const GridKernel kernel = streams ? set_.stream_grid : set_.grid[static_cast<size_t>(mode)][block_class(block)];
+    const bool past = streams(mode, mode == Mode::pack ? packed : memory, block, count * block);
+    const bool paced = paces(mode, block, count * block, stride);
+    const RowKernel kernel = paced ? set_.paced_row : set_.row[static_cast<size_t>(mode)][block_class(block)];
     if (mode == Mode::pack) {
-      kernel(packed, memory, {1, count, block, {0, block}, {0, stride}});
+      if (past) return set_.stream_grid(packed, memory, {1, count, block, {0, block}, {0, stride}});
+      kernel(packed, memory, count, block, block, stride);
     } else {
-      kernel(memory, packed, {1, count, block, {0, stride}, {0, block}});
+      if (past) return set_.stream_grid(memory, packed, {1, count, block, {0, stride}, {0, block}});
+      kernel(memory, packed, count, block, stride, block);
     }
   }
 
@@ -284,8 +287,8 @@ bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t p
 }
 
 template <Mode mode>
-Status move(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last, std::byte* packed,
-            size_t packed_bytes) {
+[[gnu::noinline]] Status move_any(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last,
+                                  std::byte* packed, size_t packed_bytes) {
   if (!fits(blob, count, first, last, packed_bytes)) return complaint(blob, count, first, last, packed_bytes);
   if (first == last) return {};
   const spl_layout_header& header = blob.header();
@@ -296,6 +299,45 @@ Status move(const Blob& blob, int64_t count, std::byte* base, int64_t first, int
     Nodes<Narrow, mode>(blob, *set).elements(memory + header.origin, header.extent, packed, first, last);
   } else {
     Nodes<Wide, mode>(blob, *set).elements(memory + header.origin, header.extent, packed, first, last);
+  }
+  return {};
+}
+
+// One element that is a leaf, the commonest case, goes to its kernel at once; checks as in fits().
+template <Mode mode>
+Status move(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last, std::byte* packed,
+            size_t packed_bytes) {
+  const spl_layout_header& header = blob.header();
+  const KernelSet* const set = detail::kernels_in_use.load(std::memory_order_relaxed);
+  const auto& root = *reinterpret_cast<const spl_node_narrow*>(&header + 1);
+  if (set == nullptr || count != 1 || first != 0 || last <= 0 || last >= stream_bytes_min ||
+      last != static_cast<int64_t>(header.size) || packed_bytes != header.size || header.width != 32 ||
+      root.kind > SPL_LEAF_LAST) {
+    return move_any<mode>(blob, count, base, first, last, packed, packed_bytes);
+  }
+  std::byte* const memory = base + header.true_lb + header.origin;
+  const auto block = static_cast<int64_t>(root.block);
+  if (root.kind == SPL_LEAF_VECTOR) {
+    const RowKernel kernel = set->row[static_cast<size_t>(mode)][block_class(block)];
+    if (mode == Mode::pack) {
+      kernel(packed, memory, root.count, block, block, root.stride);
+    } else {
+      kernel(memory, packed, root.count, block, root.stride, block);
+    }
+  } else if (root.kind == SPL_LEAF_LIST) {
+    const auto* const places = reinterpret_cast<const int32_t*>(&root + 1);
+    if (mode == Mode::pack) {
+      set->narrow.pack[block_class(block)](packed, memory, places, root.count, block);
+    } else {
+      set->narrow.unpack[block_class(block)](memory, packed, places, root.count, block);
+    }
+  } else {
+    const auto* const runs = reinterpret_cast<const spl_run_narrow*>(&root + 1);
+    if (mode == Mode::pack) {
+      set->narrow.pack_runs(packed, memory, runs, root.count);
+    } else {
+      set->narrow.unpack_runs(memory, packed, runs, root.count);
+    }
   }
   return {};
 }

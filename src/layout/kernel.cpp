@@ -207,10 +207,10 @@ void copy_turned(const KernelSet& set, std::byte* to, const std::byte* from, con
     }
     return kernel(to, grid.to.block, from, grid.from.row, grid.rows, grid.blocks);
   }
-  if (grid.block >= stream_block_min && grid.bytes() >= stream_bytes_min) return set.stream_grid(to, from, grid);
   const Mode mode = grid.to.block == grid.block     ? Mode::pack
                     : grid.from.block == grid.block ? Mode::unpack
                                                     : Mode::copy;
+  if (streams(mode, to, grid.block, grid.bytes())) return set.stream_grid(to, from, grid);
   const GridKernel kernel = set.grid[static_cast<size_t>(mode)][block_class(grid.block)];
   if (way == GridWay::tiles) return copy_tiles(kernel, to, from, grid);
   kernel(to, from, grid);

@@ -46,6 +46,9 @@ inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255
 inline constexpr size_t block_classes = exact_blocks.size() + range_ends.size();
 
 using GridKernel = void (*)(std::byte* to, const std::byte* from, const Grid& grid);
+// A grid of one row, in registers: each store before a short copy takes a place in the queue that the copy fills.
+using RowKernel = void (*)(std::byte* to, const std::byte* from, int64_t blocks, int64_t block, int64_t to_step,
+                           int64_t from_step);
 // count blocks between a dense side and listed places.
 template <class Offset>
 using ListPack = void (*)(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t block);
@@ -55,9 +58,24 @@ using ListCopy = void (*)(std::byte* to, const Offset* to_places, const std::byt
 // A table of runs as in a blob; entry i is runs[i + 1].start - runs[i].start bytes long.
 template <class Run>
 using RunsKernel = void (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count);
-// From here on a grid of such blocks is written past the caches: it would push out its own beginning.
+// A grid of so many bytes is written past the caches, for it would push out its own beginning: blocks of several lines,
+// and where the side written is dense, blocks that fill lines.
 inline constexpr int64_t stream_bytes_min = int64_t{16} << 20;
-inline constexpr int64_t stream_block_min = 256;
+inline constexpr int64_t stream_block_min = 512;
+inline bool streams(Mode mode, const std::byte* to, int64_t block, int64_t bytes) {
+  if (bytes < stream_bytes_min) return false;
+  if (block >= stream_block_min) return true;
+  if (mode != Mode::pack) return false;
+  const auto place = reinterpret_cast<uintptr_t>(to);
+  if (block == 4 || block == 8 || block == 16 || block == 32) return place % static_cast<uintptr_t>(block) == 0;
+  return block % 64 == 0 && place % 64 == 0;
+}
+// Where as many bytes cannot go past the caches, a call a block is quicker than a loop that has more lines in flight
+// than the memory serves in order.
+inline bool paces(Mode mode, int64_t block, int64_t bytes, int64_t step) {
+  return bytes >= stream_bytes_min && mode != Mode::pack && block >= 16 && block < stream_block_min && step > 0 &&
+         step <= 2 * stream_block_min;
+}
 
 // A list of equal blocks (runs is null) or a table of runs, as one side of a copy.
 template <class Offset, class Run>
@@ -88,11 +106,13 @@ struct TableKernels {
 struct KernelSet {
   const char* name;
   std::array<std::array<GridKernel, block_classes>, modes> grid;
+  std::array<std::array<RowKernel, block_classes>, modes> row;
   TableKernels<int32_t, spl_run_narrow> narrow;
   TableKernels<int64_t, spl_run_wide> wide;
   std::array<TransposeKernel, 5> transpose;  // of elements of 1, 2, 4, 8, 16 bytes
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
-  GridKernel stream_grid;  // past the caches, for blocks of several lines
+  RowKernel paced_row;  // where paces() says so
+  GridKernel stream_grid;  // past the caches, where streams() says so
 };
 
 // Every set that this CPU runs, the best first.

@@ -39,6 +39,7 @@ SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
 template <int64_t size>
 struct Exactly {
   static constexpr int64_t dense = size;
+  static constexpr bool wide = false;
   explicit Exactly(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const { move<size>(to, from); }
 };
@@ -46,6 +47,7 @@ struct Exactly {
 template <>
 struct Exactly<256> {
   static constexpr int64_t dense = 256;
+  static constexpr bool wide = false;
   explicit Exactly(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     using V = VectorOf<64>::Type;
@@ -63,6 +65,7 @@ struct Exactly<256> {
 template <>
 struct Exactly<512> {
   static constexpr int64_t dense = 512;
+  static constexpr bool wide = false;
   explicit Exactly(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     const Exactly<256> half(256);
@@ -73,6 +76,7 @@ struct Exactly<512> {
 
 struct Bytes {  // 1 to 3
   static constexpr int64_t dense = 0;
+  static constexpr bool wide = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     const std::byte first = from[0];
@@ -88,6 +92,7 @@ struct Bytes {  // 1 to 3
 template <int64_t word>
 struct TwoWords {
   static constexpr int64_t dense = 0;
+  static constexpr bool wide = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     typename VectorOf<word>::Type head;
@@ -103,6 +108,7 @@ struct TwoWords {
 // the lines written are whole ones.
 struct Lines {
   static constexpr int64_t dense = 0;
+  static constexpr bool wide = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     using V = VectorOf<64>::Type;
@@ -132,6 +138,7 @@ constexpr int64_t long_bytes = 16 << 10;  // from here on the library's copy is 
 
 struct Long {
   static constexpr int64_t dense = 0;
+  static constexpr bool wide = true;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     if (block >= long_bytes) {
@@ -180,8 +187,11 @@ struct ClassOf<exact_blocks.size() + 7> {
   using Type = Long;
 };
 
+// A function of its own: its loops would spill what their callers keep in registers.
+[[gnu::noinline]] void copy_lines(std::byte* to, const std::byte* from, int64_t bytes) { Long{bytes}(to, from); }
+
 // Any length, at run time.
-void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
+SPL_FORCE_INLINE void copy_piece_inline(std::byte* to, const std::byte* from, int64_t bytes) {
 #if defined(__AVX512BW__) && defined(__BMI2__)
   if (bytes <= 64) {  // a masked move touches its bytes only and needs no branch on the length
     const __mmask64 mask = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes));
@@ -190,7 +200,7 @@ void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
   }
 #endif
   if (bytes > 128) {
-    Long{bytes}(to, from);
+    copy_lines(to, from, bytes);
   } else if (bytes >= 64) {
     TwoWords<64>{bytes}(to, from);
   } else if (bytes >= 32) {
@@ -205,6 +215,8 @@ void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) {
     Bytes{bytes}(to, from);
   }
 }
+
+void copy_piece(std::byte* to, const std::byte* from, int64_t bytes) { copy_piece_inline(to, from, bytes); }
 
 }  // namespace
 }  // namespace spinloom::layout

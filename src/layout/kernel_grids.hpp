@@ -66,7 +66,7 @@ SPL_FORCE_INLINE void gather_into_one(std::byte* to, const std::byte* from, int6
 template <class Block, Mode mode, bool far>
 SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step, const std::byte* f, int64_t from_step,
                                int64_t left) {
-  for (; left >= 4; left -= 4) {
+  for (; !Block::wide && left >= 4; left -= 4) {
     if constexpr (far && mode != Mode::unpack) {
 #pragma GCC unroll 4
       for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(f + (ahead_blocks + i) * from_step);
@@ -89,19 +89,25 @@ SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step
   }
 }
 
+// A row's way, found once for all rows of a grid.
 template <class Block, Mode mode>
-void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
-  const Block block{grid.block};
-  const int64_t size = Block::dense != 0 ? Block::dense : grid.block;
-  const int64_t to_step = mode == Mode::pack ? size : grid.to.block;
-  const int64_t from_step = mode == Mode::unpack ? size : grid.from.block;
-  const int64_t step = mode == Mode::unpack ? to_step : from_step;
-  const bool far = (step > far_bytes || step < -far_bytes) && size >= far_block_min && size <= far_bytes &&
-                   grid.blocks >= 2 * ahead_blocks;
-  for (int64_t row = 0; row < grid.rows; ++row) {
-    std::byte* t = to + row * grid.to.row;
-    const std::byte* f = from + row * grid.from.row;
-    int64_t left = grid.blocks;
+struct Row {
+  Block block;
+  int64_t size;
+  int64_t to_step;
+  int64_t from_step;
+  bool far;
+
+  SPL_FORCE_INLINE Row(int64_t bytes, int64_t to, int64_t from, int64_t blocks) : block(bytes) {
+    size = Block::dense != 0 ? Block::dense : bytes;
+    to_step = mode == Mode::pack ? size : to;
+    from_step = mode == Mode::unpack ? size : from;
+    const int64_t step = mode == Mode::unpack ? to_step : from_step;
+    far = (step > far_bytes || step < -far_bytes) && size >= far_block_min && size <= far_bytes &&
+          blocks >= 2 * ahead_blocks;
+  }
+
+  SPL_FORCE_INLINE void operator()(std::byte* t, const std::byte* f, int64_t left) const {
     if constexpr (mode == Mode::pack && (Block::dense == 4 || Block::dense == 8)) {
       constexpr int64_t lanes = 32 / Block::dense;
 #if defined(__AVX512F__)
@@ -123,6 +129,27 @@ void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
     } else {
       copy_row<Block, mode, false>(block, t, to_step, f, from_step, left);
     }
+  }
+};
+
+template <class Block, Mode mode>
+void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  const Row<Block, mode> row(grid.block, grid.to.block, grid.from.block, grid.blocks);
+  for (int64_t i = 0; i < grid.rows; ++i) row(to + i * grid.to.row, from + i * grid.from.row, grid.blocks);
+}
+
+template <class Block, Mode mode>
+void copy_one_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
+                  int64_t from_step) {
+  const Row<Block, mode> row(bytes, to_step, from_step, blocks);
+  row(to, from, blocks);
+}
+
+// The library's copy, called for each block.
+void paced_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
+               int64_t from_step) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    __builtin_memcpy(to + i * to_step, from + i * from_step, static_cast<size_t>(bytes));
   }
 }
 
@@ -146,9 +173,76 @@ SPL_FORCE_INLINE void stream_fence() {
 #endif
 }
 
-// Blocks of several lines; the lines that a block fills only in part are written as usual. What will be read a little
-// later is asked for across the gaps, which the core's own prefetcher does not see.
-void stream_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+#if defined(__x86_64__)
+// 16 packed bytes of blocks that lie `step` apart: those from 16 * number on.
+template <int64_t size>
+SPL_FORCE_INLINE __m128i quarter(const std::byte* from, int64_t step, int64_t number) {
+  if constexpr (size >= 16) {
+    constexpr int64_t per_block = size / 16;
+    return _mm_loadu_si128(
+        reinterpret_cast<const __m128i*>(from + number / per_block * step + number % per_block * 16));
+  } else if constexpr (size == 8) {
+    int64_t lane[2];
+    for (int64_t i = 0; i < 2; ++i) __builtin_memcpy(&lane[i], from + (2 * number + i) * step, 8);
+    return _mm_set_epi64x(lane[1], lane[0]);
+  } else {
+    int32_t lane[4];
+    for (int64_t i = 0; i < 4; ++i) __builtin_memcpy(&lane[i], from + (4 * number + i) * step, 4);
+    return _mm_set_epi32(lane[3], lane[2], lane[1], lane[0]);
+  }
+}
+
+// Lines put together from several blocks. `to` lies at a multiple of `size`.
+template <int64_t size>
+void stream_dense(std::byte* to, const std::byte* from, int64_t step, int64_t blocks) {
+  constexpr int64_t per_line = 64 / size;
+  for (; blocks > 0 && (reinterpret_cast<uintptr_t>(to) & 63) != 0; --blocks) {
+    move<size>(to, from);
+    to += size;
+    from += step;
+  }
+  for (; blocks >= per_line; blocks -= per_line) {
+    const __m128i a = quarter<size>(from, step, 0);
+    const __m128i b = quarter<size>(from, step, 1);
+    const __m128i c = quarter<size>(from, step, 2);
+    const __m128i d = quarter<size>(from, step, 3);
+#if defined(__AVX512F__)
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to),
+                        _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), a);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + 16), b);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + 32), c);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + 48), d);
+#endif
+    to += 64;
+    from += per_line * step;
+  }
+  for (; blocks > 0; --blocks) {
+    move<size>(to, from);
+    to += size;
+    from += step;
+  }
+}
+#endif
+
+// One row of blocks of a line and more; the lines that a block fills only in part are written as usual.
+void stream_lines(std::byte* to, int64_t to_step, const std::byte* from, int64_t from_step, int64_t blocks,
+                  int64_t block) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & 63);
+    if (at > 0) copy_piece(to, from, at);
+    for (; at + 64 <= block; at += 64) stream_line(to + at, from + at);
+    if (at < block) copy_piece(to + at, from + at, block - at);
+    to += to_step;
+    from += from_step;
+  }
+}
+
+// What will be read a little later is asked for across the gaps, which the core's own prefetcher does not see.
+void stream_far_lines(std::byte* to, const std::byte* from, const Grid& grid) {
   constexpr int64_t ahead = 1024;
   const int64_t skip = grid.block < ahead ? ahead / grid.block : 1;  // blocks
   const int64_t early = grid.block < ahead ? 0 : ahead;
@@ -165,6 +259,26 @@ void stream_rows(std::byte* to, const std::byte* from, const Grid& grid) {
         stream_line(t + at, f + at);
       }
       copy_piece(t + at, f + at, grid.block - at);
+    }
+  }
+}
+
+void stream_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  if (grid.block >= stream_block_min) {
+    stream_far_lines(to, from, grid);
+  } else {
+    for (int64_t i = 0; i < grid.rows; ++i) {
+      std::byte* const t = to + i * grid.to.row;
+      const std::byte* const f = from + i * grid.from.row;
+      switch (grid.block) {
+#if defined(__x86_64__)
+        case 4: stream_dense<4>(t, f, grid.from.block, grid.blocks); break;
+        case 8: stream_dense<8>(t, f, grid.from.block, grid.blocks); break;
+        case 16: stream_dense<16>(t, f, grid.from.block, grid.blocks); break;
+        case 32: stream_dense<32>(t, f, grid.from.block, grid.blocks); break;
+#endif
+        default: stream_lines(t, grid.to.block, f, grid.from.block, grid.blocks, grid.block);
+      }
     }
   }
   stream_fence();

@@ -35,10 +35,14 @@ constexpr KernelSet make_set(const char* name, std::index_sequence<number...> al
           {{{{&copy_rows<typename ClassOf<number>::Type, Mode::pack>...}},
             {{&copy_rows<typename ClassOf<number>::Type, Mode::unpack>...}},
             {{&copy_rows<typename ClassOf<number>::Type, Mode::copy>...}}}},
+          {{{{&copy_one_row<typename ClassOf<number>::Type, Mode::pack>...}},
+            {{&copy_one_row<typename ClassOf<number>::Type, Mode::unpack>...}},
+            {{&copy_one_row<typename ClassOf<number>::Type, Mode::copy>...}}}},
           tables_of<int32_t, spl_run_narrow>(all),
           tables_of<int64_t, spl_run_wide>(all),
           {{&transpose<1>, &transpose<2>, &transpose<4>, &transpose<8>, &transpose<16>}},
           &copy_piece,
+          &paced_row,
           &stream_rows};
 }
 

@@ -66,7 +66,7 @@ SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t byt
     return;
   }
 #endif
-  copy_piece(to, from, bytes);
+  copy_piece_inline(to, from, bytes);
 }
 
 constexpr int64_t stretch_runs = 32;
@@ -94,8 +94,27 @@ SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const R
 }
 
 // Stretches of one length, as in a list where few entries touch, go through a loop of that length.
+constexpr int64_t coarse_bytes = 128;
+
 template <Mode mode, class Run>
-SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
+SPL_FORCE_INLINE void copy_coarse_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto bytes = static_cast<int64_t>(runs[i + 1].start - runs[i].start);
+    std::byte* const place = memory + runs[i].offset;
+    if (bytes < coarse_bytes) {
+      copy_piece(mode == Mode::pack ? packed : place, mode == Mode::pack ? place : packed, bytes);
+    } else if (mode == Mode::pack) {
+      Long{bytes}(packed, place);
+    } else {
+      Long{bytes}(place, packed);
+    }
+    packed += bytes;
+  }
+}
+
+// Runs of several lengths, most of them not of several lines.
+template <Mode mode, class Run>
+[[gnu::noinline]] void copy_fine_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
   const auto first = runs->start;
   const auto last = runs[count].start;
   const bool brief = static_cast<int64_t>(last - first) <= count * brief_bytes;
@@ -126,6 +145,15 @@ SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run*
         copy_run<mode>(memory + runs[i].offset, here, bytes, room);
       }
     }
+  }
+}
+
+template <Mode mode, class Run>
+SPL_FORCE_INLINE void copy_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
+  if (static_cast<int64_t>(runs[count].start - runs->start) >= 2 * coarse_bytes * count) {
+    copy_coarse_runs<mode>(packed, memory, runs, count);
+  } else {
+    copy_fine_runs<mode>(packed, memory, runs, count);
   }
 }
 
@@ -209,7 +237,7 @@ void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const F
     const int64_t to_left = to_length - to_done;
     const int64_t from_left = from_length - from_done;
     const int64_t piece = to_left < from_left ? to_left : from_left;
-    copy_piece(to + to_side.place(i) + to_done, from + from_side.place(j) + from_done, piece);
+    copy_piece_inline(to + to_side.place(i) + to_done, from + from_side.place(j) + from_done, piece);
     bytes -= piece;
     if (bytes == 0) return;
     // No branches: which side ends first cannot be guessed.

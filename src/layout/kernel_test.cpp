@@ -257,6 +257,11 @@ void check_grids(Random& random, const KernelSet& set, int64_t block) {
       }
     }
     ASSERT_TRUE(bench.right()) << set.name << ", grid of mode " << mode << ", block " << block;
+
+    Bench one(random);
+    set.row[mode][block_class(block)](one.to(), one.from(), grid.blocks, block, grid.to.block, grid.from.block);
+    for (int64_t i = 0; i < grid.blocks; ++i) one.want(i * grid.to.block, i * grid.from.block, block);
+    ASSERT_TRUE(one.right()) << set.name << ", row of mode " << mode << ", block " << block;
   }
 }
 
@@ -289,6 +294,7 @@ template <class Tables, class Run>
 void check_runs(Random& random, const Tables& tables, Run) {
   // Stretches of one length, and of many.
   const int64_t length = random.chance(1, 2) ? 4 * random.between(1, 6) : 0;
+  const int64_t longest = random.chance(1, 2) ? 200 : 600;
   std::vector<Run> runs(static_cast<size_t>(random.between(1, 150) + 1));
   Bench packing(random);
   Bench unpacking(random);
@@ -296,7 +302,7 @@ void check_runs(Random& random, const Tables& tables, Run) {
   int64_t place = -100;
   for (size_t i = 0; i < runs.size(); ++i) {
     const bool last = i + 1 == runs.size();
-    const int64_t bytes = last ? 0 : length != 0 && !random.chance(1, 60) ? length : random.between(1, 200);
+    const int64_t bytes = last ? 0 : length != 0 && !random.chance(1, 60) ? length : random.between(1, longest);
     runs[i].offset = static_cast<decltype(runs[i].offset)>(place);
     runs[i].start = static_cast<decltype(runs[i].start)>(start);
     packing.want(start - 16, place, bytes);
@@ -320,6 +326,34 @@ void check_transpose(Random& random, TransposeKernel kernel, int64_t element) {
     for (int64_t j = 0; j < columns; ++j) bench.want(j * to_pitch + i * element, i * from_pitch + j * element, element);
   }
   ASSERT_TRUE(bench.right()) << "transpose of " << rows << " x " << columns << ", element " << element;
+}
+
+// Blocks that fill lines, packed to a place where streams() takes them.
+void check_dense_stream(Random& random, const KernelSet& set, int64_t block) {
+  Bench bench(random);
+  const int64_t unit = std::min<int64_t>(block, 64);
+  const auto shift = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(bench.to()) % static_cast<uintptr_t>(unit));
+  std::byte* const to = bench.to() + shift;
+  Grid grid;
+  grid.rows = random.between(1, 3);
+  grid.blocks = random.between(1, 70);
+  grid.block = block;
+  grid.to = {block * grid.blocks, block};
+  grid.from = {-1500 * random.between(0, 2), random.between(-200, 200)};
+  EXPECT_TRUE(streams(Mode::pack, to, block, stream_bytes_min));
+  EXPECT_FALSE(streams(Mode::pack, to, block, stream_bytes_min - 1));
+  EXPECT_FALSE(streams(Mode::pack, to + 1, block, stream_bytes_min));
+  set.stream_grid(to, bench.from(), grid);
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    for (int64_t i = 0; i < grid.blocks; ++i) {
+      bench.want(shift + row * grid.to.row + i * block, row * grid.from.row + i * grid.from.block, block);
+    }
+  }
+  ASSERT_TRUE(bench.right()) << "streamed blocks of " << block;
+  Bench paced(random);
+  set.paced_row(paced.to(), paced.from(), grid.blocks, block, block + 3, grid.from.block);
+  for (int64_t i = 0; i < grid.blocks; ++i) paced.want(i * (block + 3), i * grid.from.block, block);
+  ASSERT_TRUE(paced.right()) << "paced blocks of " << block;
 }
 
 void check_stream(Random& random, const KernelSet& set) {
@@ -402,6 +436,9 @@ TEST(Kernels, EveryEntryOfEverySetCopiesItsBlocks) {
         ASSERT_TRUE(bench.right()) << "piece of " << bytes;
         if (bytes > 20) continue;
         ASSERT_NO_FATAL_FAILURE(check_stream(random, *set));
+        for (const int64_t block : {4, 8, 16, 32, 64, 128, 448}) {
+          ASSERT_NO_FATAL_FAILURE(check_dense_stream(random, *set, block));
+        }
         ASSERT_NO_FATAL_FAILURE(check_tables(random, set->narrow, int32_t{}, spl_run_narrow{}));
         ASSERT_NO_FATAL_FAILURE(check_tables(random, set->wide, int64_t{}, spl_run_wide{}));
         ASSERT_NO_FATAL_FAILURE(check_runs(random, set->narrow, spl_run_narrow{}));

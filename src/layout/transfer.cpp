@@ -223,11 +223,17 @@ bool copy_vectors(const KernelSet& set, const Source& from, const Target& to) {
   const auto& b = Pair<W>::root(from.blob);
   if (a.kind != SPL_LEAF_VECTOR || b.kind != SPL_LEAF_VECTOR || a.block != b.block || a.count == 1) return false;
   const auto block = static_cast<int64_t>(a.block);
-  const bool streams = block >= stream_block_min && static_cast<int64_t>(a.size) >= stream_bytes_min;
-  const GridKernel kernel = streams ? set.stream_grid : set.grid[static_cast<size_t>(Mode::copy)][block_class(block)];
-  kernel(to.base + to.blob.true_lb() + to.blob.header().origin,
-         from.base + from.blob.true_lb() + from.blob.header().origin,
-         {1, static_cast<int64_t>(a.count), block, {0, a.stride}, {0, b.stride}});
+  std::byte* const target = to.base + to.blob.true_lb() + to.blob.header().origin;
+  const std::byte* const source = from.base + from.blob.true_lb() + from.blob.header().origin;
+  const auto count = static_cast<int64_t>(a.count);
+  const auto size = static_cast<int64_t>(a.size);
+  if (streams(Mode::copy, target, block, size)) {
+    set.stream_grid(target, source, {1, count, block, {0, a.stride}, {0, b.stride}});
+  } else if (paces(Mode::copy, block, size, a.stride)) {
+    set.paced_row(target, source, count, block, a.stride, b.stride);
+  } else {
+    set.row[static_cast<size_t>(Mode::copy)][block_class(block)](target, source, count, block, a.stride, b.stride);
+  }
   return true;
 }
 

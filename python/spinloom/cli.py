@@ -35,6 +35,7 @@ from spinloom.verbs.hostmodel import hostmodel
 from spinloom.verbs.info import info
 from spinloom.verbs.nics import nics
 from spinloom.verbs.share import share
+from spinloom.verbs.sim import sim
 from spinloom.verbs.study import study
 from spinloom.verbs.validate import validate
 from spinloom.verbs.workloads import workloads
@@ -74,6 +75,7 @@ def cli() -> None:
 for verb in (
     ddt,
     share,
+    sim,
     study,
     handler,
     explain,

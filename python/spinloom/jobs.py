@@ -1,0 +1,172 @@
+"""Programs in C that call Portals 4, run on simulated NICs: what `spinloom sim` does.
+
+Contract: built(path) is a program that the launcher can load; a C or C++ source is compiled first. run()
+starts the launcher, a process of its own, so that a program that crashes takes nobody along; what the program
+prints goes where the caller says. The Job that comes back has the modelled times, and the Trouble that ended
+it, if any.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spinloom import data
+from spinloom.errors import Trouble
+from spinloom.profiles import Profile
+
+COMPILERS = {
+    ".c": ("CC", "cc", "CFLAGS"),
+    ".cc": ("CXX", "c++", "CXXFLAGS"),
+    ".cpp": ("CXX", "c++", "CXXFLAGS"),
+}
+RANKS_MAX = 4096
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    rank: int
+    end_ps: int
+    exit_code: int
+    calls: int
+
+
+@dataclass
+class Job:
+    time_ps: int = 0
+    ranks: list[RankEnd] = field(default_factory=list)
+    trouble: Trouble | None = None
+    output: str = ""  # where it was asked for
+
+
+@dataclass(frozen=True)
+class Settings:
+    profile: Profile
+    ranks: int = 2
+    hpus: int | None = None  # None: the profile's
+    seed: int = 1
+    prefix: bool = False
+    stack_bytes: int = 8 << 20
+    images: tuple[tuple[str, Path], ...] = ()
+
+    def text(self) -> str:
+        """As the launcher reads it (src/job/config.hpp)."""
+        lines = [f"profile {name} {written(value)}" for name, value in self.profile.native().items()]
+        lines += [f"image {name} {path}" for name, path in self.images]
+        lines += [
+            f"ranks {self.ranks}",
+            f"hpus {self.hpus or self.profile['hpu.count']}",
+            f"mtu {self.profile['link.payload']}",
+            f"stack {self.stack_bytes}",
+            f"seed {self.seed}",
+            f"prefix {int(self.prefix)}",
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def written(value: int | str | list[int]) -> str:
+    if isinstance(value, list):
+        return f"{value[0]}/{value[1]}"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def part(folder: str, name: str) -> Path:
+    """A file of this installation."""
+    path = data.PACKAGE / folder / name
+    if not path.is_file():
+        raise Trouble(
+            "environment", f"this installation has no {path}; 'make setup' in the checkout brings it"
+        )
+    return path
+
+
+def compile_options() -> list[str]:
+    """What a compiler needs to find the headers."""
+    return ["-I", str(data.folder("include"))]
+
+
+def link_options() -> list[str]:
+    """What a linker needs to find the library."""
+    library = part("lib", "libportals.so.4")
+    return [str(library), f"-Wl,-rpath,{library.parent}"]
+
+
+@contextlib.contextmanager
+def built(path: Path) -> Iterator[Path]:
+    """The program of a source, or the program itself."""
+    if not path.is_file():
+        raise Trouble("invalid", f"there is no program {path}")
+    if path.suffix not in COMPILERS:
+        yield path
+        return
+    variable, usual, flags = COMPILERS[path.suffix]
+    compiler = shlex.split(os.environ.get(variable, usual))
+    if shutil.which(compiler[0]) is None:
+        raise Trouble(
+            "environment", f"there is no compiler '{compiler[0]}' for {path} ({variable} names one)"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / path.stem
+        command = [
+            *compiler,
+            *(["-std=gnu11"] if path.suffix == ".c" else []),
+            *["-O2", "-g", "-fPIC", *shlex.split(os.environ.get(flags, "")), *compile_options()],
+            *[str(path), "-shared", "-Wl,-Bsymbolic", "-Wl,--no-undefined", "-o", str(program)],
+            *[*link_options(), "-lm"],
+        ]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Trouble("invalid", f"{path} does not compile:\n{done.stderr.rstrip()}")
+        yield program
+
+
+def run(settings: Settings, program: Path, arguments: list[str], *, captured: bool = False) -> Job:
+    """Runs a program that built() gave. The output is the Job's where it is `captured`."""
+    launcher = part("bin", "spinloom-sim")
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as report:
+        given.write(settings.text().encode())
+        given.seek(0)
+        descriptors = (given.fileno(), report.fileno())
+        command = [str(launcher), *map(str, descriptors), str(program), *arguments]
+        output: Any = subprocess.PIPE if captured else None
+        with subprocess.Popen(command, pass_fds=descriptors, stdout=output) as launched:
+            try:
+                printed, _ = launched.communicate()
+            except BaseException:
+                launched.kill()
+                raise
+        report.seek(0)
+        job = read_report(report.read().decode(errors="replace"))
+    job.output = printed.decode(errors="replace") if captured else ""
+    if launched.returncode != 0 and job.trouble is None:
+        how = f"code {launched.returncode}"
+        if launched.returncode < 0:
+            how = signal.Signals(-launched.returncode).name
+        job.trouble = Trouble("fault", f"the simulation ended with {how} and said nothing")
+    return job
+
+
+def read_report(text: str) -> Job:
+    """src/job/report.hpp says what the lines are."""
+    job = Job()
+    for line in text.splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "time":
+            job.time_ps = int(rest)
+        elif kind == "rank":
+            rank, _, end_ps, code, calls = rest.split()
+            job.ranks.append(RankEnd(int(rank), int(end_ps), int(code), int(calls)))
+        elif kind == "trouble" and job.trouble is None:
+            code, _, message = rest.partition(" ")
+            job.trouble = Trouble(code, message)
+    job.ranks.sort(key=lambda end: end.rank)
+    return job

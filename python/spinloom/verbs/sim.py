@@ -1,0 +1,97 @@
+"""`spinloom sim`: a C program that calls Portals 4, on simulated NICs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import click
+
+from spinloom import jobs, output, profiles, units
+from spinloom.errors import Trouble
+from spinloom.verbs.options import nic_option, seed_option, set_option
+
+
+def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        options = jobs.compile_options() if parameter.name == "cflags" else jobs.link_options()
+        click.echo(" ".join(options))
+        ctx.exit()
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Examples: spinloom sim -n 2 examples/portals/pingpong.c 4096; "
+    "spinloom sim -n 64 --nic sc17-discrete --prefix ./program argument",
+)
+@click.argument("program", type=click.Path(path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "-n", "--ranks", type=click.IntRange(1, jobs.RANKS_MAX), default=2, show_default=True, help="Processes."
+)
+@nic_option
+@set_option
+@click.option("--hpus", type=click.IntRange(1, 256), help="Handler processors of each NIC.")
+@seed_option
+@click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
+@click.option("--stack", metavar="BYTES", default="8MiB", show_default=True, help="Of each rank.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: times, exit codes and the output.")
+@click.option("--quiet", "-q", is_flag=True, help="No summary on stderr.")
+@click.option(
+    "--cflags",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_flags,
+    help="Print what a compiler needs for portals4.h, and exit.",
+)
+@click.option(
+    "--libs",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_flags,
+    help="Print what a linker needs for libportals, and exit.",
+)
+def sim(
+    program: Path,
+    arguments: tuple[str, ...],
+    ranks: int,
+    nic: str,
+    changes: list[tuple[str, str]],
+    hpus: int | None,
+    seed: int,
+    prefix: bool,
+    stack: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run PROGRAM on N simulated NICs, one rank each, in modelled time.
+
+    PROGRAM is a C or C++ source, or a position-independent program linked with libportals. Each rank has its
+    own globals; its clock is modelled time. A rank that crashes, fails or waits for ever ends the run with a
+    sentence and exit code 1. docs/portals.md begins at the beginning.
+    """
+    try:
+        stack_bytes = units.parse_bytes(stack)
+    except ValueError as error:
+        raise Trouble("invalid", f"--stack '{stack}': {error}") from None
+    profile = profiles.changed(profiles.load(nic), changes)
+    settings = jobs.Settings(profile, ranks, hpus, seed, prefix, stack_bytes)
+    began = time.monotonic()
+    with jobs.built(program) as runnable:
+        job = jobs.run(settings, runnable, list(arguments), captured=as_json)
+    if as_json:
+        ends = [dataclasses.asdict(end) for end in job.ranks]
+        trouble = job.trouble and job.trouble.message
+        summary = {"nic": str(profile), "time_ps": job.time_ps, "ranks": ends, "trouble": trouble}
+        click.echo(json.dumps({**summary, "output": job.output}, indent=1))
+    if job.trouble is not None:
+        raise job.trouble
+    if not quiet:
+        output.say(
+            f"{ranks} ranks ended after {units.format_time(job.time_ps)} of modelled time on {profile}; "
+            f"host time {time.monotonic() - began:.2f} s"
+        )

@@ -1,0 +1,43 @@
+// Capture - what ranks print: one stream of this process, its bytes given to the rank that ran, whole lines printed.
+//
+// Contract: from begin() on the stream's file descriptor leads into memory; collect(rank) prints the lines that this
+// rank
+//   has finished since, with the rank's name before each when asked; finish(rank) also prints its last, unfinished
+//   line.
+// Invariants: (1) lines of two ranks never mix; (2) a rank's bytes keep their order; (3) only one rank prints between
+// two
+//   calls.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spinloom::job {
+
+class Capture {
+ public:
+  Capture(FILE* stream, int descriptor) : stream_(stream), descriptor_(descriptor) {}
+
+  Status begin(uint32_t ranks, bool prefix);
+  void collect(uint32_t rank);
+  void finish(uint32_t rank);
+  // For a signal handler: locks of the stream may be held, so its buffer is read as it lies there.
+  void rescue(uint32_t rank);
+
+ private:
+  void drain(uint32_t rank);
+  void print(uint32_t rank, const char* bytes, size_t length);
+
+  FILE* stream_;
+  int descriptor_;
+  int real_ = -1;
+  bool prefix_ = false;
+  std::vector<std::string> unfinished_;  // by rank
+};
+
+}  // namespace spinloom::job

@@ -1,0 +1,71 @@
+#include "job/config.hpp"
+
+#include <charconv>
+
+namespace spinloom::job {
+namespace {
+
+// Up to the first `separator`, which goes, too.
+std::string_view take(std::string_view& text, char separator) {
+  const size_t end = text.find(separator);
+  const std::string_view head = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return head;
+}
+
+template <class T>
+Result<T> number(std::string_view line, std::string_view text) {
+  T value{};
+  const auto [end, trouble] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (trouble == std::errc() && end == text.data() + text.size() && !text.empty()) return value;
+  return fail(Code::invalid, "settings: \"", line, "\" has no number where one is needed");
+}
+
+Result<sim::ProfileValue> profile_value(std::string_view line, std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"') return sim::ProfileValue{std::string(text.substr(1, text.size() - 2))};
+  if (text.find('/') == std::string_view::npos) {
+    SPL_ASSIGN(const int64_t value, number<int64_t>(line, text));
+    return sim::ProfileValue{value};
+  }
+  sim::Rational value;
+  SPL_ASSIGN(value.numerator, number<int64_t>(line, take(text, '/')));
+  SPL_ASSIGN(value.denominator, number<int64_t>(line, text));
+  return sim::ProfileValue{value};
+}
+
+}  // namespace
+
+Result<JobConfig> read_config(std::string_view text) {
+  JobConfig config;
+  sim::ProfileFields fields;
+  while (!text.empty()) {
+    const std::string_view line = take(text, '\n');
+    std::string_view value = line;
+    const std::string_view key = take(value, ' ');
+    if (key == "profile") {
+      const std::string name(take(value, ' '));
+      SPL_ASSIGN(fields[name], profile_value(line, value));
+    } else if (key == "image") {
+      const std::string name(take(value, ' '));
+      config.images[name] = std::string(value);
+    } else if (key == "ranks") {
+      SPL_ASSIGN(config.world.ranks, number<uint32_t>(line, value));
+    } else if (key == "hpus") {
+      SPL_ASSIGN(config.world.node.hpus, number<uint32_t>(line, value));
+    } else if (key == "mtu") {
+      SPL_ASSIGN(config.world.node.payload_bytes, number<uint32_t>(line, value));
+    } else if (key == "stack") {
+      SPL_ASSIGN(config.stack_bytes, number<size_t>(line, value));
+    } else if (key == "seed") {
+      SPL_ASSIGN(config.world.ordering.seed, number<uint64_t>(line, value));
+    } else if (key == "prefix") {
+      config.prefix = value == "1";
+    } else {
+      return fail(Code::invalid, "settings: \"", line, "\" is not known");
+    }
+  }
+  SPL_ASSIGN(config.profile, sim::build_profile(fields));
+  return config;
+}
+
+}  // namespace spinloom::job

@@ -1,0 +1,85 @@
+#include "job/crash.hpp"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "job/job.hpp"
+
+namespace spinloom::job {
+namespace {
+
+constexpr int watched[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+alignas(16) char alternate_stack[64 << 10];
+
+const char* name_of_signal(int number) {
+  switch (number) {
+    case SIGSEGV: return "a segmentation fault";
+    case SIGBUS: return "a bus error";
+    case SIGFPE: return "an arithmetic fault";
+    case SIGILL: return "an illegal instruction";
+    case SIGABRT: return "abort()";
+    case SIGTRAP: return "a trap";
+    default: return "a forbidden system call";
+  }
+}
+
+uintptr_t program_counter(const void* context) {
+#if defined(__x86_64__)
+  return static_cast<uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return static_cast<uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+#endif
+}
+
+void say_whose(const Job& job, int number, const void* address, const void* context) {
+  const bool with_address = number == SIGSEGV || number == SIGBUS;
+  char at[48] = "";
+  if (with_address) std::snprintf(at, sizeof at, " at address %p", address);
+  const Rank* rank = job.running();
+  if (rank == nullptr) {
+    job.report().say(
+        "trouble fault the simulated NICs met %s%s: a buffer of a put or an entry is memory that its rank "
+        "does not have",
+        name_of_signal(number), at);
+    return;
+  }
+  if (with_address && rank->fiber().guards(address)) {
+    job.report().say("trouble fault rank %u ran over the end of its stack (--stack) at %lld ps", rank->rank().value,
+                     static_cast<long long>(rank->now().ps));
+    return;
+  }
+  const uintptr_t offset = program_counter(context) - rank->copy().base;
+  const char* function = offset < job.program().size() ? job.program().function_at(offset) : "";
+  char where[512] = "";
+  if (*function != 0) std::snprintf(where, sizeof where, ", in %s()", function);
+  job.report().say("trouble fault rank %u crashed at %lld ps: %s%s%s; the last Portals call was %s", rank->rank().value,
+                   static_cast<long long>(rank->now().ps), name_of_signal(number), at, where,
+                   *rank->process().call == 0 ? "none" : rank->process().call);
+}
+
+void on_signal(int number, siginfo_t* information, void* context) {
+  if (Job* job = Job::current()) {
+    job->rescue_output();
+    say_whose(*job, number, information->si_addr, context);
+  }
+  _exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
+void watch_crashes() {
+  stack_t stack{};
+  stack.ss_sp = alternate_stack;
+  stack.ss_size = sizeof alternate_stack;
+  sigaltstack(&stack, nullptr);
+  struct sigaction action{};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+  for (const int number : watched) sigaction(number, &action, nullptr);
+}
+
+}  // namespace spinloom::job

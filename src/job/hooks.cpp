@@ -1,0 +1,32 @@
+#include "job/hooks.hpp"
+
+#include <string_view>
+
+#include "job/job.hpp"
+
+namespace {
+
+// Null on a thread that a program started: that is no rank.
+spinloom::job::Rank* running() {
+  spinloom::job::Job* job = spinloom::job::Job::current();
+  return job == nullptr || spinloom::ptl::Process::current() == nullptr ? nullptr : job->running();
+}
+
+}  // namespace
+
+bool spl_job_running() { return running() != nullptr; }
+
+void spl_job_exit(int code, bool at_once) { running()->leave(code, at_once); }
+
+int64_t spl_job_time_ps() { return running()->now().ps; }
+
+void spl_job_sleep_ps(int64_t duration) { running()->sleep(spinloom::Time{duration}); }
+
+const char* spl_job_environment(const char* name) {
+  const spinloom::job::Rank* rank = running();
+  if (rank == nullptr) return nullptr;
+  const std::string_view wanted = name;
+  if (wanted == "SPINLOOM_RANK") return rank->rank_text().c_str();
+  if (wanted == "SPINLOOM_SIZE") return rank->size_text().c_str();
+  return nullptr;
+}

@@ -1,0 +1,22 @@
+// Hooks - what a program of a simulated rank must not do to the whole process: end it, read its clock, its environment.
+//
+// Contract: the launcher's functions of the C library's names call these; they work for the rank that runs now and say
+//   whether there is one.
+// Threads: the job's. Time: virtual.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+// Whether a rank's program runs now, on this thread.
+bool spl_job_running(void);
+[[noreturn]] void spl_job_exit(int code, bool at_once);
+int64_t spl_job_time_ps(void);
+void spl_job_sleep_ps(int64_t duration);
+// SPINLOOM_RANK and SPINLOOM_SIZE; null for other names.
+const char* spl_job_environment(const char* name);
+// Runs a job: settings and report by file descriptor, then the program and its arguments.
+int spl_job_main(int argc, char** argv);
+
+}  // extern "C"

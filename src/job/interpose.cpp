@@ -1,0 +1,100 @@
+// The C library's functions that a rank's program gets instead: they concern its rank, not the process. Outside ranks
+// they are the library's.
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+#include "job/hooks.hpp"
+
+namespace {
+
+constexpr int64_t ps_per_ns = 1000;
+constexpr int64_t ns_per_s = 1'000'000'000;
+constexpr int64_t ps_per_s = ps_per_ns * ns_per_s;
+
+template <class Function>
+Function library_function(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" {
+
+void exit(int code) {
+  if (spl_job_running()) spl_job_exit(code, false);
+  library_function<void (*)(int)>("exit")(code);
+  _exit(code);
+}
+
+void quick_exit(int code) noexcept {
+  if (spl_job_running()) spl_job_exit(code, true);
+  syscall(SYS_exit_group, code);
+  __builtin_unreachable();
+}
+
+void _exit(int code) {
+  if (spl_job_running()) spl_job_exit(code, true);
+  syscall(SYS_exit_group, code);
+  __builtin_unreachable();
+}
+
+void _Exit(int code) noexcept { quick_exit(code); }
+
+char* getenv(const char* name) noexcept {
+  if (const char* value = spl_job_environment(name)) return const_cast<char*>(value);
+  static const auto from_library = library_function<char* (*)(const char*)>("getenv");
+  return from_library(name);
+}
+
+int clock_gettime(clockid_t clock, struct timespec* out) noexcept {
+  if (!spl_job_running()) return static_cast<int>(syscall(SYS_clock_gettime, clock, out));
+  const int64_t ns = spl_job_time_ps() / ps_per_ns;
+  out->tv_sec = ns / ns_per_s;
+  out->tv_nsec = ns % ns_per_s;
+  return 0;
+}
+
+int gettimeofday(struct timeval* out, void*) noexcept {
+  struct timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  out->tv_sec = now.tv_sec;
+  out->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+
+time_t time(time_t* out) noexcept {
+  struct timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (out != nullptr) *out = now.tv_sec;
+  return now.tv_sec;
+}
+
+int nanosleep(const struct timespec* wanted, struct timespec* left) {
+  if (!spl_job_running()) return static_cast<int>(syscall(SYS_nanosleep, wanted, left));
+  if (wanted->tv_sec < 0 || wanted->tv_nsec < 0 || wanted->tv_nsec >= ns_per_s) {
+    errno = EINVAL;
+    return -1;
+  }
+  spl_job_sleep_ps(wanted->tv_sec * ps_per_s + wanted->tv_nsec * ps_per_ns);
+  return 0;
+}
+
+unsigned int sleep(unsigned int seconds) {
+  const struct timespec wanted{static_cast<time_t>(seconds), 0};
+  nanosleep(&wanted, nullptr);
+  return 0;
+}
+
+int usleep(useconds_t microseconds) {
+  const struct timespec wanted{static_cast<time_t>(microseconds / 1'000'000),
+                               static_cast<long>(microseconds % 1'000'000) * 1000};
+  return nanosleep(&wanted, nullptr);
+}
+
+}  // extern "C"

@@ -1,0 +1,94 @@
+#include "job/job.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+namespace spinloom::job {
+namespace {
+
+Job* present = nullptr;
+
+}  // namespace
+
+Job* Job::current() { return present; }
+
+Job::Job(const JobConfig& config, const Report& report, Program program)
+    : config_(config), report_(report), program_(std::move(program)) {
+  present = this;
+}
+
+Job::~Job() { present = nullptr; }
+
+Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& report) {
+  SPL_ASSIGN(Program program, Program::open(config.command.front()));
+  std::unique_ptr<Job> job(new Job(config, report, std::move(program)));
+  const uint32_t ranks = config.world.ranks;
+  SPL_ASSIGN(job->world_, sim::World::create(job->config_.profile, job->images_, config.world));
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    job->ranks_.push_back(std::make_unique<Rank>(job->world_->events(), job->world_->node(rank), job->config_.profile,
+                                                 ranks,
+                                                 [job = job.get()](Rank& woken) { job->ready_.push_back(&woken); }));
+    SPL_TRY(job->ranks_.back()->begin(job->program_, config.command, config.stack_bytes));
+    job->ready_.push_back(job->ranks_.back().get());
+  }
+  job->left_ = ranks;
+  SPL_TRY(job->out_.begin(ranks, config.prefix));
+  SPL_TRY(job->err_.begin(ranks, config.prefix));
+  return job;
+}
+
+Status Job::run() {
+  while (left_ > 0) {
+    if (!ready_.empty()) {
+      Rank& rank = *ready_.front();
+      ready_.pop_front();
+      SPL_TRY(let_run(rank));
+    } else if (!world_->events().step()) {
+      return deadlock();
+    }
+  }
+  report_.say("time %lld", static_cast<long long>(world_->events().now().ps));
+  return {};
+}
+
+Status Job::let_run(Rank& rank) {
+  const uint32_t number = rank.rank().value;
+  running_ = &rank;
+  rank.go();
+  running_ = nullptr;
+  if (!rank.ended()) {
+    out_.collect(number);
+    err_.collect(number);
+    return {};
+  }
+  out_.finish(number);
+  err_.finish(number);
+  if (rank.trouble()) return *rank.trouble();
+  --left_;
+  report_.say("rank %u ended %lld %d %llu", number, static_cast<long long>(rank.end().ps), rank.code(),
+              static_cast<unsigned long long>(rank.process().calls));
+  if (rank.code() == EXIT_SUCCESS) return {};
+  return fail(Code::fault, "rank ", number, " ended with exit code ", rank.code(), " at ", rank.end(), "; ", left_,
+              " of ", ranks_.size(), " ranks had not ended");
+}
+
+Error Job::deadlock() const {
+  constexpr uint32_t shown_max = 16;
+  std::string who;
+  uint32_t shown = 0;
+  for (const auto& rank : ranks_) {
+    if (rank->ended()) continue;
+    if (++shown > shown_max) break;
+    who += text(shown == 1 ? "" : "; ", "rank ", rank->rank(), " ", rank->process().blocked());
+  }
+  if (left_ > shown_max) who += text("; and ", left_ - shown_max, " more");
+  return fail(Code::stalled, "the ranks wait for ever at ", world_->events().now(), ", nothing is under way: ", who);
+}
+
+void Job::rescue_output() {
+  if (running_ == nullptr) return;
+  out_.rescue(running_->rank().value);
+  err_.rescue(running_->rank().value);
+}
+
+}  // namespace spinloom::job

@@ -1,0 +1,69 @@
+// Job - the ranks of a program side by side on the nodes of one simulated world.
+//
+// Contract: run() starts every rank at time zero and goes on until all have ended, one has failed, or nothing can ever
+//   happen again; then the Error names each rank's blocking call. Ranks that became ready at the same time go on in the
+//   order in which they became ready.
+// Invariants: (1) the same program, arguments and settings give the same times and output on every machine, as long as
+//   the program asks nothing but Portals and this job's clock; (2) one job at a time in a process: current() is it.
+// Threads: one. Time: virtual.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hpu/elf.hpp"
+#include "job/capture.hpp"
+#include "job/rank.hpp"
+#include "job/report.hpp"
+#include "sim/world.hpp"
+
+namespace spinloom::job {
+
+struct JobConfig {
+  sim::Profile profile;
+  sim::WorldOptions world;
+  std::map<std::string, std::string> images;  // handler images: name, path
+  std::vector<std::string> command;  // program and arguments
+  size_t stack_bytes = 8 << 20;
+  bool prefix = false;
+};
+
+class Job {
+ public:
+  static Result<std::unique_ptr<Job>> create(const JobConfig& config, const Report& report);
+  ~Job();
+
+  [[nodiscard]] static Job* current();
+  // The rank whose program runs now, or null.
+  [[nodiscard]] Rank* running() const { return running_; }
+
+  Status run();
+
+  // For reports of crashes.
+  [[nodiscard]] const Program& program() const { return program_; }
+  void rescue_output();
+  [[nodiscard]] const Report& report() const { return report_; }
+
+ private:
+  Job(const JobConfig& config, const Report& report, Program program);
+  Status let_run(Rank& rank);
+  [[nodiscard]] Error deadlock() const;
+
+  JobConfig config_;
+  Report report_;
+  Program program_;
+  std::vector<hpu::Image> images_;
+  std::unique_ptr<sim::World> world_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::deque<Rank*> ready_;
+  Rank* running_ = nullptr;
+  uint32_t left_ = 0;  // ranks that have not ended
+  Capture out_{stdout, 1};
+  Capture err_{stderr, 2};
+};
+
+}  // namespace spinloom::job

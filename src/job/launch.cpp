@@ -1,0 +1,51 @@
+// The launcher's work, inside the library that the ranks' programs are linked with.
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "job/config.hpp"
+#include "job/crash.hpp"
+#include "job/hooks.hpp"
+
+namespace spinloom::job {
+namespace {
+
+constexpr int first_word = 3;  // of the program, behind the two descriptors
+
+std::string read_all(int descriptor) {
+  std::string content;
+  char some[4096];
+  for (ssize_t got = 0; (got = read(descriptor, some, sizeof some)) > 0;)
+    content.append(some, static_cast<size_t>(got));
+  close(descriptor);
+  return content;
+}
+
+Status launch(int settings, const Report& report, int argc, char** argv) {
+  SPL_ASSIGN(JobConfig config, read_config(read_all(settings)));
+  config.command.assign(argv + first_word, argv + argc);
+  SPL_ASSIGN(const auto job, Job::create(config, report));
+  watch_crashes();
+  const Status ran = job->run();
+  std::fflush(nullptr);
+  if (!ran) report.trouble(ran.error());
+  // Copies of the program stay loaded, and their destructors have run: nothing else may run now.
+  _exit(ran ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+}  // namespace
+}  // namespace spinloom::job
+
+int spl_job_main(int argc, char** argv) {
+  if (argc <= spinloom::job::first_word) {
+    std::fputs("spinloom-sim is what 'spinloom sim' runs; use that\n", stderr);
+    return EXIT_FAILURE;
+  }
+  const spinloom::job::Report report(std::atoi(argv[2]));
+  const spinloom::Status launched = spinloom::job::launch(std::atoi(argv[1]), report, argc, argv);
+  if (!launched) report.trouble(launched.error());
+  return launched ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,54 @@
+// Program - an ELF file whose main() every rank runs, each in a copy of its own.
+//
+// Contract: open() reads a shared object or a position-independent executable and says what stands in the way of
+//   loading it several times into one process; load() makes one more copy, with globals of its own, and runs its
+//   constructors.
+// Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spinloom::job {
+
+using Main = int (*)(int, char**, char**);
+
+struct Copy {
+  Main main = nullptr;
+  uintptr_t base = 0;
+  void* handle = nullptr;
+};
+
+class Program {
+ public:
+  static Result<Program> open(const std::string& path);
+
+  [[nodiscard]] Result<Copy> load() const;
+  // Runs a copy's destructors and what it gave to atexit().
+  static void finish(const Copy& copy);
+  [[nodiscard]] const std::string& path() const { return path_; }
+  // The function that holds this offset from a copy's base; empty where none does.
+  [[nodiscard]] const char* function_at(uint64_t offset) const;
+  [[nodiscard]] uint64_t size() const { return size_; }
+
+ private:
+  struct Function {
+    uint64_t start = 0;
+    uint64_t size = 0;
+    std::string name;
+  };
+
+  std::string path_;
+  std::vector<uint8_t> file_;
+  uint64_t main_ = 0;
+  uint64_t size_ = 0;  // of a copy in memory
+  std::vector<Function> functions_;
+
+  friend class ElfReader;
+};
+
+}  // namespace spinloom::job

@@ -1,0 +1,111 @@
+#include "job/rank.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "sim/host_model.hpp"
+
+namespace spinloom::job {
+
+// All ranks belong to one user, whoever runs the simulation.
+constexpr uint32_t simulated_user = 1000;
+
+Rank::Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, uint32_t size,
+           std::function<void(Rank&)> ready)
+    : events_(events),
+      node_(node),
+      profile_(profile),
+      size_(size),
+      ready_(std::move(ready)),
+      process_(*this),
+      rank_text_(std::to_string(node.rank().value)),
+      size_text_(std::to_string(size)) {
+  node_.watch([this] {
+    if (state_ == State::waiting) wake();
+  });
+}
+
+Status Rank::begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes) {
+  SPL_ASSIGN(fiber_, Fiber::create(stack_bytes, [this, &program, arguments] { run(program, arguments); }));
+  return {};
+}
+
+// The fiber's body.
+void Rank::run(const Program& program, std::vector<std::string> arguments) {
+  Result<Copy> copy = program.load();
+  if (!copy) {
+    trouble_ = copy.error();
+    code_ = EXIT_FAILURE;
+    return;
+  }
+  copy_ = *copy;
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  const int code = copy_.main(static_cast<int>(arguments.size()), words.data(), environ);
+  leave(code, false);
+}
+
+void Rank::leave(int code, bool at_once) {
+  if (!at_once) Program::finish(copy_);
+  code_ = code;
+  end_ = events_.now();
+  fiber_->yield();
+  SPL_ASSERT(false, "a rank that has ended goes on");
+}
+
+void Rank::go() {
+  state_ = State::running;
+  ptl::Process::enter(&process_);
+  std::swap(optarg, library_.option_argument);
+  std::swap(optind, library_.option_index);
+  std::swap(opterr, library_.option_errors);
+  std::swap(optopt, library_.option_letter);
+  fiber_->resume();
+  std::swap(optarg, library_.option_argument);
+  std::swap(optind, library_.option_index);
+  std::swap(opterr, library_.option_errors);
+  std::swap(optopt, library_.option_letter);
+  ptl::Process::enter(nullptr);
+}
+
+void Rank::pause(State state) {
+  state_ = state;
+  ++pauses_;
+  fiber_->yield();
+}
+
+void Rank::wake() {
+  state_ = State::running;
+  ready_(*this);
+}
+
+void Rank::on_event(uint32_t, uint64_t argument) {
+  if (argument == pauses_ && state_ != State::running) wake();
+}
+
+void Rank::sleep(Time duration) {
+  events_.at(events_.now() + duration, *this, 0, pauses_ + 1);
+  pause(State::sleeping);
+}
+
+void Rank::wait(Time deadline) {
+  if (deadline != Time::never()) events_.at(deadline, *this, 0, pauses_ + 1);
+  pause(State::waiting);
+}
+
+Status Rank::wait() {
+  wait(Time::never());
+  return {};
+}
+
+Status Rank::host_work(const portals::HostWork& work) {
+  sleep(sim::host_cost(profile_, work).total());
+  return {};
+}
+
+uint32_t Rank::user() const { return simulated_user; }
+
+}  // namespace spinloom::job

@@ -1,0 +1,98 @@
+// Rank - one process of a job: its program's fiber, its node, and the Portals library between them.
+//
+// Contract: begin() makes the fiber; go() lets the program run until it waits or ends. Whatever waits is woken through
+//   `ready`, in virtual-time order. Port and Host in one: a call that waits leaves the fiber.
+// Invariants: (1) the program runs only inside go(); (2) waiting ranks are told once when something has become
+// readable;
+//   (3) time that a call spends is spent whatever arrives meanwhile.
+// Threads: one. Time: virtual.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/fiber.hpp"
+#include "job/program.hpp"
+#include "ptl/process.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/node.hpp"
+
+namespace spinloom::job {
+
+// State of the C library that a program thinks is its own.
+struct LibraryState {
+  char* option_argument = nullptr;
+  int option_index = 0;  // 0: getopt() begins anew
+  int option_errors = 1;
+  int option_letter = '?';
+};
+
+class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
+ public:
+  Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, uint32_t size,
+       std::function<void(Rank&)> ready);
+
+  Status begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes);
+  void go();
+  // From inside the program: exit(). Destructors run unless `at_once`.
+  [[noreturn]] void leave(int code, bool at_once);
+  // From inside the program: nothing happens here until then.
+  void sleep(Time duration);
+
+  [[nodiscard]] bool ended() const { return code_.has_value(); }
+  [[nodiscard]] int code() const { return *code_; }
+  [[nodiscard]] Time end() const { return end_; }
+  // Why the program could not be loaded.
+  [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
+  [[nodiscard]] const ptl::Process& process() const { return process_; }
+  [[nodiscard]] const Fiber& fiber() const { return *fiber_; }
+  [[nodiscard]] const Copy& copy() const { return copy_; }
+  [[nodiscard]] const std::string& rank_text() const { return rank_text_; }
+  [[nodiscard]] const std::string& size_text() const { return size_text_; }
+
+  // portals::Port
+  [[nodiscard]] nic::Rank rank() const override { return node_.rank(); }
+  [[nodiscard]] Time now() const override { return events_.now(); }
+  void submit(const nic::Command& command) override { node_.submit(command); }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return node_.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return node_.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return node_.counter(counter); }
+  Status wait() override;
+  Status host_work(const portals::HostWork& work) override;
+
+  // ptl::Host
+  portals::Port& port() override { return *this; }
+  void wait(Time deadline) override;
+  void call() override { sleep(profile_.host.call); }
+  [[nodiscard]] uint32_t size() const override { return size_; }
+  [[nodiscard]] uint32_t user() const override;
+
+ private:
+  enum class State : uint8_t { running, waiting, sleeping };
+  void on_event(uint32_t code, uint64_t argument) override;
+  void run(const Program& program, std::vector<std::string> arguments);
+  void pause(State state);
+  void wake();
+
+  sim::EventQueue& events_;
+  sim::Node& node_;
+  const sim::Profile& profile_;
+  uint32_t size_;
+  std::function<void(Rank&)> ready_;
+  ptl::Process process_;
+  std::unique_ptr<Fiber> fiber_;
+  Copy copy_;
+  LibraryState library_;
+  State state_ = State::running;
+  uint64_t pauses_ = 0;  // timers of earlier ones are stale
+  std::optional<int> code_;
+  std::optional<Error> trouble_;
+  Time end_{};
+  std::string rank_text_;
+  std::string size_text_;
+};
+
+}  // namespace spinloom::job

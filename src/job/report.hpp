@@ -1,0 +1,28 @@
+// Report - what the launcher tells whoever started it, line by line: "rank 0 ended 12345 0 17", "trouble fault ...".
+//
+// Contract: say() writes one line at once; it takes no memory and no lock, so that a signal handler may call it.
+//   rank R ended PS CODE CALLS MESSAGES    rank R ended
+//   time PS                          modelled time of the run
+//   trouble CODE SENTENCE            why the run is no good; a code of base/result.hpp
+// Threads: one. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace spinloom::job {
+
+class Report {
+ public:
+  explicit Report(int descriptor) : descriptor_(descriptor) {}
+
+  void say(const char* format, ...) const __attribute__((format(printf, 2, 3)));
+  void trouble(const Error& error) const;
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace spinloom::job

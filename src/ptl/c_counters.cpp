@@ -1,0 +1,156 @@
+// Counters, and what counts them when another one has counted.
+#include "ptl/call.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+ptl_ct_event_t value_of(const nic::CounterValue& value) { return {value.success, value.failure}; }
+nic::CounterValue value_of(const ptl_ct_event_t& value) { return {value.success, value.failure}; }
+
+bool reached(const nic::CounterValue& value, ptl_size_t test) { return value.success >= test || value.failure > 0; }
+
+// Changes a counter and waits until this host reads the new value.
+template <class Change>
+int change(const char* name, ptl_handle_ct_t handle, Change change_it) {
+  return priced(name, [&](Process& process) -> int {
+    const Counter* counter = process.counter(handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    return answer(process.ask(change_it(counter->id)));
+  });
+}
+
+bool countable(const ptl_ct_event_t& increment) { return increment.success == 0 || increment.failure == 0; }
+
+// Both counters belong to one interface.
+template <class Change>
+int triggered(const char* name, ptl_handle_ct_t handle, ptl_handle_ct_t trigger, ptl_size_t threshold,
+              Change change_it) {
+  return priced(name, [&](Process& process) -> int {
+    const Counter* counter = process.counter(handle);
+    Counter* waited = process.counter(trigger);
+    if (counter == nullptr || waited == nullptr || decode(handle).interface != decode(trigger).interface) {
+      return PTL_ARG_INVALID;
+    }
+    return answer(change_it(process.portals(), counter->id, nic::Trigger{waited->id, threshold, 0}));
+  });
+}
+
+}  // namespace
+}  // namespace spinloom::ptl
+
+using spinloom::ptl::priced;
+using spinloom::ptl::Process;
+
+extern "C" {
+
+int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
+  return priced("PtlCTAlloc", [&](Process& process) -> int {
+    auto* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
+    if (interface->counters.size() >= static_cast<uint32_t>(interface->limits.max_cts)) return PTL_NO_SPACE;
+    const auto counter = process.portals().ct_alloc();
+    if (!counter) return spinloom::ptl::code_of(counter.error());
+    *ct_handle = interface->counters.add({*counter, {}});
+    return PTL_OK;
+  });
+}
+
+int PtlCTFree(ptl_handle_ct_t ct_handle) {
+  return priced("PtlCTFree", [&](Process& process) -> int {
+    const auto* counter = process.counter(ct_handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    const auto freed = process.portals().ct_free(counter->id);
+    if (!freed) return spinloom::ptl::code_of(freed.error());
+    process.owner_of(ct_handle, spinloom::ptl::Kind::counter)->counters.remove(ct_handle);
+    return PTL_OK;
+  });
+}
+
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
+  return priced("PtlCTCancelTriggered", [&](Process& process) -> int {
+    return process.counter(ct_handle) == nullptr ? PTL_ARG_INVALID : PTL_FAIL;
+  });
+}
+
+int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
+  return priced("PtlCTGet", [&](Process& process) -> int {
+    const auto* counter = process.counter(ct_handle);
+    if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+    *event = spinloom::ptl::value_of(process.portals().ct_get(counter->id));
+    return PTL_OK;
+  });
+}
+
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) {
+  return priced("PtlCTWait", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const Counter* counter = process.counter(ct_handle);
+    if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+    const spinloom::nic::CounterId id = counter->id;
+    wait_until(process, {"PtlCTWait", id, test, 1}, spinloom::Time::never(),
+               [&] { return reached(process.portals().ct_get(id), test); });
+    *event = value_of(process.portals().ct_get(id));
+    return PTL_OK;
+  });
+}
+
+int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size, ptl_time_t timeout,
+              ptl_ct_event_t* event, unsigned int* which) {
+  return priced("PtlCTPoll", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    if (ct_handles == nullptr || tests == nullptr || size == 0 || event == nullptr || which == nullptr) {
+      return PTL_ARG_INVALID;
+    }
+    std::vector<spinloom::nic::CounterId> ids;
+    for (unsigned int i = 0; i < size; ++i) {
+      const Counter* counter = process.counter(ct_handles[i]);
+      if (counter == nullptr || decode(ct_handles[i]).interface != decode(ct_handles[0]).interface)
+        return PTL_ARG_INVALID;
+      ids.push_back(counter->id);
+    }
+    const auto ready = [&] {
+      for (unsigned int i = 0; i < size; ++i) {
+        const auto value = process.portals().ct_get(ids[i]);
+        if (!reached(value, tests[i])) continue;
+        *event = value_of(value);
+        *which = i;
+        return true;
+      }
+      return false;
+    };
+    const Blocked blocked{"PtlCTPoll", ids[0], tests[0], size};
+    return wait_until(process, blocked, deadline_of(process, timeout), ready) ? PTL_OK : PTL_CT_NONE_REACHED;
+  });
+}
+
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) {
+  return spinloom::ptl::change("PtlCTSet", ct_handle, [&](auto counter) {
+    return spinloom::nic::CounterSet{counter, spinloom::ptl::value_of(new_ct)};
+  });
+}
+
+int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
+  if (!spinloom::ptl::countable(increment)) return PTL_ARG_INVALID;
+  return spinloom::ptl::change("PtlCTInc", ct_handle, [&](auto counter) {
+    return spinloom::nic::CounterInc{counter, spinloom::ptl::value_of(increment)};
+  });
+}
+
+int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
+                      ptl_size_t threshold) {
+  if (!spinloom::ptl::countable(increment)) return PTL_ARG_INVALID;
+  return spinloom::ptl::triggered("PtlTriggeredCTInc", ct_handle, trig_ct_handle, threshold,
+                                  [&](auto& nic, auto counter, const auto& trigger) {
+                                    return nic.ct_inc(counter, spinloom::ptl::value_of(increment), trigger);
+                                  });
+}
+
+int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
+                      ptl_size_t threshold) {
+  return spinloom::ptl::triggered("PtlTriggeredCTSet", ct_handle, trig_ct_handle, threshold,
+                                  [&](auto& nic, auto counter, const auto& trigger) {
+                                    return nic.ct_set(counter, spinloom::ptl::value_of(new_ct), trigger);
+                                  });
+}
+
+}  // extern "C"

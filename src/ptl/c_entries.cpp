@@ -1,0 +1,184 @@
+// Matching list entries and list entries: a list entry is one that every message matches.
+#include "ptl/call.hpp"
+#include "ptl/entries.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+// Options that the NIC has nothing for.
+constexpr unsigned int unknown_here = PTL_ME_LOCAL_INC_UH_RLENGTH;
+
+nic::EntryOptions options_of(unsigned int given) {
+  const auto has = [given](unsigned int bit) { return (given & bit) != 0; };
+  nic::EntryOptions options;
+  options.op_put = has(PTL_ME_OP_PUT);
+  options.manage_local = has(PTL_ME_MANAGE_LOCAL);
+  options.use_once = has(PTL_ME_USE_ONCE);
+  options.no_truncate = has(PTL_ME_NO_TRUNCATE);
+  options.ack_disable = has(PTL_ME_ACK_DISABLE);
+  options.event_link_disable = has(PTL_ME_EVENT_LINK_DISABLE);
+  options.event_comm_disable = has(PTL_ME_EVENT_COMM_DISABLE);
+  options.event_unlink_disable = has(PTL_ME_EVENT_UNLINK_DISABLE);
+  options.event_success_disable = has(PTL_ME_EVENT_SUCCESS_DISABLE);
+  options.ct_comm = has(PTL_ME_EVENT_CT_COMM);
+  options.ct_bytes = has(PTL_ME_EVENT_CT_BYTES);
+  return options;
+}
+
+// The memory of an entry; false where its description is wrong.
+bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry& record) {
+  if ((given.options & PTL_IOVEC) == 0) {
+    entry.start = static_cast<uint8_t*>(given.start);
+    entry.length = given.length;
+    return given.start != nullptr || given.length == 0;
+  }
+  if (given.length > static_cast<ptl_size_t>(iovecs_max) || (given.start == nullptr && given.length > 0)) return false;
+  const auto* elements = static_cast<const ptl_iovec_t*>(given.start);
+  for (ptl_size_t i = 0; i < given.length; ++i) {
+    if (elements[i].iov_len == 0) continue;
+    if (elements[i].iov_base == nullptr || elements[i].iov_len > PTL_SIZE_MAX - entry.length) return false;
+    record.list.push_back({static_cast<uint8_t*>(elements[i].iov_base), elements[i].iov_len});
+    entry.length += elements[i].iov_len;
+  }
+  entry.iovec = record.list;
+  return true;
+}
+
+// A list entry as the matching list entry that it is.
+ptl_me_t matching_all(const ptl_le_t& le, bool logical) {
+  ptl_me_t me{};
+  me.start = le.start;
+  me.length = le.length;
+  me.ct_handle = le.ct_handle;
+  me.uid = le.uid;
+  me.options = le.options;
+  if (logical) {
+    me.match_id.rank = PTL_RANK_ANY;
+  } else {
+    me.match_id.phys.nid = PTL_NID_ANY;
+    me.match_id.phys.pid = PTL_PID_ANY;
+  }
+  me.ignore_bits = ~ptl_match_bits_t{0};
+  return me;
+}
+
+int unlink(const char* name, ptl_handle_me_t handle) {
+  return priced(name, [&](Process& process) -> int {
+    const Entry* entry = process.entry(handle);
+    if (entry == nullptr) return PTL_ARG_INVALID;
+    const auto unlinked = process.portals().me_unlink(entry->id);
+    if (!unlinked) return PTL_ARG_INVALID;
+    if (*unlinked == portals::Unlinked::in_use) return PTL_IN_USE;
+    process.forget_entry(handle);
+    return PTL_OK;
+  });
+}
+
+}  // namespace
+
+Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
+                 ptl_list_t list, void* user_ptr, unsigned int options_mask) {
+  Append made;
+  made.interface = process.interface_of(ni_handle);
+  made.code = PTL_ARG_INVALID;
+  if (made.interface == nullptr || me == nullptr || list > PTL_OVERFLOW_LIST) return made;
+  NetworkInterface& interface = *made.interface;
+  const bool fits = pt_index < portals_each && interface.portals[pt_index];
+  if (!fits || (me->options & ~options_mask) != 0) return made;
+  const Counter* counter = interface.counters.find(me->ct_handle);
+  if (counter == nullptr && me->ct_handle != PTL_CT_NONE) return made;
+  const auto source = source_of(process, interface, me->match_id);
+  if (!source || !take_memory(*me, interface.limits.max_iovecs, made.entry, made.record)) return made;
+  made.code = PTL_FAIL;
+  if ((me->options & unknown_here) != 0) return made;
+  if (me->uid != PTL_UID_ANY && me->uid != process.host().user()) return made;
+  made.code = PTL_OK;
+  made.portal = portal_of(interface, pt_index);
+  made.list = list == PTL_OVERFLOW_LIST ? nic::ListKind::overflow : nic::ListKind::priority;
+  made.record.portal = pt_index;
+  made.entry.options = options_of(me->options);
+  made.entry.match_rank = *source;
+  made.entry.match_bits = me->match_bits;
+  made.entry.ignore_bits = me->ignore_bits;
+  made.entry.min_free = made.entry.options.manage_local ? me->min_free : 0;
+  if (counter != nullptr) made.entry.counter = counter->id;
+  made.entry.user_ptr = reinterpret_cast<uint64_t>(user_ptr);
+  return made;
+}
+
+int append(Process& process, Append&& made, ptl_handle_me_t* handle) {
+  if (made.code != PTL_OK) return made.code;
+  if (handle == nullptr) return PTL_ARG_INVALID;
+  const auto id = process.portals().me_append(made.portal, made.entry, made.list);
+  if (!id) return code_of(id.error());
+  made.record.id = *id;
+  *handle = process.remember_entry(*made.interface, std::move(made.record));
+  return *handle == PTL_INVALID_HANDLE ? PTL_NO_SPACE : PTL_OK;
+}
+
+}  // namespace spinloom::ptl
+
+using spinloom::ptl::priced;
+using spinloom::ptl::Process;
+
+extern "C" {
+
+int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list,
+                void* user_ptr, ptl_handle_me_t* me_handle) {
+  return priced("PtlMEAppend", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
+    return append(
+        process,
+        append_of(process, ni_handle, pt_index, me, ptl_list, user_ptr, PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC),
+        me_handle);
+  });
+}
+
+int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_list_t ptl_list,
+                void* user_ptr, ptl_handle_le_t* le_handle) {
+  return priced("PtlLEAppend", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || interface->matching() || le == nullptr) return PTL_ARG_INVALID;
+    const ptl_me_t me = matching_all(*le, interface->logical());
+    return append(
+        process,
+        append_of(process, ni_handle, pt_index, &me, ptl_list, user_ptr, PTL_LE_APPEND_OPTIONS_MASK | PTL_IOVEC),
+        le_handle);
+  });
+}
+
+int PtlMEUnlink(ptl_handle_me_t me_handle) { return spinloom::ptl::unlink("PtlMEUnlink", me_handle); }
+
+int PtlLEUnlink(ptl_handle_le_t le_handle) { return spinloom::ptl::unlink("PtlLEUnlink", le_handle); }
+
+int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t, const ptl_me_t* me, ptl_search_op_t ptl_search_op, void*) {
+  return priced("PtlMESearch", [&](Process& process) -> int {
+    if (process.interface_of(ni_handle) == nullptr || me == nullptr || ptl_search_op > PTL_SEARCH_DELETE) {
+      return PTL_ARG_INVALID;
+    }
+    return PTL_FAIL;
+  });
+}
+
+int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t, const ptl_le_t* le, ptl_search_op_t ptl_search_op, void*) {
+  return priced("PtlLESearch", [&](Process& process) -> int {
+    if (process.interface_of(ni_handle) == nullptr || le == nullptr || ptl_search_op > PTL_SEARCH_DELETE) {
+      return PTL_ARG_INVALID;
+    }
+    return PTL_FAIL;
+  });
+}
+
+int PtlTriggeredMEAppend(ptl_handle_ni_t, ptl_pt_index_t, const ptl_me_t*, ptl_list_t, void*, ptl_handle_me_t*,
+                         ptl_handle_ct_t, ptl_size_t) {
+  return priced("PtlTriggeredMEAppend", [](Process&) { return PTL_FAIL; });
+}
+
+int PtlTriggeredMEUnlink(ptl_handle_me_t, ptl_handle_ct_t, ptl_size_t) {
+  return priced("PtlTriggeredMEUnlink", [](Process&) { return PTL_FAIL; });
+}
+
+}  // extern "C"

@@ -1,0 +1,222 @@
+// The library and its network interfaces: beginning and end, limits, identity, the map of ranks.
+#include <algorithm>
+
+#include "ptl/call.hpp"
+#include "ptl/convert.hpp"
+#include "ptl/release.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+struct Range {
+  ptl_size_t least, usual, most;
+};
+
+constexpr Range range_entries{0, 1 << 16, place_count - 1};
+constexpr Range range_objects{0, 1 << 16, (1 << 16) - 1};
+constexpr Range range_counters{0, 1 << 16, place_count - 1};
+constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
+constexpr Range range_atomic{0, 512, 512};
+constexpr Range range_ordered{8, 64, 4096};
+
+template <class T>
+void clamp(T& value, const T* desired, const Range& range) {
+  const ptl_size_t wanted = desired == nullptr ? range.usual : static_cast<ptl_size_t>(*desired);
+  const bool negative = desired != nullptr && *desired < T{0};
+  value = static_cast<T>(negative ? range.least : std::clamp(wanted, range.least, range.most));
+}
+
+// Every wish is met as far as the NIC goes, none is an error.
+ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired) {
+  ptl_ni_limits_t out{};
+  const auto take = [&](auto member, const Range& range) {
+    clamp(out.*member, desired == nullptr ? nullptr : &(desired->*member), range);
+  };
+  take(&ptl_ni_limits_t::max_entries, range_entries);
+  take(&ptl_ni_limits_t::max_unexpected_headers, Range{1 << 16, 1 << 16, 1 << 16});
+  take(&ptl_ni_limits_t::max_mds, range_objects);
+  take(&ptl_ni_limits_t::max_cts, range_counters);
+  take(&ptl_ni_limits_t::max_eqs, range_objects);
+  take(&ptl_ni_limits_t::max_pt_index, Range{portals_each - 1, portals_each - 1, portals_each - 1});
+  take(&ptl_ni_limits_t::max_iovecs, range_objects);
+  take(&ptl_ni_limits_t::max_list_size, range_entries);
+  take(&ptl_ni_limits_t::max_triggered_ops, Range{0, 1024, 1 << 16});
+  take(&ptl_ni_limits_t::max_msg_size, range_message);
+  take(&ptl_ni_limits_t::max_atomic_size, range_atomic);
+  take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, 512, 512});
+  take(&ptl_ni_limits_t::max_waw_ordered_size, Range{64, 64, 4096});
+  take(&ptl_ni_limits_t::max_war_ordered_size, range_ordered);
+  take(&ptl_ni_limits_t::max_volatile_size, Range{0, 0, 0});
+  return out;
+}
+
+bool one_of(unsigned int options, unsigned int a, unsigned int b) {
+  return (options & (a | b)) == a || (options & (a | b)) == b;
+}
+
+// Rank r is node r until the program says otherwise.
+std::vector<ptl_process_t> launcher_map(uint32_t size) {
+  std::vector<ptl_process_t> map(size);
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    map[rank].phys.nid = rank;
+    map[rank].phys.pid = process_id;
+  }
+  return map;
+}
+
+void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint32_t nodes) {
+  interface.map = std::move(map);
+  interface.rank_of.assign(nodes, PTL_RANK_ANY);
+  for (size_t rank = 0; rank < interface.map.size(); ++rank) {
+    interface.rank_of[interface.map[rank].phys.nid] = static_cast<uint32_t>(rank);
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::ptl
+
+using spinloom::ptl::enter;
+using spinloom::ptl::NetworkInterface;
+using spinloom::ptl::Process;
+
+extern "C" {
+
+int PtlInit() {
+  Process* process = Process::current();
+  if (process == nullptr) return PTL_FAIL;
+  ++process->initialised;
+  return PTL_OK;
+}
+
+void PtlFini() {
+  Process* process = Process::current();
+  if (process == nullptr || process->initialised == 0) return;
+  if (--process->initialised > 0) return;
+  for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) spinloom::ptl::release(*process, number);
+}
+
+// A rank is one thread: nobody waits while it calls this.
+void PtlAbort() {}
+
+int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_ni_limits_t* desired,
+              ptl_ni_limits_t* actual, ptl_handle_ni_t* ni_handle) {
+  return enter("PtlNIInit", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    if (iface != PTL_IFACE_DEFAULT && iface != 0) return PTL_ARG_INVALID;
+    if (ni_handle == nullptr || (options & ~PTL_NI_INIT_OPTIONS_MASK) != 0 ||
+        !one_of(options, PTL_NI_MATCHING, PTL_NI_NO_MATCHING) || !one_of(options, PTL_NI_LOGICAL, PTL_NI_PHYSICAL)) {
+      return PTL_ARG_INVALID;
+    }
+    const uint32_t number = index_of(options);
+    auto& interface = process.interface_at(number);
+    if (!interface) {
+      interface = std::make_unique<NetworkInterface>(number, process.next_generation());
+      interface->limits = limits_of(desired);
+      interface->portals.resize(portals_each);
+      if (interface->logical()) take_map(*interface, launcher_map(process.host().size()), process.host().size());
+    }
+    ++interface->users;
+    if (actual != nullptr) *actual = interface->limits;
+    *ni_handle = interface->handle;
+    return PTL_OK;
+  });
+}
+
+int PtlNIFini(ptl_handle_ni_t ni_handle) {
+  return enter("PtlNIFini", [&](Process& process) -> int {
+    NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr) return PTL_ARG_INVALID;
+    if (--interface->users == 0) spinloom::ptl::release(process, interface->number);
+    return PTL_OK;
+  });
+}
+
+int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t* status) {
+  return enter("PtlNIStatus", [&](Process& process) -> int {
+    if (process.interface_of(ni_handle) == nullptr || status == nullptr) return PTL_ARG_INVALID;
+    return status_register < PTL_SR_LAST ? PTL_FAIL : PTL_ARG_INVALID;
+  });
+}
+
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) {
+  return enter("PtlNIHandle", [&](Process& process) -> int {
+    if (ni_handle == nullptr) return PTL_ARG_INVALID;
+    const bool known = process.interface_of(handle) != nullptr || process.queue(handle) != nullptr ||
+                       process.counter(handle) != nullptr || process.descriptor(handle) != nullptr ||
+                       process.entry(handle) != nullptr;
+    if (!known) return PTL_ARG_INVALID;
+    *ni_handle = process.interface_at(spinloom::ptl::decode(handle).interface)->handle;
+    return PTL_OK;
+  });
+}
+
+int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2) { return handle1 == handle2 ? 1 : 0; }
+
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) {
+  return enter("PtlGetUid", [&](Process& process) -> int {
+    if (process.interface_of(ni_handle) == nullptr || uid == nullptr) return PTL_ARG_INVALID;
+    *uid = process.host().user();
+    return PTL_OK;
+  });
+}
+
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) {
+  return enter("PtlGetId", [&](Process& process) -> int {
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || id == nullptr) return PTL_ARG_INVALID;
+    *id = spinloom::ptl::process_of(*interface, spinloom::nic::Rank{process.node()});
+    return PTL_OK;
+  });
+}
+
+int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) {
+  return enter("PtlGetPhysId", [&](Process& process) -> int {
+    if (process.interface_of(ni_handle) == nullptr || id == nullptr) return PTL_ARG_INVALID;
+    id->phys.nid = process.node();
+    id->phys.pid = spinloom::ptl::process_id;
+    return PTL_OK;
+  });
+}
+
+int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t* mapping) {
+  return enter("PtlSetMap", [&](Process& process) -> int {
+    NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || !interface->logical() || mapping == nullptr) return PTL_ARG_INVALID;
+    if (interface->mapped) return PTL_IGNORED;
+    const uint32_t nodes = process.host().size();
+    bool included = false;
+    for (ptl_size_t rank = 0; rank < map_size; ++rank) {
+      if (mapping[rank].phys.nid >= nodes) return PTL_ARG_INVALID;
+      included = included || mapping[rank].phys.nid == process.node();
+    }
+    if (!included) return PTL_ARG_INVALID;
+    spinloom::ptl::take_map(*interface, {mapping, mapping + map_size}, nodes);
+    interface->mapped = true;
+    return PTL_OK;
+  });
+}
+
+int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping, ptl_size_t* actual_map_size) {
+  return enter("PtlGetMap", [&](Process& process) -> int {
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || !interface->logical() || (mapping == nullptr && map_size > 0)) return PTL_ARG_INVALID;
+    const auto& map = interface->map;
+    std::copy_n(map.begin(), std::min<size_t>(map.size(), map_size), mapping);
+    if (actual_map_size != nullptr) *actual_map_size = map.size();
+    return PTL_OK;
+  });
+}
+
+int PtlStartBundle(ptl_handle_ni_t ni_handle) {
+  return enter("PtlStartBundle", [&](Process& process) -> int {
+    return process.interface_of(ni_handle) == nullptr ? PTL_ARG_INVALID : PTL_OK;
+  });
+}
+
+int PtlEndBundle(ptl_handle_ni_t ni_handle) {
+  return enter("PtlEndBundle", [&](Process& process) -> int {
+    return process.interface_of(ni_handle) == nullptr ? PTL_ARG_INVALID : PTL_OK;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,93 @@
+// Portal table entries.
+#include "ptl/call.hpp"
+#include "ptl/convert.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+// The next free index after the one given out last, or portals_each.
+ptl_pt_index_t next_free(const NetworkInterface& interface) {
+  for (ptl_pt_index_t step = 0; step < portals_each; ++step) {
+    const ptl_pt_index_t index = (interface.next_portal + step) % portals_each;
+    if (!interface.portals[index]) return index;
+  }
+  return portals_each;
+}
+
+template <class Work>
+int with_portal(const char* name, ptl_handle_ni_t ni_handle, ptl_pt_index_t index, Work work) {
+  return priced(name, [&](Process& process) -> int {
+    NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || index >= portals_each || !interface->portals[index]) return PTL_ARG_INVALID;
+    return work(process, *interface, portal_of(*interface, index));
+  });
+}
+
+}  // namespace
+}  // namespace spinloom::ptl
+
+using spinloom::ptl::answer;
+using spinloom::ptl::NetworkInterface;
+using spinloom::ptl::Process;
+using spinloom::ptl::Queue;
+using spinloom::ptl::with_portal;
+
+extern "C" {
+
+int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
+               ptl_pt_index_t* pt_index) {
+  return spinloom::ptl::priced("PtlPTAlloc", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || pt_index == nullptr || (options & ~PTL_PT_ALLOC_OPTIONS_MASK) != 0) {
+      return PTL_ARG_INVALID;
+    }
+    const Queue* queue = interface->queues.find(eq_handle);
+    if (queue == nullptr && eq_handle != PTL_EQ_NONE) return PTL_ARG_INVALID;
+    if (queue == nullptr && (options & PTL_PT_FLOWCTRL) != 0) return PTL_PT_EQ_NEEDED;
+    ptl_pt_index_t index = pt_index_req;
+    if (index == PTL_PT_ANY) {
+      index = next_free(*interface);
+      if (index == portals_each) return PTL_PT_FULL;
+    } else if (index >= portals_each) {
+      return PTL_ARG_INVALID;
+    } else if (interface->portals[index]) {
+      return PTL_PT_IN_USE;
+    }
+    spinloom::portals::PortalOptions wanted;
+    wanted.flow_control = (options & PTL_PT_FLOWCTRL) != 0;
+    wanted.want = portal_of(*interface, index);
+    const auto made = process.portals().pt_alloc(queue == nullptr ? spinloom::nic::QueueId{} : queue->id, wanted);
+    if (!made) return code_of(made.error());
+    if ((options & PTL_PT_ALLOC_DISABLED) != 0) {
+      if (const auto disabled = process.portals().pt_disable(*made); !disabled) return code_of(disabled.error());
+    }
+    interface->portals[index] = true;
+    interface->next_portal = index + 1;
+    *pt_index = index;
+    return PTL_OK;
+  });
+}
+
+int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+  return with_portal("PtlPTFree", ni_handle, pt_index,
+                     [&](Process& process, NetworkInterface& interface, auto portal) -> int {
+                       if (!process.portals().pt_free(portal)) return PTL_PT_IN_USE;
+                       interface.portals[pt_index] = false;
+                       return PTL_OK;
+                     });
+}
+
+int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+  return with_portal("PtlPTDisable", ni_handle, pt_index, [](Process& process, NetworkInterface&, auto portal) {
+    return answer(process.portals().pt_disable(portal));
+  });
+}
+
+int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+  return with_portal("PtlPTEnable", ni_handle, pt_index, [](Process& process, NetworkInterface&, auto portal) {
+    return answer(process.portals().pt_enable(portal));
+  });
+}
+
+}  // extern "C"

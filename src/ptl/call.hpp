@@ -1,0 +1,56 @@
+// Call - the frame around every C call: whose it is, its price, and the answer to an Error.
+//
+// Contract: enter("PtlPut", work) finds the process that runs now and runs work(process); outside PtlInit and PtlFini,
+//   and where no driver has entered a process, the answer is PTL_NO_INIT. priced() also spends the host's time of a
+//   communication call, before the work.
+// Threads: the rank's. Time: that of the host.
+#pragma once
+
+#include "base/result.hpp"
+#include "ptl/process.hpp"
+
+namespace spinloom::ptl {
+
+// The process for a call, its name noted; null before PtlInit.
+[[nodiscard]] Process* begin(const char* name);
+
+// The return code for trouble that the NIC's side reports.
+[[nodiscard]] int code_of(const Error& error);
+
+template <class Work>
+int enter(const char* name, Work work) {
+  Process* process = begin(name);
+  return process == nullptr ? static_cast<int>(PTL_NO_INIT) : work(*process);
+}
+
+template <class Work>
+int priced(const char* name, Work work) {
+  return enter(name, [&](Process& process) {
+    process.host().call();
+    return work(process);
+  });
+}
+
+[[nodiscard]] inline int answer(const Status& status) {
+  return status ? static_cast<int>(PTL_OK) : code_of(status.error());
+}
+
+// Waits until `ready` or the deadline; whether it was ready. `blocked` is what a report says meanwhile.
+template <class Ready>
+bool wait_until(Process& process, const Blocked& blocked, Time deadline, Ready ready) {
+  while (!ready()) {
+    if (process.host().port().now() >= deadline) return false;
+    process.block(blocked);
+    process.host().wait(deadline);
+    process.block({});
+  }
+  return true;
+}
+
+[[nodiscard]] inline Time deadline_of(Process& process, ptl_time_t milliseconds) {
+  constexpr int64_t ps_per_ms = 1'000'000'000;
+  if (milliseconds == PTL_TIME_FOREVER) return Time::never();
+  return process.host().port().now() + Time{int64_t{milliseconds} * ps_per_ms};
+}
+
+}  // namespace spinloom::ptl

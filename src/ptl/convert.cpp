@@ -1,0 +1,91 @@
+#include "ptl/convert.hpp"
+
+#include "portals4_spin.h"
+
+namespace spinloom::ptl {
+namespace {
+
+ptl_event_kind_t kind_of(nic::EventKind kind) {
+  switch (kind) {
+    case nic::EventKind::put: return PTL_EVENT_PUT;
+    case nic::EventKind::put_overflow: return PTL_EVENT_PUT_OVERFLOW;
+    case nic::EventKind::auto_unlink: return PTL_EVENT_AUTO_UNLINK;
+    case nic::EventKind::auto_free: return PTL_EVENT_AUTO_FREE;
+    case nic::EventKind::link: return PTL_EVENT_LINK;
+    case nic::EventKind::pt_disabled: return PTL_EVENT_PT_DISABLED;
+    case nic::EventKind::send: return PTL_EVENT_SEND;
+    case nic::EventKind::ack: return PTL_EVENT_ACK;
+    default: return PTL_EVENT_DMA;
+  }
+}
+
+}  // namespace
+
+ptl_ni_fail_t fail_of(nic::Fail failure) {
+  switch (failure) {
+    case nic::Fail::ok: return PTL_NI_OK;
+    case nic::Fail::dropped: return PTL_NI_DROPPED;
+    case nic::Fail::pt_disabled: return PTL_NI_PT_DISABLED;
+    case nic::Fail::op_violation: return PTL_NI_OP_VIOLATION;
+    case nic::Fail::segv: return PTL_NI_SEGV;
+    case nic::Fail::undeliverable: return PTL_NI_UNDELIVERABLE;
+    case nic::Fail::handler_fail: return PTL_NI_HANDLER_FAIL;
+    case nic::Fail::handler_fault: return PTL_NI_HANDLER_FAULT;
+    case nic::Fail::handler_budget: return PTL_NI_HANDLER_BUDGET;
+    case nic::Fail::handler_code: return PTL_NI_HANDLER_CODE;
+    case nic::Fail::iovec_order: return PTL_NI_IOVEC_ORDER;
+    default: return PTL_NI_UNDELIVERABLE;
+  }
+}
+
+ptl_event_t event_of(Process& process, const nic::Event& event) {
+  ptl_event_t out{};
+  out.start = reinterpret_cast<void*>(event.start);
+  out.user_ptr = reinterpret_cast<void*>(event.user_ptr);
+  out.hdr_data = event.hdr_data;
+  out.match_bits = event.match_bits;
+  out.rlength = event.requested_bytes;
+  out.mlength = event.manipulated_bytes;
+  out.remote_offset = event.remote_offset;
+  out.uid = process.host().user();
+  out.type = kind_of(event.kind);
+  out.ptl_list = event.in_overflow ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
+  out.ni_fail_type = fail_of(event.fail);
+  if (!event.portal.exists()) return out;
+  out.pt_index = event.portal.value % portals_each;
+  const auto& interface = process.interface_at(event.portal.value / portals_each);
+  if (interface) out.initiator = process_of(*interface, event.initiator);
+  return out;
+}
+
+nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index) {
+  if (index >= portals_each) return nic::PortalIndex{limits::portal_table_max};
+  return nic::PortalIndex{interface.number * portals_each + index};
+}
+
+std::optional<nic::Rank> target_of(Process& process, const NetworkInterface& interface, ptl_process_t target) {
+  if (interface.logical()) {
+    if (target.rank >= interface.map.size()) return std::nullopt;
+    return nic::Rank{interface.map[target.rank].phys.nid};
+  }
+  if (target.phys.nid >= process.host().size()) return std::nullopt;
+  return nic::Rank{target.phys.nid};
+}
+
+std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
+  const bool any = interface.logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
+  return any ? nic::Rank::any() : target_of(process, interface, match_id);
+}
+
+ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node) {
+  ptl_process_t out{};
+  if (interface.logical()) {
+    out.rank = node.value < interface.rank_of.size() ? interface.rank_of[node.value] : PTL_RANK_ANY;
+  } else {
+    out.phys.nid = node.value;
+    out.phys.pid = process_id;
+  }
+  return out;
+}
+
+}  // namespace spinloom::ptl

@@ -1,0 +1,26 @@
+// Entries - a matching list entry as a program gives it, checked and in the NIC's words, ready to be appended.
+//
+// Contract: append_of() checks every argument; append() hands the entry to the NIC and names it. Between the two a
+//   caller may add to the entry.
+// Invariants: (1) code is PTL_OK or the answer to the program.
+// Threads: the rank's. Time: append() waits for the NIC's answer.
+#pragma once
+
+#include "ptl/convert.hpp"
+
+namespace spinloom::ptl {
+
+struct Append {
+  int code = PTL_FAIL;
+  NetworkInterface* interface = nullptr;
+  nic::PortalIndex portal;
+  nic::ListKind list = nic::ListKind::priority;
+  nic::Entry entry;
+  Entry record;
+};
+
+[[nodiscard]] Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
+                               ptl_list_t list, void* user_ptr, unsigned int options_mask);
+[[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle);
+
+}  // namespace spinloom::ptl

@@ -1,0 +1,28 @@
+// Host - what the C calls of one rank need around them: the way to its NIC, waiting, the price of a call, its peers.
+//
+// Contract: a driver makes one Host for each rank and makes it the current one while the rank's program runs.
+// Invariants: (1) wait() returns when something may have become readable for this rank, or at the deadline; (2) where
+//   nothing can ever happen it need not return: the driver ends the program and says why.
+// Threads: the rank's. Time: that of the port.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "portals/port.hpp"
+
+namespace spinloom::ptl {
+
+class Host {
+ public:
+  virtual ~Host() = default;
+  [[nodiscard]] virtual portals::Port& port() = 0;
+  virtual void wait(Time deadline) = 0;
+  // The program's processor spends the time of one communication call.
+  virtual void call() = 0;
+  // Ranks of the job; rank r is node r.
+  [[nodiscard]] virtual uint32_t size() const = 0;
+  [[nodiscard]] virtual uint32_t user() const = 0;
+};
+
+}  // namespace spinloom::ptl

@@ -1,0 +1,72 @@
+// Objects - what stands behind the handles of one network interface.
+//
+// Contract: plain records of what a program gave and of the NIC's ids for it; call files read and write them.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "nic/entry.hpp"
+#include "nic/ids.hpp"
+#include "ptl/handle.hpp"
+
+namespace spinloom::ptl {
+
+struct Queue {
+  nic::QueueId id;
+};
+
+struct Counter {
+  nic::CounterId id;
+  // Thresholds of triggered operations that may not have fired yet, the lowest first.
+  std::priority_queue<ptl_size_t, std::vector<ptl_size_t>, std::greater<>> waiting;
+};
+
+struct Descriptor {
+  ptl_md_t given{};
+  nic::QueueId queue;
+  nic::CounterId counter;
+};
+
+struct Entry {
+  nic::EntryId id;
+  ptl_pt_index_t portal = 0;
+  std::vector<nic::IovecElement> list;  // the NIC reads it while the entry is known
+};
+
+// Index of an interface among the four of a process: its options decide.
+[[nodiscard]] constexpr uint32_t index_of(unsigned int options) {
+  return ((options & PTL_NI_NO_MATCHING) != 0 ? 1u : 0u) + ((options & PTL_NI_PHYSICAL) != 0 ? 2u : 0u);
+}
+
+struct NetworkInterface {
+  NetworkInterface(uint32_t number_, uint32_t generation)
+      : number(number_),
+        handle(encode({Kind::interface, number_, generation, 0})),
+        descriptors(Kind::descriptor, number_, generation),
+        entries(Kind::entry, number_, generation),
+        queues(Kind::queue, number_, generation),
+        counters(Kind::counter, number_, generation) {}
+
+  [[nodiscard]] bool matching() const { return number % 2 == 0; }
+  [[nodiscard]] bool logical() const { return number < 2; }
+
+  uint32_t number;
+  ptl_handle_ni_t handle;
+  uint32_t users = 0;
+  ptl_ni_limits_t limits{};
+  std::vector<ptl_process_t> map;     // logical: node and process of each rank
+  std::vector<uint32_t> rank_of;      // by node
+  bool mapped = false;                // by the program; before that, the launcher's map holds
+  std::vector<bool> portals;          // allocated ones
+  ptl_pt_index_t next_portal = 0;
+  HandleTable<Descriptor> descriptors;
+  HandleTable<Entry> entries;
+  HandleTable<Queue> queues;
+  HandleTable<Counter> counters;
+};
+
+}  // namespace spinloom::ptl

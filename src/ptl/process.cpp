@@ -1,0 +1,79 @@
+#include "ptl/process.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+thread_local Process* entered = nullptr;
+
+}  // namespace
+
+Process* Process::current() { return entered; }
+
+void Process::enter(Process* process) { entered = process; }
+
+NetworkInterface* Process::owner_of(ptl_handle_any_t handle, Kind kind) {
+  const HandleParts parts = decode(handle);
+  return parts.kind == kind ? interfaces_[parts.interface].get() : nullptr;
+}
+
+NetworkInterface* Process::interface_of(ptl_handle_ni_t handle) {
+  NetworkInterface* found = owner_of(handle, Kind::interface);
+  return found != nullptr && found->handle == handle ? found : nullptr;
+}
+
+Queue* Process::queue(ptl_handle_eq_t handle) {
+  const NetworkInterface* owner = owner_of(handle, Kind::queue);
+  return owner == nullptr ? nullptr : owner->queues.find(handle);
+}
+
+Counter* Process::counter(ptl_handle_ct_t handle) {
+  const NetworkInterface* owner = owner_of(handle, Kind::counter);
+  return owner == nullptr ? nullptr : owner->counters.find(handle);
+}
+
+Descriptor* Process::descriptor(ptl_handle_md_t handle) {
+  const NetworkInterface* owner = owner_of(handle, Kind::descriptor);
+  return owner == nullptr ? nullptr : owner->descriptors.find(handle);
+}
+
+Entry* Process::entry(ptl_handle_me_t handle) {
+  const NetworkInterface* owner = owner_of(handle, Kind::entry);
+  return owner == nullptr ? nullptr : owner->entries.find(handle);
+}
+
+ptl_handle_me_t Process::remember_entry(NetworkInterface& interface, Entry&& entry) {
+  const uint32_t id = entry.id.value;
+  if (const auto older = entry_handles_.find(id); older != entry_handles_.end()) forget_entry(older->second);
+  const ptl_handle_me_t handle = interface.entries.add(std::move(entry));
+  if (handle != PTL_INVALID_HANDLE) entry_handles_[id] = handle;
+  return handle;
+}
+
+void Process::forget_entry(ptl_handle_me_t handle) {
+  if (const Entry* found = entry(handle)) entry_handles_.erase(found->id.value);
+  if (NetworkInterface* owner = owner_of(handle, Kind::entry)) owner->entries.remove(handle);
+}
+
+Status Process::ask(const nic::CommandBody& body) {
+  const uint64_t token = next_token_++;
+  portals::Port& port = interface_.port();
+  port.submit(nic::Command{body, {}, token});
+  for (;;) {
+    if (const auto answer = port.take_answer(token)) return *answer ? Status{} : Status{answer->error()};
+    SPL_TRY(port.wait());
+  }
+}
+
+std::string Process::blocked() const {
+  if (blocked_.call == nullptr) return text("is between two calls; the last one was ", *call == 0 ? "none" : call);
+  std::string said = text("waits in ", blocked_.call);
+  if (blocked_.count > 1) said += text(" for one of ", blocked_.count);
+  if (blocked_.counter.exists()) {
+    const nic::CounterValue value = interface_.ct_get(blocked_.counter);
+    said += text(" (test ", blocked_.test, "; the counter has ", value.success, " successes and ", value.failure,
+                 " failures)");
+  }
+  return said;
+}
+
+}  // namespace spinloom::ptl

@@ -1,0 +1,80 @@
+// Process - one rank's Portals library: its four network interfaces over one NIC, and which rank runs now.
+//
+// Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on; the C calls
+//   work for the process that was entered last on this thread.
+// Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) what blocked() says
+// is
+//   true while the program is inside a call that waits.
+// Threads: one at a time. Time: that of the host.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "portals/interface.hpp"
+#include "ptl/host.hpp"
+#include "ptl/objects.hpp"
+
+namespace spinloom::ptl {
+
+inline constexpr uint32_t portals_each = 64;
+inline constexpr ptl_pid_t process_id = 1;  // one process a node: what a program asks for changes nothing
+static_assert(portals_each * interface_count == limits::portal_table_max, "four interfaces share one portal table");
+
+// What a call waits for; for reports only.
+struct Blocked {
+  const char* call = nullptr;
+  nic::CounterId counter;  // of the first one, for calls that take several
+  uint64_t test = 0;
+  uint32_t count = 1;  // queues or counters
+};
+
+class Process {
+ public:
+  explicit Process(Host& host) : host_(host), interface_(host.port()) {}
+
+  [[nodiscard]] static Process* current();
+  static void enter(Process* process);
+
+  [[nodiscard]] Host& host() { return host_; }
+  [[nodiscard]] portals::Interface& portals() { return interface_; }
+  [[nodiscard]] uint32_t node() const { return interface_.rank().value; }
+
+  // The interface that owns a handle of this kind, or null.
+  [[nodiscard]] NetworkInterface* owner_of(ptl_handle_any_t handle, Kind kind);
+  [[nodiscard]] NetworkInterface* interface_of(ptl_handle_ni_t handle);
+  [[nodiscard]] std::unique_ptr<NetworkInterface>& interface_at(uint32_t number) { return interfaces_.at(number); }
+
+  [[nodiscard]] Queue* queue(ptl_handle_eq_t handle);
+  [[nodiscard]] Counter* counter(ptl_handle_ct_t handle);
+  [[nodiscard]] Descriptor* descriptor(ptl_handle_md_t handle);
+  [[nodiscard]] Entry* entry(ptl_handle_me_t handle);
+  // Names an entry. The NIC's id says that an older one of that id is gone.
+  [[nodiscard]] ptl_handle_me_t remember_entry(NetworkInterface& interface, Entry&& entry);
+  void forget_entry(ptl_handle_me_t handle);
+
+  // Gives the NIC a command that Interface would not wait for, and waits: a counter's new value is readable then.
+  [[nodiscard]] Status ask(const nic::CommandBody& body);
+
+  // What the program does, for a report: "waits in PtlCTWait (test 2; ...)".
+  [[nodiscard]] std::string blocked() const;
+  void block(const Blocked& blocked) { blocked_ = blocked; }
+  // Of an interface that begins: handles of one before it are stale.
+  [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
+
+  uint32_t initialised = 0;  // PtlInit less PtlFini
+  const char* call = "";  // the newest one
+  uint64_t calls = 0;
+
+ private:
+  Host& host_;
+  portals::Interface interface_;
+  std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
+  std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id, also of entries that are gone
+  Blocked blocked_;
+  uint32_t generation_ = 0;
+  uint64_t next_token_ = uint64_t{1} << 63;  // apart from those of Interface
+};
+
+}  // namespace spinloom::ptl

@@ -1,0 +1,13 @@
+// Release - gives an interface's objects back to the NIC, whatever the program left behind.
+//
+// Contract: release() forgets interface `number` of a process; what the NIC still uses stays with the NIC.
+// Threads: the rank's. Time: that of the host.
+#pragma once
+
+#include "ptl/process.hpp"
+
+namespace spinloom::ptl {
+
+void release(Process& process, uint32_t number);
+
+}  // namespace spinloom::ptl

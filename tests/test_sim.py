@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,11 @@ def source(tmp_path):
         #include <unistd.h>
         static int rank_of(void) { return atoi(getenv("SPINLOOM_RANK")); }
         static int size_of(void) { return atoi(getenv("SPINLOOM_SIZE")); }
+        static int deep(int levels) {
+          volatile char frame[1024];
+          frame[levels] = (char)levels;
+          return levels == 0 ? 0 : deep(levels - 1) + frame[levels];
+        }
         static ptl_handle_ni_t begin(unsigned options) {
           ptl_handle_ni_t ni;
           if (PtlInit() != PTL_OK) abort();
@@ -70,3 +76,173 @@ def test_a_ping_pong_takes_what_the_study_says_and_half_a_call(sim, size_bytes):
     expected_ps = Lab(1)[studies.probe("pingpong", NIC, "portals4", size_bytes)]["time_ps"]
     call_ps = profiles.load(NIC)["host.call"]
     assert measured_ns == pytest.approx((expected_ps + call_ps / 2) / 1000, abs=0.5)  # its clock counts ns
+
+
+def test_ranks_have_their_own_globals_arguments_and_environment(sim, source):
+    program = source(
+        """
+        static int counted = 100;
+        static _Thread_local int local = 7;
+        int main(int argc, char **argv) {
+          counted += rank_of();
+          local += rank_of();
+          int letter, verbose = 0;
+          while ((letter = getopt(argc, argv, "v")) != -1) verbose += letter == 'v';
+          printf("%d of %d: %d %d %d %s\\n", rank_of(), size_of(), counted, local, verbose, argv[argc - 1]);
+          return 0;
+        }
+        """
+    )
+    code, ran, said = sim(3, program, "-v", "last")
+    assert code == 0, said
+    assert ran["output"].splitlines() == [f"{rank} of 3: {100 + rank} {7 + rank} 1 last" for rank in range(3)]
+
+
+def test_the_clock_is_modelled_time_and_every_run_the_same(sim, source):
+    program = source(
+        """
+        int main(void) {
+          struct timespec before, after;
+          clock_gettime(CLOCK_REALTIME, &before);
+          usleep(5 * rank_of());
+          clock_gettime(CLOCK_REALTIME, &after);
+          printf("%ld %ld\\n", before.tv_nsec, after.tv_nsec);
+          return (int)(after.tv_sec - before.tv_sec);
+        }
+        """
+    )
+    first, second = (sim(3, program, options=("--quiet",)) for _ in range(2))
+    assert first == second
+    assert first[1]["output"].splitlines() == ["0 0", "0 5000", "0 10000"]
+    assert first[1]["time_ps"] == 10_000_000
+
+
+def test_lines_of_ranks_do_not_mix_and_have_their_names(sim, source):
+    program = source(
+        """
+        int main(void) {
+          for (int part = 0; part < 3; ++part) {
+            printf("part %d, ", part);
+            usleep(1);
+          }
+          printf("end\\nunfinished");
+          return 0;
+        }
+        """
+    )
+    code, ran, _ = sim(2, program, options=("--prefix",))
+    assert code == 0
+    line = "part 0, part 1, part 2, end"
+    assert ran["output"] == f"[0] {line}\n[0] unfinished\n[1] {line}\n[1] unfinished\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "sentences"),
+    [
+        ("return rank_of() == 1 ? 3 : 0;", ["rank 1 ended with exit code 3"]),
+        ("if (rank_of() == 1) exit(4); usleep(9); return 0;", ["exit code 4", "1 of 2 ranks had not ended"]),
+        ("if (rank_of() == 1) abort(); return 0;", ["rank 1 crashed", "abort()"]),
+        (
+            "if (rank_of() == 1) { volatile int *p = (int *)16; usleep(1); return *p; } return 0;",
+            ["rank 1 crashed at 1000000 ps", "segmentation fault at address 0x10, in main()"],
+        ),
+        (
+            "return deep(1000);",
+            ["ran over the end of its stack"],
+        ),
+        ("volatile int zero = 0; return 7 / zero;", ["rank 0 crashed", "arithmetic"]),
+    ],
+)
+def test_a_rank_that_goes_wrong_ends_the_run_and_says_who(sim, source, body, sentences):
+    program = source(f'int main(void) {{ printf("before\\n"); {body} }}')
+    code, ran, said = sim(2, program, options=("--stack", "64KiB"))
+    assert code == 1
+    assert ran["output"].startswith("before\n")
+    for sentence in sentences:
+        assert sentence in said
+        assert sentence in ran["trouble"]
+
+
+def test_ranks_that_wait_for_ever_are_named_with_their_calls(sim, source):
+    program = source(
+        """
+        int main(void) {
+          ptl_handle_ni_t ni = begin(PTL_NI_MATCHING | PTL_NI_LOGICAL);
+          ptl_handle_ct_t ct;
+          ptl_handle_eq_t eq;
+          ptl_ct_event_t count;
+          ptl_event_t event;
+          PtlCTAlloc(ni, &ct);
+          PtlEQAlloc(ni, 8, &eq);
+          PtlCTInc(ct, (ptl_ct_event_t){2, 0});
+          return rank_of() == 0 ? PtlCTWait(ct, 3, &count) : PtlEQWait(eq, &event);
+        }
+        """
+    )
+    code, _, said = sim(2, program)
+    assert code == 1
+    assert "rank 0 waits in PtlCTWait (test 3; the counter has 2 successes and 0 failures)" in said
+    assert "rank 1 waits in PtlEQWait" in said
+
+
+def test_an_executable_linked_with_the_library_runs_too(sim, source, tmp_path, spinloom):
+    program = source(
+        'int main(void) { begin(PTL_NI_MATCHING | PTL_NI_PHYSICAL); printf("here\\n"); return 0; }'
+    )
+    executable = tmp_path / "program"
+    flags, libraries = (spinloom("sim", option).out.split() for option in ("--cflags", "--libs"))
+    compile_with("cc", *flags, program, "-o", executable, *libraries)
+    code, ran, said = sim(3, executable)
+    assert (code, ran["output"]) == (0, "here\n" * 3), said
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        ("int main(void) { return 0; }", ["-no-pie"], "not position-independent"),
+        ("_Thread_local int x; int main(void) { return x; }", ["-pie", "-fPIE"], "thread-local variables"),
+        ("int main(void) { return optind; }", ["-pie", "-fPIE"], "own copy of the library's variable optind"),
+        ("int one(void) { return 0; }", ["-shared", "-fPIC"], "no function main()"),
+    ],
+)
+def test_a_program_that_cannot_be_loaded_is_refused(sim, tmp_path, text, options, sentence):
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(f"#include <unistd.h>\n{text}\n", encoding="utf-8")
+    compile_with("cc", *options, source, "-o", program)
+    code, _, said = sim(2, program)
+    assert code == 2
+    assert sentence in said
+
+
+def compile_with(*command: object) -> None:
+    subprocess.run([str(word) for word in command], check=True)
+
+
+def test_a_broadcast_reaches_every_rank(sim):
+    code, ran, said = sim(13, EXAMPLES / "broadcast.c", 1000)
+    assert code == 0, said
+    assert re.fullmatch(r"1000 B to 13 ranks: \d+ ns\n", ran["output"])
+
+
+def test_a_broadcast_to_one_rank_takes_what_the_study_says(sim):
+    """The study's ranks are one wire further apart, those of a fat tree; the program's first call costs o."""
+    code, ran, said = sim(2, EXAMPLES / "broadcast.c", 8)
+    assert code == 0, said
+    profile = profiles.load(NIC)
+    study_ps = Lab(1)[studies.probe("broadcast", NIC, "portals4", 8)]["time_ps"]
+    expected_ps = study_ps - profile["link.wire"] + profile["host.call"]
+    took_ns = int(ran["output"].split()[-2])
+    assert took_ns == pytest.approx(
+        expected_ps / 1000, abs=1.5
+    )  # its clock counts ns; a counter is posted before
+
+
+def test_unexpected_messages_wait_for_their_entries(sim):
+    code, ran, said = sim(4, EXAMPLES / "unexpected.c")
+    assert code == 0, said
+    early = [f"PUT of rank {rank}, 8 B, entry overflow" for rank in (1, 2, 3)]
+    each = [
+        (f"PUT_OVERFLOW of rank {rank}, 'early {rank}'", f"PUT of rank {rank}, 'late {rank}'")
+        for rank in (1, 2, 3)
+    ]
+    assert ran["output"].splitlines() == early + [line for pair in each for line in pair]

@@ -11,16 +11,16 @@
 namespace spinloom::job {
 namespace {
 
-size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+constexpr size_t guard_bytes = 1 << 20;  // address space only
 
 }  // namespace
 
 Result<std::unique_ptr<Fiber>> Fiber::create(size_t stack_bytes, std::function<void()> body) {
-  const size_t page = page_bytes();
-  const size_t bytes = (stack_bytes + page - 1) / page * page + page;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t bytes = (stack_bytes + page - 1) / page * page + guard_bytes;
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) != 0) {
+  if (memory == MAP_FAILED || mprotect(memory, guard_bytes, PROT_NONE) != 0) {
     return fail(Code::environment, "no memory for a stack of ", stack_bytes, " B (--stack): ", std::strerror(errno));
   }
   return std::unique_ptr<Fiber>(new Fiber(memory, bytes, std::move(body)));
@@ -64,7 +64,7 @@ void Fiber::yield() {
 bool Fiber::guards(const void* address) const {
   const auto* at = static_cast<const char*>(address);
   const auto* low = static_cast<const char*>(memory_);
-  return at >= low && at < low + page_bytes();
+  return at >= low && at < low + guard_bytes;
 }
 
 }  // namespace spinloom::job

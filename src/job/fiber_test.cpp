@@ -52,7 +52,7 @@ TEST(Fiber, ErrnoIsItsOwn) {
   EXPECT_EQ(errno, EPIPE);
 }
 
-TEST(Fiber, KnowsItsGuardPage) {
+TEST(Fiber, KnowsWhatGuardsItsStack) {
   std::unique_ptr<Fiber> fiber;
   const char* inside = nullptr;
   auto made = Fiber::create(stack_bytes, [&] {

@@ -44,6 +44,15 @@ hpu::TimingParameters timing_of(const Profile& profile) {
   a15.alus = narrow(profile.a15.alus);
   a15.multiply_cycles = narrow(profile.a15.multiply);
   a15.divide_cycles = narrow(profile.a15.divide);
+  a15.float_units = narrow(profile.a15.float_units);
+  a15.float_add_cycles = narrow(profile.a15.float_add);
+  a15.float_multiply_cycles = narrow(profile.a15.float_multiply);
+  a15.float_multiply_add_cycles = narrow(profile.a15.float_multiply_add);
+  a15.float_divide_cycles = narrow(profile.a15.float_divide);
+  a15.float_root_cycles = narrow(profile.a15.float_root);
+  a15.float_compare_cycles = narrow(profile.a15.float_compare);
+  a15.float_convert_cycles = narrow(profile.a15.float_convert);
+  a15.float_move_cycles = narrow(profile.a15.float_move);
   a15.load_cycles = narrow(profile.a15.load);
   a15.front_end_cycles = narrow(profile.a15.front_end);
   a15.predictor_entries = narrow(profile.a15.predictor_entries);
@@ -62,6 +71,7 @@ Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& 
     SPL_ASSIGN(hpu::Core core, hpu::Core::create(timing_of(profile)));
     bank->units_.emplace_back(std::move(core));
   }
+  bank->has_float_ = hpu::has_float(timing_of(profile));
   if (profile.clustered()) {
     bank->ports_.emplace(profile);
     bank->places_ = {class_of(profile.pulp.constants, hpu::LatencyClass::nic_memory),
@@ -73,6 +83,13 @@ Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& 
 
 HpuBank::HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles)
     : events_(events), client_(client), cycle_(cycle), hpus_(hpus), slice_cycles_(slice_cycles) {}
+
+Status HpuBank::check(uint32_t image) const {
+  if (has_float_ || images_ == nullptr || image >= images_->size() || !(*images_)[image].needs_float()) return {};
+  return fail(spinloom::Code::unsupported,
+              "the handler image is built for cores with floating point, which this NIC's cores (hpu.core = pulp) do "
+              "not have: take a NIC with a15 cores, or handlers without float and double");
+}
 
 uint64_t HpuBank::cycle_at_or_after(Time time) const {
   const int64_t floor = cycle_.units_in(time);

@@ -66,6 +66,8 @@ class HpuBank final : EventTarget {
 
   // Images outlive the bank; a context names them by index.
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
+  // Whether these cores can run that image's handlers.
+  [[nodiscard]] Status check(uint32_t image) const;
   // Handlers that end are recorded from here on; null ends it. The trace outlives the bank.
   void record(Trace* trace) { trace_ = trace; }
   // Starts a handler at the first tick not before `start`.
@@ -121,6 +123,7 @@ class HpuBank final : EventTarget {
   uint32_t hpus_;
   uint32_t slice_cycles_;
   const std::vector<hpu::Image>* images_ = nullptr;
+  bool has_float_ = false;
   std::vector<Unit> units_;
   uint64_t calling_ = 0;  // the unit whose call is at hand: most answers are immediate
   std::array<HandlerStatistics, 3> statistics_{};

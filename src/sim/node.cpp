@@ -150,6 +150,12 @@ void Node::on_event(uint32_t code, uint64_t argument) {
       const nic::Command command = std::move(commands_[slot]);
       commands_.give_back(slot);
       nic::Actions actions;
+      if (const auto* create = std::get_if<nic::ContextCreate>(&command.body)) {
+        if (const Status able = hpus_->check(create->context.image); !able) {
+          nic::Action refusal = nic::Answer{command.token, able.error()};
+          return perform_one(refusal);
+        }
+      }
       nic_.on_command(events_.now(), command, actions);
       perform(actions);
       return;

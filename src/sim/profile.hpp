@@ -50,6 +50,8 @@ struct Profile {
   struct {
     int64_t rename_width = 0, window = 0, alus = 0, multiply = 0, divide = 0, load = 0, front_end = 0,
             predictor_entries = 0, device_load = 0, device_store = 0, device_answer = 0, oldest = 0;
+    int64_t float_units = 0, float_add = 0, float_multiply = 0, float_multiply_add = 0, float_divide = 0,
+            float_root = 0, float_compare = 0, float_convert = 0, float_move = 0;
   } a15;
   struct {
     int64_t clusters = 1;

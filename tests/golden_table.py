@@ -1,9 +1,9 @@
-"""Golden predictions: the demo's datatypes under every strategy, as checked-in numbers.
+"""Golden predictions: the demo under every strategy, and points of figures, as checked-in numbers.
 
     .venv/bin/python tests/golden_table.py            # compare; prints what differs, exits with 1
     .venv/bin/python tests/golden_table.py --update   # write what comes out now
 
-predictions.csv holds the numbers, images.csv the SHA-256 of the handler images that they belong to.
+predictions.csv and figures.csv hold the numbers, images.csv the SHA-256 of the handler images they belong to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import os
 import sys
 from pathlib import Path
 
-from spinloom import data, profiles, results, sweep, workloads
+from spinloom import data, figure_tables, profiles, results, sweep, workloads
+from spinloom.lab import Lab
 from spinloom.strategies import STRATEGIES
 from spinloom.sweep import Cell, Setup
 
@@ -22,6 +23,8 @@ FOLDER = Path(__file__).parent / "golden"
 NIC = "sc19-slingshot"
 KEY = ["application", "datatype", "strategy"]
 NUMBERS = ["status", "time_ps", "handler_cycles_per_packet", "handler_cycles_max", "nic_memory_bytes"]
+POINT = ["figure", "nic", "strategy", "x"]
+FIGURES = ["2", "9c", "10", "11", "13a", "sc17-7a"]
 UPDATE = ".venv/bin/python tests/golden_table.py --update"
 
 
@@ -46,7 +49,19 @@ def tables() -> dict[str, list[dict[str, str]]]:
     images = [
         {"image": name, "sha256": digest} for name, digest in results.image_hashes(settings.images).items()
     ]
-    return {"predictions.csv": predictions, "images.csv": images}
+    return {"predictions.csv": predictions, "figures.csv": points(), "images.csv": images}
+
+
+def points() -> list[dict[str, str]]:
+    """The quick cut through figures over block sizes and the like."""
+    laboratory = Lab(os.cpu_count() or 1)
+    rows = []
+    for name in FIGURES:
+        figure = figure_tables.figures()[name]
+        laboratory.run(cell.probe for cell in figure_tables.cells(figure, True))
+        for row in figure_tables.rows(figure, True, laboratory):
+            rows.append({**row, "x": row[figure.axis], "value": row[figure.measure]})
+    return as_text(rows, [*POINT, "value", "time_ps"])
 
 
 def as_text(rows: list[dict], columns: list[str]) -> list[dict[str, str]]:
@@ -87,6 +102,7 @@ def compare() -> list[str]:
     """Empty when nothing changed."""
     now = tables()
     found = differences(read("predictions.csv"), now["predictions.csv"], KEY)
+    found += differences(read("figures.csv"), now["figures.csv"], POINT)
     images = differences(read("images.csv"), now["images.csv"], ["image"])
     return found + [line[:60] + "..." if len(line) > 60 else line for line in images]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spinloom.figure_tables import Figure
+from spinloom.figure_tables import COPIES, Figure
 from spinloom.plot import GREYS, HATCHES
 from spinloom.results import write_file
 from spinloom.strategies import BASELINE, STRATEGIES
@@ -35,6 +35,7 @@ MARKS = {
     "ro-cp": ("D", "0.45", (0, (4, 1, 1, 1))),
     "rw-cp": ("s", "0.0", (0, (4, 1.5))),
     "seek": ("*", "0.25", "-"),
+    COPIES: ("o", "0.0", "-"),
 }
 GREYS_ALL = {BASELINE: "1.0", **GREYS}
 HATCHES_ALL = {BASELINE: "...", **HATCHES}
@@ -86,7 +87,7 @@ def series_of(rows: Rows) -> dict[tuple[str, str], Rows]:
     found: dict[tuple[str, str], Rows] = {}
     for row in rows:
         found.setdefault((row.get("nic", ""), row["strategy"]), []).append(row)
-    order = list(STRATEGIES)
+    order = [COPIES, *STRATEGIES]
     return dict(sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
 
 
@@ -126,7 +127,7 @@ def lines(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
             linestyle=dashes if len(nics) == 1 else ("-", "--", ":")[number % 3],
             linewidth=1.2,
             markersize=6,
-            markerfacecolor=("none", grey)[strategy in ("specialised", "rw-cp", "seek")],
+            markerfacecolor=("none", grey)[strategy in ("specialised", "rw-cp", "seek", COPIES)],
             label=strategy if len(nics) == 1 else f"{strategy}, {nic}",
         )
     numbers(axes, sorted({row[figure.axis] for row in rows}))
@@ -149,7 +150,7 @@ def lines(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
         )
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     plain(axes)
-    legend(axes)
+    legend(axes, ncols=4 if len(nics) == 1 else 2)
 
 
 def bar_group(canvas: Any, figure: Figure, rows: Rows, parts: list[tuple[str, str]]) -> Any:

@@ -21,6 +21,7 @@ from spinloom.profiles import Profile
 from spinloom.strategies import BASELINE
 
 US, KIB = 10**6, 1024
+COPIES = "copies"
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,24 @@ def sweep_cells(figure: Figure, quick: bool) -> Iterator[Cell]:
     for nic in figure.nics:
         for strategy in figure.strategies:
             for value in figure.quick if quick else figure.values:
-                block_bytes, hpus = observe.PACKET, figure.hpus
-                if figure.axis == "block_bytes":
+                block_bytes, hpus, copies_bytes = observe.PACKET, figure.hpus, 0
+                if strategy == COPIES:
+                    copies_bytes = value
+                elif figure.axis == "block_bytes":
                     block_bytes = value
                 elif figure.axis in ("gamma", "time"):
                     block_bytes = observe.PACKET // value
-                else:
+                elif figure.axis == "hpus":
                     hpus = value
                 record = ("sample_dma_queue",) if figure.axis == "time" else ()
                 if nic in figure.preloaded:
                     record = (*record, "preloaded")
                 datatype = vector(block_bytes, figure.message_bytes)
-                probe = Probe(datatype, strategy, nic=nic, hpus=hpus, record=record)
+                if figure.axis == "put_bytes":
+                    datatype = f"contig({value}, byte)"
+                probe = Probe(
+                    datatype, strategy, nic=nic, hpus=hpus, record=record, copies_bytes=copies_bytes
+                )
                 yield Cell(value, "", nic, strategy, probe, probe)
 
 
@@ -116,6 +123,22 @@ def throughput(profile: Profile, strategy: str, reading: Reading, _: Reading) ->
     if "processing_time_ps" in reading.columns:  # packets lie on the NIC: there is no network to wait for
         return {"value": reading["size_bytes"] * 8000 / reading["processing_time_ps"]}
     return {"value": observe.throughput_gbit_s(profile, strategy, reading)}
+
+
+def put_ns(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
+    return {"value": (observe.link_ps(profile) + reading["data_time_ps"]) / 1000}
+
+
+def copied(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
+    return {"value": reading["bytes"] * 8000 / reading["time_ps"]}
+
+
+def instructions_a_cycle(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
+    return {"value": reading["handler_instructions_per_packet"] / reading["handler_cycles_per_packet"]}
+
+
+def received(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
+    return {"value": observe.gib_s(reading)}
 
 
 def handler_ns(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
@@ -161,6 +184,10 @@ def reuses(profile: Profile, strategy: str, reading: Reading, baseline: Reading)
 
 MEASURES: dict[str, Measure] = {
     "throughput_gbit_s": throughput,
+    "put_ns": put_ns,
+    "copied_gbit_s": copied,
+    "instructions_a_cycle": instructions_a_cycle,
+    "received_gib_s": received,
     "handler_ns": handler_ns,
     "dma_queue_peak": dma_queue_peak,
     "dma_queue": dma_queue,
@@ -194,7 +221,11 @@ def rows_of(figure: Figure, cell: Cell, laboratory: Lab) -> Iterator[dict[str, A
     except Trouble as trouble:
         yield {**known, figure.measure: None, "status": "not available", "message": trouble.message}
         return
-    told = {name: reading[name] for name in ("size_bytes", "blocks_per_packet", "time_ps")}
+    told = {
+        name: reading[name]
+        for name in ("size_bytes", "blocks_per_packet", "time_ps")
+        if name in reading.columns
+    }
     if "series" in measured:
         for time_ps, depth in measured["series"]:
             yield {

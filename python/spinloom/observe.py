@@ -157,8 +157,8 @@ def put_overhead(trial: Trial, readings: list[Reading]) -> float:
     return 100 * (processed - plain) / plain
 
 
-def host_gib_s(trial: Trial, readings: list[Reading], **_: Any) -> float:
-    return readings[0]["size_bytes"] * PS_PER_S / readings[0]["time_ps"] / 2**30
+def gib_s(reading: Reading) -> float:
+    return reading["size_bytes"] * PS_PER_S / reading["time_ps"] / 2**30
 
 
 # ---- observations on a sweep ----
@@ -347,7 +347,7 @@ OBSERVATIONS: dict[str, Observation] = {
         vector_cells(),
         lambda trial, readings, strategy, **_: throughput_gbit_s(trial.profile, strategy, readings[0]),
     ),
-    "host_gib_s": Observation(vector_cells(), host_gib_s),
+    "host_gib_s": Observation(vector_cells(), lambda trial, readings, **_: gib_s(readings[0])),
     "vector_speedup": Observation(
         vector_cells(BASELINE), lambda trial, readings, **_: readings[1]["time_ps"] / readings[0]["time_ps"]
     ),

@@ -66,7 +66,7 @@ def test_ping_pong_returns_every_byte_at_odd_sizes(way, size_bytes):
     assert core.load().run_study(config("pingpong", way, size_bytes))["checked"]
 
 
-@pytest.mark.parametrize("size_bytes", [8, 4088, 4096, 4104, 40960])
+@pytest.mark.parametrize("size_bytes", [16, 4080, 4096, 4112, 40960])
 @pytest.mark.parametrize("hpus", [1, 3])
 def test_accumulate_is_right_at_odd_sizes(size_bytes, hpus):
     result = core.load().run_study(config("accumulate", "stream", size_bytes, hpus=hpus))
@@ -118,8 +118,8 @@ def test_packets_out_of_order_change_no_byte():
     ("changes", "code", "message"),
     [
         ({"bytes": 0}, "unsupported", "zero bytes"),
-        ({"experiment": "accumulate", "bytes": 12}, "invalid", "8 B"),
-        ({"experiment": "accumulate", "way": "store"}, "unsupported", "rdma or stream"),
+        ({"experiment": "accumulate", "bytes": 24}, "invalid", "16 B"),
+        ({"experiment": "accumulate", "way": "store", "bytes": 16}, "unsupported", "rdma or stream"),
         ({"experiment": "juggle"}, "invalid", "pingpong, accumulate, broadcast and raid"),
         ({"way": "pigeon"}, "invalid", "rdma, portals4"),
         ({"experiment": "broadcast", "ranks": 1}, "invalid", "2 to"),
@@ -133,6 +133,15 @@ def test_what_cannot_be_is_an_error(changes, code, message):
     with pytest.raises(engine.SpinloomError, match=message) as raised:
         engine.run_study({**config("pingpong", "rdma", 8), **changes})
     assert raised.value.code == code
+
+
+def test_a_nic_without_floating_point_refuses_to_accumulate():
+    """Its other handlers run: an image is refused where a context asks for it."""
+    engine = core.load()
+    with pytest.raises(engine.SpinloomError, match="cores with floating point.*a15") as raised:
+        engine.run_study(config("accumulate", "stream", 4096, nic="pulp-22nm"))
+    assert raised.value.code == "unsupported"
+    assert engine.run_study(config("pingpong", "stream", 4096, nic="pulp-22nm"))["checked"]
 
 
 def test_the_command_writes_a_table_and_a_plot(spinloom, tmp_path):

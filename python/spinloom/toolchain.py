@@ -2,7 +2,9 @@
 
 Contract: compile() turns one C11 file into one ELF image linked at the HPU's image base; the compiler's
 version and every flag stand here, because the image's bytes decide modelled time. The same source gives
-the same bytes in every folder. Standard library only: the build runs this file as a script.
+the same bytes in every folder. A source that names float or double is compiled for cores with floating point
+(RV32IMAFDC), every other one for all cores (RV32IMAC). Standard library only: the build runs this file as a
+script.
 
     python toolchain.py SOURCE.c -o IMAGE.elf --include DIR --script handler.ld [--depfile FILE]
 """
@@ -22,6 +24,16 @@ from pathlib import Path
 COMPILER_VERSION = "0.17.1"  # of PyPI's ziglang (clang inside)
 HANDLERS = ("header_handler", "payload_handler", "completion_handler")
 TARGET_FLAGS = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+c")
+# No contraction: a product and a sum round twice, as on the host that checks them. No errno: a root is an
+# instruction.
+FLOAT_FLAGS = (
+    "-target",
+    "riscv32-freestanding-none",
+    "-mcpu=generic_rv32+m+a+f+d+c",
+    "-mabi=ilp32d",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+)
 COMPILE_FLAGS = (
     "-std=c11",
     "-O2",
@@ -84,6 +96,14 @@ def entry_of(source: Path) -> str:
     return "payload_handler" if "payload_handler" in defined else defined[0]
 
 
+def target_flags(source: Path) -> tuple[str, ...]:
+    """For cores with floating point where the source, comments and strings apart, names float or double."""
+    text = re.sub(
+        r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', " ", source.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    return FLOAT_FLAGS if re.search(r"\b(float|double)\b", text) else TARGET_FLAGS
+
+
 def environment(cache: Path) -> dict[str, str]:
     """The compiler's environment: its caches inside `cache`, nothing in the home directory."""
     return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}
@@ -109,7 +129,7 @@ def compile(
     image.parent.mkdir(parents=True, exist_ok=True)
     cache = cache or Path(tempfile.gettempdir()) / f"spinloom-zig-{os.getuid()}"
     source, image = source.resolve(), image.resolve()
-    base = [sys.executable, "-m", "ziglang", "cc", *TARGET_FLAGS]
+    base = [sys.executable, "-m", "ziglang", "cc", *target_flags(source)]
     includes = [flag for folder in include for flag in ("-I", str(folder.resolve()))]
     with tempfile.TemporaryDirectory() as scratch:
         unit = Path(scratch) / "handler.o"

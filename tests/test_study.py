@@ -138,7 +138,7 @@ def test_what_cannot_be_is_an_error(changes, code, message):
 def test_a_nic_without_floating_point_refuses_to_accumulate():
     """Its other handlers run: an image is refused where a context asks for it."""
     engine = core.load()
-    with pytest.raises(engine.SpinloomError, match="cores with floating point.*a15") as raised:
+    with pytest.raises(engine.SpinloomError, match=r"cores with floating point.*a15") as raised:
         engine.run_study(config("accumulate", "stream", 4096, nic="pulp-22nm"))
     assert raised.value.code == "unsupported"
     assert engine.run_study(config("pingpong", "stream", 4096, nic="pulp-22nm"))["checked"]

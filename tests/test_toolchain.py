@@ -63,6 +63,37 @@ def test_another_source_gives_other_bytes(tmp_path, cache):
     assert one != two
 
 
+FLOAT = """
+/* scales by a float */
+int payload_handler(double *x, unsigned n) {
+  for (unsigned i = 0; i < n; ++i) x[i] = __builtin_sqrt(x[i] * x[i] + 0.5);
+  return 0;
+}
+"""
+
+
+def float_abi(image: Path) -> int:
+    """Of the flags word: 0 none, 4 that of double."""
+    return struct.unpack_from("<I", image.read_bytes(), 36)[0] & 6
+
+
+def test_a_source_with_numbers_is_for_cores_with_floating_point(tmp_path, cache):
+    assert float_abi(build(tmp_path / "float", cache, FLOAT)) == 4
+    assert float_abi(build(tmp_path / "none", cache)) == 0
+
+
+def test_comments_and_strings_ask_for_no_floating_point(tmp_path, cache):
+    mentions = (
+        '/* no double */ // no float "\n' + SOURCE + 'const char *said(void) { return "a \\"float"; }\n'
+    )
+    plain = SOURCE + 'const char *said(void) { return "a \\"flout"; }\n'
+    assert float_abi(build(tmp_path / "mentions", cache, mentions)) == 0
+    assert (
+        build(tmp_path / "mentions", cache, mentions).read_bytes()
+        == build(tmp_path / "plain", cache, plain).read_bytes()
+    )
+
+
 @pytest.mark.parametrize(
     ("spoiled", "complaint"),
     [

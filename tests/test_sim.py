@@ -246,3 +246,85 @@ def test_unexpected_messages_wait_for_their_entries(sim):
         for rank in (1, 2, 3)
     ]
     assert ran["output"].splitlines() == early + [line for pair in each for line in pair]
+
+
+@pytest.mark.parametrize("size_bytes", [8, 65536])
+def test_handlers_answer_as_the_study_says(sim, size_bytes):
+    code, ran, said = sim(2, EXAMPLES / "handlers.c", size_bytes)
+    assert code == 0, said
+    measured_ns = float(re.fullmatch(r"\d+ B: ([\d.]+) ns\n", ran["output"])[1])
+    expected_ps = Lab(1)[studies.probe("pingpong", NIC, "stream", size_bytes)]["time_ps"]
+    call_ps = profiles.load(NIC)["host.call"]
+    assert measured_ns == pytest.approx((expected_ps + call_ps / 2) / 1000, abs=0.5)
+
+
+def test_a_handler_of_ones_own_counts_and_wrong_names_are_refused(sim, source, tmp_path):
+    handler = tmp_path / "count.c"
+    handler.write_text(
+        """
+        #include "spinloom/handler.h"
+        int payload_handler(const ptl_payload_t p, void *state) {
+          uint64_t *const kept = state;
+          kept[0] += p.length * *(const uint32_t *)spl_constants();
+          return PtlHandlerDMAToHostB(kept, 0, 8, PTL_DMA_NO_EVENT);
+        }
+        """,
+        encoding="utf-8",
+    )
+    program = source(
+        """
+        #include <portals4_spin.h>
+        int main(void) {
+          ptl_handle_ni_t ni = begin(PTL_NI_MATCHING | PTL_NI_LOGICAL);
+          ptl_process_t to = {.rank = 0};
+          uint64_t sum = 0, first = 1000;
+          uint32_t factor = 3;
+          char out[100] = "";
+          ptl_pt_index_t pt;
+          ptl_handle_ct_t ct;
+          ptl_handle_me_t handle;
+          ptl_handle_md_t md;
+          ptl_hpu_md_h memory;
+          ptl_ct_event_t count;
+          PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt);
+          PtlCTAlloc(ni, &ct);
+          PtlHPUAllocMem(8, ni, &memory);
+          ptl_me_t me = {.start = &sum, .length = sizeof sum, .ct_handle = ct, .uid = PTL_UID_ANY,
+                         .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, .match_id = to};
+          ptl_spin_t spin = {.image = "count", .payload_handler = "payload_handler", .hpu_memory = memory,
+                             .hpu_initial_state = &first, .hpu_initial_state_length = sizeof first,
+                             .constants = &factor, .constants_length = sizeof factor};
+          ptl_spin_t wrong = spin;
+          wrong.image = "nobody";
+          printf("%d ", PtlSpinMEAppend(ni, pt, &me, &wrong, PTL_PRIORITY_LIST, NULL, &handle));
+          wrong = spin;
+          wrong.payload_handler = "nothing";
+          printf("%d ", PtlSpinMEAppend(ni, pt, &me, &wrong, PTL_PRIORITY_LIST, NULL, &handle));
+          wrong = spin;
+          wrong.hpu_memory = ct;
+          printf("%d ", PtlSpinMEAppend(ni, pt, &me, &wrong, PTL_PRIORITY_LIST, NULL, &handle));
+          printf("%d ", PtlSpinMEAppend(ni, pt, &me, &spin, PTL_PRIORITY_LIST, NULL, &handle));
+          ptl_md_t from = {.start = out, .length = sizeof out, .eq_handle = PTL_EQ_NONE,
+                           .ct_handle = PTL_CT_NONE};
+          PtlMDBind(ni, &from, &md);
+          PtlPut(md, 0, sizeof out, PTL_NO_ACK_REQ, to, pt, 0, 0, NULL, 0);
+          PtlCTWait(ct, 1, &count);
+          printf("%llu ", (unsigned long long)sum);
+          printf("%d ", PtlHPUFreeMem(&memory));
+          printf("%d ", PtlMEUnlink(handle));
+          printf("%d ", PtlHPUFreeMem(&memory));
+          printf("%d\\n", PtlPTFree(ni, pt));
+          return 0;
+        }
+        """
+    )
+    code, ran, said = sim(1, program, options=("--handler", str(handler)))
+    assert code == 0, said
+    in_use = 7
+    assert ran["output"] == f"1 1 1 0 {1000 + 3 * 100} {in_use} 0 0 0\n"
+
+
+def test_wrong_arguments_are_answered_and_stale_handles_name_nothing(sim):
+    code, ran, said = sim(2, Path(__file__).parent / "portals_arguments.c")
+    assert code == 0, said
+    assert ran["output"] == "rank 0: 50 answers\nrank 1: 50 answers\n"

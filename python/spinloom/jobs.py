@@ -56,12 +56,15 @@ class Settings:
     seed: int = 1
     prefix: bool = False
     stack_bytes: int = 8 << 20
-    images: tuple[tuple[str, Path], ...] = ()
+    images: dict[str, bytes] = field(default_factory=dict)  # beside the shipped ones
 
-    def text(self) -> str:
-        """As the launcher reads it (src/job/config.hpp)."""
+    def text(self, folder: Path) -> str:
+        """As the launcher reads it (src/job/config.hpp); handler images are put into the folder."""
         lines = [f"profile {name} {written(value)}" for name, value in self.profile.native().items()]
-        lines += [f"image {name} {path}" for name, path in self.images]
+        for name, image in (data.handler_images() | self.images).items():
+            path = folder / f"{name}.elf"
+            path.write_bytes(image)
+            lines.append(f"image {name} {path}")
         lines += [
             f"ranks {self.ranks}",
             f"hpus {self.hpus or self.profile['hpu.count']}",
@@ -132,8 +135,12 @@ def built(path: Path) -> Iterator[Path]:
 def run(settings: Settings, program: Path, arguments: list[str], *, captured: bool = False) -> Job:
     """Runs a program that built() gave. The output is the Job's where it is `captured`."""
     launcher = part("bin", "spinloom-sim")
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as report:
-        given.write(settings.text().encode())
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as report,
+    ):
+        given.write(settings.text(Path(folder)).encode())
         given.seek(0)
         descriptors = (given.fileno(), report.fileno())
         command = [str(launcher), *map(str, descriptors), str(program), *arguments]

@@ -1,6 +1,8 @@
 #include "job/job.hpp"
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace spinloom::job {
@@ -23,10 +25,11 @@ Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& 
   SPL_ASSIGN(Program program, Program::open(config.command.front()));
   std::unique_ptr<Job> job(new Job(config, report, std::move(program)));
   const uint32_t ranks = config.world.ranks;
-  SPL_ASSIGN(job->world_, sim::World::create(job->config_.profile, job->images_, config.world));
+  SPL_TRY(job->load_images());
+  SPL_ASSIGN(job->world_, sim::World::create(job->config_.profile, job->images_.images, config.world));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     job->ranks_.push_back(std::make_unique<Rank>(job->world_->events(), job->world_->node(rank), job->config_.profile,
-                                                 ranks,
+                                                 job->images_, ranks,
                                                  [job = job.get()](Rank& woken) { job->ready_.push_back(&woken); }));
     SPL_TRY(job->ranks_.back()->begin(job->program_, config.command, config.stack_bytes));
     job->ready_.push_back(job->ranks_.back().get());
@@ -35,6 +38,18 @@ Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& 
   SPL_TRY(job->out_.begin(ranks, config.prefix));
   SPL_TRY(job->err_.begin(ranks, config.prefix));
   return job;
+}
+
+Status Job::load_images() {
+  for (const auto& [name, path] : config_.images) {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<uint8_t> content(std::istreambuf_iterator<char>(file), {});
+    Result<hpu::Image> image = hpu::load_elf(content);
+    if (!image) return fail(image.error().code, "handler image ", path, ": ", image.error().message);
+    images_.names.push_back(name);
+    images_.images.push_back(std::move(*image));
+  }
+  return {};
 }
 
 Status Job::run() {

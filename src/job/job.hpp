@@ -50,13 +50,14 @@ class Job {
 
  private:
   Job(const JobConfig& config, const Report& report, Program program);
+  Status load_images();
   Status let_run(Rank& rank);
   [[nodiscard]] Error deadlock() const;
 
   JobConfig config_;
   Report report_;
   Program program_;
-  std::vector<hpu::Image> images_;
+  Images images_;
   std::unique_ptr<sim::World> world_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::deque<Rank*> ready_;

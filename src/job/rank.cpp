@@ -12,11 +12,12 @@ namespace spinloom::job {
 // All ranks belong to one user, whoever runs the simulation.
 constexpr uint32_t simulated_user = 1000;
 
-Rank::Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, uint32_t size,
+Rank::Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, const Images& images, uint32_t size,
            std::function<void(Rank&)> ready)
     : events_(events),
       node_(node),
       profile_(profile),
+      images_(images),
       size_(size),
       ready_(std::move(ready)),
       process_(*this),
@@ -103,6 +104,13 @@ Status Rank::wait() {
 
 Status Rank::host_work(const portals::HostWork& work) {
   sleep(sim::host_cost(profile_, work).total());
+  return {};
+}
+
+ptl::HandlerImage Rank::image(std::string_view name) const {
+  for (size_t i = 0; i < images_.names.size(); ++i) {
+    if (images_.names[i] == name) return {&images_.images[i], static_cast<uint32_t>(i)};
+  }
   return {};
 }
 

@@ -22,6 +22,12 @@
 
 namespace spinloom::job {
 
+// Handler images by name, and as the NICs number them.
+struct Images {
+  std::vector<std::string> names;
+  std::vector<hpu::Image> images;
+};
+
 // State of the C library that a program thinks is its own.
 struct LibraryState {
   char* option_argument = nullptr;
@@ -32,7 +38,7 @@ struct LibraryState {
 
 class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
  public:
-  Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, uint32_t size,
+  Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, const Images& images, uint32_t size,
        std::function<void(Rank&)> ready);
 
   Status begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes);
@@ -69,6 +75,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] uint32_t user() const override;
+  [[nodiscard]] ptl::HandlerImage image(std::string_view name) const override;
 
  private:
   enum class State : uint8_t { running, waiting, sleeping };
@@ -80,6 +87,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   sim::EventQueue& events_;
   sim::Node& node_;
   const sim::Profile& profile_;
+  const Images& images_;
   uint32_t size_;
   std::function<void(Rank&)> ready_;
   ptl::Process process_;

@@ -6,7 +6,9 @@ namespace spinloom::ptl {
 namespace {
 
 // Options that the NIC has nothing for.
-constexpr unsigned int unknown_here = PTL_ME_LOCAL_INC_UH_RLENGTH;
+constexpr unsigned int unknown_here = PTL_ME_LOCAL_INC_UH_RLENGTH | PTL_ME_UNEXPECTED_HDR_DISABLE |
+                                      PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW |
+                                      PTL_ME_EVENT_FLOWCTRL_DISABLE;
 
 nic::EntryOptions options_of(unsigned int given) {
   const auto has = [given](unsigned int bit) { return (given & bit) != 0; };

@@ -19,11 +19,11 @@ constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
 constexpr Range range_atomic{0, 512, 512};
 constexpr Range range_ordered{8, 64, 4096};
 
+// A negative wish is a very large one: programs leave members uninitialised.
 template <class T>
 void clamp(T& value, const T* desired, const Range& range) {
   const ptl_size_t wanted = desired == nullptr ? range.usual : static_cast<ptl_size_t>(*desired);
-  const bool negative = desired != nullptr && *desired < T{0};
-  value = static_cast<T>(negative ? range.least : std::clamp(wanted, range.least, range.most));
+  value = static_cast<T>(std::clamp(wanted, range.least, range.most));
 }
 
 // Every wish is met as far as the NIC goes, none is an error.

@@ -5,6 +5,9 @@
 namespace spinloom::ptl {
 namespace {
 
+// Options that the NIC has nothing for.
+constexpr unsigned int unknown_here = PTL_IOVEC | PTL_MD_EVENT_CT_BYTES;
+
 // What every operation on a descriptor says of itself.
 struct Operation {
   ptl_handle_md_t md;
@@ -100,7 +103,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
     const Counter* counter = interface->counters.find(md->ct_handle);
     if (queue == nullptr && md->eq_handle != PTL_EQ_NONE) return PTL_ARG_INVALID;
     if (counter == nullptr && md->ct_handle != PTL_CT_NONE) return PTL_ARG_INVALID;
-    if ((md->options & PTL_IOVEC) != 0) return PTL_FAIL;
+    if ((md->options & unknown_here) != 0) return PTL_FAIL;
     if (interface->descriptors.size() >= static_cast<uint32_t>(interface->limits.max_mds)) return PTL_NO_SPACE;
     Descriptor made;
     made.given = *md;

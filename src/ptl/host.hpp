@@ -7,11 +7,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/units.hpp"
+#include "hpu/elf.hpp"
 #include "portals/port.hpp"
 
 namespace spinloom::ptl {
+
+struct HandlerImage {
+  const hpu::Image* image = nullptr;  // null: there is none of that name
+  uint32_t index = 0;                 // among those that the NIC knows
+};
 
 class Host {
  public:
@@ -23,6 +30,7 @@ class Host {
   // Ranks of the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
+  [[nodiscard]] virtual HandlerImage image(std::string_view name) const = 0;
 };
 
 }  // namespace spinloom::ptl

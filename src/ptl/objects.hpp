@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <vector>
 
@@ -31,9 +32,21 @@ struct Descriptor {
   nic::CounterId counter;
 };
 
+struct HpuMemory {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+// What an entry's handlers hold on the NIC.
+struct Spin {
+  nic::ContextId context;
+  std::optional<uint64_t> constants;  // NIC memory of their own
+};
+
 struct Entry {
   nic::EntryId id;
   ptl_pt_index_t portal = 0;
+  Spin spin;
   std::vector<nic::IovecElement> list;  // the NIC reads it while the entry is known
 };
 
@@ -49,7 +62,8 @@ struct NetworkInterface {
         descriptors(Kind::descriptor, number_, generation),
         entries(Kind::entry, number_, generation),
         queues(Kind::queue, number_, generation),
-        counters(Kind::counter, number_, generation) {}
+        counters(Kind::counter, number_, generation),
+        memories(Kind::memory, number_, generation) {}
 
   [[nodiscard]] bool matching() const { return number % 2 == 0; }
   [[nodiscard]] bool logical() const { return number < 2; }
@@ -67,6 +81,7 @@ struct NetworkInterface {
   HandleTable<Entry> entries;
   HandleTable<Queue> queues;
   HandleTable<Counter> counters;
+  HandleTable<HpuMemory> memories;
 };
 
 }  // namespace spinloom::ptl

@@ -1,5 +1,7 @@
 #include "ptl/process.hpp"
 
+#include <tuple>
+
 namespace spinloom::ptl {
 namespace {
 
@@ -50,8 +52,17 @@ ptl_handle_me_t Process::remember_entry(NetworkInterface& interface, Entry&& ent
 }
 
 void Process::forget_entry(ptl_handle_me_t handle) {
-  if (const Entry* found = entry(handle)) entry_handles_.erase(found->id.value);
-  if (NetworkInterface* owner = owner_of(handle, Kind::entry)) owner->entries.remove(handle);
+  const Entry* found = entry(handle);
+  if (found == nullptr) return;
+  entry_handles_.erase(found->id.value);
+  const Spin spin = found->spin;
+  owner_of(handle, Kind::entry)->entries.remove(handle);
+  release(spin);
+}
+
+void Process::release(const Spin& spin) {
+  if (spin.context.exists()) std::ignore = interface_.context_free(spin.context);
+  if (spin.constants) std::ignore = interface_.memory_free(*spin.constants);
 }
 
 Status Process::ask(const nic::CommandBody& body) {

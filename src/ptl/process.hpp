@@ -53,6 +53,8 @@ class Process {
   // Names an entry. The NIC's id says that an older one of that id is gone.
   [[nodiscard]] ptl_handle_me_t remember_entry(NetworkInterface& interface, Entry&& entry);
   void forget_entry(ptl_handle_me_t handle);
+  // Gives back what an entry's handlers hold; what a message still uses stays with the NIC.
+  void release(const Spin& spin);
 
   // Gives the NIC a command that Interface would not wait for, and waits: a counter's new value is readable then.
   [[nodiscard]] Status ask(const nic::CommandBody& body);

@@ -10,7 +10,12 @@ void release(Process& process, uint32_t number) {
   auto& interface = process.interface_at(number);
   if (!interface) return;
   portals::Interface& nic = process.portals();
-  interface->entries.for_each([&](ptl_handle_any_t, const Entry& entry) { std::ignore = nic.me_unlink(entry.id); });
+  interface->entries.for_each([&](ptl_handle_any_t, const Entry& entry) {
+    std::ignore = nic.me_unlink(entry.id);
+    process.release(entry.spin);
+  });
+  interface->memories.for_each(
+      [&](ptl_handle_any_t, const HpuMemory& memory) { std::ignore = nic.memory_free(memory.offset); });
   for (ptl_pt_index_t index = 0; index < portals_each; ++index) {
     if (interface->portals[index]) std::ignore = nic.pt_free(portal_of(*interface, index));
   }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from spinloom import jobs, output, profiles, units
+from spinloom import handler_build, jobs, output, profiles, units
 from spinloom.errors import Trouble
 from spinloom.verbs.options import nic_option, seed_option, set_option
 
@@ -34,6 +34,13 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 @nic_option
 @set_option
 @click.option("--hpus", type=click.IntRange(1, 256), help="Handler processors of each NIC.")
+@click.option(
+    "--handler",
+    "handlers",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A handler's FILE.c or FILE.elf, image FILE for PtlSpinMEAppend; may be repeated.",
+)
 @seed_option
 @click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
 @click.option("--stack", metavar="BYTES", default="8MiB", show_default=True, help="Of each rank.")
@@ -62,6 +69,7 @@ def sim(
     nic: str,
     changes: list[tuple[str, str]],
     hpus: int | None,
+    handlers: tuple[Path, ...],
     seed: int,
     prefix: bool,
     stack: str,
@@ -79,7 +87,8 @@ def sim(
     except ValueError as error:
         raise Trouble("invalid", f"--stack '{stack}': {error}") from None
     profile = profiles.changed(profiles.load(nic), changes)
-    settings = jobs.Settings(profile, ranks, hpus, seed, prefix, stack_bytes)
+    images = {image.name: image.elf for image in map(handler_build.image_of, handlers)}
+    settings = jobs.Settings(profile, ranks, hpus, seed, prefix, stack_bytes, images)
     began = time.monotonic()
     with jobs.built(program) as runnable:
         job = jobs.run(settings, runnable, list(arguments), captured=as_json)

@@ -1,0 +1,121 @@
+// sPIN: memory on the NIC, and entries whose messages meet handlers.
+#include <cstring>
+
+#include "portals4_spin.h"
+#include "ptl/call.hpp"
+#include "ptl/entries.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+// A handler's place in the image; false where it is named and not there.
+bool find_handler(const hpu::Image& image, ptl_handler_t name, std::optional<uint32_t>& entry) {
+  if (name == nullptr) return true;
+  const auto found = image.symbols().find(name);
+  if (found == image.symbols().end()) return false;
+  entry = found->second;
+  return true;
+}
+
+// Bytes of the host's in NIC memory that is there.
+Status write_memory(Process& process, uint64_t offset, const void* bytes, ptl_size_t length) {
+  if (length == 0) return {};
+  return process.portals().memory_write(offset, {static_cast<const uint8_t*>(bytes), length});
+}
+
+// What the arguments say of a context; false where they are wrong.
+bool describe(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
+  if (given.image == nullptr) return false;
+  const HandlerImage found = process.host().image(given.image);
+  if (found.image == nullptr) return false;
+  context.image = found.index;
+  if (!find_handler(*found.image, given.header_handler, context.header_entry) ||
+      !find_handler(*found.image, given.payload_handler, context.payload_entry) ||
+      !find_handler(*found.image, given.completion_handler, context.completion_entry)) {
+    return false;
+  }
+  if (given.hpu_memory != PTL_HPU_MEM_NONE) {
+    const HpuMemory* memory = interface.memories.find(given.hpu_memory);
+    if (memory == nullptr) return false;
+    context.state = {memory->offset, memory->length};
+  }
+  const bool initial = given.hpu_initial_state != nullptr;
+  if (initial && given.hpu_initial_state_length > context.state.length) return false;
+  if (given.constants == nullptr && given.constants_length > 0) return false;
+  if (given.user_header_length > UINT32_MAX) return false;
+  context.user_header_bytes = static_cast<uint32_t>(given.user_header_length);
+  if (given.budget_cycles > 0) context.budget_cycles = given.budget_cycles;
+  context.handler_host_start = reinterpret_cast<uint64_t>(given.handler_host_mem_start);
+  context.handler_host_length = given.handler_host_mem_length;
+  return true;
+}
+
+// Everything that a context needs, made in order; what was made before trouble goes again with `undo`.
+Status make_context(Process& process, const ptl_spin_t& given, nic::Context context, Spin& made) {
+  portals::Interface& nic = process.portals();
+  if (given.constants_length > 0) {
+    SPL_ASSIGN(made.constants, nic.memory_alloc(given.constants_length));
+    context.constants = {*made.constants, given.constants_length};
+    SPL_TRY(write_memory(process, *made.constants, given.constants, given.constants_length));
+  }
+  if (given.hpu_initial_state != nullptr) {
+    SPL_TRY(write_memory(process, context.state.offset, given.hpu_initial_state, given.hpu_initial_state_length));
+  }
+  SPL_ASSIGN(made.context, nic.context_create(context));
+  return {};
+}
+
+}  // namespace
+}  // namespace spinloom::ptl
+
+using spinloom::ptl::priced;
+using spinloom::ptl::Process;
+
+extern "C" {
+
+int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h* hpu_mem) {
+  return priced("PtlHPUAllocMem", [&](Process& process) -> int {
+    auto* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || hpu_mem == nullptr || length == 0) return PTL_ARG_INVALID;
+    const auto offset = process.portals().memory_alloc(length);
+    if (!offset) return spinloom::ptl::code_of(offset.error());
+    *hpu_mem = interface->memories.add({*offset, length});
+    return PTL_OK;
+  });
+}
+
+int PtlHPUFreeMem(ptl_hpu_md_h* hpu_mem) {
+  return priced("PtlHPUFreeMem", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    NetworkInterface* owner = hpu_mem == nullptr ? nullptr : process.owner_of(*hpu_mem, Kind::memory);
+    const HpuMemory* memory = owner == nullptr ? nullptr : owner->memories.find(*hpu_mem);
+    if (memory == nullptr) return PTL_ARG_INVALID;
+    if (!process.portals().memory_free(memory->offset)) return PTL_IN_USE;
+    owner->memories.remove(*hpu_mem);
+    *hpu_mem = PTL_HPU_MEM_NONE;
+    return PTL_OK;
+  });
+}
+
+int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, const ptl_spin_t* handlers,
+                    ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle) {
+  return priced("PtlSpinMEAppend", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || !interface->matching() || handlers == nullptr) return PTL_ARG_INVALID;
+    Append made =
+        append_of(process, ni_handle, pt_index, me, ptl_list, user_ptr, PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC);
+    if (made.code != PTL_OK) return made.code;
+    spinloom::nic::Context context;
+    if (!describe(process, *handlers, *interface, context)) return PTL_ARG_INVALID;
+    Spin& spin = made.record.spin;
+    const auto created = make_context(process, *handlers, context, spin);
+    made.entry.context = spin.context;
+    const Spin undo = spin;
+    const int code = created ? append(process, std::move(made), me_handle) : code_of(created.error());
+    if (code != PTL_OK) process.release(undo);
+    return code;
+  });
+}
+
+}  // extern "C"

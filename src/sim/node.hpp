@@ -36,6 +36,7 @@
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
 #include "sim/trace.hpp"
+#include "sim/zeroed.hpp"
 
 namespace spinloom::sim {
 
@@ -144,7 +145,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   nic::Rank rank_;
   nic::Nic nic_;
   std::unique_ptr<HpuBank> hpus_;
-  std::vector<uint8_t> nic_memory_;
+  ZeroedBytes nic_memory_;
   Pcie pcie_;
   Fabric fabric_;
 

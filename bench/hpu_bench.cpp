@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ struct Bench {
          {Region::image(image.base(), image.bytes()), Region::private_memory(SPL_HPU_STACK_BASE, scratch),
           Region::shared(SPL_HPU_STATE_BASE, state), Region::command_window()}) {
       if (!memory.map(region)) std::abort();
+    }
+    for (size_t at = 0; at < array_bytes; at += 2 * sizeof(double)) {
+      const double number[2] = {0.6, 0.8};  // of magnitude 1: products stay so
+      std::memcpy(scratch.data() + at, number, sizeof number);
     }
   }
 
@@ -96,6 +101,29 @@ as::Assembler branchy() {
   code(as::andi(as::t2, as::t2, 1))(as::beq(as::t2, as::zero, 8))(as::xor_(as::t3, as::t3, as::t0));
   code(as::addi(as::a0, as::a0, -1));
   code(as::bne(as::a0, as::zero, loop - code.here()));
+  return code(as::ret());
+}
+
+// a0 rounds over the array of complex numbers in double precision: each is turned by the first one.
+as::Assembler complex() {
+  constexpr uint32_t add = 0x01;
+  constexpr uint32_t subtract = 0x05;
+  constexpr uint32_t multiply = 0x09;
+  const auto operation = [](uint32_t upper, uint32_t rd, uint32_t rs1, uint32_t rs2) {
+    return as::float_operation(upper, 7, rd, rs1, rs2);
+  };
+  as::Assembler code;
+  code(as::fld(8, as::a1, 0))(as::fld(9, as::a1, 8));
+  const int32_t outer = code.here();
+  code(as::addi(as::t0, as::a1, 16))(as::lui(as::t1, array_bytes))(as::add(as::t1, as::a1, as::t1));
+  const int32_t inner = code.here();
+  code(as::fld(0, as::t0, 0))(as::fld(1, as::t0, 8));
+  code(operation(multiply, 2, 0, 8))(operation(multiply, 3, 1, 9))(operation(subtract, 2, 2, 3));
+  code(operation(multiply, 4, 0, 9))(operation(multiply, 5, 1, 8))(operation(add, 4, 4, 5));
+  code(as::fsd(2, as::t0, 0))(as::fsd(4, as::t0, 8))(as::addi(as::t0, as::t0, 16));
+  code(as::bne(as::t0, as::t1, inner - code.here()));
+  code(as::addi(as::a0, as::a0, -1));
+  code(as::bne(as::a0, as::zero, outer - code.here()));
   return code(as::ret());
 }
 
@@ -173,6 +201,7 @@ int main() {
     mips(name, timing, "mix", mix(), infinite);
     mips(name, timing, "mix", mix(), 256);
     mips(name, timing, "branchy", branchy(), infinite);
+    mips(name, timing, "complex", complex(), infinite);
     stops(name, timing, "call out and back (7 + 2)", calls());
     stops(name, timing, "stop at an atomic (1 + 4)", shared());
     starts(name, timing);

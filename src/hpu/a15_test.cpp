@@ -64,8 +64,8 @@ TEST(A15, MultipliesArePipelinedDividesAreNot) {
 }
 
 // ft0 = ft0 op ft1, or ft2 = ft0 op ft1; operation and format in the upper bits.
-constexpr uint32_t chained(uint32_t upper, uint32_t rs2 = 1) { return as::r_type(upper, 0, 0x53, 0, 0, rs2); }
-constexpr uint32_t independent(uint32_t upper, uint32_t rs2 = 1) { return as::r_type(upper, 0, 0x53, 2, 0, rs2); }
+constexpr uint32_t chained(uint32_t upper, uint32_t rs2 = 1) { return as::float_operation(upper, 0, 0, 0, rs2); }
+constexpr uint32_t independent(uint32_t upper, uint32_t rs2 = 1) { return as::float_operation(upper, 0, 2, 0, rs2); }
 
 TEST(A15, FloatingPointTakesItsLatencies) {
   // T = N L for N = 20 dependent operations: add 5, multiply 4, fused 5, divide 9, root 33, minimum 5, to the other
@@ -86,7 +86,7 @@ TEST(A15, FloatingPointTakesItsLatencies) {
   // An integer comes over and goes back: fcvt.d.w 5, fcvt.w.d 5, ten times.
   Assembler there_and_back;
   for (int i = 0; i < 10; ++i) {
-    there_and_back(as::r_type(0x69, 0, 0x53, 0, as::t0, 0))(as::r_type(0x61, 0, 0x53, as::t0, 0, 0));
+    there_and_back(as::float_operation(0x69, 0, 0, as::t0, 0))(as::float_operation(0x61, 0, as::t0, 0, 0));
   }
   EXPECT_EQ(measure(there_and_back).cycles, 100u);
 }
@@ -107,15 +107,15 @@ TEST(A15, TwoUnitsForFloatingPoint) {
 }
 
 TEST(A15, NumbersOfEightBytesAreLoadedStoredAndForwarded) {
-  const uint32_t fld = as::i_type(3, 0x07, 1, as::a1, 8);
-  const uint32_t fsd = as::s_type(3, 2, as::a1, 8) | 4;
+  const uint32_t fld = as::fld(1, as::a1, 8);
+  const uint32_t fsd = as::fsd(2, as::a1, 8);
   // A load takes 2 + 1, as a word's; misaligned one more.
   EXPECT_EQ(measure(Assembler()(fld)).cycles, 3u);
-  EXPECT_EQ(measure(Assembler()(as::i_type(3, 0x07, 1, as::a1, 12))).cycles, 4u);
+  EXPECT_EQ(measure(Assembler()(as::fld(1, as::a1, 12))).cycles, 4u);
   // Forwarding, from both words and over three: 2 + 3; the misaligned pair 3 + 4.
   EXPECT_EQ(measure(Assembler()(fsd)(fld)).cycles, 5u);
   EXPECT_EQ(measure(Assembler()(fsd)(as::lw(as::t0, as::a1, 12))).cycles, 5u);
-  EXPECT_EQ(measure(Assembler()(as::s_type(3, 2, as::a1, 10) | 4)(as::lw(as::t0, as::a1, 12))).cycles, 6u);
+  EXPECT_EQ(measure(Assembler()(as::fsd(2, as::a1, 10))(as::lw(as::t0, as::a1, 12))).cycles, 6u);
   // The store waits for its number: add 5, store 2.
   EXPECT_EQ(measure(Assembler()(independent(0x01))(fsd)).cycles, 7u);
 }

@@ -84,6 +84,14 @@ constexpr uint32_t mul(uint32_t rd, uint32_t rs1, uint32_t rs2) { return r_type(
 constexpr uint32_t div(uint32_t rd, uint32_t rs1, uint32_t rs2) { return r_type(1, 4, 0x33, rd, rs1, rs2); }
 constexpr uint32_t lw(uint32_t rd, uint32_t rs1, int32_t offset) { return i_type(2, 0x03, rd, rs1, offset); }
 constexpr uint32_t sw(uint32_t rs2, uint32_t rs1, int32_t offset) { return s_type(2, rs2, rs1, offset); }
+constexpr uint32_t flw(uint32_t rd, uint32_t rs1, int32_t offset) { return i_type(2, 0x07, rd, rs1, offset); }
+constexpr uint32_t fld(uint32_t rd, uint32_t rs1, int32_t offset) { return i_type(3, 0x07, rd, rs1, offset); }
+constexpr uint32_t fsw(uint32_t rs2, uint32_t rs1, int32_t offset) { return s_type(2, rs2, rs1, offset) | 4; }
+constexpr uint32_t fsd(uint32_t rs2, uint32_t rs1, int32_t offset) { return s_type(3, rs2, rs1, offset) | 4; }
+// upper: the operation's five bits, then the format's two, S 0 or D 1.
+constexpr uint32_t float_operation(uint32_t upper, uint32_t rounding, uint32_t rd, uint32_t rs1, uint32_t rs2) {
+  return r_type(upper, rounding, 0x53, rd, rs1, rs2);
+}
 constexpr uint32_t beq(uint32_t rs1, uint32_t rs2, int32_t offset) { return b_type(0, rs1, rs2, offset); }
 constexpr uint32_t bne(uint32_t rs1, uint32_t rs2, int32_t offset) { return b_type(1, rs1, rs2, offset); }
 constexpr uint32_t jal(uint32_t rd, int32_t offset) { return j_type(rd, offset); }

@@ -27,7 +27,7 @@ class FloatOperands {
   uint64_t near(uint64_t other) {
     const uint64_t distance = random_.below(3);
     const uint64_t close = random_.chance(1, 2) ? other + distance : other - distance;
-    const uint64_t steps = random_.below(static_cast<uint64_t>(2 * format_.precision));
+    const uint64_t steps = random_.below(2 * static_cast<uint64_t>(format_.precision));
     const uint64_t scaled = random_.chance(1, 2) ? close : close + (steps << format_.fraction_bits());
     return (scaled & (2 * format_.sign_bit() - 1)) ^ (random_.chance(1, 2) ? format_.sign_bit() : 0);
   }

@@ -16,13 +16,9 @@ using as::Assembler;
 constexpr uint64_t box = 0xffffffff00000000u;
 constexpr uint64_t one_single = box | 0x3f800000;
 
-uint32_t fld(uint32_t rd, uint32_t rs1, int32_t offset) { return as::i_type(3, 0x07, rd, rs1, offset); }
-uint32_t flw(uint32_t rd, uint32_t rs1, int32_t offset) { return as::i_type(2, 0x07, rd, rs1, offset); }
-uint32_t fsd(uint32_t rs2, uint32_t rs1, int32_t offset) { return as::s_type(3, rs2, rs1, offset) | 4; }
-uint32_t fsw(uint32_t rs2, uint32_t rs1, int32_t offset) { return as::s_type(2, rs2, rs1, offset) | 4; }
 // format 0 is S, 1 is D; rounding 7 is dynamic.
 uint32_t fadd(uint32_t format, uint32_t rounding, uint32_t rd, uint32_t rs1, uint32_t rs2) {
-  return as::r_type(format, rounding, 0x53, rd, rs1, rs2);
+  return as::float_operation(format, rounding, rd, rs1, rs2);
 }
 uint32_t csrrw(uint32_t rd, uint32_t csr, uint32_t rs1) {
   return as::i_type(1, 0x73, rd, rs1, static_cast<int32_t>(csr));
@@ -54,7 +50,8 @@ TEST(Float, LoadsPutSinglesInBoxesAndStoresTakeTheLowerHalf) {
   for (const TimingParameters& timing : every_model) {
     if (!has_float(timing)) continue;
     Assembler code;
-    code(fld(1, as::a1, 0))(flw(2, as::a1, 4))(fsd(2, as::a1, 8))(fsw(1, as::a1, 16))(fsd(1, as::a1, 28));
+    code(as::fld(1, as::a1, 0))(as::flw(2, as::a1, 4))(as::fsd(2, as::a1, 8))(as::fsw(1, as::a1, 16))(
+        as::fsd(1, as::a1, 28));
     TestMachine machine = machine_with(code, {0x1122334455667788u, 0, 0, 0, 0}, timing);
     const Stop stop = machine.run();
     ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
@@ -72,9 +69,9 @@ TEST(Float, ASingleWithoutABoxIsTheCanonicalNan) {
   // 1.0 as a double is no single: fadd.s gives the canonical NaN, fsgnj.s too; fmv.x.w takes the lower half as it is.
   const uint64_t one_double = std::bit_cast<uint64_t>(1.0);
   Assembler code;
-  code(fld(1, as::a1, 0))(flw(2, as::a1, 8))(fadd(0, 7, 3, 1, 2));
-  code(as::r_type(0x10, 0, 0x53, 4, 1, 1));         // fsgnj.s f4, f1, f1
-  code(as::r_type(0x70, 0, 0x53, as::a0, 1, 0));    // fmv.x.w a0, f1
+  code(as::fld(1, as::a1, 0))(as::flw(2, as::a1, 8))(fadd(0, 7, 3, 1, 2));
+  code(as::float_operation(0x10, 0, 4, 1, 1));         // fsgnj.s f4, f1, f1
+  code(as::float_operation(0x70, 0, as::a0, 1, 0));    // fmv.x.w a0, f1
   TestMachine machine = machine_with(code, {one_double | 0x1234, one_single});
   EXPECT_EQ(machine.run().value, 0x1234u);
   EXPECT_EQ(machine.core.float_value(3), box | 0x7fc00000u);
@@ -86,7 +83,7 @@ TEST(Float, TheModeInFrmRoundsAndFlagsAccrue) {
   // 1 + 2^-24 (a tie): down gives 1, up 1 + 2^-23; inexact both times. A static mode overrides frm.
   const uint64_t half_ulp = box | 0x33800000;
   Assembler code;
-  code(flw(1, as::a1, 0))(flw(2, as::a1, 8))(as::addi(as::t0, as::zero, 3))(csrrw(as::zero, 2, as::t0));
+  code(as::flw(1, as::a1, 0))(as::flw(2, as::a1, 8))(as::addi(as::t0, as::zero, 3))(csrrw(as::zero, 2, as::t0));
   code(fadd(0, 7, 3, 1, 2))(fadd(0, 2, 4, 1, 2))(fadd(0, 4, 5, 1, 2))(fadd(0, 0, 6, 1, 2));
   code(csrrs(as::a0, 1, as::zero))(csrrs(as::a2, 3, as::zero));
   TestMachine machine = machine_with(code, {one_single, half_ulp});
@@ -118,7 +115,7 @@ TEST(Float, AReservedModeInFrmTrapsWhereItIsAskedFor) {
     Assembler code;
     code(as::i_type(5, 0x73, as::zero, mode, 2));  // csrrwi zero, frm, mode
     code(fadd(1, 1, 2, 3, 4));                     // its own mode: legal
-    code(as::r_type(0x11, 0, 0x53, 2, 3, 4));      // fsgnj.d does not round
+    code(as::float_operation(0x11, 0, 2, 3, 4));      // fsgnj.d does not round
     code(fadd(1, 7, 2, 3, 4));
     TestMachine machine = machine_with(code, {});
     const Stop stop = machine.run();
@@ -131,7 +128,7 @@ TEST(Float, AReservedModeInFrmTrapsWhereItIsAskedFor) {
 
 TEST(Float, HandlersStartWithZerosAndRoundToNearest) {
   Assembler code;
-  code(csrrs(as::a2, 3, as::zero))(fsd(1, as::a1, 8))(fld(1, as::a1, 0));
+  code(csrrs(as::a2, 3, as::zero))(as::fsd(1, as::a1, 8))(as::fld(1, as::a1, 0));
   code(as::addi(as::t0, as::zero, 0x6f))(csrrw(as::zero, 3, as::t0));
   TestMachine machine = machine_with(code, {one_single, ~uint64_t{0}});
   for (int run = 0; run < 2; ++run) {
@@ -144,15 +141,15 @@ TEST(Float, HandlersStartWithZerosAndRoundToNearest) {
 }
 
 TEST(Float, AccessesFaultLikeOthers) {
-  TestMachine load = machine_with(Assembler()(fld(1, as::a0, 0)), {});
+  TestMachine load = machine_with(Assembler()(as::fld(1, as::a0, 0)), {});
   EXPECT_EQ(load.run().fault.kind, FaultKind::load_violation);
-  TestMachine edge = machine_with(Assembler()(fld(1, as::a1, 0)), {});
+  TestMachine edge = machine_with(Assembler()(as::fld(1, as::a1, 0)), {});
   edge.begin.arguments[1] = SPL_HPU_STACK_BASE + TestMachine::stack_bytes - 4;
   EXPECT_EQ(edge.run().fault.kind, FaultKind::load_violation);
-  TestMachine store = machine_with(Assembler()(fsd(1, as::a1, 0)), {});
+  TestMachine store = machine_with(Assembler()(as::fsd(1, as::a1, 0)), {});
   store.begin.arguments[1] = SPL_HPU_PACKET_BASE;
   EXPECT_EQ(store.run().fault.kind, FaultKind::store_violation);
-  TestMachine window = machine_with(Assembler()(fsw(1, as::a1, 0)), {});
+  TestMachine window = machine_with(Assembler()(as::fsw(1, as::a1, 0)), {});
   window.begin.arguments[1] = SPL_HPU_COMMAND_BASE;
   EXPECT_EQ(window.run().fault.kind, FaultKind::device_violation);
 }
@@ -160,7 +157,7 @@ TEST(Float, AccessesFaultLikeOthers) {
 TEST(Float, SharedMemoryEndsASlice) {
   for (const TimingParameters& timing : every_model) {
     if (!has_float(timing)) continue;
-    TestMachine machine = machine_with(Assembler()(fld(1, as::a3, 0))(fsd(1, as::a3, 8)), {}, timing);
+    TestMachine machine = machine_with(Assembler()(as::fld(1, as::a3, 0))(as::fsd(1, as::a3, 8)), {}, timing);
     machine.shared[0] = 7;
     ASSERT_EQ(machine.run().kind, StopKind::returned);
     EXPECT_EQ(machine.shared[8], 7);
@@ -171,7 +168,8 @@ TEST(Float, SharedMemoryEndsASlice) {
 }
 
 TEST(Float, PulpCoresHaveNone) {
-  for (const uint32_t word : {fadd(0, 0, 1, 2, 3), fld(1, as::a1, 0), fsw(1, as::a1, 0), csrrs(as::a0, 3, as::zero)}) {
+  for (const uint32_t word :
+       {fadd(0, 0, 1, 2, 3), as::fld(1, as::a1, 0), as::fsw(1, as::a1, 0), csrrs(as::a0, 3, as::zero)}) {
     TestMachine machine = machine_with(Assembler()(word), {}, PulpParameters{});
     const Stop stop = machine.run();
     ASSERT_EQ(stop.kind, StopKind::fault);
@@ -189,15 +187,15 @@ TEST(Float, DisassemblesAsAssemblersWrite) {
   const Line lines[] = {
       {fadd(1, 7, 10, 11, 12), "fadd.d fa0, fa1, fa2"},
       {fadd(0, 1, 0, 8, 31), "fadd.s ft0, fs0, ft11, rtz"},
-      {fld(10, as::a1, 8), "fld fa0, 8(a1)"},
-      {fsw(9, as::sp, -4), "fsw fs1, -4(sp)"},
+      {as::fld(10, as::a1, 8), "fld fa0, 8(a1)"},
+      {as::fsw(9, as::sp, -4), "fsw fs1, -4(sp)"},
       {as::r_type(2u << 2 | 1, 7, 0x43, 10, 0, 1), "fmadd.d fa0, ft0, ft1, ft2"},
-      {as::r_type(0x2d, 7, 0x53, 10, 11, 0), "fsqrt.d fa0, fa1"},
-      {as::r_type(0x61, 1, 0x53, as::a0, 10, 1), "fcvt.wu.d a0, fa0, rtz"},
-      {as::r_type(0x68, 7, 0x53, 10, as::a0, 0), "fcvt.s.w fa0, a0"},
-      {as::r_type(0x21, 0, 0x53, 10, 11, 0), "fcvt.d.s fa0, fa1"},
-      {as::r_type(0x70, 0, 0x53, as::a0, 10, 0), "fmv.x.w a0, fa0"},
-      {as::r_type(0x71, 1, 0x53, as::a0, 10, 0), "fclass.d a0, fa0"},
+      {as::float_operation(0x2d, 7, 10, 11, 0), "fsqrt.d fa0, fa1"},
+      {as::float_operation(0x61, 1, as::a0, 10, 1), "fcvt.wu.d a0, fa0, rtz"},
+      {as::float_operation(0x68, 7, 10, as::a0, 0), "fcvt.s.w fa0, a0"},
+      {as::float_operation(0x21, 0, 10, 11, 0), "fcvt.d.s fa0, fa1"},
+      {as::float_operation(0x70, 0, as::a0, 10, 0), "fmv.x.w a0, fa0"},
+      {as::float_operation(0x71, 1, as::a0, 10, 0), "fclass.d a0, fa0"},
       {csrrs(as::a0, 1, as::zero), "csrrs a0, fflags, zero"},
       {as::i_type(5, 0x73, 0, 3, 2), "csrrwi zero, frm, 3"},
   };

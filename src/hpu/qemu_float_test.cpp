@@ -25,7 +25,7 @@ std::vector<Operation> every_operation() {
   std::vector<Operation> all;
   for (uint32_t format = 0; format < 2; ++format) {
     const auto add = [&](uint32_t operation, uint32_t function, uint32_t rd, uint32_t rs1, uint32_t rs2, bool rounds) {
-      all.push_back({as::r_type(operation << 2 | format, function, 0x53, rd, rs1, rs2), rounds});
+      all.push_back({as::float_operation(operation << 2 | format, function, rd, rs1, rs2), rounds});
     };
     for (const uint32_t operation : {0u, 1u, 2u, 3u}) add(operation, 0, 3, 0, 1, true);
     add(0x0b, 0, 3, 0, 0, true);
@@ -42,8 +42,8 @@ std::vector<Operation> every_operation() {
     }
     add(0x1c, 1, as::a4, 0, 0, false);
   }
-  all.push_back({as::r_type(0x70, 0, 0x53, as::a4, 0, 0), false});
-  all.push_back({as::r_type(0x78, 0, 0x53, 3, as::a5, 0), false});
+  all.push_back({as::float_operation(0x70, 0, as::a4, 0, 0), false});
+  all.push_back({as::float_operation(0x78, 0, 3, as::a5, 0), false});
   return all;
 }
 
@@ -52,10 +52,10 @@ TestMachine machine_for(uint32_t operation, Random& random) {
   as::Assembler code;
   code(as::lui(8, SPL_HPU_STATE_BASE))(as::addi(31, 0, triples))(as::lui(9, SPL_HPU_STACK_BASE));
   const int32_t loop = code.here();
-  for (uint32_t i = 0; i < 3; ++i) code(as::i_type(3, 0x07, i, 9, static_cast<int32_t>(8 * i)));
+  for (uint32_t i = 0; i < 3; ++i) code(as::fld(i, 9, static_cast<int32_t>(8 * i)));
   code(as::lw(as::a5, 9, 0))(as::addi(as::a4, 0, 0))(as::i_type(5, 0x73, 0, 0, 1));  // fsflagsi 0
   code(operation)(as::i_type(2, 0x73, as::a3, 0, 1));                               // frflags a3
-  code(as::s_type(3, 3, 8, 0) | 4)(as::sw(as::a3, 8, 8))(as::sw(as::a4, 8, 12));
+  code(as::fsd(3, 8, 0))(as::sw(as::a3, 8, 8))(as::sw(as::a4, 8, 12));
   code(as::addi(9, 9, triple_bytes))(as::addi(8, 8, result_bytes))(as::addi(31, 31, -1));
   code(as::bne(31, 0, loop - code.here()))(as::ret());
   TestMachine machine(take(code.image()));

@@ -107,7 +107,7 @@ class QemuMachine {
     code(as::lui(as::ra, dump));
     for (uint32_t index = 2; index < 32; ++index) code(as::sw(index, as::ra, 4 * static_cast<int32_t>(index)));
     for (uint32_t index = 0; index < 32; ++index) {
-      code(as::s_type(3, index, as::ra, static_cast<int32_t>(32 * 4 + 8 * index)) | 4);  // fsd
+      code(as::fsd(index, as::ra, static_cast<int32_t>(32 * 4 + 8 * index)));
     }
     code(as::i_type(2, 0x73, as::a0, 0, 3))(as::sw(as::a0, as::ra, 32 * 4 + 32 * 8));  // frcsr
     write_out(code, dump, dump_bytes);

@@ -88,8 +88,8 @@ class RandomProgram {
       case 5: {  // add, sub, mul, div, sqrt
         const uint32_t operation = below(5);
         const uint32_t second = operation == 4 ? 0 : below(32);
-        return {as::r_type((operation == 4 ? 0x0b : operation) << 2 | format, rounding(), 0x53, register_of, below(32),
-                           second)};
+        return {as::float_operation((operation == 4 ? 0x0b : operation) << 2 | format, rounding(), register_of,
+                                    below(32), second)};
       }
       case 6:
       case 7: {
@@ -98,19 +98,19 @@ class RandomProgram {
       }
       case 8: {  // signs, minimum and maximum; comparisons; class
         const uint32_t function = below(7);
-        if (function < 3) return {as::r_type(0x10 | format, function, 0x53, register_of, below(32), below(32))};
-        if (function < 5) return {as::r_type(0x14 | format, function - 3, 0x53, register_of, below(32), below(32))};
-        if (function < 6) return {as::r_type(0x50 | format, below(3), 0x53, destination(), below(32), below(32))};
-        return {as::r_type(0x70 | format, 1, 0x53, destination(), below(32), 0)};
+        if (function < 3) return {as::float_operation(0x10 | format, function, register_of, below(32), below(32))};
+        if (function < 5) return {as::float_operation(0x14 | format, function - 3, register_of, below(32), below(32))};
+        if (function < 6) return {as::float_operation(0x50 | format, below(3), destination(), below(32), below(32))};
+        return {as::float_operation(0x70 | format, 1, destination(), below(32), 0)};
       }
       case 9: {  // conversions and moves
         const uint32_t which = below(2);
         switch (below(5)) {
-          case 0: return {as::r_type(0x60 | format, rounding(), 0x53, destination(), below(32), which)};
-          case 1: return {as::r_type(0x68 | format, rounding(), 0x53, register_of, source(), which)};
-          case 2: return {as::r_type(0x20 | format, rounding(), 0x53, register_of, below(32), 1 - format)};
-          case 3: return {as::r_type(0x70, 0, 0x53, destination(), below(32), 0)};
-          default: return {as::r_type(0x78, 0, 0x53, register_of, source(), 0)};
+          case 0: return {as::float_operation(0x60 | format, rounding(), destination(), below(32), which)};
+          case 1: return {as::float_operation(0x68 | format, rounding(), register_of, source(), which)};
+          case 2: return {as::float_operation(0x20 | format, rounding(), register_of, below(32), 1 - format)};
+          case 3: return {as::float_operation(0x70, 0, destination(), below(32), 0)};
+          default: return {as::float_operation(0x78, 0, register_of, source(), 0)};
         }
       }
       case 10: {  // fsrmi with a mode that exists, frflags, fsflagsi, frcsr

@@ -23,8 +23,8 @@ FOLDER = Path(__file__).parent / "golden"
 NIC = "sc19-slingshot"
 KEY = ["application", "datatype", "strategy"]
 NUMBERS = ["status", "time_ps", "handler_cycles_per_packet", "handler_cycles_max", "nic_memory_bytes"]
-POINT = ["figure", "nic", "strategy", "x"]
-FIGURES = ["2", "9c", "10", "11", "13a", "sc17-7a"]
+POINT = ["figure", "nic", "strategy", "service_ns", "x"]
+FIGURES = ["2", "9c", "10", "11", "13a", "sc17-4", "sc17-7a"]
 UPDATE = ".venv/bin/python tests/golden_table.py --update"
 
 
@@ -60,7 +60,7 @@ def points() -> list[dict[str, str]]:
         figure = figure_tables.figures()[name]
         laboratory.run(cell.probe for cell in figure_tables.cells(figure, True))
         for row in figure_tables.rows(figure, True, laboratory):
-            rows.append({**row, "x": row[figure.axis], "value": row[figure.measure]})
+            rows.append({"service_ns": "", **row, "x": row[figure.axis], "value": row[figure.measure]})
     return as_text(rows, [*POINT, "value", "time_ps"])
 
 

@@ -153,6 +153,33 @@ def lines(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     legend(axes, ncols=4 if len(nics) == 1 else 2)
 
 
+def needed(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
+    axes = canvas.add_subplot()
+    services = sorted({row["service_ns"] for row in rows}, reverse=True)
+    for number, service_ns in enumerate(services):
+        points = [row for row in rows if row["service_ns"] == service_ns]
+        sizes = [point[figure.axis] for point in points]
+        grey = str(0.6 * number / len(services))
+        axes.plot(sizes, [point["hpus_by_law"] for point in points], color=grey, linewidth=1)
+        axes.plot(
+            sizes,
+            [point[figure.measure] for point in points],
+            "osD^v"[number % 5],
+            color=grey,
+            markersize=5,
+            markerfacecolor="none",
+            label=f"{service_ns} ns",
+        )
+    numbers(axes, sorted({row[figure.axis] for row in rows}))
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    axes.grid(axis="y", color="0.9", linewidth=0.5)
+    plain(axes)
+    legend(axes, ncols=5)
+
+
 def bar_group(canvas: Any, figure: Figure, rows: Rows, parts: list[tuple[str, str]]) -> Any:
     """One group a value of the axis, one bar a strategy; parts: (column, how it is filled) from below."""
     axes = canvas.add_subplot()
@@ -430,6 +457,7 @@ def dots(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
 
 DRAWINGS: dict[str, Callable[[Any, Figure, Rows, float | None], None]] = {
     "lines": lines,
+    "needed": needed,
     "bars": bars,
     "stacked": stacked,
     "series": series,

@@ -21,7 +21,7 @@ from spinloom.profiles import Profile
 from spinloom.strategies import BASELINE
 
 US, KIB = 10**6, 1024
-COPIES = "copies"
+COPIES, BUSY = "copies", "busy"
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Figure:
     x_label: str = ""
     values: tuple[int, ...] = ()
     quick: tuple[int, ...] = ()
+    services_ns: tuple[int, ...] = ()  # how long a packet holds an HPU
     nics: tuple[str, ...] = (lab.NIC,)
     preloaded: tuple[str, ...] = ()  # NICs on which all packets lie before time starts
     hpus: int = observe.HPUS
@@ -78,7 +79,17 @@ def named(name: str) -> list[Figure]:
 
 
 def cells(figure: Figure, quick: bool) -> list[Cell]:
+    if figure.services_ns:
+        return list(busy_cells(figure, quick))
     return list(row_cells(figure, quick) if figure.axis == "row" else sweep_cells(figure, quick))
+
+
+def busy_cells(figure: Figure, quick: bool) -> Iterator[Cell]:
+    nic = figure.nics[0]
+    for service_ns in figure.services_ns:
+        for value in figure.quick if quick else figure.values:
+            probe = Probe("", BUSY, nic=nic, size_bytes=value, service_ps=1000 * service_ns)
+            yield Cell(value, "", nic, BUSY, probe, probe)
 
 
 def row_cells(figure: Figure, quick: bool) -> Iterator[Cell]:
@@ -182,10 +193,17 @@ def reuses(profile: Profile, strategy: str, reading: Reading, baseline: Reading)
     }
 
 
+def hpus_needed(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
+    if not reading["hpus"]:
+        raise Trouble("unsupported", f"not even {reading['hpus_max']} HPUs keep up")
+    return {"value": reading["hpus"], "hpus_by_law": reading["hpus_by_law"]}
+
+
 MEASURES: dict[str, Measure] = {
     "throughput_gbit_s": throughput,
     "put_ns": put_ns,
     "copied_gbit_s": copied,
+    "hpus_needed": hpus_needed,
     "instructions_a_cycle": instructions_a_cycle,
     "received_gib_s": received,
     "handler_ns": handler_ns,
@@ -212,6 +230,8 @@ def rows_of(figure: Figure, cell: Cell, laboratory: Lab) -> Iterator[dict[str, A
             "datatype": cell.x,
             "strategy": cell.strategy,
         }
+    if cell.probe.service_ps:
+        known["service_ns"] = cell.probe.service_ps // 1000
     reading, baseline = laboratory[cell.probe], laboratory[cell.baseline]
     try:
         if not reading.available:

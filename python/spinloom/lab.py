@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import core, data, profiles, sweep
+from spinloom import busy, core, data, profiles, sweep
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.profiles import Profile
@@ -40,6 +40,7 @@ class Probe:
     study: str = ""  # an experiment of src/app/study.hpp; `strategy` is its way
     size_bytes: int = 0  # of its message
     ranks: int = 2
+    service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class Lab:
             return self.read_bandwidth(probe)
         if probe.study:
             return self.read_study(probe)
+        if probe.service_ps:
+            return self.read_busy(probe)
         try:
             setup = self.setup(probe)
         except Trouble as trouble:
@@ -136,6 +139,18 @@ class Lab:
         except self.engine.SpinloomError as error:
             return Reading(reason=error.message)
         return Reading(columns)
+
+    def read_busy(self, probe: Probe) -> Reading:
+        profile = profile_of(probe.nic, probe.changes)
+        try:
+            bench = busy.Bench(self.engine, profile, self.images["busy"], probe.size_bytes, probe.service_ps)
+            if probe.hpus is None:
+                return Reading(busy.hpus_needed(bench, probe.service_ps))
+            return Reading(bench.line_part(probe.hpus, probe.service_ps))
+        except Trouble as trouble:
+            if trouble.code == "unsupported":
+                return Reading(reason=trouble.message)
+            raise
 
     def read_study(self, probe: Probe) -> Reading:
         setup = self.setup(probe)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import lab, studies, workloads
+from spinloom import busy, lab, studies, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -279,6 +279,25 @@ def largest_nic_memory(trial: Trial, readings: list[Reading], strategies: list[s
     )
 
 
+# ---- Little's law; numbers of the profile, and packets that hold an HPU for a while ----
+
+
+def packet_rate(profile: Profile, size_bytes: int) -> float:
+    """A second, at line rate."""
+    return float(PS_PER_S / busy.packet_ps(profile, size_bytes))
+
+
+def service_bound_ps(profile: Profile, size_bytes: int, hpus: int) -> float:
+    """The longest that a packet may hold an HPU if so many keep up, by Little's law."""
+    return float(hpus * busy.packet_ps(profile, size_bytes))
+
+
+def busy_cells(trial: Trial, size_bytes: int, hpus: int, of_bound: float) -> list[Probe]:
+    service_ps = round(of_bound * service_bound_ps(trial.profile, size_bytes, hpus))
+    nothing = trial.probe("", "", hpus=hpus)
+    return [replace(nothing, size_bytes=size_bytes, service_ps=service_ps)]
+
+
 # ---- observations on studies; a way's time, and the best of several ----
 
 
@@ -376,6 +395,25 @@ OBSERVATIONS: dict[str, Observation] = {
         lambda trial, strategies, gamma_max=math.inf: row_cells(trial, strategies), instructions_a_byte
     ),
     "largest_nic_memory_bytes": Observation(row_cells, largest_nic_memory),
+    "packets_a_second": Observation(
+        lambda trial, size_bytes: [],
+        lambda trial, readings, size_bytes: packet_rate(trial.profile, size_bytes),
+    ),
+    "gap_bytes": Observation(
+        lambda trial: [],
+        lambda trial, readings: float(trial.profile["link.gap"] / trial.profile["link.byte_time"]),
+    ),
+    "service_bound_ns": Observation(
+        lambda trial, size_bytes, hpus: [],
+        lambda trial, readings, size_bytes, hpus: service_bound_ps(trial.profile, size_bytes, hpus) / 1000,
+    ),
+    "busy_line_part": Observation(busy_cells, lambda trial, readings, **_: readings[0]["part"]),
+    "delayed_bytes": Observation(
+        lambda trial, instructions, gbit_s: [],
+        lambda trial, readings, instructions, gbit_s: (
+            gbit_s / 8 * 1e9 * instructions / trial.profile["hpu.clock"]
+        ),
+    ),
     "study_worst_ratio": Observation(study_points, study_worst_ratio),
     "study_gap_ns": Observation(study_gap_cells, study_gap_ns),
     "study_ratio": Observation(

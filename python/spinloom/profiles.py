@@ -39,6 +39,7 @@ Parser = Callable[[str], Value]
 
 FIELDS: dict[str, Parser] = {
     "link.byte_time": units.parse_rate,
+    "link.gap": units.parse_time,
     "link.payload": units.parse_bytes,
     "link.switch": units.parse_time,
     "link.wire": units.parse_time,

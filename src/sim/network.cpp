@@ -1,5 +1,6 @@
 #include "sim/network.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/log.hpp"
@@ -50,7 +51,8 @@ void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time re
   uint32_t slot = 0;
   for (const uint32_t index : order) {
     const nic::Packet& packet = packets[index];
-    service = injectors_[source.value].serve(ready, duration_of(packet));
+    service = injectors_[source.value].serve(ready, std::max(duration_of(packet), link_.gap));
+    service.end = service.start + duration_of(packet);
     slot = departures_.take();
     departures_[slot].packet = packet;
     events_.at(service.start, *this, departs, slot);
@@ -74,7 +76,7 @@ void Network::on_event(uint32_t code, uint64_t argument) {
       Time first_byte = events_.now() + link_.switch_latency + link_.wire;
       const uint32_t target = arrival->packet.target.value;
       if (target < ejectors_.size())
-        first_byte = ejectors_[target].serve(first_byte, duration_of(arrival->packet)).start;
+        first_byte = ejectors_[target].serve(first_byte, std::max(duration_of(arrival->packet), link_.gap)).start;
       arrival->last_byte = first_byte + duration_of(arrival->packet);
       if (!departure.sent) departures_.give_back(slot);
       const uint32_t arriving = arrivals_.take();

@@ -110,6 +110,7 @@ Store place(Access access) {
 const std::vector<Field>& fields_of_a_profile() {
   static const std::vector<Field> fields = {
       {"link.byte_time", rate(AT(link.byte_time))},
+      {"link.gap", duration(AT(link.gap))},
       {"link.payload", number(AT(link.payload), 1)},
       {"link.switch", duration(AT(link.switch_latency))},
       {"link.wire", duration(AT(link.wire))},

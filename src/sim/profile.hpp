@@ -33,6 +33,7 @@ enum class Place : uint8_t { l1, l2 };
 struct Profile {
   struct {
     Rate byte_time;
+    Time gap;  // between the first bytes of two packets, at least
     int64_t payload = 0;
     Time switch_latency;
     Time wire;

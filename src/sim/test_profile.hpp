@@ -10,6 +10,7 @@ inline ProfileFields test_profile_fields() {
   const auto r = [](int64_t numerator, int64_t denominator) { return ProfileValue(Rational{numerator, denominator}); };
   return {
       {"link.byte_time", r(149, 4)},
+      {"link.gap", n(0)},
       {"link.payload", n(2048)},
       {"link.switch", n(50'000)},
       {"link.wire", n(33'400)},

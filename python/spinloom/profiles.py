@@ -99,6 +99,7 @@ FIELDS: dict[str, Parser] = {
     "memory.channels_per_hpu": units.parse_count,
     "memory.state_bytes": units.parse_bytes,
     "memory.packet_buffer_bytes": units.parse_bytes,
+    "memory.outbound_packets": units.parse_count,
     "scheduler.clock": units.parse_frequency,
     "scheduler.dispatch_cycles": units.parse_cycles,
     "scheduler.start_cycles": units.parse_cycles,

@@ -27,6 +27,8 @@ inline constexpr uint32_t queue_count_max = 1 << 16;
 inline constexpr uint32_t counter_count_max = 1 << 20;
 inline constexpr uint32_t entry_count_max = 1 << 20;
 inline constexpr uint32_t context_count_max = 1 << 16;
+inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that are not ended
+inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
 inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
 
 // Handlers.

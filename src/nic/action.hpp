@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,16 +38,29 @@ struct Her {
   uint64_t hdr_data = 0;
   uint64_t dropped_bytes = 0;   // completion
   bool flow_control = false;    // completion
+  bool outbound = false;        // payload: an empty packet of a process-put, which the handler fills
 };
 
 // Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read. `from_device`: the
 // payload lies in the memory of a handler that waits for that. An acknowledgement
 // (operation ack) is one packet, the last of its message, has no buffer and no on_packet_sent.
+// `pieces` (streaming puts): not empty, the payload's bytes lie there, in this order; the driver reads them together.
+// `slot` (process-puts): the payload lies in that slot of the outbound buffer; the driver calls on_packet_left(slot)
+// when it has been read, and no on_packet_sent. Packets of such messages leave in the order of their actions.
 struct Send {
   Packet packet;
   bool last = false;
   bool from_device = false;
+  std::vector<PayloadRef> pieces = {};
+  OutboundSlotId slot = {};
 };
+// Puts the pieces of a payload together.
+inline void gather(const std::vector<PayloadRef>& pieces, uint8_t* to) {
+  for (const PayloadRef& piece : pieces) {
+    std::memcpy(to, piece.bytes, piece.length);
+    to += piece.length;
+  }
+}
 // Copy a packet into the packet buffer and take it to the scheduler; then call on_her_ready(her).
 struct BufferPacket {
   HerId her;

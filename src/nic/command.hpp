@@ -102,9 +102,37 @@ struct Put {
   uint64_t user_ptr = 0;
 };
 
-using CommandBody =
-    std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc, PortalFree,
-                 PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put>;
+// A contiguous part of a put's memory.
+struct PutRegion {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+// A put whose bytes the host names region by region (SC'19 datatypes paper, section 3.1.1). `put.length` is the whole
+// message's, which its header carries; `put.local` is memory of memory_bytes, in which all regions lie. The message's
+// bytes are those of the regions, in the order given.
+struct StreamStart {
+  StreamId id;
+  Put put;
+  uint64_t memory_bytes = 0;
+  PutRegion first;
+};
+// `end`: the message is complete, and its bytes must be as many as were declared. A refused region changes nothing.
+struct StreamAppend {
+  StreamId id;
+  PutRegion region;
+  bool end = false;
+};
+// A put whose packets are filled by payload handlers on this NIC (SC'19 datatypes paper, section 3.1.2): they read
+// `put.local`, memory of memory_bytes. `put.length` is the length of what they make of it.
+struct ProcessPut {
+  Put put;
+  uint64_t memory_bytes = 0;
+  ContextId context;
+};
+
+using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc,
+                                 PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
+                                 ContextCreate, ContextFree, Put, StreamStart, StreamAppend, ProcessPut>;
 
 // Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
 // has grown by that much. Freeing the counter forgets its commands.

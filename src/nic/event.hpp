@@ -50,6 +50,7 @@ enum class Fail : uint8_t {
   handler_code,     // a handler returned a code that does not exist
   undeliverable,
   iovec_order,      // a packet for a scatter list did not come in order
+  aborted,          // handlers at the sender failed: the rest of the message never comes
 };
 
 [[nodiscard]] constexpr const char* name_of(Fail fail) {
@@ -65,6 +66,7 @@ enum class Fail : uint8_t {
     case Fail::handler_code: return "a handler returned a code that does not exist";
     case Fail::undeliverable: return "the target cannot be reached";
     case Fail::iovec_order: return "a packet for a scatter list did not come in order";
+    case Fail::aborted: return "the sender's handlers failed";
   }
   return "unknown";
 }

@@ -34,6 +34,8 @@ using HerId = Id<struct HerTag>;
 using DmaId = Id<struct DmaTag>;
 using HpuId = Id<struct HpuTag>;
 using VhpuId = Id<struct VhpuTag>;
+using StreamId = Id<struct StreamTag>;              // a streaming put
+using OutboundSlotId = Id<struct OutboundSlotTag>;  // of the outbound buffer
 
 // Logical addressing: a process is its rank.
 struct Rank {

@@ -17,6 +17,10 @@ Status check(const NicLimits& limits) {
   if (limits.iovec_entries == 0) {
     return fail(Code::invalid, "NIC limits: iovec_entries is 0, a scatter list needs at least 1");
   }
+  if (limits.outbound_packets == 0 || limits.outbound_packets > limits::outbound_packets_max) {
+    return fail(Code::invalid, "NIC limits: outbound_packets is ", limits.outbound_packets, ", it must be 1 to ",
+                limits::outbound_packets_max);
+  }
   if (limits.early_packets > limits::early_packets_max) {
     return fail(Code::invalid, "NIC limits: early_packets is ", limits.early_packets, ", it must be at most ",
                 limits::early_packets_max);
@@ -57,7 +61,7 @@ void Nic::Impl::buffer_release(uint64_t bytes) {
 // Ends every public call: handlers that can start do, and queued work asks for its turn.
 void Nic::Impl::settle(Actions& out) {
   dispatch(out);
-  if (continue_asked || (fired.empty() && outbound.empty())) return;
+  if (continue_asked || (fired.empty() && !emit_due)) return;
   continue_asked = true;
   out.list.emplace_back(Continue{});
 }
@@ -104,10 +108,15 @@ void Nic::on_packet_sent(Time, uint64_t message, Actions& out) {
   impl_->settle(out);
 }
 
+void Nic::on_packet_left(Time, OutboundSlotId slot, Actions& out) {
+  impl_->packet_left(slot, out);
+  impl_->settle(out);
+}
+
 void Nic::on_continue(Time, Actions& out) {
   SPL_ASSERT(impl_->continue_asked, "on_continue was not asked for");
   impl_->continue_asked = false;
-  impl_->emit_packets(out);
+  if (impl_->emit_due) impl_->emit_packets(out);
   impl_->run_fired(out);
   impl_->settle(out);
 }
@@ -127,11 +136,13 @@ NicState Nic::state() const {
   state.nic_memory_peak = impl_->memory.peak();
   state.hpus_busy = impl_->config.hpus - impl_->idle.count();
   state.hers_waiting = impl_->hers_waiting;
-  state.messages_open = impl_->messages.size();
+  state.messages_open = impl_->messages.size() - impl_->messages_processed;
   state.early_packets = impl_->early_packets;
   state.dmas_open = impl_->dmas.size();
   state.dropped_messages = impl_->dropped_messages;
   state.messages_outgoing = impl_->outgoing.size();
+  state.outbound_packets = impl_->outbound_packets.size();
+  state.outbound_packets_peak = impl_->outbound_packets_peak;
   state.unexpected_headers = impl_->headers.size();
   state.triggered_waiting = impl_->waiting_commands.size();
   state.refused_packets = impl_->refused_packets;
@@ -145,7 +156,7 @@ std::string Nic::waiting() const {
   line << "NIC of rank " << impl_->rank << ": " << now.messages_open << " incoming messages open";
   uint32_t shown = 0;
   impl_->messages.for_each([&](uint32_t, const Impl::Message& message) {
-    if (++shown > 4) return;
+    if (message.outgoing != no_slot || ++shown > 4) return;
     line << (shown == 1 ? " (" : "; ") << "message " << message.id << " of rank " << message.source << ": "
          << message.bytes_in << " of " << message.length << " B";
     if (message.path == Impl::Path::waiting) line << ", header missing";
@@ -156,7 +167,9 @@ std::string Nic::waiting() const {
        << " are busy, " << now.dmas_open << " DMAs open, packet buffer " << now.packet_buffer_used << " of "
        << impl_->config.packet_buffer_bytes << " B (memory.packet_buffer_bytes), " << now.early_packets << " of "
        << impl_->config.early_packets << " packets ahead of their header, " << now.messages_outgoing
-       << " outgoing messages unfinished, " << now.triggered_waiting << " triggered commands wait";
+       << " outgoing messages unfinished, outbound buffer " << now.outbound_packets << " of "
+       << impl_->config.outbound_packets << " packets (memory.outbound_packets), " << now.triggered_waiting
+       << " triggered commands wait";
   shown = 0;
   impl_->counters.for_each([&](CounterId id, const Impl::CounterState& counter) {
     if (counter.heap.empty() || ++shown > 4) return;

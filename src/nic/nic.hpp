@@ -34,6 +34,7 @@ struct NicLimits {
   uint32_t unexpected_headers = 1 << 16;   // of a portal table entry
   uint32_t triggered_commands = 1 << 16;  // waiting for one counter
   uint32_t iovec_entries = 32;  // elements of a scatter list that the NIC holds at a time
+  uint32_t outbound_packets = 64;  // slots of the outbound buffer, for packets that handlers fill
 };
 
 // What is wrong with limits that somebody configured; a Nic is only made from good ones.
@@ -55,6 +56,8 @@ struct NicState {
   uint32_t dmas_open = 0;
   uint64_t dropped_messages = 0;
   uint32_t messages_outgoing = 0;    // not yet read from their buffers, or not yet acknowledged
+  uint32_t outbound_packets = 0;     // slots of the outbound buffer in use
+  uint32_t outbound_packets_peak = 0;
   uint32_t unexpected_headers = 0;
   uint32_t triggered_waiting = 0;
   uint64_t refused_packets = 0;      // malformed, repeated, or given although can_accept() said no
@@ -92,6 +95,8 @@ class Nic {
   void on_dma_read(Time now, DmaId dma, Actions& out);
   // The last packet of an outgoing message has been read from its buffer.
   void on_packet_sent(Time now, uint64_t message, Actions& out);
+  // A packet of the outbound buffer has left: its slot is free. Work: at most as many packets as there are slots.
+  void on_packet_left(Time now, OutboundSlotId slot, Actions& out);
   void on_continue(Time now, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;

@@ -51,13 +51,16 @@ Nic::Impl::HostRange Nic::Impl::host_range(const Message& message, uint32_t opti
     const Context& context = contexts.find(message.context)->context;
     return {reinterpret_cast<uint8_t*>(context.handler_host_start), context.handler_host_length};
   }
+  if (message.outgoing != no_slot) return offer_of(message).memory;
   const Entry& entry = entries[message.entry].entry;
   return {entry.start, entry.length};
 }
 
 // The call is not performed, its message fails, the handler goes on.
 void Nic::Impl::refuse_call(uint32_t index, uint32_t answer, Actions& out) {
-  record_failure(messages[executions[index].message], Fail::segv);
+  Message& message = messages[executions[index].message];
+  record_failure(message, Fail::segv);
+  if (message.outgoing != no_slot) cut(index);
   out.list.emplace_back(Resume{HerId{index}, answer});
 }
 
@@ -65,10 +68,11 @@ bool Nic::Impl::dma_call(uint32_t index, const HandlerCall& call, Actions& out) 
   if ((call.options & ~dma_options) != 0) return true;
   const bool blocking = call.call == SPL_CALL_DMA_TO_HOST_B || call.call == SPL_CALL_DMA_FROM_HOST_B;
   const bool to_host = call.call == SPL_CALL_DMA_TO_HOST_NB || call.call == SPL_CALL_DMA_TO_HOST_B;
-  Message& message = messages[executions[index].message];
+  const Message& message = messages[executions[index].message];
   const HostRange range = host_range(message, call.options);
   const bool inside = call.offset <= range.length && call.length <= range.length - call.offset;
-  const bool kind_fits = to_host ? is_readable(call.local_memory) : is_hpu_memory(call.local_memory);
+  const bool fills = message.outgoing != no_slot && call.local_memory == LocalMemory::packet;
+  const bool kind_fits = to_host ? is_readable(call.local_memory) : fills || is_hpu_memory(call.local_memory);
   if (!inside || (call.length > 0 && !(kind_fits && outlives(call.local_memory, blocking)))) {
     refuse_call(index, blocking ? uint32_t{SEGV} : DmaId::none_value, out);
     return false;
@@ -156,7 +160,7 @@ bool Nic::Impl::local_atomic(uint32_t index, const HandlerCall& call, Actions& o
 }
 
 bool Nic::Impl::counter_call(uint32_t index, const HandlerCall& call, Actions& out) {
-  const CounterId id = entries[messages[executions[index].message].entry].entry.counter;
+  const CounterId id = offer_of(messages[executions[index].message]).counter;
   CounterState* counter = counters.find(id);
   if (counter == nullptr) {
     out.list.emplace_back(Resume{HerId{index}, uint32_t{FAIL}});
@@ -217,16 +221,16 @@ bool Nic::Impl::put_call(uint32_t index, const HandlerCall& call, Actions& out) 
     put.local = range.start + call.offset;
   }
   put.target = Rank{call.target};
-  put.portal = message.portal;
+  const Offer offer = offer_of(message);
+  put.portal = offer.portal;
   put.match_bits = call.match_bits;
   put.remote_offset = call.remote_offset;
   put.hdr_data = call.hdr_data;
   put.user_ptr = call.user_ptr;
-  put.queue = portals.find(message.portal)->queue;
+  put.queue = offer.queue;
   put.event_send_disable = true;
-  const CounterId counter = entries[message.entry].entry.counter;
-  if ((call.options & PTL_LOCAL_ME_CT) != 0 && counters.find(counter) != nullptr) {
-    put.counter = counter;
+  if ((call.options & PTL_LOCAL_ME_CT) != 0 && counters.find(offer.counter) != nullptr) {
+    put.counter = offer.counter;
     put.ct_send = true;
   }
   if ((call.options & PTL_ME_ACK) != 0) put.ack_request = AckRequest::ack;

@@ -145,6 +145,13 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
                         context->messages, " messages");
           }
           contexts.remove(body.id);
+        } else if constexpr (std::is_same_v<Body, StreamStart>) {
+          SPL_TRY(start_stream(body, out));
+        } else if constexpr (std::is_same_v<Body, StreamAppend>) {
+          SPL_TRY(stream(body, out));
+        } else if constexpr (std::is_same_v<Body, ProcessPut>) {
+          SPL_TRY(check_process_put(body));
+          start_process_put(body, out);
         } else {
           static_assert(std::is_same_v<Body, Put>, "every command has its branch");
           SPL_TRY(check_put(body));

@@ -80,7 +80,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
     event.manipulated_bytes = first.length;
     event.remote_offset = first.offset;
     event.start = first.start;
-    post_event(portals.find(message.portal)->queue, event, out);
+    post_event(offer_of(message).queue, event, out);
     forget_dma(message, message.dma_first);
   }
   if (message.dmas_open == 0) advance(slot, out);

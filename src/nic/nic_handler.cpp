@@ -22,6 +22,7 @@ void Nic::Impl::handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& 
   SPL_ASSERT(execution.stage == Stage::running, "HER ", her, " ends but does not run");
   const uint32_t slot = execution.message;
   Message& message = messages[slot];
+  if (message.outgoing != no_slot) return outbound_handler_done(her.value, end, code, out);
   const HandlerKind kind = execution.her.kind;
   const bool good = end == HandlerEnd::returned && code == SUCCESS;
   if (kind == HandlerKind::header) {

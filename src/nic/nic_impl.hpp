@@ -3,12 +3,15 @@
 // Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists),
 //   nic_entry (append, unlink, events of entries),
 //   nic_message (completion), nic_header (header handlers), nic_schedule (HPUs), nic_handler (ends of handlers),
-//   nic_calls (what handlers ask for), nic_dma, nic_send, nic_trigger, nic_command. A public call of Nic is one
-//   function here and ends with settle().
+//   nic_calls (what handlers ask for), nic_dma, nic_send, nic_stream, nic_process_put, nic_trigger, nic_command. A
+//   public call of Nic is one function here and ends with settle().
 // Invariants: (1) a message slot lives from its first packet until complete(); HERs and DMAs refer to it only
 //   while it counts them; (2) packet_buffer_used is the sum of buffer_bytes over HERs, DMAs and early packets;
 //   (3) a Continue is asked for whenever work is queued and none is under way; (4) an HPU is idle, or runs
-//   exactly one HER; (5) a virtual HPU is idle, or in the runnable queue once, or on one HPU.
+//   exactly one HER; (5) a virtual HPU is idle, or in the runnable queue once, or on one HPU; (6) `outbound`
+//   holds outgoing messages in the order of their puts, until nothing more will come of one or it waits for packets
+//   with its header sent; `flowing` holds those while some are there; (7) `filling` holds the process-puts that want
+//   packet slots; only its first one has any.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -148,6 +151,9 @@ struct Nic::Impl {
     uint32_t dma_last = no_slot;
     uint32_t unexpected = no_slot;
     std::vector<Packet> early;
+    uint64_t missing = 0;         // bytes at its end that its sender never sends
+    uint32_t outgoing = no_slot;  // a process-put's, which handlers of this NIC fill: nothing of it is received
+    uint64_t cut = UINT64_MAX;    // process-put: packets from this offset on do not leave
   };
 
   enum class Stage : uint8_t { buffering, ready, running, ended };
@@ -158,6 +164,7 @@ struct Nic::Impl {
     uint64_t buffer_bytes = 0;
     uint32_t dmas_open = 0;
     uint32_t next = no_slot;
+    uint32_t outbound = no_slot;  // the packet that its handler fills
     Stage stage = Stage::buffering;
   };
 
@@ -177,6 +184,12 @@ struct Nic::Impl {
     uint64_t start = 0;
   };
 
+  struct Stream {
+    uint64_t memory_bytes = 0;  // at put.local
+    uint64_t given = 0;         // bytes of the regions so far
+    bool ended = false;
+    Fifo<PutRegion> regions;    // not in packets yet
+  };
   struct Outgoing {
     Put put;
     uint32_t sequence = 0;
@@ -186,6 +199,29 @@ struct Nic::Impl {
     bool acked = false;
     HerId waits;  // a handler that waits until the packet has been read
     MessageFields ack;  // kept while the ack is ahead of the send event
+    bool queued = true;              // in `outbound` or `flowing`
+    std::unique_ptr<Stream> stream;  // streaming put: until its last packet is handed to the driver
+    // Process-put: the message of its handlers, until the last packet is handed to the driver.
+    uint32_t processed = no_slot;
+    uint64_t memory_bytes = 0;  // at put.local
+    uint64_t assigned = 0;      // bytes whose packets have slots, or had them
+    uint32_t packet_first = no_slot;  // packets that have not been handed to the driver, in order
+    uint32_t packet_last = no_slot;
+    Fail failure = Fail::ok;
+  };
+  struct OutboundPacket {  // a slot of the outbound buffer
+    uint32_t outgoing = no_slot;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    uint32_t next = no_slot;
+    bool filled = false;  // its handler has ended, or will never start, and its DMAs are done
+    bool last = false;    // of its message, as it leaves
+  };
+  // What became of a message's packets in one call.
+  enum class Emitted : uint8_t {
+    all,    // nothing more will come of it
+    some,   // this call has done enough
+    waits,  // its next packet is not there yet
   };
 
   // One thing that wants an HPU: a HER of its own, or a virtual HPU with ready HERs.
@@ -217,6 +253,14 @@ struct Nic::Impl {
   Slab<Outgoing> outgoing;
   uint32_t next_message_sequence = 0;
   Fifo<uint32_t> outbound;  // messages with packets to emit
+  Fifo<uint32_t> flowing;   // those whose header has left and that have waited since
+  bool emit_due = false;
+  Table<StreamId, uint32_t> streams{"streaming put", limits::stream_count_max, "limits::stream_count_max"};
+  Slab<OutboundPacket> outbound_packets;
+  std::vector<std::unique_ptr<uint8_t[]>> outbound_bytes;  // by slot of the outbound buffer
+  uint32_t outbound_packets_peak = 0;
+  Fifo<uint32_t> filling;
+  uint32_t messages_processed = 0;  // of `messages`: those of process-puts
 
   Fifo<Runnable> runnable;
   IdleHpus idle;
@@ -320,11 +364,41 @@ struct Nic::Impl {
   // nic_send.cpp
   [[nodiscard]] Status check_put(const Put& put) const;
   void start_put(const Put& put, Actions& out, HerId waits = {});
+  [[nodiscard]] uint32_t open_put(const Put& put);
+  [[nodiscard]] bool is_next(uint32_t slot);
   void emit_packets(Actions& out);
+  [[nodiscard]] Emitted emit_read(uint32_t slot, uint32_t& left, Actions& out);
+  [[nodiscard]] Packet next_packet(uint32_t slot) const;
   void packet_sent(uint64_t message, Actions& out);
+  void finish_send(uint32_t slot, Actions& out);
   void receive_ack(const Packet& packet, Actions& out);
   void finish_ack(uint32_t slot, Actions& out);
   void send_ack(const Message& message, uint64_t manipulated, Actions& out);
+
+  // nic_stream.cpp
+  [[nodiscard]] Status start_stream(const StreamStart& start, Actions& out);
+  [[nodiscard]] Status stream(const StreamAppend& append, Actions& out);
+  [[nodiscard]] static bool packet_is_there(const Outgoing& message, uint64_t length);
+  [[nodiscard]] static std::vector<PayloadRef> take_pieces(Outgoing& message, uint64_t length);
+
+  // nic_process_put.cpp
+  [[nodiscard]] Status check_process_put(const ProcessPut& given) const;
+  void start_process_put(const ProcessPut& given, Actions& out);
+  void fill_packets(Actions& out);
+  [[nodiscard]] Emitted emit_processed(uint32_t slot, uint32_t& left, Actions& out);
+  void packet_filled(uint32_t index);
+  void packet_left(OutboundSlotId id, Actions& out);
+  void outbound_handler_done(uint32_t execution, HandlerEnd end, uint32_t code, Actions& out);
+  void cut(uint32_t execution);
+  void close_processed(Outgoing& message);
+  // What a handler's message offers to its calls: the matched entry's, or that of the put whose packets it fills.
+  struct Offer {
+    PortalIndex portal;
+    QueueId queue;
+    CounterId counter;
+    HostRange memory;
+  };
+  [[nodiscard]] Offer offer_of(const Message& message) const;
 
   // nic_trigger.cpp
   [[nodiscard]] Status wait_for_counter(const Command& command);

@@ -1,4 +1,6 @@
 // The end of a message: completion handler, events, counters, acknowledgement.
+#include <algorithm>
+
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
@@ -6,6 +8,7 @@ namespace spinloom::nic {
 // Takes a message on when one of the things it waits for has come: bytes, handlers, DMAs.
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
+  if (message.outgoing != no_slot) return;  // it ends when its last packet leaves
   if (message.hers_open > 0 || message.bytes_in < message.length || message.path == Path::waiting) return;
   if (message.path == Path::undecided) {
     // Without bytes there is no packet to wait for.
@@ -33,10 +36,14 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
 }
 
 Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
-  const ListedEntry& listed = entries[message.entry];
   Event event;
   event.kind = kind;
   event.fail = message.failure;
+  if (message.outgoing != no_slot) {
+    event.user_ptr = outgoing[message.outgoing].put.user_ptr;
+    return event;
+  }
+  const ListedEntry& listed = entries[message.entry];
   event.initiator = message.source;
   event.portal = message.portal;
   event.entry = listed.id;
@@ -71,7 +78,8 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
   uint64_t manipulated = 0;
   if (message.entry != no_slot) {
     SPL_ASSERT(message.dropped_bytes <= message.length, message.dropped_bytes, " of ", message.length);
-    manipulated = message.landing - message.dropped_bytes;
+    const uint64_t here = std::min(message.landing, message.length - message.missing);
+    manipulated = here - std::min(here, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
     ListedEntry& listed = entries[message.entry];
     if (message.unexpected != no_slot) {
       UnexpectedHeader& header = headers[message.unexpected];

@@ -26,6 +26,8 @@ bool Nic::Impl::well_formed(const Packet& packet) const {
   if (packet.offset > packet.message_length) return false;
   if (packet.payload.length > packet.message_length - packet.offset) return false;
   if (packet.payload.length > config.payload_bytes) return false;
+  const uint64_t behind = packet.message_length - packet.offset - packet.payload.length;
+  if (packet.missing > 0) return packet.payload.length == 0 && !packet.is_header() && packet.missing == behind;
   return packet.payload.length > 0 || packet.message_length == 0;
 }
 
@@ -48,12 +50,17 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
   out.work.matched_by_message = !is_new;
   const bool repeated = packet.is_header() && message.path != Path::waiting;
   if (repeated || packet.message_length != message.length ||
-      packet.payload.length > message.length - message.bytes_in) {
+      packet.payload.length + packet.missing > message.length - message.bytes_in) {
     ++refused_packets;
     return;
   }
   if (packet.is_header()) return receive_header(slot, packet, out);
-  message.bytes_in += packet.payload.length;
+  message.bytes_in += packet.payload.length + packet.missing;
+  if (packet.missing > 0) {
+    message.missing = packet.missing;
+    record_failure(message, Fail::aborted);
+    return advance(slot, out);
+  }
   if (message.path == Path::waiting) {
     ++early_packets;
     buffer_take(packet.payload.length);

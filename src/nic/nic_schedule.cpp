@@ -82,6 +82,7 @@ bool Nic::Impl::skip_if_stopped(uint32_t index, Actions& out) {
   if (!message.stopped) return false;
   SPL_ASSERT(execution.her.kind == HandlerKind::payload, "a stopped message runs no completion handler");
   message.dropped_bytes += execution.buffer_bytes;
+  if (message.outgoing != no_slot) cut(index);
   take_out(index);
   advance(slot, out);
   return true;
@@ -92,6 +93,7 @@ void Nic::Impl::release_execution(uint32_t index) {
   const Execution& execution = executions[index];
   if (execution.stage != Stage::ended || execution.dmas_open > 0) return;
   buffer_release(execution.buffer_bytes);
+  if (execution.outbound != no_slot) packet_filled(execution.outbound);
   executions.give_back(index);
 }
 

@@ -1,5 +1,6 @@
 // Outgoing messages: packets, the end of reading, acknowledgements.
 #include <algorithm>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 
@@ -31,72 +32,129 @@ Status Nic::Impl::check_put(const Put& put) const {
   return {};
 }
 
-void Nic::Impl::start_put(const Put& put, Actions& out, HerId waits) {
+uint32_t Nic::Impl::open_put(const Put& put) {
   const uint32_t slot = outgoing.take();
   Outgoing& message = outgoing[slot];
   message.put = put;
   message.sequence = next_message_sequence++;
   message.ack_wanted = put.ack_request != AckRequest::none;
-  message.waits = waits;
-  const bool first = outbound.empty();
-  outbound.push(slot);
-  if (first) emit_packets(out);
+  return slot;
 }
 
-// The packets of the oldest message, and of further ones while the call has work left. Headers leave in order of
-// the puts, because receivers match in that order.
+void Nic::Impl::start_put(const Put& put, Actions& out, HerId waits) {
+  const uint32_t slot = open_put(put);
+  outgoing[slot].waits = waits;
+  outbound.push(slot);
+  if (is_next(slot)) emit_packets(out);
+}
+
+// The next packet of this message is there: whether it can leave now, not behind another message's header.
+bool Nic::Impl::is_next(uint32_t slot) {
+  Outgoing& message = outgoing[slot];
+  if (message.queued) return !outbound.empty() && outbound.front() == slot;
+  message.queued = true;
+  flowing.push(slot);
+  return true;
+}
+
+// The packets of messages that go on, then of the oldest message, and of further ones while the call has work left.
+// Headers leave in order of the puts, because receivers match in that order. A message whose header has left lets
+// others pass while it waits.
 void Nic::Impl::emit_packets(Actions& out) {
+  emit_due = false;
   uint32_t left = limits::packets_per_call_max;
-  while (left > 0 && !outbound.empty()) {
-    const uint32_t slot = outbound.front();
-    Outgoing& message = outgoing[slot];
-    const Put& put = message.put;
-    Packet packet;
-    packet.source = rank;
-    packet.target = put.target;
-    packet.message = message_id(message.sequence, slot);
-    packet.message_length = put.length;
-    bool last = false;
-    for (; left > 0 && !last; --left) {
-      packet.offset = message.emitted;
-      packet.payload.length = std::min<uint64_t>(config.payload_bytes, put.length - message.emitted);
-      if (packet.payload.length > 0) {
-        packet.payload.space = PayloadRef::Space::local;
-        packet.payload.bytes = put.local + message.emitted;
-      }
-      packet.fields = {};
-      if (packet.is_header()) {
-        packet.fields.portal_index = put.portal.value;
-        packet.fields.match_bits = put.match_bits;
-        packet.fields.remote_offset = put.remote_offset;
-        packet.fields.hdr_data = put.hdr_data;
-        packet.fields.ack_request = put.ack_request;
-      }
-      message.emitted += packet.payload.length;
-      last = packet.is_last();
-      out.list.emplace_back(Send{packet, last, message.waits.exists()});
+  while (!flowing.empty() || !outbound.empty()) {
+    Fifo<uint32_t>& queue = flowing.empty() ? outbound : flowing;
+    const uint32_t slot = queue.front();
+    const bool processed = outgoing[slot].processed != no_slot;
+    const Emitted emitted = processed ? emit_processed(slot, left, out) : emit_read(slot, left, out);
+    if (emitted == Emitted::some) {
+      emit_due = true;
+      return;
     }
-    if (last) outbound.pop();
+    if (emitted == Emitted::waits) {
+      if (outgoing[slot].emitted == 0) return;
+      outgoing[slot].queued = false;
+    }
+    queue.pop();
   }
+}
+
+Packet Nic::Impl::next_packet(uint32_t slot) const {
+  const Outgoing& message = outgoing[slot];
+  const Put& put = message.put;
+  Packet packet;
+  packet.source = rank;
+  packet.target = put.target;
+  packet.message = message_id(message.sequence, slot);
+  packet.message_length = put.length;
+  packet.offset = message.emitted;
+  if (packet.is_header()) {
+    packet.fields.portal_index = put.portal.value;
+    packet.fields.match_bits = put.match_bits;
+    packet.fields.remote_offset = put.remote_offset;
+    packet.fields.hdr_data = put.hdr_data;
+    packet.fields.ack_request = put.ack_request;
+  }
+  return packet;
+}
+
+// Packets that the driver reads from host memory, or from a handler's.
+Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& out) {
+  Outgoing& message = outgoing[slot];
+  const Put& put = message.put;
+  for (; left > 0; --left) {
+    const uint64_t length = std::min<uint64_t>(config.payload_bytes, put.length - message.emitted);
+    if (message.stream && !packet_is_there(message, length)) return Emitted::waits;
+    Send send;
+    send.packet = next_packet(slot);
+    send.packet.payload.length = length;
+    if (length > 0) {
+      send.packet.payload.space = PayloadRef::Space::local;
+      if (message.stream) {
+        send.pieces = take_pieces(message, length);
+      } else {
+        send.packet.payload.bytes = put.local + message.emitted;
+      }
+    }
+    send.last = send.packet.is_last();
+    send.from_device = message.waits.exists();
+    const bool last = send.last;
+    message.emitted += length;
+    out.list.emplace_back(std::move(send));
+    if (!last) continue;
+    --left;
+    message.stream.reset();
+    return Emitted::all;
+  }
+  return Emitted::some;
 }
 
 void Nic::Impl::packet_sent(uint64_t id, Actions& out) {
   const uint32_t slot = static_cast<uint32_t>(id);
   SPL_ASSERT(outgoing.taken(slot), "message ", id);
-  Outgoing& message = outgoing[slot];
+  const Outgoing& message = outgoing[slot];
   SPL_ASSERT(message_id(message.sequence, slot) == id, "message ", id);
-  SPL_ASSERT(!message.sent, "message ", id, " was read twice");
   SPL_ASSERT(message.emitted == message.put.length, "message ", id, " was read before all of it was sent");
+  finish_send(slot, out);
+}
+
+// The buffer is the host's again.
+void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
+  Outgoing& message = outgoing[slot];
+  SPL_ASSERT(!message.sent, "message ", message_id(message.sequence, slot), " was read twice");
   message.sent = true;
   if (message.waits.exists()) out.list.emplace_back(Resume{message.waits, uint32_t{0}});
   const Put& put = message.put;
-  if (!put.event_send_disable) {
+  const bool failed = message.failure != Fail::ok;
+  if (!put.event_send_disable || failed) {
     Event event;
     event.kind = EventKind::send;
+    event.fail = message.failure;
     event.user_ptr = put.user_ptr;
     post_event(put.queue, event, out);
   }
-  if (put.ct_send) count(put.counter, CounterValue{1, 0}, out);
+  if (put.ct_send) count(put.counter, failed ? CounterValue{0, 1} : CounterValue{1, 0}, out);
   if (message.acked) return finish_ack(slot, out);
   if (!message.ack_wanted) outgoing.give_back(slot);
 }

@@ -29,6 +29,7 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
                 " commands waiting, the limit (triggered_commands)");
   }
   if (const Put* put = std::get_if<Put>(&given.body)) SPL_TRY(check_put(*put));
+  if (const ProcessPut* put = std::get_if<ProcessPut>(&given.body)) SPL_TRY(check_process_put(*put));
   const uint32_t slot = waiting_commands.take();
   waiting_commands[slot] = given;
   arm(slot);

@@ -4,7 +4,8 @@
 //   dereferences it, drivers do. The first packet of a message (is_header) carries the fields that
 //   matching needs; every packet carries what identifies its message and its place in it.
 // Invariants: (1) offset + payload.length <= message_length; (2) all packets of a message but the last
-//   have the payload size of the transport; (3) a message of zero bytes is one packet, header and last.
+//   have the payload size of the transport; (3) a message of zero bytes is one packet, header and last; (4) a packet
+//   with missing bytes is the last that its sender sends of the message, has no payload and is never the header.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -45,6 +46,7 @@ struct Packet {
   uint64_t message_length = 0;  // payload bytes of the whole message
   uint64_t offset = 0;          // of this payload in the message
   PayloadRef payload;
+  uint64_t missing = 0;  // its sender gave up: so many bytes, those behind this payload, never come
   MessageFields fields;
 
   [[nodiscard]] bool is_header() const { return offset == 0; }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "spinloom/hpu_map.h"
+#include "spinloom/handler.h"
 
 namespace spinloom::portals {
 namespace {
@@ -40,6 +40,17 @@ uint32_t NativeHandler::dma_to_host(const uint8_t* local, uint64_t offset, uint6
   } else {
     given.local_memory = nic::LocalMemory::stack;
   }
+  return call(given);
+}
+
+uint32_t NativeHandler::dma_into_packet(uint64_t offset, uint64_t at, uint64_t length) {
+  nic::HandlerCall given;
+  given.call = SPL_CALL_DMA_FROM_HOST_NB;
+  given.options = PTL_DMA_NO_EVENT;
+  given.offset = offset;
+  given.length = length;
+  given.local = const_cast<uint8_t*>(frame_.packet.data()) + at;
+  given.local_memory = at + length <= frame_.packet.size() ? nic::LocalMemory::packet : nic::LocalMemory::outside;
   return call(given);
 }
 

@@ -56,6 +56,8 @@ class NativeHandler {
   [[nodiscard]] const HandlerFrame& frame() const { return frame_; }
   // As PtlHandlerDMAToHostNB of spinloom/handler.h; the result is the transfer's handle.
   uint32_t dma_to_host(const uint8_t* local, uint64_t offset, uint64_t length, uint32_t options);
+  // As PtlHandlerDMAFromHostNB, into the packet of a process-put.
+  uint32_t dma_into_packet(uint64_t offset, uint64_t at, uint64_t length);
   uint32_t count(uint64_t success, uint64_t failure);
   uint32_t call(const nic::HandlerCall& given);
   // A call was refused for good: whatever the handler returns now, it ends as a fault.

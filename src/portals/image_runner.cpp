@@ -4,6 +4,19 @@
 
 namespace spinloom::portals {
 
+namespace {
+
+// An outgoing packet is the handler's to fill.
+hpu::Region packet_region(const HandlerFrame& frame) {
+  using hpu::LatencyClass;
+  using hpu::Region;
+  if (!frame.her.outbound) return Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, LatencyClass::packet_buffer);
+  const std::span<uint8_t> filled{const_cast<uint8_t*>(frame.packet.data()), frame.packet.size()};
+  return Region::shared(SPL_HPU_PACKET_BASE, filled, LatencyClass::packet_buffer);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ImageHandlers>> ImageHandlers::create() {
   SPL_ASSIGN(hpu::Core core, hpu::Core::create(hpu::FunctionalParameters{}));
   return std::unique_ptr<ImageHandlers>(new ImageHandlers(std::move(core)));
@@ -32,8 +45,7 @@ HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls
   using hpu::Region;
   for (const Region& region : {Region::image(image.base(), image.bytes()),
                                Region::read_only(SPL_HPU_CONST_BASE, frame.constants, hpu::LatencyClass::nic_memory),
-                               Region::shared(SPL_HPU_STATE_BASE, frame.state),
-                               Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, hpu::LatencyClass::packet_buffer),
+                               Region::shared(SPL_HPU_STATE_BASE, frame.state), packet_region(frame),
                                Region::private_memory(SPL_HPU_STACK_BASE, stack_), Region::command_window()}) {
     const Status mapped = memory_.map(region);
     SPL_ASSERT(mapped.ok(), mapped.error().message);

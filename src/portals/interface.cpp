@@ -27,6 +27,7 @@ Interface::Interface(Port& port, const Limits& limits)
       entries_("entry", limits.entries, "Interface::Limits::entries"),
       contexts_("context", limits.contexts, "Interface::Limits::contexts"),
       portals_("portal table entry", limits::portal_table_max, "limits::portal_table_max"),
+      streams_("streaming put", limits.streams, "Interface::Limits::streams"),
       portal_queues_(limits::portal_table_max) {}
 
 // Waits for the answer.
@@ -227,22 +228,27 @@ void Interface::reclaim(const nic::Event& event) {
   if (gone) entries_.give_back(event.entry);
 }
 
-Status Interface::put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger) {
+Status Interface::check(const char* call, const PutArguments& arguments) const {
   if (arguments.local == nullptr && arguments.length > 0) {
-    return fail(Code::invalid, "put: the buffer is null and length is ", arguments.length);
+    return fail(Code::invalid, call, ": the buffer is null and length is ", arguments.length);
   }
-  if (arguments.target == nic::Rank::any()) return fail(Code::invalid, "put: the target must be one rank");
-  if (!arguments.portal.exists()) return fail(Code::invalid, "put: no portal table entry of the target is named");
+  if (arguments.target == nic::Rank::any()) return fail(Code::invalid, call, ": the target must be one rank");
+  if (!arguments.portal.exists()) return fail(Code::invalid, call, ": no portal table entry of the target is named");
   if (arguments.queue.exists()) SPL_TRY(queues_.check(arguments.queue));
   if (arguments.counter.exists()) SPL_TRY(counters_.check(arguments.counter));
   if (arguments.ack_request == nic::AckRequest::ack && !arguments.queue.exists()) {
-    return fail(Code::invalid, "put: a full acknowledgement needs an event queue, none was given");
+    return fail(Code::invalid, call, ": a full acknowledgement needs an event queue, none was given");
   }
   const bool counts =
       arguments.ack_request == nic::AckRequest::ct_ack || arguments.ack_request == nic::AckRequest::oc_ack;
   if ((counts || arguments.ct_send) && !arguments.counter.exists()) {
     return fail(Code::invalid, "put: counting sends or acknowledgements needs a counter, none was given");
   }
+  return {};
+}
+
+Status Interface::put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger) {
+  SPL_TRY(check("put", arguments));
   return tell(arguments, trigger);
 }
 

@@ -41,6 +41,7 @@ class Interface {
     uint32_t counters = limits::counter_count_max;
     uint32_t entries = limits::entry_count_max;
     uint32_t contexts = limits::context_count_max;
+    uint32_t streams = limits::stream_count_max;
   };
 
   explicit Interface(Port& port) : Interface(port, Limits{}) {}
@@ -79,6 +80,18 @@ class Interface {
   // The buffer stays untouched until its send event (or its acknowledgement).
   [[nodiscard]] Status put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
 
+  // A streaming put (SC'19 datatypes paper, section 3.1.1): one message at the target, whose bytes are those of the
+  // regions of arguments.local, memory of memory_bytes. arguments.length is the whole message's. The call that carries
+  // `end` gives the stream back; a refused one changes nothing. The memory stays untouched as with put.
+  [[nodiscard]] Result<nic::StreamId> stream_start(const PutArguments& arguments, uint64_t memory_bytes,
+                                                   const nic::PutRegion& first);
+  [[nodiscard]] Status stream_append(nic::StreamId stream, const nic::PutRegion& region, bool end);
+
+  // A put whose packets the context's payload handler fills on this NIC from arguments.local, memory of memory_bytes
+  // (SC'19 datatypes paper, section 3.1.2). arguments.length is the length of what they make of it.
+  [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
+                                   const std::optional<nic::Trigger>& trigger = {});
+
   // Spends the host's time on work of the floors above.
   [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
 
@@ -102,6 +115,13 @@ class Interface {
     Fate fate = Fate::explicit_unlink;
   };
 
+  struct StreamRecord {
+    uint64_t memory_bytes = 0;
+    uint64_t length = 0;  // declared
+    uint64_t given = 0;
+  };
+
+  [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
@@ -115,9 +135,11 @@ class Interface {
   IdPool<nic::EntryId> entries_;
   IdPool<nic::ContextId> contexts_;
   IdPool<nic::PortalIndex> portals_;
+  IdPool<nic::StreamId> streams_;
   std::vector<nic::QueueId> portal_queues_;
   std::vector<EntryRecord> records_;
   std::deque<nic::EntryId> silent_;
+  std::vector<StreamRecord> stream_records_;
   uint64_t next_token_ = 1;
 };
 

@@ -196,6 +196,8 @@ void Loopback::do_work(Work& work, Calls* calls) {
     node.engine.on_dma_done(node.now(), portals::perform(*atomic), actions);
   } else if (auto* sent = std::get_if<Sent>(&work.item)) {
     node.engine.on_packet_sent(node.now(), sent->message, actions);
+  } else if (auto* left = std::get_if<Left>(&work.item)) {
+    node.engine.on_packet_left(node.now(), left->slot, actions);
   } else {
     SPL_ASSERT(std::holds_alternative<nic::Continue>(work.item), "item ", work.item.index());
     node.engine.on_continue(node.now(), actions);
@@ -273,10 +275,14 @@ void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
 void Loopback::send(uint32_t rank, const nic::Send& send) {
   Work work{send.packet.target.value, Arrive{send.packet}};
   auto& packet = std::get<Arrive>(work.item).packet;
-  if (packet.payload.length > 0) packet.payload.bytes = keep_payload(packet.payload.bytes, packet.payload.length);
+  if (packet.payload.length > 0) packet.payload.bytes = keep_payload(send);
   // A rank that does not exist takes nothing and answers nothing: an unreachable host.
   if (work.rank < nodes_.size()) work_.push_back(std::move(work));
-  if (send.last && send.packet.operation == nic::Operation::put) work_.push_back(Work{rank, Sent{send.packet.message}});
+  if (send.slot.exists()) {
+    work_.push_back(Work{rank, Left{send.slot}});
+  } else if (send.last && send.packet.operation == nic::Operation::put) {
+    work_.push_back(Work{rank, Sent{send.packet.message}});
+  }
 }
 
 void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
@@ -323,10 +329,13 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
   }
 }
 
-const uint8_t* Loopback::keep_payload(const uint8_t* bytes, uint64_t length) {
-  payloads_.push_back(std::make_unique<uint8_t[]>(length));
-  std::memcpy(payloads_.back().get(), bytes, length);
-  return payloads_.back().get();
+const uint8_t* Loopback::keep_payload(const nic::Send& send) {
+  const nic::PayloadRef& payload = send.packet.payload;
+  payloads_.push_back(std::make_unique<uint8_t[]>(payload.length));
+  uint8_t* const kept = payloads_.back().get();
+  if (send.pieces.empty()) std::memcpy(kept, payload.bytes, payload.length);
+  nic::gather(send.pieces, kept);
+  return kept;
 }
 
 // Engines refer to payloads until their messages are complete.

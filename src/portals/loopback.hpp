@@ -65,8 +65,11 @@ class Loopback {
   struct Sent {
     uint64_t message = 0;
   };
+  struct Left {
+    nic::OutboundSlotId slot;
+  };
   using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, nic::DmaRead,
-                            nic::DmaAtomic, Sent, nic::Continue>;
+                            nic::DmaAtomic, Sent, Left, nic::Continue>;
   struct Work {
     uint32_t rank = 0;
     Item item;
@@ -86,7 +89,7 @@ class Loopback {
   void unblock(uint32_t rank);
   [[nodiscard]] std::string stall_report() const;
   void forget_payloads_if_idle();
-  [[nodiscard]] const uint8_t* keep_payload(const uint8_t* bytes, uint64_t length);
+  [[nodiscard]] const uint8_t* keep_payload(const nic::Send& send);
 
   LoopbackOptions options_;
   std::optional<Random> random_;

@@ -29,6 +29,22 @@ HandlerOutcome scatter(NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
+HandlerOutcome gather(NativeHandler& handler) {
+  const HandlerFrame& frame = handler.frame();
+  uint32_t words[2];
+  if (frame.constants.size() < sizeof words) return {nic::HandlerEnd::segv, 0};
+  std::memcpy(words, frame.constants.data(), sizeof words);
+  const uint64_t block = words[0];
+  const uint64_t stride = words[1];
+  for (uint64_t done = 0; done < frame.packet.size();) {
+    const uint64_t position = frame.her.offset + done;
+    const uint64_t piece = std::min(block - position % block, frame.packet.size() - done);
+    handler.dma_into_packet(position / block * stride + position % block, done, piece);
+    done += piece;
+  }
+  return returned(SUCCESS);
+}
+
 HandlerOutcome tell_completion(NativeHandler& handler) {
   handler.dma_to_host(nullptr, 0, 0, PTL_ME_HOST_MEM);
   return returned(SUCCESS);
@@ -50,6 +66,7 @@ HandlerOutcome unknown_call(NativeHandler& handler) {
 NativeScenarioHandlers::NativeScenarioHandlers() {
   const uint32_t telling = handlers_.add(tell_completion);
   named_ = {{"scatter", {0, handlers_.add(scatter), telling}},
+            {"gather", {0, handlers_.add(gather), std::nullopt}},
             {"drop", {0, handlers_.add(drop), std::nullopt}},
             {"fail", {0, handlers_.add(fail_later), std::nullopt}},
             {"fault", {0, handlers_.add(unknown_call), telling}}};

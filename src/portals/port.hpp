@@ -21,8 +21,8 @@ namespace spinloom::portals {
 
 // What the host's processor does between calls.
 struct HostWork {
-  // react: a program that waits sees what came, and posts a call.
-  enum class Kind : uint8_t { unpack_mpitypes, unpack_best, build_checkpoints, react, other };
+  // react: a program that waits sees what came, and posts a call. post: it posts a call, having found the blocks.
+  enum class Kind : uint8_t { unpack_mpitypes, unpack_best, pack_mpitypes, build_checkpoints, react, post, other };
   Kind kind = Kind::other;
   struct Blocks {
     uint64_t in_vectors = 0;  // found by adding a stride

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "portals/scenario_support.hpp"
+#include "portals/scenarios_send.hpp"
 
 namespace spinloom::portals {
 namespace {
@@ -395,7 +396,7 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-constexpr std::array<Scenario, 10> all = {{
+constexpr std::array<Scenario, 13> all = {{
     {"contiguous_puts", ScenarioTag::confluent, 2, contiguous_puts},
     {"unexpected_then_matched", ScenarioTag::confluent, 2, unexpected_then_matched},
     {"many_to_one_tagged", ScenarioTag::confluent, 5, many_to_one_tagged},
@@ -408,6 +409,10 @@ constexpr std::array<Scenario, 10> all = {{
     // these write nothing.
     {"faulting_handlers", ScenarioTag::confluent, 2, faulting_handlers},
     {"no_match", ScenarioTag::confluent, 2, no_match},
+    {"streaming_puts", ScenarioTag::confluent, 2, streaming_puts},
+    {"process_puts", ScenarioTag::confluent, 3, process_puts},
+    // How many packets have left when the first handler fails is a matter of chance.
+    {"failing_process_puts", ScenarioTag::racy, 2, failing_process_puts},
 }};
 
 }  // namespace

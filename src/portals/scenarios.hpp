@@ -7,6 +7,7 @@
 // Handlers that a testbed provides by name (constants: two 32-bit words, block and stride in bytes):
 //   scatter   payload: packed byte p goes to (p / block) * stride + p % block of the entry, one DMA without event
 //             a piece; completion: an empty DMA with event
+//   gather    payload, of a process-put: byte p of the message is (p / block) * stride + p % block of the put's memory
 //   drop      payload: returns DROP
 //   fail      payload: returns FAIL for packets at an offset above 0, else SUCCESS
 //   fault     payload: makes a call that does not exist; completion: an empty DMA with event (which never comes)

@@ -16,13 +16,14 @@ int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   switch (work.kind) {
     case Kind::unpack_mpitypes:
+    case Kind::pack_mpitypes:  // the same loops, the other way round
       return cycles_of(work.blocks.in_vectors, host.mpitypes_vector_cycles) +
              cycles_of(work.blocks.listed, host.mpitypes_list_cycles);
     case Kind::unpack_best:
       return cycles_of(work.blocks.in_vectors, host.best_vector_cycles) +
              cycles_of(work.blocks.listed, host.best_list_cycles);
     case Kind::build_checkpoints:
-      return cycles_of(work.blocks.in_vectors + work.blocks.listed, host.segment_block_cycles);
+    case Kind::post: return cycles_of(work.blocks.in_vectors + work.blocks.listed, host.segment_block_cycles);
     case Kind::react:
     case Kind::other: break;
   }
@@ -88,6 +89,7 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
     cost.lines = host.memory_latency;
     cost.blocks = host.call;
   }
+  if (work.kind == Kind::post) cost.blocks += host.call;
   return cost;
 }
 

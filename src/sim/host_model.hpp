@@ -6,8 +6,10 @@
 //   prefetchers help, where a regular stride lets it run ahead, and where neither is so (Little's law); R the price of
 //   a line that the near cache lost and the last level still has; B the memory's bandwidth. Lines are those that
 //   cold caches of the profile move for the touched ranges until the last byte is in its place; lines that are dirty
-//   then are written back later, in nobody's time. A block's cost is a measured one with warm data. Fixed before
-//   any speed-up is looked at; `spinloom hostmodel` compares it with loops on the machine at hand.
+//   then are written back later, in nobody's time. Packing costs what unpacking does, with what is read and written
+//   exchanged. A call that is posted costs host.call and the segment's walk over its blocks. A block's cost is a
+//   measured one with warm data. Fixed before any speed-up is looked at; `spinloom hostmodel` compares it with loops on
+//   the machine at hand.
 // Threads: pure. Time: modelled, in ps.
 #pragma once
 

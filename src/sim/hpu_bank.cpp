@@ -120,7 +120,12 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
                 places_.constants);
   map(Region::shared(SPL_HPU_STATE_BASE, nic_memory.subspan(context.state.offset, context.state.length),
                      places_.state));
-  map_read_only(SPL_HPU_PACKET_BASE, {her.payload.bytes, her.payload.length}, places_.packets);
+  if (her.outbound) {  // its handler fills it
+    map(Region::shared(SPL_HPU_PACKET_BASE, {const_cast<uint8_t*>(her.payload.bytes), her.payload.length},
+                       places_.packets));
+  } else {
+    map_read_only(SPL_HPU_PACKET_BASE, {her.payload.bytes, her.payload.length}, places_.packets);
+  }
   unit.constants_offset = context.constants.offset;
   unit.state_offset = context.state.offset;
   map(Region::private_memory(SPL_HPU_STACK_BASE, unit.stack));

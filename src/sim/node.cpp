@@ -14,6 +14,7 @@ nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
   limits.packet_buffer_bytes = static_cast<uint64_t>(profile.memory.packet_buffer_bytes);
   limits.nic_memory_bytes = static_cast<uint64_t>(profile.memory.state_bytes);
   limits.iovec_entries = static_cast<uint32_t>(profile.iovec.entries);
+  limits.outbound_packets = static_cast<uint32_t>(profile.memory.outbound_packets);
   return limits;
 }
 
@@ -101,6 +102,7 @@ Status Node::host_work(const portals::HostWork& work) {
   statistics_.host_line_fetches += cost.line_fetches();
   statistics_.host_line_writebacks += cost.line_writebacks;
   const Time duration = cost.total();
+  statistics_.host_busy += duration;
   working_ = true;
   if (trace_ != nullptr) {
     trace_->span(
@@ -198,6 +200,8 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     }
     case work_done: working_ = false; return;
     case iovec_refilled: return take_scattered();
+    case read_asked: return pieces_asked(slot);
+    case read_here: return pieces_here(slot);
   }
   SPL_ASSERT(false, "event code ", code);
 }

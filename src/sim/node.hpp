@@ -6,6 +6,9 @@
 //   Inbound:  first byte -> parser (match.header | match.packet) -> last byte in -> copy to packet buffer
 //             -> dispatch -> handler; without a context the payload goes to the DMA engine instead.
 //   DMA:      read from a NIC memory channel -> PCIe write -> host memory; requests are served in order.
+//   Outbound: a put's packets are read over PCIe at line rate, the regions of a streamed packet one after another
+//             (request, PCIe packets, one latency each way); a packet that a handler has filled leaves through a NIC
+//             memory channel (clusters: the output port).
 //   Events:   one PCIe write of pcie.event_bytes; readable pcie.latency after it has left.
 //   The parser takes packets in order; where the buffer has room for its header only, a message's header may overtake.
 // Invariants: (1) bytes are read when served; (2) an event is readable only after the data of every DMA
@@ -55,7 +58,11 @@ struct NodeStatistics {
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
+  uint64_t dma_reads = 0;
+  uint64_t dma_read_bytes = 0;
+  uint64_t dma_reads_peak = 0;
   uint64_t iovec_refills = 0;
+  Time host_busy{};  // time that the host's program spent on work
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;
 };
@@ -109,7 +116,6 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void perform(nic::Actions& actions);
   void perform_one(nic::Action& action);
   [[nodiscard]] Time start_duration(const nic::Her& her);
-  void send(const nic::Send& send);
   void dma_write(const nic::DmaWrite& write);
   void serve_dma(uint32_t slot, Time here);
   void dma_served(uint32_t slot);
@@ -120,6 +126,12 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void post(const nic::PostEvent& event);
   void post(const nic::PostCounter& counter);
   void handler_done(uint32_t slot);
+  // node_outbound.cpp
+  void send(const nic::Send& send);
+  void send_filled(const nic::Send& send);
+  void read_pieces(const nic::Send& send);
+  void pieces_asked(uint32_t slot);
+  void pieces_here(uint32_t slot);
   // node_iovec.cpp
   void queue_scattered(uint32_t slot, Time here);
   void read_iovec();
@@ -158,6 +170,15 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Outgoing messages whose last packet has not come yet, by message.
   std::unordered_map<uint64_t, std::vector<nic::Packet>> outgoing_;
+
+  // A packet of a streaming put whose bytes are on their way from the host.
+  struct Gathered {
+    nic::Packet packet;
+    bool last = false;
+    std::vector<nic::PayloadRef> pieces;
+    std::vector<uint8_t> bytes;
+  };
+  nic::Slab<Gathered> gathered_;
 
   // Which virtual HPU ran last on each HPU.
   struct VirtualHpuAt {

@@ -32,7 +32,9 @@ void Node::perform_one(nic::Action& action) {
   } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {
     const nic::Context* context = nic_.context(run->her.context);
     SPL_ASSERT(context != nullptr, "HER ", run->her.id, " has no context");
-    const Time there = fabric_.packet_to_hpu(now, run->her.hpu.value, static_cast<int64_t>(run->her.payload.length));
+    // An outgoing packet is empty: nothing has to come to its HPU.
+    const int64_t carried = run->her.outbound ? 0 : static_cast<int64_t>(run->her.payload.length);
+    const Time there = fabric_.packet_to_hpu(now, run->her.hpu.value, carried);
     hpus_->run(run->her, *context, nic_memory_, there + start_duration(run->her));
   } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
     // Copied once it is all here, then carried to the scheduler.
@@ -82,26 +84,6 @@ Time Node::start_duration(const nic::Her& her) {
   return Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(cycles);
 }
 
-void Node::send(const nic::Send& send) {
-  const uint64_t message = send.packet.message;
-  if (send.packet.operation == nic::Operation::ack) {  // no buffer to read, nobody waits for it
-    network_.inject(rank_, {send.packet}, events_.now(), [] {});
-    return;
-  }
-  std::vector<nic::Packet>& packets = outgoing_[message];
-  packets.push_back(send.packet);
-  if (!send.last) return;
-  // Host memory is a PCIe round trip away, and a read stays behind the writes before it.
-  const bool far = send.packet.message_length > 0 && !send.from_device;
-  const Time ready = far ? pcie_.write(events_.now(), 0).end + pcie_.latency() * 2 : events_.now();
-  network_.inject(rank_, std::move(packets), ready, [this, message] {
-    nic::Actions actions;
-    nic_.on_packet_sent(events_.now(), message, actions);
-    perform(actions);
-  });
-  outgoing_.erase(message);
-}
-
 void Node::dma_write(const nic::DmaWrite& write) {
   const uint32_t slot = dmas_.take();
   dmas_[slot] = write;
@@ -141,6 +123,9 @@ void Node::source_read(uint32_t slot) {
 void Node::fetch(const HostFetch& given, int64_t bytes) {
   const uint32_t slot = fetches_.take();
   fetches_[slot] = given;
+  ++statistics_.dma_reads;
+  statistics_.dma_read_bytes += static_cast<uint64_t>(bytes);
+  statistics_.dma_reads_peak = std::max<uint64_t>(statistics_.dma_reads_peak, fetches_.size());
   const Time asked = pcie_.write(events_.now(), 0).end + pcie_.latency();
   const Time here = pcie_.command(asked, bytes).end + pcie_.latency();
   if (trace_ != nullptr) trace_->span({Track::dma, 0, static_cast<uint64_t>(bytes), events_.now(), here});

@@ -17,6 +17,8 @@ enum NodeCode : uint32_t {
   continues,
   work_done,
   iovec_refilled,
+  read_asked,  // argument: slot of the gathered packet
+  read_here,
 };
 
 }  // namespace spinloom::sim

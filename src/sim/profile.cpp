@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.hpp"
+
 namespace spinloom::sim {
 namespace {
 
@@ -170,6 +172,7 @@ const std::vector<Field>& fields_of_a_profile() {
       {"memory.channels_per_hpu", number(AT(memory.channels_per_hpu), 1, 1024)},
       {"memory.state_bytes", number(AT(memory.state_bytes), 1, bytes_max)},
       {"memory.packet_buffer_bytes", number(AT(memory.packet_buffer_bytes), 1, bytes_max)},
+      {"memory.outbound_packets", number(AT(memory.outbound_packets), 1, limits::outbound_packets_max)},
       {"scheduler.clock", number(AT(scheduler.clock), 1, hertz_max)},
       {"scheduler.dispatch_cycles", number(AT(scheduler.dispatch_cycles), 0)},
       {"scheduler.start_cycles", number(AT(scheduler.start_cycles), 0)},

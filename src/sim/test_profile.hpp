@@ -45,6 +45,7 @@ inline ProfileFields test_profile_fields() {
       {"memory.channels_per_hpu", n(2)},
       {"memory.state_bytes", n(4 << 20)},
       {"memory.packet_buffer_bytes", n(4 << 20)},
+      {"memory.outbound_packets", n(64)},
       {"scheduler.clock", n(1'000'000'000)},
       {"scheduler.dispatch_cycles", n(16)},
       {"scheduler.start_cycles", n(5)},

@@ -1,0 +1,87 @@
+// Streaming puts: one message whose bytes the host names region by region (SC'19 datatypes paper, section 3.1.1).
+//
+// Packets are filled across regions; one leaves when its last byte has been named, the last one with the end flag. The
+// length is declared at the start, because the header carries it and the target matches and completes by it.
+#include <algorithm>
+
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+Status check_region(const PutRegion& region, uint64_t memory_bytes) {
+  if (region.offset <= memory_bytes && region.length <= memory_bytes - region.offset) return {};
+  return fail(Code::invalid, "streaming put: a region of ", region.length, " B at offset ", region.offset,
+              " is not inside its memory of ", memory_bytes, " B");
+}
+
+Status too_long(uint64_t given, const PutRegion& region, uint64_t length) {
+  return fail(Code::invalid, "streaming put: a region of ", region.length, " B after ", given,
+              " B goes beyond the message's declared length of ", length, " B");
+}
+
+}  // namespace
+
+Status Nic::Impl::start_stream(const StreamStart& start, Actions& out) {
+  SPL_TRY(check_put(start.put));
+  SPL_TRY(check_region(start.first, start.memory_bytes));
+  if (start.first.length > start.put.length) return too_long(0, start.first, start.put.length);
+  SPL_ASSIGN(uint32_t* slot, streams.create(start.id));
+  *slot = open_put(start.put);
+  Outgoing& message = outgoing[*slot];
+  message.stream = std::make_unique<Stream>();
+  message.stream->memory_bytes = start.memory_bytes;
+  message.stream->given = start.first.length;
+  if (start.first.length > 0) message.stream->regions.push(start.first);
+  outbound.push(*slot);
+  if (is_next(*slot)) emit_packets(out);
+  return {};
+}
+
+Status Nic::Impl::stream(const StreamAppend& append, Actions& out) {
+  SPL_ASSIGN(const uint32_t* found, streams.get(append.id));
+  const uint32_t slot = *found;
+  Outgoing& message = outgoing[slot];
+  Stream& stream = *message.stream;
+  SPL_TRY(check_region(append.region, stream.memory_bytes));
+  const uint64_t length = message.put.length;
+  if (append.region.length > length - stream.given) return too_long(stream.given, append.region, length);
+  const uint64_t given = stream.given + append.region.length;
+  if (append.end && given < length) {
+    return fail(Code::invalid, "streaming put: it ends after ", given, " B of the declared ", length,
+                " B; declare the length that the regions have");
+  }
+  stream.given = given;
+  stream.ended = append.end;
+  if (append.region.length > 0) stream.regions.push(append.region);
+  if (append.end) streams.remove(append.id);
+  const bool there = packet_is_there(message, std::min<uint64_t>(config.payload_bytes, length - message.emitted));
+  if (there && is_next(slot)) emit_packets(out);
+  return {};
+}
+
+// The next packet, of `length` bytes, can be put together. The last one waits for the end of the message.
+bool Nic::Impl::packet_is_there(const Outgoing& message, uint64_t length) {
+  const Stream& stream = *message.stream;
+  if (stream.ended) return true;
+  const uint64_t end = message.emitted + length;
+  return end <= stream.given && end < message.put.length;
+}
+
+// The bytes of the next packet.
+std::vector<PayloadRef> Nic::Impl::take_pieces(Outgoing& message, uint64_t length) {
+  std::vector<PayloadRef> pieces;
+  Fifo<PutRegion>& regions = message.stream->regions;
+  while (length > 0) {
+    PutRegion& region = regions.front();
+    const uint64_t taken = std::min(length, region.length);
+    pieces.push_back({PayloadRef::Space::local, message.put.local + region.offset, taken});
+    region.offset += taken;
+    region.length -= taken;
+    length -= taken;
+    if (region.length == 0) regions.pop();
+  }
+  return pieces;
+}
+
+}  // namespace spinloom::nic

@@ -1,0 +1,83 @@
+// What leaves: packets read from host memory, streamed packets put together from regions, packets that handlers filled.
+#include <memory>
+#include <utility>
+
+#include "sim/node.hpp"
+#include "sim/node_codes.hpp"
+
+namespace spinloom::sim {
+
+void Node::send(const nic::Send& send) {
+  if (send.slot.exists()) return send_filled(send);
+  if (!send.pieces.empty()) return read_pieces(send);
+  const uint64_t message = send.packet.message;
+  if (send.packet.operation == nic::Operation::ack) {  // no buffer to read, nobody waits for it
+    network_.inject(rank_, {send.packet}, events_.now(), [] {});
+    return;
+  }
+  std::vector<nic::Packet>& packets = outgoing_[message];
+  packets.push_back(send.packet);
+  if (!send.last) return;
+  // Host memory is a PCIe round trip away, and a read stays behind the writes before it.
+  const bool far = send.packet.message_length > 0 && !send.from_device;
+  const Time ready = far ? pcie_.write(events_.now(), 0).end + pcie_.latency() * 2 : events_.now();
+  network_.inject(rank_, std::move(packets), ready, [this, message] {
+    nic::Actions actions;
+    nic_.on_packet_sent(events_.now(), message, actions);
+    perform(actions);
+  });
+  outgoing_.erase(message);
+}
+
+// Out of the outbound buffer; its slot is busy until the last byte is on the link.
+void Node::send_filled(const nic::Send& send) {
+  const auto length = static_cast<int64_t>(send.packet.payload.length);
+  const Time ready = length == 0 ? events_.now() : fabric_.read(events_.now(), std::nullopt, length).end;
+  network_.inject(rank_, {send.packet}, ready, [this, slot = send.slot] {
+    nic::Actions actions;
+    nic_.on_packet_left(events_.now(), slot, actions);
+    perform(actions);
+  });
+}
+
+// The requests go out one after another, then the bytes come back one after another: T = requests' first header +
+// latency + every region in PCIe packets of its own + latency.
+void Node::read_pieces(const nic::Send& send) {
+  const uint32_t slot = gathered_.take();
+  gathered_[slot] = {send.packet, send.last, send.pieces, {}};
+  const Time asked = pcie_.write(events_.now(), 0).end + pcie_.latency();
+  for (size_t i = 1; i < send.pieces.size(); ++i) (void)pcie_.write(events_.now(), 0);
+  events_.at(asked, *this, read_asked, slot);
+}
+
+void Node::pieces_asked(uint32_t slot) {
+  Time end = events_.now();
+  for (const nic::PayloadRef& piece : gathered_[slot].pieces) {
+    end = pcie_.command(events_.now(), static_cast<int64_t>(piece.length)).end;
+  }
+  const Time here = end + pcie_.latency();
+  statistics_.dma_reads += gathered_[slot].pieces.size();
+  statistics_.dma_read_bytes += gathered_[slot].packet.payload.length;
+  if (trace_ != nullptr) {
+    trace_->span({Track::dma, 0, gathered_[slot].packet.payload.length, events_.now(), here});
+  }
+  events_.at(here, *this, read_here, slot);
+}
+
+void Node::pieces_here(uint32_t slot) {
+  Gathered& gathered = gathered_[slot];
+  gathered.bytes.resize(gathered.packet.payload.length);
+  nic::gather(gathered.pieces, gathered.bytes.data());
+  gathered.packet.payload.bytes = gathered.bytes.data();
+  network_.inject(rank_, {gathered.packet}, events_.now(), [this, slot] {
+    const uint64_t message = gathered_[slot].packet.message;
+    const bool last = gathered_[slot].last;
+    gathered_.give_back(slot);
+    if (!last) return;
+    nic::Actions actions;
+    nic_.on_packet_sent(events_.now(), message, actions);
+    perform(actions);
+  });
+}
+
+}  // namespace spinloom::sim

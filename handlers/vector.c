@@ -32,9 +32,11 @@ int payload_handler(const ptl_payload_t p, void *state) {
   return SUCCESS;
 }
 
+#ifndef SPL_DDT_GATHER
 int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
   (void)dropped_bytes;
   (void)flow_control_triggered;
   (void)state;
   return ddt_complete();
 }
+#endif

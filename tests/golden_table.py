@@ -3,7 +3,8 @@
     .venv/bin/python tests/golden_table.py            # compare; prints what differs, exits with 1
     .venv/bin/python tests/golden_table.py --update   # write what comes out now
 
-predictions.csv and figures.csv hold the numbers, images.csv the SHA-256 of the handler images they belong to.
+predictions.csv, figures.csv and, of the sender's side, sending.csv hold the numbers, images.csv the SHA-256
+of the handler images they belong to.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import csv
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from spinloom import data, figure_tables, profiles, results, sweep, workloads
+from spinloom import data, figure_tables, profiles, results, sending, sweep, workloads
 from spinloom.lab import Lab
 from spinloom.strategies import STRATEGIES
 from spinloom.sweep import Cell, Setup
@@ -25,6 +27,8 @@ KEY = ["application", "datatype", "strategy"]
 NUMBERS = ["status", "time_ps", "handler_cycles_per_packet", "handler_cycles_max", "nic_memory_bytes"]
 POINT = ["figure", "nic", "strategy", "service_ns", "x"]
 FIGURES = ["2", "9c", "10", "11", "13a", "sc17-4", "sc17-7a"]
+SENT = (("MILC", "16^4"), ("FFT2D", "N=512 P=4"), ("SW4_y", "h100 p64 nc3 slow"), ("WRF_y", "2x2"))
+SENT_NUMBERS = ["status", "send_time_ps", "host_busy_ps", "handler_cycles_per_packet", "nic_memory_bytes"]
 UPDATE = ".venv/bin/python tests/golden_table.py --update"
 
 
@@ -49,7 +53,12 @@ def tables() -> dict[str, list[dict[str, str]]]:
     images = [
         {"image": name, "sha256": digest} for name, digest in results.image_hashes(settings.images).items()
     ]
-    return {"predictions.csv": predictions, "figures.csv": points(), "images.csv": images}
+    return {
+        "predictions.csv": predictions,
+        "figures.csv": points(),
+        "sending.csv": sent(settings),
+        "images.csv": images,
+    }
 
 
 def points() -> list[dict[str, str]]:
@@ -62,6 +71,13 @@ def points() -> list[dict[str, str]]:
         for row in figure_tables.rows(figure, True, laboratory):
             rows.append({"service_ns": "", **row, "x": row[figure.axis], "value": row[figure.measure]})
     return as_text(rows, [*POINT, "value", "time_ps"])
+
+
+def sent(settings: Setup) -> list[dict[str, str]]:
+    settings = replace(settings, send=True)
+    cells = [Cell(workloads.row(*name), strategy) for name in SENT for strategy in sending.STRATEGIES]
+    table = sending.build(cells, sweep.run(cells, settings, os.cpu_count() or 1), settings)
+    return as_text(table.rows, KEY + SENT_NUMBERS)
 
 
 def as_text(rows: list[dict], columns: list[str]) -> list[dict[str, str]]:
@@ -103,6 +119,7 @@ def compare() -> list[str]:
     now = tables()
     found = differences(read("predictions.csv"), now["predictions.csv"], KEY)
     found += differences(read("figures.csv"), now["figures.csv"], POINT)
+    found += differences(read("sending.csv"), now["sending.csv"], KEY)
     images = differences(read("images.csv"), now["images.csv"], ["image"])
     return found + [line[:60] + "..." if len(line) > 60 else line for line in images]
 

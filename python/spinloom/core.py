@@ -12,6 +12,7 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     run_cell(config) -> dict    one simulated message; see sweep.py for its keys
         more keys: preloaded (packets wait on the NIC: adds processing_time_ps), interval_packets (packets a
         checkpoint, 0 by the rule), profile_handlers (adds function_cycles), slice_cycles
+    run_send_cell(config) -> dict       one simulated message, its strategy that of the sender; sending.py
     share(config) -> Share      one NIC for several types; Share.receive(index) -> dict is one message
     run_handler(config) -> dict         messages to an entry with handlers; handler_runs.py has its keys
     describe_image(elf), disassemble_image(elf)        what a handler image holds

@@ -10,7 +10,6 @@ import io
 from pathlib import Path
 
 from spinloom.results import Table, speedups, write_file
-from spinloom.strategies import BASELINE, STRATEGIES
 
 HATCHES = {
     "host-best": "..",
@@ -20,6 +19,9 @@ HATCHES = {
     "ro-cp": "--",
     "rw-cp": "//",
     "seek": "OO",
+    "streaming": "//",
+    "outbound-specialised": "",
+    "outbound-seek": "OO",
 }
 GREYS = {
     "host-best": "1.0",
@@ -29,6 +31,9 @@ GREYS = {
     "ro-cp": "0.9",
     "rw-cp": "0.75",
     "seek": "0.5",
+    "streaming": "0.75",
+    "outbound-specialised": "0.25",
+    "outbound-seek": "0.5",
 }
 
 
@@ -51,7 +56,7 @@ def write_speedup_svg(table: Table, path: Path) -> None:
 
     rows = speedups(table)
     groups = list(dict.fromkeys((row["application"], row["datatype"]) for row in rows))
-    strategies = [name for name in STRATEGIES if any(row["strategy"] == name for row in rows)]
+    strategies = [name for name in HATCHES if any(row["strategy"] == name for row in rows)]
     width = 0.8 / max(1, len(strategies))
     with mpl.rc_context(
         {"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9, "hatch.linewidth": 0.6}
@@ -91,7 +96,7 @@ def write_speedup_svg(table: Table, path: Path) -> None:
             [f"{application}\n{datatype}" for application, datatype in groups],
             **({"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if crowded else {}),
         )
-        axes.set_ylabel(f"speed-up over {BASELINE}\n(modelled time)")
+        axes.set_ylabel(f"speed-up over {table.baseline}\n(modelled time)")
         axes.margins(x=0.02, y=0.1)
         axes.spines[["top", "right"]].set_visible(False)
         if strategies:

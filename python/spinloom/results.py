@@ -70,6 +70,7 @@ class Table:
     rows: list[dict[str, Any]]
     result_hash: str
     partial: bool
+    baseline: str = BASELINE
 
     def columns(self) -> list[str]:
         """Every column that a row has, in the order in which they came."""
@@ -82,29 +83,38 @@ class Table:
         return None
 
 
-def build(cells: list[Cell], outcomes: Iterable[Outcome], setup: Setup) -> Table:
-    """Rows in cell order; cells without an outcome are left out and make the table partial."""
+def build(
+    cells: list[Cell],
+    outcomes: Iterable[Outcome],
+    setup: Setup,
+    baseline: str = BASELINE,
+    time: str = "time_ps",
+) -> Table:
+    """Rows in cell order; cells without an outcome are left out and make the table partial.
+
+    A speed-up is the baseline's column `time` over the row's.
+    """
     by_cell = {outcome.cell: outcome for outcome in outcomes}
     done = [by_cell[cell] for cell in cells if cell in by_cell]
-    baseline = {
-        outcome.cell.row: outcome.columns["time_ps"]
+    baseline_ps = {
+        outcome.cell.row: outcome.columns[time]
         for outcome in done
-        if outcome.cell.strategy == BASELINE and outcome.code == "ok"
+        if outcome.cell.strategy == baseline and outcome.code == "ok"
     }
-    rows = [as_row(outcome, baseline.get(outcome.cell.row)) for outcome in done]
-    return Table(rows, result_hash(setup, done), partial=len(done) < len(cells))
+    rows = [as_row(outcome, baseline_ps.get(outcome.cell.row), time) for outcome in done]
+    return Table(rows, result_hash(setup, done), partial=len(done) < len(cells), baseline=baseline)
 
 
-def as_row(outcome: Outcome, baseline_ps: int | None) -> dict[str, Any]:
+def as_row(outcome: Outcome, baseline_ps: int | None, time: str = "time_ps") -> dict[str, Any]:
     row, columns = outcome.cell.row, outcome.columns
-    time_ps = columns.get("time_ps")
+    time_ps = columns.get(time)
     known = {
         "application": row.application,
         "datatype": row.datatype,
         "strategy": outcome.cell.strategy,
         "size_bytes": columns.get("size_bytes", row.size_bytes),
         "blocks_per_packet": columns.get("blocks_per_packet", row.blocks_per_packet),
-        "time_ps": time_ps,
+        time: time_ps,
         "speedup": round(baseline_ps / time_ps, 4) if baseline_ps and time_ps else None,
         "handler_cycles_per_packet": columns.get("handler_cycles_per_packet"),
         "nic_memory_bytes": columns.get("nic_memory_bytes"),
@@ -237,4 +247,4 @@ def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
 
 def speedups(table: Table) -> list[dict[str, Any]]:
     """The rows of the plot: those that have a speed-up, without the baseline."""
-    return [row for row in table.rows if row["speedup"] is not None and row["strategy"] != BASELINE]
+    return [row for row in table.rows if row["speedup"] is not None and row["strategy"] != table.baseline]

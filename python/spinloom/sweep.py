@@ -1,8 +1,8 @@
 """Runs cells (one datatype under one strategy) on the engine, several at a time.
 
-Contract: run() gives each Cell to core.run_cell in a thread pool and yields an Outcome as each ends. An
-error of one cell is its outcome, not the end of the run, except for trouble that every cell would share
-(usage, environment), which is raised. Closing the generator early drops what has not begun.
+Contract: run() gives each Cell to core.run_cell, or run_send_cell, in a thread pool and yields an Outcome as
+each ends. An error of one cell is its outcome, not the end of the run, except for trouble that every cell
+would share (usage, environment), which is raised. Closing the generator early drops what has not begun.
 The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject, unexpected. It
 returns modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256 only.
 """
@@ -34,6 +34,7 @@ class Setup:
     seed: int
     inject: str = "none"
     unexpected: bool = False  # the receive is posted when the message has landed
+    send: bool = False  # the strategies are those of the sender (sending.py)
     record: tuple[str, ...] = ()  # "trace", "sample_dma_queue": what else the engine notes down
 
 
@@ -84,7 +85,8 @@ def config(cell: Cell, setup: Setup) -> dict[str, Any]:
 
 def run_cell(engine: Any, cell: Cell, setup: Setup) -> Outcome:
     try:
-        result = dict(engine.run_cell(config(cell, setup)))
+        simulate = engine.run_send_cell if setup.send else engine.run_cell
+        result = dict(simulate(config(cell, setup)))
     except engine.SpinloomError as error:
         shared_trouble = EXIT_OF_CODE[error.code] in (EXIT_USAGE, EXIT_ENVIRONMENT)
         if shared_trouble and error.code != "unsupported":

@@ -153,6 +153,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_handler(module);
   spinloom::app::bind_host(module);
   spinloom::app::bind_layout(module);
+  spinloom::app::bind_send(module);
   spinloom::app::bind_share(module);
   spinloom::app::bind_study(module);
   spinloom::app::bind_type(module);

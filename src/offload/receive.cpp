@@ -30,35 +30,8 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
   } else {
     SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
   }
-  if (const Status installed = receive->install(images); !installed) {
-    SPL_TRY(receive->release());
-    return installed.error();
-  }
+  SPL_ASSIGN(receive->installed_, install(interface, images, receive->plan_->image, *receive->plan_));
   return receive;
-}
-
-Status Receive::install(const std::vector<HandlerImage>& images) {
-  const auto image = std::find_if(images.begin(), images.end(),
-                                  [this](const HandlerImage& candidate) { return candidate.name == plan_->image; });
-  if (image == images.end()) {
-    return fail(Code::environment, "strategy ", name_of(strategy_), " needs the handler image ", plan_->image,
-                ".elf, which is not loaded");
-  }
-  SPL_ASSIGN(constants_at_, interface_.memory_alloc(plan_->constants.size()));
-  SPL_TRY(interface_.memory_write(*constants_at_, plan_->constants));
-  if (!plan_->state.empty()) {
-    SPL_ASSIGN(state_at_, interface_.memory_alloc(plan_->state.size()));
-    SPL_TRY(interface_.memory_write(*state_at_, plan_->state));
-  }
-  nic::Context context;
-  context.image = image->index;
-  context.payload_entry = image->payload_entry;
-  context.completion_entry = image->completion_entry;
-  context.constants = {*constants_at_, plan_->constants.size()};
-  context.state = {state_at_.value_or(0), plan_->state.size()};
-  context.blocked_round_robin = plan_->blocked_round_robin;
-  SPL_ASSIGN(context_, interface_.context_create(context));
-  return {};
 }
 
 Status Receive::post(uint8_t* base, uint64_t match_bits) {
@@ -68,11 +41,11 @@ Status Receive::post(uint8_t* base, uint64_t match_bits) {
   entry.options.event_unlink_disable = true;
   entry.match_bits = match_bits;
   if (plan_) {
-    if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(*state_at_, plan_->state));
+    if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(*installed_.state_at, plan_->state));
     used_ = true;
     entry.start = base + message_.reach.first;
     entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
-    entry.context = *context_;
+    entry.context = *installed_.context;
     entry.options.event_success_disable = true;  // the completion handler's DMA tells of success
   } else if (strategy_ == Strategy::iovec) {
     SPL_TRY(list_pieces(base));
@@ -134,14 +107,6 @@ Status Receive::unpack_on_host(const uint8_t* packed) {
   return interface_.host_work(unpack_work(message_, kind));
 }
 
-Status Receive::release() {
-  if (context_) SPL_TRY(interface_.context_free(*context_));
-  if (state_at_) SPL_TRY(interface_.memory_free(*state_at_));
-  if (constants_at_) SPL_TRY(interface_.memory_free(*constants_at_));
-  context_.reset();
-  state_at_.reset();
-  constants_at_.reset();
-  return {};
-}
+Status Receive::release() { return uninstall(interface_, installed_); }
 
 }  // namespace spinloom::offload

@@ -12,22 +12,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "offload/installed.hpp"
 #include "offload/plan.hpp"
 #include "portals/interface.hpp"
 
 namespace spinloom::offload {
-
-// A loaded handler image: its index with the driver and where its handlers begin.
-struct HandlerImage {
-  std::string name;
-  uint32_t index = 0;
-  std::optional<uint32_t> payload_entry;
-  std::optional<uint32_t> completion_entry;
-  std::optional<uint32_t> header_entry;
-};
 
 class Receive {
  public:
@@ -62,7 +53,6 @@ class Receive {
         message_(message),
         iovec_entries_(facts.iovec_entries) {}
 
-  Status install(const std::vector<HandlerImage>& images);
   Status list_pieces(uint8_t* base);
   Status unpack_on_host(const uint8_t* packed);
 
@@ -72,9 +62,7 @@ class Receive {
   Strategy strategy_;
   Message message_;
   std::optional<Plan> plan_;
-  std::optional<uint64_t> constants_at_;  // in NIC memory
-  std::optional<uint64_t> state_at_;
-  std::optional<nic::ContextId> context_;
+  Installed installed_;
   std::vector<uint8_t> packed_;  // host strategies: where the message lands
   uint32_t iovec_entries_;                 // that the NIC holds at a time
   std::vector<nic::IovecElement> iovec_;   // iovec: where the posted message goes

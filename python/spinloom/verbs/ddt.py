@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from spinloom import (
     core,
@@ -17,6 +18,7 @@ from spinloom import (
     plot,
     profiles,
     results,
+    sending,
     strategies,
     sweep,
     timeline,
@@ -25,7 +27,7 @@ from spinloom import (
 )
 from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.sweep import Cell, Outcome, Setup
-from spinloom.verbs import ddt_tables
+from spinloom.verbs import ddt_tables, send_tables
 from spinloom.verbs.options import (
     form_options,
     nic_option,
@@ -61,6 +63,12 @@ HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
     default=",".join(strategies.DEFAULT),
     show_default=True,
     help="Names with commas between them, or 'all'; the baseline is always added.",
+)
+@click.option(
+    "--send",
+    "send_text",
+    metavar="NAMES",
+    help="Compare ways to send instead: pack, streaming, outbound (with commas between them), or 'all'.",
 )
 @click.option(
     "--hpus",
@@ -110,6 +118,7 @@ def ddt(
     nic: str,
     changes: list[tuple[str, str]],
     strategy_text: str,
+    send_text: str | None,
     hpus: int | None,
     mtu: str | None,
     order: str,
@@ -131,8 +140,11 @@ def ddt(
     """
     if type_text is None and count != 1:
         raise Trouble("invalid", "--count says how many of --type, which is not given")
+    if send_text is not None:
+        refuse_with_send(ctx)
     rows = select(applications, demo, everything, type_text, count)
-    cells = [Cell(row, strategy) for row in rows for strategy in strategies.parse(strategy_text)]
+    names = strategies.parse(strategy_text) if send_text is None else sending.parse(send_text)
+    cells = [Cell(row, name) for row in rows for name in names]
     profile = profiles.changed(profiles.load(nic), changes)
     setup = Setup(
         profile=profile.native(),
@@ -143,6 +155,7 @@ def ddt(
         seed=seed,
         inject=inject,
         unexpected=unexpected,
+        send=send_text is not None,
     )
     if not setup.images:
         raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
@@ -166,13 +179,13 @@ def ddt(
                 output.say(f"{outcome.cell}: {outcome.code}")
     host_time_s = time.monotonic() - began
 
-    table = results.build(cells, outcomes, setup)
+    table = (sending if setup.send else results).build(cells, outcomes, setup)
     if form == "json":
         click.echo(json.dumps(results.as_document(table), indent=1))
     elif form == "csv":
         click.echo(results.as_csv(table.rows, table.columns()), nl=False)
     else:
-        ddt_tables.show(table, profile, setup, host_time_s)
+        (send_tables if setup.send else ddt_tables).show(table, profile, setup, host_time_s)
     if out is not None:
         about = results.manifest(table, setup, profile, ["spinloom", *sys.argv[1:]], host_time_s)
         save(place_of(out, table), table, about)
@@ -185,6 +198,14 @@ def ddt(
         stop.leave(f"{len(outcomes)} of {len(cells)} cells were done")
     if any(outcome.checked is False for outcome in outcomes):
         ctx.exit(EXIT_NEGATIVE)
+
+
+def refuse_with_send(ctx: click.Context) -> None:
+    """Options that say how a message is received, which --send does not change."""
+    for name in ("strategy_text", "order", "unexpected", "trace_path"):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = next(param.opts[0] for param in ctx.command.params if param.name == name)
+            raise Trouble("invalid", f"{option} is about receiving; it does not go together with --send")
 
 
 def check_type(text: str) -> None:

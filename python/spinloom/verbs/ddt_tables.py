@@ -33,6 +33,12 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
         console.print("On the NIC: cycles of a payload handler, and NIC memory held.")
         rows = [[*group, *(nic_cell(table, group, name) for name in on_nic)] for group in groups]
         output.show(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
+    show_end(table, profile, host_time_s, notes)
+
+
+def show_end(table: Table, profile: Profile, host_time_s: float, notes: list[str]) -> None:
+    """Footnotes and what holds for the whole table."""
+    console = output.console()
     for number, note in enumerate(notes, 1):
         console.print(f"[{number}] {note}")
     if unmeasured := profile.unmeasured():
@@ -52,20 +58,29 @@ def order_in_words(order: str | int) -> str:
     return f"shuffled within {window}{ends}"
 
 
-def speedup_line(table: Table, group: tuple[str, str], strategies: list[str], notes: list[str]) -> list[str]:
+def speedup_line(
+    table: Table,
+    group: tuple[str, str],
+    strategies: list[str],
+    notes: list[str],
+    time: str = "time_ps",
+    baseline: str = BASELINE,
+) -> list[str]:
     found = [row for name in strategies if (row := table.get(*group, name)) is not None]
     wrong = [row["strategy"] for row in found if row["checked"] is False]
-    first = next((row for row in found if row["time_ps"] is not None), found[0])
+    first = next((row for row in found if row[time] is not None), found[0])
     return [
         *group,
         units.format_bytes(first["size_bytes"]) if first["size_bytes"] is not None else "",
         f"{first['blocks_per_packet']:.2f}" if first["blocks_per_packet"] is not None else "",
-        *(time_cell(table.get(*group, name), notes) for name in strategies),
+        *(time_cell(table.get(*group, name), notes, time, baseline) for name in strategies),
         f"WRONG: {', '.join(wrong)}" if wrong else "checked" if any(row["checked"] for row in found) else "",
     ]
 
 
-def time_cell(row: dict[str, Any] | None, notes: list[str]) -> str:
+def time_cell(
+    row: dict[str, Any] | None, notes: list[str], time: str = "time_ps", baseline: str = BASELINE
+) -> str:
     """A baseline's time, another's speed-up, or why there is neither."""
     if row is None:
         return ""
@@ -74,10 +89,10 @@ def time_cell(row: dict[str, Any] | None, notes: list[str]) -> str:
         if note not in notes:
             notes.append(note)
         return f"n/a [{notes.index(note) + 1}]"
-    if row["time_ps"] is None:
+    if row[time] is None:
         return row["status"]
-    if row["strategy"] == BASELINE or row["speedup"] is None:
-        return units.format_time(row["time_ps"])
+    if row["strategy"] == baseline or row["speedup"] is None:
+        return units.format_time(row[time])
     return f"{row['speedup']:.2f}x"
 
 

@@ -6,7 +6,7 @@ import platform
 
 import click
 
-from spinloom import __version__, config, core, data, output, results, sharing, toolchain
+from spinloom import __version__, config, core, data, output, results, sending, sharing, toolchain
 from spinloom.verbs.options import form_options
 
 
@@ -22,7 +22,7 @@ def info(what: str | None, form: str) -> None:
     elif what == "columns":
         rows = [
             {"column": name, "meaning": meaning}
-            for name, meaning in {**results.COLUMNS, **sharing.COLUMNS}.items()
+            for name, meaning in {**results.COLUMNS, **sending.COLUMNS, **sharing.COLUMNS}.items()
         ]
         columns = ["column", "meaning"]
     else:

@@ -1,0 +1,57 @@
+// Send - one cell of the sender's side: a datatype sent under one strategy to a plain contiguous receive, checked.
+//
+// Contract: run_send() builds a world of a sender and a receiver, sends one message, compares what the receiver holds
+//   (every byte and the guards around) with the packed bytes of the type map, as the oracle packs them, and only then
+//   reports numbers. Code::mismatch carries the first differing byte.
+// Invariants: (1) everything in a SendResult but `destination` and `event_log` is a modelled number; (2) the same
+//   config gives the same result on every machine.
+// Threads: any number of calls side by side. Time: modelled, in ps; send_time_ps counts from the sender's call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/setup.hpp"
+#include "base/result.hpp"
+#include "offload/send.hpp"
+
+namespace spinloom::app {
+
+struct SendConfig : Setup {
+  std::string type;  // text form
+  int64_t count = 1;
+  offload::SendStrategy strategy = offload::SendStrategy::outbound_seek;
+};
+
+struct SendResult {
+  int64_t size_bytes = 0;
+  int64_t blocks = 0;
+  int64_t regions = 0;  // blocks, counted again where a packet boundary cuts one
+  int64_t packets = 0;
+  int64_t pieces = 0;        // runs that the blob is walked in, counted again where a packet boundary cuts one
+  int64_t send_time_ps = 0;  // the call at the sender until the last byte is in the receiver's memory
+  int64_t free_time_ps = 0;  // the call at the sender until its program can read that the memory is its own again
+  int64_t host_busy_ps = 0;  // of them, the sender's program at work: packing, walking, posting calls
+  int64_t line_time_ps = 0;
+  uint64_t host_calls = 0;
+  uint64_t nic_memory_bytes = 0;
+  uint64_t handlers = 0;
+  uint64_t handler_cycles = 0;
+  uint64_t handler_cycles_max = 0;
+  uint64_t handler_instructions = 0;
+  uint64_t dma_reads = 0;
+  uint64_t dma_read_bytes = 0;
+  uint64_t dma_reads_peak = 0;
+  uint64_t outbound_packets_peak = 0;
+  uint64_t host_line_fetches = 0;
+  uint64_t host_line_writebacks = 0;
+  uint64_t prepared_blocks = 0;
+
+  std::vector<uint8_t> destination;
+  std::vector<uint8_t> event_log;
+};
+
+[[nodiscard]] Result<SendResult> run_send(const SendConfig& config);
+
+}  // namespace spinloom::app

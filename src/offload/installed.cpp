@@ -1,0 +1,51 @@
+#include "offload/installed.hpp"
+
+#include <algorithm>
+
+namespace spinloom::offload {
+namespace {
+
+Status install_parts(portals::Interface& interface, const HandlerImage& image, const Plan& plan, Installed& installed) {
+  SPL_ASSIGN(installed.constants_at, interface.memory_alloc(plan.constants.size()));
+  SPL_TRY(interface.memory_write(*installed.constants_at, plan.constants));
+  if (!plan.state.empty()) {
+    SPL_ASSIGN(installed.state_at, interface.memory_alloc(plan.state.size()));
+    SPL_TRY(interface.memory_write(*installed.state_at, plan.state));
+  }
+  nic::Context context;
+  context.image = image.index;
+  context.payload_entry = image.payload_entry;
+  context.completion_entry = image.completion_entry;
+  context.constants = {*installed.constants_at, plan.constants.size()};
+  context.state = {installed.state_at.value_or(0), plan.state.size()};
+  context.blocked_round_robin = plan.blocked_round_robin;
+  SPL_ASSIGN(installed.context, interface.context_create(context));
+  return {};
+}
+
+}  // namespace
+
+Result<Installed> install(portals::Interface& interface, const std::vector<HandlerImage>& images,
+                          std::string_view image_name, const Plan& plan) {
+  const auto image = std::find_if(images.begin(), images.end(),
+                                  [&](const HandlerImage& candidate) { return candidate.name == image_name; });
+  if (image == images.end()) {
+    return fail(Code::environment, "the handler image ", image_name, ".elf is needed and not loaded");
+  }
+  Installed installed;
+  if (const Status made = install_parts(interface, *image, plan, installed); !made) {
+    SPL_TRY(uninstall(interface, installed));
+    return made.error();
+  }
+  return installed;
+}
+
+Status uninstall(portals::Interface& interface, Installed& installed) {
+  if (installed.context) SPL_TRY(interface.context_free(*installed.context));
+  if (installed.state_at) SPL_TRY(interface.memory_free(*installed.state_at));
+  if (installed.constants_at) SPL_TRY(interface.memory_free(*installed.constants_at));
+  installed = {};
+  return {};
+}
+
+}  // namespace spinloom::offload

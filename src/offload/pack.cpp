@@ -1,0 +1,30 @@
+#include "offload/pack.hpp"
+
+#include <utility>
+
+#include "layout/copy.hpp"
+#include "offload/unpack.hpp"
+
+namespace spinloom::offload {
+
+Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> packed) {
+  const auto* const base = reinterpret_cast<const std::byte*>(first) - message.blob.true_lb();
+  return layout::pack(message.blob, 1, base, 0, message.bytes, std::as_writable_bytes(packed));
+}
+
+portals::HostWork pack_work(const Message& message) {
+  portals::HostWork work = unpack_work(message, portals::HostWork::Kind::pack_mpitypes);
+  work.touches = [unpacked = std::move(work.touches)](const portals::HostWork::Touch& touch) {
+    unpacked([&](uint64_t address, uint64_t length, bool write) { touch(address, length, !write); });
+  };
+  return work;
+}
+
+portals::HostWork post_work(uint64_t blocks) {
+  portals::HostWork work;
+  work.kind = portals::HostWork::Kind::post;
+  work.blocks.listed = blocks;
+  return work;
+}
+
+}  // namespace spinloom::offload

@@ -1,0 +1,25 @@
+// Pack - a message packed by the host's processor, and what that touches; and one that is walked region by region.
+//
+// Contract: pack() copies a whole message from memory into a buffer. pack_work() is that work as the host model prices
+//   it: MPITypes' loops (unpack.hpp), reading memory and writing the buffer. post_work() is what a call costs that the
+//   host posts, having walked over so many blocks to know its arguments.
+// Threads: pure. Time: none; the caller announces the work to its port.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "offload/plan.hpp"
+#include "portals/port.hpp"
+
+namespace spinloom::offload {
+
+// first: the address of the first byte that the message touches.
+[[nodiscard]] Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> packed);
+
+// Touched addresses are those of unpack_work(). `message` must outlive the work.
+[[nodiscard]] portals::HostWork pack_work(const Message& message);
+
+[[nodiscard]] portals::HostWork post_work(uint64_t blocks);
+
+}  // namespace spinloom::offload

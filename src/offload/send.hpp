@@ -1,0 +1,67 @@
+// Send - one datatype sent under a strategy, built on the Portals calls only.
+//
+// Contract: prepare() installs what the strategy needs: a buffer to pack into, or NIC memory and an execution context
+//   with gather handlers. start() sends one message and returns when the host's program is free again: packed and
+//   posted, every region streamed, or the process-put posted. finish() waits until the memory is the host's again.
+//   To the target each is one put.
+//   Source: SC'19 datatypes paper, section 3.1.
+// Invariants: (1) the NIC memory taken is given back by release(); (2) the message is the packed bytes of the type map.
+// Threads: the owner of the Interface. Time: whatever drives the port.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "offload/installed.hpp"
+#include "offload/plan.hpp"
+#include "portals/interface.hpp"
+
+namespace spinloom::offload {
+
+enum class SendStrategy : uint8_t {
+  pack,  // the host packs into a buffer, then one put
+  streaming,  // the host names one contiguous region after another of a streaming put
+  outbound_specialised,  // process-put: a gather handler for vectors or lists
+  outbound_seek,  // process-put: each packet seeks in the blob
+};
+
+[[nodiscard]] const char* name_of(SendStrategy strategy);
+[[nodiscard]] Result<SendStrategy> send_strategy_named(std::string_view name);
+
+class Send {
+ public:
+  // The Interface, the queue and the images outlive the send. On an Error nothing is left on the NIC.
+  static Result<std::unique_ptr<Send>> prepare(portals::Interface& interface, nic::QueueId queue,
+                                               const std::vector<HandlerImage>& images, SendStrategy strategy,
+                                               const Message& message, const NicFacts& facts);
+
+  // base: the buffer address as given to MPI. target: rank, portal and match bits; the rest is filled in here.
+  Status start(const uint8_t* base, portals::PutArguments target);
+  // Code::fault when a gather handler failed.
+  Result<nic::Event> finish();
+  Status release();
+
+  [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
+  // Calls that the host posted for the last message.
+  [[nodiscard]] uint64_t calls() const { return calls_; }
+
+ private:
+  Send(portals::Interface& interface, nic::QueueId queue, SendStrategy strategy, const Message& message)
+      : interface_(interface), queue_(queue), strategy_(strategy), message_(message) {}
+
+  Status stream(const portals::PutArguments& put, uint64_t memory_bytes);
+
+  portals::Interface& interface_;
+  nic::QueueId queue_;
+  SendStrategy strategy_;
+  Message message_;
+  std::optional<Plan> plan_;
+  Installed installed_;
+  std::vector<uint8_t> packed_;
+  uint64_t calls_ = 0;
+};
+
+}  // namespace spinloom::offload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import statistics
@@ -207,6 +208,40 @@ def test_debug_lines_come_with_time_and_hpu(folder):
     assert {line[3] for line in lines} == {b"at"}
     assert [line[0] for line in lines] == sorted(line[0] for line in lines)
     assert {line[1] for line in lines} <= set(range(4))
+
+
+def test_a_handler_computes_with_numbers(folder):
+    """Sums, roots and quotients of a packet's doubles are Python's own: both round each operation."""
+    image = source(
+        folder,
+        payload("""
+  const double *const x = (const double *)p.base;
+  double sum = 0, roots = 0;
+  for (uint32_t i = 0; i < (uint32_t)p.length / 8; ++i) {
+    sum += x[i] / 3;
+    roots = roots * 0.5 + __builtin_sqrt(x[i]);
+  }
+  *(double *)state = sum;
+  *(float *)((char *)state + 8) = (float)roots;
+  return SUCCESS;"""),
+    )
+    chance = random.Random(7)
+    numbers = [chance.expovariate(1e-3) for _ in range(200)]
+    ran = handler_runs.run(image, HandlerSetup(state_bytes=16), struct.pack("<200d", *numbers))
+    assert ran.ended_well
+    total = roots = 0.0
+    for number in numbers:
+        total += number / 3
+        roots = roots * 0.5 + math.sqrt(number)
+    assert ran.result["state"][:12] == struct.pack("<df", total, roots)
+
+
+def test_a_nic_without_floating_point_refuses_the_handler(spinloom, folder):
+    source(folder, payload("*(double *)state *= 2; return SUCCESS;"))
+    ran = spinloom("handler", "run", "sample.c", "--nic", "pulp-22nm")
+    assert ran.code == 2
+    assert "cores with floating point" in ran.err
+    assert "a15" in ran.err
 
 
 # ---- handlers that misbehave: the message ends as docs/handlers.md says, the NIC goes on ----

@@ -73,6 +73,16 @@ def test_accumulate_is_right_at_odd_sizes(size_bytes, hpus):
     assert result["handlers"] == -(-size_bytes // 4096)
 
 
+@pytest.mark.parametrize("field", ["a15.float_multiply", "a15.float_add"])
+def test_the_latencies_of_floating_point_are_those_of_the_profile(field):
+    profile = profiles.changed(profiles.load("sc17-discrete"), [(field, "40 cycles")])
+    dear, plain = (
+        core.load().run_study({**config("accumulate", "stream", 4096), **more})["handler_cycles"]
+        for more in ({"profile": profile.native()}, {})
+    )
+    assert dear > 1.5 * plain
+
+
 @pytest.mark.parametrize("way", list(studies.WAYS))
 @pytest.mark.parametrize("ranks", [2, 3, 7, 13, 32])
 @pytest.mark.parametrize("size_bytes", [1, 4097, 20000])

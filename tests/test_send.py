@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+from random import Random
 
 import pytest
 
 from conftest import needs_engine
-from spinloom import profiles, results, sending, workloads
+from spinloom import core, data, profiles, results, sending, sweep, workloads
+from spinloom.sweep import Cell, Setup
+from spinloom.workloads import Row
+from type_trees import random_text
 
 
 def rows_of(spinloom, *arguments):
@@ -84,6 +88,23 @@ def test_any_type_is_sent(spinloom, text, count):
     assert (
         0 < reads["outbound-specialised"] <= pieces
     )  # a list of blocks joins neighbours of different members
+
+
+# Small packets, so that random types of a few hundred bytes are cut at many places.
+@needs_engine
+@pytest.mark.parametrize("mtu", [1, 7, 64])
+def test_random_types_are_sent(mtu):
+    profile = profiles.load("sc19-slingshot")
+    setup = Setup(profile.native(), data.handler_images(), hpus=4, mtu=mtu, order="in", seed=mtu, send=True)
+    sent = 0
+    for number in range(60):
+        random = Random(f"send {number}")
+        row = Row("random", str(number), random_text(random, 3), random.randint(1, 3))
+        for strategy in sending.STRATEGIES:
+            outcome = sweep.run_cell(core.load(), Cell(row, strategy), setup)
+            assert outcome.code in ("ok", "unsupported"), (row.type, row.count, strategy, outcome.message)
+            sent += outcome.code == "ok"
+    assert sent > 150
 
 
 @needs_engine

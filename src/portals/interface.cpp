@@ -242,7 +242,7 @@ Status Interface::check(const char* call, const PutArguments& arguments) const {
   const bool counts =
       arguments.ack_request == nic::AckRequest::ct_ack || arguments.ack_request == nic::AckRequest::oc_ack;
   if ((counts || arguments.ct_send) && !arguments.counter.exists()) {
-    return fail(Code::invalid, "put: counting sends or acknowledgements needs a counter, none was given");
+    return fail(Code::invalid, call, ": counting sends or acknowledgements needs a counter, none was given");
   }
   return {};
 }

@@ -98,7 +98,10 @@ struct Put {
   QueueId queue;      // send and ack events of the memory descriptor
   CounterId counter;  // counts acks (ack_request) and, with ct_send, sends
   bool ct_send = false;
+  bool ct_ack = true;     // acknowledgements that were asked for are counted
+  bool ct_bytes = false;  // bytes, not operations
   bool event_send_disable = false;
+  bool event_success_disable = false;  // of acknowledgements: only failures are told
   uint64_t user_ptr = 0;
 };
 

@@ -23,6 +23,9 @@ struct EntryOptions {
   bool event_comm_disable = false;     // no put event
   bool event_unlink_disable = false;
   bool event_success_disable = false;  // only failures are told
+  bool event_over_disable = false;     // no overflow event
+  bool unexpected_hdr_disable = false; // overflow list: later entries do not hear of what landed here
+  bool ct_overflow = false;            // count messages that this entry found in the overflow list
   bool ct_comm = false;                // count communication
   bool ct_bytes = false;               // count bytes, not operations
 };

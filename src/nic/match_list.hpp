@@ -66,6 +66,11 @@ struct UnexpectedHeader {
 
 [[nodiscard]] bool matches(const ListedEntry& listed, const MatchKey& key);
 
+// Whether messages that land in an entry wait there for a later one.
+[[nodiscard]] inline bool keeps_headers(const ListedEntry& listed) {
+  return listed.list == ListKind::overflow && !listed.entry.options.unexpected_hdr_disable;
+}
+
 // A doubly linked list through the `previous` and `next` of slots; the slab belongs to the caller.
 template <class T>
 class LinkedList {

@@ -105,7 +105,13 @@ void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
   event.user_ptr = claimer.entry.user_ptr;
   event.in_overflow = true;
   event.dropped_bytes = header.dropped_bytes;
-  post_event(portal.queue, event, out);
+  const EntryOptions& options = claimer.entry.options;
+  if (!options.event_over_disable) post_event(portal.queue, event, out);
+  if (options.ct_overflow) {
+    const bool failed = event.fail != Fail::ok;
+    const uint64_t counted = options.ct_bytes ? event.manipulated_bytes : 1;
+    count(claimer.entry.counter, failed ? CounterValue{0, 1} : CounterValue{counted, 0}, out);
+  }
   portal.unexpected.remove(headers, index);
   headers.give_back(index);
 

@@ -101,7 +101,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, packet.message_length};
   uint32_t found = portal->priority.find(entries, key, out.work.entries_searched);
   if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
-  const bool in_overflow = found != no_slot && entries[found].list == ListKind::overflow;
+  const bool in_overflow = found != no_slot && keeps_headers(entries[found]);
   if (found == no_slot || (in_overflow && portal->unexpected.size() >= config.unexpected_headers)) {
     if (!portal->flow_control) return refuse_message(message, Fail::dropped);
     portal->enabled = false;

@@ -154,7 +154,8 @@ void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
     event.user_ptr = put.user_ptr;
     post_event(put.queue, event, out);
   }
-  if (put.ct_send) count(put.counter, failed ? CounterValue{0, 1} : CounterValue{1, 0}, out);
+  const uint64_t sent = put.ct_bytes ? put.length : 1;
+  if (put.ct_send) count(put.counter, failed ? CounterValue{0, 1} : CounterValue{sent, 0}, out);
   if (message.acked) return finish_ack(slot, out);
   if (!message.ack_wanted) outgoing.give_back(slot);
 }
@@ -179,7 +180,7 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
   const Outgoing& message = outgoing[slot];
   const Put& put = message.put;
   const Fail failure = static_cast<Fail>(message.ack.fail);
-  if (put.ack_request == AckRequest::ack) {
+  if (put.ack_request == AckRequest::ack && (failure != Fail::ok || !put.event_success_disable)) {
     Event event;
     event.kind = EventKind::ack;
     event.fail = failure;
@@ -188,7 +189,8 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
     event.user_ptr = put.user_ptr;
     post_event(put.queue, event, out);
   }
-  count(put.counter, failure == Fail::ok ? CounterValue{1, 0} : CounterValue{0, 1}, out);
+  const uint64_t counted = put.ct_bytes ? message.ack.manipulated_bytes : 1;
+  if (put.ct_ack) count(put.counter, failure == Fail::ok ? CounterValue{counted, 0} : CounterValue{0, 1}, out);
   outgoing.give_back(slot);
 }
 

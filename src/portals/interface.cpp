@@ -163,7 +163,8 @@ Interface::Fate Interface::fate_of(nic::PortalIndex portal, const nic::Entry& en
   if (!unlinks_itself) return Fate::explicit_unlink;
   const bool has_queue = portal_queues_[portal.value].exists();
   if (has_queue && !options.event_unlink_disable) return Fate::told;
-  const bool put_tells = has_queue && options.use_once && !options.event_comm_disable && !options.event_success_disable;
+  const bool put_tells = has_queue && options.use_once && !options.event_comm_disable &&
+                         !options.event_success_disable && !options.event_over_disable;
   return put_tells && list == nic::ListKind::priority ? Fate::by_put : Fate::silent;
 }
 

@@ -88,9 +88,14 @@ def check_compiler() -> None:
 
 
 def entry_of(source: Path) -> str:
-    """The entry symbol: payload_handler, or the first handler that the source defines."""
+    """The entry symbol: payload_handler, or the first handler that the source defines, perhaps by a macro of
+    p4spin_compat.h."""
     text = source.read_text(encoding="utf-8")
-    defined = [name for name in HANDLERS if re.search(rf"\b{name}\s*\(", text)]
+    defined = [
+        name
+        for name in HANDLERS
+        if re.search(rf"\b{name}\s*\(|^\s*#\s*define\s+SPL_{name.upper()}\b", text, flags=re.MULTILINE)
+    ]
     if not defined:
         raise ToolchainError(f"{source} defines none of {', '.join(HANDLERS)}")
     return "payload_handler" if "payload_handler" in defined else defined[0]

@@ -1,0 +1,135 @@
+/* Compiles handlers as the SC'17 sPIN paper prints them (appendix C), one role a file.
+ *
+ * Contract: before this header is included, any of these macros name the functions that are pasted below it:
+ *     #define SPL_HEADER_HANDLER pingpong_header_handler
+ *     #define SPL_PAYLOAD_HANDLER pingpong_payload_handler
+ *     #define SPL_COMPLETION_HANDLER pingpong_completion_handler
+ *     #define SPL_USER_HEADER int length; int client;      // members of h.user_hdr
+ *     #define SPL_ARENA_BYTES 4096                         // the largest malloc
+ * What is different from handler.h, because the printed code needs it: ptl_process_t is an integer, a rank; h.user_hdr
+ * is a struct, zeroes where the message is shorter; malloc takes SPL_ARENA_BYTES of the stack at each call, however few
+ * bytes are asked for (the printed code asks for too few), lasts until the handler ends, and gives NULL for more; a
+ * non-zero ct counts on the entry's counter. Puts take integers for ranks; other calls are handler.h's, whose
+ * spl_process_t spl_process(rank) makes.
+ * Invariants: only for the simulated or sandboxed HPU: the printed code's mistakes stay there. docs/p4spin-listings.md
+ * names them. Threads: as handler.h. Time: a wrapper costs what its instructions cost.
+ */
+#ifndef SPINLOOM_P4SPIN_COMPAT_H
+#define SPINLOOM_P4SPIN_COMPAT_H
+
+#if !defined(__riscv)
+#error "p4spin_compat.h is for handler images only: build with `spinloom handler build`"
+#endif
+
+#define ptl_process_t spl_process_t
+#define ptl_header_t spl_header_t
+#define PtlHandlerPutFromHost spl_put_from_host
+#define PtlHandlerPutFromDevice spl_put_from_device
+#include "spinloom/handler.h"
+#undef ptl_process_t
+#undef ptl_header_t
+#undef PtlHandlerPutFromHost
+#undef PtlHandlerPutFromDevice
+
+#ifndef SPL_USER_HEADER
+#define SPL_USER_HEADER uint8_t none;
+#endif
+#ifndef SPL_ARENA_BYTES
+#define SPL_ARENA_BYTES 4096u
+#endif
+
+/* Printed code compares signed with unsigned numbers and names what it does not use. */
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+
+typedef uint32_t ptl_process_t;
+
+typedef struct {
+  ptl_request_type_t type;
+  ptl_size_t length;
+  ptl_process_t target_id;
+  ptl_process_t source_id;
+  ptl_match_bits_t match_bits;
+  ptl_size_t offset;
+  ptl_hdr_data_t hdr_data;
+  struct {
+    SPL_USER_HEADER
+  } user_hdr;
+} ptl_header_t;
+
+static inline spl_process_t spl_process(ptl_process_t rank) { return (spl_process_t){.rank = rank}; }
+
+static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                        ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                        void *user_ptr, ptl_hdr_data_t hdr_data) {
+  return spl_put_from_host(offset, len, ct, ack_req, spl_process(target_id), match_bits, remote_offset, user_ptr,
+                           hdr_data);
+}
+static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                          ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                          ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
+  return spl_put_from_device(local, len, ct, ack_req, spl_process(target_id), match_bits, remote_offset, user_ptr,
+                             hdr_data);
+}
+
+static inline void *spl_arena(void *room, ptl_size_t bytes) { return bytes <= SPL_ARENA_BYTES ? room : NULL; }
+#define malloc(bytes) spl_arena(__builtin_alloca(SPL_ARENA_BYTES), (bytes))
+#define free(room) ((void)(room))
+
+/* What the compiler calls to divide 64-bit numbers, bit by bit where they are wide. */
+static inline uint64_t spl_divide(uint64_t number, uint64_t by, uint64_t *rest) {
+  if ((number | by) >> 32 == 0) {
+    *rest = (uint32_t)number % (uint32_t)by;
+    return (uint32_t)number / (uint32_t)by;
+  }
+  uint64_t quotient = 0, left = 0;
+  for (int bit = 63; bit >= 0; --bit) {
+    left = left << 1 | (number >> bit & 1);
+    if (left >= by) {
+      left -= by;
+      quotient |= (uint64_t)1 << bit;
+    }
+  }
+  *rest = left;
+  return quotient;
+}
+uint64_t __udivdi3(uint64_t number, uint64_t by);
+uint64_t __umoddi3(uint64_t number, uint64_t by);
+uint64_t __udivdi3(uint64_t number, uint64_t by) {
+  uint64_t rest;
+  return spl_divide(number, by, &rest);
+}
+uint64_t __umoddi3(uint64_t number, uint64_t by) {
+  uint64_t rest;
+  (void)spl_divide(number, by, &rest);
+  return rest;
+}
+
+#ifdef SPL_HEADER_HANDLER
+int SPL_HEADER_HANDLER(const ptl_header_t h, void *state);
+int header_handler(const spl_header_t given, void *state) {
+  ptl_header_t h = {.type = given.type,
+                    .length = given.length,
+                    .target_id = given.target_id.rank,
+                    .source_id = given.source_id.rank,
+                    .match_bits = given.match_bits,
+                    .offset = given.offset,
+                    .hdr_data = given.hdr_data};
+  const uint32_t bytes = given.user_hdr_length < sizeof h.user_hdr ? given.user_hdr_length : sizeof h.user_hdr;
+  for (uint32_t i = 0; i < bytes; ++i) ((uint8_t *)&h.user_hdr)[i] = ((const uint8_t *)given.user_hdr)[i];
+  return SPL_HEADER_HANDLER(h, state);
+}
+#endif
+#ifdef SPL_PAYLOAD_HANDLER
+int SPL_PAYLOAD_HANDLER(const ptl_payload_t p, void *state);
+int payload_handler(const ptl_payload_t p, void *state) { return SPL_PAYLOAD_HANDLER(p, state); }
+#endif
+#ifdef SPL_COMPLETION_HANDLER
+int SPL_COMPLETION_HANDLER(int dropped_bytes, bool flow_control_triggered, void *state);
+int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+  return SPL_COMPLETION_HANDLER(dropped_bytes, flow_control_triggered, state);
+}
+#endif
+
+#endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import struct
 import subprocess
@@ -115,3 +116,41 @@ def test_it_is_refused_natively(tmp_path):
     )
     assert ran.returncode != 0
     assert "for handler images only" in ran.stderr
+
+
+DIVISION = """
+#include "spinloom/divide.h"
+#include "spinloom/handler.h"
+int payload_handler(const ptl_payload_t p, void *state) {
+  const uint64_t *given = (const uint64_t *)p.base;
+  uint64_t *found = state;
+  for (uint32_t i = 0; i + 1 < p.length / 8; i += 2) {
+    found[2 * i] = given[i] / given[i + 1];
+    found[2 * i + 1] = given[i] % given[i + 1];
+    found[2 * i + 2] = (uint64_t)((int64_t)given[i] / (int64_t)given[i + 1]);
+    found[2 * i + 3] = (uint64_t)((int64_t)given[i] % (int64_t)given[i + 1]);
+  }
+  return SUCCESS;
+}
+"""
+
+
+@needs_engine
+def test_64_bit_numbers_divide(tmp_path):
+    chance = random.Random("division")
+    numbers = [chance.getrandbits(chance.choice([3, 31, 32, 33, 63, 64])) or 1 for _ in range(250)]
+    numbers += [2**64 - 1, 1, 2**63, 2, 2**64 - 1, 2**64 - 1, 1, 2**64 - 1]
+    message = struct.pack(f"<{len(numbers)}Q", *numbers)
+    setup = HandlerSetup(state_bytes=2 * len(message), message_bytes=1, packet_bytes=4096)
+    ran = handler_runs.run(image(tmp_path, DIVISION), setup, message)
+    assert ran.ended_well, ran.failures
+    found = struct.unpack(f"<{2 * len(numbers)}Q", ran.result["state"])
+    for index, (number, by) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
+        wide, narrow = signed(number), signed(by)
+        quotient = abs(wide) // abs(narrow) * (-1 if (wide < 0) != (narrow < 0) else 1)
+        wanted = [number // by, number % by, quotient % 2**64, (wide - quotient * narrow) % 2**64]
+        assert list(found[4 * index : 4 * index + 4]) == wanted, (number, by)
+
+
+def signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value

@@ -113,3 +113,15 @@ def test_a_wrong_source_is_refused(tmp_path, cache, spoiled, complaint):
 def test_every_file_pins_the_same_compiler(file):
     pinned = set(re.findall(r"ziglang==([\d.]+)", (ROOT / file).read_text()))
     assert pinned == {toolchain.COMPILER_VERSION}
+
+
+DIVIDES = """
+#include "spinloom/handler.h"
+int payload_handler(const ptl_payload_t p, void *state) { (void)state; return (int)(p.length / p.offset); }
+"""
+
+
+def test_a_64_bit_division_is_told_what_it_needs(tmp_path, cache):
+    with pytest.raises(toolchain.ToolchainError, match=r'#include "spinloom/divide.h"'):
+        build(tmp_path / "without", cache, DIVIDES)
+    assert build(tmp_path / "with", cache, '#include "spinloom/divide.h"' + DIVIDES).exists()

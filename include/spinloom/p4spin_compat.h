@@ -25,6 +25,7 @@
 #define ptl_header_t spl_header_t
 #define PtlHandlerPutFromHost spl_put_from_host
 #define PtlHandlerPutFromDevice spl_put_from_device
+#include "spinloom/divide.h"
 #include "spinloom/handler.h"
 #undef ptl_process_t
 #undef ptl_header_t
@@ -76,35 +77,6 @@ static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl
 static inline void *spl_arena(void *room, ptl_size_t bytes) { return bytes <= SPL_ARENA_BYTES ? room : NULL; }
 #define malloc(bytes) spl_arena(__builtin_alloca(SPL_ARENA_BYTES), (bytes))
 #define free(room) ((void)(room))
-
-/* What the compiler calls to divide 64-bit numbers, bit by bit where they are wide. */
-static inline uint64_t spl_divide(uint64_t number, uint64_t by, uint64_t *rest) {
-  if ((number | by) >> 32 == 0) {
-    *rest = (uint32_t)number % (uint32_t)by;
-    return (uint32_t)number / (uint32_t)by;
-  }
-  uint64_t quotient = 0, left = 0;
-  for (int bit = 63; bit >= 0; --bit) {
-    left = left << 1 | (number >> bit & 1);
-    if (left >= by) {
-      left -= by;
-      quotient |= (uint64_t)1 << bit;
-    }
-  }
-  *rest = left;
-  return quotient;
-}
-uint64_t __udivdi3(uint64_t number, uint64_t by);
-uint64_t __umoddi3(uint64_t number, uint64_t by);
-uint64_t __udivdi3(uint64_t number, uint64_t by) {
-  uint64_t rest;
-  return spl_divide(number, by, &rest);
-}
-uint64_t __umoddi3(uint64_t number, uint64_t by) {
-  uint64_t rest;
-  (void)spl_divide(number, by, &rest);
-  return rest;
-}
 
 #ifdef SPL_HEADER_HANDLER
 int SPL_HEADER_HANDLER(const ptl_header_t h, void *state);

@@ -168,9 +168,10 @@ def compile(
                 step, cwd=source.parent, env=environment(cache), capture_output=True, text=True
             )
             if done.returncode != 0:
-                raise ToolchainError(
-                    f"{source.name} does not build:\n{done.stderr.strip() or done.stdout.strip()}"
-                )
+                told = done.stderr.strip() or done.stdout.strip()
+                if re.search(r"\b__u?(div|mod)di3\b", told):
+                    told += '\nit divides 64-bit numbers: #include "spinloom/divide.h", or divide 32-bit ones'
+                raise ToolchainError(f"{source.name} does not build:\n{told}")
         if depfile is not None:
             depfile.write_text(make_rule(image, dependencies, source.parent), encoding="utf-8")
     return hashlib.sha256(image.read_bytes()).hexdigest()

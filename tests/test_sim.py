@@ -328,3 +328,8 @@ def test_wrong_arguments_are_answered_and_stale_handles_name_nothing(sim):
     code, ran, said = sim(2, Path(__file__).parent / "portals_arguments.c")
     assert code == 0, said
     assert ran["output"] == "rank 0: 50 answers\nrank 1: 50 answers\n"
+
+
+def test_options_decide_what_is_counted_and_told(sim):
+    code, ran, said = sim(1, Path(__file__).parent / "portals_options.c")
+    assert (code, ran["output"]) == (0, "63 answers\n"), said

@@ -6,9 +6,7 @@ namespace spinloom::ptl {
 namespace {
 
 // Options that the NIC has nothing for.
-constexpr unsigned int unknown_here = PTL_ME_LOCAL_INC_UH_RLENGTH | PTL_ME_UNEXPECTED_HDR_DISABLE |
-                                      PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW |
-                                      PTL_ME_EVENT_FLOWCTRL_DISABLE;
+constexpr unsigned int unknown_here = PTL_ME_LOCAL_INC_UH_RLENGTH | PTL_ME_EVENT_FLOWCTRL_DISABLE;
 
 nic::EntryOptions options_of(unsigned int given) {
   const auto has = [given](unsigned int bit) { return (given & bit) != 0; };
@@ -22,6 +20,9 @@ nic::EntryOptions options_of(unsigned int given) {
   options.event_comm_disable = has(PTL_ME_EVENT_COMM_DISABLE);
   options.event_unlink_disable = has(PTL_ME_EVENT_UNLINK_DISABLE);
   options.event_success_disable = has(PTL_ME_EVENT_SUCCESS_DISABLE);
+  options.event_over_disable = has(PTL_ME_EVENT_OVER_DISABLE);
+  options.unexpected_hdr_disable = has(PTL_ME_UNEXPECTED_HDR_DISABLE);
+  options.ct_overflow = has(PTL_ME_EVENT_CT_OVERFLOW);
   options.ct_comm = has(PTL_ME_EVENT_CT_COMM);
   options.ct_bytes = has(PTL_ME_EVENT_CT_BYTES);
   return options;

@@ -6,7 +6,7 @@ namespace spinloom::ptl {
 namespace {
 
 // Options that the NIC has nothing for.
-constexpr unsigned int unknown_here = PTL_IOVEC | PTL_MD_EVENT_CT_BYTES;
+constexpr unsigned int unknown_here = PTL_IOVEC;
 
 // What every operation on a descriptor says of itself.
 struct Operation {
@@ -55,10 +55,12 @@ int put_of(Process& process, const Operation& given, nic::Put& put) {
   put.hdr_data = given.hdr_data;
   put.ack_request = ack_of(given.ack_req);
   put.queue = md->queue;
+  put.counter = md->counter;
   put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
+  put.ct_ack = (options & PTL_MD_EVENT_CT_ACK) != 0;
+  put.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   put.event_send_disable = (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
-  const bool counts_acks = (options & PTL_MD_EVENT_CT_ACK) != 0;
-  if (counts_acks || put.ct_send || counted) put.counter = md->counter;
+  put.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
   put.user_ptr = reinterpret_cast<uint64_t>(given.user_ptr);
   return PTL_OK;
 }

@@ -19,6 +19,8 @@
  *   - DMA calls take the handle by pointer and allow NULL with PTL_DMA_NO_EVENT: nobody waits for it.
  *   - A compare-and-swap in host memory takes its result separately (`before`), because a non-blocking call may not
  *     write to the value that the caller still compares with.
+ *   - Gets and atomics, of which the paper only says that they are like puts: a get has neither acknowledgement nor
+ *     header data, and one to the device returns when its bytes are there; atomics name operation and datatype last.
  *   - A DMA is told to the host by an event unless PTL_DMA_NO_EVENT is given, as the SC'19 paper has it.
  */
 #ifndef SPINLOOM_HANDLER_H
@@ -49,6 +51,42 @@ enum {
   PTL_ACK_REQ = 1
 };
 
+/* As in Portals 4, but without its long doubles. */
+typedef enum {
+  PTL_MIN,
+  PTL_MAX,
+  PTL_SUM,
+  PTL_PROD,
+  PTL_LOR,
+  PTL_LAND,
+  PTL_BOR,
+  PTL_BAND,
+  PTL_LXOR,
+  PTL_BXOR,
+  PTL_SWAP,
+  PTL_CSWAP,
+  PTL_CSWAP_NE,
+  PTL_CSWAP_LE,
+  PTL_CSWAP_LT,
+  PTL_CSWAP_GE,
+  PTL_CSWAP_GT,
+  PTL_MSWAP
+} ptl_op_t;
+typedef enum {
+  PTL_INT8_T,
+  PTL_UINT8_T,
+  PTL_INT16_T,
+  PTL_UINT16_T,
+  PTL_INT32_T,
+  PTL_UINT32_T,
+  PTL_FLOAT,
+  PTL_INT64_T,
+  PTL_UINT64_T,
+  PTL_DOUBLE,
+  PTL_FLOAT_COMPLEX,
+  PTL_DOUBLE_COMPLEX
+} ptl_datatype_t;
+
 typedef union {
   struct {
     uint32_t nid;
@@ -65,7 +103,7 @@ typedef enum {
 
 typedef struct {
   ptl_request_type_t type;
-  ptl_size_t length;           /* of the message, user header included */
+  ptl_size_t length;           /* of the message, user header included; of a get, what it asks for */
   ptl_process_t target_id;     /* this process */
   ptl_process_t source_id;     /* who sent it */
   ptl_match_bits_t match_bits;
@@ -267,6 +305,72 @@ static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl
   spl_window()[1] = (uint32_t)(uintptr_t)local;
   spl_window()[4] = (uint32_t)len;
   return (int)spl_issue(SPL_CALL_PUT_FROM_DEVICE | spl_put_options(ct, ack_req));
+}
+
+static inline void spl_atomic_kind(ptl_op_t operation, ptl_datatype_t datatype) {
+  spl_window()[15] = (uint32_t)operation | (uint32_t)datatype << 8;
+}
+/* Gets len bytes to offset of the entry's memory, or, with PTL_HANDLER_HOST_MEM among the options, of the handler's;
+ * returns at once. Their reply event goes to the entry's queue. */
+static inline int PtlHandlerGetFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+                                        ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                        unsigned options) {
+  spl_put_target(target_id, match_bits, remote_offset, user_ptr, 0);
+  spl_word64(2, offset);
+  spl_window()[4] = (uint32_t)len;
+  spl_window()[14] = (uint32_t)(len >> 32);
+  return (int)spl_issue(SPL_CALL_GET_FROM_HOST | options | spl_put_options(ct, PTL_NO_ACK_REQ));
+}
+/* Gets at most one packet into HPU memory or the stack; returns when it is there. FAIL when it does not fit into a
+ * packet, the target refused, or sent less. */
+static inline int PtlHandlerGetFromDevice(void *local, ptl_size_t len, ptl_process_t target_id,
+                                          ptl_match_bits_t match_bits, ptl_size_t remote_offset) {
+  spl_put_target(target_id, match_bits, remote_offset, NULL, 0);
+  spl_window()[1] = (uint32_t)(uintptr_t)local;
+  spl_window()[4] = (uint32_t)len;
+  const int result = (int)spl_issue(SPL_CALL_GET_FROM_DEVICE);
+  __asm__ volatile("" ::: "memory"); /* local has been written */
+  return result;
+}
+/* As the puts, but the target's elements become operation(element, ours). FAIL for more bytes than the NIC takes, and
+ * for what Portals 4 does not have: swaps, and operations that do not exist for the datatype. */
+static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                           ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                           ptl_op_t operation, ptl_datatype_t datatype) {
+  spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
+  spl_word64(2, offset);
+  spl_window()[4] = (uint32_t)len;
+  spl_window()[14] = (uint32_t)(len >> 32);
+  spl_atomic_kind(operation, datatype);
+  return (int)spl_issue(SPL_CALL_ATOMIC_FROM_HOST | spl_put_options(ct, ack_req));
+}
+static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                             ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                             ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                             ptl_op_t operation, ptl_datatype_t datatype) {
+  __asm__ volatile("" ::: "memory"); /* local has been written before it is read */
+  spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
+  spl_window()[1] = (uint32_t)(uintptr_t)local;
+  spl_window()[4] = (uint32_t)len;
+  spl_atomic_kind(operation, datatype);
+  return (int)spl_issue(SPL_CALL_ATOMIC_FROM_DEVICE | spl_put_options(ct, ack_req));
+}
+/* The same from HPU memory or the stack, and local becomes what the target's elements were; returns when it is there.
+ * `operand` is that of PTL_CSWAP... and PTL_MSWAP. FAIL also when the target refused or had fewer elements. */
+static inline int PtlHandlerFetchAtomicFromDevice(void *local, ptl_size_t len, ptl_process_t target_id,
+                                                  ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                                  ptl_hdr_data_t hdr_data, uint64_t operand, ptl_op_t operation,
+                                                  ptl_datatype_t datatype) {
+  __asm__ volatile("" ::: "memory");
+  spl_put_target(target_id, match_bits, remote_offset, NULL, hdr_data);
+  spl_window()[1] = (uint32_t)(uintptr_t)local;
+  spl_word64(2, operand);
+  spl_window()[4] = (uint32_t)len;
+  spl_atomic_kind(operation, datatype);
+  const int result = (int)spl_issue(SPL_CALL_FETCH_ATOMIC_FROM_DEVICE);
+  __asm__ volatile("" ::: "memory");
+  return result;
 }
 
 /* Says a text of at most 80 bytes and a number to who looks at a simulation (`spinloom handler run`), with time and

@@ -51,5 +51,12 @@
 #define SPL_CALL_PUT_FROM_DEVICE 17u
 #define SPL_CALL_PUT_FROM_HOST 18u
 #define SPL_CALL_DEBUG 19u /* WORD1 text that ends with a zero byte, WORD2 a number */
+/* As puts, without header data. */
+#define SPL_CALL_GET_FROM_DEVICE 20u
+#define SPL_CALL_GET_FROM_HOST 21u
+/* As puts; WORD15 operation in the low byte, datatype above. The fetching one: WORD2-3 operand. */
+#define SPL_CALL_ATOMIC_FROM_DEVICE 22u
+#define SPL_CALL_ATOMIC_FROM_HOST 23u
+#define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u
 
 #endif

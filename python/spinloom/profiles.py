@@ -105,6 +105,7 @@ FIELDS: dict[str, Parser] = {
     "scheduler.start_cycles": units.parse_cycles,
     "scheduler.finish_cycles": units.parse_cycles,
     "scheduler.vhpu_switch_cycles": units.parse_cycles,
+    "scheduler.messages": units.parse_count,
     "pcie.byte_time": units.parse_rate,
     "pcie.latency": units.parse_time,
     "pcie.write_payload": units.parse_bytes,

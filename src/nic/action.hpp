@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "nic/atomic.hpp"
 #include "nic/context.hpp"
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
@@ -30,7 +31,8 @@ struct Her {
   VhpuId vhpu;  // of the context; equals the HPU under the default policy
   uint64_t offset = 0;          // of the payload in the message, without its user header
   PayloadRef payload;           // without the user header; header handlers: the user header; completion: empty
-  uint64_t message_length = 0;  // with the user header
+  uint64_t message_length = 0;  // with the user header; of a get, the bytes it asks for
+  Operation operation = Operation::put;  // header
   uint64_t entry_offset = 0;    // of the message in its entry; header and payload
   Rank target;                  // header: to whom and by whom it was sent, and what matched
   Rank source;
@@ -115,8 +117,27 @@ struct DmaAtomic {
   uint8_t* before = nullptr;
   HerId her;
 };
-// The same on 8 bytes of handler memory, performed at once. It answers the handler's call: compare_swap 1 where it
-// swapped and 0 otherwise, fetch_add 0.
+// An atomic of Portals 4 on host memory that nothing else comes in between of: `source` holds whole elements. `before`:
+// null, or where the target's go first, on the NIC. Completed by on_dma_done(dma), when memory is changed and `before`
+// is there.
+struct ApplyAtomic {
+  DmaId dma;
+  AtomicOperation operation = AtomicOperation::sum;
+  Datatype datatype = Datatype::int64;
+  AtomicOperand operand{};
+  uint8_t* host = nullptr;
+  PayloadRef source;
+  uint8_t* before = nullptr;
+};
+// A packet's bytes into the memory of a handler that waits for them. Completed by on_dma_done(dma).
+struct StorePacket {
+  DmaId dma;
+  uint8_t* local = nullptr;
+  PayloadRef source;
+  HerId her;
+};
+// What DmaAtomic does, on 8 bytes of handler memory, performed at once. It answers the handler's call: compare_swap 1
+// where it swapped and 0 otherwise, fetch_add 0.
 struct LocalAtomic {
   AtomicKind kind = AtomicKind::fetch_add;
   uint8_t* local = nullptr;
@@ -157,8 +178,9 @@ struct Answer {
 // Call on_continue once: more work is queued (triggered commands).
 struct Continue {};
 
-using Action = std::variant<Send, BufferPacket, RunHandler, Resume, DmaWrite, DmaRead, DmaAtomic, LocalAtomic,
-                            StoreLocal, DebugLine, WriteNicMemory, PostEvent, PostCounter, Answer, Continue>;
+using Action =
+    std::variant<Send, BufferPacket, RunHandler, Resume, DmaWrite, DmaRead, DmaAtomic, LocalAtomic, StoreLocal,
+                 DebugLine, WriteNicMemory, PostEvent, PostCounter, Answer, Continue, ApplyAtomic, StorePacket>;
 
 // Work that a call stood for; the simulator turns it into service time of the unit that did it.
 struct Work {

@@ -16,6 +16,7 @@
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
 #include "nic/packet.hpp"
+#include "nic/telemetry.hpp"
 
 namespace spinloom::nic {
 
@@ -85,6 +86,22 @@ struct ContextCreate {
 struct ContextFree {
   ContextId id;
 };
+// Entries of a context that was created inactive are in their lists from now on, in the order of their appends.
+struct ContextActivate {
+  ContextId id;
+};
+// Answered by the count; no context: the NIC's.
+struct TelemetryRead {
+  Telemetry which = Telemetry::messages;
+  ContextId context;
+};
+// Runs an entry's handlers on a message of the host's own: at most one packet, at offset 0, from this rank. The entry
+// may be in no list yet, or match nothing.
+struct Invoke {
+  EntryId entry;
+  std::vector<uint8_t> bytes;
+  uint64_t hdr_data = 0;
+};
 
 struct Put {
   const uint8_t* local = nullptr;
@@ -103,6 +120,38 @@ struct Put {
   bool event_send_disable = false;
   bool event_success_disable = false;  // of acknowledgements: only failures are told
   uint64_t user_ptr = 0;
+  // Of requests and replies that travel as puts do; those who put leave them alone.
+  Operation operation = Operation::put;
+  Request request;
+  bool on_nic = false;        // `local` lies on the NIC
+  MessageFields result;       // reply: fail, manipulated_bytes, remote_offset
+};
+
+// Where a reply goes, and who hears of it.
+struct ReplyTo {
+  uint8_t* local = nullptr;
+  QueueId queue;      // reply event of the memory descriptor
+  CounterId counter;  // counts replies with ct_reply
+  bool ct_reply = false;
+  bool ct_bytes = false;  // bytes, not replies
+  bool event_success_disable = false;
+  uint64_t user_ptr = 0;
+};
+struct Get {
+  ReplyTo reply;
+  uint64_t length = 0;
+  Rank target;
+  PortalIndex portal;
+  uint64_t match_bits = 0;
+  uint64_t remote_offset = 0;
+};
+// `put` brings the source elements; `fetch` takes the target's before the operation.
+struct Atomic {
+  Put put;
+  AtomicOperation operation = AtomicOperation::sum;
+  Datatype datatype = Datatype::int64;
+  AtomicOperand operand{};
+  std::optional<ReplyTo> fetch;
 };
 
 // A contiguous part of a put's memory.
@@ -133,9 +182,10 @@ struct ProcessPut {
   ContextId context;
 };
 
-using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc,
-                                 PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
-                                 ContextCreate, ContextFree, Put, StreamStart, StreamAppend, ProcessPut>;
+using CommandBody =
+    std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc, PortalFree,
+                 PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put,
+                 StreamStart, StreamAppend, ProcessPut, Get, Atomic, ContextActivate, TelemetryRead, Invoke>;
 
 // Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
 // has grown by that much. Freeing the counter forgets its commands.

@@ -8,10 +8,13 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/limits.hpp"
+#include "nic/entry.hpp"
 
 namespace spinloom::nic {
 
@@ -31,6 +34,20 @@ struct BlockedRoundRobin {
   uint32_t vhpus = 1;
 };
 
+// A set of HPUs.
+struct HpuMask {
+  std::array<uint64_t, limits::hpu_count_max / 64> words{};
+
+  static constexpr HpuMask of(uint32_t first, uint32_t count) {
+    HpuMask mask;
+    for (uint32_t hpu = first; hpu < first + count; ++hpu) mask.add(hpu);
+    return mask;
+  }
+  constexpr void add(uint32_t hpu) { words[hpu / 64] |= uint64_t{1} << (hpu % 64); }
+  [[nodiscard]] constexpr bool holds(uint32_t hpu) const { return (words[hpu / 64] >> (hpu % 64) & 1) != 0; }
+};
+static_assert(limits::hpu_count_max % 64 == 0, "a set of HPUs is whole words");
+
 struct Context {
   uint32_t image = 0;  // which loaded handler image
   std::optional<uint32_t> header_entry;
@@ -44,6 +61,9 @@ struct Context {
   uint64_t budget_cycles = limits::handler_budget_cycles;
   uint64_t handler_host_start = 0;  // handler host memory
   uint64_t handler_host_length = 0;
+  std::vector<IovecElement> handler_host_iovec;  // not empty: handler host memory is this list, in its order
+  std::optional<HpuMask> hpus;                   // where its handlers run; none: anywhere
+  bool active = true;  // otherwise its entries match nothing until ContextActivate
 
   [[nodiscard]] const std::optional<uint32_t>& entry_of(HandlerKind kind) const {
     return kind == HandlerKind::header ? header_entry : kind == HandlerKind::payload ? payload_entry : completion_entry;

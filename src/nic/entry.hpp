@@ -14,7 +14,9 @@ namespace spinloom::nic {
 enum class ListKind : uint8_t { priority, overflow };
 
 struct EntryOptions {
-  bool op_put = true;
+  bool op_put = true;          // put, atomic
+  bool op_get = false;         // get; fetching atomics need both
+  bool host_activated = false; // matches nothing: only the host starts its handlers (Invoke)
   bool manage_local = false;   // the target keeps the offset; otherwise the initiator's remote offset counts
   bool use_once = false;
   bool no_truncate = false;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "nic/atomic.hpp"
 #include "nic/ids.hpp"
 
 namespace spinloom::nic {
@@ -21,6 +22,13 @@ enum class EventKind : uint8_t {
   send,           // initiator: the buffer may be reused
   ack,            // initiator: the target acknowledged
   dma,            // target: a handler's DMA (with event) and all earlier ones of its message are complete
+  get,            // target: the reply to a get has been read from an entry's memory
+  get_overflow,   // as put_overflow
+  atomic,         // target: an atomic has changed an entry's memory
+  atomic_overflow,
+  fetch_atomic,   // target: the same, and its reply has left
+  fetch_atomic_overflow,
+  reply,          // initiator: what was asked for is here
 };
 
 [[nodiscard]] constexpr const char* name_of(EventKind kind) {
@@ -34,6 +42,13 @@ enum class EventKind : uint8_t {
     case EventKind::send: return "send";
     case EventKind::ack: return "ack";
     case EventKind::dma: return "dma";
+    case EventKind::get: return "get";
+    case EventKind::get_overflow: return "get_overflow";
+    case EventKind::atomic: return "atomic";
+    case EventKind::atomic_overflow: return "atomic_overflow";
+    case EventKind::fetch_atomic: return "fetch_atomic";
+    case EventKind::fetch_atomic_overflow: return "fetch_atomic_overflow";
+    case EventKind::reply: return "reply";
   }
   return "unknown";
 }
@@ -86,6 +101,8 @@ struct Event {
   uint64_t user_ptr = 0;
   bool in_overflow = false;  // ptl_list
   uint64_t dropped_bytes = 0;
+  AtomicOperation atomic = AtomicOperation::min;  // atomic kinds
+  Datatype datatype = Datatype::int8;
 };
 
 struct CounterValue {

@@ -31,7 +31,16 @@ struct HeaderStruct {
   uint32_t user_hdr_length;
 };
 static_assert(sizeof(HeaderStruct) == 64, "as the RV32 compiler lays out ptl_header_t");
-constexpr uint32_t request_put = 0;  // ptl_request_type_t
+
+// ptl_request_type_t.
+uint32_t request_type(Operation operation) {
+  switch (operation) {
+    case Operation::get: return 1;
+    case Operation::atomic:
+    case Operation::fetch_atomic: return 2;
+    default: return 0;
+  }
+}
 
 // Puts a struct on top of the stack; a0 points to it.
 template <class Struct>
@@ -64,7 +73,7 @@ HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
   }
   if (her.kind == HandlerKind::header) {
     HeaderStruct header{};
-    header.type = request_put;
+    header.type = request_type(her.operation);
     header.length = her.message_length;
     header.target[0] = her.target.value;
     header.source[0] = her.source.value;
@@ -128,17 +137,25 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
       break;
     case SPL_CALL_PUT_FROM_DEVICE:
     case SPL_CALL_PUT_FROM_HOST:
+    case SPL_CALL_GET_FROM_DEVICE:
+    case SPL_CALL_GET_FROM_HOST:
+    case SPL_CALL_ATOMIC_FROM_DEVICE:
+    case SPL_CALL_ATOMIC_FROM_HOST:
+    case SPL_CALL_FETCH_ATOMIC_FROM_DEVICE:
       call.length = words[4];
       call.target = words[5];
       call.match_bits = wide(6);
       call.remote_offset = wide(8);
       call.hdr_data = wide(10);
       call.user_ptr = wide(12);
-      if (call.call == SPL_CALL_PUT_FROM_DEVICE) {
-        std::tie(call.local, call.local_memory) = local(words[1], call.length);
-      } else {
+      call.atomic = static_cast<AtomicOperation>(words[15] & 0xffu);
+      call.datatype = static_cast<Datatype>(words[15] >> 8 & 0xffu);
+      if (is_from_host(call.call)) {
         call.offset = wide(2);
         call.length |= static_cast<uint64_t>(words[14]) << 32;
+      } else {
+        call.operand = wide(2);
+        std::tie(call.local, call.local_memory) = local(words[1], call.length);
       }
       break;
     case SPL_CALL_DEBUG:

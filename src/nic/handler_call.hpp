@@ -7,9 +7,25 @@
 
 #include <cstdint>
 
+#include "nic/atomic.hpp"
+#include "spinloom/hpu_map.h"
+
 namespace spinloom::nic {
 
 enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outside };
+
+// What a handler may write to, and what it may send from.
+[[nodiscard]] constexpr bool is_hpu_memory(LocalMemory memory) {
+  return memory == LocalMemory::state || memory == LocalMemory::stack;
+}
+[[nodiscard]] constexpr bool is_readable(LocalMemory memory) {
+  return is_hpu_memory(memory) || memory == LocalMemory::packet || memory == LocalMemory::constants;
+}
+
+// A put, get or atomic whose bytes are in host memory, not in the handler's.
+[[nodiscard]] constexpr bool is_from_host(uint32_t call) {
+  return call == SPL_CALL_PUT_FROM_HOST || call == SPL_CALL_GET_FROM_HOST || call == SPL_CALL_ATOMIC_FROM_HOST;
+}
 
 struct HandlerCall {
   uint32_t call = 0;     // SPL_CALL_...
@@ -27,12 +43,14 @@ struct HandlerCall {
   uint32_t width = 8;
   LocalMemory before_memory = LocalMemory::none;
   uint8_t* before = nullptr;  // HPU memory: where the value before goes
-  // Puts.
+  // Puts, gets, atomics.
   uint32_t target = 0;
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   uint64_t user_ptr = 0;
+  AtomicOperation atomic = AtomicOperation::min;
+  Datatype datatype = Datatype::int8;
 };
 
 }  // namespace spinloom::nic

@@ -4,6 +4,7 @@ namespace spinloom::nic {
 
 bool matches(const ListedEntry& listed, const MatchKey& key) {
   const Entry& entry = listed.entry;
+  if (entry.options.host_activated) return false;
   if (entry.match_rank != Rank::any() && entry.match_rank != key.source) return false;
   if ((key.match_bits | entry.ignore_bits) != (entry.match_bits | entry.ignore_bits)) return false;
   // A payload handler decides where bytes go, so that length and offset say nothing about its room.

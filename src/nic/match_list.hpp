@@ -38,6 +38,7 @@ struct ListedEntry {
   uint32_t messages_open = 0;
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
   bool linked = false;
+  bool waits = false;  // for the activation of its context: in no list
   bool auto_unlinked = false;
   bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
   uint32_t previous = no_slot;
@@ -47,6 +48,7 @@ struct ListedEntry {
 // The header of a message that landed in an overflow entry and that no priority entry has claimed yet.
 struct UnexpectedHeader {
   MatchKey key;
+  Operation operation = Operation::put;
   MessageFields fields;
   uint32_t overflow_entry = no_slot;
   uint64_t manipulated_bytes = 0;

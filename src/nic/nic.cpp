@@ -14,8 +14,14 @@ Status check(const NicLimits& limits) {
   if (limits.hpus == 0 || limits.hpus > limits::hpu_count_max) {
     return fail(Code::invalid, "NIC limits: hpus is ", limits.hpus, ", it must be 1 to ", limits::hpu_count_max);
   }
+  if (limits.atomic_bytes == 0 || limits.fetch_atomic_bytes == 0) {
+    return fail(Code::invalid, "NIC limits: atomic_bytes or fetch_atomic_bytes is 0, an element has at least 1");
+  }
   if (limits.iovec_entries == 0) {
     return fail(Code::invalid, "NIC limits: iovec_entries is 0, a scatter list needs at least 1");
+  }
+  if (limits.handler_messages == 0) {
+    return fail(Code::invalid, "NIC limits: handler_messages is 0, a context takes at least 1 message");
   }
   if (limits.outbound_packets == 0 || limits.outbound_packets > limits::outbound_packets_max) {
     return fail(Code::invalid, "NIC limits: outbound_packets is ", limits.outbound_packets, ", it must be 1 to ",
@@ -46,6 +52,12 @@ Nic::~Nic() = default;
 void Nic::Impl::post_event(QueueId queue, const Event& event, Actions& out) {
   // A queue is optional everywhere, and may have been freed while work that reports to it was under way.
   if (queues.find(queue) != nullptr) out.list.emplace_back(PostEvent{queue, event});
+}
+
+void Nic::Impl::tally(ContextId id, Telemetry which, uint64_t by) {
+  const auto index = static_cast<size_t>(which);
+  counts[index] += by;
+  if (ContextState* context = contexts.find(id)) context->counts[index] += by;
 }
 
 void Nic::Impl::buffer_take(uint64_t bytes) {
@@ -91,8 +103,8 @@ bool Nic::on_handler_call(Time, HerId her, const HandlerCall& call, Actions& out
   return stop;
 }
 
-void Nic::on_handler_done(Time, HerId her, HandlerEnd end, uint32_t code, Actions& out) {
-  impl_->handler_done(her, end, code, out);
+void Nic::on_handler_done(Time, HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles) {
+  impl_->handler_done(her, end, code, cycles, out);
   impl_->settle(out);
 }
 
@@ -140,7 +152,7 @@ NicState Nic::state() const {
   state.early_packets = impl_->early_packets;
   state.dmas_open = impl_->dmas.size();
   state.dropped_messages = impl_->dropped_messages;
-  state.messages_outgoing = impl_->outgoing.size();
+  state.messages_outgoing = impl_->outgoing.size() + impl_->fetches.size();
   state.outbound_packets = impl_->outbound_packets.size();
   state.outbound_packets_peak = impl_->outbound_packets_peak;
   state.unexpected_headers = impl_->headers.size();

@@ -34,6 +34,9 @@ struct NicLimits {
   uint32_t unexpected_headers = 1 << 16;   // of a portal table entry
   uint32_t triggered_commands = 1 << 16;  // waiting for one counter
   uint32_t iovec_entries = 32;  // elements of a scatter list that the NIC holds at a time
+  uint32_t atomic_bytes = 512;        // of an atomic; never more than a packet
+  uint32_t fetch_atomic_bytes = 512;  // of one that returns the values before
+  uint32_t handler_messages = 256;  // incoming messages with a context that are under way at a time
   uint32_t outbound_packets = 64;  // slots of the outbound buffer, for packets that handlers fill
 };
 
@@ -89,7 +92,8 @@ class Nic {
   [[nodiscard]] bool on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
   // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most the next
   // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
-  void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out);
+  // `cycles`: how long it ran, for telemetry.
+  void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles = 0);
   void on_dma_done(Time now, DmaId dma, Actions& out);
   // A write that blocks its handler has read its source.
   void on_dma_read(Time now, DmaId dma, Actions& out);

@@ -1,4 +1,7 @@
-// What a running handler asks for (docs/handlers.md has the table). A function that returns true stops the handler.
+// What a running handler asks of its NIC and host (docs/handlers.md has the table); what it asks of other NICs is in
+// nic_requests. A function that returns true stops the handler.
+#include <algorithm>
+
 #include "nic/nic_impl.hpp"
 #include "spinloom/handler.h"
 
@@ -6,12 +9,6 @@ namespace spinloom::nic {
 namespace {
 
 constexpr uint32_t dma_options = PTL_HANDLER_HOST_MEM | PTL_DMA_NO_EVENT;
-constexpr uint32_t put_options = PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT | PTL_ME_ACK;
-
-bool is_hpu_memory(LocalMemory memory) { return memory == LocalMemory::state || memory == LocalMemory::stack; }
-bool is_readable(LocalMemory memory) {
-  return is_hpu_memory(memory) || memory == LocalMemory::packet || memory == LocalMemory::constants;
-}
 
 // The stack may be reused before a transfer that nobody waits for has read or written it.
 bool outlives(LocalMemory memory, bool blocking) { return blocking || memory != LocalMemory::stack; }
@@ -38,6 +35,11 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
     case SPL_CALL_CT_SET: return counter_call(her.value, call, out);
     case SPL_CALL_PUT_FROM_DEVICE:
     case SPL_CALL_PUT_FROM_HOST: return put_call(her.value, call, out);
+    case SPL_CALL_GET_FROM_DEVICE:
+    case SPL_CALL_GET_FROM_HOST: return get_call(her.value, call, out);
+    case SPL_CALL_ATOMIC_FROM_DEVICE:
+    case SPL_CALL_ATOMIC_FROM_HOST:
+    case SPL_CALL_FETCH_ATOMIC_FROM_DEVICE: return atomic_call(her.value, call, out);
     case SPL_CALL_DEBUG: return debug_call(her.value, call, out);
     case SPL_CALL_YIELD:  // a hint: this scheduler lets a handler run to its end
       out.list.emplace_back(Resume{her, uint32_t{SUCCESS}});
@@ -48,12 +50,38 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
 
 Nic::Impl::HostRange Nic::Impl::host_range(const Message& message, uint32_t options) const {
   if ((options & PTL_HANDLER_HOST_MEM) != 0) {
-    const Context& context = contexts.find(message.context)->context;
-    return {reinterpret_cast<uint8_t*>(context.handler_host_start), context.handler_host_length};
+    const ContextState& state = *contexts.find(message.context);
+    if (!state.iovec_ends.empty()) return {nullptr, state.iovec_ends.back(), &state};
+    return {reinterpret_cast<uint8_t*>(state.context.handler_host_start), state.context.handler_host_length};
   }
   if (message.outgoing != no_slot) return offer_of(message).memory;
   const Entry& entry = entries[message.entry].entry;
   return {entry.start, entry.length};
+}
+
+// The bytes of a range in memory, one piece an element of a list. The caller knows that they are inside.
+std::vector<IovecElement> Nic::Impl::pieces_of(const HostRange& range, uint64_t offset, uint64_t length) {
+  if (range.list == nullptr) return {{range.start + offset, length}};
+  std::vector<IovecElement> pieces;
+  const std::vector<uint64_t>& ends = range.list->iovec_ends;
+  const std::vector<IovecElement>& elements = range.list->context.handler_host_iovec;
+  auto index = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), offset) - ends.begin());
+  for (; length > 0; ++index) {
+    const uint64_t within = offset - (ends[index] - elements[index].length);
+    const uint64_t bytes = std::min(length, elements[index].length - within);
+    if (bytes > 0) pieces.push_back({elements[index].base + within, bytes});
+    offset += bytes;
+    length -= bytes;
+  }
+  return pieces;
+}
+
+// Where the bytes begin; nothing when they are not inside, or in several elements of a list.
+std::optional<uint8_t*> Nic::Impl::contiguous(const HostRange& range, uint64_t offset, uint64_t length) {
+  if (offset > range.length || length > range.length - offset) return std::nullopt;
+  if (length == 0) return range.start;
+  const std::vector<IovecElement> pieces = pieces_of(range, offset, length);
+  return pieces.size() == 1 ? std::optional(pieces.front().base) : std::nullopt;
 }
 
 // The call is not performed, its message fails, the handler goes on.
@@ -80,14 +108,18 @@ bool Nic::Impl::dma_call(uint32_t index, const HandlerCall& call, Actions& out) 
   const uint32_t slot = issue_dma(executions[index].message, index);
   Dma& dma = dmas[slot];
   dma.blocks = blocking;
-  uint8_t* host = call.length > 0 ? range.start + call.offset : range.start;
+  std::vector<IovecElement> pieces;
+  if (range.list != nullptr) pieces = pieces_of(range, call.offset, call.length);
+  uint8_t* host = !pieces.empty() ? pieces.front().base : call.length > 0 ? range.start + call.offset : range.start;
   if ((call.options & PTL_DMA_NO_EVENT) == 0) {
     dma.event = true;
     dma.offset = call.offset;
     dma.length = call.length;
     dma.start = reinterpret_cast<uint64_t>(host);
   }
-  if (to_host) {
+  if (pieces.size() > 1) {
+    issue_pieces(slot, call.local, pieces, to_host, out);
+  } else if (to_host) {
     DmaWrite write{DmaId{slot}, host, {PayloadRef::Space::local, call.local, call.length}, HerId{index}};
     write.blocking = blocking;
     out.list.emplace_back(write);
@@ -105,9 +137,9 @@ bool Nic::Impl::dma_atomic(uint32_t index, const HandlerCall& call, Actions& out
   const bool width_exists = call.width == 1 || call.width == 2 || call.width == 4 || call.width == 8;
   if (!width_exists || (swaps && call.width != 8)) return true;
   const HostRange range = host_range(messages[executions[index].message], call.options);
-  const bool inside = call.offset <= range.length && call.width <= range.length - call.offset;
-  const bool aligned = (reinterpret_cast<uint64_t>(range.start + call.offset) & (call.width - 1)) == 0;
-  if (!inside || !aligned || !is_hpu_memory(call.local_memory) || !outlives(call.local_memory, blocking)) {
+  const std::optional<uint8_t*> host = contiguous(range, call.offset, call.width);
+  const bool aligned = host && (reinterpret_cast<uint64_t>(*host) & (call.width - 1)) == 0;
+  if (!aligned || !is_hpu_memory(call.local_memory) || !outlives(call.local_memory, blocking)) {
     refuse_call(index, blocking ? uint32_t{SEGV} : DmaId::none_value, out);
     return false;
   }
@@ -116,7 +148,7 @@ bool Nic::Impl::dma_atomic(uint32_t index, const HandlerCall& call, Actions& out
   DmaAtomic atomic;
   atomic.dma = DmaId{slot};
   atomic.kind = swaps ? AtomicKind::compare_swap : AtomicKind::fetch_add;
-  atomic.host = range.start + call.offset;
+  atomic.host = *host;
   atomic.width = call.width;
   atomic.compare = call.compare;
   atomic.operand = call.operand;
@@ -191,57 +223,6 @@ bool Nic::Impl::debug_call(uint32_t index, const HandlerCall& call, Actions& out
   const std::string text(reinterpret_cast<const char*>(call.local), call.length);
   out.list.emplace_back(DebugLine{her.kind, her.hpu, text, static_cast<uint32_t>(call.operand)});
   out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
-  return false;
-}
-
-// As the host's put, with the entry's portal table entry, queue and counter. One from the device is a packet whose
-// bytes are read before the handler goes on.
-bool Nic::Impl::put_call(uint32_t index, const HandlerCall& call, Actions& out) {
-  if ((call.options & ~put_options) != 0) return true;
-  const Message& message = messages[executions[index].message];
-  const bool from_device = call.call == SPL_CALL_PUT_FROM_DEVICE;
-  if (from_device && call.length > config.payload_bytes) {
-    out.list.emplace_back(Resume{HerId{index}, uint32_t{FAIL}});
-    return false;
-  }
-  Put put;
-  put.length = call.length;
-  if (from_device) {
-    if (call.length > 0 && !is_readable(call.local_memory)) {
-      refuse_call(index, uint32_t{SEGV}, out);
-      return false;
-    }
-    put.local = call.local;
-  } else {
-    const HostRange range = host_range(message, call.options);
-    if (call.offset > range.length || call.length > range.length - call.offset) {
-      refuse_call(index, uint32_t{SEGV}, out);
-      return false;
-    }
-    put.local = range.start + call.offset;
-  }
-  put.target = Rank{call.target};
-  const Offer offer = offer_of(message);
-  put.portal = offer.portal;
-  put.match_bits = call.match_bits;
-  put.remote_offset = call.remote_offset;
-  put.hdr_data = call.hdr_data;
-  put.user_ptr = call.user_ptr;
-  put.queue = offer.queue;
-  put.event_send_disable = true;
-  if ((call.options & PTL_LOCAL_ME_CT) != 0 && counters.find(offer.counter) != nullptr) {
-    put.counter = offer.counter;
-    put.ct_send = true;
-  }
-  if ((call.options & PTL_ME_ACK) != 0) put.ack_request = AckRequest::ack;
-  if (const Status good = check_put(put); !good) {
-    note_failure(good.error());
-    out.list.emplace_back(Resume{HerId{index}, uint32_t{FAIL}});
-    return false;
-  }
-  const bool waits = from_device && call.length > 0;
-  start_put(put, out, waits ? HerId{index} : HerId{});
-  if (!waits) out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
   return false;
 }
 

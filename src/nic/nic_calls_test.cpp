@@ -282,5 +282,124 @@ TEST(HandlerCalls, PutsThatCannotBe) {
   EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
 }
 
+// ---- handler host memory as a list ----
+
+struct ListBench : Bench {
+  ListBench() {
+    Context made;
+    made.payload_entry = 1;
+    // 4 + 0 + 10 + 2 bytes.
+    made.handler_host_iovec = {{first, 4}, {nullptr, 0}, {second, 10}, {third, 2}};
+    Entry attached = entry();
+    attached.context = context(made);
+    append(attached);
+    her = start(1, 16, 0);
+  }
+  HandlerCall made(uint32_t number, uint64_t offset, uint64_t length) {
+    HandlerCall given;
+    given.call = number;
+    given.local_memory = LocalMemory::state;
+    given.local = local_bytes;
+    given.options = PTL_HANDLER_HOST_MEM | PTL_DMA_NO_EVENT;
+    given.offset = offset;
+    given.length = length;
+    return given;
+  }
+  std::optional<uint32_t> answer() const {
+    const auto resumes = actions<Resume>();
+    return resumes.empty() ? std::nullopt : std::optional(resumes.front().value);
+  }
+  HerId her;
+  alignas(8) uint8_t first[8] = {}, second[16] = {}, third[8] = {};
+  alignas(8) uint8_t local_bytes[64] = {};
+};
+
+TEST(HandlerHostList, EveryRangeBecomesItsPieces) {
+  for (uint64_t offset = 0; offset <= 16; ++offset) {
+    for (uint64_t length = 0; offset + length <= 16; ++length) {
+      SCOPED_TRACE(text(offset, " + ", length));
+      ListBench bench;
+      ASSERT_FALSE(bench.call(bench.her, bench.made(SPL_CALL_DMA_TO_HOST_NB, offset, length)));
+      ASSERT_TRUE(bench.answer());
+      uint64_t at = offset;
+      const auto writes = bench.actions<DmaWrite>();
+      for (const DmaWrite& write : writes) {
+        if (length == 0) break;  // one empty transfer
+        const uint8_t* expected = at < 4    ? bench.first + at
+                                  : at < 14 ? bench.second + (at - 4)
+                                            : bench.third + (at - 14);
+        EXPECT_EQ(write.host, expected);
+        EXPECT_EQ(write.source.bytes, bench.local_bytes + (at - offset));
+        at += write.source.length;
+        EXPECT_LE(at, at <= 4 ? 4u : at <= 14 ? 14u : 16u);
+      }
+      EXPECT_EQ(at, offset + length);
+      bench.done(bench.her);
+      for (const DmaWrite& write : writes) bench.dma_done(write.dma);
+      bench.expect_idle();
+    }
+  }
+}
+
+TEST(HandlerHostList, ATransferIsDoneWhenAllItsPiecesAre) {
+  ListBench bench;
+  ASSERT_FALSE(bench.call(bench.her, bench.made(SPL_CALL_DMA_FROM_HOST_B, 2, 14)));
+  const auto reads = bench.actions<DmaRead>();
+  ASSERT_EQ(reads.size(), 3u);
+  for (const size_t i : {2, 0, 1}) {
+    EXPECT_FALSE(bench.answer());
+    bench.dma_done(reads[i].dma);
+  }
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+}
+
+TEST(HandlerHostList, ABlockingWriteIsAnsweredWhenAllItsPiecesHaveBeenRead) {
+  ListBench bench;
+  ASSERT_FALSE(bench.call(bench.her, bench.made(SPL_CALL_DMA_TO_HOST_B, 0, 8)));
+  const auto writes = bench.actions<DmaWrite>();
+  ASSERT_EQ(writes.size(), 2u);
+  for (const DmaWrite& write : writes) {
+    EXPECT_TRUE(write.blocking);
+    EXPECT_FALSE(bench.answer());
+    bench.out.clear();
+    bench.nic.on_dma_read({}, write.dma, bench.out);
+  }
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
+  for (const DmaWrite& write : writes) bench.dma_done(write.dma);
+  bench.done(bench.her);
+  bench.expect_idle();
+}
+
+TEST(HandlerHostList, WhatMustLieInOneElementIsRefusedAcrossTwo) {
+  struct Row {
+    uint32_t call;
+    uint64_t offset, length;
+    bool performed;
+  };
+  for (const Row& row : {Row{SPL_CALL_DMA_FADD_B, 4, 8, true}, Row{SPL_CALL_DMA_FADD_B, 0, 8, false},
+                         Row{SPL_CALL_PUT_FROM_HOST, 4, 10, true}, Row{SPL_CALL_PUT_FROM_HOST, 3, 2, false},
+                         Row{SPL_CALL_GET_FROM_HOST, 13, 2, false}, Row{SPL_CALL_DMA_TO_HOST_B, 10, 7, false}}) {
+    SCOPED_TRACE(text("call ", row.call, " at ", row.offset));
+    ListBench bench;
+    HandlerCall given = bench.made(row.call, row.offset, row.length);
+    if (row.call == SPL_CALL_PUT_FROM_HOST || row.call == SPL_CALL_GET_FROM_HOST) given.options = PTL_HANDLER_HOST_MEM;
+    ASSERT_FALSE(bench.call(bench.her, given));
+    EXPECT_EQ(bench.answer() == uint32_t{SEGV}, !row.performed);
+  }
+}
+
+TEST(HandlerHostList, BadListsAreErrors) {
+  Bench bench;
+  uint8_t byte = 0;
+  Context context;
+  context.payload_entry = 1;
+  context.handler_host_iovec = {{&byte, 1}, {nullptr, 1}};
+  EXPECT_NE(bench.error(ContextCreate{ContextId{9}, context}, Code::invalid).find("element 1"), std::string::npos);
+  context.handler_host_iovec = {{&byte, 1}};
+  context.handler_host_start = reinterpret_cast<uint64_t>(&byte);
+  context.handler_host_length = 1;
+  EXPECT_NE(bench.error(ContextCreate{ContextId{9}, context}, Code::invalid).find("give one"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace spinloom::nic

@@ -1,5 +1,6 @@
 // The host's commands: objects and their checks. Nothing here is our own bug: every trouble is an answer.
 #include <type_traits>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 
@@ -42,6 +43,25 @@ Result<uint64_t> Nic::Impl::create_context(const ContextCreate& body) {
   SPL_TRY(check_window("constants", given.constants));
   SPL_TRY(check_window("state", given.state));
   if (given.budget_cycles == 0) return fail(Code::invalid, "context ", body.id, ": budget_cycles is 0");
+  std::vector<uint64_t> iovec_ends;
+  for (const IovecElement& element : given.handler_host_iovec) {
+    const uint64_t before = iovec_ends.empty() ? 0 : iovec_ends.back();
+    if ((element.base == nullptr && element.length > 0) || element.length > UINT64_MAX - before) {
+      return fail(Code::invalid, "context ", body.id, ": element ", iovec_ends.size(),
+                  " of its handler host memory is null or too long");
+    }
+    iovec_ends.push_back(before + element.length);
+  }
+  if (given.handler_host_start != 0 && !iovec_ends.empty()) {
+    return fail(Code::invalid, "context ", body.id, ": its handler host memory is a range and a list; give one");
+  }
+  if (given.hpus) {
+    uint32_t here = 0;
+    for (uint32_t hpu = 0; hpu < config.hpus; ++hpu) here += given.hpus->holds(hpu) ? 1 : 0;
+    if (here == 0) {
+      return fail(Code::invalid, "context ", body.id, ": its mask names none of this NIC's ", config.hpus, " HPUs");
+    }
+  }
   if (given.handler_host_start == 0 && given.handler_host_length > 0) {
     return fail(Code::invalid, "context ", body.id, ": handler host memory is null and has length ",
                 given.handler_host_length);
@@ -55,8 +75,18 @@ Result<uint64_t> Nic::Impl::create_context(const ContextCreate& body) {
   }
   SPL_ASSIGN(ContextState * context, contexts.create(body.id));
   context->context = given;
+  context->iovec_ends = std::move(iovec_ends);
+  if (given.hpus) masked_contexts.push_back(body.id);
   if (given.blocked_round_robin) context->vhpus.resize(given.blocked_round_robin->vhpus);
   return uint64_t{0};
+}
+
+Result<uint64_t> Nic::Impl::read_telemetry(const TelemetryRead& body) const {
+  const auto index = static_cast<size_t>(body.which);
+  if (index >= telemetry_counts) return fail(Code::invalid, "there is no telemetry count ", index);
+  if (!body.context.exists()) return counts[index];
+  SPL_ASSIGN(const ContextState* context, contexts.get(body.context));
+  return context->counts[index];
 }
 
 Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
@@ -144,6 +174,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
             return fail(Code::invalid, "context ", body.id, " is in use by ", context->entries, " entries and ",
                         context->messages, " messages");
           }
+          std::erase(masked_contexts, body.id);
           contexts.remove(body.id);
         } else if constexpr (std::is_same_v<Body, StreamStart>) {
           SPL_TRY(start_stream(body, out));
@@ -152,6 +183,18 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         } else if constexpr (std::is_same_v<Body, ProcessPut>) {
           SPL_TRY(check_process_put(body));
           start_process_put(body, out);
+        } else if constexpr (std::is_same_v<Body, ContextActivate>) {
+          SPL_TRY(activate_context(body, out));
+        } else if constexpr (std::is_same_v<Body, TelemetryRead>) {
+          return read_telemetry(body);
+        } else if constexpr (std::is_same_v<Body, Invoke>) {
+          SPL_TRY(invoke(body, out));
+        } else if constexpr (std::is_same_v<Body, Get>) {
+          SPL_TRY(check_get(body));
+          start_get(body, out);
+        } else if constexpr (std::is_same_v<Body, Atomic>) {
+          SPL_TRY(check_atomic(body));
+          start_atomic(body, out);
         } else {
           static_assert(std::is_same_v<Body, Put>, "every command has its branch");
           SPL_TRY(check_put(body));

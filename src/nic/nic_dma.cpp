@@ -41,6 +41,28 @@ uint32_t Nic::Impl::issue_dma(uint32_t slot, uint32_t execution) {
   return index;
 }
 
+// A handler's DMA over several elements of a list: one transfer a piece, done when all are.
+void Nic::Impl::issue_pieces(uint32_t whole, uint8_t* local, const std::vector<IovecElement>& pieces, bool to_host,
+                             Actions& out) {
+  const HerId her{dmas[whole].execution};
+  const bool blocking = dmas[whole].blocks;
+  dmas[whole].pieces = static_cast<uint32_t>(pieces.size());
+  dmas[whole].pieces_unread = dmas[whole].pieces;
+  for (const IovecElement& piece : pieces) {
+    const uint32_t index = dmas.take();
+    dmas[index].serial = next_dma_serial++;
+    dmas[index].whole = whole;
+    if (to_host) {
+      DmaWrite write{DmaId{index}, piece.base, {PayloadRef::Space::local, local, piece.length}, her};
+      write.blocking = blocking;
+      out.list.emplace_back(write);
+    } else {
+      out.list.emplace_back(DmaRead{DmaId{index}, piece.base, local, piece.length, her});
+    }
+    local += piece.length;
+  }
+}
+
 void Nic::Impl::forget_dma(Message& message, uint32_t index) {
   const Dma& dma = dmas[index];
   (dma.previous == no_slot ? message.dma_first : dmas[dma.previous].next) = dma.next;
@@ -52,6 +74,10 @@ void Nic::Impl::forget_dma(Message& message, uint32_t index) {
 // The source of a blocking write has been read: its handler goes on, the bytes are on their way.
 void Nic::Impl::dma_read(DmaId id, Actions& out) {
   Dma& dma = dmas[id.value];
+  if (dma.whole != no_slot) {
+    if (--dmas[dma.whole].pieces_unread == 0) dma_read(DmaId{dma.whole}, out);
+    return;
+  }
   SPL_ASSERT(dma.blocks && dma.execution != no_slot, "nobody waits for DMA ", id);
   dma.blocks = false;
   out.list.emplace_back(Resume{HerId{dma.execution}, uint32_t{0}});
@@ -60,6 +86,13 @@ void Nic::Impl::dma_read(DmaId id, Actions& out) {
 void Nic::Impl::dma_done(DmaId id, Actions& out) {
   Dma& dma = dmas[id.value];
   SPL_ASSERT(!dma.done, "DMA ", id, " done twice");
+  if (dma.fetch != no_slot) return reply_landed(id, out);
+  if (dma.whole != no_slot) {
+    const DmaId whole{dma.whole};
+    dmas.give_back(id.value);
+    if (--dmas[whole.value].pieces == 0) dma_done(whole, out);
+    return;
+  }
   const uint32_t slot = dma.message;
   Message& message = messages[slot];
   dma.done = true;

@@ -1,4 +1,6 @@
 // Entries: append, unlink, the headers that wait in overflow entries, and the events of an entry's life.
+#include <algorithm>
+
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
@@ -12,6 +14,15 @@ Event entry_event(const ListedEntry& listed, EventKind kind) {
   event.user_ptr = listed.entry.user_ptr;
   event.in_overflow = listed.list == ListKind::overflow;
   return event;
+}
+
+EventKind overflow_kind_of(Operation operation) {
+  switch (operation) {
+    case Operation::get: return EventKind::get_overflow;
+    case Operation::atomic: return EventKind::atomic_overflow;
+    case Operation::fetch_atomic: return EventKind::fetch_atomic_overflow;
+    default: return EventKind::put_overflow;
+  }
 }
 
 }  // namespace
@@ -44,6 +55,8 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   listed.places_payload = context == nullptr || !context->context.payload_entry.has_value();
   listed.sequence = next_entry_sequence++;
   if (context != nullptr) ++context->entries;
+  listed.waits = context != nullptr && !context->context.active;
+  if (listed.waits) return uint64_t{0};
   const uint32_t appended = *slot;
   link_entry(appended, out);
   release_entry(appended, out);
@@ -91,7 +104,7 @@ void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
   ListedEntry& claimer = entries[claiming_entry];
   PortalState& portal = *portals.find(holder.portal);
   Event event;
-  event.kind = EventKind::put_overflow;
+  event.kind = overflow_kind_of(header.operation);
   event.fail = header.failure;
   event.initiator = header.key.source;
   event.portal = holder.portal;
@@ -105,6 +118,8 @@ void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
   event.user_ptr = claimer.entry.user_ptr;
   event.in_overflow = true;
   event.dropped_bytes = header.dropped_bytes;
+  event.atomic = header.fields.request.atomic;
+  event.datatype = header.fields.request.datatype;
   const EntryOptions& options = claimer.entry.options;
   if (!options.event_over_disable) post_event(portal.queue, event, out);
   if (options.ct_overflow) {
@@ -140,7 +155,7 @@ void Nic::Impl::post_unlinked(uint32_t slot, Actions& out) {
 // Forgets an entry that is in no list once nothing refers to it.
 void Nic::Impl::release_entry(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
-  if (listed.linked || listed.messages_open > 0 || listed.headers_kept > 0) return;
+  if (listed.linked || listed.waits || listed.messages_open > 0 || listed.headers_kept > 0) return;
   if (listed.list == ListKind::overflow && listed.unlink_told && !listed.entry.options.event_unlink_disable) {
     post_event(portals.find(listed.portal)->queue, entry_event(listed, EventKind::auto_free), out);
   }
@@ -154,12 +169,71 @@ Result<uint64_t> Nic::Impl::unlink(const Unlink& command) {
   ListedEntry& listed = entries[*slot];
   if (listed.auto_unlinked) return fail(Code::invalid, "entry ", command.id, " has already left its list by itself");
   if (listed.messages_open > 0 || listed.headers_kept > 0) return static_cast<uint64_t>(UnlinkResult::in_use);
-  unlink_entry(*slot);
+  if (!listed.waits) unlink_entry(*slot);
   if (ContextState* context = contexts.find(listed.entry.context)) --context->entries;
   const uint32_t entry_slot = *slot;
   entry_slots.remove(command.id);
   entries.give_back(entry_slot);
   return static_cast<uint64_t>(UnlinkResult::done);
+}
+
+// Work: the entries of all contexts, once.
+Status Nic::Impl::activate_context(const ContextActivate& body, Actions& out) {
+  SPL_ASSIGN(ContextState * context, contexts.get(body.id));
+  if (context->context.active) return fail(Code::invalid, "context ", body.id, " is active already");
+  context->context.active = true;
+  std::vector<uint32_t> waiting;
+  entries.for_each([&](uint32_t slot, const ListedEntry& listed) {
+    if (listed.waits && listed.entry.context == body.id) waiting.push_back(slot);
+  });
+  std::sort(waiting.begin(), waiting.end(),
+            [this](uint32_t a, uint32_t b) { return entries[a].sequence < entries[b].sequence; });
+  for (const uint32_t slot : waiting) {
+    entries[slot].waits = false;
+    link_entry(slot, out);
+    release_entry(slot, out);
+  }
+  return {};
+}
+
+// The host's own message: as one that has just come in one packet and matched this entry.
+Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
+  SPL_ASSIGN(const uint32_t* entry_slot, entry_slots.get(command.entry));
+  const ListedEntry& listed = entries[*entry_slot];
+  const uint64_t bytes = command.bytes.size();
+  if (listed.auto_unlinked) return fail(Code::invalid, "entry ", command.entry, " has already left its list by itself");
+  if (listed.list == ListKind::overflow) {
+    return fail(Code::invalid, "entry ", command.entry, " is in the overflow list, whose messages wait to be claimed");
+  }
+  if (!listed.entry.context.exists()) {
+    return fail(Code::invalid, "entry ", command.entry, " has no context, so there are no handlers to run");
+  }
+  if (bytes > config.payload_bytes) {
+    return fail(Code::invalid, "handlers are invoked on at most one packet of ", config.payload_bytes, " B, ", bytes,
+                " B were given");
+  }
+  if (bytes > config.packet_buffer_bytes - buffer_used || handler_messages >= config.handler_messages) {
+    return fail(Code::exhausted, "entry ", command.entry, " cannot be invoked now: the packet buffer holds ",
+                buffer_used, " of ", config.packet_buffer_bytes, " B (memory.packet_buffer_bytes), handlers work on ",
+                handler_messages, " of ", config.handler_messages, " messages (scheduler.messages)");
+  }
+  const uint32_t slot = messages.take();
+  Message& message = messages[slot];
+  message.source = rank;
+  message.id = uint64_t{next_message_sequence++} << 32 | no_slot;  // no put has this slot
+  message.length = message.requested = message.bytes_in = bytes;
+  message.invoked = command.bytes;
+  message.fields.portal_index = listed.portal.value;
+  message.fields.match_bits = listed.entry.match_bits;
+  message.fields.hdr_data = command.hdr_data;
+  attach(slot, *entry_slot, MatchKey{rank, message.fields.match_bits, 0, bytes});
+  Packet packet;
+  packet.source = rank;
+  packet.message_length = bytes;
+  packet.payload = {PayloadRef::Space::inline_bytes, message.invoked.data(), bytes};
+  accept_payload(slot, packet, false, out);
+  advance(slot, out);
+  return {};
 }
 
 }  // namespace spinloom::nic

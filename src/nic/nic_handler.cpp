@@ -17,9 +17,11 @@ void Nic::Impl::fail_message(Message& message, HandlerEnd end, uint32_t code) {
   message.stopped = true;
 }
 
-void Nic::Impl::handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out) {
+void Nic::Impl::handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out) {
   Execution& execution = executions[her.value];
   SPL_ASSERT(execution.stage == Stage::running, "HER ", her, " ends but does not run");
+  tally(execution.her.context, Telemetry::handler_cycles, cycles);
+  if (end != HandlerEnd::returned) tally(execution.her.context, Telemetry::handler_faults);
   const uint32_t slot = execution.message;
   Message& message = messages[slot];
   if (message.outgoing != no_slot) return outbound_handler_done(her.value, end, code, out);

@@ -66,7 +66,8 @@ void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
   her.context = message.context;
   her.payload = first;
   her.payload.length = std::min<uint64_t>(first.length, contexts.find(message.context)->context.user_header_bytes);
-  her.message_length = message.length;
+  her.message_length = message.requested;
+  her.operation = message.operation;
   her.target = rank;
   her.source = message.source;
   her.match_bits = message.fields.match_bits;
@@ -90,6 +91,11 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
   }
   message.pending =
       end == HandlerEnd::returned && (code == PROCESS_DATA_PENDING || code == PROCEED_PENDING || code == DROP_PENDING);
+  // A get brings nothing for handlers: what was decided is whether it is answered.
+  if (message.operation == Operation::get) {
+    if (message.path == Path::dropped) message.dropped_bytes = message.room;
+    if (message.path == Path::handlers) message.path = Path::direct;
+  }
   if (message.path == Path::direct) message.landing = message.room;
   uint32_t parked = std::exchange(message.parked_first, no_slot);
   message.parked_last = no_slot;

@@ -3,8 +3,9 @@
 // Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists),
 //   nic_entry (append, unlink, events of entries),
 //   nic_message (completion), nic_header (header handlers), nic_schedule (HPUs), nic_handler (ends of handlers),
-//   nic_calls (what handlers ask for), nic_dma, nic_send, nic_stream, nic_process_put, nic_trigger, nic_command. A
-//   public call of Nic is one function here and ends with settle().
+//   nic_calls and nic_requests (what handlers ask for), nic_dma, nic_send, nic_stream, nic_process_put, nic_fetch
+//   (gets, atomics, replies), nic_trigger, nic_command. A public call of Nic is one function here and ends with
+//   settle().
 // Invariants: (1) a message slot lives from its first packet until complete(); HERs and DMAs refer to it only
 //   while it counts them; (2) packet_buffer_used is the sum of buffer_bytes over HERs, DMAs and early packets;
 //   (3) a Continue is asked for whenever work is queued and none is under way; (4) an HPU is idle, or runs
@@ -43,12 +44,20 @@ class IdleHpus {
     ++count_;
   }
   [[nodiscard]] bool any() const { return count_ > 0; }
-  [[nodiscard]] uint32_t count() const { return count_; }
-  uint32_t take_lowest() {
+  [[nodiscard]] bool any_of(const HpuMask& mask) const {
     for (uint32_t word = 0; word < words_.size(); ++word) {
-      if (words_[word] == 0) continue;
-      const uint32_t bit = static_cast<uint32_t>(std::countr_zero(words_[word]));
-      words_[word] &= words_[word] - 1;
+      if ((words_[word] & mask.words[word]) != 0) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] uint32_t count() const { return count_; }
+  // `mask`: null, or of those in it.
+  uint32_t take_lowest(const HpuMask* mask) {
+    for (uint32_t word = 0; word < words_.size(); ++word) {
+      const uint64_t here = mask == nullptr ? words_[word] : words_[word] & mask->words[word];
+      if (here == 0) continue;
+      const uint32_t bit = static_cast<uint32_t>(std::countr_zero(here));
+      words_[word] &= ~(uint64_t{1} << bit);
       --count_;
       return word * 64 + bit;
     }
@@ -59,7 +68,6 @@ class IdleHpus {
   std::array<uint64_t, limits::hpu_count_max / 64> words_{};
   uint32_t count_ = 0;
 };
-static_assert(limits::hpu_count_max % 64 == 0, "the set of idle HPUs is whole words");
 
 struct MessageKeyHash {
   size_t operator()(const std::pair<uint32_t, uint64_t>& key) const {
@@ -100,11 +108,21 @@ struct Nic::Impl {
     uint32_t hpu = no_slot;  // where it runs
     bool queued = false;     // in the runnable queue
   };
+  // One thing that wants an HPU: a HER of its own, or a virtual HPU with ready HERs.
+  struct Runnable {
+    uint32_t execution = no_slot;
+    ContextId context;
+    uint32_t vhpu = no_slot;
+    uint64_t sequence = 0;  // of its readiness
+  };
   struct ContextState {
     Context context;
     uint32_t entries = 0;
     uint32_t messages = 0;
     std::vector<VirtualHpu> vhpus;
+    Fifo<Runnable> runnable;           // of a context with a mask
+    std::vector<uint64_t> iovec_ends;  // handler_host_iovec: where each element ends
+    TelemetryCounts counts{};
   };
 
   struct IovecCursor {  // where the next bytes of a message go in its entry's scatter list
@@ -123,7 +141,9 @@ struct Nic::Impl {
   struct Message {
     Rank source;
     uint64_t id = 0;
+    Operation operation = Operation::put;
     uint64_t length = 0;
+    uint64_t requested = 0;  // rlength: the length, or what a get asks for
     uint64_t bytes_in = 0;
     Path path = Path::waiting;
     Fail failure = Fail::ok;
@@ -151,6 +171,10 @@ struct Nic::Impl {
     uint32_t dma_last = no_slot;
     uint32_t unexpected = no_slot;
     std::vector<Packet> early;
+    bool reply_started = false;
+    bool reply_open = false;              // not read from its buffer yet
+    std::unique_ptr<uint8_t[]> fetched;  // fetch_atomic: the values before
+    std::vector<uint8_t> invoked;        // the host's own message
     uint64_t missing = 0;         // bytes at its end that its sender never sends
     uint32_t outgoing = no_slot;  // a process-put's, which handlers of this NIC fill: nothing of it is received
     uint64_t cut = UINT64_MAX;    // process-put: packets from this offset on do not leave
@@ -182,6 +206,23 @@ struct Nic::Impl {
     uint64_t offset = 0;        // events only
     uint64_t length = 0;
     uint64_t start = 0;
+    uint32_t fetch = no_slot;  // bytes of a reply; of no message
+    uint32_t whole = no_slot;  // one piece of this DMA, which is over a list
+    uint32_t pieces = 0;       // not done yet
+    uint32_t pieces_unread = 0;
+  };
+
+  // Something that this NIC asked for and that comes by a reply.
+  struct Fetch {
+    ReplyTo reply;
+    uint64_t length = 0;
+    uint32_t sequence = 0;
+    uint64_t bytes_in = 0;
+    uint32_t dmas_open = 0;
+    bool header_in = false;
+    uint64_t reply_bytes = 0;
+    MessageFields result;
+    HerId waits;  // a handler that waits for it, in whose memory it lands
   };
 
   struct Stream {
@@ -224,13 +265,6 @@ struct Nic::Impl {
     waits,  // its next packet is not there yet
   };
 
-  // One thing that wants an HPU: a HER of its own, or a virtual HPU with ready HERs.
-  struct Runnable {
-    uint32_t execution = no_slot;
-    ContextId context;
-    uint32_t vhpu = no_slot;
-  };
-
   Impl(Rank rank_, const NicLimits& limits_);
 
   Rank rank;
@@ -251,6 +285,7 @@ struct Nic::Impl {
   Slab<Dma> dmas;
   uint32_t next_dma_serial = 0;
   Slab<Outgoing> outgoing;
+  Slab<Fetch> fetches;
   uint32_t next_message_sequence = 0;
   Fifo<uint32_t> outbound;  // messages with packets to emit
   Fifo<uint32_t> flowing;   // those whose header has left and that have waited since
@@ -262,7 +297,10 @@ struct Nic::Impl {
   Fifo<uint32_t> filling;
   uint32_t messages_processed = 0;  // of `messages`: those of process-puts
 
-  Fifo<Runnable> runnable;
+  Fifo<Runnable> runnable;  // of contexts without a mask
+  std::vector<ContextId> masked_contexts;
+  uint64_t next_runnable_sequence = 0;
+  uint32_t handler_messages = 0;  // incoming ones with a context
   IdleHpus idle;
   uint32_t hers_waiting = 0;
 
@@ -272,6 +310,7 @@ struct Nic::Impl {
   bool continue_asked = false;
 
   NicMemory memory;
+  TelemetryCounts counts{};
   uint64_t buffer_used = 0;
   uint64_t buffer_peak = 0;
   uint32_t early_packets = 0;
@@ -282,16 +321,20 @@ struct Nic::Impl {
 
   // nic.cpp
   void post_event(QueueId queue, const Event& event, Actions& out);
+  void tally(ContextId context, Telemetry which, uint64_t by = 1);
   void settle(Actions& out);
   void buffer_take(uint64_t bytes);
   void buffer_release(uint64_t bytes);
 
   // nic_receive.cpp
   [[nodiscard]] bool has_room(const Packet& packet) const;
+  [[nodiscard]] bool waits_for_place(const Packet& packet) const;
   [[nodiscard]] bool well_formed(const Packet& packet) const;
   void receive(const Packet& packet, Actions& out);
   void receive_header(uint32_t slot, const Packet& packet, Actions& out);
   void match(uint32_t slot, const Packet& packet, Actions& out);
+  void attach(uint32_t slot, uint32_t entry, const MatchKey& key);
+  [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
   void refuse_message(Message& message, Fail failure);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
@@ -327,6 +370,8 @@ struct Nic::Impl {
   // nic_schedule.cpp
   void enqueue(uint32_t execution);
   void dispatch(Actions& out);
+  void make_runnable(Runnable one);
+  [[nodiscard]] Fifo<Runnable>* next_to_run();
   void run(uint32_t execution, uint32_t hpu, Actions& out);
   void free_hpu(const Execution& execution, Actions& out);
   [[nodiscard]] uint32_t take_ready(VirtualHpu& vhpu, Actions& out);
@@ -340,21 +385,34 @@ struct Nic::Impl {
   bool dma_wait(uint32_t execution, const HandlerCall& call, Actions& out);
   bool local_atomic(uint32_t execution, const HandlerCall& call, Actions& out);
   bool counter_call(uint32_t execution, const HandlerCall& call, Actions& out);
-  bool put_call(uint32_t execution, const HandlerCall& call, Actions& out);
   bool debug_call(uint32_t execution, const HandlerCall& call, Actions& out);
   struct HostRange {
     uint8_t* start = nullptr;
     uint64_t length = 0;
+    const ContextState* list = nullptr;  // a list's range: no start
   };
+  [[nodiscard]] static std::optional<uint8_t*> contiguous(const HostRange& range, uint64_t offset, uint64_t length);
+  [[nodiscard]] static std::vector<IovecElement> pieces_of(const HostRange& range, uint64_t offset, uint64_t length);
   [[nodiscard]] HostRange host_range(const Message& message, uint32_t options) const;
   void refuse_call(uint32_t execution, uint32_t answer, Actions& out);
 
+  // nic_requests.cpp
+  [[nodiscard]] std::optional<uint8_t*> memory_of(uint32_t execution, const HandlerCall& call, bool writes,
+                                                  Actions& out);
+  [[nodiscard]] Put put_of(uint32_t execution, const HandlerCall& call, uint8_t* local) const;
+  bool put_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool get_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  bool atomic_call(uint32_t execution, const HandlerCall& call, Actions& out);
+  void answer_failed(uint32_t execution, const Error& error, Actions& out);
+
   // nic_handler.cpp
   void fail_message(Message& message, HandlerEnd end, uint32_t code);
-  void handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out);
+  void handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out);
 
   // nic_dma.cpp
   uint32_t issue_dma(uint32_t message, uint32_t execution);
+  void issue_pieces(uint32_t whole, uint8_t* local, const std::vector<IovecElement>& pieces, bool to_host,
+                    Actions& out);
   void dma_done(DmaId id, Actions& out);
   void dma_read(DmaId id, Actions& out);
   [[nodiscard]] uint32_t handle_of(uint32_t dma) const;
@@ -400,6 +458,20 @@ struct Nic::Impl {
   };
   [[nodiscard]] Offer offer_of(const Message& message) const;
 
+  // nic_fetch.cpp
+  [[nodiscard]] Status check_reply(const char* what, const ReplyTo& reply, uint64_t length) const;
+  [[nodiscard]] Status check_get(const Get& get) const;
+  [[nodiscard]] Status check_atomic(const Atomic& atomic) const;
+  uint64_t open_fetch(const ReplyTo& reply, uint64_t length, HerId waits);
+  void start_get(const Get& get, Actions& out, HerId waits = {});
+  void start_atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
+  void receive_reply(const Packet& packet, Actions& out);
+  void reply_landed(DmaId id, Actions& out);
+  void finish_fetch(uint32_t slot, Actions& out);
+  void apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out);
+  void start_reply(uint32_t slot, Actions& out);
+  void reply_sent(uint32_t slot, Actions& out);
+
   // nic_trigger.cpp
   [[nodiscard]] Status wait_for_counter(const Command& command);
   void arm(uint32_t slot);
@@ -412,6 +484,8 @@ struct Nic::Impl {
   void command(const Command& given, Actions& out);
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
   [[nodiscard]] Result<uint64_t> create_context(const ContextCreate& body);
+  [[nodiscard]] Status activate_context(const ContextActivate& body, Actions& out);
+  [[nodiscard]] Result<uint64_t> read_telemetry(const TelemetryRead& body) const;
   [[nodiscard]] Status check_window(const char* name, const MemoryWindow& window) const;
   void note_failure(const Error& error);
 };

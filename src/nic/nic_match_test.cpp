@@ -375,5 +375,65 @@ TEST(Match, EmptyMessageCompletesAtOnce) {
   bench.expect_idle();
 }
 
+// Messages that find no place among those that handlers work on.
+struct FullBench : Bench {
+  explicit FullBench(bool controlled) : Bench(limits_of_one()) {
+    ack_request = AckRequest::ack;
+    portal = PortalIndex{1};
+    good(PortalAlloc{portal, queue, controlled});
+    Context context;
+    context.payload_entry = 1;
+    context.completion_entry = 2;
+    Entry handled = entry(5);
+    handled.context = Bench::context(context);
+    append(handled);
+    append(entry(6));  // no context: needs no place
+    first = start(1, 16, 0);
+  }
+  static NicLimits limits_of_one() {
+    NicLimits limits = small_limits();
+    limits.handler_messages = 1;
+    return limits;
+  }
+  Fail told() { return static_cast<Fail>(only<Send>().packet.fields.fail); }
+  HerId first;
+};
+
+TEST(FlowControl, NoPlaceForHandlersDisablesThePortal) {
+  FullBench bench(true);
+  bench.arrive(2, 16, 0);
+  EXPECT_EQ(bench.told(), Fail::pt_disabled);
+  EXPECT_TRUE(bench.kinds().empty()) << "messages that were matched before end first";
+  bench.arrive(3, 16, 0, 6);
+  EXPECT_EQ(bench.told(), Fail::pt_disabled) << "it is off for all";
+  bench.done(bench.first);
+  const Her completion = bench.only<RunHandler>().her;
+  EXPECT_TRUE(completion.flow_control);
+  bench.done(completion.id);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::ok);
+  EXPECT_EQ(bench.kinds().back(), EventKind::pt_disabled);
+  bench.arrive(4, 16, 0);
+  EXPECT_EQ(bench.told(), Fail::pt_disabled);
+  bench.good(PortalEnable{bench.portal, true});
+  bench.done(bench.start(5, 16, 0));
+  EXPECT_FALSE(bench.only<RunHandler>().her.flow_control);
+  bench.done(bench.only<RunHandler>().her.id);
+  EXPECT_EQ(bench.kinds(), Kinds{EventKind::put});
+  EXPECT_EQ(bench.good(TelemetryRead{Telemetry::portals_disabled, {}}), 1u);
+  bench.expect_idle();
+}
+
+TEST(FlowControl, WithoutItAMessageWaitsForItsPlace) {
+  FullBench bench(false);
+  EXPECT_FALSE(bench.nic.can_accept(bench.packet(2, 16, 0)));
+  EXPECT_TRUE(bench.nic.can_accept(bench.packet(3, 16, 0, 6))) << "no handlers, no place";
+  EXPECT_TRUE(bench.nic.can_accept(bench.packet(4, 16, 0, 99))) << "nothing matches";
+  bench.done(bench.first);
+  EXPECT_FALSE(bench.nic.can_accept(bench.packet(2, 16, 0)));
+  bench.done(bench.only<RunHandler>().her.id);
+  EXPECT_TRUE(bench.nic.can_accept(bench.packet(2, 16, 0)));
+  bench.expect_idle();
+}
+
 }  // namespace
 }  // namespace spinloom::nic

@@ -4,6 +4,18 @@
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
+namespace {
+
+EventKind kind_of(Operation operation) {
+  switch (operation) {
+    case Operation::get: return EventKind::get;
+    case Operation::atomic: return EventKind::atomic;
+    case Operation::fetch_atomic: return EventKind::fetch_atomic;
+    default: return EventKind::put;
+  }
+}
+
+}  // namespace
 
 // Takes a message on when one of the things it waits for has come: bytes, handlers, DMAs.
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
@@ -26,12 +38,17 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
     her.context = message.context;
     her.message_length = message.length;
     her.dropped_bytes = message.dropped_bytes;
+    const PortalState& portal = *portals.find(message.portal);
+    her.flow_control = portal.flow_control && !portal.enabled;
     ++message.hers_open;
     ++hers_waiting;
     enqueue(index);  // it has no packet, so there is nothing to buffer first
     return;
   }
   if (message.dmas_open > 0) return;
+  const bool replies = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
+  if (replies && !message.reply_started) return start_reply(slot, out);
+  if (message.reply_open) return;
   complete(slot, out);
 }
 
@@ -48,13 +65,15 @@ Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
   event.portal = message.portal;
   event.entry = listed.id;
   event.match_bits = message.fields.match_bits;
-  event.requested_bytes = message.length;
+  event.requested_bytes = message.requested;
   event.remote_offset = message.fields.remote_offset;
   event.start = reinterpret_cast<uint64_t>(listed.entry.start) + message.offset;
   event.hdr_data = message.fields.hdr_data;
   event.user_ptr = listed.entry.user_ptr;
   event.in_overflow = listed.list == ListKind::overflow;
   event.dropped_bytes = message.dropped_bytes;
+  event.atomic = message.fields.request.atomic;
+  event.datatype = message.fields.request.datatype;
   return event;
 }
 
@@ -62,7 +81,7 @@ void Nic::Impl::post_put(const Message& message, uint64_t manipulated, Actions& 
   const Entry& entry = entries[message.entry].entry;
   const bool failed = message.failure != Fail::ok;
   if (!entry.options.event_comm_disable && (failed || !entry.options.event_success_disable)) {
-    Event event = event_of(message, EventKind::put);
+    Event event = event_of(message, kind_of(message.operation));
     event.manipulated_bytes = manipulated;
     post_event(portals.find(message.portal)->queue, event, out);
   }
@@ -77,8 +96,10 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
   SPL_ASSERT(message.dma_first == no_slot, "message ", message.id, " of rank ", message.source);
   uint64_t manipulated = 0;
   if (message.entry != no_slot) {
-    SPL_ASSERT(message.dropped_bytes <= message.length, message.dropped_bytes, " of ", message.length);
-    const uint64_t here = std::min(message.landing, message.length - message.missing);
+    if (message.failure != Fail::ok) tally(message.context, Telemetry::failed_messages);
+    tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
+    SPL_ASSERT(message.dropped_bytes <= message.requested, message.dropped_bytes, " of ", message.requested);
+    const uint64_t here = std::min(message.landing, message.requested - message.missing);
     manipulated = here - std::min(here, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
     ListedEntry& listed = entries[message.entry];
     if (message.unexpected != no_slot) {
@@ -94,7 +115,10 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     }
     SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
     --listed.messages_open;
-    if (ContextState* context = contexts.find(message.context)) --context->messages;
+    if (ContextState* context = contexts.find(message.context)) {
+      --context->messages;
+      --handler_messages;
+    }
     if (message.unlinked_entry) {
       if (message.pending && listed.entry.options.use_once) {
         listed.auto_unlinked = false;

@@ -7,7 +7,7 @@
 namespace spinloom::nic {
 
 bool Nic::Impl::has_room(const Packet& packet) const {
-  if (packet.operation == Operation::ack) return true;
+  if (packet.is_answer()) return true;
   const uint64_t free_bytes = config.packet_buffer_bytes - buffer_used;
   const bool fits = packet.payload.length <= free_bytes;
   const auto found = message_slots.find({packet.source.value, packet.message});
@@ -17,9 +17,24 @@ bool Nic::Impl::has_room(const Packet& packet) const {
     const bool buffered = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
     return !buffered || fits;
   }
-  if (packet.is_header()) return fits;
+  if (packet.is_header()) return fits && !waits_for_place(packet);
   // Ahead of its header: one packet's room stays free, so that the header itself can always come in.
   return early_packets < config.early_packets && free_bytes >= config.payload_bytes + packet.payload.length;
+}
+
+// Handlers are at work on as many messages as they may, and this one would be one more. Under flow control it comes in,
+// to be refused. Work: a walk over the lists, when there is no place.
+bool Nic::Impl::waits_for_place(const Packet& packet) const {
+  if (handler_messages < config.handler_messages) return false;
+  const PortalState* portal = portals.find(PortalIndex{packet.fields.portal_index});
+  if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
+  const bool gets = packet.operation == Operation::get;
+  const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset,
+                     gets ? packet.fields.request.requested_bytes : packet.message_length};
+  uint32_t searched = 0;
+  uint32_t found = portal->priority.find(entries, key, searched);
+  if (found == no_slot) found = portal->overflow.find(entries, key, searched);
+  return found != no_slot && entries[found].entry.context.exists();
 }
 
 bool Nic::Impl::well_formed(const Packet& packet) const {
@@ -28,11 +43,18 @@ bool Nic::Impl::well_formed(const Packet& packet) const {
   if (packet.payload.length > config.payload_bytes) return false;
   const uint64_t behind = packet.message_length - packet.offset - packet.payload.length;
   if (packet.missing > 0) return packet.payload.length == 0 && !packet.is_header() && packet.missing == behind;
+  if (packet.operation == Operation::atomic || packet.operation == Operation::fetch_atomic) {
+    const Request& request = packet.fields.request;
+    const bool fetching = packet.operation == Operation::fetch_atomic;
+    if (!packet.is_header() || !packet.is_last()) return false;
+    return check(request.atomic, request.datatype, packet.message_length, fetching, config.payload_bytes).ok();
+  }
   return packet.payload.length > 0 || packet.message_length == 0;
 }
 
 void Nic::Impl::receive(const Packet& packet, Actions& out) {
   if (packet.operation == Operation::ack) return receive_ack(packet, out);
+  if (packet.operation == Operation::reply) return receive_reply(packet, out);
   if (!well_formed(packet) || !has_room(packet)) {
     ++refused_packets;
     return;
@@ -43,6 +65,7 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
     Message& message = messages[found->second];
     message.source = packet.source;
     message.id = packet.message;
+    message.operation = packet.operation;
     message.length = packet.message_length;
   }
   const uint32_t slot = found->second;
@@ -75,6 +98,7 @@ void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, Actions& out
   Message& message = messages[slot];
   message.bytes_in += packet.payload.length;
   message.fields = packet.fields;
+  message.requested = packet.operation == Operation::get ? packet.fields.request.requested_bytes : message.length;
   out.work.matched_by_message = false;
   match(slot, packet, out);
   accept_payload(slot, packet, false, out);
@@ -89,6 +113,7 @@ void Nic::Impl::refuse_message(Message& message, Fail failure) {
   message.failure = failure;
   message.dropped_bytes = message.length;
   ++dropped_messages;
+  tally({}, Telemetry::refused_messages);
 }
 
 void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
@@ -98,35 +123,61 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   if (portal == nullptr) return refuse_message(message, Fail::dropped);
   if (!portal->enabled) return refuse_message(message, Fail::pt_disabled);
 
-  const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, packet.message_length};
+  const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, message.requested};
   uint32_t found = portal->priority.find(entries, key, out.work.entries_searched);
   if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
   const bool in_overflow = found != no_slot && keeps_headers(entries[found]);
-  if (found == no_slot || (in_overflow && portal->unexpected.size() >= config.unexpected_headers)) {
+  ContextState* context = found == no_slot ? nullptr : contexts.find(entries[found].entry.context);
+  const bool no_room = (in_overflow && portal->unexpected.size() >= config.unexpected_headers) ||
+                       (context != nullptr && handler_messages >= config.handler_messages);
+  if (found == no_slot || no_room) {
     if (!portal->flow_control) return refuse_message(message, Fail::dropped);
     portal->enabled = false;
     portal->disabled_event_due = true;
+    tally({}, Telemetry::portals_disabled);
     message.portal = index;
     ++portal->messages_open;  // its end posts the event, after the messages that were matched before
     return refuse_message(message, Fail::pt_disabled);
   }
 
+  const Entry& entry = entries[found].entry;
+  const bool puts = message.operation != Operation::get;
+  const bool gets = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
+  // A scatter list takes puts only, from its beginning on.
+  const bool listed_in_order = message.operation == Operation::put && packet.fields.remote_offset == 0;
+  if ((puts && !entry.options.op_put) || (gets && !entry.options.op_get) ||
+      (!entry.iovec.empty() && !listed_in_order)) {
+    return refuse_message(message, Fail::op_violation);
+  }
+
+  attach(slot, found, key);
+}
+
+// The message is the entry's: where it goes, what follows for the entry.
+void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
+  Message& message = messages[slot];
   ListedEntry& listed = entries[found];
   const Entry& entry = listed.entry;
-  if (!entry.options.op_put) return refuse_message(message, Fail::op_violation);
-  if (!entry.iovec.empty() && packet.fields.remote_offset != 0) return refuse_message(message, Fail::op_violation);
-
-  message.portal = index;
+  PortalState* const portal = portals.find(listed.portal);
+  ContextState* const context = contexts.find(entry.context);
+  const bool in_overflow = keeps_headers(listed);
+  message.portal = listed.portal;
   message.entry = found;
   message.context = entry.context;
+  tally(entry.context, Telemetry::messages);
   message.ack_disabled = entry.options.ack_disable;
-  message.offset = entry.options.manage_local ? listed.local_offset : packet.fields.remote_offset;
-  const uint64_t taken = std::min(message.length, room_at(entry.length, message.offset));
-  message.path = listed.places_payload ? Path::direct : Path::handlers;
-  message.landing = listed.places_payload ? taken : message.length;
+  message.offset = entry.options.manage_local ? listed.local_offset : key.remote_offset;
+  uint64_t taken = std::min(message.requested, room_at(entry.length, message.offset));
+  if (message.operation == Operation::atomic || message.operation == Operation::fetch_atomic) {
+    taken -= taken % bytes_of(message.fields.request.datatype);
+  }
+  const bool handled = !listed.places_payload && message.operation != Operation::get;  // a get brings no payload
+  message.path = handled ? Path::handlers : Path::direct;
+  message.landing = handled ? message.length : taken;
   message.room = taken;
-  if (ContextState* context = contexts.find(entry.context)) {
+  if (context != nullptr) {
     ++context->messages;
+    ++handler_messages;
     if (context->context.header_entry) message.path = Path::undecided;
     message.completion_wanted = context->context.completion_entry.has_value();
   }
@@ -137,7 +188,8 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
     message.unexpected = headers.take();
     UnexpectedHeader& header = headers[message.unexpected];
     header.key = key;
-    header.fields = packet.fields;
+    header.operation = message.operation;
+    header.fields = message.fields;
     header.overflow_entry = found;
     header.start = reinterpret_cast<uint64_t>(entry.start) + message.offset;
     portal->unexpected.push_back(headers, message.unexpected);
@@ -146,7 +198,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   if (entry.options.manage_local) listed.local_offset += taken;
   const bool exhausted =
       entry.options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
-  if (entry.options.use_once || exhausted) {
+  if (listed.linked && (entry.options.use_once || exhausted)) {
     unlink_entry(found);
     listed.auto_unlinked = true;
     message.unlinked_entry = true;
@@ -157,6 +209,10 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
 void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
   Message& message = messages[slot];
   const uint64_t bytes = packet.payload.length;
+  if (message.entry != no_slot) {
+    tally(message.context, Telemetry::packets);
+    tally(message.context, Telemetry::bytes, bytes);
+  }
   if (message.path == Path::direct && bytes > 0) {
     const bool scattered = !entries[message.entry].entry.iovec.empty() && packet.offset < message.landing;
     if (scattered) return scatter(slot, packet, buffered, out);
@@ -196,6 +252,7 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
 // Bytes straight to the entry's memory, as far as it takes them. buffer_bytes: what they hold of the packet buffer.
 void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out) {
   const Message& message = messages[slot];
+  if (message.operation != Operation::put) return apply_atomic(slot, payload, buffer_bytes, out);
   if (offset >= message.landing) return buffer_release(buffer_bytes);
   const uint32_t dma = issue_dma(slot, no_slot);
   dmas[dma].buffer_bytes = buffer_bytes;

@@ -1,6 +1,7 @@
 // The scheduler: which HER runs on which handler processing unit.
 //
-// Default: HERs in the order they became ready, each on the idle HPU with the lowest index. Blocked round-robin
+// Default: HERs in the order they became ready, each on the idle HPU with the lowest index that its context's mask
+// allows; one that has to wait for an HPU of its mask lets others pass. Blocked round-robin
 // (SC'19 datatypes paper, section 3.2.1): the packets of a sequence belong to one virtual HPU; virtual HPUs are
 // what is scheduled; one keeps its HPU while it has ready packets. Completion handlers have no packet and run on
 // any idle HPU under both policies.
@@ -12,7 +13,7 @@ void Nic::Impl::enqueue(uint32_t index) {
   Execution& execution = executions[index];
   execution.stage = Stage::ready;
   if (!execution.her.vhpu.exists()) {
-    runnable.push(Runnable{index, ContextId{}, no_slot});
+    make_runnable(Runnable{index, execution.her.context, no_slot});
     return;
   }
   VirtualHpu& vhpu = contexts.find(execution.her.context)->vhpus[execution.her.vhpu.value];
@@ -20,21 +21,41 @@ void Nic::Impl::enqueue(uint32_t index) {
   vhpu.ready_last = index;
   if (vhpu.queued || vhpu.hpu != no_slot) return;
   vhpu.queued = true;
-  runnable.push(Runnable{no_slot, execution.her.context, execution.her.vhpu.value});
+  make_runnable(Runnable{no_slot, execution.her.context, execution.her.vhpu.value});
+}
+
+void Nic::Impl::make_runnable(Runnable one) {
+  ContextState& context = *contexts.find(one.context);
+  one.sequence = next_runnable_sequence++;
+  (context.context.hpus ? context.runnable : runnable).push(one);
+}
+
+// Where the oldest runnable is for which an HPU is idle.
+Fifo<Nic::Impl::Runnable>* Nic::Impl::next_to_run() {
+  if (!idle.any()) return nullptr;
+  Fifo<Runnable>* oldest = runnable.empty() ? nullptr : &runnable;
+  for (const ContextId id : masked_contexts) {
+    ContextState& context = *contexts.find(id);
+    if (context.runnable.empty() || !idle.any_of(*context.context.hpus)) continue;
+    if (oldest == nullptr || context.runnable.front().sequence < oldest->front().sequence) oldest = &context.runnable;
+  }
+  return oldest;
 }
 
 void Nic::Impl::dispatch(Actions& out) {
-  while (idle.any() && !runnable.empty()) {
-    const Runnable next = runnable.pop();
+  while (Fifo<Runnable>* queue = next_to_run()) {
+    const Runnable next = queue->pop();
+    ContextState& context = *contexts.find(next.context);
+    const HpuMask* mask = context.context.hpus ? &*context.context.hpus : nullptr;
     if (next.execution != no_slot) {
-      if (!skip_if_stopped(next.execution, out)) run(next.execution, idle.take_lowest(), out);
+      if (!skip_if_stopped(next.execution, out)) run(next.execution, idle.take_lowest(mask), out);
       continue;
     }
-    VirtualHpu& vhpu = contexts.find(next.context)->vhpus[next.vhpu];
+    VirtualHpu& vhpu = context.vhpus[next.vhpu];
     vhpu.queued = false;
     const uint32_t execution = take_ready(vhpu, out);
     if (execution == no_slot) continue;
-    vhpu.hpu = idle.take_lowest();
+    vhpu.hpu = idle.take_lowest(mask);
     run(execution, vhpu.hpu, out);
   }
 }
@@ -46,6 +67,9 @@ void Nic::Impl::run(uint32_t index, uint32_t hpu, Actions& out) {
   execution.her.hpu = HpuId{hpu};
   Her her = execution.her;
   if (!her.vhpu.exists()) her.vhpu = VhpuId{hpu};
+  constexpr Telemetry started[] = {Telemetry::header_handlers, Telemetry::payload_handlers,
+                                   Telemetry::completion_handlers};
+  tally(her.context, started[static_cast<size_t>(her.kind)]);
   out.list.emplace_back(RunHandler{her});
 }
 

@@ -278,5 +278,62 @@ TEST(Schedule, MalformedAndRepeatedPacketsAreRefused) {
   EXPECT_EQ(bench.nic.state().messages_open, 1u);
 }
 
+TEST(Schedule, AMaskKeepsHandlersOnItsHpusAndOthersPass) {
+  NicLimits limits = small_limits();
+  limits.hpus = 4;
+  Bench bench(limits);
+  Context alone;
+  alone.payload_entry = 1;
+  alone.hpus = HpuMask::of(2, 1);
+  Entry serial = bench.entry(1);
+  serial.context = bench.context(alone);
+  bench.append(serial);
+  Entry anywhere = bench.entry(2);
+  anywhere.context = bench.context();
+  bench.append(anywhere);
+  std::vector<HerId> hers;
+  for (uint64_t packet = 0; packet < 3; ++packet) {
+    bench.arrive(1, 48, packet * 16, 1);
+    hers.push_back(bench.only<BufferPacket>().her);
+  }
+  bench.her_ready(hers[0]);
+  EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{2});
+  bench.her_ready(hers[1]);
+  bench.her_ready(hers[2]);
+  EXPECT_TRUE(bench.actions<RunHandler>().empty()) << "three HPUs are idle, but not theirs";
+  std::vector<HerId> others;
+  for (const uint32_t expected : {0u, 1u, 3u}) {  // HPU 2 is taken
+    bench.arrive(10 + expected, 16, 0, 2);
+    others.push_back(bench.only<BufferPacket>().her);
+    bench.her_ready(others.back());
+    EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{expected});
+  }
+  for (const size_t next : {1, 2}) {
+    bench.done(hers[next - 1]);
+    EXPECT_EQ(bench.only<RunHandler>().her.id, hers[next]);
+    EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{2});
+  }
+  // An HPU outside the mask that becomes free is not for it; one inside goes to who has waited longest.
+  bench.arrive(20, 16, 0, 2);
+  const HerId waiting = bench.only<BufferPacket>().her;
+  bench.her_ready(waiting);
+  EXPECT_TRUE(bench.actions<RunHandler>().empty());
+  bench.done(others[0]);
+  EXPECT_EQ(bench.only<RunHandler>().her.id, waiting);
+  bench.done(hers[2]);
+  bench.done(others[1]);
+  bench.done(others[2]);
+  bench.done(waiting);
+  bench.expect_idle();
+}
+
+TEST(Schedule, AMaskOfNoHpuIsAnError) {
+  Bench bench;  // two HPUs
+  Context context;
+  context.payload_entry = 1;
+  context.hpus = HpuMask::of(2, 6);
+  EXPECT_NE(bench.error(ContextCreate{ContextId{9}, context}, Code::invalid).find("2 HPUs"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace spinloom::nic

@@ -84,17 +84,22 @@ Packet Nic::Impl::next_packet(uint32_t slot) const {
   const Outgoing& message = outgoing[slot];
   const Put& put = message.put;
   Packet packet;
+  packet.operation = put.operation;
   packet.source = rank;
   packet.target = put.target;
   packet.message = message_id(message.sequence, slot);
   packet.message_length = put.length;
   packet.offset = message.emitted;
-  if (packet.is_header()) {
+  if (put.operation == Operation::reply) {
+    packet.answers = put.request.reply_to;
+    if (packet.is_header()) packet.fields = put.result;
+  } else if (packet.is_header()) {
     packet.fields.portal_index = put.portal.value;
     packet.fields.match_bits = put.match_bits;
     packet.fields.remote_offset = put.remote_offset;
     packet.fields.hdr_data = put.hdr_data;
     packet.fields.ack_request = put.ack_request;
+    packet.fields.request = put.request;
   }
   return packet;
 }
@@ -118,7 +123,7 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
       }
     }
     send.last = send.packet.is_last();
-    send.from_device = message.waits.exists();
+    send.from_device = message.waits.exists() || put.on_nic;
     const bool last = send.last;
     message.emitted += length;
     out.list.emplace_back(std::move(send));
@@ -142,6 +147,7 @@ void Nic::Impl::packet_sent(uint64_t id, Actions& out) {
 // The buffer is the host's again.
 void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
   Outgoing& message = outgoing[slot];
+  if (message.put.operation == Operation::reply) return reply_sent(slot, out);
   SPL_ASSERT(!message.sent, "message ", message_id(message.sequence, slot), " was read twice");
   message.sent = true;
   if (message.waits.exists()) out.list.emplace_back(Resume{message.waits, uint32_t{0}});

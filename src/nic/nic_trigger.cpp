@@ -21,8 +21,8 @@ struct LaterFirst {
 
 Status Nic::Impl::wait_for_counter(const Command& given) {
   SPL_ASSIGN(const CounterState* counter, counters.get(given.trigger->counter));
-  if (std::holds_alternative<MemoryAlloc>(given.body)) {
-    return fail(Code::invalid, "an allocation of NIC memory cannot wait for a counter: its answer is its result");
+  if (std::holds_alternative<MemoryAlloc>(given.body) || std::holds_alternative<TelemetryRead>(given.body)) {
+    return fail(Code::invalid, "what is asked for by its answer (NIC memory, telemetry) cannot wait for a counter");
   }
   if (counter->heap.size() >= config.triggered_commands) {
     return fail(Code::exhausted, "counter ", given.trigger->counter, " has ", counter->heap.size(),
@@ -30,6 +30,8 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
   }
   if (const Put* put = std::get_if<Put>(&given.body)) SPL_TRY(check_put(*put));
   if (const ProcessPut* put = std::get_if<ProcessPut>(&given.body)) SPL_TRY(check_process_put(*put));
+  if (const Get* get = std::get_if<Get>(&given.body)) SPL_TRY(check_get(*get));
+  if (const Atomic* atomic = std::get_if<Atomic>(&given.body)) SPL_TRY(check_atomic(*atomic));
   const uint32_t slot = waiting_commands.take();
   waiting_commands[slot] = given;
   arm(slot);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "nic/atomic.hpp"
 #include "nic/ids.hpp"
 
 namespace spinloom::nic {
@@ -24,31 +25,45 @@ struct PayloadRef {
 
 enum class AckRequest : uint8_t { none, ack, ct_ack, oc_ack };
 
-enum class Operation : uint8_t { put, ack };
+// A reply brings what a get or a fetching atomic asked for; an atomic is one packet.
+enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
 
-// Fields that only the header packet needs (put), or that an acknowledgement returns (ack).
+// What a header packet asks for beyond moving its bytes.
+struct Request {
+  uint64_t requested_bytes = 0;  // get
+  uint64_t reply_to = 0;  // get, fetch_atomic: the initiator's name for it, which every packet of the reply carries
+  AtomicOperation atomic = AtomicOperation::min;
+  Datatype datatype = Datatype::int8;
+  AtomicOperand operand{};
+};
+
+// Fields that only the header packet needs, or that an acknowledgement or a reply returns.
 struct MessageFields {
   uint32_t portal_index = 0;
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   AckRequest ack_request = AckRequest::none;
-  uint64_t manipulated_bytes = 0;  // ack: mlength
-  uint8_t fail = 0;                // ack: nic::Fail of the target
+  uint64_t manipulated_bytes = 0;  // ack, reply: mlength
+  uint8_t fail = 0;  // ack, reply: nic::Fail of the target
+  Request request;
 };
 
 struct Packet {
   Operation operation = Operation::put;
   Rank source;
   Rank target;
-  uint16_t port = 0;            // of the receiving NIC: rails and bridges tell their links apart by it
-  uint64_t message = 0;         // unique per source; an ack carries the message it acknowledges
+  uint16_t port = 0;  // of the receiving NIC: rails and bridges tell their links apart by it
+  uint64_t message = 0;  // unique per source; an ack carries the message it acknowledges
+  uint64_t answers = 0;  // reply: Request::reply_to
   uint64_t message_length = 0;  // payload bytes of the whole message
-  uint64_t offset = 0;          // of this payload in the message
+  uint64_t offset = 0;  // of this payload in the message
   PayloadRef payload;
   uint64_t missing = 0;  // its sender gave up: so many bytes, those behind this payload, never come
   MessageFields fields;
 
+  // What was asked for: it is never matched and needs no room, and others may wait for it.
+  [[nodiscard]] bool is_answer() const { return operation == Operation::ack || operation == Operation::reply; }
   [[nodiscard]] bool is_header() const { return offset == 0; }
   [[nodiscard]] bool is_last() const { return offset + payload.length == message_length; }
 };

@@ -40,6 +40,7 @@ class HandlerCalls {
 struct HandlerOutcome {
   nic::HandlerEnd end = nic::HandlerEnd::returned;
   uint32_t code = 0;
+  uint64_t cycles = 0;  // of runners that count
 };
 
 class HandlerRunner {

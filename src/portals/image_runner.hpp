@@ -25,13 +25,19 @@ class ImageHandlers final : public HandlerRunner {
   HandlerOutcome run(const HandlerFrame& frame, HandlerCalls& calls) override;
 
  private:
-  explicit ImageHandlers(hpu::Core core) : core_(std::move(core)) {}
+  // What one handler runs on; a handler that waits for another rank lets others run meanwhile.
+  struct Machine {
+    explicit Machine(hpu::Core made) : core(std::move(made)) {}
+    hpu::Core core;
+    hpu::AddressSpace memory;
+    std::vector<uint8_t> stack = std::vector<uint8_t>(limits::handler_stack_bytes);
+  };
+  ImageHandlers() = default;
+  [[nodiscard]] static Result<std::unique_ptr<Machine>> make_machine();
+  [[nodiscard]] static HandlerOutcome run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
+                                             HandlerCalls& calls);
 
-  [[nodiscard]] HandlerOutcome stop_running(nic::HandlerEnd end);
-
-  hpu::Core core_;
-  hpu::AddressSpace memory_;
-  std::vector<uint8_t> stack_ = std::vector<uint8_t>(limits::handler_stack_bytes);
+  std::vector<std::unique_ptr<Machine>> idle_;
   std::deque<hpu::Image> images_;  // addresses are stable
 };
 

@@ -22,6 +22,7 @@ Status check_iovec(const nic::Entry& entry) {
 
 Interface::Interface(Port& port, const Limits& limits)
     : port_(port),
+      limits_(limits),
       queues_("queue", limits.queues, "Interface::Limits::queues"),
       counters_("counter", limits.counters, "Interface::Limits::counters"),
       entries_("entry", limits.entries, "Interface::Limits::entries"),
@@ -223,7 +224,13 @@ void Interface::reclaim(const nic::Event& event) {
     case nic::EventKind::auto_unlink: gone = record.fate == Fate::told && record.list == nic::ListKind::priority; break;
     case nic::EventKind::auto_free: gone = record.fate == Fate::told; break;
     case nic::EventKind::put:
-    case nic::EventKind::put_overflow: gone = record.fate == Fate::by_put; break;
+    case nic::EventKind::get:
+    case nic::EventKind::atomic:
+    case nic::EventKind::fetch_atomic:
+    case nic::EventKind::put_overflow:
+    case nic::EventKind::get_overflow:
+    case nic::EventKind::atomic_overflow:
+    case nic::EventKind::fetch_atomic_overflow: gone = record.fate == Fate::by_put; break;
     default: break;
   }
   if (gone) entries_.give_back(event.entry);
@@ -253,6 +260,32 @@ Status Interface::put(const PutArguments& arguments, const std::optional<nic::Tr
   return tell(arguments, trigger);
 }
 
+Status Interface::check(const char* call, const nic::ReplyTo& reply, uint64_t length) const {
+  if (reply.local == nullptr && length > 0) {
+    return fail(Code::invalid, call, ": the buffer is null and length is ", length);
+  }
+  if (reply.queue.exists()) SPL_TRY(queues_.check(reply.queue));
+  if (reply.counter.exists()) SPL_TRY(counters_.check(reply.counter));
+  if (!reply.ct_reply || reply.counter.exists()) return {};
+  return fail(Code::invalid, call, ": counting replies needs a counter, none was given");
+}
+
+Status Interface::get(const GetArguments& arguments, const std::optional<nic::Trigger>& trigger) {
+  if (arguments.target == nic::Rank::any()) return fail(Code::invalid, "get: the target must be one rank");
+  if (!arguments.portal.exists()) return fail(Code::invalid, "get: no portal table entry of the target is named");
+  SPL_TRY(check("get", arguments.reply, arguments.length));
+  return tell(arguments, trigger);
+}
+
+Status Interface::atomic(const AtomicArguments& arguments, const std::optional<nic::Trigger>& trigger) {
+  const bool fetching = arguments.fetch.has_value();
+  SPL_TRY(check("atomic", arguments.put));
+  SPL_TRY(nic::check(arguments.operation, arguments.datatype, arguments.put.length, fetching,
+                     fetching ? limits_.fetch_atomic_bytes : limits_.atomic_bytes));
+  if (fetching) SPL_TRY(check("atomic", *arguments.fetch, arguments.put.length));
+  return tell(arguments, trigger);
+}
+
 Result<uint64_t> Interface::memory_alloc(uint64_t bytes, uint64_t align) { return ask(nic::MemoryAlloc{bytes, align}); }
 
 Status Interface::memory_free(uint64_t offset) {
@@ -279,6 +312,25 @@ Status Interface::context_free(nic::ContextId context) {
   SPL_TRY(ask(nic::ContextFree{context}));
   contexts_.give_back(context);
   return {};
+}
+
+Status Interface::context_activate(nic::ContextId context) {
+  SPL_TRY(contexts_.check(context));
+  const auto answer = ask(nic::ContextActivate{context});
+  return answer ? Status{} : Status{answer.error()};
+}
+
+Status Interface::invoke(nic::EntryId entry, std::span<const uint8_t> bytes, uint64_t hdr_data,
+                         const std::optional<nic::Trigger>& trigger) {
+  SPL_TRY(entries_.check(entry));
+  if (trigger) SPL_TRY(counters_.check(trigger->counter));
+  const auto answer = ask(nic::Invoke{entry, {bytes.begin(), bytes.end()}, hdr_data}, trigger);
+  return answer ? Status{} : Status{answer.error()};
+}
+
+Result<uint64_t> Interface::telemetry(nic::Telemetry which, nic::ContextId context) {
+  if (context.exists()) SPL_TRY(contexts_.check(context));
+  return ask(nic::TelemetryRead{which, context});
 }
 
 }  // namespace spinloom::portals

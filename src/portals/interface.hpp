@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "nic/command.hpp"
 #include "nic/event.hpp"
+#include "nic/nic.hpp"
 #include "portals/id_pool.hpp"
 #include "portals/port.hpp"
 
@@ -26,6 +27,8 @@ namespace spinloom::portals {
 
 // A put: what a memory descriptor (MD) offers, where its events and counts go, and where the bytes go.
 using PutArguments = nic::Put;
+using GetArguments = nic::Get;
+using AtomicArguments = nic::Atomic;
 
 struct PortalOptions {
   bool flow_control = false;
@@ -42,6 +45,8 @@ class Interface {
     uint32_t entries = limits::entry_count_max;
     uint32_t contexts = limits::context_count_max;
     uint32_t streams = limits::stream_count_max;
+    uint32_t atomic_bytes = nic::NicLimits{}.atomic_bytes;
+    uint32_t fetch_atomic_bytes = nic::NicLimits{}.fetch_atomic_bytes;
   };
 
   explicit Interface(Port& port) : Interface(port, Limits{}) {}
@@ -80,6 +85,11 @@ class Interface {
   // The buffer stays untouched until its send event (or its acknowledgement).
   [[nodiscard]] Status put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
 
+  // The memory belongs to the NIC until the reply event or count.
+  [[nodiscard]] Status get(const GetArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
+  // Atomic, FetchAtomic and Swap of Portals 4; as put, and with `fetch` as get.
+  [[nodiscard]] Status atomic(const AtomicArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
+
   // A streaming put (SC'19 datatypes paper, section 3.1.1): one message at the target, whose bytes are those of the
   // regions of arguments.local, memory of memory_bytes. arguments.length is the whole message's. The call that carries
   // `end` gives the stream back; a refused one changes nothing. The memory stays untouched as with put.
@@ -102,6 +112,14 @@ class Interface {
 
   [[nodiscard]] Result<nic::ContextId> context_create(const nic::Context& context);
   [[nodiscard]] Status context_free(nic::ContextId context);
+  // A context that was created with active = false: from now on its entries match.
+  [[nodiscard]] Status context_activate(nic::ContextId context);
+  // Runs an entry's handlers on bytes of the host's own, at most one packet; the entry may match nothing
+  // (host_activated), or belong to a context that is not active yet.
+  [[nodiscard]] Status invoke(nic::EntryId entry, std::span<const uint8_t> bytes, uint64_t hdr_data,
+                              const std::optional<nic::Trigger>& trigger = {});
+  // A count of the NIC, or of one of its contexts.
+  [[nodiscard]] Result<uint64_t> telemetry(nic::Telemetry which, nic::ContextId context = {});
 
  private:
   enum class Fate : uint8_t {
@@ -122,6 +140,7 @@ class Interface {
   };
 
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
+  [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
@@ -130,6 +149,7 @@ class Interface {
   void reclaim(const nic::Event& event);
 
   Port& port_;
+  Limits limits_;
   IdPool<nic::QueueId> queues_;
   IdPool<nic::CounterId> counters_;
   IdPool<nic::EntryId> entries_;

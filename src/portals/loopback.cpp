@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "portals/host_atomic.hpp"
 #include "portals/host_fetch.hpp"
 
 namespace spinloom::portals {
@@ -84,8 +85,9 @@ class Loopback::Calls final : public HandlerCalls {
     result_.reset();
     loopback_.perform(rank_, actions_, this);
     // A call that blocks: what this rank's DMAs and sends stand for is done now, in their order, until it is answered.
+    // One that waits for another rank lets all go on but further handlers of this one.
     while (!result_) {
-      const bool served = loopback_.serve_transfer(rank_, this);
+      const bool served = loopback_.serve_transfer(rank_, this) || loopback_.serve_others(rank_, this);
       SPL_ASSERT(served, "call ", call.call, " has no answer");
     }
     return result_;
@@ -180,13 +182,14 @@ void Loopback::do_work(Work& work, Calls* calls) {
   if (auto* command = std::get_if<nic::Command>(&work.item)) {
     node.engine.on_command(node.now(), *command, actions);
   } else if (auto* arrival = std::get_if<Arrive>(&work.item)) {
-    return arrive(rank, arrival->packet);
+    return arrive(rank, arrival->packet, calls);
   } else if (auto* ready = std::get_if<HerReady>(&work.item)) {
     node.engine.on_her_ready(node.now(), ready->her, actions);
   } else if (auto* start = std::get_if<nic::RunHandler>(&work.item)) {
     return run_handler(rank, start->her);
   } else if (auto* done = std::get_if<HandlerDone>(&work.item)) {
-    node.engine.on_handler_done(node.now(), done->her, done->outcome.end, done->outcome.code, actions);
+    const HandlerOutcome& outcome = done->outcome;
+    node.engine.on_handler_done(node.now(), done->her, outcome.end, outcome.code, actions, outcome.cycles);
   } else if (auto* write = std::get_if<nic::DmaWrite>(&work.item)) {
     if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
     node.engine.on_dma_done(node.now(), write->dma, actions);
@@ -194,6 +197,11 @@ void Loopback::do_work(Work& work, Calls* calls) {
     node.engine.on_dma_done(node.now(), portals::perform(*read), actions);
   } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&work.item)) {
     node.engine.on_dma_done(node.now(), portals::perform(*atomic), actions);
+  } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&work.item)) {
+    node.engine.on_dma_done(node.now(), portals::perform(*apply), actions);
+  } else if (auto* stored = std::get_if<nic::StorePacket>(&work.item)) {
+    std::memcpy(stored->local, stored->source.bytes, stored->source.length);
+    node.engine.on_dma_done(node.now(), stored->dma, actions);
   } else if (auto* sent = std::get_if<Sent>(&work.item)) {
     node.engine.on_packet_sent(node.now(), sent->message, actions);
   } else if (auto* left = std::get_if<Left>(&work.item)) {
@@ -222,10 +230,24 @@ bool Loopback::serve_transfer(uint32_t rank, Calls* calls) {
   return true;
 }
 
-void Loopback::arrive(uint32_t rank, const nic::Packet& packet) {
+// The oldest piece of work that starts no handler; if there is none, the oldest that starts one of another rank.
+bool Loopback::serve_others(uint32_t rank, Calls* calls) {
+  const auto starts_handler = [](const Work& work) { return std::holds_alternative<nic::RunHandler>(work.item); };
+  auto found = std::find_if_not(work_.begin(), work_.end(), starts_handler);
+  if (found == work_.end()) {
+    found = std::find_if(work_.begin(), work_.end(), [rank](const Work& work) { return work.rank != rank; });
+  }
+  if (found == work_.end()) return false;
+  Work work = std::move(*found);
+  work_.erase(found);
+  do_work(work, work.rank == rank ? calls : nullptr);
+  return true;
+}
+
+void Loopback::arrive(uint32_t rank, const nic::Packet& packet, Calls* calls) {
   Node& node = *nodes_[rank];
-  // In order, nobody overtakes a packet that waits; racy, anybody may.
-  const bool must_queue = !random_ && !node.blocked.empty();
+  // In order, nobody overtakes a packet that waits but what needs no room; racy, anybody may.
+  const bool must_queue = !random_ && !node.blocked.empty() && !packet.is_answer();
   if (must_queue || !node.engine.can_accept(packet)) {
     node.blocked.push_back(packet);
     ++blocked_;
@@ -233,7 +255,7 @@ void Loopback::arrive(uint32_t rank, const nic::Packet& packet) {
   }
   nic::Actions actions;
   node.engine.on_packet(node.now(), packet, actions);
-  perform(rank, actions);
+  perform(rank, actions, calls);
   if (random_) unblock(rank);
 }
 
@@ -280,7 +302,7 @@ void Loopback::send(uint32_t rank, const nic::Send& send) {
   if (work.rank < nodes_.size()) work_.push_back(std::move(work));
   if (send.slot.exists()) {
     work_.push_back(Work{rank, Left{send.slot}});
-  } else if (send.last && send.packet.operation == nic::Operation::put) {
+  } else if (send.last && send.packet.operation != nic::Operation::ack) {
     work_.push_back(Work{rank, Sent{send.packet.message}});
   }
 }
@@ -300,6 +322,10 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
       work_.push_back(Work{rank, *read});
     } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
       work_.push_back(Work{rank, *atomic});
+    } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
+      work_.push_back(Work{rank, *apply});
+    } else if (auto* stored = std::get_if<nic::StorePacket>(&action)) {
+      work_.push_back(Work{rank, *stored});
     } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
       calls->answer(portals::perform(*local));
     } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {

@@ -69,7 +69,7 @@ class Loopback {
     nic::OutboundSlotId slot;
   };
   using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, nic::DmaRead,
-                            nic::DmaAtomic, Sent, Left, nic::Continue>;
+                            nic::DmaAtomic, nic::ApplyAtomic, nic::StorePacket, Sent, Left, nic::Continue>;
   struct Work {
     uint32_t rank = 0;
     Item item;
@@ -83,7 +83,8 @@ class Loopback {
   void perform(uint32_t rank, nic::Actions& actions, Calls* calls = nullptr);
   void do_work(Work& work, Calls* calls = nullptr);
   bool serve_transfer(uint32_t rank, Calls* calls);
-  void arrive(uint32_t rank, const nic::Packet& packet);
+  bool serve_others(uint32_t rank, Calls* calls);
+  void arrive(uint32_t rank, const nic::Packet& packet, Calls* calls = nullptr);
   void run_handler(uint32_t rank, const nic::Her& her);
   void send(uint32_t rank, const nic::Send& send);
   void unblock(uint32_t rank);

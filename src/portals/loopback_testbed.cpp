@@ -50,6 +50,44 @@ HandlerOutcome tell_completion(NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
+// A call of one that is local to the handler.
+uint32_t ask(NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t length, uint64_t bits, uint64_t offset) {
+  uint32_t words[2];
+  std::memcpy(words, handler.frame().constants.data(), sizeof words);
+  nic::HandlerCall call;
+  call.call = number;
+  call.local = local;
+  call.local_memory = nic::LocalMemory::stack;
+  call.length = length;
+  call.target = words[0];
+  call.match_bits = words[1] + bits;
+  call.remote_offset = offset;
+  call.atomic = nic::AtomicOperation::sum;
+  call.datatype = nic::Datatype::uint64;
+  return handler.call(call);
+}
+
+HandlerOutcome exchange(NativeHandler& handler) {
+  const HandlerFrame& frame = handler.frame();
+  std::vector<uint8_t> theirs(frame.packet.size());
+  uint64_t one = 1;
+  const uint64_t at = frame.her.offset;
+  if (ask(handler, SPL_CALL_GET_FROM_DEVICE, theirs.data(), theirs.size(), 0, at) != SUCCESS) return returned(FAIL);
+  for (size_t i = 0; i < theirs.size(); ++i) theirs[i] ^= frame.packet[i];
+  nic::HandlerCall write;
+  write.call = SPL_CALL_DMA_TO_HOST_B;
+  write.options = PTL_DMA_NO_EVENT;
+  write.local = theirs.data();
+  write.local_memory = nic::LocalMemory::stack;
+  write.offset = at;
+  write.length = theirs.size();
+  if (handler.call(write) != SUCCESS) return returned(FAIL);
+  auto* const word = reinterpret_cast<uint8_t*>(&one);
+  if (ask(handler, SPL_CALL_ATOMIC_FROM_DEVICE, word, sizeof one, 1, 0) != SUCCESS) return returned(FAIL);
+  if (ask(handler, SPL_CALL_FETCH_ATOMIC_FROM_DEVICE, word, sizeof one, 1, 8) != SUCCESS) return returned(FAIL);
+  return returned(one > 1000 ? FAIL : SUCCESS);
+}
+
 HandlerOutcome drop(NativeHandler&) { return returned(DROP); }
 
 HandlerOutcome fail_later(NativeHandler& handler) { return returned(handler.frame().her.offset > 0 ? FAIL : SUCCESS); }
@@ -65,11 +103,10 @@ HandlerOutcome unknown_call(NativeHandler& handler) {
 
 NativeScenarioHandlers::NativeScenarioHandlers() {
   const uint32_t telling = handlers_.add(tell_completion);
-  named_ = {{"scatter", {0, handlers_.add(scatter), telling}},
-            {"gather", {0, handlers_.add(gather), std::nullopt}},
-            {"drop", {0, handlers_.add(drop), std::nullopt}},
-            {"fail", {0, handlers_.add(fail_later), std::nullopt}},
-            {"fault", {0, handlers_.add(unknown_call), telling}}};
+  named_ = {
+      {"scatter", {0, handlers_.add(scatter), telling}},      {"gather", {0, handlers_.add(gather), std::nullopt}},
+      {"drop", {0, handlers_.add(drop), std::nullopt}},       {"exchange", {0, handlers_.add(exchange), std::nullopt}},
+      {"fail", {0, handlers_.add(fail_later), std::nullopt}}, {"fault", {0, handlers_.add(unknown_call), telling}}};
 }
 
 Result<TestHandlers> NativeScenarioHandlers::find(std::string_view name) {

@@ -31,9 +31,19 @@ void Trace::add(uint32_t rank, const nic::Event& event) {
   switch (event.kind) {
     case nic::EventKind::send:
     case nic::EventKind::ack: key << "rank " << rank << " sends " << event.user_ptr; break;
+    case nic::EventKind::reply: key << "rank " << rank << " asks for " << event.user_ptr; break;
+    case nic::EventKind::get:
+    case nic::EventKind::get_overflow:
+      key << "rank " << rank << " gives " << event.match_bits << " to " << event.initiator;
+      line << " rlength " << event.requested_bytes << " dropped " << event.dropped_bytes << " user " << event.user_ptr;
+      break;
     case nic::EventKind::put:
     case nic::EventKind::put_overflow:
     case nic::EventKind::dma:
+    case nic::EventKind::atomic:
+    case nic::EventKind::atomic_overflow:
+    case nic::EventKind::fetch_atomic:
+    case nic::EventKind::fetch_atomic_overflow:
       key << "rank " << rank << " receives " << event.hdr_data << " from " << event.initiator;
       line << " bits " << event.match_bits << " rlength " << event.requested_bytes << " dropped " << event.dropped_bytes
            << " user " << event.user_ptr << (event.in_overflow ? " overflow" : "");

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "portals/scenario_support.hpp"
+#include "portals/scenarios_fetch.hpp"
 #include "portals/scenarios_send.hpp"
 
 namespace spinloom::portals {
@@ -396,7 +397,7 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-constexpr std::array<Scenario, 13> all = {{
+constexpr std::array<Scenario, 19> all = {{
     {"contiguous_puts", ScenarioTag::confluent, 2, contiguous_puts},
     {"unexpected_then_matched", ScenarioTag::confluent, 2, unexpected_then_matched},
     {"many_to_one_tagged", ScenarioTag::confluent, 5, many_to_one_tagged},
@@ -409,6 +410,12 @@ constexpr std::array<Scenario, 13> all = {{
     // these write nothing.
     {"faulting_handlers", ScenarioTag::confluent, 2, faulting_handlers},
     {"no_match", ScenarioTag::confluent, 2, no_match},
+    {"crossing_gets", ScenarioTag::confluent, 2, crossing_gets},
+    {"commuting_atomics", ScenarioTag::confluent, 4, commuting_atomics},
+    {"drawing_numbers", ScenarioTag::racy, 4, drawing_numbers},
+    {"refused_gets", ScenarioTag::confluent, 2, refused_gets},
+    {"exchanging_handlers", ScenarioTag::confluent, 3, exchanging_handlers},
+    {"started_by_hosts", ScenarioTag::confluent, 2, started_by_hosts},
     {"streaming_puts", ScenarioTag::confluent, 2, streaming_puts},
     {"process_puts", ScenarioTag::confluent, 3, process_puts},
     // How many packets have left when the first handler fails is a matter of chance.

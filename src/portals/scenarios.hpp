@@ -7,6 +7,8 @@
 // Handlers that a testbed provides by name (constants: two 32-bit words, block and stride in bytes):
 //   scatter   payload: packed byte p goes to (p / block) * stride + p % block of the entry, one DMA without event
 //             a piece; completion: an empty DMA with event
+//   exchange  constants: rank and match bits; payload: gets the peer's bytes at the packet's offset, writes their
+//             exclusive or with the packet there, adds 1 to both words of the peer's entry at match bits + 1
 //   gather    payload, of a process-put: byte p of the message is (p / block) * stride + p % block of the put's memory
 //   drop      payload: returns DROP
 //   fail      payload: returns FAIL for packets at an offset above 0, else SUCCESS

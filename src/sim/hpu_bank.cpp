@@ -284,7 +284,7 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
     trace_->span({track, unit.her.hpu.value, unit.her.id.value,
                   cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle)), events_.now()});
   }
-  client_.on_handler_end(unit.her, end, unit.stop.value, reason);
+  client_.on_handler_end(unit.her, end, unit.stop.value, cycles, reason);
 }
 
 }  // namespace spinloom::sim

@@ -34,7 +34,8 @@ class HpuClient {
  public:
   // True: the handler must stop; false: resume() answers the call, now or later.
   virtual bool on_handler_call(const nic::Her& her, const nic::HandlerCall& call) = 0;
-  virtual void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) = 0;
+  virtual void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, uint64_t cycles,
+                              const std::string& reason) = 0;
 
  protected:
   ~HpuClient() = default;

@@ -14,6 +14,7 @@ nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
   limits.packet_buffer_bytes = static_cast<uint64_t>(profile.memory.packet_buffer_bytes);
   limits.nic_memory_bytes = static_cast<uint64_t>(profile.memory.state_bytes);
   limits.iovec_entries = static_cast<uint32_t>(profile.iovec.entries);
+  limits.handler_messages = static_cast<uint32_t>(profile.scheduler.messages);
   limits.outbound_packets = static_cast<uint32_t>(profile.memory.outbound_packets);
   return limits;
 }
@@ -127,12 +128,13 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
   return stop;
 }
 
-void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) {
+void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, uint64_t cycles,
+                          const std::string& reason) {
   if (end != nic::HandlerEnd::returned) handler_trouble_ = reason;
   if (log_ != nullptr) log_->end(end, code, {events_.now(), her.hpu.value, her.kind, reason, 0});
   const Time finish = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.finish_cycles);
   const uint32_t slot = ended_.take();
-  ended_[slot] = {her.id, end, code};
+  ended_[slot] = {her.id, end, code, cycles};
   events_.at(events_.now() + finish, *this, handler_ends, slot);
 }
 
@@ -140,7 +142,7 @@ void Node::handler_done(uint32_t slot) {
   const HandlerEnded ended = ended_[slot];
   ended_.give_back(slot);
   nic::Actions actions;
-  nic_.on_handler_done(events_.now(), ended.her, ended.end, ended.code, actions);
+  nic_.on_handler_done(events_.now(), ended.her, ended.end, ended.code, actions, ended.cycles);
   perform(actions);
   parse_next();  // a slot may have become free
 }
@@ -173,6 +175,8 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     case dma_ends: return dma_served(slot);
     case dma_source_read: return source_read(slot);
     case fetch_ends: return fetched(slot);
+    case atomic_ends: return done(nic::DmaId{slot});
+    case store_ends: return stored(slot);
     case host_reads: {
       HostDelivery delivery = std::move(deliveries_[slot]);
       deliveries_.give_back(slot);

@@ -106,7 +106,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void on_event(uint32_t code, uint64_t argument) override;
   void on_arrival(std::unique_ptr<Arrival> arrival) override;
   bool on_handler_call(const nic::Her& her, const nic::HandlerCall& call) override;
-  void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, const std::string& reason) override;
+  void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, uint64_t cycles,
+                      const std::string& reason) override;
 
   // node_inbound.cpp
   void parse_next();
@@ -120,9 +121,12 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void serve_dma(uint32_t slot, Time here);
   void dma_served(uint32_t slot);
   void source_read(uint32_t slot);
-  using HostFetch = std::variant<nic::DmaRead, nic::DmaAtomic>;
+  using HostFetch = std::variant<nic::DmaRead, nic::DmaAtomic, nic::ApplyAtomic>;
   void fetch(const HostFetch& given, int64_t bytes);
   void fetched(uint32_t slot);
+  void store(const nic::StorePacket& given);
+  void stored(uint32_t slot);
+  void done(nic::DmaId dma);
   void post(const nic::PostEvent& event);
   void post(const nic::PostCounter& counter);
   void handler_done(uint32_t slot);
@@ -149,6 +153,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
     nic::HerId her;
     nic::HandlerEnd end = nic::HandlerEnd::returned;
     uint32_t code = 0;
+    uint64_t cycles = 0;
   };
 
   EventQueue& events_;
@@ -191,6 +196,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // In flight, by slot.
   nic::Slab<nic::DmaWrite> dmas_;
   nic::Slab<HostFetch> fetches_;
+  nic::Slab<nic::StorePacket> stores_;
   nic::Slab<HandlerEnded> ended_;
   nic::Slab<HostDelivery> deliveries_;
   nic::Slab<nic::Command> commands_;

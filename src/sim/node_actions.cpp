@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "portals/host_atomic.hpp"
 #include "portals/host_fetch.hpp"
 #include "sim/node.hpp"
 #include "sim/node_codes.hpp"
@@ -21,6 +22,10 @@ void Node::perform_one(nic::Action& action) {
     fetch(*read, static_cast<int64_t>(read->length));
   } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
     fetch(*atomic, atomic->width);
+  } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
+    fetch(*apply, static_cast<int64_t>(apply->source.length));
+  } else if (auto* stored = std::get_if<nic::StorePacket>(&action)) {
+    store(*stored);
   } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
     hpus_->resume(local->her, portals::perform(*local));
   } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
@@ -119,23 +124,50 @@ void Node::source_read(uint32_t slot) {
   perform(actions);
 }
 
-// Host memory read for a handler: a request crosses PCIe, the bytes come back.
+// Host memory read for a handler or an atomic: a request crosses PCIe, the bytes come back.
 void Node::fetch(const HostFetch& given, int64_t bytes) {
   const uint32_t slot = fetches_.take();
   fetches_[slot] = given;
   ++statistics_.dma_reads;
   statistics_.dma_read_bytes += static_cast<uint64_t>(bytes);
   statistics_.dma_reads_peak = std::max<uint64_t>(statistics_.dma_reads_peak, fetches_.size());
-  const Time asked = pcie_.write(events_.now(), 0).end + pcie_.latency();
+  const Time asked = pcie_.write(std::max(events_.now(), parsed_last_byte_), 0).end + pcie_.latency();
   const Time here = pcie_.command(asked, bytes).end + pcie_.latency();
   if (trace_ != nullptr) trace_->span({Track::dma, 0, static_cast<uint64_t>(bytes), events_.now(), here});
   events_.at(here, *this, fetch_ends, slot);
 }
 
 void Node::fetched(uint32_t slot) {
-  const HostFetch done = fetches_[slot];
+  const HostFetch given = fetches_[slot];
   fetches_.give_back(slot);
-  const nic::DmaId dma = portals::perform(done);
+  if (const auto* apply = std::get_if<nic::ApplyAtomic>(&given)) {
+    // Elements change when they are here; they go back by a write.
+    const nic::DmaId dma = portals::perform(*apply);
+    const Time back = pcie_.write(events_.now(), static_cast<int64_t>(apply->source.length)).end;
+    statistics_.data_landed = back + pcie_.latency();
+    events_.at(back, *this, atomic_ends, dma.value);
+    return;
+  }
+  const auto* read = std::get_if<nic::DmaRead>(&given);
+  done(read != nullptr ? portals::perform(*read) : portals::perform(std::get<nic::DmaAtomic>(given)));
+}
+
+// A packet's bytes for a handler's memory, by a channel of NIC memory.
+void Node::store(const nic::StorePacket& given) {
+  const uint32_t slot = stores_.take();
+  stores_[slot] = given;
+  const Time here = std::max(events_.now(), parsed_last_byte_);
+  events_.at(fabric_.packet_in(here, static_cast<int64_t>(given.source.length)).end, *this, store_ends, slot);
+}
+
+void Node::stored(uint32_t slot) {
+  const nic::StorePacket given = stores_[slot];
+  stores_.give_back(slot);
+  std::memcpy(given.local, given.source.bytes, given.source.length);
+  done(given.dma);
+}
+
+void Node::done(nic::DmaId dma) {
   nic::Actions actions;
   nic_.on_dma_done(events_.now(), dma, actions);
   perform(actions);

@@ -13,6 +13,8 @@ enum NodeCode : uint32_t {
   dma_ends,      // argument: slot of the DMA
   dma_source_read,  // argument: slot of the DMA
   fetch_ends,    // argument: slot of the fetch
+  atomic_ends,   // argument: the DMA
+  store_ends,    // argument: slot of the store
   host_reads,    // argument: slot of the delivery
   continues,
   work_done,

@@ -8,7 +8,8 @@
 namespace spinloom::sim {
 
 void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
-  if (arrival->packet.operation == nic::Operation::put) {
+  const nic::Operation operation = arrival->packet.operation;
+  if (operation != nic::Operation::ack && operation != nic::Operation::get) {
     ++statistics_.packets;
     if (statistics_.first_byte == Time::never()) statistics_.first_byte = events_.now();
   }
@@ -23,13 +24,15 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
 void Node::parse_next() {
   if (parsing_ || inbound_.empty()) return;
   if (!nic_.can_accept(inbound_.front()->packet)) {
-    // Packets ahead of their header may fill the buffer: the header behind them is what makes room again.
-    if (nic_.state().early_packets == 0) return;
-    const auto header = std::find_if(inbound_.begin(), inbound_.end(), [this](const auto& waiting) {
-      return waiting->packet.is_header() && nic_.can_accept(waiting->packet);
+    // Packets ahead of their header may fill the buffer: the header behind them is what makes room again. Answers pass,
+    // because handlers wait for them.
+    const bool early = nic_.state().early_packets > 0;
+    const auto passes = std::find_if(inbound_.begin(), inbound_.end(), [this, early](const auto& waiting) {
+      const nic::Packet& packet = waiting->packet;
+      return packet.is_answer() || (early && packet.is_header() && nic_.can_accept(packet));
     });
-    if (header == inbound_.end()) return;
-    std::rotate(inbound_.begin(), header, header + 1);
+    if (passes == inbound_.end()) return;
+    std::rotate(inbound_.begin(), passes, passes + 1);
   }
   const Arrival& arrival = *inbound_.front();
   parsing_ = true;

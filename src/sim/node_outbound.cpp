@@ -25,6 +25,7 @@ void Node::send(const nic::Send& send) {
     nic::Actions actions;
     nic_.on_packet_sent(events_.now(), message, actions);
     perform(actions);
+    if (!inbound_.empty()) parse_next();  // a reply's message may have made room
   });
   outgoing_.erase(message);
 }

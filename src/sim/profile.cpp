@@ -178,6 +178,7 @@ const std::vector<Field>& fields_of_a_profile() {
       {"scheduler.start_cycles", number(AT(scheduler.start_cycles), 0)},
       {"scheduler.finish_cycles", number(AT(scheduler.finish_cycles), 0)},
       {"scheduler.vhpu_switch_cycles", number(AT(scheduler.vhpu_switch_cycles), 0)},
+      {"scheduler.messages", number(AT(scheduler.messages), 1, 1 << 20)},
       {"pcie.byte_time", rate(AT(pcie.byte_time))},
       {"pcie.latency", duration(AT(pcie.latency))},
       {"pcie.write_payload", number(AT(pcie.write_payload), 1)},

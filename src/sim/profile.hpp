@@ -76,7 +76,7 @@ struct Profile {
     int64_t outbound_packets = 0;
   } memory;
   struct {
-    int64_t clock = 0, dispatch_cycles = 0, start_cycles = 0, finish_cycles = 0, vhpu_switch_cycles = 0;
+    int64_t clock = 0, dispatch_cycles = 0, start_cycles = 0, finish_cycles = 0, vhpu_switch_cycles = 0, messages = 0;
   } scheduler;
   struct {
     Rate byte_time;

@@ -15,7 +15,7 @@
 namespace spinloom::sim {
 namespace {
 
-constexpr std::array<std::string_view, 5> handler_names{"scatter", "gather", "drop", "fail", "fault"};
+constexpr std::array<std::string_view, 6> handler_names{"exchange", "scatter", "gather", "drop", "fail", "fault"};
 
 uint64_t test_seed() {
   const char* given = std::getenv("SPINLOOM_TEST_SEED");

@@ -51,6 +51,7 @@ inline ProfileFields test_profile_fields() {
       {"scheduler.start_cycles", n(5)},
       {"scheduler.finish_cycles", n(2)},
       {"scheduler.vhpu_switch_cycles", n(0)},
+      {"scheduler.messages", n(256)},
       {"pcie.byte_time", r(8 * 130 * 1000, 32 * 16 * 128)},
       {"pcie.latency", n(250'000)},
       {"pcie.write_payload", n(256)},

@@ -1,0 +1,121 @@
+#include "portals/host_atomic.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace spinloom::portals {
+namespace {
+
+using nic::AtomicOperation;
+using nic::Datatype;
+
+template <class Part>
+struct Complex {
+  Part re;
+  Part im;
+  bool operator==(const Complex&) const = default;
+};
+
+template <class T>
+inline constexpr bool is_complex = false;
+template <class Part>
+inline constexpr bool is_complex<Complex<Part>> = true;
+
+template <class T>
+T sum(T a, T b) {
+  if constexpr (is_complex<T>) {
+    return {a.re + b.re, a.im + b.im};
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <class T>
+T product(T a, T b) {
+  if constexpr (is_complex<T>) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+// The target's new value. `nic::check` has let only operations through that exist for the datatype.
+template <class T>
+T applied(AtomicOperation operation, T target, T source, T operand) {
+  switch (operation) {
+    case AtomicOperation::sum: return sum(target, source);
+    case AtomicOperation::product: return product(target, source);
+    case AtomicOperation::swap: return source;
+    case AtomicOperation::compare_swap: return operand == target ? source : target;
+    case AtomicOperation::compare_swap_not_equal: return operand != target ? source : target;
+    default: break;
+  }
+  if constexpr (!is_complex<T>) {
+    switch (operation) {
+      case AtomicOperation::min: return std::min(target, source);
+      case AtomicOperation::max: return std::max(target, source);
+      case AtomicOperation::compare_swap_less_equal: return operand <= target ? source : target;
+      case AtomicOperation::compare_swap_less: return operand < target ? source : target;
+      case AtomicOperation::compare_swap_greater_equal: return operand >= target ? source : target;
+      case AtomicOperation::compare_swap_greater: return operand > target ? source : target;
+      default: break;
+    }
+  }
+  if constexpr (std::is_integral_v<T>) {
+    switch (operation) {
+      case AtomicOperation::logical_or: return static_cast<T>(target != 0 || source != 0);
+      case AtomicOperation::logical_and: return static_cast<T>(target != 0 && source != 0);
+      case AtomicOperation::logical_xor: return static_cast<T>((target != 0) != (source != 0));
+      case AtomicOperation::bit_or: return static_cast<T>(target | source);
+      case AtomicOperation::bit_and: return static_cast<T>(target & source);
+      case AtomicOperation::bit_xor: return static_cast<T>(target ^ source);
+      case AtomicOperation::masked_swap: return static_cast<T>((operand & source) | (~operand & target));
+      default: break;
+    }
+  }
+  SPL_ASSERT(false, "operation ", static_cast<int>(operation), " does not exist for its datatype");
+}
+
+template <class T>
+void perform_on(const nic::ApplyAtomic& apply) {
+  T operand;
+  std::memcpy(&operand, apply.operand.data(), sizeof operand);
+  for (uint64_t at = 0; at + sizeof(T) <= apply.source.length; at += sizeof(T)) {
+    T target;
+    T source;
+    std::memcpy(&target, apply.host + at, sizeof target);
+    std::memcpy(&source, apply.source.bytes + at, sizeof source);
+    if (apply.before != nullptr) std::memcpy(apply.before + at, &target, sizeof target);
+    const T after = applied(apply.operation, target, source, operand);
+    std::memcpy(apply.host + at, &after, sizeof after);
+  }
+}
+
+}  // namespace
+
+nic::DmaId perform(const nic::ApplyAtomic& apply) {
+  switch (apply.datatype) {
+    case Datatype::int8: perform_on<int8_t>(apply); break;
+    case Datatype::uint8: perform_on<uint8_t>(apply); break;
+    case Datatype::int16: perform_on<int16_t>(apply); break;
+    case Datatype::uint16: perform_on<uint16_t>(apply); break;
+    case Datatype::int32: perform_on<int32_t>(apply); break;
+    case Datatype::uint32: perform_on<uint32_t>(apply); break;
+    case Datatype::float32: perform_on<float>(apply); break;
+    case Datatype::int64: perform_on<int64_t>(apply); break;
+    case Datatype::uint64: perform_on<uint64_t>(apply); break;
+    case Datatype::float64: perform_on<double>(apply); break;
+    case Datatype::complex64: perform_on<Complex<float>>(apply); break;
+    case Datatype::complex128: perform_on<Complex<double>>(apply); break;
+    case Datatype::long_double:
+    case Datatype::long_double_complex: SPL_ASSERT(false, "a long double has been let through");
+  }
+  return apply.dma;
+}
+
+}  // namespace spinloom::portals

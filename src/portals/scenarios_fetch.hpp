@@ -1,0 +1,25 @@
+// Scenarios of gets and atomics; scenarios.hpp says what a scenario is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "portals/testbed.hpp"
+
+namespace spinloom::portals {
+
+// Two ranks get pieces of each other's entries at once.
+[[nodiscard]] Result<std::string> crossing_gets(Testbed& bed, uint64_t seed);
+// Several ranks change the same elements of one rank by operations whose order does not matter.
+[[nodiscard]] Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed);
+// Several ranks draw numbers from one counter and race for one word.
+[[nodiscard]] Result<std::string> drawing_numbers(Testbed& bed, uint64_t seed);
+// Gets that wait for a counter, and gets that nobody answers with bytes.
+[[nodiscard]] Result<std::string> refused_gets(Testbed& bed, uint64_t seed);
+
+// Handlers of one rank get from the two that put to it, and count there.
+[[nodiscard]] Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed);
+// A context that is installed first and activated later, one that only the host starts, and what they counted.
+[[nodiscard]] Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed);
+
+}  // namespace spinloom::portals

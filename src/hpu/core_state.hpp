@@ -19,7 +19,7 @@ namespace spinloom::hpu {
 enum class Phase : uint8_t { idle, ready, shared, call };
 
 struct CoreState {
-  std::array<uint32_t, register_discard + 1> x{};
+  IntegerRegisters x{};
   FloatUnit floats;
   uint32_t index = 0;
   Phase phase = Phase::idle;

@@ -4,7 +4,7 @@
 
 namespace spinloom::hpu {
 
-bool FloatUnit::execute(const Op& op, std::array<uint32_t, register_discard + 1>& x) {
+bool FloatUnit::execute(const Op& op, IntegerRegisters& x) {
   const Rounding rounding = op.rounding == Rounding::dynamic ? static_cast<Rounding>(rounding_) : op.rounding;
   if (rounding > Rounding::nearest_away) return false;
   FloatContext context{rounding, 0};
@@ -56,7 +56,7 @@ bool FloatUnit::execute(const Op& op, std::array<uint32_t, register_discard + 1>
   return true;
 }
 
-void FloatUnit::access_status(const Op& op, std::array<uint32_t, register_discard + 1>& x) {
+void FloatUnit::access_status(const Op& op, IntegerRegisters& x) {
   const StatusAccess access = status_access(op);
   const uint32_t shift = access.csr == csr_frm ? 5 : 0;
   const uint32_t mask = access.csr == csr_fflags ? 0x1f : access.csr == csr_frm ? 0x7 : 0xff;

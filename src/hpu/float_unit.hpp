@@ -16,6 +16,9 @@
 
 namespace spinloom::hpu {
 
+// x0..x31, and what is written to x0.
+using IntegerRegisters = std::array<uint32_t, register_discard + 1>;
+
 inline constexpr uint64_t single_box = 0xffffffff00000000u;
 
 class FloatUnit {
@@ -25,10 +28,10 @@ class FloatUnit {
   [[nodiscard]] uint64_t value(unsigned index) const { return registers_[index]; }
   [[nodiscard]] uint32_t status() const { return static_cast<uint32_t>(rounding_ << 5 | flags_); }
 
-  bool execute(const Op& op, std::array<uint32_t, register_discard + 1>& x);
+  bool execute(const Op& op, IntegerRegisters& x);
 
  private:
-  void access_status(const Op& op, std::array<uint32_t, register_discard + 1>& x);
+  void access_status(const Op& op, IntegerRegisters& x);
 
   std::array<uint64_t, 32> registers_{};
   uint8_t rounding_ = 0;  // frm

@@ -99,6 +99,14 @@ def test_a_trace_has_a_span_for_each_thing_that_happened():
     assert counts["wire"] == counts["parser"] == counts["payload handler"] == row["packets"] == 32
     assert counts["DMA"] == counts["PCIe"] == row["dma_writes"] - 1  # the completion handler's has no bytes
     assert counts["completion handler"] == counts["event"] == 1
+    assert counts["call"] == row["dma_writes"]
+    handlers = [span for span in row["trace"] if span[0].endswith("handler")]
+    for track, hpu, _, start, end in row["trace"]:
+        if track == "call":
+            inside = [
+                1 for _, lane, _, begin, stop in handlers if lane == hpu and begin <= start <= end <= stop
+            ]
+            assert len(inside) == 1
     cycle_ps = 1250
     busy = sum(end - start for track, _, _, start, end in row["trace"] if track == "payload handler")
     assert busy == round(row["handler_cycles_per_packet"] * row["packets"]) * cycle_ps
@@ -109,6 +117,8 @@ SPANS = [
     ("wire", 0, 0, 0, 100),
     ("wire", 0, 2048, 100, 200),
     ("payload handler", 3, 7, 150, 400),
+    ("call", 3, 4, 180, 390),
+    ("call", 3, 7, 390, 400),
     ("completion handler", 3, 8, 400, 450),
     ("DMA", 0, 64, 200, 500),
     ("DMA", 0, 64, 250, 550),
@@ -121,7 +131,7 @@ def test_overlapping_spans_get_lanes_of_their_own():
     placed = [(unit, lane) for unit, lane, _ in timeline.lanes(SPANS)]
     assert placed.count(("DMA", 0)) == 2
     assert placed.count(("DMA", 1)) == 1
-    assert placed.count(("HPU", 3)) == 2
+    assert placed.count(("HPU", 3)) == 4
 
 
 def test_a_timeline_reads_back_with_every_span():
@@ -143,7 +153,9 @@ def test_a_timeline_reads_back_with_every_span():
         event = packet.track_event
         stack = stacks.setdefault(event.track_uuid, [])
         if event.type == proto.TrackEvent.TYPE_SLICE_BEGIN:
-            assert not stack  # lanes are free of overlaps
+            assert (
+                not stack or names[event.track_uuid] == "HPU 3"
+            )  # lanes are free of overlaps; calls lie in handlers
             stack.append((event.name, packet.timestamp))
         else:
             name, start = stack.pop()
@@ -151,6 +163,8 @@ def test_a_timeline_reads_back_with_every_span():
     assert not any(stacks.values())
     assert len(read) == len(SPANS)
     assert ("HPU 3", "payload handler HER 7", 150, 400) in read
+    assert ("HPU 3", "DMA from host, blocking", 180, 390) in read
+    assert ("HPU 3", "counter increment", 390, 400) in read
     assert ("event 0", "event", 700, 700) in read
 
 

@@ -47,6 +47,11 @@ CALLS = {
     17: "put from device",
     18: "put from host",
     19: "debug",
+    20: "get to device",
+    21: "get to host",
+    22: "atomic from device",
+    23: "atomic from host",
+    24: "fetching atomic from device",
 }
 
 

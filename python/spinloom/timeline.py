@@ -2,7 +2,8 @@
 
 Contract: build() turns the engine's spans (track, lane, number, start_ps, end_ps) into a protobuf trace that
 ui.perfetto.dev and Perfetto's trace processor open. One track a unit and lane; units whose spans may overlap
-(DMA writes wait for each other) get as many lanes as are busy at a time. Times are modelled time; Perfetto
+(DMA writes wait for each other) get as many lanes as are busy at a time. A handler's calls lie inside it on
+its HPU's track, from the call until its answer: what a handler waits for. Times are modelled time; Perfetto
 counts nanoseconds, so a nanosecond of the trace is a picosecond of modelled time.
 """
 
@@ -13,6 +14,7 @@ import importlib.util
 from collections.abc import Iterable
 
 from spinloom.errors import Trouble
+from spinloom.handler_runs import CALLS
 
 Span = tuple[str, int, int, int, int]
 
@@ -22,14 +24,16 @@ NUMBERS = {
     "parser": "packet at byte",
     "packet buffer": "HER",
     "scheduler": "HER",
+    "header handler": "HER",
     "payload handler": "HER",
     "completion handler": "HER",
+    "call": "",
     "DMA": "bytes",
     "PCIe": "bytes",
     "event": "",
     "host work": "blocks",
 }
-HANDLERS = ("payload handler", "completion handler")
+HANDLERS = ("header handler", "payload handler", "completion handler", "call")
 SEQUENCE = 1
 
 
@@ -56,6 +60,8 @@ def lanes(spans: Iterable[Span]) -> list[tuple[str, int, Span]]:
 
 def name_of(span: Span) -> str:
     track, _, number, _, _ = span
+    if track == "call":
+        return CALLS.get(number, f"call {number}")
     what = NUMBERS[track]
     if what == "bytes":
         return f"{number} B"

@@ -179,6 +179,7 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       if (!unit.called) unit.first_call_cycle = unit.stop.cycle;
       unit.called = true;
       const nic::HandlerCall call = nic::decode_call(unit.core.command(), unit.memory);
+      unit.call = call.call;
       const bool stops = client_.on_handler_call(unit.her, call);
       unit.asking = false;
       if (stops) {
@@ -246,7 +247,12 @@ void HpuBank::resume(nic::HerId her, uint32_t value) {
   SPL_ASSERT(index.has_value(), "HER ", her, " runs nowhere");
   Unit& unit = units_[*index];
   SPL_ASSERT(unit.running && unit.stop.kind == hpu::StopKind::call, "HER ", her, " does not wait in a call");
-  unit.core.resume_call(value, std::max(unit.stop.cycle, cycle_at_or_after(events_.now())));
+  const uint64_t answered_cycle = std::max(unit.stop.cycle, cycle_at_or_after(events_.now()));
+  if (trace_ != nullptr) {
+    trace_->span({Track::call, *index, unit.call, cycle_.time_of_cycles(static_cast<int64_t>(unit.stop.cycle)),
+                  cycle_.time_of_cycles(static_cast<int64_t>(answered_cycle))});
+  }
+  unit.core.resume_call(value, answered_cycle);
   unit.answered = true;
   if (!unit.asking) slice(*index);
 }
@@ -280,7 +286,8 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   busy_ += cycle_.time_of_cycles(static_cast<int64_t>(cycles));
   last_end_ = events_.now();
   if (trace_ != nullptr) {
-    const Track track = unit.her.kind == nic::HandlerKind::completion ? Track::completion : Track::payload;
+    constexpr Track tracks[] = {Track::header, Track::payload, Track::completion};
+    const Track track = tracks[static_cast<size_t>(unit.her.kind)];
     trace_->span({track, unit.her.hpu.value, unit.her.id.value,
                   cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle)), events_.now()});
   }

@@ -106,6 +106,7 @@ class HpuBank final : EventTarget {
     uint64_t constants_offset = 0;  // of the context's windows in NIC memory
     uint64_t state_offset = 0;
     uint64_t first_call_cycle = 0;
+    uint32_t call = 0;  // the newest one
     bool called = false;
     bool answered = false;
     bool asking = false;  // its call is being carried out

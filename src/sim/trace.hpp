@@ -20,8 +20,10 @@ enum class Track : uint8_t {
   parser,         // parser and matching unit; number: as wire
   packet_buffer,  // copy of a packet into NIC memory; number: the handler execution request (HER)
   scheduler,      // from the copy until the scheduler may pick a HER; number: HER
+  header,         // a header handler; lane: HPU, number: HER
   payload,        // a payload handler; lane: HPU, number: HER
   completion,     // a completion handler; lane: HPU, number: HER
+  call,           // a handler's call until it is answered; lane: HPU, number: SPL_CALL_... of spinloom/hpu_map.h
   dma,            // a DMA write: request until its last byte has left on PCIe; number: bytes
   pcie,           // the part of it that the link is busy; number: bytes
   event,          // an event on PCIe until the host can read it
@@ -34,8 +36,10 @@ enum class Track : uint8_t {
     case Track::parser: return "parser";
     case Track::packet_buffer: return "packet buffer";
     case Track::scheduler: return "scheduler";
+    case Track::header: return "header handler";
     case Track::payload: return "payload handler";
     case Track::completion: return "completion handler";
+    case Track::call: return "call";
     case Track::dma: return "DMA";
     case Track::pcie: return "PCIe";
     case Track::event: return "event";

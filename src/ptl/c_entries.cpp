@@ -12,6 +12,7 @@ nic::EntryOptions options_of(unsigned int given) {
   const auto has = [given](unsigned int bit) { return (given & bit) != 0; };
   nic::EntryOptions options;
   options.op_put = has(PTL_ME_OP_PUT);
+  options.op_get = has(PTL_ME_OP_GET);
   options.manage_local = has(PTL_ME_MANAGE_LOCAL);
   options.use_once = has(PTL_ME_USE_ONCE);
   options.no_truncate = has(PTL_ME_NO_TRUNCATE);

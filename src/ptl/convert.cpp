@@ -15,6 +15,13 @@ ptl_event_kind_t kind_of(nic::EventKind kind) {
     case nic::EventKind::pt_disabled: return PTL_EVENT_PT_DISABLED;
     case nic::EventKind::send: return PTL_EVENT_SEND;
     case nic::EventKind::ack: return PTL_EVENT_ACK;
+    case nic::EventKind::get: return PTL_EVENT_GET;
+    case nic::EventKind::get_overflow: return PTL_EVENT_GET_OVERFLOW;
+    case nic::EventKind::atomic: return PTL_EVENT_ATOMIC;
+    case nic::EventKind::atomic_overflow: return PTL_EVENT_ATOMIC_OVERFLOW;
+    case nic::EventKind::fetch_atomic: return PTL_EVENT_FETCH_ATOMIC;
+    case nic::EventKind::fetch_atomic_overflow: return PTL_EVENT_FETCH_ATOMIC_OVERFLOW;
+    case nic::EventKind::reply: return PTL_EVENT_REPLY;
     default: return PTL_EVENT_DMA;
   }
 }
@@ -51,6 +58,8 @@ ptl_event_t event_of(Process& process, const nic::Event& event) {
   out.type = kind_of(event.kind);
   out.ptl_list = event.in_overflow ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
   out.ni_fail_type = fail_of(event.fail);
+  out.atomic_operation = static_cast<ptl_op_t>(event.atomic);
+  out.atomic_type = static_cast<ptl_datatype_t>(event.datatype);
   if (!event.portal.exists()) return out;
   out.pt_index = event.portal.value % portals_each;
   const auto& interface = process.interface_at(event.portal.value / portals_each);

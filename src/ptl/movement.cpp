@@ -1,0 +1,86 @@
+#include "ptl/movement.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+nic::AckRequest ack_of(ptl_ack_req_t request) {
+  switch (request) {
+    case PTL_ACK_REQ: return nic::AckRequest::ack;
+    case PTL_CT_ACK_REQ: return nic::AckRequest::ct_ack;
+    case PTL_OC_ACK_REQ: return nic::AckRequest::oc_ack;
+    default: return nic::AckRequest::none;
+  }
+}
+
+// The range lies in the descriptor's memory, and a message may be that long.
+bool inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t offset, ptl_size_t length) {
+  const bool here = offset <= md.given.length && length <= md.given.length - offset;
+  return here && length <= interface.limits.max_msg_size;
+}
+
+}  // namespace
+
+int put_of(Process& process, const Operation& given, nic::Put& put) {
+  const Descriptor* md = process.descriptor(given.md);
+  if (md == nullptr || given.ack_req > PTL_OC_ACK_REQ) return PTL_ARG_INVALID;
+  const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
+  const unsigned int options = md->given.options;
+  if (!inside(*md, interface, given.local_offset, given.length)) return PTL_ARG_INVALID;
+  if ((options & PTL_MD_VOLATILE) != 0 && given.length > interface.limits.max_volatile_size) return PTL_ARG_INVALID;
+  const bool counted = given.ack_req == PTL_CT_ACK_REQ || given.ack_req == PTL_OC_ACK_REQ;
+  if (given.ack_req == PTL_ACK_REQ && !md->queue.exists()) return PTL_ARG_INVALID;
+  if (counted && !md->counter.exists()) return PTL_ARG_INVALID;
+  if (given.ack_req != PTL_NO_ACK_REQ && (options & PTL_MD_UNRELIABLE) != 0) return PTL_ARG_INVALID;
+  const auto target = target_of(process, interface, given.target);
+  if (!target) return PTL_ARG_INVALID;
+  put.local = given.length == 0 ? nullptr : static_cast<const uint8_t*>(md->given.start) + given.local_offset;
+  put.length = given.length;
+  put.target = *target;
+  put.portal = portal_of(interface, given.portal);
+  put.match_bits = given.match_bits;
+  put.remote_offset = given.remote_offset;
+  put.hdr_data = given.hdr_data;
+  put.ack_request = ack_of(given.ack_req);
+  put.queue = md->queue;
+  put.counter = md->counter;
+  put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
+  put.ct_ack = (options & PTL_MD_EVENT_CT_ACK) != 0;
+  put.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
+  put.event_send_disable = (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
+  put.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
+  put.user_ptr = reinterpret_cast<uint64_t>(given.user_ptr);
+  return PTL_OK;
+}
+
+int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_size_t length, void* user_ptr,
+             nic::ReplyTo& reply) {
+  const Descriptor* md = process.descriptor(handle);
+  if (md == nullptr) return PTL_ARG_INVALID;
+  if (!inside(*md, *process.owner_of(handle, Kind::descriptor), offset, length)) return PTL_ARG_INVALID;
+  const unsigned int options = md->given.options;
+  reply.local = length == 0 ? nullptr : static_cast<uint8_t*>(md->given.start) + offset;
+  reply.queue = md->queue;
+  reply.counter = md->counter;
+  reply.ct_reply = (options & PTL_MD_EVENT_CT_REPLY) != 0 && md->counter.exists();
+  reply.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
+  reply.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
+  reply.user_ptr = reinterpret_cast<uint64_t>(user_ptr);
+  return PTL_OK;
+}
+
+int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,
+               std::optional<nic::Trigger>& trigger) {
+  if (!when) return PTL_OK;
+  Counter* counter = process.counter(when->counter);
+  if (counter == nullptr || decode(md).interface != decode(when->counter).interface) return PTL_ARG_INVALID;
+  const NetworkInterface& interface = *process.owner_of(when->counter, Kind::counter);
+  auto& waiting = counter->waiting;
+  const uint64_t reached = process.portals().ct_get(counter->id).success;
+  while (!waiting.empty() && waiting.top() <= reached) waiting.pop();
+  if (waiting.size() >= static_cast<size_t>(interface.limits.max_triggered_ops)) return PTL_NO_SPACE;
+  waiting.push(when->threshold);
+  trigger = nic::Trigger{counter->id, when->threshold, 0};
+  return PTL_OK;
+}
+
+}  // namespace spinloom::ptl

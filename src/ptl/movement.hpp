@@ -1,0 +1,39 @@
+// Movement - an operation on a memory descriptor as a program gives it, checked and in the NIC's words.
+//
+// Contract: put_of() and reply_of() check their arguments and fill in what the NIC takes; trigger_of() finds room for
+// one
+//   more operation that waits for a counter. The answer is PTL_OK, or the one for the program.
+// Threads: the rank's. Time: none.
+#pragma once
+
+#include "ptl/convert.hpp"
+
+namespace spinloom::ptl {
+
+// What every operation that sends says of itself.
+struct Operation {
+  ptl_handle_md_t md;
+  ptl_size_t local_offset;
+  ptl_size_t length;
+  ptl_ack_req_t ack_req;
+  ptl_process_t target;
+  ptl_pt_index_t portal;
+  ptl_match_bits_t match_bits;
+  ptl_size_t remote_offset;
+  void* user_ptr;
+  ptl_hdr_data_t hdr_data;
+};
+
+// When a triggered operation starts.
+struct When {
+  ptl_handle_ct_t counter;
+  ptl_size_t threshold;
+};
+
+[[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put);
+[[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,
+                           nic::ReplyTo& reply);
+[[nodiscard]] int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,
+                             std::optional<nic::Trigger>& trigger);
+
+}  // namespace spinloom::ptl

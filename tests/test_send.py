@@ -39,7 +39,6 @@ def test_names_are_parsed_with_the_baseline_first():
         (("--send", "all", "--order", "window:4"), "--order is about receiving"),
         (("--send", "all", "--unexpected"), "--unexpected is about receiving"),
         (("--send", "all", "--strategies", "seek"), "--strategies is about receiving"),
-        (("--send", "all", "--trace", "x.pftrace"), "--trace is about receiving"),
     ],
 )
 def test_wrong_usage_is_told(spinloom, arguments, said):
@@ -156,6 +155,24 @@ def test_injected_damage_is_found(spinloom, kind):
     for row in json.loads(ran.out)["rows"]:
         assert row["checked"] is False
         assert row["send_time_ps"] is None
+
+
+# The last strategy of the table: what the sending node did, from its call on.
+@needs_engine
+def test_a_timeline_of_the_sender(spinloom, tmp_path):
+    path = tmp_path / "send.pftrace"
+    ran = spinloom("ddt", "MILC:8^4", "--send", "outbound", "--trace", str(path))
+    assert ran.code == 0, ran.err
+    assert path.stat().st_size > 0
+    profile = profiles.load("sc19-slingshot")
+    setup = Setup(profile.native(), data.handler_images(), hpus=32, mtu=2048, order="in", seed=1, send=True)
+    cell = Cell(workloads.row("MILC", "8^4"), "outbound-seek")
+    spans, dropped = sweep.record(cell, setup)
+    assert dropped == 0
+    packets = sweep.run_cell(core.load(), cell, setup).columns["packets"]
+    tracks = [span[0] for span in spans]
+    assert tracks.count("payload handler") == packets
+    assert min(span[3] for span in spans) == 0, "the call itself"
 
 
 @needs_engine

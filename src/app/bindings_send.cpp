@@ -20,6 +20,7 @@ nb::dict run_send_cell(const nb::dict& settings) {
   config.type = get_as<std::string>(settings, "type");
   config.count = get_as<int64_t>(settings, "count");
   config.strategy = unwrap(offload::send_strategy_named(get_as<std::string>(settings, "strategy")));
+  if (settings.contains("trace")) config.trace = get_as<bool>(settings, "trace");
   Result<SendResult> outcome = [&] {
     const nb::gil_scoped_release release;
     return run_send(config);
@@ -47,6 +48,15 @@ nb::dict run_send_cell(const nb::dict& settings) {
   row["host_line_fetches"] = result.host_line_fetches;
   row["host_line_writebacks"] = result.host_line_writebacks;
   row["prepared_blocks"] = result.prepared_blocks;
+  if (config.trace) {  // times count from the sender's call
+    nb::list spans;
+    for (const sim::Span& span : result.trace.spans()) {
+      spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number, span.start.ps - result.called_ps,
+                                  span.end.ps - result.called_ps));
+    }
+    row["trace"] = spans;
+    row["trace_dropped"] = result.trace.dropped();
+  }
   row["checked"] = true;  // run_send reports numbers for compared bytes only
   row["destination"] = bytes_of(result.destination);
   row["event_log"] = bytes_of(result.event_log);

@@ -88,8 +88,11 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
   SPL_TRY(receiver.me_append(portal, entry));
   SPL_ASSIGN(const auto send,
              offload::Send::prepare(sender, departures, loaded.handlers, config.strategy, message, facts_of(config)));
+  SendResult result;
+  node.record(config.trace ? &result.trace : nullptr, nullptr);
   node.reset_statistics();
   const Time called = node.now();
+  result.called_ps = called.ps;
 
   portals::PutArguments put;
   put.target = world->node(1).rank();
@@ -98,7 +101,6 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
   SPL_TRY(send->start(source.base(), put));
   const Result<nic::Event> finished = send->finish();
   if (!finished) return explain(finished.error(), node);
-  SendResult result;
   result.free_time_ps = (node.now() - called).ps;
   log_event(result.event_log, result.free_time_ps, *finished);
   SPL_ASSIGN(const nic::Event arrived, receiver.eq_wait(arrivals));

@@ -4,7 +4,7 @@
 //   (every byte and the guards around) with the packed bytes of the type map, as the oracle packs them, and only then
 //   reports numbers. Code::mismatch carries the first differing byte.
 // Invariants: (1) everything in a SendResult but `destination` and `event_log` is a modelled number; (2) the same
-//   config gives the same result on every machine.
+//   config gives the same result on every machine; (3) recording (`trace`) changes none of it.
 // Threads: any number of calls side by side. Time: modelled, in ps; send_time_ps counts from the sender's call.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "app/setup.hpp"
 #include "base/result.hpp"
 #include "offload/send.hpp"
+#include "sim/trace.hpp"
 
 namespace spinloom::app {
 
@@ -22,6 +23,7 @@ struct SendConfig : Setup {
   std::string type;  // text form
   int64_t count = 1;
   offload::SendStrategy strategy = offload::SendStrategy::outbound_seek;
+  bool trace = false;  // record spans of the sending node
 };
 
 struct SendResult {
@@ -50,6 +52,9 @@ struct SendResult {
 
   std::vector<uint8_t> destination;
   std::vector<uint8_t> event_log;
+
+  sim::Trace trace;  // when asked for, in the world's time
+  int64_t called_ps = 0;  // when the sender called; send_time_ps counts from there
 };
 
 [[nodiscard]] Result<SendResult> run_send(const SendConfig& config);

@@ -109,7 +109,7 @@ Nic::Impl::Emitted Nic::Impl::emit_processed(uint32_t slot, uint32_t& left, Acti
       if (message.packet_first != no_slot) continue;
       // Nothing has left: the target never hears of this message, and nobody acknowledges it.
       close_processed(message);
-      if (message.ack_wanted) count(message.put.counter, CounterValue{0, 1}, out);
+      if (message.ack_wanted && message.put.ct_ack) count(message.put.counter, CounterValue{0, 1}, out);
       message.ack_wanted = false;
       finish_send(slot, out);
       fill_packets(out);

@@ -293,6 +293,25 @@ TEST(ProcessPut, RefusesContextsThatItCannotRun) {
   bench.expect_all_back();
 }
 
+TEST(ProcessPut, WaitsForACounterAsAnyCommandDoes) {
+  ProcessBench bench;
+  bench.good(CounterAlloc{CounterId{1}});
+  bench.good(bench.process(16), Trigger{CounterId{1}, 2});
+  EXPECT_TRUE(bench.actions<BufferPacket>().empty());
+  ProcessPut wrong = bench.process(16);
+  wrong.context = ContextId{99};
+  bench.error(wrong, Code::invalid, Trigger{CounterId{1}, 2});  // told when it is registered
+  bench.good(CounterInc{CounterId{1}, {2, 0}});
+  bench.go_on();
+  const HerId her = bench.only<BufferPacket>().her;
+  bench.her_ready(her);
+  const auto sent = bench.end(bench.only<RunHandler>().her);
+  ASSERT_EQ(sent.size(), 1u);
+  bench.left(sent[0].slot);
+  bench.good(CounterFree{CounterId{1}});
+  bench.expect_all_back();
+}
+
 TEST(ProcessPut, AContextInUseIsNotFreed) {
   ProcessBench bench;
   const auto hers = bench.begin(16);

@@ -90,15 +90,16 @@ class Interface {
   // Atomic, FetchAtomic and Swap of Portals 4; as put, and with `fetch` as get.
   [[nodiscard]] Status atomic(const AtomicArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
 
-  // A streaming put (SC'19 datatypes paper, section 3.1.1): one message at the target, whose bytes are those of the
-  // regions of arguments.local, memory of memory_bytes. arguments.length is the whole message's. The call that carries
-  // `end` gives the stream back; a refused one changes nothing. The memory stays untouched as with put.
+  // A streaming put (SC'19 datatypes paper, section 3.1.1: PtlSPutStart, PtlSPutStream): one message at the target,
+  // whose bytes are those of the regions of arguments.local, memory of memory_bytes. arguments.length is the whole
+  // message's. The call that carries `end` gives the stream back; a refused one changes nothing. The memory stays
+  // untouched as with put.
   [[nodiscard]] Result<nic::StreamId> stream_start(const PutArguments& arguments, uint64_t memory_bytes,
                                                    const nic::PutRegion& first);
   [[nodiscard]] Status stream_append(nic::StreamId stream, const nic::PutRegion& region, bool end);
 
   // A put whose packets the context's payload handler fills on this NIC from arguments.local, memory of memory_bytes
-  // (SC'19 datatypes paper, section 3.1.2). arguments.length is the length of what they make of it.
+  // (SC'19 datatypes paper, section 3.1.2: PtlProcessPut). arguments.length is the length of what they make of it.
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 

@@ -202,7 +202,7 @@ def ddt(
 
 def refuse_with_send(ctx: click.Context) -> None:
     """Options that say how a message is received, which --send does not change."""
-    for name in ("strategy_text", "order", "unexpected", "trace_path"):
+    for name in ("strategy_text", "order", "unexpected"):
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = next(param.opts[0] for param in ctx.command.params if param.name == name)
             raise Trouble("invalid", f"{option} is about receiving; it does not go together with --send")

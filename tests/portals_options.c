@@ -120,6 +120,34 @@ int main(void) {
   EXPECT(PTL_OK, PtlEQWait(target_eq, &event));
   entry(0, PTL_PRIORITY_LIST, 4);
   EXPECT(PTL_EQ_EMPTY, PtlEQGet(target_eq, &event));
+
+  /* A search looks, or takes; what is not there is told, too. */
+  entry(0, PTL_OVERFLOW_LIST, 5);
+  put(plain, PTL_NO_ACK_REQ, 5);
+  EXPECT(PTL_OK, PtlEQWait(target_eq, &event));
+  const ptl_me_t like = {.ct_handle = PTL_CT_NONE,
+                         .uid = PTL_UID_ANY,
+                         .options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE,
+                         .match_id = {.rank = PTL_RANK_ANY},
+                         .match_bits = 5};
+  EXPECT(PTL_OK, PtlMESearch(ni, pt, &like, PTL_SEARCH_ONLY, in));
+  EXPECT(PTL_OK, PtlEQGet(target_eq, &event));
+  EXPECT(PTL_EVENT_SEARCH, event.type);
+  EXPECT(60, event.mlength);
+  EXPECT(in, event.user_ptr);
+  EXPECT(PTL_OK, PtlMESearch(ni, pt, &like, PTL_SEARCH_DELETE, in));
+  EXPECT(PTL_OK, PtlEQGet(target_eq, &event));
+  EXPECT(PTL_EVENT_PUT_OVERFLOW, event.type);
+  EXPECT(PTL_OK, PtlMESearch(ni, pt, &like, PTL_SEARCH_ONLY, in));
+  EXPECT(PTL_OK, PtlEQGet(target_eq, &event));
+  EXPECT(PTL_NI_NO_MATCH, event.ni_fail_type);
+
+  /* What was cancelled does not come. */
+  EXPECT(PTL_OK, PtlCTSet(target_ct, (ptl_ct_event_t){0, 0}));
+  EXPECT(PTL_OK, PtlTriggeredCTInc(sender_ct, (ptl_ct_event_t){1000, 0}, target_ct, 1));
+  EXPECT(PTL_OK, PtlCTCancelTriggered(target_ct));
+  EXPECT(PTL_OK, PtlCTInc(target_ct, (ptl_ct_event_t){1, 0}));
+  EXPECT(PTL_CT_NONE_REACHED, PtlCTPoll(&sender_ct, &(ptl_size_t){1000}, 1, 1, &count, &which));
   PtlFini();
   printf("%d answers\n", answers);
   return wrong;

@@ -33,6 +33,10 @@ struct CounterAlloc {
 struct CounterFree {
   CounterId counter;
 };
+// Forgets the commands that wait for the counter.
+struct CounterCancel {
+  CounterId counter;
+};
 struct CounterInc {
   CounterId counter;
   CounterValue by;
@@ -65,6 +69,14 @@ struct Unlink {
   EntryId id;
 };
 enum class UnlinkResult : uint64_t { done, in_use };  // in use: messages or kept headers refer to it
+
+// Tells of messages that wait in overflow entries, all their data there, and that an entry like this matches: a
+// use-once one of the first, others of all. With `remove` they leave as if it had been appended. Answered by how many.
+struct Search {
+  PortalIndex portal;
+  Entry entry;
+  bool remove = false;
+};
 
 // NIC memory for handlers: answered by its offset, or Code::exhausted.
 struct MemoryAlloc {
@@ -182,10 +194,10 @@ struct ProcessPut {
   ContextId context;
 };
 
-using CommandBody =
-    std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc, PortalFree,
-                 PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put,
-                 StreamStart, StreamAppend, ProcessPut, Get, Atomic, ContextActivate, TelemetryRead, Invoke>;
+using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc,
+                                 PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
+                                 ContextCreate, ContextFree, Put, StreamStart, StreamAppend, ProcessPut, Get, Atomic,
+                                 ContextActivate, TelemetryRead, Invoke, CounterCancel, Search>;
 
 // Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
 // has grown by that much. Freeing the counter forgets its commands.

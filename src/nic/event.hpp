@@ -29,6 +29,7 @@ enum class EventKind : uint8_t {
   fetch_atomic,   // target: the same, and its reply has left
   fetch_atomic_overflow,
   reply,          // initiator: what was asked for is here
+  search,         // target: a message that a search found, or that none was there
 };
 
 [[nodiscard]] constexpr const char* name_of(EventKind kind) {
@@ -49,6 +50,7 @@ enum class EventKind : uint8_t {
     case EventKind::fetch_atomic: return "fetch_atomic";
     case EventKind::fetch_atomic_overflow: return "fetch_atomic_overflow";
     case EventKind::reply: return "reply";
+    case EventKind::search: return "search";
   }
   return "unknown";
 }
@@ -66,6 +68,7 @@ enum class Fail : uint8_t {
   undeliverable,
   iovec_order,      // a packet for a scatter list did not come in order
   aborted,          // handlers at the sender failed: the rest of the message never comes
+  no_match,         // a search found nothing
 };
 
 [[nodiscard]] constexpr const char* name_of(Fail fail) {
@@ -82,6 +85,7 @@ enum class Fail : uint8_t {
     case Fail::undeliverable: return "the target cannot be reached";
     case Fail::iovec_order: return "a packet for a scatter list did not come in order";
     case Fail::aborted: return "the sender's handlers failed";
+    case Fail::no_match: return "a search found nothing";
   }
   return "unknown";
 }

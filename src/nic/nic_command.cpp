@@ -109,6 +109,12 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           queues.remove(body.queue);
         } else if constexpr (std::is_same_v<Body, CounterAlloc>) {
           SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.create(body.counter));
+        } else if constexpr (std::is_same_v<Body, CounterCancel>) {
+          SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
+          for (const Waiting& waiting : counter->heap) waiting_commands.give_back(waiting.slot);
+          counter->heap.clear();
+        } else if constexpr (std::is_same_v<Body, Search>) {
+          return search(body, out);
         } else if constexpr (std::is_same_v<Body, CounterFree>) {
           SPL_ASSIGN(const CounterState* counter, counters.get(body.counter));
           for (const Waiting& waiting : counter->heap) waiting_commands.give_back(waiting.slot);

@@ -97,17 +97,37 @@ void Nic::Impl::claim_headers(uint32_t slot, Actions& out) {
 
 // A claimed header whose data is there leaves the list; so does a use-once claimer, after its event.
 void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
-  const UnexpectedHeader& header = headers[index];
-  const uint32_t overflow_entry = header.overflow_entry;
-  const uint32_t claiming_entry = header.claimer;
-  ListedEntry& holder = entries[overflow_entry];
+  const uint32_t claiming_entry = headers[index].claimer;
   ListedEntry& claimer = entries[claiming_entry];
-  PortalState& portal = *portals.find(holder.portal);
+  tell_overflow(index, claimer, out);
+  const uint32_t overflow_entry = forget_header(index);
+  SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
+  --claimer.messages_open;
+  if (claimer.auto_unlinked && !claimer.unlink_told) post_unlinked(claiming_entry, out);
+  release_entry(claiming_entry, out);
+  release_entry(overflow_entry, out);
+}
+
+void Nic::Impl::tell_overflow(uint32_t index, const ListedEntry& claimer, Actions& out) {
+  const EntryOptions& options = claimer.entry.options;
+  const UnexpectedHeader& header = headers[index];
+  const Event event = event_of(header, claimer, overflow_kind_of(header.operation));
+  if (!options.event_over_disable) post_event(portals.find(event.portal)->queue, event, out);
+  count_overflow(claimer.entry, event, out);
+}
+
+void Nic::Impl::count_overflow(const Entry& entry, const Event& event, Actions& out) {
+  if (!entry.options.ct_overflow) return;
+  const uint64_t counted = entry.options.ct_bytes ? event.manipulated_bytes : 1;
+  count(entry.counter, event.fail != Fail::ok ? CounterValue{0, 1} : CounterValue{counted, 0}, out);
+}
+
+Event Nic::Impl::event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const {
   Event event;
-  event.kind = overflow_kind_of(header.operation);
+  event.kind = kind;
   event.fail = header.failure;
   event.initiator = header.key.source;
-  event.portal = holder.portal;
+  event.portal = entries[header.overflow_entry].portal;
   event.entry = claimer.id;
   event.match_bits = header.key.match_bits;
   event.requested_bytes = header.key.length;
@@ -120,23 +140,55 @@ void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
   event.dropped_bytes = header.dropped_bytes;
   event.atomic = header.fields.request.atomic;
   event.datatype = header.fields.request.datatype;
-  const EntryOptions& options = claimer.entry.options;
-  if (!options.event_over_disable) post_event(portal.queue, event, out);
-  if (options.ct_overflow) {
-    const bool failed = event.fail != Fail::ok;
-    const uint64_t counted = options.ct_bytes ? event.manipulated_bytes : 1;
-    count(claimer.entry.counter, failed ? CounterValue{0, 1} : CounterValue{counted, 0}, out);
-  }
-  portal.unexpected.remove(headers, index);
-  headers.give_back(index);
+  return event;
+}
 
-  SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
-  --claimer.messages_open;
-  if (claimer.auto_unlinked && !claimer.unlink_told) post_unlinked(claiming_entry, out);
-  release_entry(claiming_entry, out);
+// The entry that held the message, for the caller to release.
+uint32_t Nic::Impl::forget_header(uint32_t index) {
+  const uint32_t overflow_entry = headers[index].overflow_entry;
+  ListedEntry& holder = entries[overflow_entry];
+  portals.find(holder.portal)->unexpected.remove(headers, index);
+  headers.give_back(index);
   SPL_ASSERT(holder.headers_kept > 0, "entry ", holder.id);
   --holder.headers_kept;
-  release_entry(overflow_entry, out);
+  return overflow_entry;
+}
+
+// Work: the headers of one portal table entry.
+Result<uint64_t> Nic::Impl::search(const Search& command, Actions& out) {
+  SPL_ASSIGN(PortalState * portal, portals.get(command.portal));
+  if (command.entry.counter.exists()) {
+    SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(command.entry.counter));
+  }
+  ListedEntry like;
+  like.entry = command.entry;
+  const EntryOptions& options = like.entry.options;
+  uint64_t found = 0;
+  uint32_t index = portal->unexpected.first();
+  while (index != no_slot && !(found > 0 && options.use_once)) {
+    const UnexpectedHeader& header = headers[index];
+    const uint32_t next = header.next;
+    if (header.claimer == no_slot && header.landed && matches(like, header.key)) {
+      ++found;
+      if (command.remove) {
+        tell_overflow(index, like, out);
+        release_entry(forget_header(index), out);
+      } else {
+        const Event event = event_of(header, like, EventKind::search);
+        if (!options.event_comm_disable) post_event(portal->queue, event, out);
+        count_overflow(like.entry, event, out);
+      }
+    }
+    index = next;
+  }
+  Event last;
+  last.kind = EventKind::search;
+  last.fail = Fail::no_match;
+  last.portal = command.portal;
+  last.user_ptr = command.entry.user_ptr;
+  if (found == 0) post_event(portal->queue, last, out);
+  if (found == 0 || !options.use_once) count_overflow(like.entry, last, out);  // the end of what it found
+  return found;
 }
 
 void Nic::Impl::unlink_entry(uint32_t slot) {

@@ -335,6 +335,11 @@ struct Nic::Impl {
   void match(uint32_t slot, const Packet& packet, Actions& out);
   void attach(uint32_t slot, uint32_t entry, const MatchKey& key);
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
+  [[nodiscard]] Result<uint64_t> search(const Search& command, Actions& out);
+  void tell_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
+  void count_overflow(const Entry& entry, const Event& event, Actions& out);
+  [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;
+  [[nodiscard]] uint32_t forget_header(uint32_t header);
   void refuse_message(Message& message, Fail failure);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);

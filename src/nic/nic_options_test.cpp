@@ -101,5 +101,68 @@ TEST(EntryOptions, AnOverflowEntryWithoutHeadersForgetsWhatLanded) {
   EXPECT_TRUE(bench.kinds().empty());
 }
 
+// Two messages of 16 and 8 B wait; what a search of each kind tells, counts and leaves.
+TEST(Search, FindsWhatWaits) {
+  struct Row {
+    const char* what;
+    uint64_t bits;
+    bool remove, use_once;
+    Kinds told;
+    CounterValue counted;
+    uint32_t left;
+  };
+  const EventKind found = EventKind::search;
+  const EventKind taken = EventKind::put_overflow;
+  for (const Row& row :
+       {Row{"the first", 5, false, true, {found}, {1, 0}, 2}, Row{"all", 5, false, false, {found, found}, {2, 1}, 2},
+        Row{"takes the first", 5, true, true, {taken}, {1, 0}, 1},
+        Row{"takes all", 5, true, false, {taken, taken}, {2, 1}, 0}, Row{"nothing", 6, false, true, {found}, {0, 1}, 2},
+        Row{"takes nothing", 6, true, false, {found}, {0, 1}, 2}}) {
+    Bench bench;
+    bench.good(CounterAlloc{CounterId{0}});
+    const EntryId holder = bench.append(bench.entry(), ListKind::overflow);
+    bench.arrive(1, 16, 0);
+    bench.land();
+    bench.arrive(2, 8, 0);
+    bench.land();
+    Entry like = bench.entry(row.bits);
+    like.options.use_once = row.use_once;
+    like.options.ct_overflow = true;
+    like.counter = CounterId{0};
+    const uint64_t count = bench.good(Search{bench.portal, like, row.remove});
+    EXPECT_EQ(bench.kinds(), row.told) << row.what;
+    EXPECT_EQ(count, row.bits == 6 ? 0 : row.told.size()) << row.what;
+    EXPECT_EQ(bench.actions<PostCounter>().back().value, row.counted) << row.what;
+    EXPECT_EQ(bench.nic.state().unexpected_headers, row.left) << row.what;
+    const Event first = bench.event(row.told[0]);
+    EXPECT_EQ(first.fail, row.bits == 6 ? Fail::no_match : Fail::ok) << row.what;
+    EXPECT_EQ(first.manipulated_bytes, row.bits == 6 ? 0u : 16u) << row.what;
+    EXPECT_EQ(first.user_ptr, 100 + row.bits) << row.what;
+    EXPECT_EQ(bench.good(Unlink{holder}),
+              static_cast<uint64_t>(row.left > 0 ? UnlinkResult::in_use : UnlinkResult::done));
+  }
+}
+
+TEST(Search, LeavesAloneWhatHasNotLanded) {
+  Bench bench;
+  bench.append(bench.entry(), ListKind::overflow);
+  bench.arrive(1, 32, 0);
+  EXPECT_EQ(bench.good(Search{bench.portal, bench.entry(), true}), 0u);
+  EXPECT_EQ(bench.event(EventKind::search).fail, Fail::no_match);
+}
+
+TEST(Counter, CancelForgetsWhatWaits) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  bench.good(CounterAlloc{CounterId{1}});
+  bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 1});
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 1u);
+  bench.good(CounterCancel{CounterId{0}});
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
+  bench.good(CounterInc{CounterId{0}, {1, 0}});
+  EXPECT_TRUE(bench.actions<Continue>().empty());
+  EXPECT_NE(bench.error(CounterCancel{CounterId{7}}, Code::invalid), "");
+}
+
 }  // namespace
 }  // namespace spinloom::nic

@@ -104,6 +104,12 @@ Status Interface::ct_free(nic::CounterId counter) {
   return {};
 }
 
+Status Interface::ct_cancel(nic::CounterId counter) {
+  SPL_TRY(counters_.check(counter));
+  const auto answer = ask(nic::CounterCancel{counter});
+  return answer ? Status{} : Status{answer.error()};
+}
+
 Status Interface::ct_inc(nic::CounterId counter, nic::CounterValue by, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(counters_.check(counter));
   return tell(nic::CounterInc{counter, by}, trigger);
@@ -214,6 +220,12 @@ Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
   if (records_[entry.value].fate == Fate::silent) std::erase(silent_, entry);
   entries_.give_back(entry);
   return Unlinked::done;
+}
+
+Result<uint64_t> Interface::me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove) {
+  SPL_TRY(portals_.check(portal));
+  if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
+  return ask(nic::Search{portal, entry, remove});
 }
 
 void Interface::reclaim(const nic::Event& event) {

@@ -63,6 +63,8 @@ class Interface {
 
   [[nodiscard]] Result<nic::CounterId> ct_alloc();
   [[nodiscard]] Status ct_free(nic::CounterId counter);
+  // Forgets what waits for the counter.
+  [[nodiscard]] Status ct_cancel(nic::CounterId counter);
   [[nodiscard]] Status ct_inc(nic::CounterId counter, nic::CounterValue by,
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,
@@ -81,6 +83,10 @@ class Interface {
                                                const std::optional<nic::Trigger>& trigger = {});
   // An Error when the entry has already left its list by itself; its id is then on its way back with its event.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
+
+  // Tells, by events and counts, of messages that wait in overflow entries and that an entry like this matches; with
+  // `remove` they leave. The number of them.
+  [[nodiscard]] Result<uint64_t> me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove);
 
   // The buffer stays untouched until its send event (or its acknowledgement).
   [[nodiscard]] Status put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger = {});

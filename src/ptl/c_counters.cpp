@@ -68,7 +68,10 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
 
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
   return priced("PtlCTCancelTriggered", [&](Process& process) -> int {
-    return process.counter(ct_handle) == nullptr ? PTL_ARG_INVALID : PTL_FAIL;
+    auto* counter = process.counter(ct_handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    counter->waiting = {};
+    return spinloom::ptl::answer(process.portals().ct_cancel(counter->id));
   });
 }
 

@@ -66,6 +66,13 @@ ptl_me_t matching_all(const ptl_le_t& le, bool logical) {
   return me;
 }
 
+int search(Process& process, const Append& like, ptl_search_op_t operation) {
+  if (like.code != PTL_OK) return like.code;
+  if (operation > PTL_SEARCH_DELETE) return PTL_ARG_INVALID;
+  const auto found = process.portals().me_search(like.portal, like.entry, operation == PTL_SEARCH_DELETE);
+  return found ? static_cast<int>(PTL_OK) : code_of(found.error());
+}
+
 int unlink(const char* name, ptl_handle_me_t handle) {
   return priced(name, [&](Process& process) -> int {
     const Entry* entry = process.entry(handle);
@@ -158,21 +165,28 @@ int PtlMEUnlink(ptl_handle_me_t me_handle) { return spinloom::ptl::unlink("PtlME
 
 int PtlLEUnlink(ptl_handle_le_t le_handle) { return spinloom::ptl::unlink("PtlLEUnlink", le_handle); }
 
-int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t, const ptl_me_t* me, ptl_search_op_t ptl_search_op, void*) {
+int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_search_op_t ptl_search_op,
+                void* user_ptr) {
   return priced("PtlMESearch", [&](Process& process) -> int {
-    if (process.interface_of(ni_handle) == nullptr || me == nullptr || ptl_search_op > PTL_SEARCH_DELETE) {
-      return PTL_ARG_INVALID;
-    }
-    return PTL_FAIL;
+    using namespace spinloom::ptl;
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
+    const Append like = append_of(process, ni_handle, pt_index, me, PTL_PRIORITY_LIST, user_ptr,
+                                  PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC);
+    return search(process, like, ptl_search_op);
   });
 }
 
-int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t, const ptl_le_t* le, ptl_search_op_t ptl_search_op, void*) {
+int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_search_op_t ptl_search_op,
+                void* user_ptr) {
   return priced("PtlLESearch", [&](Process& process) -> int {
-    if (process.interface_of(ni_handle) == nullptr || le == nullptr || ptl_search_op > PTL_SEARCH_DELETE) {
-      return PTL_ARG_INVALID;
-    }
-    return PTL_FAIL;
+    using namespace spinloom::ptl;
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || interface->matching() || le == nullptr) return PTL_ARG_INVALID;
+    const ptl_me_t me = matching_all(*le, interface->logical());
+    const Append like = append_of(process, ni_handle, pt_index, &me, PTL_PRIORITY_LIST, user_ptr,
+                                  PTL_LE_APPEND_OPTIONS_MASK | PTL_IOVEC);
+    return search(process, like, ptl_search_op);
   });
 }
 

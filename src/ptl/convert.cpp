@@ -22,6 +22,7 @@ ptl_event_kind_t kind_of(nic::EventKind kind) {
     case nic::EventKind::fetch_atomic: return PTL_EVENT_FETCH_ATOMIC;
     case nic::EventKind::fetch_atomic_overflow: return PTL_EVENT_FETCH_ATOMIC_OVERFLOW;
     case nic::EventKind::reply: return PTL_EVENT_REPLY;
+    case nic::EventKind::search: return PTL_EVENT_SEARCH;
     default: return PTL_EVENT_DMA;
   }
 }
@@ -32,6 +33,7 @@ ptl_ni_fail_t fail_of(nic::Fail failure) {
   switch (failure) {
     case nic::Fail::ok: return PTL_NI_OK;
     case nic::Fail::dropped: return PTL_NI_DROPPED;
+    case nic::Fail::no_match: return PTL_NI_NO_MATCH;
     case nic::Fail::pt_disabled: return PTL_NI_PT_DISABLED;
     case nic::Fail::op_violation: return PTL_NI_OP_VIOLATION;
     case nic::Fail::segv: return PTL_NI_SEGV;

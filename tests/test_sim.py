@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,7 +147,7 @@ def test_lines_of_ranks_do_not_mix_and_have_their_names(sim, source):
         ("if (rank_of() == 1) abort(); return 0;", ["rank 1 crashed", "abort()"]),
         (
             "if (rank_of() == 1) { volatile int *p = (int *)16; usleep(1); return *p; } return 0;",
-            ["rank 1 crashed at 1000000 ps", "segmentation fault at address 0x10, in main()"],
+            ["rank 1 crashed at 1.000 us", "segmentation fault at address 0x10, in main()"],
         ),
         (
             "return deep(1000);",
@@ -158,6 +161,7 @@ def test_a_rank_that_goes_wrong_ends_the_run_and_says_who(sim, source, body, sen
     code, ran, said = sim(2, program, options=("--stack", "64KiB"))
     assert code == 1
     assert ran["output"].startswith("before\n")
+    assert ran["output"].count("before\n") <= 2  # once a rank
     for sentence in sentences:
         assert sentence in said
         assert sentence in ran["trouble"]
@@ -380,3 +384,56 @@ def test_list_entries_take_what_comes_and_interfaces_do_not_mix(sim, source):
     code, ran, said = sim(2, program)
     assert code == 0, said
     assert sorted(ran["output"].splitlines()) == ["1 0  1 1", "1 0 list 1 0"]
+
+
+def test_output_that_cannot_be_written_is_told(source):
+    program = source('int main(void) { for (int i = 0; i < 100000; ++i) printf("line %d\\n", i); return 0; }')
+    command = [sys.executable, "-m", "spinloom.cli", "sim", "-n", "2", str(program)]
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ran.returncode == 3
+    assert "standard output cannot be written" in ran.stderr
+    piped = subprocess.run(
+        ["bash", "-c", 'set -o pipefail; "$@" | head -1', "bash", *command], capture_output=True, text=True
+    )
+    assert (piped.returncode, piped.stdout) == (141, "line 0\n")
+
+
+def test_the_simulation_ends_with_whoever_started_it(source):
+    program = source("int main(void) { for (;;); }")
+    command = [sys.executable, "-m", "spinloom.cli", "sim", "-n", "1", str(program)]
+    started = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    launched = wait_for(
+        lambda: [pid for pid in children.read_text().split() if "spinloom-sim" in command_of(pid)]
+    )
+    started.kill()
+    started.wait()
+    assert wait_for(lambda: not running(launched[0]))
+
+
+def command_of(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
+def running(pid: str) -> bool:
+    """Not gone, and not only waiting for somebody who asks how it ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def wait_for(ready, seconds: float = 30):
+    end = time.monotonic() + seconds
+    while not (found := ready()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def test_a_sleep_beyond_the_clock_is_told(sim, source):
+    program = source("int main(void) { struct timespec t = {5000000000, 0}; nanosleep(&t, NULL); return 0; }")
+    code, _, said = sim(1, program)
+    assert code != 0
+    assert "sleeps longer than modelled time goes" in said

@@ -154,6 +154,8 @@ def run(settings: Settings, program: Path, arguments: list[str], *, captured: bo
         report.seek(0)
         job = read_report(report.read().decode(errors="replace"))
     job.output = printed.decode(errors="replace") if captured else ""
+    if launched.returncode == -signal.SIGPIPE:
+        raise BrokenPipeError  # the reader of the ranks' output went away
     if launched.returncode != 0 and job.trouble is None:
         how = f"code {launched.returncode}"
         if launched.returncode < 0:

@@ -39,8 +39,10 @@ COLUMNS = {
 
 def parse(text: str) -> list[str]:
     """'streaming,outbound' as a list in table order, the baseline always first. 'all' is every strategy."""
-    names = list(STRATEGIES) if text == "all" else []
-    for name in () if text == "all" else filter(None, (part.strip() for part in text.split(","))):
+    names: list[str] = []
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        if name == "all":
+            return list(STRATEGIES)
         if name != "outbound" and name not in STRATEGIES:
             known = [*STRATEGIES, "outbound", "all"]
             raise Trouble("invalid", f"--send: there is no '{name}'{nearest(name, known)}")

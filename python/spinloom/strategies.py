@@ -22,7 +22,9 @@ DEFAULT = (BASELINE, "specialised", "rw-cp", "seek")
 
 def parse(text: str) -> list[str]:
     """'rw-cp,seek' as a list in table order, the baseline always first. 'all' is every strategy."""
-    names = list(STRATEGIES) if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if "all" in names:
+        return list(STRATEGIES)
     for name in names:
         if name not in STRATEGIES:
             raise Trouble("invalid", f"there is no strategy '{name}'{nearest(name, STRATEGIES)}")

@@ -53,6 +53,17 @@ COMPILE_FLAGS = (
 )
 LINK_FLAGS = ("-nostdlib", "-static", "-Wl,--gc-sections", "-Wl,--build-id=none")
 
+# A function of the compiler's runtime that the linker misses, and what to write instead.
+ADVICE = {
+    r"\b__u?(div|mod)di3\b": 'it divides 64-bit numbers: #include "spinloom/divide.h", or divide 32-bit ones',
+    r"\b__(float(un)?di[sd]f|fix(uns)?[sd]fdi)\b": (
+        "it converts between 64-bit integers and floating point: convert 32-bit ones: (double)(uint32_t)n"
+    ),
+    r"\b__(add|sub|mul|div)[sd]f3\b": (
+        "it computes with floating point without naming float or double, by which cores with it are chosen"
+    ),
+}
+
 
 class ToolchainError(Exception):
     """The compiler is missing or has another version (the machine's trouble), or refused the source."""
@@ -169,8 +180,9 @@ def compile(
             )
             if done.returncode != 0:
                 told = done.stderr.strip() or done.stdout.strip()
-                if re.search(r"\b__u?(div|mod)di3\b", told):
-                    told += '\nit divides 64-bit numbers: #include "spinloom/divide.h", or divide 32-bit ones'
+                told += "".join(
+                    f"\n{advice}" for missing, advice in ADVICE.items() if re.search(missing, told)
+                )
                 raise ToolchainError(f"{source.name} does not build:\n{told}")
         if depfile is not None:
             depfile.write_text(make_rule(image, dependencies, source.parent), encoding="utf-8")

@@ -35,7 +35,7 @@ struct StudyConfig : Setup {
   Experiment experiment = Experiment::pingpong;
   Way way = Way::rdma;
   uint64_t bytes = 8;
-  uint32_t ranks = 2;   // broadcast
+  uint32_t ranks = 2;  // broadcast
   uint64_t offset = 0;  // raid: of the pieces in the blocks
 };
 

@@ -10,14 +10,16 @@
 namespace spinloom::job {
 namespace {
 
-void write_all(int descriptor, const char* bytes, size_t length) {
+// 0, or the errno of what could not be written.
+int write_all(int descriptor, const char* bytes, size_t length) {
   while (length > 0) {
     const ssize_t written = write(descriptor, bytes, length);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the reader went away: nobody misses the rest
+    if (written < 0) return errno;
     bytes += written;
     length -= static_cast<size_t>(written);
   }
+  return 0;
 }
 
 }  // namespace
@@ -83,9 +85,13 @@ void Capture::drain(uint32_t rank) {
   line.erase(0, last + 1);
 }
 
+void Capture::keep(int error) {
+  if (error_ == 0) error_ = error;
+}
+
 // Whole lines.
 void Capture::print(uint32_t rank, const char* bytes, size_t length) {
-  if (!prefix_) return write_all(real_, bytes, length);
+  if (!prefix_) return keep(write_all(real_, bytes, length));
   const std::string name = text("[", rank, "] ");
   std::string out;
   const char* const end = bytes + length;
@@ -95,7 +101,7 @@ void Capture::print(uint32_t rank, const char* bytes, size_t length) {
     out.append(bytes, newline + 1);
     bytes = newline + 1;
   }
-  write_all(real_, out.data(), out.size());
+  keep(write_all(real_, out.data(), out.size()));
 }
 
 }  // namespace spinloom::job

@@ -28,14 +28,18 @@ class Capture {
   void finish(uint32_t rank);
   // For a signal handler: locks of the stream may be held, so its buffer is read as it lies there.
   void rescue(uint32_t rank);
+  // Of the first line that could not be written; 0: all were.
+  [[nodiscard]] int error() const { return error_; }
 
  private:
   void drain(uint32_t rank);
   void print(uint32_t rank, const char* bytes, size_t length);
+  void keep(int error);
 
   FILE* stream_;
   int descriptor_;
   int real_ = -1;
+  int error_ = 0;
   bool prefix_ = false;
   std::vector<std::string> unfinished_;  // by rank
 };

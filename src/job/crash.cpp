@@ -1,6 +1,7 @@
 #include "job/crash.hpp"
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -35,6 +36,8 @@ uintptr_t program_counter(const void* context) {
 #endif
 }
 
+double microseconds(Time time) { return static_cast<double>(time.ps) / 1e6; }
+
 void say_whose(const Job& job, int number, const void* address, const void* context) {
   const bool with_address = number == SIGSEGV || number == SIGBUS;
   char at[48] = "";
@@ -48,16 +51,16 @@ void say_whose(const Job& job, int number, const void* address, const void* cont
     return;
   }
   if (with_address && rank->fiber().guards(address)) {
-    job.report().say("trouble fault rank %u ran over the end of its stack (--stack) at %lld ps", rank->rank().value,
-                     static_cast<long long>(rank->now().ps));
+    job.report().say("trouble fault rank %u ran over the end of its stack (--stack) at %.3f us", rank->rank().value,
+                     microseconds(rank->now()));
     return;
   }
   const uintptr_t offset = program_counter(context) - rank->copy().base;
   const char* function = offset < job.program().size() ? job.program().function_at(offset) : "";
   char where[512] = "";
   if (*function != 0) std::snprintf(where, sizeof where, ", in %s()", function);
-  job.report().say("trouble fault rank %u crashed at %lld ps: %s%s%s; the last Portals call was %s", rank->rank().value,
-                   static_cast<long long>(rank->now().ps), name_of_signal(number), at, where,
+  job.report().say("trouble fault rank %u crashed at %.3f us: %s%s%s; the last Portals call was %s", rank->rank().value,
+                   microseconds(rank->now()), name_of_signal(number), at, where,
                    *rank->process().call == 0 ? "none" : rank->process().call);
 }
 
@@ -66,7 +69,7 @@ void on_signal(int number, siginfo_t* information, void* context) {
     job->rescue_output();
     say_whose(*job, number, information->si_addr, context);
   }
-  _exit(EXIT_FAILURE);
+  syscall(SYS_exit_group, EXIT_FAILURE);  // _exit() is the rank's while one runs
 }
 
 }  // namespace

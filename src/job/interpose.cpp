@@ -81,7 +81,8 @@ int nanosleep(const struct timespec* wanted, struct timespec* left) {
     errno = EINVAL;
     return -1;
   }
-  spl_job_sleep_ps(wanted->tv_sec * ps_per_s + wanted->tv_nsec * ps_per_ns);
+  spl_job_sleep_ps(wanted->tv_sec >= INT64_MAX / ps_per_s ? INT64_MAX
+                                                          : wanted->tv_sec * ps_per_s + wanted->tv_nsec * ps_per_ns);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "job/job.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -74,10 +75,11 @@ Status Job::let_run(Rank& rank) {
   if (!rank.ended()) {
     out_.collect(number);
     err_.collect(number);
-    return {};
+    return written();
   }
   out_.finish(number);
   err_.finish(number);
+  SPL_TRY(written());
   if (rank.trouble()) return *rank.trouble();
   --left_;
   report_.say("rank %u ended %lld %d %llu", number, static_cast<long long>(rank.end().ps), rank.code(),
@@ -85,6 +87,11 @@ Status Job::let_run(Rank& rank) {
   if (rank.code() == EXIT_SUCCESS) return {};
   return fail(Code::fault, "rank ", number, " ended with exit code ", rank.code(), " at ", rank.end(), "; ", left_,
               " of ", ranks_.size(), " ranks had not ended");
+}
+
+Status Job::written() const {
+  if (out_.error() == 0) return {};
+  return fail(Code::environment, "standard output cannot be written: ", std::strerror(out_.error()));
 }
 
 Error Job::deadlock() const {

@@ -52,6 +52,7 @@ class Job {
   Job(const JobConfig& config, const Report& report, Program program);
   Status load_images();
   Status let_run(Rank& rank);
+  [[nodiscard]] Status written() const;
   [[nodiscard]] Error deadlock() const;
 
   JobConfig config_;

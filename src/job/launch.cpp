@@ -1,5 +1,10 @@
 // The launcher's work, inside the library that the ranks' programs are linked with.
+#include <signal.h>
 #include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
 #include <charconv>
 #include <cstdlib>
@@ -24,7 +29,15 @@ std::string read_all(int descriptor) {
   return content;
 }
 
+// An orphan's report and output are nobody's.
+void end_with_parent() {
+#if defined(__linux__)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+}
+
 Status launch(int settings, const Report& report, int argc, char** argv) {
+  end_with_parent();
   SPL_ASSIGN(JobConfig config, read_config(read_all(settings)));
   config.command.assign(argv + first_word, argv + argc);
   SPL_ASSIGN(const auto job, Job::create(config, report));

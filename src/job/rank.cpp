@@ -88,6 +88,11 @@ void Rank::on_event(uint32_t, uint64_t argument) {
 }
 
 void Rank::sleep(Time duration) {
+  constexpr Time longest{Time::never().ps / 2};  // some 53 days: later times would not fit
+  if (duration.ps > longest.ps - events_.now().ps) {
+    trouble_ = fail(Code::invalid, "rank ", rank(), " sleeps longer than modelled time goes, some 53 days");
+    leave(EXIT_FAILURE, true);
+  }
   events_.at(events_.now() + duration, *this, 0, pauses_ + 1);
   pause(State::sleeping);
 }

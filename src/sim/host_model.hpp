@@ -24,11 +24,11 @@ struct HostCost {
   uint64_t lines_streamed = 0;
   uint64_t lines_strided = 0;
   uint64_t lines_scattered = 0;
-  uint64_t lines_refilled = 0;   // in the near cache, from the last level
-  uint64_t lines_evicted = 0;    // written back before the end
+  uint64_t lines_refilled = 0;  // in the near cache, from the last level
+  uint64_t lines_evicted = 0;  // written back before the end
   uint64_t line_writebacks = 0;  // with those at rest
-  Time lines;                    // part of the time that waits for lines
-  Time blocks;                   // part that finds blocks and copies them
+  Time lines;  // part of the time that waits for lines
+  Time blocks;  // part that finds blocks and copies them
   [[nodiscard]] uint64_t line_fetches() const { return lines_streamed + lines_strided + lines_scattered; }
   [[nodiscard]] Time total() const { return lines + blocks; }
 };

@@ -31,10 +31,6 @@ DdtConfig config_of(const nb::dict& config) {
   return out;
 }
 
-double ratio(uint64_t value, uint64_t by) {
-  return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by);
-}
-
 // Times count from the first byte at the NIC, as time_ps does.
 void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& row) {
   if (config.preloaded) row["processing_time_ps"] = result.processing_time_ps;
@@ -43,15 +39,7 @@ void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& ro
     for (const auto& [name, cycles] : result.function_cycles) functions[name.c_str()] = cycles;
     row["function_cycles"] = functions;
   }
-  if (config.trace) {
-    nb::list spans;
-    for (const sim::Span& span : result.trace.spans()) {
-      spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number,
-                                  span.start.ps - result.first_byte_ps, span.end.ps - result.first_byte_ps));
-    }
-    row["trace"] = spans;
-    row["trace_dropped"] = result.trace.dropped();
-  }
+  if (config.trace) add_trace(row, result.trace, result.first_byte_ps);
   if (config.sample_dma_queue) {
     nb::list points;
     for (const sim::DepthSeries::Point& point : result.dma_queue.points()) {

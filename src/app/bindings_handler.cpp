@@ -121,16 +121,6 @@ void add_log(const HandlerResult& result, nb::dict& out) {
   out["troubles_dropped"] = result.log.troubles_dropped();
 }
 
-void add_trace(const HandlerResult& result, nb::dict& out) {
-  nb::list spans;
-  for (const sim::Span& span : result.trace.spans()) {
-    spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number, (span.start - result.start).ps,
-                                (span.end - result.start).ps));
-  }
-  out["trace"] = spans;
-  out["trace_dropped"] = result.trace.dropped();
-}
-
 void add_profile(const HandlerResult& result, nb::dict& out) {
   nb::dict functions;
   for (const auto& [name, cycles] : result.function_cycles) functions[name.c_str()] = cycles;
@@ -180,7 +170,7 @@ nb::dict run(const nb::dict& settings) {
   }
   out["handlers"] = handlers;
   add_log(result, out);
-  if (config.trace) add_trace(result, out);
+  if (config.trace) add_trace(out, result.trace, result.start.ps);
   if (config.profile_instructions) add_profile(result, out);
   return out;
 }

@@ -10,10 +10,6 @@ namespace nb = nanobind;
 namespace spinloom::app {
 namespace {
 
-double ratio(uint64_t value, uint64_t by) {
-  return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by);
-}
-
 nb::dict run_send_cell(const nb::dict& settings) {
   SendConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
@@ -48,15 +44,7 @@ nb::dict run_send_cell(const nb::dict& settings) {
   row["host_line_fetches"] = result.host_line_fetches;
   row["host_line_writebacks"] = result.host_line_writebacks;
   row["prepared_blocks"] = result.prepared_blocks;
-  if (config.trace) {  // times count from the sender's call
-    nb::list spans;
-    for (const sim::Span& span : result.trace.spans()) {
-      spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number, span.start.ps - result.called_ps,
-                                  span.end.ps - result.called_ps));
-    }
-    row["trace"] = spans;
-    row["trace_dropped"] = result.trace.dropped();
-  }
+  if (config.trace) add_trace(row, result.trace, result.called_ps);
   row["checked"] = true;  // run_send reports numbers for compared bytes only
   row["destination"] = bytes_of(result.destination);
   row["event_log"] = bytes_of(result.event_log);

@@ -47,4 +47,14 @@ Setup setup_of(const nb::dict& config) {
   return out;
 }
 
+void add_trace(nb::dict& row, const sim::Trace& trace, int64_t origin_ps) {
+  nb::list spans;
+  for (const sim::Span& span : trace.spans()) {
+    spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number, span.start.ps - origin_ps,
+                                span.end.ps - origin_ps));
+  }
+  row["trace"] = spans;
+  row["trace_dropped"] = trace.dropped();
+}
+
 }  // namespace spinloom::app

@@ -10,6 +10,7 @@
 
 #include "app/bindings_support.hpp"
 #include "app/setup.hpp"
+#include "sim/trace.hpp"
 
 namespace spinloom::app {
 
@@ -30,5 +31,12 @@ T get_as(const nb::dict& config, const char* key) {
 [[nodiscard]] inline nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
   return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
+
+[[nodiscard]] inline double ratio(uint64_t value, uint64_t by) {
+  return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by);
+}
+
+// "trace" and "trace_dropped"; times count from origin_ps.
+void add_trace(nb::dict& row, const sim::Trace& trace, int64_t origin_ps);
 
 }  // namespace spinloom::app

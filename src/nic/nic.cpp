@@ -39,7 +39,9 @@ Status check(const NicLimits& limits) {
 }
 
 Nic::Impl::Impl(Rank rank_, const NicLimits& limits_)
-    : rank(rank_), config(limits_), idle(limits_.hpus), memory(limits_.nic_memory_bytes) {}
+    : rank(rank_), config(limits_), idle(limits_.hpus), memory(limits_.nic_memory_bytes) {
+  config.transfer_bytes = std::max<uint64_t>(config.transfer_bytes, config.payload_bytes);
+}
 
 Nic::Nic(Rank rank, const NicLimits& limits) {
   const Status good = check(limits);
@@ -90,9 +92,10 @@ void Nic::on_command(Time, const Command& command, Actions& out) {
   impl_->settle(out);
 }
 
-void Nic::on_her_ready(Time, HerId her, Actions& out) {
+void Nic::on_her_ready(Time, HerId her, Actions& out, const uint8_t* bytes) {
   auto& execution = impl_->executions[her.value];
   SPL_ASSERT(execution.stage == Impl::Stage::buffering, "HER ", her);
+  if (bytes != nullptr) execution.her.payload = {PayloadRef::Space::local, bytes, execution.her.payload.length};
   impl_->place(her.value, out);
   impl_->settle(out);
 }
@@ -130,6 +133,13 @@ void Nic::on_continue(Time, Actions& out) {
   impl_->continue_asked = false;
   if (impl_->emit_due) impl_->emit_packets(out);
   impl_->run_fired(out);
+  impl_->settle(out);
+}
+
+bool Nic::wants_packets(Rank source, uint64_t message) const { return impl_->wants_packets(source, message); }
+
+void Nic::on_peer_lost(Time, Rank peer, Actions& out) {
+  impl_->lose_peer(peer, out);
   impl_->settle(out);
 }
 

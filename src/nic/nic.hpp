@@ -26,7 +26,8 @@
 namespace spinloom::nic {
 
 struct NicLimits {
-  uint32_t payload_bytes = 2048;  // of a packet
+  uint32_t payload_bytes = 2048;  // of a packet that a handler may see
+  uint64_t transfer_bytes = 0;    // of a packet otherwise: what the transport carries at once; 0: payload_bytes
   uint32_t hpus = 32;
   uint64_t packet_buffer_bytes = 4 << 20;
   uint64_t nic_memory_bytes = 4 << 20;
@@ -84,8 +85,11 @@ class Nic {
   void on_packet(Time now, const Packet& packet, Actions& out);
   // From the host. Work: one command.
   void on_command(Time now, const Command& command, Actions& out);
-  // A buffered packet has reached the scheduler. Work: one HER.
-  void on_her_ready(Time now, HerId her, Actions& out);
+  // How the rest of a message that has begun may come: in packets of payload_bytes, for its handlers, or in any.
+  [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
+  // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:
+  // where they came from. They stay there until the HER's id is given out again.
+  void on_her_ready(Time now, HerId her, Actions& out, const uint8_t* bytes = nullptr);
   // A running handler calls. Work: one call. False: the call is answered by the Resume among the actions. True:
   // the handler must stop (the call or its options do not exist here, docs/handlers.md); there is no Resume and the
   // driver ends it with on_handler_done(her, HandlerEnd::fault).
@@ -102,6 +106,10 @@ class Nic {
   // A packet of the outbound buffer has left: its slot is free. Work: at most as many packets as there are slots.
   void on_packet_left(Time now, OutboundSlotId slot, Actions& out);
   void on_continue(Time now, Actions& out);
+  // Nothing will come from this rank any more, nor reach it. What waits for it ends as undeliverable: acknowledgements,
+  // replies, messages whose rest is missing; so does what is sent to it later, when it has been read. Work: all that is
+  // open.
+  void on_peer_lost(Time now, Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
   [[nodiscard]] NicState state() const;

@@ -51,10 +51,11 @@ Status Nic::Impl::check_atomic(const Atomic& atomic) const {
   return check_reply("atomic", *atomic.fetch, atomic.put.length);
 }
 
-uint64_t Nic::Impl::open_fetch(const ReplyTo& reply, uint64_t length, HerId waits) {
+uint64_t Nic::Impl::open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits) {
   const uint32_t slot = fetches.take();
   Fetch& fetch = fetches[slot];
   fetch.reply = reply;
+  fetch.target = target;
   fetch.length = length;
   fetch.sequence = next_message_sequence;
   fetch.waits = waits;
@@ -70,7 +71,7 @@ void Nic::Impl::start_get(const Get& get, Actions& out, HerId waits) {
   request.remote_offset = get.remote_offset;
   request.event_send_disable = true;
   request.request.requested_bytes = get.length;
-  request.request.reply_to = open_fetch(get.reply, get.length, waits);
+  request.request.reply_to = open_fetch(get.reply, get.target, get.length, waits);
   start_put(request, out);
 }
 
@@ -80,7 +81,9 @@ void Nic::Impl::start_atomic(const Atomic& atomic, Actions& out, HerId source_wa
   request.request.atomic = atomic.operation;
   request.request.datatype = atomic.datatype;
   request.request.operand = atomic.operand;
-  if (atomic.fetch) request.request.reply_to = open_fetch(*atomic.fetch, atomic.put.length, reply_waits);
+  if (atomic.fetch) {
+    request.request.reply_to = open_fetch(*atomic.fetch, request.target, atomic.put.length, reply_waits);
+  }
   start_put(request, out, source_waits);
 }
 

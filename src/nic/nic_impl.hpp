@@ -1,6 +1,7 @@
 // Nic::Impl - the engine's state, shared by the files that hold its verbs.
 //
-// Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists),
+// Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists), nic_lost (peers that are
+// gone),
 //   nic_entry (append, unlink, events of entries),
 //   nic_message (completion), nic_header (header handlers), nic_schedule (HPUs), nic_handler (ends of handlers),
 //   nic_calls and nic_requests (what handlers ask for), nic_dma, nic_send, nic_stream, nic_process_put, nic_fetch
@@ -215,6 +216,7 @@ struct Nic::Impl {
   // Something that this NIC asked for and that comes by a reply.
   struct Fetch {
     ReplyTo reply;
+    Rank target;
     uint64_t length = 0;
     uint32_t sequence = 0;
     uint64_t bytes_in = 0;
@@ -286,6 +288,7 @@ struct Nic::Impl {
   uint32_t next_dma_serial = 0;
   Slab<Outgoing> outgoing;
   Slab<Fetch> fetches;
+  std::vector<Rank> lost;  // peers that are gone
   uint32_t next_message_sequence = 0;
   Fifo<uint32_t> outbound;  // messages with packets to emit
   Fifo<uint32_t> flowing;   // those whose header has left and that have waited since
@@ -343,6 +346,15 @@ struct Nic::Impl {
   void refuse_message(Message& message, Fail failure);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
+
+  [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
+
+  // nic_lost.cpp
+  void lose_peer(Rank peer, Actions& out);
+  [[nodiscard]] bool is_lost(Rank peer) const;
+  void lose_unacknowledged(Rank peer, Actions& out);
+  void lose_fetch(uint64_t name, Actions& out);
+  void lose_message(uint32_t slot, Actions& out);
 
   // nic_iovec.cpp
   void scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
@@ -467,7 +479,7 @@ struct Nic::Impl {
   [[nodiscard]] Status check_reply(const char* what, const ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Status check_get(const Get& get) const;
   [[nodiscard]] Status check_atomic(const Atomic& atomic) const;
-  uint64_t open_fetch(const ReplyTo& reply, uint64_t length, HerId waits);
+  uint64_t open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits);
   void start_get(const Get& get, Actions& out, HerId waits = {});
   void start_atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
   void receive_reply(const Packet& packet, Actions& out);

@@ -37,10 +37,17 @@ bool Nic::Impl::waits_for_place(const Packet& packet) const {
   return found != no_slot && entries[found].entry.context.exists();
 }
 
+bool Nic::Impl::wants_packets(Rank source, uint64_t message) const {
+  const auto found = message_slots.find({source.value, message});
+  if (found == message_slots.end()) return false;
+  const Path path = messages[found->second].path;
+  return path == Path::undecided || path == Path::handlers;
+}
+
 bool Nic::Impl::well_formed(const Packet& packet) const {
   if (packet.offset > packet.message_length) return false;
   if (packet.payload.length > packet.message_length - packet.offset) return false;
-  if (packet.payload.length > config.payload_bytes) return false;
+  if (packet.payload.length > config.transfer_bytes) return false;
   const uint64_t behind = packet.message_length - packet.offset - packet.payload.length;
   if (packet.missing > 0) return packet.payload.length == 0 && !packet.is_header() && packet.missing == behind;
   if (packet.operation == Operation::atomic || packet.operation == Operation::fetch_atomic) {

@@ -109,7 +109,7 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
   Outgoing& message = outgoing[slot];
   const Put& put = message.put;
   for (; left > 0; --left) {
-    const uint64_t length = std::min<uint64_t>(config.payload_bytes, put.length - message.emitted);
+    const uint64_t length = std::min(config.transfer_bytes, put.length - message.emitted);
     if (message.stream && !packet_is_there(message, length)) return Emitted::waits;
     Send send;
     send.packet = next_packet(slot);
@@ -147,13 +147,22 @@ void Nic::Impl::packet_sent(uint64_t id, Actions& out) {
 // The buffer is the host's again.
 void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
   Outgoing& message = outgoing[slot];
+  const bool lost_target = is_lost(message.put.target);
   if (message.put.operation == Operation::reply) return reply_sent(slot, out);
   SPL_ASSERT(!message.sent, "message ", message_id(message.sequence, slot), " was read twice");
   message.sent = true;
   if (message.waits.exists()) out.list.emplace_back(Resume{message.waits, uint32_t{0}});
   const Put& put = message.put;
+  if (lost_target && message.failure == Fail::ok) {
+    message.failure = Fail::undeliverable;
+    if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
+      count(put.counter, CounterValue{0, 1}, out);
+    }
+  }
   const bool failed = message.failure != Fail::ok;
-  if (!put.event_send_disable || failed) {
+  const bool asks = put.operation == Operation::get || put.operation == Operation::fetch_atomic;
+  if (failed && asks) lose_fetch(put.request.reply_to, out);
+  if (!put.event_send_disable || (failed && put.operation != Operation::get)) {
     Event event;
     event.kind = EventKind::send;
     event.fail = message.failure;

@@ -55,7 +55,7 @@ Status Nic::Impl::stream(const StreamAppend& append, Actions& out) {
   stream.ended = append.end;
   if (append.region.length > 0) stream.regions.push(append.region);
   if (append.end) streams.remove(append.id);
-  const bool there = packet_is_there(message, std::min<uint64_t>(config.payload_bytes, length - message.emitted));
+  const bool there = packet_is_there(message, std::min(config.transfer_bytes, length - message.emitted));
   if (there && is_next(slot)) emit_packets(out);
   return {};
 }

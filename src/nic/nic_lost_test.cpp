@@ -1,0 +1,178 @@
+// What a peer that is gone leaves behind at the others.
+#include "nic/nic_test_support.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+constexpr Rank peer{0};
+
+Put put_to_peer(Bench& bench, uint64_t length, AckRequest ack) {
+  Put put;
+  put.local = bench.memory.data();
+  put.length = length;
+  put.target = peer;
+  put.portal = PortalIndex{3};
+  put.queue = bench.queue;
+  put.ack_request = ack;
+  put.user_ptr = 77;
+  return put;
+}
+
+void lose(Bench& bench) {
+  bench.out.clear();
+  bench.nic.on_peer_lost({}, peer, bench.out);
+}
+
+TEST(Lost, AnAcknowledgementThatNeverComesIsUndeliverable) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  Put put = put_to_peer(bench, 8, AckRequest::ack);
+  put.counter = CounterId{0};
+  bench.good(put);
+  const uint64_t message = bench.only<Send>().packet.message;
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, message, bench.out);
+  EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
+  lose(bench);
+  EXPECT_EQ(bench.event(EventKind::ack).fail, Fail::undeliverable);
+  EXPECT_EQ(bench.event(EventKind::ack).user_ptr, 77u);
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1}));
+  bench.expect_idle();
+  lose(bench);
+  EXPECT_TRUE(bench.out.list.empty()) << "it is lost once";
+}
+
+TEST(Lost, WhatIsSentLaterFailsWhenItHasBeenReadAndHasNoAcknowledgement) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  lose(bench);
+  Put put = put_to_peer(bench, 8, AckRequest::ack);
+  put.counter = CounterId{0};
+  bench.good(put);
+  const uint64_t message = bench.only<Send>().packet.message;
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, message, bench.out);
+  EXPECT_EQ(bench.kinds(), std::vector<EventKind>{EventKind::send});
+  EXPECT_EQ(bench.event(EventKind::send).fail, Fail::undeliverable);
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1})) << "who counts acknowledgements is told";
+  bench.expect_idle();
+}
+
+TEST(Lost, AGetEndsByAReplyThatFailed) {
+  for (const bool before : {true, false}) {
+    Bench bench;
+    bench.good(CounterAlloc{CounterId{0}});
+    if (!before) lose(bench);
+    Get get;
+    get.reply.local = bench.memory.data();
+    get.reply.queue = bench.queue;
+    get.reply.counter = CounterId{0};
+    get.reply.ct_reply = true;
+    get.length = 64;
+    get.target = peer;
+    get.portal = PortalIndex{3};
+    bench.good(get);
+    const uint64_t message = bench.only<Send>().packet.message;
+    bench.out.clear();
+    bench.nic.on_packet_sent({}, message, bench.out);
+    if (before) {
+      EXPECT_TRUE(bench.kinds().empty());
+      lose(bench);
+    }
+    EXPECT_EQ(bench.kinds(), std::vector<EventKind>{EventKind::reply});
+    EXPECT_EQ(bench.event(EventKind::reply).fail, Fail::undeliverable);
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1}));
+    bench.expect_idle();
+  }
+}
+
+TEST(Lost, AMessageWhoseRestIsMissingEndsWithWhatCame) {
+  Bench bench;
+  bench.append(bench.entry());
+  bench.arrive(1, 40, 0);
+  bench.land();
+  lose(bench);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::undeliverable);
+  EXPECT_EQ(bench.event(EventKind::put).manipulated_bytes, 16u);
+  bench.expect_idle();
+}
+
+TEST(Lost, PacketsAheadOfAHeaderThatNeverComesGiveTheirRoomBack) {
+  Bench bench;
+  bench.append(bench.entry());
+  bench.arrive(1, 40, 16);
+  EXPECT_EQ(bench.nic.state().early_packets, 1u);
+  lose(bench);
+  EXPECT_TRUE(bench.kinds().empty()) << "nothing was matched";
+  bench.expect_idle();
+}
+
+TEST(Lost, HandlersOfWhatCameRunAndTheCompletionHandlerFollows) {
+  Bench bench;
+  Context context;
+  context.payload_entry = 1;
+  context.completion_entry = 2;
+  Entry entry = bench.entry();
+  entry.context = bench.context(context);
+  bench.append(entry);
+  const HerId her = bench.start(1, 40, 0);
+  lose(bench);
+  EXPECT_TRUE(bench.kinds().empty()) << "a handler of it runs";
+  bench.done(her);
+  const HerId completion = bench.only<RunHandler>().her.id;
+  EXPECT_EQ(bench.only<RunHandler>().her.kind, HandlerKind::completion);
+  bench.done(completion);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::undeliverable);
+  bench.expect_idle();
+}
+
+TEST(Lost, OthersAreNotConcerned) {
+  Bench bench;
+  bench.append(bench.entry());
+  Packet packet = bench.packet(1, 40, 0);
+  packet.source = Rank{2};
+  bench.arrive(packet);
+  bench.land();
+  lose(bench);
+  EXPECT_TRUE(bench.out.list.empty());
+  EXPECT_EQ(bench.nic.state().messages_open, 1u);
+}
+
+TEST(Transfer, PacketsOfMessagesWithoutHandlersMayBeLonger) {
+  NicLimits limits = small_limits();
+  limits.transfer_bytes = 1000;
+  Bench bench(limits);
+  bench.append(bench.entry(5));
+  Entry handled = bench.entry(6);
+  handled.context = bench.context();
+  bench.append(handled);
+  Packet packet = bench.packet(1, 900, 0);
+  bench.arrive(packet);
+  EXPECT_FALSE(bench.nic.wants_packets(peer, 1));
+  bench.land();
+  packet = bench.packet(1, 900, 16);
+  packet.payload.length = 884;
+  bench.arrive(packet);
+  EXPECT_EQ(bench.only<DmaWrite>().source.length, 884u);
+  bench.land();
+  bench.arrive(2, 900, 0, 6);
+  EXPECT_TRUE(bench.nic.wants_packets(peer, 2));
+  bench.good(put_to_peer(bench, 900, AckRequest::none));
+  EXPECT_EQ(bench.only<Send>().packet.payload.length, 900u) << "it leaves at once";
+}
+
+TEST(Transfer, ThePacketBufferMayBeElsewhere) {
+  Bench bench;
+  Entry entry = bench.entry();
+  entry.context = bench.context();
+  bench.append(entry);
+  bench.arrive(1, 16, 0);
+  const HerId her = bench.only<BufferPacket>().her;
+  const uint8_t kept[16] = {};
+  bench.out.clear();
+  bench.nic.on_her_ready({}, her, bench.out, kept);
+  EXPECT_EQ(bench.only<RunHandler>().her.payload.bytes, kept);
+}
+
+}  // namespace
+}  // namespace spinloom::nic

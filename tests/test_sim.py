@@ -345,6 +345,21 @@ def test_gets_and_atomics_bring_back_and_change_what_they_say(sim):
     assert ran["output"].splitlines() == ["rank 1: 36 answers", "rank 0: 102 answers"]
 
 
+CONFORMANCE = {
+    # program: (ranks, answers of each rank)
+    "portals_status.c": (2, [39, 22]),
+}
+
+
+@pytest.mark.parametrize("name", CONFORMANCE)
+def test_the_library_does_what_portals_says(sim, name):
+    """Programs that rely on messages only, not on modelled time: they hold on any driver."""
+    ranks, answers = CONFORMANCE[name]
+    code, ran, said = sim(ranks, Path(__file__).parent / name)
+    lines = [f"rank {rank}: {answers[rank]} answers" for rank in range(ranks)]
+    assert (code, sorted(ran["output"].splitlines())) == (0, lines), said + ran["output"]
+
+
 def test_list_entries_take_what_comes_and_interfaces_do_not_mix(sim, source):
     """In C++, on physical interfaces; a portal table index beyond an interface's own finds nothing."""
     program = source(

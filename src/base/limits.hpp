@@ -21,6 +21,7 @@ inline constexpr int64_t message_blocks_max = int64_t{1} << 26;     // of a mess
 inline constexpr uint32_t hpu_count_max = 256;
 inline constexpr uint32_t vhpu_count_max = 1 << 20;
 inline constexpr uint32_t portal_table_max = 256;
+inline constexpr uint32_t portal_tables = 4;  // parts of it, one for each network interface of a process
 inline constexpr uint32_t payload_bytes_max = 1 << 16;
 inline constexpr uint32_t early_packets_max = 1 << 20;  // packets ahead of their header
 inline constexpr uint32_t queue_count_max = 1 << 16;

@@ -45,6 +45,21 @@ struct CounterSet {
   CounterId counter;
   CounterValue to;
 };
+// A part of the portal table, that of one network interface of the host: whose it is, and how much it may hold. Its
+// refusals are counted from here on.
+struct TableSetup {
+  uint32_t table = 0;
+  uint32_t user = 0;  // on what leaves for this part of other tables
+  uint32_t entries_max = UINT32_MAX;
+  uint32_t list_max = UINT32_MAX;     // entries of one list of one portal table entry
+  uint32_t headers_max = UINT32_MAX;  // unexpected ones of one portal table entry
+};
+// Answered by the messages for this part of the table that were refused.
+enum class Refusal : uint8_t { dropped, permission, operation };
+struct RefusalsRead {
+  uint32_t table = 0;
+  Refusal which = Refusal::dropped;
+};
 struct PortalAlloc {
   PortalIndex portal;
   QueueId queue;
@@ -194,10 +209,11 @@ struct ProcessPut {
   ContextId context;
 };
 
-using CommandBody = std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc,
-                                 PortalFree, PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite,
-                                 ContextCreate, ContextFree, Put, StreamStart, StreamAppend, ProcessPut, Get, Atomic,
-                                 ContextActivate, TelemetryRead, Invoke, CounterCancel, Search>;
+using CommandBody =
+    std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc, PortalFree,
+                 PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put,
+                 StreamStart, StreamAppend, ProcessPut, Get, Atomic, ContextActivate, TelemetryRead, Invoke,
+                 CounterCancel, Search, TableSetup, RefusalsRead>;
 
 // Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
 // has grown by that much. Freeing the counter forgets its commands.

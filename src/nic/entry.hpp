@@ -51,6 +51,7 @@ struct Entry {
   uint64_t ignore_bits = 0;
   uint64_t min_free = 0;  // manage_local: unlink when less is left
   CounterId counter;
+  uint32_t user = any_user;  // who may reach it
   uint64_t user_ptr = 0;
   ContextId context;  // none: data goes straight to memory
 };

@@ -59,6 +59,7 @@ enum class Fail : uint8_t {
   ok,
   dropped,          // no entry matched
   pt_disabled,
+  perm_violation,   // the entry is another user's
   op_violation,     // the entry does not allow the operation
   segv,             // a handler or a DMA left its memory
   handler_fail,     // a handler returned FAIL
@@ -76,6 +77,7 @@ enum class Fail : uint8_t {
     case Fail::ok: return "ok";
     case Fail::dropped: return "no entry matched";
     case Fail::pt_disabled: return "the portal table entry is disabled";
+    case Fail::perm_violation: return "the entry is another user's";
     case Fail::op_violation: return "the entry does not allow the operation";
     case Fail::segv: return "a handler or its DMA left its memory";
     case Fail::handler_fail: return "a handler returned FAIL";
@@ -94,6 +96,7 @@ struct Event {
   EventKind kind = EventKind::put;
   Fail fail = Fail::ok;
   Rank initiator;
+  uint32_t user = 0;  // the initiator's
   PortalIndex portal;
   EntryId entry;
   uint64_t match_bits = 0;

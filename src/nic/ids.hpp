@@ -37,6 +37,9 @@ using VhpuId = Id<struct VhpuTag>;
 using StreamId = Id<struct StreamTag>;              // a streaming put
 using OutboundSlotId = Id<struct OutboundSlotTag>;  // of the outbound buffer
 
+// Entries of users: this one stands for all.
+inline constexpr uint32_t any_user = UINT32_MAX;
+
 // Logical addressing: a process is its rank.
 struct Rank {
   static constexpr uint32_t any_value = UINT32_MAX;

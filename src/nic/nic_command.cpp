@@ -89,6 +89,14 @@ Result<uint64_t> Nic::Impl::read_telemetry(const TelemetryRead& body) const {
   return context->counts[index];
 }
 
+Result<uint64_t> Nic::Impl::read_refusals(const RefusalsRead& body) const {
+  const auto index = static_cast<size_t>(body.which);
+  if (body.table >= tables.size() || index >= tables[body.table].refused.size()) {
+    return fail(Code::invalid, "there is no count ", index, " of refusals of portal table ", body.table);
+  }
+  return tables[body.table].refused[index];
+}
+
 Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
   return std::visit(
       [&](const auto& body) -> Result<uint64_t> {
@@ -189,6 +197,12 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         } else if constexpr (std::is_same_v<Body, ProcessPut>) {
           SPL_TRY(check_process_put(body));
           start_process_put(body, out);
+        } else if constexpr (std::is_same_v<Body, TableSetup>) {
+          if (body.table >= tables.size()) return fail(Code::invalid, "there is no portal table ", body.table);
+          tables[body.table].setup = body;
+          tables[body.table].refused = {};
+        } else if constexpr (std::is_same_v<Body, RefusalsRead>) {
+          return read_refusals(body);
         } else if constexpr (std::is_same_v<Body, ContextActivate>) {
           SPL_TRY(activate_context(body, out));
         } else if constexpr (std::is_same_v<Body, TelemetryRead>) {

@@ -29,7 +29,13 @@ EventKind overflow_kind_of(Operation operation) {
 
 Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   const Entry& entry = command.entry;
-  SPL_ASSIGN([[maybe_unused]] PortalState * portal, portals.get(command.portal));
+  SPL_ASSIGN(const PortalState* portal, portals.get(command.portal));
+  TableState& table = tables[table_of(command.portal.value)];
+  const MatchList& linked = command.list == ListKind::priority ? portal->priority : portal->overflow;
+  if (table.entries >= table.setup.entries_max || linked.size() >= table.setup.list_max) {
+    return fail(Code::exhausted, "entry ", command.id, ": its interface has ", table.entries, " entries of at most ",
+                table.setup.entries_max, ", its list ", linked.size(), " of at most ", table.setup.list_max);
+  }
   if (entry.start == nullptr && entry.length > 0 && entry.iovec.empty()) {
     return fail(Code::invalid, "entry ", command.id, ": start is null and length is ", entry.length);
   }
@@ -47,6 +53,7 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   }
   SPL_ASSIGN(uint32_t* slot, entry_slots.create(command.id));
   *slot = entries.take();
+  ++table.entries;
   ListedEntry& listed = entries[*slot];
   listed.entry = entry;
   listed.id = command.id;
@@ -127,6 +134,7 @@ Event Nic::Impl::event_of(const UnexpectedHeader& header, const ListedEntry& cla
   event.kind = kind;
   event.fail = header.failure;
   event.initiator = header.key.source;
+  event.user = header.fields.user;
   event.portal = entries[header.overflow_entry].portal;
   event.entry = claimer.id;
   event.match_bits = header.key.match_bits;
@@ -211,7 +219,13 @@ void Nic::Impl::release_entry(uint32_t slot, Actions& out) {
   if (listed.list == ListKind::overflow && listed.unlink_told && !listed.entry.options.event_unlink_disable) {
     post_event(portals.find(listed.portal)->queue, entry_event(listed, EventKind::auto_free), out);
   }
+  forget_entry(slot);
+}
+
+void Nic::Impl::forget_entry(uint32_t slot) {
+  const ListedEntry& listed = entries[slot];
   if (ContextState* context = contexts.find(listed.entry.context)) --context->entries;
+  --tables[table_of(listed.portal.value)].entries;
   entry_slots.remove(listed.id);
   entries.give_back(slot);
 }
@@ -222,10 +236,7 @@ Result<uint64_t> Nic::Impl::unlink(const Unlink& command) {
   if (listed.auto_unlinked) return fail(Code::invalid, "entry ", command.id, " has already left its list by itself");
   if (listed.messages_open > 0 || listed.headers_kept > 0) return static_cast<uint64_t>(UnlinkResult::in_use);
   if (!listed.waits) unlink_entry(*slot);
-  if (ContextState* context = contexts.find(listed.entry.context)) --context->entries;
-  const uint32_t entry_slot = *slot;
-  entry_slots.remove(command.id);
-  entries.give_back(entry_slot);
+  forget_entry(*slot);
   return static_cast<uint64_t>(UnlinkResult::done);
 }
 

@@ -103,6 +103,17 @@ struct Nic::Impl {
     LinkedList<UnexpectedHeader> unexpected;
   };
 
+  struct TableState {
+    TableSetup setup;
+    uint32_t entries = 0;
+    std::array<uint64_t, 3> refused{};  // by Refusal
+  };
+  // The part of the portal table that an index belongs to, also one that names no entry of it.
+  [[nodiscard]] static constexpr uint32_t table_of(uint32_t portal_index) {
+    constexpr uint32_t each = limits::portal_table_max / limits::portal_tables;
+    return portal_index < limits::portal_table_max ? portal_index / each : portal_index % limits::portal_tables;
+  }
+
   struct VirtualHpu {
     uint32_t ready_first = no_slot;  // HERs, linked by Execution::next
     uint32_t ready_last = no_slot;
@@ -275,6 +286,7 @@ struct Nic::Impl {
   Table<QueueId, QueueState> queues{"queue", limits::queue_count_max, "limits::queue_count_max"};
   Table<CounterId, CounterState> counters{"counter", limits::counter_count_max, "limits::counter_count_max"};
   Table<PortalIndex, PortalState> portals{"portal table entry", limits::portal_table_max, "limits::portal_table_max"};
+  std::array<TableState, limits::portal_tables> tables{};
   Table<ContextId, ContextState> contexts{"context", limits::context_count_max, "limits::context_count_max"};
   Table<EntryId, uint32_t> entry_slots{"entry", limits::entry_count_max, "limits::entry_count_max"};
   Slab<ListedEntry> entries;
@@ -344,6 +356,7 @@ struct Nic::Impl {
   [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;
   [[nodiscard]] uint32_t forget_header(uint32_t header);
   void refuse_message(Message& message, Fail failure);
+  void run_out(Message& message, PortalIndex index, PortalState& portal);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
@@ -368,6 +381,7 @@ struct Nic::Impl {
   void post_overflow(uint32_t header, Actions& out);
   void post_unlinked(uint32_t slot, Actions& out);
   void release_entry(uint32_t slot, Actions& out);
+  void forget_entry(uint32_t slot);
 
   // nic_message.cpp
   void advance(uint32_t slot, Actions& out);
@@ -502,6 +516,7 @@ struct Nic::Impl {
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
   [[nodiscard]] Result<uint64_t> create_context(const ContextCreate& body);
   [[nodiscard]] Status activate_context(const ContextActivate& body, Actions& out);
+  [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& body) const;
   [[nodiscard]] Result<uint64_t> read_telemetry(const TelemetryRead& body) const;
   [[nodiscard]] Status check_window(const char* name, const MemoryWindow& window) const;
   void note_failure(const Error& error);

@@ -62,6 +62,7 @@ Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
   }
   const ListedEntry& listed = entries[message.entry];
   event.initiator = message.source;
+  event.user = message.fields.user;
   event.portal = message.portal;
   event.entry = listed.id;
   event.match_bits = message.fields.match_bits;

@@ -164,5 +164,66 @@ TEST(Counter, CancelForgetsWhatWaits) {
   EXPECT_NE(bench.error(CounterCancel{CounterId{7}}, Code::invalid), "");
 }
 
+TEST(Refusals, AreCountedByReasonForTheirPartOfThePortalTable) {
+  Bench bench;
+  bench.good(TableSetup{0, 1000});
+  Entry mine = bench.entry(5);
+  mine.user = 1000;
+  bench.append(mine);
+  Entry gets = bench.entry(6);
+  gets.options.op_put = false;
+  gets.options.op_get = true;
+  bench.append(gets);
+  const auto put = [&](uint64_t message, uint64_t match_bits, uint32_t user, uint32_t portal = 0) {
+    Packet packet = bench.packet(message, 8, 0, match_bits);
+    packet.fields.user = user;
+    packet.fields.portal_index = portal;
+    bench.arrive(packet);
+  };
+  put(1, 5, 1000);
+  EXPECT_EQ(bench.land().at(0).user, 1000u);
+  put(2, 5, 1001);
+  put(3, 6, 1000);
+  put(4, 7, 1000);
+  put(5, 5, 1000, 63);   // not allocated
+  put(6, 5, 1000, limits::portal_table_max + 0);  // no entry of table 0
+  put(7, 5, 1000, limits::portal_table_max + 3);
+  put(8, 5, 1000, 64);
+  EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::permission}), 1u);
+  EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::operation}), 1u);
+  EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::dropped}), 3u);
+  EXPECT_EQ(bench.good(RefusalsRead{1, Refusal::dropped}), 1u);
+  EXPECT_EQ(bench.good(RefusalsRead{3, Refusal::dropped}), 1u);
+  bench.error(RefusalsRead{4, Refusal::dropped}, Code::invalid);
+  bench.error(TableSetup{4}, Code::invalid);
+  bench.good(TableSetup{0, 1000});
+  EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::dropped}), 0u);
+  bench.expect_idle();
+}
+
+TEST(Refusals, AnInterfaceHoldsAsManyEntriesAndHeadersAsItAskedFor) {
+  Bench bench;
+  TableSetup setup{0, 0};
+  setup.entries_max = 3;
+  setup.list_max = 2;
+  setup.headers_max = 1;
+  bench.good(setup);
+  const EntryId first = bench.append(bench.entry(1));
+  bench.append(bench.entry(2));
+  const auto append = [&](uint32_t id, ListKind list) {
+    return Append{EntryId{id}, PortalIndex{0}, list, bench.entry(3)};
+  };
+  bench.error(append(9, ListKind::priority), Code::exhausted);  // a list of two
+  bench.good(append(9, ListKind::overflow));
+  bench.error(append(10, ListKind::overflow), Code::exhausted);  // three entries
+  bench.good(Unlink{first});
+  bench.good(append(10, ListKind::overflow));
+  bench.arrive(1, 0, 0, 3);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::ok);
+  bench.arrive(2, 0, 0, 3);
+  EXPECT_TRUE(bench.kinds().empty()) << "there is place for one header";
+  EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::dropped}), 1u);
+}
+
 }  // namespace
 }  // namespace spinloom::nic

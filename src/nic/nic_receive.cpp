@@ -120,7 +120,22 @@ void Nic::Impl::refuse_message(Message& message, Fail failure) {
   message.failure = failure;
   message.dropped_bytes = message.length;
   ++dropped_messages;
+  const Refusal counted = failure == Fail::perm_violation ? Refusal::permission
+                          : failure == Fail::op_violation ? Refusal::operation
+                                                          : Refusal::dropped;
+  ++tables[table_of(message.fields.portal_index)].refused[static_cast<size_t>(counted)];
   tally({}, Telemetry::refused_messages);
+}
+
+// Something that the message needs is not there: no entry, or no place for its header or its handlers.
+void Nic::Impl::run_out(Message& message, PortalIndex index, PortalState& portal) {
+  if (!portal.flow_control) return refuse_message(message, Fail::dropped);
+  portal.enabled = false;
+  portal.disabled_event_due = true;
+  tally({}, Telemetry::portals_disabled);
+  message.portal = index;
+  ++portal.messages_open;  // its end posts the event, after the messages that were matched before
+  refuse_message(message, Fail::pt_disabled);
 }
 
 void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
@@ -133,21 +148,11 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, message.requested};
   uint32_t found = portal->priority.find(entries, key, out.work.entries_searched);
   if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
-  const bool in_overflow = found != no_slot && keeps_headers(entries[found]);
-  ContextState* context = found == no_slot ? nullptr : contexts.find(entries[found].entry.context);
-  const bool no_room = (in_overflow && portal->unexpected.size() >= config.unexpected_headers) ||
-                       (context != nullptr && handler_messages >= config.handler_messages);
-  if (found == no_slot || no_room) {
-    if (!portal->flow_control) return refuse_message(message, Fail::dropped);
-    portal->enabled = false;
-    portal->disabled_event_due = true;
-    tally({}, Telemetry::portals_disabled);
-    message.portal = index;
-    ++portal->messages_open;  // its end posts the event, after the messages that were matched before
-    return refuse_message(message, Fail::pt_disabled);
-  }
+  if (found == no_slot) return run_out(message, index, *portal);
 
-  const Entry& entry = entries[found].entry;
+  const ListedEntry& listed = entries[found];
+  const Entry& entry = listed.entry;
+  if (entry.user != any_user && entry.user != packet.fields.user) return refuse_message(message, Fail::perm_violation);
   const bool puts = message.operation != Operation::get;
   const bool gets = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
   // A scatter list takes puts only, from its beginning on.
@@ -155,6 +160,11 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   if ((puts && !entry.options.op_put) || (gets && !entry.options.op_get) ||
       (!entry.iovec.empty() && !listed_in_order)) {
     return refuse_message(message, Fail::op_violation);
+  }
+  const uint32_t headers_max = std::min(config.unexpected_headers, tables[table_of(index.value)].setup.headers_max);
+  if ((keeps_headers(listed) && portal->unexpected.size() >= headers_max) ||
+      (entry.context.exists() && handler_messages >= config.handler_messages)) {
+    return run_out(message, index, *portal);
   }
 
   attach(slot, found, key);

@@ -95,6 +95,7 @@ Packet Nic::Impl::next_packet(uint32_t slot) const {
     if (packet.is_header()) packet.fields = put.result;
   } else if (packet.is_header()) {
     packet.fields.portal_index = put.portal.value;
+    packet.fields.user = tables[table_of(put.portal.value)].setup.user;
     packet.fields.match_bits = put.match_bits;
     packet.fields.remote_offset = put.remote_offset;
     packet.fields.hdr_data = put.hdr_data;

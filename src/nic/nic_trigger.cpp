@@ -21,7 +21,8 @@ struct LaterFirst {
 
 Status Nic::Impl::wait_for_counter(const Command& given) {
   SPL_ASSIGN(const CounterState* counter, counters.get(given.trigger->counter));
-  if (std::holds_alternative<MemoryAlloc>(given.body) || std::holds_alternative<TelemetryRead>(given.body)) {
+  if (std::holds_alternative<MemoryAlloc>(given.body) || std::holds_alternative<TelemetryRead>(given.body) ||
+      std::holds_alternative<RefusalsRead>(given.body)) {
     return fail(Code::invalid, "what is asked for by its answer (NIC memory, telemetry) cannot wait for a counter");
   }
   if (counter->heap.size() >= config.triggered_commands) {

@@ -40,6 +40,7 @@ struct Request {
 // Fields that only the header packet needs, or that an acknowledgement or a reply returns.
 struct MessageFields {
   uint32_t portal_index = 0;
+  uint32_t user = 0;  // of the initiator
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;

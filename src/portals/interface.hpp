@@ -73,6 +73,12 @@ class Interface {
   // Until success >= test, or anything has failed.
   [[nodiscard]] Result<nic::CounterValue> ct_wait(nic::CounterId counter, uint64_t test);
 
+  // Of a part of the portal table: whose it is and how much it holds, for the commands that follow.
+  void table_setup(const nic::TableSetup& setup) { port_.submit(nic::Command{setup, {}, 0}); }
+  // Messages for a part of the portal table that were refused.
+  [[nodiscard]] Result<uint64_t> refusals(uint32_t table, nic::Refusal which) {
+    return ask(nic::RefusalsRead{table, which});
+  }
   [[nodiscard]] Result<nic::PortalIndex> pt_alloc(nic::QueueId queue, const PortalOptions& options = {});
   [[nodiscard]] Status pt_free(nic::PortalIndex portal);
   [[nodiscard]] Status pt_enable(nic::PortalIndex portal);

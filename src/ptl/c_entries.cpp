@@ -102,12 +102,12 @@ Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_
   if (!source || !take_memory(*me, interface.limits.max_iovecs, made.entry, made.record)) return made;
   made.code = PTL_FAIL;
   if ((me->options & unknown_here) != 0) return made;
-  if (me->uid != PTL_UID_ANY && me->uid != process.host().user()) return made;
   made.code = PTL_OK;
   made.portal = portal_of(interface, pt_index);
   made.list = list == PTL_OVERFLOW_LIST ? nic::ListKind::overflow : nic::ListKind::priority;
   made.record.portal = pt_index;
   made.entry.options = options_of(me->options);
+  made.entry.user = me->uid;
   made.entry.match_rank = *source;
   made.entry.match_bits = me->match_bits;
   made.entry.ignore_bits = me->ignore_bits;

@@ -12,9 +12,10 @@ struct Range {
   ptl_size_t least, usual, most;
 };
 
-constexpr Range range_entries{0, 1 << 16, place_count - 1};
-constexpr Range range_objects{0, 1 << 16, (1 << 16) - 1};
-constexpr Range range_counters{0, 1 << 16, place_count - 1};
+constexpr Range range_entries{0, 1024, place_count - 1};
+constexpr Range range_headers{0, 1024, 1 << 16};
+constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
+constexpr Range range_counters{0, 1024, place_count - 1};
 constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
 constexpr Range range_atomic{0, 512, 512};
 constexpr Range range_ordered{8, 64, 4096};
@@ -33,12 +34,12 @@ ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired) {
     clamp(out.*member, desired == nullptr ? nullptr : &(desired->*member), range);
   };
   take(&ptl_ni_limits_t::max_entries, range_entries);
-  take(&ptl_ni_limits_t::max_unexpected_headers, Range{1 << 16, 1 << 16, 1 << 16});
+  take(&ptl_ni_limits_t::max_unexpected_headers, range_headers);
   take(&ptl_ni_limits_t::max_mds, range_objects);
   take(&ptl_ni_limits_t::max_cts, range_counters);
   take(&ptl_ni_limits_t::max_eqs, range_objects);
   take(&ptl_ni_limits_t::max_pt_index, Range{portals_each - 1, portals_each - 1, portals_each - 1});
-  take(&ptl_ni_limits_t::max_iovecs, range_objects);
+  take(&ptl_ni_limits_t::max_iovecs, Range{0, 1024, 1 << 24});
   take(&ptl_ni_limits_t::max_list_size, range_entries);
   take(&ptl_ni_limits_t::max_triggered_ops, Range{0, 1024, 1 << 16});
   take(&ptl_ni_limits_t::max_msg_size, range_message);
@@ -112,6 +113,10 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
     if (!interface) {
       interface = std::make_unique<NetworkInterface>(number, process.next_generation());
       interface->limits = limits_of(desired);
+      const auto limit = [](int value) { return static_cast<uint32_t>(value); };
+      process.portals().table_setup({number, process.host().user(), limit(interface->limits.max_entries),
+                                     limit(interface->limits.max_list_size),
+                                     limit(interface->limits.max_unexpected_headers)});
       interface->portals.resize(portals_each);
       if (interface->logical()) take_map(*interface, launcher_map(process.host().size()), process.host().size());
     }
@@ -132,9 +137,15 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t* status) {
-  return enter("PtlNIStatus", [&](Process& process) -> int {
+  return spinloom::ptl::priced("PtlNIStatus", [&](Process& process) -> int {
     if (process.interface_of(ni_handle) == nullptr || status == nullptr) return PTL_ARG_INVALID;
-    return status_register < PTL_SR_LAST ? PTL_FAIL : PTL_ARG_INVALID;
+    const auto which = static_cast<unsigned int>(status_register);
+    if (which >= PTL_SR_LAST) return PTL_ARG_INVALID;
+    const uint32_t table = process.interface_of(ni_handle)->number;
+    const auto count = process.portals().refusals(table, static_cast<spinloom::nic::Refusal>(which));
+    if (!count) return spinloom::ptl::code_of(count.error());
+    *status = static_cast<ptl_sr_value_t>(std::min<uint64_t>(*count, INT32_MAX));
+    return PTL_OK;
   });
 }
 

@@ -35,6 +35,7 @@ ptl_ni_fail_t fail_of(nic::Fail failure) {
     case nic::Fail::dropped: return PTL_NI_DROPPED;
     case nic::Fail::no_match: return PTL_NI_NO_MATCH;
     case nic::Fail::pt_disabled: return PTL_NI_PT_DISABLED;
+    case nic::Fail::perm_violation: return PTL_NI_PERM_VIOLATION;
     case nic::Fail::op_violation: return PTL_NI_OP_VIOLATION;
     case nic::Fail::segv: return PTL_NI_SEGV;
     case nic::Fail::undeliverable: return PTL_NI_UNDELIVERABLE;
@@ -56,7 +57,7 @@ ptl_event_t event_of(Process& process, const nic::Event& event) {
   out.rlength = event.requested_bytes;
   out.mlength = event.manipulated_bytes;
   out.remote_offset = event.remote_offset;
-  out.uid = process.host().user();
+  out.uid = event.user;
   out.type = kind_of(event.kind);
   out.ptl_list = event.in_overflow ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
   out.ni_fail_type = fail_of(event.fail);
@@ -70,7 +71,7 @@ ptl_event_t event_of(Process& process, const nic::Event& event) {
 }
 
 nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index) {
-  if (index >= portals_each) return nic::PortalIndex{limits::portal_table_max};
+  if (index >= portals_each) return nic::PortalIndex{limits::portal_table_max + interface.number};
   return nic::PortalIndex{interface.number * portals_each + index};
 }
 

@@ -18,9 +18,10 @@
 
 namespace spinloom::ptl {
 
-inline constexpr uint32_t portals_each = 64;
+inline constexpr uint32_t portals_each = limits::portal_table_max / limits::portal_tables;
 inline constexpr ptl_pid_t process_id = 1;  // one process a node: what a program asks for changes nothing
-static_assert(portals_each * interface_count == limits::portal_table_max, "four interfaces share one portal table");
+static_assert(interface_count == limits::portal_tables, "four interfaces share one portal table");
+static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
 // What a call waits for; for reports only.
 struct Blocked {

@@ -31,7 +31,7 @@ help:
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
-	@echo 'make fuzz    the parsers of text and blobs against mutated inputs, under the sanitizers (FUZZ_SECONDS=60 each)'
+	@echo 'make fuzz    what parses bytes from outside against mutated inputs, under the sanitizers (FUZZ_SECONDS=60 each)'
 	@echo 'make clean   remove build/ and out/ (.venv/ stays)'
 
 setup: build/stamps/package
@@ -112,8 +112,8 @@ FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset fuzz
 	$(BIN)/cmake --build --preset fuzz
-	for target in text blob; do \
-	  build/fuzz/src/layout/spinloom_fuzz_$$target --seconds $(FUZZ_SECONDS) --current build/fuzz/$$target.current; done
+	for target in layout/text layout/blob wire/packet wire/reliable; do name=$${target##*/}; \
+	  build/fuzz/src/$${target%/*}/spinloom_fuzz_$$name --seconds $(FUZZ_SECONDS) --current build/fuzz/$$name.current; done
 
 asan: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset asan-ubsan

@@ -31,6 +31,7 @@ inline constexpr uint32_t context_count_max = 1 << 16;
 inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that are not ended
 inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
 inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
+inline constexpr uint64_t datagram_bytes_max = 65507;  // what UDP over IPv4 carries
 
 // Handlers.
 inline constexpr uint32_t handler_stack_bytes = 8192;

@@ -1,0 +1,52 @@
+// Fuzz target: packets and datagrams from outside. Any bytes are refused with an Error, or are a packet that holds
+// together and encodes to the same bytes.
+#include <algorithm>
+
+#include "layout/fuzz.hpp"
+#include "wire/datagram.hpp"
+#include "wire/packet_format.hpp"
+#include "wire/test_support.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace spinloom;
+  const auto opened = wire::open({}, {data, size});
+  if (opened) SPL_ASSERT(opened->body.data() >= data && opened->body.size() <= size, "a body outside of its datagram");
+  const auto packet = wire::decode({data, size});
+  if (!packet) {
+    SPL_ASSERT(!packet.error().message.empty(), "an Error without a sentence");
+    return -1;
+  }
+  SPL_ASSERT(wire::check(*packet).ok(), "decoded, and does not hold together");
+  SPL_ASSERT(!wire::print(*packet).empty(), "nothing to print");
+  std::vector<uint8_t> again;
+  wire::encode(*packet, again);
+  SPL_ASSERT(std::equal(again.begin(), again.end(), data, data + size), "other bytes");
+  return 0;
+}
+
+namespace spinloom::layout::fuzz {
+
+std::vector<Input> seeds(Random& random) {
+  std::vector<Input> out;
+  const std::vector<uint8_t> payload(200, 7);
+  for (int i = 0; i < 200; ++i) {
+    Input bytes;
+    wire::encode(wire::test::random_packet(random, payload), bytes);
+    out.push_back(bytes);
+    Input datagram;
+    const size_t at = wire::begin({}, datagram);
+    datagram.insert(datagram.end(), bytes.begin(), bytes.end());
+    wire::seal({}, at, datagram);
+    out.push_back(datagram);
+  }
+  return out;
+}
+
+void mutate(Random& random, Input& input) {
+  if (input.size() < 8) return;
+  const size_t at = random.below(input.size() - 7);
+  const uint8_t filler = random.chance(1, 2) ? 0 : 255;
+  std::fill_n(input.begin() + static_cast<int64_t>(at), 1 + random.below(8), filler);
+}
+
+}  // namespace spinloom::layout::fuzz

@@ -1,0 +1,139 @@
+#include "wire/reliable.hpp"
+
+#include <algorithm>
+
+#include "base/limits.hpp"
+#include "wire/reliable_impl.hpp"
+
+namespace spinloom::wire {
+
+Status check(const ReliableConfig& config) {
+  const size_t least = datagram_header_bytes + datagram_tag_bytes + packet_header_bytes_max() + 1;
+  if (config.datagram_bytes < least || config.datagram_bytes > limits::datagram_bytes_max) {
+    return fail(Code::invalid, "reliable link: datagram_bytes is ", config.datagram_bytes, ", it must be ", least,
+                " to ", limits::datagram_bytes_max);
+  }
+  if (config.window == 0 || config.window > ReliableConfig::window_max) {
+    return fail(Code::invalid, "reliable link: window is ", config.window, " segments, it must be 1 to ",
+                ReliableConfig::window_max);
+  }
+  if (config.timeout_min <= Time{0} || config.timeout_first < config.timeout_min ||
+      config.timeout_max < config.timeout_first || config.timeouts_max == 0 || config.keepalive <= Time{0}) {
+    return fail(Code::invalid, "reliable link: time-outs of ", config.timeout_min, " at least, ", config.timeout_first,
+                " at first, ", config.timeout_max, " at most, ", config.timeouts_max, " of them, keepalive ",
+                config.keepalive, "; they must grow in this order and be above 0");
+  }
+  return {};
+}
+
+void Out::clear() {
+  bytes.clear();
+  transmit.clear();
+  deliver.clear();
+  message_sent.clear();
+  released.clear();
+  lost.clear();
+  kept.clear();
+}
+
+namespace {
+
+// What is sent to a lost peer is read to nowhere.
+void report_free(const nic::Packet& packet, const SendOptions& options, Out& out) {
+  const bool last = packet.is_last() || packet.missing > 0;
+  if (options.ticket != 0) {
+    out.released.push_back(options.ticket);
+  } else if (last && packet.operation != nic::Operation::ack) {
+    out.message_sent.push_back(packet.message);
+  }
+}
+
+}  // namespace
+
+Reliable::Reliable(nic::Rank self, const ReliableConfig& config) : impl_(std::make_unique<Impl>(self, config)) {
+  const Status good = check(config);
+  SPL_ASSERT(good.ok(), good.error().message);
+}
+
+Reliable::~Reliable() = default;
+
+Peer* Reliable::Impl::find(nic::Rank rank) const {
+  const auto found = peers.find(rank.value);
+  return found == peers.end() ? nullptr : found->second.get();
+}
+
+Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
+  Peer* known = impl_->find(rank);
+  if (known != nullptr && distance(known->epoch, epoch) <= 0) {
+    return fail(Code::invalid, "reliable link: rank ", rank, " is known in life ", known->epoch, ", life ", epoch,
+                " is not later");
+  }
+  auto peer = std::make_unique<Peer>();
+  peer->rank = rank;
+  peer->epoch = epoch;
+  peer->room_end = impl_->config.window;  // a receiver that has said nothing takes what the sender's own window allows
+  if (known == nullptr) {
+    impl_->order.push_back(peer.get());
+  } else {
+    *std::find(impl_->order.begin(), impl_->order.end(), known) = peer.get();
+  }
+  impl_->peers[rank.value] = std::move(peer);
+  return {};
+}
+
+Status Reliable::on_send(Time now, const nic::Packet& packet, const SendOptions& options, Out& out) {
+  Peer* peer = impl_->find(packet.target);
+  if (peer == nullptr) return fail(Code::invalid, "reliable link: rank ", packet.target, " is not known here");
+  if (peer->lost) {
+    report_free(packet, options, out);
+    return {};
+  }
+  return impl_->send(now, *peer, packet, options, out);
+}
+
+Status Reliable::on_datagram(Time now, std::span<const uint8_t> bytes, Out& out) {
+  return impl_->receive(now, bytes, out);
+}
+
+void Reliable::on_timer(Time now, Out& out) {
+  if (now < impl_->earliest) return;
+  impl_->earliest = Time::never();
+  for (Peer* peer : impl_->order) {
+    if (peer->deadline <= now) impl_->timeout(now, *peer, out);
+    impl_->earliest = std::min(impl_->earliest, peer->deadline);
+  }
+}
+
+Time Reliable::timer() const { return impl_->earliest; }
+
+void Reliable::set_room(nic::Rank rank, uint32_t segments, Out& out) {
+  Peer* peer = impl_->find(rank);
+  SPL_ASSERT(peer != nullptr, "rank ", rank, " is not known");
+  const bool opens = peer->room == 0 && segments > 0;
+  peer->room = std::min(segments, ReliableConfig::window_max);
+  if (!opens || peer->lost) return;
+  DatagramHeader header;  // names the last segment that came, which is acknowledged again
+  header.sequence = peer->expected - 1;
+  impl_->acknowledge(*peer, header, out);
+}
+
+const ReliableCounts& Reliable::counts() const { return impl_->counts; }
+
+bool Reliable::idle() const {
+  return std::all_of(impl_->order.begin(), impl_->order.end(), [](const Peer* peer) {
+    return peer->lost || (peer->waiting.empty() && peer->flight.empty() && peer->held.empty());
+  });
+}
+
+std::string Reliable::waiting() const {
+  std::ostringstream line;
+  line << "link of rank " << impl_->self << ":";
+  for (const Peer* peer : impl_->order) {
+    line << " rank " << peer->rank << (peer->lost ? " is lost, " : ", ") << peer->flight.size()
+         << " segments unacknowledged, " << peer->waiting.size() << " wait for the window, " << peer->held.size()
+         << " headers wait for message " << peer->expected_message << ";";
+  }
+  return line.str();
+}
+
+}  // namespace spinloom::wire

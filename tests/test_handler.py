@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -89,6 +90,32 @@ def test_the_compilers_own_words_are_shown(spinloom, folder):
     assert built.code == 2
     assert "bad.c:2" in built.err
     assert "oops" in built.err
+
+
+def test_a_source_builds_natively(spinloom, folder):
+    spinloom("handler", "new", "mine", "--template", "reply")
+    built = spinloom("handler", "build", "--native", "mine.c")
+    assert built.code == 0, built.err
+    assert "mine.so: " in built.out
+    assert "payload_handler" in built.out
+    made = ctypes.CDLL(str(folder / "mine.so"))
+    assert ctypes.c_uint32.in_dll(made, "spl_hpu_abi").value == 1
+    assert made.payload_handler
+    assert made.spl_hpu_bind
+
+
+def test_a_native_build_shows_the_compilers_words_and_what_it_misses(spinloom, folder, monkeypatch):
+    body = '#include "spinloom/handler.h"\nint elsewhere(void);\nint payload_handler(void) { return %s; }\n'
+    for returned in ("oops", "elsewhere()"):
+        (folder / "bad.c").write_text(body % returned)
+        built = spinloom("handler", "build", "--native", "bad.c", "-o", "made.so")
+        assert built.code == 2
+        assert returned.rstrip("()") in built.err
+    (folder / "bad.c").write_text(body % "0")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    built = spinloom("handler", "build", "--native", "bad.c")
+    assert built.code == 3
+    assert "set CC" in built.err
 
 
 @pytest.mark.parametrize(

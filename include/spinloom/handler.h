@@ -142,11 +142,14 @@ enum {
   PTL_ME_ACK = 1u << 11       /* ask for a full acknowledgement, on the entry's queue */
 };
 
+#define PTL_NUM_HPUS_MAX 256u
+
+/* The command window: spl_word() stores a word of a call, spl_local() an address of the handler's memory, spl_issue()
+ * makes the call. */
 #if defined(__riscv)
 
 static inline volatile uint32_t *spl_window(void) { return (volatile uint32_t *)SPL_HPU_COMMAND_BASE; }
 
-#define PTL_NUM_HPUS_MAX 256u
 #define PTL_MY_HPU (spl_window()[SPL_CMD_HPU / 4])
 #define PTL_MY_VHPU (spl_window()[SPL_CMD_VHPU / 4])
 #define PTL_NUM_HPUS (spl_window()[SPL_CMD_HPU_COUNT / 4])
@@ -162,21 +165,46 @@ static inline uint64_t spl_cycles(void) {
   return (uint64_t)high << 32 | low;
 }
 
-static inline void spl_word64(unsigned word, uint64_t value) {
-  spl_window()[word] = (uint32_t)value;
-  spl_window()[word + 1] = (uint32_t)(value >> 32);
-}
+static inline void spl_word(unsigned word, uint32_t value) { spl_window()[word] = value; }
+static inline void spl_local(unsigned word, const void *local) { spl_word(word, (uint32_t)(uintptr_t)local); }
 static inline uint32_t spl_issue(uint32_t call_and_options) {
-  spl_window()[0] = call_and_options;
+  spl_word(0, call_and_options);
   return spl_window()[SPL_CMD_ISSUE / 4];
 }
+
+#elif !defined(__cplusplus)
+
+#include "spinloom/hpu_native.h"
+
+#define PTL_MY_HPU (spl_hpu_at_hand->hpu)
+#define PTL_MY_VHPU (spl_hpu_at_hand->vhpu)
+#define PTL_NUM_HPUS (spl_hpu_at_hand->hpu_count)
+
+static inline const void *spl_constants(void) { return spl_hpu_at_hand->constants; }
+
+/* Of the host's own counter. */
+static inline uint64_t spl_cycles(void) { return spl_hpu_at_hand->cycles(); }
+
+static inline void spl_word(unsigned word, uint32_t value) { spl_hpu_at_hand->words[word] = value; }
+static inline void spl_local(unsigned word, const void *local) { spl_hpu_at_hand->pointers[word] = local; }
+static inline uint32_t spl_issue(uint32_t call_and_options) {
+  spl_word(0, call_and_options);
+  return spl_hpu_at_hand->issue(spl_hpu_at_hand);
+}
+
+#endif
+
+#if defined(__riscv) || !defined(__cplusplus) /* the engine, in C++, reads the types and numbers above only */
+
+static inline void spl_word64(unsigned word, uint64_t value) {
+  spl_word(word, (uint32_t)value);
+  spl_word(word + 1, (uint32_t)(value >> 32));
+}
 static inline uint32_t spl_dma(uint32_t call, const void *local, ptl_size_t offset, ptl_size_t len, unsigned options) {
-  volatile uint32_t *window = spl_window();
-  window[1] = (uint32_t)(uintptr_t)local;
-  window[2] = (uint32_t)offset;
-  window[3] = (uint32_t)(offset >> 32);
-  window[4] = (uint32_t)len;
-  window[5] = 0;
+  spl_local(1, local);
+  spl_word64(2, offset);
+  spl_word(4, (uint32_t)len);
+  spl_word(5, 0);
   return spl_issue(call | options);
 }
 /* A transfer that was refused has no handle. */
@@ -210,13 +238,13 @@ static inline int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_siz
 
 /* 1 when the transfer is finished, 0 otherwise; a handle of none counts as finished. */
 static inline int PtlHandlerDMATest(ptl_dma_h handle) {
-  spl_window()[1] = handle;
+  spl_word(1, handle);
   const int finished = (int)spl_issue(SPL_CALL_DMA_TEST);
   __asm__ volatile("" ::: "memory");
   return finished;
 }
 static inline int PtlHandlerDMAWait(ptl_dma_h handle) {
-  spl_window()[1] = handle;
+  spl_word(1, handle);
   const int result = (int)spl_issue(SPL_CALL_DMA_WAIT);
   __asm__ volatile("" ::: "memory");
   return result;
@@ -224,9 +252,9 @@ static inline int PtlHandlerDMAWait(ptl_dma_h handle) {
 
 static inline uint32_t spl_dma_atomic(uint32_t call, ptl_size_t offset, uint64_t *before, uint32_t width,
                                       uint64_t compare, uint64_t operand, unsigned options) {
-  spl_window()[1] = (uint32_t)(uintptr_t)before;
+  spl_local(1, before);
   spl_word64(2, offset);
-  spl_window()[4] = width;
+  spl_word(4, width);
   spl_word64(5, compare);
   spl_word64(7, operand);
   const uint32_t result = spl_issue(call | options | PTL_DMA_NO_EVENT);
@@ -254,8 +282,8 @@ static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, uint
 
 /* Atomics on 8 bytes of HPU memory (state). CAS: 1 when it swapped. FAdd: *before is the value before. */
 static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
-  spl_window()[1] = (uint32_t)(uintptr_t)value;
-  spl_window()[2] = 0;
+  spl_local(1, value);
+  spl_local(2, NULL);
   spl_word64(5, cmpval);
   spl_word64(7, swapval);
   const int swapped = (int)spl_issue(SPL_CALL_HPU_CAS);
@@ -263,8 +291,8 @@ static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapv
   return swapped;
 }
 static inline int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) {
-  spl_window()[1] = (uint32_t)(uintptr_t)val;
-  spl_window()[2] = (uint32_t)(uintptr_t)before;
+  spl_local(1, val);
+  spl_local(2, before);
   spl_word64(5, 0);
   spl_word64(7, inc);
   const int result = (int)spl_issue(SPL_CALL_HPU_FADD);
@@ -279,11 +307,11 @@ static inline uint32_t spl_put_options(ptl_req_ct_t ct, ptl_ack_req_t ack_req) {
 }
 static inline void spl_put_target(ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                                   void *user_ptr, ptl_hdr_data_t hdr_data) {
-  spl_window()[5] = target_id.rank;
+  spl_word(5, target_id.rank);
   spl_word64(6, match_bits);
   spl_word64(8, remote_offset);
   spl_word64(10, hdr_data);
-  spl_word64(12, (uint32_t)(uintptr_t)user_ptr);
+  spl_word64(12, (uintptr_t)user_ptr);
 }
 /* Puts len bytes at offset of the entry's memory, as the host would; returns at once. */
 static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
@@ -291,8 +319,8 @@ static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_r
                                         void *user_ptr, ptl_hdr_data_t hdr_data) {
   spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
   spl_word64(2, offset);
-  spl_window()[4] = (uint32_t)len;
-  spl_window()[14] = (uint32_t)(len >> 32);
+  spl_word(4, (uint32_t)len);
+  spl_word(14, (uint32_t)(len >> 32));
   return (int)spl_issue(SPL_CALL_PUT_FROM_HOST | spl_put_options(ct, ack_req));
 }
 /* Puts at most one packet from packet or HPU memory or the stack; returns when it has been read. FAIL when it does not
@@ -302,13 +330,13 @@ static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl
                                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
   __asm__ volatile("" ::: "memory"); /* local has been written before it is read */
   spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
-  spl_window()[1] = (uint32_t)(uintptr_t)local;
-  spl_window()[4] = (uint32_t)len;
+  spl_local(1, local);
+  spl_word(4, (uint32_t)len);
   return (int)spl_issue(SPL_CALL_PUT_FROM_DEVICE | spl_put_options(ct, ack_req));
 }
 
 static inline void spl_atomic_kind(ptl_op_t operation, ptl_datatype_t datatype) {
-  spl_window()[15] = (uint32_t)operation | (uint32_t)datatype << 8;
+  spl_word(15, (uint32_t)operation | (uint32_t)datatype << 8);
 }
 /* Gets len bytes to offset of the entry's memory, or, with PTL_HANDLER_HOST_MEM among the options, of the handler's;
  * returns at once. Their reply event goes to the entry's queue. */
@@ -317,8 +345,8 @@ static inline int PtlHandlerGetFromHost(ptl_size_t offset, ptl_size_t len, ptl_r
                                         unsigned options) {
   spl_put_target(target_id, match_bits, remote_offset, user_ptr, 0);
   spl_word64(2, offset);
-  spl_window()[4] = (uint32_t)len;
-  spl_window()[14] = (uint32_t)(len >> 32);
+  spl_word(4, (uint32_t)len);
+  spl_word(14, (uint32_t)(len >> 32));
   return (int)spl_issue(SPL_CALL_GET_FROM_HOST | options | spl_put_options(ct, PTL_NO_ACK_REQ));
 }
 /* Gets at most one packet into HPU memory or the stack; returns when it is there. FAIL when it does not fit into a
@@ -326,8 +354,8 @@ static inline int PtlHandlerGetFromHost(ptl_size_t offset, ptl_size_t len, ptl_r
 static inline int PtlHandlerGetFromDevice(void *local, ptl_size_t len, ptl_process_t target_id,
                                           ptl_match_bits_t match_bits, ptl_size_t remote_offset) {
   spl_put_target(target_id, match_bits, remote_offset, NULL, 0);
-  spl_window()[1] = (uint32_t)(uintptr_t)local;
-  spl_window()[4] = (uint32_t)len;
+  spl_local(1, local);
+  spl_word(4, (uint32_t)len);
   const int result = (int)spl_issue(SPL_CALL_GET_FROM_DEVICE);
   __asm__ volatile("" ::: "memory"); /* local has been written */
   return result;
@@ -340,8 +368,8 @@ static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, pt
                                            ptl_op_t operation, ptl_datatype_t datatype) {
   spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
   spl_word64(2, offset);
-  spl_window()[4] = (uint32_t)len;
-  spl_window()[14] = (uint32_t)(len >> 32);
+  spl_word(4, (uint32_t)len);
+  spl_word(14, (uint32_t)(len >> 32));
   spl_atomic_kind(operation, datatype);
   return (int)spl_issue(SPL_CALL_ATOMIC_FROM_HOST | spl_put_options(ct, ack_req));
 }
@@ -351,8 +379,8 @@ static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, 
                                              ptl_op_t operation, ptl_datatype_t datatype) {
   __asm__ volatile("" ::: "memory"); /* local has been written before it is read */
   spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
-  spl_window()[1] = (uint32_t)(uintptr_t)local;
-  spl_window()[4] = (uint32_t)len;
+  spl_local(1, local);
+  spl_word(4, (uint32_t)len);
   spl_atomic_kind(operation, datatype);
   return (int)spl_issue(SPL_CALL_ATOMIC_FROM_DEVICE | spl_put_options(ct, ack_req));
 }
@@ -364,9 +392,9 @@ static inline int PtlHandlerFetchAtomicFromDevice(void *local, ptl_size_t len, p
                                                   ptl_datatype_t datatype) {
   __asm__ volatile("" ::: "memory");
   spl_put_target(target_id, match_bits, remote_offset, NULL, hdr_data);
-  spl_window()[1] = (uint32_t)(uintptr_t)local;
+  spl_local(1, local);
   spl_word64(2, operand);
-  spl_window()[4] = (uint32_t)len;
+  spl_word(4, (uint32_t)len);
   spl_atomic_kind(operation, datatype);
   const int result = (int)spl_issue(SPL_CALL_FETCH_ATOMIC_FROM_DEVICE);
   __asm__ volatile("" ::: "memory");
@@ -377,8 +405,8 @@ static inline int PtlHandlerFetchAtomicFromDevice(void *local, ptl_size_t len, p
  * HPU; no NIC but the simulated one listens. Priced as any call. SEGV when the text cannot be read. */
 static inline int spl_debug(const char *text, uint32_t value) {
   __asm__ volatile("" ::: "memory"); /* the text has been written before it is read */
-  spl_window()[1] = (uint32_t)(uintptr_t)text;
-  spl_window()[2] = value;
+  spl_local(1, text);
+  spl_word(2, value);
   return (int)spl_issue(SPL_CALL_DEBUG);
 }
 
@@ -389,7 +417,7 @@ static inline int PtlHandlerCTInc(ptl_ct_event_t increment) {
   return (int)spl_issue(SPL_CALL_CT_INC);
 }
 static inline int PtlHandlerCTGet(ptl_ct_event_t *event) {
-  spl_window()[5] = (uint32_t)(uintptr_t)event;
+  spl_local(5, event);
   const int result = (int)spl_issue(SPL_CALL_CT_GET);
   __asm__ volatile("" ::: "memory");
   return result;
@@ -400,6 +428,6 @@ static inline int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
   return (int)spl_issue(SPL_CALL_CT_SET);
 }
 
-#endif /* __riscv */
+#endif
 
 #endif

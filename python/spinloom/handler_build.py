@@ -81,6 +81,19 @@ def build(source: Path, output: Path | None = None, source_lines: bool = False) 
         return image.read_bytes()
 
 
+def build_native(source: Path, target: Path) -> list[str]:
+    """Makes a shared object for this machine; the handlers that the source defines."""
+    if not source.is_file():
+        raise Trouble("invalid", f"there is no file {source}")
+    try:
+        toolchain.compile_native(source, target, include=[data.folder("include")])
+        return toolchain.handlers_of(source)
+    except toolchain.ToolchainError as error:
+        raise Trouble("environment" if error.environment else "invalid", str(error)) from None
+    except OSError as error:
+        raise Trouble("environment", f"{target} cannot be written: {error.strerror}") from None
+
+
 def line_table(image: Image) -> dict[int, tuple[str, int]]:
     """Address of an instruction -> (file name, line); for images that were built from a source."""
     try:

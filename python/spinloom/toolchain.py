@@ -1,12 +1,14 @@
-"""The one place that knows how a handler's C source becomes an RV32 image.
+"""The one place that knows how a handler's C source becomes an RV32 image, or an object of the host's own.
 
 Contract: compile() turns one C11 file into one ELF image linked at the HPU's image base; the compiler's
 version and every flag stand here, because the image's bytes decide modelled time. The same source gives
 the same bytes in every folder. A source that names float or double is compiled for cores with floating point
-(RV32IMAFDC), every other one for all cores (RV32IMAC). Standard library only: the build runs this file as a
-script.
+(RV32IMAFDC), every other one for all cores (RV32IMAC). compile_native() makes a shared object of the same
+source with the host's compiler; its bytes decide nothing. Standard library only: the build runs this file as
+a script.
 
     python toolchain.py SOURCE.c -o IMAGE.elf --include DIR --script handler.ld [--depfile FILE]
+    python toolchain.py SOURCE.c -o OBJECT.so --native [--compiler CC] --include DIR [--depfile FILE]
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -50,6 +53,21 @@ COMPILE_FLAGS = (
     "-Wall",
     "-Wextra",
     "-Werror",
+)
+# An object that misses a function is refused here, not when a message comes.
+NATIVE_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-fno-common",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wl,-z,defs",
+    "-Wl,--build-id=none",
 )
 LINK_FLAGS = ("-nostdlib", "-static", "-Wl,--gc-sections", "-Wl,--build-id=none")
 
@@ -98,9 +116,8 @@ def check_compiler() -> None:
         )
 
 
-def entry_of(source: Path) -> str:
-    """The entry symbol: payload_handler, or the first handler that the source defines, perhaps by a macro of
-    p4spin_compat.h."""
+def handlers_of(source: Path) -> list[str]:
+    """The handlers that the source defines, perhaps by a macro of p4spin_compat.h."""
     text = source.read_text(encoding="utf-8")
     defined = [
         name
@@ -109,6 +126,12 @@ def entry_of(source: Path) -> str:
     ]
     if not defined:
         raise ToolchainError(f"{source} defines none of {', '.join(HANDLERS)}")
+    return defined
+
+
+def entry_of(source: Path) -> str:
+    """The entry symbol: payload_handler, or the first handler that the source defines."""
+    defined = handlers_of(source)
     return "payload_handler" if "payload_handler" in defined else defined[0]
 
 
@@ -189,6 +212,40 @@ def compile(
     return hashlib.sha256(image.read_bytes()).hexdigest()
 
 
+def compile_native(
+    source: Path,
+    target: Path,
+    *,
+    include: list[Path],
+    compiler: str | None = None,
+    depfile: Path | None = None,
+) -> None:
+    """Compiles a handler source to a shared object for this machine; `compiler`: CC, else cc."""
+    handlers_of(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source, target = source.resolve(), target.resolve()
+    command = shlex.split(compiler or os.environ.get("CC", "cc"))
+    with tempfile.TemporaryDirectory() as scratch:
+        dependencies = Path(scratch) / "handler.d"
+        command += [
+            *NATIVE_FLAGS,
+            *(flag for folder in include for flag in ("-I", str(folder.resolve()))),
+            *("-MMD", "-MF", str(dependencies)),
+            *(source.name, "-o", str(target)),
+        ]
+        try:
+            done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True)
+        except OSError as error:
+            raise ToolchainError(
+                f"the host's compiler {command[0]} cannot be run ({error.strerror}); set CC", environment=True
+            ) from None
+        if done.returncode != 0:
+            told = done.stderr.strip() or done.stdout.strip()
+            raise ToolchainError(f"{source.name} does not build natively:\n{told}")
+        if depfile is not None:
+            depfile.write_text(make_rule(target, dependencies, source.parent), encoding="utf-8")
+
+
 def make_rule(image: Path, dependencies: Path, folder: Path) -> str:
     """The compiler's dependency file again, with absolute names and the image as its target."""
     listed = dependencies.read_text(encoding="utf-8").split(":", 1)[1].replace("\\\n", " ")
@@ -198,15 +255,28 @@ def make_rule(image: Path, dependencies: Path, folder: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Compile a handler to an RV32 image.")
+    parser = argparse.ArgumentParser(description="Compile a handler to an RV32 image, or natively.")
     parser.add_argument("source", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--include", type=Path, action="append", default=[])
-    parser.add_argument("--script", type=Path, required=True, help="the linker script, handler.ld")
+    parser.add_argument("--script", type=Path, help="the linker script, handler.ld")
+    parser.add_argument("--native", action="store_true", help="make a shared object for this machine")
+    parser.add_argument("--compiler", help="of --native, instead of CC")
     parser.add_argument("--cache", type=Path, help="folder for the compiler's caches")
     parser.add_argument("--depfile", type=Path, help="write the headers that were read, as a make rule")
     options = parser.parse_args(arguments)
+    if not options.native and options.script is None:
+        parser.error("an image needs --script")
     try:
+        if options.native:
+            compile_native(
+                options.source,
+                options.output,
+                include=options.include,
+                compiler=options.compiler,
+                depfile=options.depfile,
+            )
+            return 0
         compile(
             options.source,
             options.output,

@@ -1,8 +1,6 @@
 #include "nic/handler_abi.hpp"
 
 #include <cstring>
-#include <tuple>
-#include <utility>
 
 namespace spinloom::nic {
 namespace {
@@ -32,16 +30,6 @@ struct HeaderStruct {
 };
 static_assert(sizeof(HeaderStruct) == 64, "as the RV32 compiler lays out ptl_header_t");
 
-// ptl_request_type_t.
-uint32_t request_type(Operation operation) {
-  switch (operation) {
-    case Operation::get: return 1;
-    case Operation::atomic:
-    case Operation::fetch_atomic: return 2;
-    default: return 0;
-  }
-}
-
 // Puts a struct on top of the stack; a0 points to it.
 template <class Struct>
 HandlerArguments by_reference(const Struct& argument, std::span<uint8_t> stack) {
@@ -65,7 +53,35 @@ LocalMemory kind_of(uint32_t address) {
   }
 }
 
+class AddressedMemory final : public CallMemory {
+ public:
+  AddressedMemory(const CallWords& words, const hpu::AddressSpace& memory) : words_(words), memory_(memory) {}
+
+  [[nodiscard]] bool given(unsigned word) const override { return words_[word] != 0; }
+  [[nodiscard]] Range range(unsigned word, uint64_t length) const override {
+    const uint8_t* found = length > UINT32_MAX ? nullptr : memory_.read(words_[word], static_cast<uint32_t>(length));
+    if (found == nullptr && length > 0) return {};
+    return {const_cast<uint8_t*>(found), kind_of(words_[word])};
+  }
+  [[nodiscard]] const uint8_t* byte(unsigned word, uint64_t index) const override {
+    return memory_.read(words_[word] + static_cast<uint32_t>(index), 1);
+  }
+
+ private:
+  const CallWords& words_;
+  const hpu::AddressSpace& memory_;
+};
+
 }  // namespace
+
+uint32_t request_type_of(Operation operation) {
+  switch (operation) {
+    case Operation::get: return 1;
+    case Operation::atomic:
+    case Operation::fetch_atomic: return 2;
+    default: return 0;
+  }
+}
 
 HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
   if (her.kind == HandlerKind::payload) {
@@ -73,7 +89,7 @@ HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
   }
   if (her.kind == HandlerKind::header) {
     HeaderStruct header{};
-    header.type = request_type(her.operation);
+    header.type = request_type_of(her.operation);
     header.length = her.message_length;
     header.target[0] = her.target.value;
     header.source[0] = her.source.value;
@@ -90,17 +106,20 @@ HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
   return arguments;
 }
 
-HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const hpu::AddressSpace& memory) {
+HandlerCall decode_call(const CallWords& words, const hpu::AddressSpace& memory) {
+  return decode_call(words, AddressedMemory(words, memory));
+}
+
+HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
   const auto wide = [&words](size_t first) { return words[first] | static_cast<uint64_t>(words[first + 1]) << 32; };
-  // The bytes that an address names and the kind of memory they lie in; written only where the call may.
-  const auto local = [&memory](uint32_t address, uint64_t bytes) -> std::pair<uint8_t*, LocalMemory> {
-    const uint8_t* found = bytes > UINT32_MAX ? nullptr : memory.read(address, static_cast<uint32_t>(bytes));
-    if (found == nullptr && bytes > 0) return {nullptr, LocalMemory::outside};
-    return {const_cast<uint8_t*>(found), kind_of(address)};
-  };
   HandlerCall call;
   call.call = words[0] & 0xffu;
   call.options = words[0] & ~0xffu;
+  const auto local = [&](unsigned word, uint64_t length) {
+    const CallMemory::Range found = memory.range(word, length);
+    call.local = found.bytes;
+    call.local_memory = found.memory;
+  };
   switch (call.call) {
     case SPL_CALL_DMA_TO_HOST_NB:
     case SPL_CALL_DMA_TO_HOST_B:
@@ -108,7 +127,7 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
     case SPL_CALL_DMA_FROM_HOST_B:
       call.offset = wide(2);
       call.length = words[4];
-      std::tie(call.local, call.local_memory) = local(words[1], call.length);
+      local(1, call.length);
       break;
     case SPL_CALL_DMA_CAS_NB:
     case SPL_CALL_DMA_CAS_B:
@@ -118,7 +137,7 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
       call.width = words[4];
       call.compare = wide(5);
       call.operand = wide(7);
-      std::tie(call.local, call.local_memory) = local(words[1], sizeof(uint64_t));
+      local(1, sizeof(uint64_t));
       break;
     case SPL_CALL_DMA_TEST:
     case SPL_CALL_DMA_WAIT: call.handle = words[1]; break;
@@ -127,13 +146,17 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
       call.success = wide(1);
       call.failure = wide(3);
       break;
-    case SPL_CALL_CT_GET: std::tie(call.local, call.local_memory) = local(words[5], 2 * sizeof(uint64_t)); break;
+    case SPL_CALL_CT_GET: local(5, 2 * sizeof(uint64_t)); break;
     case SPL_CALL_HPU_CAS:
     case SPL_CALL_HPU_FADD:
       call.compare = wide(5);
       call.operand = wide(7);
-      std::tie(call.local, call.local_memory) = local(words[1], sizeof(uint64_t));
-      if (words[2] != 0) std::tie(call.before, call.before_memory) = local(words[2], sizeof(uint64_t));
+      local(1, sizeof(uint64_t));
+      if (memory.given(2)) {
+        const CallMemory::Range before = memory.range(2, sizeof(uint64_t));
+        call.before = before.bytes;
+        call.before_memory = before.memory;
+      }
       break;
     case SPL_CALL_PUT_FROM_DEVICE:
     case SPL_CALL_PUT_FROM_HOST:
@@ -155,14 +178,14 @@ HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words, const 
         call.length |= static_cast<uint64_t>(words[14]) << 32;
       } else {
         call.operand = wide(2);
-        std::tie(call.local, call.local_memory) = local(words[1], call.length);
+        local(1, call.length);
       }
       break;
     case SPL_CALL_DEBUG:
       call.operand = words[2];
-      call.local = const_cast<uint8_t*>(memory.read(words[1], 1));
+      call.local = const_cast<uint8_t*>(memory.byte(1, 0));
       while (call.length < limits::debug_text_bytes) {
-        const uint8_t* byte = memory.read(words[1] + static_cast<uint32_t>(call.length), 1);
+        const uint8_t* byte = memory.byte(1, call.length);
         if (byte == nullptr || *byte == 0) break;
         ++call.length;
       }

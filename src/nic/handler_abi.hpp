@@ -3,7 +3,8 @@
 // Contract: shared by every driver that executes handler images. arguments_of() writes the structs that the
 //   handler interface passes (spinloom/handler.h; RV32 passes structs of more than two words by reference)
 //   to the top of the HPU's stack and says what goes into a0..a2 and sp. decode_call() turns the words of
-//   the command window into a HandlerCall whose local address is resolved against the handler's memory.
+//   the command window into a HandlerCall whose local address is resolved against the handler's memory: an
+//   address space of RV32, or whatever a native handler's pointers mean.
 // Invariants: (1) the stack pointer is 16-byte aligned and below everything written; (2) a local range that
 //   is not wholly in one region resolves to `outside`.
 // Threads: pure. Time: none.
@@ -28,7 +29,26 @@ struct HandlerArguments {
 // `stack` is the HPU's scratchpad, mapped at SPL_HPU_STACK_BASE.
 [[nodiscard]] HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack);
 
-[[nodiscard]] HandlerCall decode_call(const std::array<uint32_t, SPL_CMD_WORDS>& words,
-                                      const hpu::AddressSpace& memory);
+using CallWords = std::array<uint32_t, SPL_CMD_WORDS>;
+
+// What the words of a call that are addresses name.
+class CallMemory {
+ public:
+  struct Range {
+    uint8_t* bytes = nullptr;
+    LocalMemory memory = LocalMemory::outside;
+  };
+  virtual ~CallMemory() = default;
+  // The word is not the null address.
+  [[nodiscard]] virtual bool given(unsigned word) const = 0;
+  // `length` bytes there; written only where the call may.
+  [[nodiscard]] virtual Range range(unsigned word, uint64_t length) const = 0;
+  // One byte there, null when it cannot be read.
+  [[nodiscard]] virtual const uint8_t* byte(unsigned word, uint64_t index) const = 0;
+};
+
+[[nodiscard]] HandlerCall decode_call(const CallWords& words, const CallMemory& memory);
+[[nodiscard]] HandlerCall decode_call(const CallWords& words, const hpu::AddressSpace& memory);
+[[nodiscard]] uint32_t request_type_of(Operation operation);  // ptl_request_type_t
 
 }  // namespace spinloom::nic

@@ -4,7 +4,7 @@
 //   through `calls`, which answers at once or says that the handler must stop (end it as a fault).
 // Invariants: (1) a runner touches nothing but the frame's memory; (2) what a handler does wrong is an
 //   outcome, never an error of the runner.
-// Threads: one owner. Time: none.
+// Threads: one owner, unless a runner says that it takes several. Time: none.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,8 @@ class HandlerCalls {
   virtual ~HandlerCalls() = default;
   // The call's result; nothing: the handler must stop.
   virtual std::optional<uint32_t> call(const nic::HandlerCall& call) = 0;
+  // Nobody waits for the handler any more; a runner that can stop it does, as a fault. Asked from time to time.
+  [[nodiscard]] virtual bool given_up() const { return false; }
 };
 
 struct HandlerOutcome {

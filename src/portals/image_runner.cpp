@@ -1,5 +1,7 @@
 #include "portals/image_runner.hpp"
 
+#include <algorithm>
+
 #include "nic/handler_abi.hpp"
 
 namespace spinloom::portals {
@@ -13,6 +15,12 @@ hpu::Region packet_region(const HandlerFrame& frame) {
   if (!frame.her.outbound) return Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, LatencyClass::packet_buffer);
   const std::span<uint8_t> filled{const_cast<uint8_t*>(frame.packet.data()), frame.packet.size()};
   return Region::shared(SPL_HPU_PACKET_BASE, filled, LatencyClass::packet_buffer);
+}
+
+// A budget may be long; in between somebody may have given up.
+hpu::Stop go_on(hpu::Core& core, uint64_t budget_end) {
+  constexpr uint64_t patience = 1 << 20;
+  return core.run(std::min(budget_end, core.cycle() + patience));
 }
 
 }  // namespace
@@ -30,25 +38,44 @@ Result<std::unique_ptr<ImageHandlers>> ImageHandlers::create() {
 }
 
 uint32_t ImageHandlers::add(hpu::Image image) {
+  const std::lock_guard lock(lending_);
   images_.push_back(std::move(image));
   return static_cast<uint32_t>(images_.size() - 1);
 }
 
+const hpu::Image& ImageHandlers::image(uint32_t number) const {
+  const std::lock_guard lock(lending_);
+  return images_.at(number);
+}
+
 HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls) {
-  if (frame.context->image >= images_.size()) return {nic::HandlerEnd::fault, 0};
   std::unique_ptr<Machine> machine;
-  if (idle_.empty()) {
+  const hpu::Image* image = nullptr;
+  {
+    const std::lock_guard lock(lending_);
+    if (frame.context->image >= images_.size()) return {nic::HandlerEnd::fault, 0};
+    image = &images_[frame.context->image];
+    if (!idle_.empty()) {
+      machine = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (machine == nullptr) {
     auto made = make_machine();
     SPL_ASSERT(made.ok(), made.error().message);
     machine = std::move(*made);
-  } else {
-    machine = std::move(idle_.back());
-    idle_.pop_back();
   }
-  const HandlerOutcome outcome = run_on(*machine, images_[frame.context->image], frame, calls);
+  const HandlerOutcome outcome = run_on(*machine, *image, frame, calls);
   if (machine->core.busy()) machine->core.abandon();
+  const std::lock_guard lock(lending_);
   idle_.push_back(std::move(machine));
   return outcome;
+}
+
+hpu::Stop ImageHandlers::take_turn(Machine& machine, uint32_t address) {
+  const auto line = reinterpret_cast<uintptr_t>(machine.memory.read(address, 1)) / 64;
+  const std::lock_guard turn(turns_[line % turns_.size()]);
+  return machine.core.run(machine.core.cycle());
 }
 
 HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
@@ -77,8 +104,8 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
   start.hpu_count = frame.hpu_count;
   machine.core.start(start);
   const uint64_t budget_end = start.at_cycle + context.budget_cycles;
+  hpu::Stop stop = go_on(machine.core, budget_end);
   for (;;) {
-    const hpu::Stop stop = machine.core.run(budget_end);
     switch (stop.kind) {
       case hpu::StopKind::returned: return {nic::HandlerEnd::returned, stop.value, stop.cycle - start.at_cycle};
       case hpu::StopKind::fault: {
@@ -92,10 +119,12 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
         machine.core.resume_call(*answer, stop.cycle);
         break;
       }
-      case hpu::StopKind::shared:  // handlers run one at a time here, so it is its turn
+      case hpu::StopKind::shared:
       case hpu::StopKind::quantum: break;
     }
     if (machine.core.cycle() >= budget_end) return {nic::HandlerEnd::budget, 0};
+    if (calls.given_up()) return {nic::HandlerEnd::fault, 0};
+    stop = stop.kind == hpu::StopKind::shared ? take_turn(machine, stop.address) : go_on(machine.core, budget_end);
   }
 }
 

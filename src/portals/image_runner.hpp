@@ -3,12 +3,16 @@
 // Contract: a context's image is the number that add() returned, its entries are addresses in that image. The
 //   handler sees the address map of spinloom/hpu_map.h and nothing else; its budget counts instructions.
 // Invariants: (1) a handler that leaves its memory, does what is illegal or runs past its budget ends as such;
-//   the runner and its host go on; (2) the same frame gives the same outcome.
-// Threads: one owner. Time: none; one cycle is one instruction.
+//   the runner and its host go on; (2) the same frame gives the same outcome; (3) accesses to writable memory that
+//   handlers share, atomics among them, happen one at a time.
+// Threads: run() on any number of threads at once, each with its own frame; add() meanwhile. Time: none; one cycle is
+//   one instruction.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
+#include <mutex>
 
 #include "hpu/core.hpp"
 #include "portals/handler_runner.hpp"
@@ -21,7 +25,7 @@ class ImageHandlers final : public HandlerRunner {
 
   // The image number to put into a context.
   uint32_t add(hpu::Image image);
-  [[nodiscard]] const hpu::Image& image(uint32_t number) const { return images_.at(number); }
+  [[nodiscard]] const hpu::Image& image(uint32_t number) const;
   HandlerOutcome run(const HandlerFrame& frame, HandlerCalls& calls) override;
 
  private:
@@ -34,11 +38,15 @@ class ImageHandlers final : public HandlerRunner {
   };
   ImageHandlers() = default;
   [[nodiscard]] static Result<std::unique_ptr<Machine>> make_machine();
-  [[nodiscard]] static HandlerOutcome run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
-                                             HandlerCalls& calls);
+  [[nodiscard]] HandlerOutcome run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
+                                      HandlerCalls& calls);
+  // Executes the access that a handler stopped before, and what follows up to the next stop or branch.
+  [[nodiscard]] hpu::Stop take_turn(Machine& machine, uint32_t address);
 
+  mutable std::mutex lending_;  // guards the two below
   std::vector<std::unique_ptr<Machine>> idle_;
   std::deque<hpu::Image> images_;  // addresses are stable
+  std::array<std::mutex, 64> turns_;  // of shared memory, by line
 };
 
 }  // namespace spinloom::portals

@@ -51,15 +51,30 @@ def new(name: str, template: str, force: bool) -> None:
     click.echo(f"wrote {', '.join(map(str, targets))}; next: spinloom handler run {targets[0]}")
 
 
-@handler.command(epilog="Example: spinloom handler build words.c -o words.elf")
+@handler.command(
+    epilog="Examples: spinloom handler build words.c -o words.elf; spinloom handler build --native words.c"
+)
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", "image", type=click.Path(path_type=Path), help="FILE.elf beside it otherwise."
+    "-o",
+    "--output",
+    "image",
+    type=click.Path(path_type=Path),
+    help="FILE.elf (or FILE.so) beside it otherwise.",
 )
-def build(source: Path, image: Path | None) -> None:
-    """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with."""
+@click.option("--native", is_flag=True, help="For this machine's processor, with CC: a shared object.")
+def build(source: Path, image: Path | None, native: bool) -> None:
+    """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with.
+
+    With --native, for live NICs that run trusted handlers in the process that a message comes to.
+    """
     if source.suffix != ".c":
         raise Trouble("invalid", f"{source} is not a C source (FILE.c)")
+    if native:
+        target = image or source.with_suffix(".so")
+        handlers = handler_build.build_native(source, target)
+        click.echo(f"{target}: {', '.join(handlers)}; {target.stat().st_size:,} B, for this machine")
+        return
     image = image or source.with_suffix(".elf")
     built = handler_build.image_of(source, image)
     click.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")

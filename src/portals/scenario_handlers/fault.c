@@ -2,11 +2,9 @@
 #include "spinloom/handler.h"
 
 int payload_handler(const ptl_payload_t p, void* state) {
-  volatile uint32_t* window = spl_window();
   (void)p;
   (void)state;
-  window[0] = 0xff;
-  return (int)window[SPL_CMD_ISSUE / 4];
+  return (int)spl_issue(0xff);
 }
 
 int completion_handler(int dropped_bytes, bool flow_control_triggered, void* state) {

@@ -1,0 +1,40 @@
+/* The command window of a handler that runs natively: in the process that its message came to, on a thread that stands
+ * for an HPU.
+ *
+ * Contract: the words of a call are those of hpu_map.h, but an address of the handler's memory is a pointer at the same
+ * index. The runtime fills in a spl_hpu, hands it to the object by spl_hpu_bind() on the thread that is about to call a
+ * handler, and answers issue(). An object says by spl_hpu_abi which spl_hpu it was built for.
+ * Invariants: issue() may not come back: then the handler has ended, as one does that makes a call that does not exist.
+ * Threads: one spl_hpu a thread. Time: the host's.
+ */
+#ifndef SPINLOOM_HPU_NATIVE_H
+#define SPINLOOM_HPU_NATIVE_H
+
+#include <stdint.h>
+
+#include "spinloom/hpu_map.h"
+
+#define SPL_HPU_ABI 1u
+
+struct spl_hpu {
+  uint32_t words[SPL_CMD_WORDS];
+  const void *pointers[SPL_CMD_WORDS];
+  const void *constants;
+  uint32_t hpu;
+  uint32_t vhpu;
+  uint32_t hpu_count;
+  uint32_t (*issue)(struct spl_hpu *);
+  uint64_t (*cycles)(void);
+};
+
+/* What every object has, once, however many sources it is made of. */
+#if !defined(__cplusplus)
+extern __attribute__((weak, visibility("hidden"))) _Thread_local struct spl_hpu *spl_hpu_at_hand;
+__attribute__((weak, visibility("hidden"))) _Thread_local struct spl_hpu *spl_hpu_at_hand;
+extern __attribute__((visibility("default"))) const uint32_t spl_hpu_abi;
+__attribute__((weak, visibility("default"))) const uint32_t spl_hpu_abi = SPL_HPU_ABI;
+__attribute__((visibility("default"))) void spl_hpu_bind(struct spl_hpu *hpu);
+__attribute__((weak, visibility("default"))) void spl_hpu_bind(struct spl_hpu *hpu) { spl_hpu_at_hand = hpu; }
+#endif
+
+#endif

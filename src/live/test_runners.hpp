@@ -1,0 +1,137 @@
+// Test runners - scenario handlers as native objects, and a NIC that records what one handler asks of it.
+//
+// Contract: NativeObjects takes NAME.so of a folder. RecordingNic performs calls at once, on memory of its own, and
+//   writes down each with the bytes it names, so that two runs of a handler can be compared whatever ran them.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "live/native_runner.hpp"
+#include "portals/host_fetch.hpp"
+#include "portals/loopback_testbed.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::live {
+
+class NativeObjects final : public portals::ScenarioHandlers {
+ public:
+  explicit NativeObjects(std::string folder) : folder_(std::move(folder)) {}
+
+  [[nodiscard]] Result<portals::TestHandlers> find(std::string_view name) override {
+    portals::TestHandlers found;
+    SPL_ASSIGN(found.image, native_.load(folder_ + "/" + std::string(name) + ".so"));
+    if (const auto entry = native_.entry(found.image, "payload_handler")) found.payload_entry = *entry;
+    if (const auto entry = native_.entry(found.image, "completion_handler")) found.completion_entry = *entry;
+    return found;
+  }
+  [[nodiscard]] portals::HandlerRunner& runner() override { return native_; }
+
+ private:
+  std::string folder_;
+  NativeRunner native_;
+};
+
+class RecordingNic final : public portals::HandlerCalls {
+ public:
+  explicit RecordingNic(uint64_t host_bytes) : host(host_bytes) {
+    for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<uint8_t>(i * 31 + 7);
+  }
+
+  std::optional<uint32_t> call(const nic::HandlerCall& given) override {
+    write_down(given);
+    switch (given.call) {
+      case SPL_CALL_DMA_TO_HOST_NB:
+      case SPL_CALL_DMA_TO_HOST_B:
+        if (!inside(given) || !reads(given)) return refused(given);
+        if (given.length > 0) std::memcpy(host.data() + given.offset, given.local, given.length);
+        return handle(given);
+      case SPL_CALL_DMA_FROM_HOST_NB:
+      case SPL_CALL_DMA_FROM_HOST_B:
+        if (!inside(given) || given.local == nullptr) return refused(given);
+        std::memcpy(given.local, host.data() + given.offset, given.length);
+        return handle(given);
+      case SPL_CALL_GET_FROM_DEVICE:
+      case SPL_CALL_FETCH_ATOMIC_FROM_DEVICE:
+        if (given.local == nullptr) return uint32_t{SEGV};
+        for (uint64_t i = 0; i < given.length; ++i) given.local[i] = static_cast<uint8_t>(i + given.match_bits);
+        return uint32_t{SUCCESS};
+      case SPL_CALL_HPU_CAS:
+      case SPL_CALL_HPU_FADD: {
+        nic::LocalAtomic atomic;
+        atomic.kind = given.call == SPL_CALL_HPU_CAS ? nic::AtomicKind::compare_swap : nic::AtomicKind::fetch_add;
+        atomic.local = given.local;
+        atomic.compare = given.compare;
+        atomic.operand = given.operand;
+        atomic.before = given.before;
+        return given.local == nullptr ? uint32_t{SEGV} : portals::perform(atomic);
+      }
+      case SPL_CALL_CT_GET:
+        if (given.local == nullptr) return uint32_t{SEGV};
+        std::memset(given.local, 3, 16);
+        return uint32_t{SUCCESS};
+      case SPL_CALL_DMA_CAS_NB:
+      case SPL_CALL_DMA_CAS_B:
+      case SPL_CALL_DMA_FADD_NB:
+      case SPL_CALL_DMA_FADD_B: {
+        if (given.local == nullptr || given.offset + given.width > host.size()) return refused(given);
+        nic::DmaAtomic atomic;
+        atomic.kind = given.call <= SPL_CALL_DMA_CAS_B ? nic::AtomicKind::compare_swap : nic::AtomicKind::fetch_add;
+        atomic.host = host.data() + given.offset;
+        atomic.width = given.width;
+        atomic.compare = given.compare;
+        atomic.operand = given.operand;
+        atomic.before = given.local;
+        (void)portals::perform(std::variant<nic::DmaRead, nic::DmaAtomic>(atomic));
+        return handle(given);
+      }
+      case SPL_CALL_DMA_TEST: return 1u;
+      case 0xff: return std::nullopt;
+      default: return uint32_t{SUCCESS};
+    }
+  }
+
+  std::vector<uint8_t> host;
+  std::vector<std::string> lines;
+
+ private:
+  void write_down(const nic::HandlerCall& given) {
+    std::string line = text("call ", given.call, " options ", given.options, " memory ", int(given.local_memory),
+                            " offset ", given.offset, " length ", given.length, " handle ", given.handle, " counts ",
+                            given.success, " ", given.failure, " compare ", given.compare, " operand ", given.operand,
+                            " width ", given.width, " before ", int(given.before_memory), " target ", given.target,
+                            " bits ", given.match_bits, " remote ", given.remote_offset, " data ", given.hdr_data,
+                            " user ", given.user_ptr, " atomic ", int(given.atomic), " of ", int(given.datatype));
+    if (reads(given) && given.length > 0)
+      line += " bytes " + std::string(reinterpret_cast<char*>(given.local), given.length);
+    lines.push_back(std::move(line));
+  }
+  // Its bytes are there to be read; what a get will fill says nothing yet.
+  [[nodiscard]] static bool reads(const nic::HandlerCall& given) {
+    const bool fills = given.call == SPL_CALL_GET_FROM_DEVICE || given.call == SPL_CALL_DMA_FROM_HOST_B ||
+                       given.call == SPL_CALL_DMA_FROM_HOST_NB;
+    return !fills && !nic::is_from_host(given.call) && (given.local != nullptr || given.length == 0);
+  }
+  [[nodiscard]] bool inside(const nic::HandlerCall& given) const {
+    return given.offset <= host.size() && given.length <= host.size() - given.offset;
+  }
+  [[nodiscard]] static uint32_t refused(const nic::HandlerCall& given) {
+    return blocks(given) ? uint32_t{SEGV} : UINT32_MAX;
+  }
+  [[nodiscard]] static uint32_t handle(const nic::HandlerCall& given) {
+    return blocks(given) ? uint32_t{SUCCESS} : 17u;
+  }
+  [[nodiscard]] static bool blocks(const nic::HandlerCall& given) {
+    return given.call == SPL_CALL_DMA_TO_HOST_B || given.call == SPL_CALL_DMA_FROM_HOST_B ||
+           given.call == SPL_CALL_DMA_CAS_B || given.call == SPL_CALL_DMA_FADD_B;
+  }
+};
+
+}  // namespace spinloom::live

@@ -26,13 +26,4 @@ inline uint64_t host_cycles() {
 #endif
 }
 
-// Says to the processor that this is a loop that waits.
-inline void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("isb");
-#endif
-}
-
 }  // namespace spinloom::live

@@ -1,0 +1,310 @@
+// HPU threads: scenarios with handlers side by side, natively and in the sandbox; handlers that do wrong; shut down.
+#include "live/hpu_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <ctime>
+
+#include "live/pool_testbed.hpp"
+#include "live/test_runners.hpp"
+#include "portals/scenario_support.hpp"
+#include "portals/scenarios.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::live {
+namespace {
+
+#ifdef SPINLOOM_SCENARIO_HANDLERS
+
+using portals::Host;
+using portals::Scenario;
+using std::chrono::nanoseconds;
+
+nic::NicLimits pool_limits() {
+  nic::NicLimits limits;
+  limits.payload_bytes = 128;
+  limits.hpus = 4;
+  limits.packet_buffer_bytes = 64 * 128;
+  limits.nic_memory_bytes = 1 << 16;
+  return limits;
+}
+
+std::shared_ptr<portals::ScenarioHandlers> handlers_of(bool native, const char* folder) {
+  if (native) return std::make_shared<NativeObjects>(folder);
+  auto made = portals::ImageScenarioHandlers::create(folder);
+  SPL_ASSERT(made.ok(), made.error().message);
+  return std::move(*made);
+}
+
+struct Way {
+  const char* name;
+  bool native;
+  nanoseconds spin;
+};
+constexpr Way ways[] = {
+    {"Native", true, nanoseconds{0}},
+    {"NativeSpinning", true, nanoseconds{3000}},
+    {"Sandbox", false, nanoseconds{0}},
+    {"SandboxSpinning", false, nanoseconds{3000}},
+};
+
+class PoolScenarios : public testing::TestWithParam<std::tuple<Scenario, Way>> {};
+
+TEST_P(PoolScenarios, GiveTheTraceOfTheLoopbackDriver) {
+  const auto& [scenario, way] = GetParam();
+  auto loopback = portals::LoopbackTestbed::create(scenario.ranks, pool_limits(), {});
+  ASSERT_TRUE(loopback.ok()) << loopback.error().message;
+  const auto expected = scenario.run(**loopback, 1);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  auto bed =
+      PoolTestbed::create(scenario.ranks, pool_limits(), handlers_of(way.native, SPINLOOM_SCENARIO_HANDLERS), way.spin);
+  ASSERT_TRUE(bed.ok()) << bed.error().message;
+  const auto trace = scenario.run(**bed, 1);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  if (scenario.tag == portals::ScenarioTag::confluent) {
+    EXPECT_EQ(*trace, *expected);
+  }
+  EXPECT_TRUE((*bed)->shut_down().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, PoolScenarios,
+                         testing::Combine(testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
+                                          testing::ValuesIn(ways)),
+                         [](const auto& given) {
+                           return std::string(std::get<0>(given.param).name) + "_" + std::get<1>(given.param).name;
+                         });
+
+// Rank 0 puts to rank 1, which has contexts of test handlers.
+struct Pair {
+  std::unique_ptr<PoolTestbed> bed;
+  std::vector<Host> hosts;
+
+  explicit Pair(bool native) {
+    auto made = PoolTestbed::create(2, pool_limits(), handlers_of(native, SPINLOOM_LIVE_TEST_HANDLERS), nanoseconds{0});
+    SPL_ASSERT(made.ok(), made.error().message);
+    bed = std::move(*made);
+    hosts = portals::make_hosts(*bed).value();
+  }
+
+  [[nodiscard]] portals::Interface& target() const { return *hosts[1].interface; }
+  nic::ContextId context(const char* handlers, std::vector<uint32_t> constants, uint64_t state_bytes,
+                         uint64_t budget = limits::handler_budget_cycles) const {
+    const auto found = bed->handlers(handlers);
+    SPL_ASSERT(found.ok(), found.error().message);
+    nic::Context made;
+    made.image = found->image;
+    made.payload_entry = found->payload_entry;
+    made.completion_entry = found->completion_entry;
+    made.budget_cycles = budget;
+    std::vector<uint8_t> bytes(constants.size() * sizeof(uint32_t));
+    if (!bytes.empty()) std::memcpy(bytes.data(), constants.data(), bytes.size());
+    made.constants = written(bytes);
+    made.state = written(std::vector<uint8_t>(state_bytes));
+    return target().context_create(made).value();
+  }
+  [[nodiscard]] nic::MemoryWindow written(const std::vector<uint8_t>& bytes) const {
+    if (bytes.empty()) return {};
+    const nic::MemoryWindow window{target().memory_alloc(bytes.size()).value(), bytes.size()};
+    SPL_ASSERT(target().memory_write(window.offset, bytes).ok(), "NIC memory");
+    return window;
+  }
+  void append(std::vector<uint8_t>& memory, uint64_t bits, nic::ContextId context) const {
+    nic::Entry entry = hosts[1].entry(memory.data(), memory.size(), bits);
+    entry.context = context;
+    SPL_ASSERT(target().me_append(hosts[1].portal, entry).ok(), "append");
+  }
+  void put(const std::vector<uint8_t>& bytes, uint64_t bits) const {
+    SPL_ASSERT(hosts[0].interface->put(hosts[0].put(bytes, hosts[1], bits)).ok(), "put");
+  }
+  // The put event of a message with these bits; others are dropped.
+  [[nodiscard]] nic::Event put_event(uint64_t bits) const {
+    for (;;) {
+      const auto event = target().eq_wait(hosts[1].arrivals);
+      SPL_ASSERT(event.ok(), event.error().message);
+      if (event->kind == nic::EventKind::put && event->match_bits == bits) return *event;
+    }
+  }
+};
+
+struct Misdeed {
+  const char* name;
+  uint32_t number;
+  nic::Fail fail;
+};
+
+void PrintTo(const Misdeed& misdeed, std::ostream* out) { *out << misdeed.name; }
+
+// As bad.c counts them. RISC-V does not trap on division by zero.
+constexpr Misdeed misdeeds[] = {
+    {"LoopForever", 0, nic::Fail::handler_budget},
+    {"WriteOutside", 1, nic::Fail::segv},
+    {"DivideByZero", 2, nic::Fail::ok},
+    {"JumpToNowhere", 3, nic::Fail::handler_fault},
+    {"RecurseForever", 4, nic::Fail::segv},
+    {"SmashStack", 5, nic::Fail::handler_fault},
+    {"ReadBeyondState", 6, nic::Fail::segv},
+    {"WriteConstants", 7, nic::Fail::segv},
+    {"Trap", 8, nic::Fail::handler_fault},
+    {"UnknownCall", 9, nic::Fail::handler_fault},
+    {"UnknownCode", 10, nic::Fail::handler_code},
+    {"WritePacket", 11, nic::Fail::segv},
+};
+
+class Misdeeds : public testing::TestWithParam<Misdeed> {};
+
+TEST_P(Misdeeds, EndAsTheTableSaysAndHarmNobody) {
+  const Misdeed& misdeed = GetParam();
+  Pair pair(false);
+  std::vector<uint8_t> harmed(4096, 0xa5);
+  std::vector<uint8_t> good(4096, 0xa5);
+  pair.append(harmed, 1, pair.context("bad", {misdeed.number, 0}, 8, 200'000));
+  pair.append(good, 2, pair.context("echo", {}, 0));
+  const std::vector<uint8_t> payload = portals::random_bytes(5, "payload", 4096);
+  for (int round = 0; round < 3; ++round) {
+    std::fill(good.begin(), good.end(), uint8_t{0xa5});
+    pair.put(payload, 1);
+    pair.put(payload, 2);
+    pair.put(payload, 2);
+    const nic::Event bad = pair.put_event(1);
+    EXPECT_EQ(static_cast<int>(bad.fail), static_cast<int>(misdeed.fail));
+    ASSERT_TRUE(pair.bed->settle().ok());
+    EXPECT_EQ(good, payload) << "other messages go on";
+    EXPECT_EQ(harmed, std::vector<uint8_t>(4096, 0xa5));
+  }
+  ASSERT_TRUE(pair.bed->settle().ok());
+  EXPECT_EQ(pair.bed->nic(1).state().messages_open, 0u);
+  EXPECT_EQ(pair.bed->nic(1).state().packet_buffer_used, 0u);
+  EXPECT_TRUE(pair.bed->shut_down().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sandbox, Misdeeds, testing::ValuesIn(misdeeds),
+                         [](const auto& given) { return std::string(given.param.name); });
+
+class SharedState : public testing::TestWithParam<bool> {};
+
+// 32 packets on four threads, each adds 100 times behind a lock of its own making and by the NIC's atomics.
+TEST_P(SharedState, LocksAndAtomicsHoldBetweenHpus) {
+  Pair pair(GetParam());
+  std::vector<uint8_t> memory(4096);
+  pair.append(memory, 1, pair.context("locks", {100}, 16, 1'000'000'000));
+  pair.put(portals::random_bytes(5, "payload", 4096), 1);
+  EXPECT_EQ(static_cast<int>(pair.put_event(1).fail), static_cast<int>(nic::Fail::ok));
+  ASSERT_TRUE(pair.bed->settle().ok());
+  uint32_t words[2] = {};
+  uint64_t counted = 0;
+  std::memcpy(words, memory.data(), sizeof words);
+  std::memcpy(&counted, memory.data() + sizeof words, sizeof counted);
+  EXPECT_EQ(words[0], 0u);
+  EXPECT_EQ(words[1], 3200u);
+  EXPECT_EQ(counted, 3200u);
+  EXPECT_GT(pair.bed->busy_peak(), 1u) << "nothing ran side by side";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, SharedState, testing::Bool(),
+                         [](const auto& native) { return native.param ? "Native" : "Sandbox"; });
+
+class ShutDown : public testing::TestWithParam<bool> {};
+
+TEST_P(ShutDown, EndsHandlersThatWait) {
+  Pair pair(GetParam());
+  std::vector<uint8_t> memory(64);
+  pair.append(memory, 1, pair.context("waits", {77}, 0));
+  pair.put(std::vector<uint8_t>(64), 1);
+  while (pair.bed->busy(1) == 0) std::this_thread::yield();
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(pair.bed->shut_down().ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ShutDown, testing::Bool(),
+                         [](const auto& native) { return native.param ? "Native" : "Sandbox"; });
+
+TEST(ShutDown, EndsSandboxedHandlersThatRun) {
+  Pair pair(false);
+  std::vector<uint8_t> memory(64);
+  pair.append(memory, 1, pair.context("bad", {0, 0}, 8, UINT64_MAX / 2));
+  pair.put(std::vector<uint8_t>(64), 1);
+  while (pair.bed->busy(1) == 0) std::this_thread::yield();
+  EXPECT_TRUE(pair.bed->shut_down().ok());
+}
+
+// A runner's thread may outlive the pool; what it says afterwards is heard by nobody.
+TEST(ShutDown, LeavesANativeHandlerThatDoesNotComeBack) {
+  class Owner final : public HandlerOwner {
+   public:
+    bool call(nic::HerId, const nic::HandlerCall&) override {
+      ++heard;
+      return true;
+    }
+    void ended(nic::HerId, const portals::HandlerOutcome&) override { ++heard; }
+    std::atomic<int> heard{0};
+  };
+  static std::atomic<uint32_t> state[2];  // never freed: the thread may still be there
+  static const nic::Context context = [] {
+    nic::Context made;
+    made.payload_entry = 0;
+    return made;
+  }();
+  auto runner = std::make_shared<NativeRunner>();
+  const uint32_t image = runner->load(std::string(SPINLOOM_LIVE_TEST_HANDLERS) + "/stuck.so").value();
+  ASSERT_EQ(image, 0u);
+  ASSERT_EQ(runner->entry(image, "payload_handler").value(), 0u);
+  Owner owner;
+  HpuPoolOptions options;
+  options.hpus = 2;
+  auto pool = HpuPool::create(options, runner, owner);
+  ASSERT_TRUE(pool.ok()) << pool.error().message;
+  portals::HandlerFrame frame;
+  frame.her.id = nic::HerId{0};
+  frame.her.hpu = nic::HpuId{1};
+  frame.her.vhpu = nic::VhpuId{1};
+  frame.context = &context;
+  frame.state = {reinterpret_cast<uint8_t*>(state), sizeof state};
+  (*pool)->start(frame);
+  while (state[0] != 1) std::this_thread::yield();
+  const Status down = (*pool)->shut_down();
+  ASSERT_FALSE(down.ok());
+  EXPECT_NE(down.error().message.find("HPU 1 "), std::string::npos) << down.error().message;
+  pool->reset();
+  std::weak_ptr<NativeRunner> left = runner;
+  runner.reset();
+  EXPECT_FALSE(left.expired()) << "its thread still needs it";
+  state[1] = 1;
+  while (!left.expired()) std::this_thread::yield();
+  EXPECT_EQ(state[0], 1u) << "its next call ended it";
+  EXPECT_EQ(owner.heard, 0);
+}
+
+TEST(HpuPool, IdleThreadsTakeNoTime) {
+  Pair pair(true);
+  std::vector<uint8_t> memory(256);
+  pair.append(memory, 1, pair.context("echo", {}, 0));
+  pair.put(std::vector<uint8_t>(256), 1);
+  (void)pair.put_event(1);
+  ASSERT_TRUE(pair.bed->settle().ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 100);
+}
+
+TEST(HpuPool, RefusesNoThreads) {
+  class Owner final : public HandlerOwner {
+    bool call(nic::HerId, const nic::HandlerCall&) override { return false; }
+    void ended(nic::HerId, const portals::HandlerOutcome&) override {}
+  } owner;
+  HpuPoolOptions options;
+  options.hpus = 0;
+  EXPECT_EQ(HpuPool::create(options, std::make_shared<NativeRunner>(), owner).error().code, Code::invalid);
+}
+
+#else
+
+TEST(HpuPool, NeedsHandlers) { GTEST_SKIP() << "built without SPINLOOM_HANDLERS"; }
+
+#endif
+
+}  // namespace
+}  // namespace spinloom::live

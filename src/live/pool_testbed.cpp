@@ -1,0 +1,273 @@
+#include "live/pool_testbed.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "portals/host_atomic.hpp"
+#include "portals/host_fetch.hpp"
+
+namespace spinloom::live {
+
+class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
+ public:
+  Node(PoolTestbed& bed, nic::Rank rank, const nic::NicLimits& limits)
+      : engine(rank, limits), memory(limits.nic_memory_bytes), bed_(bed), rank_(rank) {}
+
+  // portals::Port
+  [[nodiscard]] nic::Rank rank() const override { return rank_; }
+  [[nodiscard]] Time now() const override { return {}; }
+  void submit(const nic::Command& command) override {
+    const std::lock_guard lock(bed_.lock_);
+    nic::Actions actions;
+    engine.on_command({}, command, actions);
+    bed_.perform(*this, actions);
+    bed_.drain();
+  }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override {
+    const std::lock_guard lock(bed_.lock_);
+    const auto found = answers.find(token);
+    if (found == answers.end()) return std::nullopt;
+    Result<uint64_t> answer = std::move(found->second);
+    answers.erase(found);
+    return answer;
+  }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override {
+    const std::lock_guard lock(bed_.lock_);
+    auto& waiting = queues[queue.value];
+    if (waiting.empty()) return std::nullopt;
+    const nic::Event event = waiting.front();
+    waiting.pop_front();
+    return event;
+  }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
+    const std::lock_guard lock(bed_.lock_);
+    const auto found = counters.find(counter.value);
+    return found == counters.end() ? nic::CounterValue{} : found->second;
+  }
+  Status wait() override {
+    std::unique_lock lock(bed_.lock_);
+    const bool news = bed_.changed_.wait_for(lock, patience, [this] { return bed_.changes_ != seen_; });
+    seen_ = bed_.changes_;
+    if (!news) return fail(Code::stalled, "rank ", rank_, " waits: ", engine.waiting());
+    return {};
+  }
+  Status host_work(const portals::HostWork&) override { return {}; }
+
+  // HandlerOwner
+  bool call(nic::HerId her, const nic::HandlerCall& call) override {
+    const std::lock_guard lock(bed_.lock_);
+    nic::Actions actions;
+    if (engine.on_handler_call({}, her, call, actions)) return false;
+    bed_.perform(*this, actions);
+    bed_.drain();
+    return true;
+  }
+  void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override {
+    const std::lock_guard lock(bed_.lock_);
+    nic::Actions actions;
+    engine.on_handler_done({}, her, outcome.end, outcome.code, actions, outcome.cycles);
+    bed_.perform(*this, actions);
+    bed_.drain();
+    ++bed_.changes_;
+    bed_.changed_.notify_all();
+  }
+
+  nic::Nic engine;
+  std::vector<uint8_t> memory;
+  std::unique_ptr<HpuPool> pool;
+  std::deque<nic::Packet> blocked;
+  std::unordered_map<uint32_t, std::deque<nic::Event>> queues;
+  std::unordered_map<uint32_t, nic::CounterValue> counters;
+  std::unordered_map<uint64_t, Result<uint64_t>> answers;
+
+ private:
+  PoolTestbed& bed_;
+  nic::Rank rank_;
+  uint64_t seen_ = 0;
+};
+
+Result<std::unique_ptr<PoolTestbed>> PoolTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
+                                                         std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                         std::chrono::nanoseconds spin) {
+  SPL_TRY(nic::check(limits));
+  std::unique_ptr<PoolTestbed> bed(new PoolTestbed);
+  bed->handlers_ = handlers;
+  const std::shared_ptr<portals::HandlerRunner> runner(handlers, &handlers->runner());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    bed->nodes_.push_back(std::make_unique<Node>(*bed, nic::Rank{rank}, limits));
+    bed->interfaces_.push_back(std::make_unique<portals::Interface>(*bed->nodes_.back()));
+  }
+  for (const auto& node : bed->nodes_) {
+    HpuPoolOptions options;
+    options.hpus = limits.hpus;
+    options.spin = spin;
+    SPL_ASSIGN(node->pool, HpuPool::create(options, runner, *node));
+  }
+  return bed;
+}
+
+// Handlers of one rank reach the others.
+PoolTestbed::~PoolTestbed() {
+  for (const auto& node : nodes_) node->pool.reset();
+}
+
+const nic::Nic& PoolTestbed::nic(uint32_t rank) const { return nodes_.at(rank)->engine; }
+
+uint32_t PoolTestbed::busy(uint32_t rank) {
+  const std::lock_guard lock(lock_);
+  return nodes_.at(rank)->engine.state().hpus_busy;
+}
+
+Status PoolTestbed::shut_down() {
+  for (const auto& node : nodes_) SPL_TRY(node->pool->shut_down());
+  return {};
+}
+
+// Nothing can happen that no handler does, and no handler runs.
+bool PoolTestbed::quiet() const {
+  return work_.empty() && std::all_of(nodes_.begin(), nodes_.end(),
+                                      [](const auto& node) { return node->engine.state().hpus_busy == 0; });
+}
+
+Status PoolTestbed::settle() {
+  std::unique_lock lock(lock_);
+  if (changed_.wait_for(lock, patience, [this] { return quiet(); })) return {};
+  std::string report;
+  for (const auto& node : nodes_) report += node->engine.waiting() + ". ";
+  return fail(Code::stalled, "handlers run on: ", report);
+}
+
+void PoolTestbed::drain() {
+  do {
+    while (!work_.empty()) {
+      const Work work = std::move(work_.front());
+      work_.pop_front();
+      do_one(work);
+    }
+  } while (unblock());
+}
+
+// Packets that had no room, in their order.
+bool PoolTestbed::unblock() {
+  bool any = false;
+  for (const auto& node : nodes_) {
+    while (!node->blocked.empty() && node->engine.can_accept(node->blocked.front())) {
+      const nic::Packet packet = node->blocked.front();
+      node->blocked.pop_front();
+      nic::Actions actions;
+      node->engine.on_packet({}, packet, actions);
+      perform(*node, actions);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void PoolTestbed::do_one(const Work& work) {
+  Node& node = *nodes_[work.rank];
+  nic::Actions actions;
+  if (const auto* arrival = std::get_if<Arrive>(&work.item)) return arrive(node, arrival->packet);
+  if (const auto* ready = std::get_if<HerReady>(&work.item)) {
+    node.engine.on_her_ready({}, ready->her, actions);
+  } else if (const auto* dma = std::get_if<DmaDone>(&work.item)) {
+    node.engine.on_dma_done({}, dma->dma, actions);
+  } else if (const auto* sent = std::get_if<Sent>(&work.item)) {
+    node.engine.on_packet_sent({}, sent->message, actions);
+  } else if (const auto* left = std::get_if<Left>(&work.item)) {
+    node.engine.on_packet_left({}, left->slot, actions);
+  } else {
+    node.engine.on_continue({}, actions);
+  }
+  perform(node, actions);
+}
+
+void PoolTestbed::arrive(Node& node, const nic::Packet& packet) {
+  const bool waits = !node.blocked.empty() && !packet.is_answer();
+  if (waits || !node.engine.can_accept(packet)) {
+    node.blocked.push_back(packet);
+    return;
+  }
+  nic::Actions actions;
+  node.engine.on_packet({}, packet, actions);
+  perform(node, actions);
+}
+
+void PoolTestbed::send(Node& node, const nic::Send& send) {
+  Work work{send.packet.target.value, Arrive{send.packet}};
+  nic::Packet& packet = std::get<Arrive>(work.item).packet;
+  if (packet.payload.length > 0) {
+    payloads_.push_back(std::make_unique<uint8_t[]>(packet.payload.length));
+    uint8_t* const kept = payloads_.back().get();
+    if (send.pieces.empty()) std::memcpy(kept, packet.payload.bytes, packet.payload.length);
+    nic::gather(send.pieces, kept);
+    packet.payload.bytes = kept;
+  }
+  if (work.rank < nodes_.size()) work_.push_back(std::move(work));
+  if (send.slot.exists()) {
+    work_.push_back({node.rank().value, Left{send.slot}});
+  } else if (send.last && send.packet.operation != nic::Operation::ack) {
+    work_.push_back({node.rank().value, Sent{send.packet.message}});
+  }
+}
+
+void PoolTestbed::start(Node& node, const nic::Her& her) {
+  portals::HandlerFrame frame;
+  frame.her = her;
+  frame.context = node.engine.context(her.context);
+  SPL_ASSERT(frame.context != nullptr, "context ", her.context);
+  frame.packet = {her.payload.bytes, her.payload.length};
+  frame.constants = {node.memory.data() + frame.context->constants.offset, frame.context->constants.length};
+  frame.state = {node.memory.data() + frame.context->state.offset, frame.context->state.length};
+  frame.hpu_count = node.engine.limits().hpus;
+  node.pool->start(frame);
+  busy_peak_ = std::max(busy_peak_, node.engine.state().hpus_busy);
+}
+
+void PoolTestbed::perform(Node& node, nic::Actions& actions) {
+  const uint32_t rank = node.rank().value;
+  const auto done = [this, rank](nic::DmaId dma) { work_.push_back({rank, DmaDone{dma}}); };
+  for (nic::Action& action : actions.list) {
+    if (auto* packet = std::get_if<nic::Send>(&action)) {
+      send(node, *packet);
+    } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
+      work_.push_back({rank, HerReady{buffer->her}});
+    } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {
+      start(node, run->her);
+    } else if (auto* resume = std::get_if<nic::Resume>(&action)) {
+      node.pool->resume(resume->her, resume->value);
+    } else if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
+      if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
+      done(write->dma);
+    } else if (auto* read = std::get_if<nic::DmaRead>(&action)) {
+      done(portals::perform(*read));
+    } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
+      done(portals::perform(*atomic));
+    } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
+      done(portals::perform(*apply));
+    } else if (auto* stored = std::get_if<nic::StorePacket>(&action)) {
+      std::memcpy(stored->local, stored->source.bytes, stored->source.length);
+      done(stored->dma);
+    } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
+      node.pool->resume(local->her, portals::perform(*local));
+    } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
+      std::memcpy(store->local, store->words.data(), sizeof store->words);
+    } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
+      std::copy(memory->bytes.begin(), memory->bytes.end(),
+                node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
+    } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
+      node.queues[event->queue.value].push_back(event->event);
+    } else if (auto* counter = std::get_if<nic::PostCounter>(&action)) {
+      node.counters[counter->counter.value] = counter->value;
+    } else if (auto* answer = std::get_if<nic::Answer>(&action)) {
+      node.answers.insert_or_assign(answer->token, std::move(answer->result));
+    } else if (std::holds_alternative<nic::Continue>(action)) {
+      work_.push_back({rank, nic::Continue{}});
+    } else {
+      SPL_ASSERT(std::holds_alternative<nic::DebugLine>(action), "action ", action.index());
+    }
+  }
+  ++changes_;
+  changed_.notify_all();
+}
+
+}  // namespace spinloom::live

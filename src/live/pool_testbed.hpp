@@ -1,0 +1,87 @@
+// PoolTestbed - engines of several ranks in one process under one lock, whose handlers run on HPU threads.
+//
+// Contract: the testbed of scenarios (portals/testbed.hpp) for what src/live runs handlers with; packets, DMAs and
+//   commands are performed at once by whoever holds the lock, handlers meanwhile on the threads of their rank's pool.
+// Invariants: (1) an engine is called under the lock only; (2) wait() and settle() give up with an Error when nothing
+//   has changed for `patience`; (3) payloads are kept until the end.
+// Threads: the scenario's one, and the pools'. Time: none that anybody looks at.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "live/hpu_pool.hpp"
+#include "portals/loopback_testbed.hpp"
+#include "portals/testbed.hpp"
+
+namespace spinloom::live {
+
+class PoolTestbed final : public portals::Testbed {
+ public:
+  static constexpr std::chrono::seconds patience{20};
+  static Result<std::unique_ptr<PoolTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
+                                                     std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                     std::chrono::nanoseconds spin);
+  ~PoolTestbed() override;
+
+  [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(interfaces_.size()); }
+  [[nodiscard]] portals::Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }
+  [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
+  [[nodiscard]] Result<portals::TestHandlers> handlers(std::string_view name) override { return handlers_->find(name); }
+  [[nodiscard]] Status settle() override;
+  [[nodiscard]] Status shut_down();
+  // HPUs of a rank whose handlers run or wait, and the most there were at a time.
+  [[nodiscard]] uint32_t busy(uint32_t rank);
+  [[nodiscard]] uint32_t busy_peak() const { return busy_peak_; }
+
+ private:
+  class Node;
+  struct Arrive {
+    nic::Packet packet;
+  };
+  struct HerReady {
+    nic::HerId her;
+  };
+  struct DmaDone {
+    nic::DmaId dma;
+  };
+  struct Sent {
+    uint64_t message = 0;
+  };
+  struct Left {
+    nic::OutboundSlotId slot;
+  };
+  struct Work {
+    uint32_t rank = 0;
+    std::variant<Arrive, HerReady, DmaDone, Sent, Left, nic::Continue> item;
+  };
+
+  PoolTestbed() = default;
+  // All under the lock.
+  void perform(Node& node, nic::Actions& actions);
+  void drain();
+  [[nodiscard]] bool unblock();
+  void do_one(const Work& work);
+  void arrive(Node& node, const nic::Packet& packet);
+  void send(Node& node, const nic::Send& send);
+  void start(Node& node, const nic::Her& her);
+  [[nodiscard]] bool quiet() const;
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  uint64_t changes_ = 0;
+  uint32_t busy_peak_ = 0;
+  std::deque<Work> work_;
+  std::vector<std::unique_ptr<uint8_t[]>> payloads_;
+  std::shared_ptr<portals::ScenarioHandlers> handlers_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<portals::Interface>> interfaces_;
+};
+
+}  // namespace spinloom::live

@@ -1,81 +1,314 @@
-// Host time of the NIC engine's hot pair: a handler's DMA call and the DMA's end. A message of 4 MiB with blocks
-// of 4 bytes makes a million of them. Prints host nanoseconds, no modelled time.
+// Host time of the NIC engine, by what it does: a put and its acknowledgement, matching, a get, a triggered command,
+// and a handler's DMA call with its end, of which a message of 4 MiB in blocks of 4 bytes makes a million. Nanoseconds,
+// medians of repeats; no modelled time. The engine alone: what a driver does with the actions comes on top.
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "nic/nic.hpp"
 #include "spinloom/handler.h"
 
-int main() {
-  using namespace spinloom;
-  using namespace spinloom::nic;
-  NicLimits limits;
-  Nic nic(Rank{0}, limits);
-  Actions out;
-  std::vector<uint8_t> memory(1 << 23);
-  std::vector<uint8_t> source(1 << 22);
-  nic.on_command({}, Command{QueueAlloc{QueueId{0}, 64}, {}, 0}, out);
-  nic.on_command({}, Command{PortalAlloc{PortalIndex{0}, QueueId{0}}, {}, 0}, out);
+namespace spinloom::nic {
+namespace {
+
+constexpr int repeats = 15;
+constexpr int batch = 64;
+constexpr QueueId queue{0};
+constexpr PortalIndex portal{0};
+constexpr CounterId counter{0};
+constexpr Rank here{0};
+constexpr Rank there{1};
+
+// A step of a row: `prepare` is not timed, `work` is, both for `batch` operations.
+struct Row {
+  const char* name;
+  std::function<void()> prepare;
+  std::function<void()> work;
+  int batches = 200;
+};
+
+void measure(const Row& row) {
+  std::array<double, repeats> nanoseconds{};
+  for (double& one : nanoseconds) {
+    std::chrono::steady_clock::duration spent{};
+    for (int i = 0; i < row.batches; ++i) {
+      row.prepare();
+      const auto begin = std::chrono::steady_clock::now();
+      row.work();
+      spent += std::chrono::steady_clock::now() - begin;
+    }
+    one = std::chrono::duration<double, std::nano>(spent).count() / (double{batch} * row.batches);
+  }
+  std::sort(nanoseconds.begin(), nanoseconds.end());
+  std::printf("%-58s %9.1f %9.1f\n", row.name, nanoseconds[repeats / 2], nanoseconds.front());
+}
+
+// A NIC with a queue, a counter and a portal table entry.
+struct Side {
+  explicit Side(Rank rank) : nic(rank, NicLimits{}) {
+    give(QueueAlloc{queue, 1024});
+    give(CounterAlloc{counter});
+    give(PortalAlloc{portal, queue});
+  }
+  void give(const CommandBody& body) { nic.on_command({}, Command{body, {}, 0}, out.clear_all()); }
+
+  struct Output : Actions {
+    Actions& clear_all() {
+      clear();
+      return *this;
+    }
+  };
+  Nic nic;
+  Output out;
+};
+
+Entry entry_of(std::vector<uint8_t>& memory, uint64_t match_bits) {
+  Entry entry;
+  entry.start = memory.data();
+  entry.length = memory.size();
+  entry.match_bits = match_bits;
+  entry.counter = counter;
+  entry.options.op_get = true;
+  entry.options.event_comm_disable = true;
+  entry.options.ct_comm = true;
+  return entry;
+}
+
+Put put_of(const std::vector<uint8_t>& memory) {
+  Put put;
+  put.local = memory.data();
+  put.length = 8;
+  put.target = there;
+  put.portal = portal;
+  put.event_send_disable = true;
+  return put;
+}
+
+Packet arriving(const std::vector<uint8_t>& memory, uint64_t match_bits) {
+  Packet packet;
+  packet.source = here;
+  packet.target = there;
+  packet.message_length = 8;
+  packet.payload = {PayloadRef::Space::peer, memory.data(), 8};
+  packet.fields.portal_index = portal.value;
+  packet.fields.match_bits = match_bits;
+  return packet;
+}
+
+template <class T>
+const T& first(const Actions& actions) {
+  for (const Action& action : actions.list) {
+    if (const T* found = std::get_if<T>(&action)) return *found;
+  }
+  std::fprintf(stderr, "nic_bench: the engine did not answer as expected\n");
+  std::exit(1);
+}
+
+// Puts of 8 bytes, as the initiator sees them.
+void initiator(const char* name, const char* ack_name, const Put& put) {
+  Side side(here);
+  const Command command{put, {}, 0};
+  std::vector<Packet> acks(batch);
+  const bool acked = put.ack_request != AckRequest::none;
+  const auto take = [&](int i) {
+    side.nic.on_command({}, command, side.out.clear_all());
+    const uint64_t message = std::get<Send>(side.out.list.front()).packet.message;
+    side.nic.on_packet_sent({}, message, side.out.clear_all());
+    if (!acked) return;
+    acks[i].operation = Operation::ack;
+    acks[i].message = message;
+    acks[i].fields.manipulated_bytes = 8;
+  };
+  const auto answer = [&] {
+    for (int i = 0; acked && i < batch; ++i) side.nic.on_packet({}, acks[i], side.out.clear_all());
+  };
+  const auto take_all = [&] {
+    for (int i = 0; i < batch; ++i) take(i);
+  };
+  if (acked) {
+    measure({ack_name, take_all, answer});
+  } else {
+    measure({name, [] {}, take_all});
+  }
+  if (side.nic.state().messages_outgoing > 0 || side.nic.state().refused_packets > 0) std::exit(1);
+}
+
+// Puts of 8 bytes, as the target sees them.
+void target(const char* name, uint32_t entries, bool events, AckRequest ack) {
+  Side side(there);
+  std::vector<uint8_t> memory(4096);
+  for (uint32_t i = 0; i < entries; ++i) {
+    Entry entry = entry_of(memory, i);
+    entry.options.event_comm_disable = !events;
+    entry.options.ct_comm = !events;
+    side.give(Append{EntryId{i}, portal, ListKind::priority, entry});
+  }
+  Packet packet = arriving(memory, entries - 1);
+  packet.fields.ack_request = ack;
+  const auto work = [&] {
+    for (int i = 0; i < batch; ++i) {
+      ++packet.message;
+      side.nic.on_packet({}, packet, side.out.clear_all());
+      const DmaId dma = std::get<DmaWrite>(side.out.list.front()).dma;
+      side.nic.on_dma_done({}, dma, side.out.clear_all());
+    }
+  };
+  work();
+  if (events) (void)first<PostEvent>(side.out);
+  if (!events && first<PostCounter>(side.out).value.success != batch) std::exit(1);
+  measure({name, [] {}, work, entries > 100 ? 4 : 200});
+}
+
+// Gets of 8 bytes, both sides.
+void gets() {
+  Side initiator_side(here);
+  Side target_side(there);
+  std::vector<uint8_t> memory(4096);
+  target_side.give(Append{EntryId{0}, portal, ListKind::priority, entry_of(memory, 0)});
+  Get get;
+  get.reply.local = memory.data();
+  get.reply.counter = counter;
+  get.reply.ct_reply = true;
+  get.reply.event_success_disable = true;
+  get.length = 8;
+  get.target = there;
+  get.portal = portal;
+  const Command command{get, {}, 0};
+  const auto work = [&] {
+    for (int i = 0; i < batch; ++i) {
+      initiator_side.nic.on_command({}, command, initiator_side.out.clear_all());
+      const Packet request = std::get<Send>(initiator_side.out.list.front()).packet;
+      initiator_side.nic.on_packet_sent({}, request.message, initiator_side.out.clear_all());
+      target_side.nic.on_packet({}, request, target_side.out.clear_all());
+      const Packet reply = first<Send>(target_side.out).packet;
+      target_side.nic.on_packet_sent({}, reply.message, target_side.out.clear_all());
+      initiator_side.nic.on_packet({}, reply, initiator_side.out.clear_all());
+      const DmaId dma = first<DmaWrite>(initiator_side.out).dma;
+      initiator_side.nic.on_dma_done({}, dma, initiator_side.out.clear_all());
+    }
+  };
+  work();
+  if (first<PostCounter>(initiator_side.out).value.success != batch) std::exit(1);
+  measure({"get: command, request, reply, its DMA", [] {}, work});
+}
+
+// A counter that triggers the increment of the next, which triggers ...
+void triggered() {
+  Side side(here);
+  for (uint32_t i = 1; i <= batch; ++i) side.give(CounterAlloc{CounterId{i}});
+  uint64_t round = 0;
+  const auto arm = [&] {
+    ++round;
+    for (uint32_t i = 0; i < batch; ++i) {
+      const Command step{CounterInc{CounterId{i + 1}, {1, 0}}, Trigger{CounterId{i}, round, 0}, 0};
+      side.nic.on_command({}, step, side.out.clear_all());
+    }
+  };
+  const auto fire = [&] {
+    side.give(CounterInc{CounterId{0}, {1, 0}});
+    for (int i = 0; i < batch; ++i) side.nic.on_continue({}, side.out.clear_all());
+  };
+  arm();
+  fire();
+  if (first<PostCounter>(side.out).counter != CounterId{batch}) std::exit(1);
+  measure({"triggered chain, a step: fired, executed, counted", arm, fire});
+  arm();
+  measure({"triggered command: registered", fire, arm});
+}
+
+// A handler's DMA calls, 64 in flight.
+void handler_calls() {
+  Side side(here);
+  std::vector<uint8_t> memory(1 << 20);
+  std::vector<uint8_t> source(1 << 20);
   Context context;
   context.payload_entry = 1;
-  nic.on_command({}, Command{ContextCreate{ContextId{0}, context}, {}, 0}, out);
+  side.give(ContextCreate{ContextId{0}, context});
   Entry entry;
   entry.start = memory.data();
   entry.length = memory.size();
   entry.context = ContextId{0};
-  nic.on_command({}, Command{Append{EntryId{0}, PortalIndex{0}, ListKind::priority, entry}, {}, 0}, out);
-
-  constexpr uint64_t message_bytes = 1 << 22;
-  constexpr uint64_t block = 4;
-  constexpr size_t in_flight = 64;
-  for (int round = 0; round < 5; ++round) {
-    uint64_t pairs = 0;
-    const auto begin = std::chrono::steady_clock::now();
-    for (uint64_t offset = 0; offset < message_bytes; offset += limits.payload_bytes) {
-      Packet packet;
-      packet.source = Rank{1};
-      packet.message = static_cast<uint64_t>(round);
-      packet.message_length = message_bytes;
-      packet.offset = offset;
-      packet.payload = {PayloadRef::Space::local, source.data() + offset, limits.payload_bytes};
-      packet.fields.portal_index = 0;
-      out.clear();
-      nic.on_packet({}, packet, out);
-      const HerId her = std::get<BufferPacket>(out.list.at(0)).her;
-      out.clear();
-      nic.on_her_ready({}, her, out);
-      std::vector<DmaId> open(in_flight);
-      size_t issued = 0;
-      for (uint64_t byte = 0; byte < limits.payload_bytes; byte += block) {
-        HandlerCall call;
-        call.call = SPL_CALL_DMA_TO_HOST_NB;
-        call.options = PTL_DMA_NO_EVENT;
-        call.local_memory = LocalMemory::packet;
-        call.local = source.data() + offset + byte;
-        call.offset = 2 * (offset + byte);
-        call.length = block;
-        if (issued >= in_flight) {
-          out.clear();
-          nic.on_dma_done({}, open[issued % in_flight], out);
-        }
-        out.clear();
-        if (nic.on_handler_call({}, her, call, out)) return 1;
-        open[issued++ % in_flight] = std::get<DmaWrite>(out.list.at(0)).dma;
-        ++pairs;
-      }
-      for (size_t i = issued - std::min(issued, in_flight); i < issued; ++i) {
-        out.clear();
-        nic.on_dma_done({}, open[i % in_flight], out);
-      }
-      out.clear();
-      nic.on_handler_done({}, her, HandlerEnd::returned, SUCCESS, out);
+  side.give(Append{EntryId{0}, portal, ListKind::priority, entry});
+  Packet packet = arriving(source, 0);
+  packet.message_length = 2048;
+  packet.payload.length = 2048;
+  HandlerCall call;
+  call.call = SPL_CALL_DMA_TO_HOST_NB;
+  call.options = PTL_DMA_NO_EVENT;
+  call.local_memory = LocalMemory::packet;
+  call.local = source.data();
+  call.length = 4;
+  HerId her;
+  std::vector<DmaId> open(batch);
+  const auto end = [&] {
+    if (!her.exists()) return;
+    for (const DmaId dma : open) side.nic.on_dma_done({}, dma, side.out.clear_all());
+    side.nic.on_handler_done({}, her, HandlerEnd::returned, SUCCESS, side.out.clear_all());
+  };
+  const auto begin = [&] {
+    end();
+    ++packet.message;
+    side.nic.on_packet({}, packet, side.out.clear_all());
+    her = first<BufferPacket>(side.out).her;
+    side.nic.on_her_ready({}, her, side.out.clear_all());
+    for (DmaId& dma : open) {
+      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) std::exit(1);
+      dma = first<DmaWrite>(side.out).dma;
     }
-    const auto end = std::chrono::steady_clock::now();
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
-    std::printf("%llu DMA calls with their ends: %lld.%01lld ns a pair\n", static_cast<unsigned long long>(pairs),
-                static_cast<long long>(ns / static_cast<long long>(pairs)),
-                static_cast<long long>(ns * 10 / static_cast<long long>(pairs) % 10));
-  }
-  return nic.state().messages_open == 0 ? 0 : 1;
+  };
+  const auto pairs = [&] {
+    for (DmaId& dma : open) {
+      side.nic.on_dma_done({}, dma, side.out.clear_all());
+      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) std::exit(1);
+      dma = std::get<DmaWrite>(side.out.list.front()).dma;
+    }
+  };
+  const auto messages = [&] {
+    for (int i = 0; i < batch; ++i) {
+      ++packet.message;
+      side.nic.on_packet({}, packet, side.out.clear_all());
+      const HerId one = std::get<BufferPacket>(side.out.list.front()).her;
+      side.nic.on_her_ready({}, one, side.out.clear_all());
+      side.nic.on_handler_done({}, one, HandlerEnd::returned, SUCCESS, side.out.clear_all());
+    }
+  };
+  measure({"handler: a DMA call with its end", begin, pairs});
+  measure({"handler: a message of one packet, its handler, the end", [] {}, messages});
 }
+
+int all() {
+  std::vector<uint8_t> memory(4096);
+  std::printf("%-58s %9s %9s\n", "one operation of the engine, ns of host time", "median", "least");
+  Put put = put_of(memory);
+  initiator("put: command, packet sent", "", put);
+  Put with_events = put;
+  with_events.queue = queue;
+  with_events.event_send_disable = false;
+  initiator("put with a send event: command, packet sent", "", with_events);
+  put.counter = counter;
+  put.ack_request = AckRequest::ct_ack;
+  initiator("", "acknowledgement that counts", put);
+  with_events.ack_request = AckRequest::ack;
+  initiator("", "acknowledgement with an event", with_events);
+  target("put arrives: packet, DMA, counter", 1, false, AckRequest::none);
+  target("put arrives: packet, DMA, event", 1, true, AckRequest::none);
+  target("put arrives: packet, DMA, counter, acknowledgement", 1, false, AckRequest::ct_ack);
+  for (const uint32_t entries : {10u, 100u, 1000u, 10000u}) {
+    const std::string name = "put arrives, matches the last of " + std::to_string(entries) + " entries";
+    target(name.c_str(), entries, false, AckRequest::none);
+  }
+  gets();
+  triggered();
+  handler_calls();
+  return 0;
+}
+
+}  // namespace
+}  // namespace spinloom::nic
+
+int main() { return spinloom::nic::all(); }

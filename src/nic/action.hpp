@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -192,6 +193,13 @@ struct Work {
 struct Actions {
   std::vector<Action> list;
   Work work;
+
+  // One more, made in its place: most are far smaller than the largest, and each copy would wait for what was just
+  // written.
+  template <class T, class... Parts>
+  T& add(Parts&&... parts) {
+    return *std::get_if<T>(&list.emplace_back(std::in_place_type<T>, std::forward<Parts>(parts)...));
+  }
 
   void clear() {
     list.clear();

@@ -1,6 +1,13 @@
 #include "nic/match_list.hpp"
 
+#include <algorithm>
+
 namespace spinloom::nic {
+namespace {
+
+constexpr uint32_t close_up_least = 32;  // a short list is not worth it
+
+}  // namespace
 
 bool matches(const ListedEntry& listed, const MatchKey& key) {
   const Entry& entry = listed.entry;
@@ -16,28 +23,59 @@ bool matches(const ListedEntry& listed, const MatchKey& key) {
 void MatchList::link(Slab<ListedEntry>& slab, uint32_t slot) {
   ListedEntry& listed = slab[slot];
   SPL_ASSERT(!listed.linked, "entry ", listed.id);
-  uint32_t successor = no_slot;
-  if (listed.sequence < last_sequence_) {
-    successor = list_.first();
-    while (successor != no_slot && slab[successor].sequence < listed.sequence) successor = slab[successor].next;
-  } else {
-    last_sequence_ = listed.sequence;
-  }
-  list_.insert_before(slab, slot, successor);
+  const Rank rank = listed.entry.match_rank;
+  const Line line{listed.entry.match_bits, ~listed.entry.ignore_bits, rank.value, rank == Rank::any() ? 0 : UINT32_MAX,
+                  slot};
   listed.linked = true;
+  listed.place = static_cast<uint32_t>(lines_.size());
+  if (listed.sequence >= last_sequence_) {
+    last_sequence_ = listed.sequence;
+    lines_.push_back(line);
+    return;
+  }
+  close_up(slab);
+  const auto later = std::find_if(lines_.begin(), lines_.end(),
+                                  [&](const Line& other) { return slab[other.slot].sequence > listed.sequence; });
+  for (auto moved = later; moved != lines_.end(); ++moved) ++slab[moved->slot].place;
+  listed.place = static_cast<uint32_t>(later - lines_.begin());
+  lines_.insert(later, line);
 }
 
 void MatchList::unlink(Slab<ListedEntry>& slab, uint32_t slot) {
-  SPL_ASSERT(slab[slot].linked, "entry ", slab[slot].id);
-  list_.remove(slab, slot);
-  slab[slot].linked = false;
+  ListedEntry& listed = slab[slot];
+  SPL_ASSERT(listed.linked && lines_[listed.place].slot == slot, "entry ", listed.id);
+  listed.linked = false;
+  lines_[listed.place].slot = no_slot;
+  ++left_;
+  while (first_ < lines_.size() && lines_[first_].slot == no_slot) {
+    ++first_;
+    --left_;
+  }
+  if (first_ + left_ >= size() + close_up_least) close_up(slab);
+}
+
+// Takes the lines of entries that have left out of the array.
+void MatchList::close_up(Slab<ListedEntry>& slab) {
+  std::erase_if(lines_, [](const Line& line) { return line.slot == no_slot; });
+  for (uint32_t place = 0; place < lines_.size(); ++place) slab[lines_[place].slot].place = place;
+  first_ = 0;
+  left_ = 0;
 }
 
 uint32_t MatchList::find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const {
-  for (uint32_t slot = list_.first(); slot != no_slot; slot = slab[slot].next) {
-    ++searched;
-    if (matches(slab[slot], key)) return slot;
+  const Line* const begin = lines_.data() + first_;
+  const Line* const end = lines_.data() + lines_.size();
+  for (const Line* line = begin; line != end; ++line) {
+    if (((line->bits ^ key.match_bits) & line->care) != 0 || ((line->rank ^ key.source.value) & line->rank_care) != 0) {
+      continue;
+    }
+    if (line->slot == no_slot || !matches(slab[line->slot], key)) continue;
+    const auto walked = static_cast<uint32_t>(line + 1 - begin);
+    const auto has_left = [](const Line& other) { return other.slot == no_slot; };
+    searched += left_ == 0 ? walked : walked - static_cast<uint32_t>(std::count_if(begin, line, has_left));
+    return line->slot;
   }
+  searched += size();
   return no_slot;
 }
 

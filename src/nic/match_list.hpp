@@ -5,11 +5,12 @@
 //   Portals 4: initiator rank (or any), match bits equal outside the ignore bits, and with no_truncate
 //   room for the whole message.
 // Invariants: (1) a list holds exactly its linked entries, in order of their sequence; (2) unlinking is
-//   O(1); (3) unexpected headers are in order of arrival.
+//   O(1), taken over many; (3) unexpected headers are in order of arrival.
 // Threads: one owner. Time: none.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "nic/entry.hpp"
 #include "nic/event.hpp"
@@ -41,8 +42,7 @@ struct ListedEntry {
   bool waits = false;  // for the activation of its context: in no list
   bool auto_unlinked = false;
   bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
-  uint32_t previous = no_slot;
-  uint32_t next = no_slot;
+  uint32_t place = 0;        // linked: in the lines of its list
 };
 
 // The header of a message that landed in an overflow entry and that no priority entry has claimed yet.
@@ -107,6 +107,8 @@ class LinkedList {
   uint32_t size_ = 0;
 };
 
+// What the walk reads of its entries lies in one array, in list order: entries that have left keep their place in it,
+// and are not counted, until they are more than the others.
 class MatchList {
  public:
   // Links the entry at its place by sequence: at the end, but for an entry that comes back.
@@ -114,10 +116,21 @@ class MatchList {
   void unlink(Slab<ListedEntry>& slab, uint32_t slot);
   // Adds the entries compared to `searched`; no_slot when none matches.
   [[nodiscard]] uint32_t find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const;
-  [[nodiscard]] uint32_t size() const { return list_.size(); }
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(lines_.size()) - first_ - left_; }
 
  private:
-  LinkedList<ListedEntry> list_;
+  struct Line {
+    uint64_t bits = 0;
+    uint64_t care = 0;  // the bits that must be equal
+    uint32_t rank = 0;
+    uint32_t rank_care = 0;
+    uint32_t slot = no_slot;  // none: it has left
+  };
+  void close_up(Slab<ListedEntry>& slab);
+
+  std::vector<Line> lines_;
+  uint32_t first_ = 0;  // the lines before it have left
+  uint32_t left_ = 0;   // of those behind it
   uint64_t last_sequence_ = 0;
 };
 

@@ -53,7 +53,8 @@ Nic::~Nic() = default;
 
 void Nic::Impl::post_event(QueueId queue, const Event& event, Actions& out) {
   // A queue is optional everywhere, and may have been freed while work that reports to it was under way.
-  if (queues.find(queue) != nullptr) out.list.emplace_back(PostEvent{queue, event});
+  if (queues.find(queue) == nullptr) return;
+  out.add<PostEvent>(queue, event);
 }
 
 void Nic::Impl::tally(ContextId id, Telemetry which, uint64_t by) {
@@ -77,10 +78,13 @@ void Nic::Impl::settle(Actions& out) {
   dispatch(out);
   if (continue_asked || (fired.empty() && !emit_due)) return;
   continue_asked = true;
-  out.list.emplace_back(Continue{});
+  out.add<Continue>();
 }
 
-bool Nic::can_accept(const Packet& packet) const { return impl_->has_room(packet); }
+bool Nic::can_accept(const Packet& packet) const {
+  if (packet.is_answer()) return true;
+  return impl_->has_room(packet, impl_->message_slots.find(packet.source, packet.message));
+}
 
 void Nic::on_packet(Time, const Packet& packet, Actions& out) {
   impl_->receive(packet, out);

@@ -42,7 +42,7 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
     case SPL_CALL_FETCH_ATOMIC_FROM_DEVICE: return atomic_call(her.value, call, out);
     case SPL_CALL_DEBUG: return debug_call(her.value, call, out);
     case SPL_CALL_YIELD:  // a hint: this scheduler lets a handler run to its end
-      out.list.emplace_back(Resume{her, uint32_t{SUCCESS}});
+      out.add<Resume>(her, uint32_t{SUCCESS});
       return false;
     default: return true;
   }
@@ -89,7 +89,7 @@ void Nic::Impl::refuse_call(uint32_t index, uint32_t answer, Actions& out) {
   Message& message = messages[executions[index].message];
   record_failure(message, Fail::segv);
   if (message.outgoing != no_slot) cut(index);
-  out.list.emplace_back(Resume{HerId{index}, answer});
+  out.add<Resume>(HerId{index}, answer);
 }
 
 bool Nic::Impl::dma_call(uint32_t index, const HandlerCall& call, Actions& out) {
@@ -120,13 +120,18 @@ bool Nic::Impl::dma_call(uint32_t index, const HandlerCall& call, Actions& out) 
   if (pieces.size() > 1) {
     issue_pieces(slot, call.local, pieces, to_host, out);
   } else if (to_host) {
-    DmaWrite write{DmaId{slot}, host, {PayloadRef::Space::local, call.local, call.length}, HerId{index}};
+    DmaWrite& write = out.add<DmaWrite>();
+    write.dma = DmaId{slot};
+    write.host = host;
+    write.source.space = PayloadRef::Space::local;
+    write.source.bytes = call.local;
+    write.source.length = call.length;
+    write.her = HerId{index};
     write.blocking = blocking;
-    out.list.emplace_back(write);
   } else {
-    out.list.emplace_back(DmaRead{DmaId{slot}, host, call.local, call.length, HerId{index}});
+    out.add<DmaRead>(DmaId{slot}, host, call.local, call.length, HerId{index});
   }
-  if (!blocking) out.list.emplace_back(Resume{HerId{index}, handle_of(slot)});
+  if (!blocking) out.add<Resume>(HerId{index}, handle_of(slot));
   return false;
 }
 
@@ -155,7 +160,7 @@ bool Nic::Impl::dma_atomic(uint32_t index, const HandlerCall& call, Actions& out
   atomic.before = call.local;
   atomic.her = HerId{index};
   out.list.emplace_back(atomic);
-  if (!blocking) out.list.emplace_back(Resume{HerId{index}, handle_of(slot)});
+  if (!blocking) out.add<Resume>(HerId{index}, handle_of(slot));
   return false;
 }
 
@@ -163,11 +168,11 @@ bool Nic::Impl::dma_wait(uint32_t index, const HandlerCall& call, Actions& out) 
   const uint32_t slot = dma_of(call.handle, index);
   const bool open = slot != no_slot && !dmas[slot].done;
   if (call.call == SPL_CALL_DMA_TEST) {
-    out.list.emplace_back(Resume{HerId{index}, open ? 0u : 1u});
+    out.add<Resume>(HerId{index}, open ? 0u : 1u);
   } else if (open) {
     dmas[slot].waited = true;  // answered by its end
   } else {
-    out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
+    out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
   }
   return false;
 }
@@ -195,7 +200,7 @@ bool Nic::Impl::counter_call(uint32_t index, const HandlerCall& call, Actions& o
   const CounterId id = offer_of(messages[executions[index].message]).counter;
   CounterState* counter = counters.find(id);
   if (counter == nullptr) {
-    out.list.emplace_back(Resume{HerId{index}, uint32_t{FAIL}});
+    out.add<Resume>(HerId{index}, uint32_t{FAIL});
     return false;
   }
   if (call.call == SPL_CALL_CT_GET) {
@@ -203,13 +208,13 @@ bool Nic::Impl::counter_call(uint32_t index, const HandlerCall& call, Actions& o
       refuse_call(index, uint32_t{SEGV}, out);
       return false;
     }
-    out.list.emplace_back(StoreLocal{call.local, {counter->value.success, counter->value.failure}});
+    out.add<StoreLocal>(call.local, std::array{counter->value.success, counter->value.failure});
   } else if (call.call == SPL_CALL_CT_INC) {
     count(id, CounterValue{call.success, call.failure}, out);
   } else {
     set_counter(id, CounterValue{call.success, call.failure}, out);
   }
-  out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
+  out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
   return false;
 }
 
@@ -221,8 +226,8 @@ bool Nic::Impl::debug_call(uint32_t index, const HandlerCall& call, Actions& out
   }
   const Her& her = executions[index].her;
   const std::string text(reinterpret_cast<const char*>(call.local), call.length);
-  out.list.emplace_back(DebugLine{her.kind, her.hpu, text, static_cast<uint32_t>(call.operand)});
-  out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
+  out.add<DebugLine>(her.kind, her.hpu, text, static_cast<uint32_t>(call.operand));
+  out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
   return false;
 }
 

@@ -19,7 +19,7 @@ void Nic::Impl::command(const Command& given, Actions& out) {
     answer = execute(given.body, out);
   }
   if (given.token != 0) {
-    out.list.emplace_back(Answer{given.token, std::move(answer)});
+    out.add<Answer>(given.token, std::move(answer));
   } else if (!answer) {
     note_failure(answer.error());
   }
@@ -179,7 +179,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
             return fail(Code::invalid, "NIC memory: a write of ", body.bytes.size(), " B at offset ", body.offset,
                         " is not inside one allocated block");
           }
-          out.list.emplace_back(WriteNicMemory{body.offset, body.bytes});
+          out.add<WriteNicMemory>(body.offset, body.bytes);
         } else if constexpr (std::is_same_v<Body, ContextCreate>) {
           return create_context(body);
         } else if constexpr (std::is_same_v<Body, ContextFree>) {

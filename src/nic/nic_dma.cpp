@@ -57,7 +57,7 @@ void Nic::Impl::issue_pieces(uint32_t whole, uint8_t* local, const std::vector<I
       write.blocking = blocking;
       out.list.emplace_back(write);
     } else {
-      out.list.emplace_back(DmaRead{DmaId{index}, piece.base, local, piece.length, her});
+      out.add<DmaRead>(DmaId{index}, piece.base, local, piece.length, her);
     }
     local += piece.length;
   }
@@ -80,7 +80,7 @@ void Nic::Impl::dma_read(DmaId id, Actions& out) {
   }
   SPL_ASSERT(dma.blocks && dma.execution != no_slot, "nobody waits for DMA ", id);
   dma.blocks = false;
-  out.list.emplace_back(Resume{HerId{dma.execution}, uint32_t{0}});
+  out.add<Resume>(HerId{dma.execution}, uint32_t{0});
 }
 
 void Nic::Impl::dma_done(DmaId id, Actions& out) {
@@ -101,7 +101,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
     Execution& execution = executions[dma.execution];
     SPL_ASSERT(execution.dmas_open > 0, "HER ", dma.execution);
     --execution.dmas_open;
-    if (dma.blocks || dma.waited) out.list.emplace_back(Resume{HerId{dma.execution}, uint32_t{0}});
+    if (dma.blocks || dma.waited) out.add<Resume>(HerId{dma.execution}, uint32_t{0});
     release_execution(dma.execution);
   }
   if (!dma.event) forget_dma(message, id.value);

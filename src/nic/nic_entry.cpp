@@ -284,6 +284,7 @@ Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
   Message& message = messages[slot];
   message.source = rank;
   message.id = uint64_t{next_message_sequence++} << 32 | no_slot;  // no put has this slot
+  message_slots.add(message.source, message.id, slot);
   message.length = message.requested = message.bytes_in = bytes;
   message.invoked = command.bytes;
   message.fields.portal_index = listed.portal.value;

@@ -113,9 +113,9 @@ void Nic::Impl::receive_reply(const Packet& packet, Actions& out) {
     ++fetch.dmas_open;
     uint8_t* local = fetch.reply.local + packet.offset;
     if (fetch.waits.exists()) {
-      out.list.emplace_back(StorePacket{DmaId{index}, local, packet.payload, fetch.waits});
+      out.add<StorePacket>(DmaId{index}, local, packet.payload, fetch.waits);
     } else {
-      out.list.emplace_back(DmaWrite{DmaId{index}, local, packet.payload, HerId{}});
+      out.add<DmaWrite>(DmaId{index}, local, packet.payload, HerId{});
     }
   }
   finish_fetch(slot, out);
@@ -136,7 +136,7 @@ void Nic::Impl::finish_fetch(uint32_t slot, Actions& out) {
   const bool good = failure == Fail::ok;
   if (fetch.waits.exists()) {
     const bool whole = good && fetch.reply_bytes == fetch.length;
-    out.list.emplace_back(Resume{fetch.waits, uint32_t{whole ? SUCCESS : FAIL}});
+    out.add<Resume>(fetch.waits, uint32_t{whole ? SUCCESS : FAIL});
   }
   if (!good || !reply.event_success_disable) {
     Event event;

@@ -21,12 +21,12 @@
 #include <bit>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/limits.hpp"
 #include "nic/fifo.hpp"
 #include "nic/match_list.hpp"
+#include "nic/message_index.hpp"
 #include "nic/nic.hpp"
 #include "nic/nic_memory.hpp"
 #include "nic/slab.hpp"
@@ -68,13 +68,6 @@ class IdleHpus {
  private:
   std::array<uint64_t, limits::hpu_count_max / 64> words_{};
   uint32_t count_ = 0;
-};
-
-struct MessageKeyHash {
-  size_t operator()(const std::pair<uint32_t, uint64_t>& key) const {
-    uint64_t mixed = (key.second ^ (uint64_t{key.first} << 32)) * 0x9e3779b97f4a7c15ULL;
-    return static_cast<size_t>(mixed ^ (mixed >> 29));
-  }
 };
 
 struct Nic::Impl {
@@ -294,7 +287,7 @@ struct Nic::Impl {
   uint64_t next_entry_sequence = 1;
 
   Slab<Message> messages;
-  std::unordered_map<std::pair<uint32_t, uint64_t>, uint32_t, MessageKeyHash> message_slots;
+  MessageIndex message_slots;
   Slab<Execution> executions;
   Slab<Dma> dmas;
   uint32_t next_dma_serial = 0;
@@ -342,7 +335,8 @@ struct Nic::Impl {
   void buffer_release(uint64_t bytes);
 
   // nic_receive.cpp
-  [[nodiscard]] bool has_room(const Packet& packet) const;
+  // `slot`: of its message, where there is one.
+  [[nodiscard]] bool has_room(const Packet& packet, uint32_t slot) const;
   [[nodiscard]] bool waits_for_place(const Packet& packet) const;
   [[nodiscard]] bool well_formed(const Packet& packet) const;
   void receive(const Packet& packet, Actions& out);
@@ -457,7 +451,7 @@ struct Nic::Impl {
   [[nodiscard]] bool is_next(uint32_t slot);
   void emit_packets(Actions& out);
   [[nodiscard]] Emitted emit_read(uint32_t slot, uint32_t& left, Actions& out);
-  [[nodiscard]] Packet next_packet(uint32_t slot) const;
+  void fill_packet(uint32_t slot, Packet& packet) const;
   void packet_sent(uint64_t message, Actions& out);
   void finish_send(uint32_t slot, Actions& out);
   void receive_ack(const Packet& packet, Actions& out);

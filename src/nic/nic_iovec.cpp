@@ -34,8 +34,8 @@ void Nic::Impl::scatter(uint32_t slot, const Packet& packet, bool buffered, Acti
     const uint32_t dma = issue_dma(slot, no_slot);
     // The packet's place is free when its last piece has been read; DMAs are served in order.
     dmas[dma].buffer_bytes = buffered && source.length == bytes ? packet.payload.length : 0;
-    out.list.emplace_back(
-        DmaWrite{DmaId{dma}, element.base + cursor.within, source, HerId{}, refill ? Scatter::refill : Scatter::held});
+    out.add<DmaWrite>(DmaId{dma}, element.base + cursor.within, source, HerId{},
+                      refill ? Scatter::refill : Scatter::held);
     bytes -= source.length;
     source.bytes += source.length;
     cursor.within += source.length;

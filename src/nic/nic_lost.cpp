@@ -64,7 +64,7 @@ void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   if (message.path == Path::waiting) {  // nor its header
     for (const Packet& packet : message.early) buffer_release(packet.payload.length);
     early_packets -= static_cast<uint32_t>(message.early.size());
-    message_slots.erase({message.source.value, message.id});
+    message_slots.remove(message.source, message.id);
     messages.give_back(slot);
     return;
   }

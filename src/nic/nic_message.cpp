@@ -142,7 +142,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     }
   }
   send_ack(message, manipulated, out);
-  message_slots.erase({message.source.value, message.id});
+  message_slots.remove(message.source, message.id);
   messages.give_back(slot);
 }
 

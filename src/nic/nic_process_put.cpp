@@ -84,7 +84,7 @@ void Nic::Impl::fill_packets(Actions& out) {
     }
     ++handled.hers_open;
     ++hers_waiting;
-    out.list.emplace_back(BufferPacket{her.id, 0});  // it is in its slot already
+    out.add<BufferPacket>(her.id, 0);  // it is in its slot already
   }
 }
 
@@ -115,8 +115,8 @@ Nic::Impl::Emitted Nic::Impl::emit_processed(uint32_t slot, uint32_t& left, Acti
       fill_packets(out);
       return Emitted::all;
     }
-    Send send;
-    send.packet = next_packet(slot);
+    Send& send = out.add<Send>();
+    fill_packet(slot, send.packet);
     if (is_cut) {  // the last of its packets, and they are all cut
       send.packet.missing = message.put.length - message.emitted;
       message.emitted = message.put.length;
@@ -127,9 +127,7 @@ Nic::Impl::Emitted Nic::Impl::emit_processed(uint32_t slot, uint32_t& left, Acti
     packet.last = message.emitted == message.put.length;
     send.last = packet.last;
     send.slot = OutboundSlotId{index};
-    const bool last = packet.last;
-    out.list.emplace_back(std::move(send));
-    if (!last) continue;
+    if (!packet.last) continue;
     --left;
     close_processed(message);
     return Emitted::all;

@@ -6,14 +6,11 @@
 
 namespace spinloom::nic {
 
-bool Nic::Impl::has_room(const Packet& packet) const {
-  if (packet.is_answer()) return true;
+bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
   const uint64_t free_bytes = config.packet_buffer_bytes - buffer_used;
   const bool fits = packet.payload.length <= free_bytes;
-  const auto found = message_slots.find({packet.source.value, packet.message});
-  const bool header_known = found != message_slots.end() && messages[found->second].path != Path::waiting;
-  if (header_known) {
-    const Message& message = messages[found->second];
+  if (slot != no_slot && messages[slot].path != Path::waiting) {
+    const Message& message = messages[slot];
     const bool buffered = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
     return !buffered || fits;
   }
@@ -38,9 +35,9 @@ bool Nic::Impl::waits_for_place(const Packet& packet) const {
 }
 
 bool Nic::Impl::wants_packets(Rank source, uint64_t message) const {
-  const auto found = message_slots.find({source.value, message});
-  if (found == message_slots.end()) return false;
-  const Path path = messages[found->second].path;
+  const uint32_t slot = message_slots.find(source, message);
+  if (slot == no_slot) return false;
+  const Path path = messages[slot].path;
   return path == Path::undecided || path == Path::handlers;
 }
 
@@ -62,20 +59,21 @@ bool Nic::Impl::well_formed(const Packet& packet) const {
 void Nic::Impl::receive(const Packet& packet, Actions& out) {
   if (packet.operation == Operation::ack) return receive_ack(packet, out);
   if (packet.operation == Operation::reply) return receive_reply(packet, out);
-  if (!well_formed(packet) || !has_room(packet)) {
+  uint32_t slot = message_slots.find(packet.source, packet.message);
+  if (!well_formed(packet) || !has_room(packet, slot)) {
     ++refused_packets;
     return;
   }
-  const auto [found, is_new] = message_slots.try_emplace({packet.source.value, packet.message}, no_slot);
+  const bool is_new = slot == no_slot;
   if (is_new) {
-    found->second = messages.take();
-    Message& message = messages[found->second];
-    message.source = packet.source;
-    message.id = packet.message;
-    message.operation = packet.operation;
-    message.length = packet.message_length;
+    slot = messages.take();
+    message_slots.add(packet.source, packet.message, slot);
+    Message& made = messages[slot];
+    made.source = packet.source;
+    made.id = packet.message;
+    made.operation = packet.operation;
+    made.length = packet.message_length;
   }
-  const uint32_t slot = found->second;
   Message& message = messages[slot];
   out.work.matched_by_message = !is_new;
   const bool repeated = packet.is_header() && message.path != Path::waiting;
@@ -258,7 +256,7 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     if (!buffered) buffer_take(bytes);
     ++message.hers_open;
     ++hers_waiting;
-    out.list.emplace_back(BufferPacket{her.id, bytes});
+    out.add<BufferPacket>(her.id, bytes);
     return;
   }
   // Stopped, or dropped by the header handler, or nothing to drop.
@@ -273,10 +271,12 @@ void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, 
   if (offset >= message.landing) return buffer_release(buffer_bytes);
   const uint32_t dma = issue_dma(slot, no_slot);
   dmas[dma].buffer_bytes = buffer_bytes;
-  PayloadRef source = payload;
-  source.length = std::min(payload.length, message.landing - offset);
-  uint8_t* host = entries[message.entry].entry.start + message.offset + offset;
-  out.list.emplace_back(DmaWrite{DmaId{dma}, host, source, HerId{}});
+  DmaWrite& write = out.add<DmaWrite>();
+  write.dma = DmaId{dma};
+  write.host = entries[message.entry].entry.start + message.offset + offset;
+  write.source.space = payload.space;
+  write.source.bytes = payload.bytes;
+  write.source.length = std::min(payload.length, message.landing - offset);
 }
 
 }  // namespace spinloom::nic

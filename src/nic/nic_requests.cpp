@@ -16,7 +16,7 @@ constexpr uint32_t get_options = PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT;
 std::optional<uint8_t*> Nic::Impl::memory_of(uint32_t index, const HandlerCall& call, bool writes, Actions& out) {
   if (!is_from_host(call.call)) {
     if (call.length > config.payload_bytes) {
-      out.list.emplace_back(Resume{HerId{index}, uint32_t{FAIL}});
+      out.add<Resume>(HerId{index}, uint32_t{FAIL});
       return std::nullopt;
     }
     const bool fits = writes ? is_hpu_memory(call.local_memory) : is_readable(call.local_memory);
@@ -53,7 +53,7 @@ Put Nic::Impl::put_of(uint32_t index, const HandlerCall& call, uint8_t* local) c
 
 void Nic::Impl::answer_failed(uint32_t index, const Error& error, Actions& out) {
   note_failure(error);
-  out.list.emplace_back(Resume{HerId{index}, uint32_t{FAIL}});
+  out.add<Resume>(HerId{index}, uint32_t{FAIL});
 }
 
 // One from the device is a packet whose bytes are read before the handler goes on.
@@ -68,7 +68,7 @@ bool Nic::Impl::put_call(uint32_t index, const HandlerCall& call, Actions& out) 
   }
   const bool waits = put.on_nic && call.length > 0;
   start_put(put, out, waits ? HerId{index} : HerId{});
-  if (!waits) out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
+  if (!waits) out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
   return false;
 }
 
@@ -96,7 +96,7 @@ bool Nic::Impl::get_call(uint32_t index, const HandlerCall& call, Actions& out) 
     return false;
   }
   start_get(get, out, like.on_nic ? HerId{index} : HerId{});
-  if (!like.on_nic) out.list.emplace_back(Resume{HerId{index}, uint32_t{SUCCESS}});
+  if (!like.on_nic) out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
   return false;
 }
 
@@ -121,7 +121,7 @@ bool Nic::Impl::atomic_call(uint32_t index, const HandlerCall& call, Actions& ou
   const HerId her{index};
   const bool source_waits = !fetches_before && atomic.put.on_nic && call.length > 0;
   start_atomic(atomic, out, source_waits ? her : HerId{}, fetches_before ? her : HerId{});
-  if (!source_waits && !fetches_before) out.list.emplace_back(Resume{her, uint32_t{SUCCESS}});
+  if (!source_waits && !fetches_before) out.add<Resume>(her, uint32_t{SUCCESS});
   return false;
 }
 

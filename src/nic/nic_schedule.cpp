@@ -65,12 +65,12 @@ void Nic::Impl::run(uint32_t index, uint32_t hpu, Actions& out) {
   execution.stage = Stage::running;
   --hers_waiting;
   execution.her.hpu = HpuId{hpu};
-  Her her = execution.her;
+  Her& her = out.add<RunHandler>().her;
+  her = execution.her;
   if (!her.vhpu.exists()) her.vhpu = VhpuId{hpu};
   constexpr Telemetry started[] = {Telemetry::header_handlers, Telemetry::payload_handlers,
                                    Telemetry::completion_handlers};
   tally(her.context, started[static_cast<size_t>(her.kind)]);
-  out.list.emplace_back(RunHandler{her});
 }
 
 // The HPU of a handler that has ended: its virtual HPU goes on with it, or yields it.

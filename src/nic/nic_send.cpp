@@ -80,10 +80,10 @@ void Nic::Impl::emit_packets(Actions& out) {
   }
 }
 
-Packet Nic::Impl::next_packet(uint32_t slot) const {
+// A packet that was just made, of this message.
+void Nic::Impl::fill_packet(uint32_t slot, Packet& packet) const {
   const Outgoing& message = outgoing[slot];
   const Put& put = message.put;
-  Packet packet;
   packet.operation = put.operation;
   packet.source = rank;
   packet.target = put.target;
@@ -100,9 +100,8 @@ Packet Nic::Impl::next_packet(uint32_t slot) const {
     packet.fields.remote_offset = put.remote_offset;
     packet.fields.hdr_data = put.hdr_data;
     packet.fields.ack_request = put.ack_request;
-    packet.fields.request = put.request;
+    if (put.operation != Operation::put) packet.fields.request = put.request;
   }
-  return packet;
 }
 
 // Packets that the driver reads from host memory, or from a handler's.
@@ -112,8 +111,8 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
   for (; left > 0; --left) {
     const uint64_t length = std::min(config.transfer_bytes, put.length - message.emitted);
     if (message.stream && !packet_is_there(message, length)) return Emitted::waits;
-    Send send;
-    send.packet = next_packet(slot);
+    Send& send = out.add<Send>();
+    fill_packet(slot, send.packet);
     send.packet.payload.length = length;
     if (length > 0) {
       send.packet.payload.space = PayloadRef::Space::local;
@@ -125,10 +124,8 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
     }
     send.last = send.packet.is_last();
     send.from_device = message.waits.exists() || put.on_nic;
-    const bool last = send.last;
     message.emitted += length;
-    out.list.emplace_back(std::move(send));
-    if (!last) continue;
+    if (!send.last) continue;
     --left;
     message.stream.reset();
     return Emitted::all;
@@ -152,7 +149,7 @@ void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
   if (message.put.operation == Operation::reply) return reply_sent(slot, out);
   SPL_ASSERT(!message.sent, "message ", message_id(message.sequence, slot), " was read twice");
   message.sent = true;
-  if (message.waits.exists()) out.list.emplace_back(Resume{message.waits, uint32_t{0}});
+  if (message.waits.exists()) out.add<Resume>(message.waits, uint32_t{0});
   const Put& put = message.put;
   if (lost_target && message.failure == Fail::ok) {
     message.failure = Fail::undeliverable;
@@ -212,7 +209,9 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
 
 void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& out) {
   if (message.fields.ack_request == AckRequest::none || message.ack_disabled) return;
-  Packet packet;
+  Send& send = out.add<Send>();
+  send.last = true;  // a message of its own
+  Packet& packet = send.packet;
   packet.operation = Operation::ack;
   packet.source = rank;
   packet.target = message.source;
@@ -222,7 +221,6 @@ void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& 
   packet.fields.remote_offset = message.offset;
   packet.fields.manipulated_bytes = manipulated;
   packet.fields.fail = static_cast<uint8_t>(message.failure);
-  out.list.emplace_back(Send{packet, true});  // a message of its own
 }
 
 }  // namespace spinloom::nic

@@ -64,7 +64,7 @@ void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
   if (counter == nullptr) return;  // optional, or freed meanwhile
   counter->value.success += by.success;
   counter->value.failure += by.failure;
-  out.list.emplace_back(PostCounter{id, counter->value});
+  out.add<PostCounter>(id, counter->value);
   release_triggered(*counter);
 }
 
@@ -72,7 +72,7 @@ void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
 void Nic::Impl::set_counter(CounterId id, CounterValue to, Actions& out) {
   CounterState& counter = *counters.find(id);
   counter.value = to;
-  out.list.emplace_back(PostCounter{id, to});
+  out.add<PostCounter>(id, to);
   release_triggered(counter);
 }
 

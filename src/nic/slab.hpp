@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -20,7 +22,9 @@ inline constexpr uint32_t no_slot = UINT32_MAX;
 template <class T>
 class Slab {
  public:
-  [[nodiscard]] uint32_t take() {
+  // T{parts...}, made in its place.
+  template <class... Parts>
+  [[nodiscard]] uint32_t take(Parts&&... parts) {
     uint32_t index;
     if (!free_.empty()) {
       index = free_.back();
@@ -30,7 +34,8 @@ class Slab {
       if (index % chunk_slots == 0) chunks_.push_back(std::make_unique<Slot[]>(chunk_slots));
     }
     Slot& slot = slot_at(index);
-    slot.value = T{};
+    std::destroy_at(&slot.value);
+    new (&slot.value) T{std::forward<Parts>(parts)...};
     slot.taken = true;
     ++size_;
     return index;

@@ -1,0 +1,86 @@
+// MessageIndex - which slot holds the message that a packet belongs to.
+//
+// Contract: add() gives a slot to a message that has none, find() returns it, remove() ends that.
+// Invariants: (1) a message is named by its source and its number there; (2) no allocation once the table has its size;
+//   (3) it is at most half full, and what is removed leaves no trace: later ones of its run move up.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "nic/ids.hpp"
+#include "nic/slab.hpp"
+
+namespace spinloom::nic {
+
+class MessageIndex {
+ public:
+  // no_slot: it has none.
+  [[nodiscard]] uint32_t find(Rank source, uint64_t message) const {
+    for (size_t at = home_of(source.value, message);; at = next(at)) {
+      const Item& item = items_[at];
+      if (item.slot == no_slot || (item.message == message && item.source == source.value)) return item.slot;
+    }
+  }
+
+  void add(Rank source, uint64_t message, uint32_t slot) {
+    if (2 * ++size_ > items_.size()) grow();
+    insert({message, source.value, slot});
+  }
+
+  void remove(Rank source, uint64_t message) {
+    size_t hole = home_of(source.value, message);
+    while (items_[hole].message != message || items_[hole].source != source.value) {
+      SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of rank ", source);
+      hole = next(hole);
+    }
+    SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of rank ", source);
+    for (size_t at = next(hole); items_[at].slot != no_slot; at = next(at)) {
+      const size_t home = home_of(items_[at].source, items_[at].message);
+      if (distance(home, at) < distance(hole, at)) continue;  // it would be ahead of its home
+      items_[hole] = items_[at];
+      hole = at;
+    }
+    items_[hole].slot = no_slot;
+    --size_;
+  }
+
+  [[nodiscard]] size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t least_items = 64;
+  struct Item {
+    uint64_t message = 0;
+    uint32_t source = 0;
+    uint32_t slot = no_slot;
+  };
+
+  [[nodiscard]] size_t next(size_t at) const { return (at + 1) & (items_.size() - 1); }
+  [[nodiscard]] size_t distance(size_t from, size_t to) const { return (to - from) & (items_.size() - 1); }
+  [[nodiscard]] size_t home_of(uint32_t source, uint64_t message) const {
+    // Numbers count up in their upper half, and those of many sources alike.
+    const uint64_t mixed = (message + uint64_t{source} * 0xbf58476d1ce4e5b9ULL) * 0x9e3779b97f4a7c15ULL;
+    return static_cast<size_t>(mixed >> 32 ^ mixed >> 47) & (items_.size() - 1);
+  }
+
+  void insert(const Item& item) {
+    size_t at = home_of(item.source, item.message);
+    while (items_[at].slot != no_slot) at = next(at);
+    items_[at] = item;
+  }
+
+  void grow() {
+    const std::vector<Item> before = std::exchange(items_, std::vector<Item>(items_.size() * 2));
+    for (const Item& item : before) {
+      if (item.slot != no_slot) insert(item);
+    }
+  }
+
+  std::vector<Item> items_ = std::vector<Item>(least_items);  // their number is a power of two
+  size_t size_ = 0;
+};
+
+}  // namespace spinloom::nic

@@ -17,7 +17,7 @@ FLOORS = [
     ["wire"],
     ["portals"],
     ["ptl", "sim", "live", "torture"],
-    ["offload", "job"],
+    ["offload", "job", "process"],
     ["mpi"],
     ["app"],
 ]

@@ -115,7 +115,8 @@ void Nic::on_handler_done(Time, HerId her, HandlerEnd end, uint32_t code, Action
   impl_->settle(out);
 }
 
-void Nic::on_dma_done(Time, DmaId dma, Actions& out) {
+void Nic::on_dma_done(Time, DmaId dma, Actions& out, Fail failure) {
+  if (failure != Fail::ok) impl_->fail_dma(dma, failure);
   impl_->dma_done(dma, out);
   impl_->settle(out);
 }

@@ -98,7 +98,8 @@ class Nic {
   // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
   // `cycles`: how long it ran, for telemetry.
   void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles = 0);
-  void on_dma_done(Time now, DmaId dma, Actions& out);
+  // `failure`: why its bytes are not where they should be; its message fails so.
+  void on_dma_done(Time now, DmaId dma, Actions& out, Fail failure = Fail::ok);
   // A write that blocks its handler has read its source.
   void on_dma_read(Time now, DmaId dma, Actions& out);
   // The last packet of an outgoing message has been read from its buffer.

@@ -63,6 +63,16 @@ void Nic::Impl::issue_pieces(uint32_t whole, uint8_t* local, const std::vector<I
   }
 }
 
+void Nic::Impl::fail_dma(DmaId id, Fail failure) {
+  const Dma& dma = dmas[id.value];
+  const uint32_t whole = dma.whole == no_slot ? id.value : dma.whole;
+  if (dma.fetch != no_slot) {
+    fetches[dma.fetch].result.fail = static_cast<uint8_t>(failure);
+  } else {
+    record_failure(messages[dmas[whole].message], failure);
+  }
+}
+
 void Nic::Impl::forget_dma(Message& message, uint32_t index) {
   const Dma& dma = dmas[index];
   (dma.previous == no_slot ? message.dma_first : dmas[dma.previous].next) = dma.next;

@@ -439,6 +439,7 @@ struct Nic::Impl {
   void issue_pieces(uint32_t whole, uint8_t* local, const std::vector<IovecElement>& pieces, bool to_host,
                     Actions& out);
   void dma_done(DmaId id, Actions& out);
+  void fail_dma(DmaId id, Fail failure);
   void dma_read(DmaId id, Actions& out);
   [[nodiscard]] uint32_t handle_of(uint32_t dma) const;
   [[nodiscard]] uint32_t dma_of(uint32_t handle, uint32_t execution) const;

@@ -79,6 +79,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   return priced("PtlCTGet", [&](Process& process) -> int {
     const auto* counter = process.counter(ct_handle);
     if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+    process.host().poll();
     *event = spinloom::ptl::value_of(process.portals().ct_get(counter->id));
     return PTL_OK;
   });

@@ -83,17 +83,24 @@ using spinloom::ptl::Process;
 extern "C" {
 
 int PtlInit() {
-  Process* process = Process::current();
-  if (process == nullptr) return PTL_FAIL;
+  Process* process = Process::current_or_made();
+  if (process == nullptr || process->closed) return PTL_FAIL;
+  const spinloom::ptl::Inside inside(process->host());
   ++process->initialised;
   return PTL_OK;
 }
 
 void PtlFini() {
   Process* process = Process::current();
-  if (process == nullptr || process->initialised == 0) return;
-  if (--process->initialised > 0) return;
-  for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) spinloom::ptl::release(*process, number);
+  if (process == nullptr) return;
+  {
+    const spinloom::ptl::Inside inside(process->host());
+    if (process->initialised == 0 || --process->initialised > 0) return;
+    for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) {
+      spinloom::ptl::release(*process, number);
+    }
+  }
+  process->closed = process->host().close();
 }
 
 // A rank is one thread: nobody waits while it calls this.

@@ -2,12 +2,11 @@
 
 namespace spinloom::ptl {
 
-Process* begin(const char* name) {
-  Process* process = Process::current();
-  if (process == nullptr || process->initialised == 0) return nullptr;
-  process->call = name;
-  ++process->calls;
-  return process;
+bool begin(Process& process, const char* name) {
+  if (process.initialised == 0) return false;
+  process.call = name;
+  ++process.calls;
+  return true;
 }
 
 int code_of(const Error& error) {

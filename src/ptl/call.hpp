@@ -11,16 +11,30 @@
 
 namespace spinloom::ptl {
 
-// The process for a call, its name noted; null before PtlInit.
-[[nodiscard]] Process* begin(const char* name);
+// Notes the call; false before PtlInit.
+[[nodiscard]] bool begin(Process& process, const char* name);
 
 // The return code for trouble that the NIC's side reports.
 [[nodiscard]] int code_of(const Error& error);
 
+// Inside a call: other threads of the program wait, or the call waits itself.
+class Inside {
+ public:
+  explicit Inside(Host& host) : host_(host) { host_.begin(); }
+  ~Inside() { host_.end(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  Host& host_;
+};
+
 template <class Work>
 int enter(const char* name, Work work) {
-  Process* process = begin(name);
-  return process == nullptr ? static_cast<int>(PTL_NO_INIT) : work(*process);
+  Process* const process = Process::current();
+  if (process == nullptr) return PTL_NO_INIT;
+  const Inside inside(process->host());
+  return begin(*process, name) ? work(*process) : static_cast<int>(PTL_NO_INIT);
 }
 
 template <class Work>
@@ -39,7 +53,10 @@ int priced(const char* name, Work work) {
 template <class Ready>
 bool wait_until(Process& process, const Blocked& blocked, Time deadline, Ready ready) {
   while (!ready()) {
-    if (process.host().port().now() >= deadline) return false;
+    if (deadline == Time{} || process.host().port().now() >= deadline) {
+      process.host().poll();
+      return ready();
+    }
     process.block(blocked);
     process.host().wait(deadline);
     process.block({});

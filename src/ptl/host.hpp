@@ -25,6 +25,15 @@ class Host {
   virtual ~Host() = default;
   [[nodiscard]] virtual portals::Port& port() = 0;
   virtual void wait(Time deadline) = 0;
+  // A call looks and does not wait: what has come is readable then.
+  virtual void poll() {}
+  // What the program has sent does not need its memory any more; or waiting for that is in vain.
+  virtual void drain() {}
+  // After the last PtlFini; whether the library is final then.
+  [[nodiscard]] virtual bool close() { return false; }
+  // Around every call: one thread of a program at a time, but for calls that wait.
+  virtual void begin() {}
+  virtual void end() {}
   // The program's processor spends the time of one communication call.
   virtual void call() = 0;
   // Ranks of the job; rank r is node r.

@@ -1,15 +1,31 @@
 #include "ptl/process.hpp"
 
+#include <atomic>
 #include <tuple>
 
 namespace spinloom::ptl {
 namespace {
 
 thread_local Process* entered = nullptr;
+std::atomic<Process*> of_all_threads{nullptr};
+std::atomic<Process::Make> maker{nullptr};
 
 }  // namespace
 
-Process* Process::current() { return entered; }
+Process* Process::current() { return entered != nullptr ? entered : of_all_threads.load(std::memory_order_acquire); }
+
+void Process::serve_all_threads(Make make) { maker = make; }
+
+void Process::forget_all_threads() { of_all_threads = nullptr; }
+
+Process* Process::current_or_made() {
+  Process* found = current();
+  const Make make = maker;
+  if (found != nullptr || make == nullptr) return found;
+  found = make();
+  of_all_threads = found;
+  return found;
+}
 
 void Process::enter(Process* process) { entered = process; }
 

@@ -37,6 +37,12 @@ class Process {
 
   [[nodiscard]] static Process* current();
   static void enter(Process* process);
+  // For threads that have entered none: `make` is asked for one by PtlInit, which a process of its own has no other
+  // way to get. A forked child has none.
+  using Make = Process* (*)();
+  static void serve_all_threads(Make make);
+  static void forget_all_threads();
+  [[nodiscard]] static Process* current_or_made();
 
   [[nodiscard]] Host& host() { return host_; }
   [[nodiscard]] portals::Interface& portals() { return interface_; }
@@ -67,6 +73,7 @@ class Process {
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
   uint32_t initialised = 0;  // PtlInit less PtlFini
+  bool closed = false;       // and will never be again
   const char* call = "";  // the newest one
   uint64_t calls = 0;
 

@@ -9,6 +9,7 @@ namespace spinloom::ptl {
 void release(Process& process, uint32_t number) {
   auto& interface = process.interface_at(number);
   if (!interface) return;
+  process.host().drain();
   portals::Interface& nic = process.portals();
   interface->entries.for_each([&](ptl_handle_any_t, const Entry& entry) {
     std::ignore = nic.me_unlink(entry.id);

@@ -1,0 +1,36 @@
+// Card - what a process of a job publishes so that its peers find it.
+//
+// Contract: write() and read() are each other's inverse; read() of anything else is an Error.
+// Invariants: (1) two processes can share memory when their `machine`s are equal: the same kernel since the same boot,
+//   and the same namespace of process ids.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "live/segment.hpp"
+
+namespace spinloom::live {
+
+struct Card {
+  uint64_t machine = 0;
+  int64_t pid = 0;
+  int file = -1;  // of its segment
+  Secret nonce{};  // of its segment; rank 0's is the job's secret
+  uint32_t user = 0;
+  uint32_t address = 0;  // IPv4, host order; 0: no UDP
+  uint16_t port = 0;
+
+  bool operator==(const Card&) const = default;
+};
+
+[[nodiscard]] std::string write(const Card& card);
+[[nodiscard]] Result<Card> read_card(const std::string& text);
+
+// This machine, for Card::machine; and numbers that nobody can guess.
+[[nodiscard]] uint64_t machine_id();
+[[nodiscard]] Secret random_secret();
+
+}  // namespace spinloom::live

@@ -1,0 +1,43 @@
+// Cell - one entry of a channel: a cache line that says what its sender has for the receiver.
+//
+// Contract: kinds and fields below. `small` is a whole put of at most 16 B, `packet` refers to a PacketRecord and its
+//   payload in the channel's bulk area, `lent` to a PacketRecord whose payload stays in the sender's memory until the
+//   receiver answers `taken`. `bye` is the last cell of a sender.
+// Invariants: (1) `sequence` is written last; (2) a reader copies a cell before it looks at it: the sender may write to
+//   it at any time, and every field may hold anything.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "nic/packet.hpp"
+
+namespace spinloom::live {
+
+enum class CellKind : uint8_t { none, small, packet, lent, taken, bye };
+
+inline constexpr uint32_t cell_bytes = 64;
+inline constexpr uint32_t small_bytes = 16;
+
+struct Cell {
+  uint32_t sequence = 0;
+  CellKind kind = CellKind::none;
+  uint8_t ack_request = 0;  // small
+  uint8_t length = 0;  // small
+  uint8_t unused = 0;
+  uint64_t message = 0;  // small, taken
+  uint64_t match_bits = 0;  // small; packet, lent: where the record is in the bulk area
+  uint64_t remote_offset = 0;  // small; packet: bytes of payload behind the record; lent: the payload's address
+  uint64_t hdr_data = 0;  // small; lent: its length
+  uint32_t portal = 0;  // small
+  uint32_t reserved = 0;
+  uint8_t payload[small_bytes] = {};  // small
+};
+static_assert(sizeof(Cell) == cell_bytes && std::is_trivially_copyable_v<Cell>, "a cell is one cache line");
+
+// A packet without its payload. Both ends run the same build (Segment checks), so the engine's own struct serves.
+using PacketRecord = nic::Packet;
+static_assert(std::is_trivially_copyable_v<PacketRecord>, "packets are copied through shared memory");
+
+}  // namespace spinloom::live

@@ -1,0 +1,56 @@
+#include "live/channel.hpp"
+
+#include <cstring>
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint32_t alignment = 64;
+
+}  // namespace
+
+// A reader that says it has released more than there is has lost its channel: it is full for ever.
+void ChannelWriter::look() {
+  const uint32_t released = memory_->released.load(std::memory_order_acquire);
+  if (next_ - released > ChannelMemory::cells_count || released - released_ > ChannelMemory::cells_count) return;
+  if (released == released_) return;
+  bulk_released_ = bulk_ends_[(released - 1) % ChannelMemory::cells_count];
+  released_ = released;
+}
+
+bool ChannelWriter::has_cell() {
+  if (next_ - released_ < ChannelMemory::cells_count) return true;
+  look();
+  return next_ - released_ < ChannelMemory::cells_count;
+}
+
+ChannelWriter::Room ChannelWriter::reserve(uint32_t bulk_bytes) {
+  Room room;
+  if (!has_cell()) return room;
+  room.bulk_end = bulk_next_;
+  if (bulk_bytes > 0) {
+    uint64_t begin = bulk_next_;
+    const uint64_t here = begin % ChannelMemory::bulk_bytes;
+    if (here + bulk_bytes > ChannelMemory::bulk_bytes) begin += ChannelMemory::bulk_bytes - here;  // not across the end
+    const uint64_t end = (begin + bulk_bytes + alignment - 1) / alignment * alignment;
+    if (end - bulk_released_ > ChannelMemory::bulk_bytes) look();
+    if (end - bulk_released_ > ChannelMemory::bulk_bytes) return room;
+    room.bulk_offset = static_cast<uint32_t>(begin % ChannelMemory::bulk_bytes);
+    room.bulk = memory_->bulk + room.bulk_offset;
+    room.bulk_end = end;
+  }
+  room.cell = &memory_->cells[next_ % ChannelMemory::cells_count];
+  return room;
+}
+
+void ChannelWriter::publish(const Room& room, const Cell& cell) {
+  constexpr size_t first = sizeof cell.sequence;
+  std::memcpy(reinterpret_cast<uint8_t*>(room.cell) + first, reinterpret_cast<const uint8_t*>(&cell) + first,
+              sizeof cell - first);
+  bulk_ends_[next_ % ChannelMemory::cells_count] = room.bulk_end;
+  bulk_next_ = room.bulk_end;
+  ++next_;
+  std::atomic_ref(room.cell->sequence).store(next_, std::memory_order_release);
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,86 @@
+// Channel - a one-way queue of cells with a bulk area, in the receiver's shared memory: one sender, one receiver.
+//
+// Contract: ChannelWriter::reserve() finds room for a cell and so many bulk bytes; what was written there is published
+//   by publish(). ChannelReader::front() copies the oldest cell; release() gives its room back.
+// Invariants: (1) cells come in the order published; (2) bulk bytes of a cell stay until it is released; (3) the
+//   reader trusts nothing: bulk() answers null for ranges that are not inside; (4) neither end waits for the other.
+// Threads: one writer, one reader, in different processes. Time: none.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "live/cell.hpp"
+
+namespace spinloom::live {
+
+// How the receiver reads this sender's memory; the receiver writes it.
+enum class ReadsPeer : uint32_t { unknown, no, yes };
+
+struct ChannelMemory {
+  static constexpr uint32_t cells_count = 512;
+  static constexpr uint32_t bulk_bytes = 256 << 10;
+
+  alignas(64) std::atomic<uint32_t> released;  // cells that the reader is done with
+  std::atomic<ReadsPeer> reads_peer;
+  alignas(64) Cell cells[cells_count];
+  alignas(64) uint8_t bulk[bulk_bytes];
+};
+static_assert((ChannelMemory::cells_count & (ChannelMemory::cells_count - 1)) == 0, "positions wrap with a mask");
+
+class ChannelWriter {
+ public:
+  ChannelWriter() = default;
+  explicit ChannelWriter(ChannelMemory* memory) : memory_(memory) {}
+
+  // A cell to be written, and where its bulk bytes begin; null while there is no room.
+  struct Room {
+    Cell* cell = nullptr;
+    uint8_t* bulk = nullptr;
+    uint32_t bulk_offset = 0;
+    uint64_t bulk_end = 0;
+  };
+  [[nodiscard]] Room reserve(uint32_t bulk_bytes);
+  // `cell` without its sequence.
+  void publish(const Room& room, const Cell& cell);
+  [[nodiscard]] ReadsPeer reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
+  // What one cell may have of the bulk area.
+  [[nodiscard]] static constexpr uint32_t bulk_max() { return ChannelMemory::bulk_bytes / 4; }
+
+ private:
+  [[nodiscard]] bool has_cell();
+  void look();
+
+  ChannelMemory* memory_ = nullptr;
+  uint32_t next_ = 0;      // cells published
+  uint32_t released_ = 0;  // as last seen
+  uint64_t bulk_next_ = 0;
+  uint64_t bulk_released_ = 0;
+  std::array<uint64_t, ChannelMemory::cells_count> bulk_ends_{};  // by cell: where the bulk area is used up to
+};
+
+class ChannelReader {
+ public:
+  ChannelReader() = default;
+  explicit ChannelReader(ChannelMemory* memory) : memory_(memory) {}
+
+  [[nodiscard]] bool empty() const {
+    return std::atomic_ref(memory_->cells[next_ % ChannelMemory::cells_count].sequence)
+               .load(std::memory_order_acquire) != next_ + 1;
+  }
+  [[nodiscard]] Cell front() const { return memory_->cells[next_ % ChannelMemory::cells_count]; }
+  [[nodiscard]] const uint8_t* bulk(uint64_t offset, uint64_t length) const {
+    const bool inside = offset <= ChannelMemory::bulk_bytes && length <= ChannelMemory::bulk_bytes - offset;
+    return inside ? memory_->bulk + offset : nullptr;
+  }
+  void release() { memory_->released.store(++next_, std::memory_order_release); }
+  void say_reads(ReadsPeer how) { memory_->reads_peer.store(how, std::memory_order_relaxed); }
+
+ private:
+  ChannelMemory* memory_ = nullptr;
+  uint32_t next_ = 0;
+};
+
+}  // namespace spinloom::live

@@ -1,0 +1,49 @@
+// Futex - threads of several processes that sleep on a word of shared memory until somebody wakes them.
+//
+// Contract: futex_wait() sleeps while the word holds `value`, at most until the deadline; futex_wake() wakes sleepers
+//   whose bits meet `bits`. Both are Linux's, between processes.
+// Invariants: (1) futex_wait() may return without reason; callers look again.
+// Threads: any. Time: the monotonic clock.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace spinloom::live {
+
+// Since some moment of this machine's past, the same for all its processes.
+[[nodiscard]] inline Time monotonic_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return Time{(int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec) * 1000};
+}
+
+inline void futex_wait(std::atomic<uint32_t>& word, uint32_t value, uint32_t bits, Time deadline) {
+  timespec until{};
+  until.tv_sec = deadline.ps / 1'000'000'000'000;
+  until.tv_nsec = deadline.ps / 1000 % 1'000'000'000;
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, value, deadline == Time::never() ? nullptr : &until, nullptr, bits);
+}
+
+inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits, int count = INT_MAX) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, count, nullptr, nullptr, bits);
+}
+
+// One breath of a processor that waits for another one.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+}  // namespace spinloom::live

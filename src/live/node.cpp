@@ -1,0 +1,128 @@
+// The port: commands, events, counters, and waiting for them.
+#include "live/node.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "live/futex.hpp"
+
+namespace spinloom::live {
+
+constexpr int clock_every = 32;  // polls between looks at the clock
+
+Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own)
+    : rank_(rank), engine_(rank, limits), own_(own), routes_(ranks), nic_memory_(limits.nic_memory_bytes) {}
+
+Node::~Node() = default;
+
+void Node::submit(const nic::Command& command) {
+  actions_.clear();
+  engine_.on_command({}, command, actions_);
+  perform();
+  settle();
+}
+
+std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {
+  const auto found = answers_.find(token);
+  if (found == answers_.end()) return std::nullopt;
+  std::optional<Result<uint64_t>> answer = std::move(found->second);
+  answers_.erase(found);
+  return answer;
+}
+
+std::optional<nic::Event> Node::take_event(nic::QueueId queue) {
+  if (queue.value >= queues_.size() || queues_[queue.value].empty()) return std::nullopt;
+  return queues_[queue.value].pop();
+}
+
+bool Node::drive() {
+  bool happened = !todo_.empty();
+  for (Transport* transport : transports_) happened = transport->poll() || happened;
+  settle();
+  return happened;
+}
+
+void Node::poll() {
+  doorbell().drive();
+  drive();
+  polled_ = true;
+}
+
+bool Node::has_news() const { return !todo_.empty() || (look_ && look_()); }
+
+Time Node::timer() const {
+  Time next = todo_.empty() ? Time::never() : Time{};
+  for (const Transport* transport : transports_) next = std::min(next, transport->timer());
+  return next;
+}
+
+bool Node::drained() const {
+  if (!todo_.empty()) return false;
+  for (const Transport* transport : transports_) {
+    if (!transport->drained()) return false;
+  }
+  return true;
+}
+
+void Node::peer_died(nic::Rank peer) {
+  lost(peer);
+  settle();
+}
+
+void Node::interrupt() {
+  lock_.lock();
+  ++interrupts_;
+  lock_.unlock();
+  doorbell().wake_all();
+}
+
+void Node::tell_sleepers() {
+  if (told_changes_ == changes_) return;
+  told_changes_ = changes_;
+  if (doorbell().callers_sleep()) doorbell().wake();
+}
+
+Status Node::wait() {
+  wait_until(Time::never());
+  return {};
+}
+
+void Node::wait_until(Time deadline) {
+  const uint64_t changes = changes_;
+  const uint64_t interrupts = interrupts_;
+  ++waiting_;
+  doorbell().drive();
+  Time asleep_from = Time::never();
+  for (int polls = 0; changes == changes_ && interrupts == interrupts_; ++polls) {
+    if (drive()) continue;
+    if (lock_.wanted()) lock_.yield();
+    relax();
+    if (polls % clock_every != 0) continue;
+    const Time now = monotonic_now();
+    if (now >= deadline) break;
+    if (asleep_from == Time::never()) asleep_from = now + patience_;
+    if (now < asleep_from) continue;
+    doze(deadline);
+    break;
+  }
+  if (--waiting_ == 0) leave();
+}
+
+// All callers that wait go to sleep, unless something has come.
+void Node::doze(Time deadline) {
+  doorbell().doze();
+  const uint32_t value = doorbell().value();
+  if (has_news() || !doorbell().callers_sleep()) return;
+  const Time until = std::min(deadline, timer());
+  lock_.unlock();
+  doorbell().sleep(value, Doorbell::callers, until);
+  lock_.lock();
+}
+
+// Nobody waits any more: from now on the helper thread hears the bell. What came meanwhile is ours.
+void Node::leave() {
+  doorbell().leave();
+  if (has_news()) drive();
+}
+
+}  // namespace spinloom::live

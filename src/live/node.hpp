@@ -1,0 +1,162 @@
+// Node - the live driver: one process's NIC engine in real time, over its transports.
+//
+// Contract: the Port of the portals floor. Commands go to the engine at once and its actions are performed at once:
+//   bytes are copied, packets handed to a transport, events put where take_event() finds them. drive() looks for what
+//   the transports and the handlers have; wait() does so until something has changed, then sleeps.
+// Invariants: (1) whoever calls anything here holds the owner lock; wait() lets others in while it waits; (2) actions
+//   are performed in their order and never call the engine: what follows from them is queued (`todo_`), so that no
+//   chain of triggered operations grows the stack; (3) a packet that the engine has no room for waits, and nothing but
+//   answers passes it; (4) an idle process uses no processor time.
+// Threads: any, under the lock; a helper thread drives when nobody waits, a watcher sees peers end (progress.hpp).
+// Time: the monotonic clock.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "live/owner_lock.hpp"
+#include "live/segment.hpp"
+#include "live/transport.hpp"
+#include "nic/fifo.hpp"
+#include "nic/nic.hpp"
+#include "portals/port.hpp"
+
+namespace spinloom::live {
+
+class Node final : public portals::Port, public TransportClient {
+ public:
+  Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own);
+  ~Node() override;
+
+  // All packets to `peer` go this way. The transport outlives the node's work.
+  void route(nic::Rank peer, Transport& transport) { routes_.at(peer.value) = &transport; }
+  void add(Transport& transport) { transports_.push_back(&transport); }
+
+  [[nodiscard]] OwnerLock& lock() { return lock_; }
+  // Everything that can go on now; whether anything did.
+  bool drive();
+  // A caller looks without waiting, and may do so again and again: the helper leaves it the work for a while.
+  void poll();
+  [[nodiscard]] bool take_polled() { return std::exchange(polled_, false); }
+  [[nodiscard]] bool polled() const { return polled_; }
+  // Until something has changed for this host, the deadline, or interrupt().
+  void wait_until(Time deadline);
+  // Wakes all that wait, from any thread.
+  void interrupt();
+  // Nothing of ours is on its way out.
+  [[nodiscard]] bool drained() const;
+  // The latest moment for the next drive().
+  [[nodiscard]] Time timer() const;
+  // Something may be there to be driven.
+  [[nodiscard]] bool has_news() const;
+  void peer_died(nic::Rank peer);
+  [[nodiscard]] bool somebody_waits() const { return waiting_ > 0; }
+  [[nodiscard]] Doorbell& doorbell() { return own_.header().doorbell; }
+  [[nodiscard]] const nic::Nic& engine() const { return engine_; }
+  // Callers that sleep look again, if something has changed for them since.
+  void tell_sleepers();
+  // How long a caller that waits polls before it sleeps; with more ranks than processors, hardly at all.
+  void set_patience(Time spin) { patience_ = spin; }
+  // News that only has_news() of the node's owner knows: the shared memory's.
+  using Look = std::function<bool()>;
+  void set_look(Look look) { look_ = std::move(look); }
+
+  // portals::Port
+  [[nodiscard]] nic::Rank rank() const override { return rank_; }
+  [[nodiscard]] Time now() const override { return monotonic_now(); }
+  void submit(const nic::Command& command) override;
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override;
+  std::optional<nic::Event> take_event(nic::QueueId queue) override;
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
+    return counter.value < counters_.size() ? counters_[counter.value] : nic::CounterValue{};
+  }
+  Status wait() override;
+  Status host_work(const portals::HostWork&) override { return {}; }  // it has taken its time already
+
+  // TransportClient
+  void arrived(Transport& from, const nic::Packet& packet) override;
+  void sent(const Reading& reading) override;
+  void lost(nic::Rank peer) override;
+
+ private:
+  struct Sent {
+    Reading reading;
+  };
+  struct Lost {
+    nic::Rank peer;
+  };
+  struct HerReady {
+    nic::HerId her;
+    const uint8_t* bytes = nullptr;
+  };
+  struct DmaEnd {
+    nic::DmaId dma;
+    bool failed = false;
+  };
+  struct ToSelf {
+    Outbound outbound;
+  };
+  using Todo = std::variant<DmaEnd, Sent, HerReady, nic::Continue, Lost, ToSelf>;
+
+  // A packet that arrives, and who can read its payload.
+  struct Arrival {
+    Transport* from = nullptr;
+    const nic::Packet* packet = nullptr;
+  };
+
+  void settle();
+  void settle_now();
+  void do_one(Todo& todo);
+  void perform();
+  void perform(nic::Send& send);
+  void perform(const nic::DmaWrite& write);
+  void perform(const nic::BufferPacket& buffer);
+  void feed(Transport* from, const nic::Packet& packet);
+  void feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length);
+  void feed_one(Transport* from, const nic::Packet& packet);
+  [[nodiscard]] static bool bring_here(Transport* from, nic::Packet& packet, std::vector<uint8_t>& room);
+  void give_up(const nic::Packet& packet);
+  void block(const nic::Packet& packet);
+  void unblock();
+  [[nodiscard]] bool bring(const nic::PayloadRef& source, uint8_t* to);
+  void doze(Time deadline);
+  void leave();
+
+  nic::Rank rank_;
+  nic::Nic engine_;
+  Segment& own_;
+  OwnerLock lock_;
+  std::vector<Transport*> transports_;
+  std::vector<Transport*> routes_;
+  Look look_;
+  Time patience_{20'000'000};  // 20 us
+
+  nic::Actions actions_;
+  nic::Fifo<Todo> todo_;
+  Arrival arrival_;
+  std::vector<uint8_t> nic_memory_;
+  std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER
+  std::vector<uint8_t> window_;                            // bytes of a peer on their way to handlers
+  struct Blocked {
+    nic::Packet packet;
+    std::unique_ptr<uint8_t[]> bytes;
+  };
+  std::deque<Blocked> blocked_;
+
+  std::vector<nic::Fifo<nic::Event>> queues_;
+  std::vector<nic::CounterValue> counters_;
+  std::unordered_map<uint64_t, Result<uint64_t>> answers_;
+  uint64_t changes_ = 0;
+  uint64_t told_changes_ = 0;
+  uint64_t interrupts_ = 0;
+  uint32_t waiting_ = 0;
+  bool polled_ = false;
+};
+
+}  // namespace spinloom::live

@@ -1,0 +1,58 @@
+// OwnerLock - who calls a NIC's engine: one thread at a time.
+//
+// Contract: lock() and unlock() as of any mutex. A thread that holds the lock for long asks wanted() now and then and
+//   lets others in by yield().
+// Invariants: (1) a thread that waits for long sleeps; (2) yield() returns with the lock held.
+// Threads: any. Time: none.
+#pragma once
+
+#include <atomic>
+
+#include "live/futex.hpp"
+
+namespace spinloom::live {
+
+class OwnerLock {
+ public:
+  void lock() {
+    if (!try_lock()) lock_slowly();
+  }
+  [[nodiscard]] bool try_lock() {
+    uint32_t expected = free;
+    return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void unlock() {
+    if (state_.exchange(free, std::memory_order_release) == slept_on) futex_wake(state_, every_bit, 1);
+  }
+  [[nodiscard]] bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
+  void yield() {
+    unlock();
+    for (int i = 0; i < patience && wanted(); ++i) relax();
+    lock();
+  }
+
+ private:
+  static constexpr uint32_t free = 0, held = 1, slept_on = 2;
+  static constexpr uint32_t every_bit = FUTEX_BITSET_MATCH_ANY;
+  static constexpr int patience = 200;
+
+  void lock_slowly() {
+    wanted_.fetch_add(1, std::memory_order_relaxed);
+    for (int i = 0; i < 2 * patience; ++i) {
+      if (try_lock()) {
+        wanted_.fetch_sub(1, std::memory_order_relaxed);
+        return;
+      }
+      relax();
+    }
+    while (state_.exchange(slept_on, std::memory_order_acquire) != free) {
+      futex_wait(state_, slept_on, every_bit, Time::never());
+    }
+    wanted_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  std::atomic<uint32_t> state_{free};
+  std::atomic<uint32_t> wanted_{0};
+};
+
+}  // namespace spinloom::live

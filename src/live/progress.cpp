@@ -1,0 +1,137 @@
+#include "live/progress.hpp"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint64_t stop_tag = UINT64_MAX;
+constexpr int idle_polls = 1000;                 // of the helper, before it sleeps again
+
+constexpr Time polling_pause{200'000'000};  // 200 us without a call: the program does something else
+
+// Signals are the program's.
+class SignalsOff {
+ public:
+  SignalsOff() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsOff() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable) {
+  const int events = epoll_create1(EPOLL_CLOEXEC);
+  const int stop = eventfd(0, EFD_CLOEXEC);
+  if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", std::strerror(errno));
+  const SignalsOff quiet;
+  return std::unique_ptr<Progress>(new Progress(node, std::move(readable), events, stop));
+}
+
+Progress::Progress(Node& node, Readable readable, int events, int stop)
+    : node_(node), readable_(std::move(readable)), events_(events), stop_event_(stop) {
+  watch(stop_event_, stop_tag);
+  node_.doorbell().leave();
+  helper_ = std::thread([this] { help(); });
+  watcher_ = std::thread([this] { watch_all(); });
+}
+
+Progress::~Progress() {
+  stopping_ = true;
+  node_.doorbell().wake_all();
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_event_, &one, sizeof one);
+  helper_.join();
+  watcher_.join();
+  close(events_);
+  close(stop_event_);
+}
+
+void Progress::watch(int descriptor, uint64_t tag) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = tag;
+  epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+void Progress::look_after() {
+  if (node_.somebody_waits() || timed_ || (!node_.polled() && node_.timer() == Time::never())) return;
+  node_.doorbell().wake_all();
+}
+
+void Progress::help() {
+  Doorbell& bell = node_.doorbell();
+  uint32_t heard = Doorbell::rings(bell.value());
+  while (!stopping_) {
+    const Time until = next_look();
+    const uint32_t value = bell.value();
+    if (Doorbell::rings(value) == heard && monotonic_now() < until) {
+      timed_ = until != Time::never();
+      bell.sleep(value, Doorbell::helper, until);
+      timed_ = false;
+      continue;
+    }
+    heard = Doorbell::rings(value);
+    drive_while_alone();
+  }
+}
+
+// A program that polls is left alone until it has not polled for a while.
+Time Progress::next_look() const {
+  const std::lock_guard inside(node_.lock());
+  if (node_.somebody_waits()) return Time::never();
+  if (node_.take_polled()) return std::min(node_.timer(), monotonic_now() + polling_pause);
+  if (!node_.doorbell().helper_listens()) {
+    node_.doorbell().leave();
+    if (node_.has_news()) return Time{};
+  }
+  return node_.timer();
+}
+
+void Progress::drive_while_alone() {
+  const std::lock_guard inside(node_.lock());
+  Doorbell& bell = node_.doorbell();
+  for (int idle = 0; !stopping_ && !node_.somebody_waits();) {
+    if (idle == 0) bell.drive();
+    if (node_.drive()) {
+      idle = 0;
+      node_.tell_sleepers();
+    } else if (++idle > idle_polls) {
+      bell.leave();
+      if (!node_.has_news()) break;
+      idle = 0;
+    }
+    if (node_.lock().wanted()) node_.lock().yield();
+    relax();
+  }
+  node_.tell_sleepers();
+}
+
+void Progress::watch_all() {
+  while (!stopping_) {
+    epoll_event event{};
+    const int found = epoll_wait(events_, &event, 1, -1);
+    if (found < 1 || event.data.u64 == stop_tag) continue;
+    const std::lock_guard inside(node_.lock());
+    readable_(event.data.u64);
+    node_.drive();
+    node_.tell_sleepers();
+  }
+}
+
+}  // namespace spinloom::live

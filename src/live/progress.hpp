@@ -1,0 +1,46 @@
+// Progress - the threads that keep a node going when its program does not call it.
+//
+// Contract: the helper drives the node when nobody waits and the doorbell rings; the watcher sees peers' processes end.
+//   Both sleep while there is nothing to do. watch() may be called at any time, under the node's lock.
+// Invariants: (1) the helper never drives while a caller does; (2) after the destructor neither runs.
+// Threads: its own two. Time: the monotonic clock.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "live/node.hpp"
+
+namespace spinloom::live {
+
+class Progress {
+ public:
+  // What follows from a descriptor that has become readable; called under the node's lock.
+  using Readable = std::function<void(uint64_t tag)>;
+
+  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable);
+  ~Progress();
+
+  void watch(int descriptor, uint64_t tag);
+  // Under the lock, when a call ends: the helper is told of what is left to do.
+  void look_after();
+
+ private:
+  Progress(Node& node, Readable readable, int events, int stop);
+  void help();
+  void drive_while_alone();
+  void watch_all();
+  [[nodiscard]] Time next_look() const;
+
+  Node& node_;
+  Readable readable_;
+  int events_;
+  int stop_event_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> timed_{false};  // the helper wakes by itself
+  std::thread helper_;
+  std::thread watcher_;
+};
+
+}  // namespace spinloom::live

@@ -1,0 +1,104 @@
+#include "live/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgseg1"
+
+// Whatever changes the meaning of shared bytes changes a size.
+constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemory) << 16 ^ sizeof(PacketRecord);
+
+constexpr size_t header_bytes = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
+
+}  // namespace
+
+Segment::Segment(Segment&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      file_(std::exchange(other.file_, -1)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+  if (file_ >= 0) close(file_);
+}
+
+size_t Segment::bytes_for(uint32_t ranks) { return header_bytes + size_t{ranks} * sizeof(ChannelMemory); }
+
+ChannelMemory* Segment::channel_of(uint32_t sender) const {
+  return reinterpret_cast<ChannelMemory*>(base_ + header_bytes) + sender;
+}
+
+Status Segment::map(uint32_t ranks) {
+  void* const mapped = mmap(nullptr, bytes_for(ranks), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (mapped == MAP_FAILED) {
+    return fail(Code::environment, "shared memory of ", bytes_for(ranks),
+                " B cannot be mapped: ", std::strerror(errno));
+  }
+  base_ = static_cast<uint8_t*>(mapped);
+  bytes_ = bytes_for(ranks);
+  return {};
+}
+
+Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& nonce) {
+  if (ranks > local_ranks_max) {
+    return fail(Code::exhausted, "a job of ", ranks, " ranks; shared memory takes ", local_ranks_max,
+                " (live::local_ranks_max)");
+  }
+  Segment made;
+  made.file_ = memfd_create("spinloom", MFD_CLOEXEC);
+  if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", std::strerror(errno));
+  if (ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
+    return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", std::strerror(errno));
+  }
+  SPL_TRY(made.map(ranks));
+  SegmentHeader& header = made.header();
+  header.build = build_word;
+  header.nonce = nonce;
+  header.rank = rank;
+  header.ranks = ranks;
+  header.self = reinterpret_cast<uint64_t>(made.base_);
+  std::atomic_ref(header.magic).store(magic_word, std::memory_order_release);
+  return made;
+}
+
+Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t ranks, const Secret& nonce) {
+  const std::string path = text("/proc/", pid, "/fd/", file);
+  Segment made;
+  made.file_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (made.file_ < 0) {
+    return fail(Code::environment, "the shared memory of rank ", rank, " (", path, "): ", std::strerror(errno));
+  }
+  struct stat status{};
+  if (fstat(made.file_, &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<size_t>(status.st_size) < bytes_for(ranks)) {
+    return fail(Code::environment, "rank ", rank, " has another program at ", path, " by now");
+  }
+  SPL_TRY(made.map(ranks));
+  const SegmentHeader& header = made.header();
+  if (std::atomic_ref(made.header().magic).load(std::memory_order_acquire) != magic_word || header.nonce != nonce ||
+      header.rank != rank || header.ranks != ranks) {
+    return fail(Code::environment, "rank ", rank, " has another program at ", path, " by now");
+  }
+  if (header.build != build_word) {
+    return fail(Code::environment, "rank ", rank, " runs another version of the library");
+  }
+  return made;
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,261 @@
+// Packets: into a peer's channel, and out of our own.
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "live/shm_transport.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint64_t part_bytes = 32 << 10;  // of a long payload, at a time: sender and receiver copy at once
+constexpr int cells_per_poll = 32;
+constexpr Time look_again{50'000'000};  // 50 us: a channel that was full may have room
+static_assert(part_bytes + sizeof(PacketRecord) <= ChannelWriter::bulk_max(), "a part fits into a channel");
+
+uint8_t* copy_out(uint8_t* to, const Outbound& outbound, uint64_t offset, uint64_t length) {
+  if (outbound.pieces.empty()) {
+    if (length > 0) std::memcpy(to, outbound.packet.payload.bytes + offset, length);
+    return to + length;
+  }
+  for (const nic::PayloadRef& piece : outbound.pieces) {
+    if (length == 0) break;
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const uint64_t now = std::min(length, piece.length - offset);
+    std::memcpy(to, piece.bytes + offset, now);
+    to += now;
+    length -= now;
+    offset = 0;
+  }
+  return to;
+}
+
+// Words of a peer's as far as they must mean something here; the engine checks the rest.
+bool plausible(const nic::Packet& packet) {
+  return packet.operation <= nic::Operation::reply && packet.fields.ack_request <= nic::AckRequest::oc_ack &&
+         packet.fields.fail <= static_cast<uint8_t>(nic::Fail::no_match);
+}
+
+}  // namespace
+
+bool ShmTransport::send(Outbound& outbound) {
+  const uint32_t rank = outbound.packet.target.value;
+  Peer& peer = *peers_[rank];
+  if (peer.lost || !attach(rank)) return true;
+  uint64_t done = 0;
+  if (peer.waiting.empty()) {
+    const Wrote wrote = write(peer, outbound, done);
+    if (wrote != Wrote::some || done > 0) peer.segment.header().doorbell.ring();
+    if (wrote != Wrote::some) return wrote == Wrote::all;
+  }
+  if (peer.waiting.empty()) ++waiting_;
+  peer.waiting.push_back({std::move(outbound), done});
+  return false;
+}
+
+ShmTransport::Wrote ShmTransport::write(Peer& peer, Outbound& outbound, uint64_t& done) {
+  const nic::Packet& packet = outbound.packet;
+  const uint64_t length = packet.payload.length;
+  const bool whole = packet.operation == nic::Operation::put && length == packet.message_length;
+  if (whole && length <= small_bytes && outbound.pieces.empty()) {
+    return write_small(peer, packet) ? Wrote::all : Wrote::some;
+  }
+  if (length >= options_.lend_from_bytes && done == 0 && outbound.pieces.empty() &&
+      peer.to.reads_us() == ReadsPeer::yes) {
+    return lend(peer, outbound) ? Wrote::lent : Wrote::some;
+  }
+  do {
+    const uint64_t now = std::min(part_bytes, length - done);
+    if (!write_part(peer, outbound, done, now)) return Wrote::some;
+    done += now;
+  } while (done < length);
+  return Wrote::all;
+}
+
+bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
+  const ChannelWriter::Room room = peer.to.reserve(0);
+  if (room.cell == nullptr) return false;
+  Cell cell;
+  cell.kind = CellKind::small;
+  cell.ack_request = static_cast<uint8_t>(packet.fields.ack_request);
+  cell.length = static_cast<uint8_t>(packet.payload.length);
+  cell.message = packet.message;
+  cell.match_bits = packet.fields.match_bits;
+  cell.remote_offset = packet.fields.remote_offset;
+  cell.hdr_data = packet.fields.hdr_data;
+  cell.portal = packet.fields.portal_index;
+  if (cell.length > 0) std::memcpy(cell.payload, packet.payload.bytes, cell.length);
+  peer.to.publish(room, cell);
+  return true;
+}
+
+bool ShmTransport::write_part(Peer& peer, const Outbound& outbound, uint64_t done, uint64_t length) {
+  const ChannelWriter::Room room = peer.to.reserve(static_cast<uint32_t>(sizeof(PacketRecord) + length));
+  if (room.cell == nullptr) return false;
+  PacketRecord record = outbound.packet;
+  record.offset += done;
+  record.payload = {};
+  std::memcpy(room.bulk, &record, sizeof record);
+  copy_out(room.bulk + sizeof record, outbound, done, length);
+  Cell cell;
+  cell.kind = CellKind::packet;
+  cell.match_bits = room.bulk_offset;
+  cell.remote_offset = length;
+  peer.to.publish(room, cell);
+  return true;
+}
+
+bool ShmTransport::lend(Peer& peer, const Outbound& outbound) {
+  const ChannelWriter::Room room = peer.to.reserve(sizeof(PacketRecord));
+  if (room.cell == nullptr) return false;
+  uint32_t loan = 0;
+  while (loan < peer.loans.size() && peer.loans[loan].open) ++loan;
+  if (loan == peer.loans.size()) peer.loans.emplace_back();
+  peer.loans[loan] = {true, outbound.reading};
+  ++loans_;
+  PacketRecord record = outbound.packet;
+  record.payload = {};
+  std::memcpy(room.bulk, &record, sizeof record);
+  Cell cell;
+  cell.kind = CellKind::lent;
+  cell.message = loan;
+  cell.match_bits = room.bulk_offset;
+  cell.remote_offset = reinterpret_cast<uint64_t>(outbound.packet.payload.bytes);
+  cell.hdr_data = outbound.packet.payload.length;
+  peer.to.publish(room, cell);
+  return true;
+}
+
+bool ShmTransport::write_taken(Peer& peer, uint64_t loan) {
+  const ChannelWriter::Room room = peer.to.reserve(0);
+  if (room.cell == nullptr) return false;
+  Cell cell;
+  cell.kind = CellKind::taken;
+  cell.message = loan;
+  peer.to.publish(room, cell);
+  peer.segment.header().doorbell.ring();
+  return true;
+}
+
+// What waits for room goes on, in its order.
+bool ShmTransport::flush(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  bool moved = false;
+  while (!peer.waiting.empty()) {
+    Waiting& first = peer.waiting.front();
+    const uint64_t before = first.done;
+    bool told = false;
+    if (first.taken != UINT64_MAX) {
+      if (!write_taken(peer, first.taken)) break;
+    } else {
+      const Wrote wrote = write(peer, first.outbound, first.done);
+      if (wrote == Wrote::some) {
+        moved = moved || first.done > before;
+        break;
+      }
+      told = wrote == Wrote::all;
+    }
+    moved = true;
+    const Reading reading = first.outbound.reading;
+    peer.waiting.pop_front();
+    if (peer.waiting.empty()) --waiting_;
+    if (told) client_.sent(reading);
+  }
+  if (moved) peer.segment.header().doorbell.ring();
+  return moved;
+}
+
+bool ShmTransport::poll() {
+  bool happened = false;
+  greet_new();
+  for (size_t i = 0; i < readable_.size(); ++i) {
+    const uint32_t rank = readable_[i];
+    if (!peers_[rank]->lost) happened = read(rank) || happened;
+  }
+  if (waiting_ == 0) return happened;
+  for (const uint32_t rank : readable_) happened = flush(rank) || happened;
+  look_at_ = monotonic_now() + look_again;
+  return happened;
+}
+
+bool ShmTransport::read(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  int done = 0;
+  for (; done < cells_per_poll && !peer.lost && !peer.from.empty(); ++done) {
+    take(rank, peer.from.front());
+    peer.from.release();
+  }
+  return done > 0;
+}
+
+void ShmTransport::take(uint32_t rank, const Cell& cell) {
+  switch (cell.kind) {
+    case CellKind::small: {
+      if (cell.length > small_bytes || cell.ack_request > static_cast<uint8_t>(nic::AckRequest::oc_ack)) break;
+      nic::Packet packet;
+      packet.source = nic::Rank{rank};
+      packet.target = nic::Rank{rank_};
+      packet.message = cell.message;
+      packet.message_length = cell.length;
+      packet.payload = {nic::PayloadRef::Space::local, cell.payload, cell.length};
+      packet.fields.portal_index = cell.portal;
+      packet.fields.match_bits = cell.match_bits;
+      packet.fields.remote_offset = cell.remote_offset;
+      packet.fields.hdr_data = cell.hdr_data;
+      packet.fields.ack_request = static_cast<nic::AckRequest>(cell.ack_request);
+      return client_.arrived(*this, packet);
+    }
+    case CellKind::packet:
+    case CellKind::lent: return take_packet(rank, cell);
+    case CellKind::taken: return give_back(rank, cell.message);
+    case CellKind::bye: return lose(rank);
+    default: break;
+  }
+  ++refused_;
+}
+
+void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
+  Peer& peer = *peers_[rank];
+  const bool lent = cell.kind == CellKind::lent;
+  const uint64_t length = lent ? cell.hdr_data : cell.remote_offset;
+  const uint64_t behind = lent ? 0 : length;
+  const uint8_t* const bulk =
+      behind > ChannelMemory::bulk_bytes ? nullptr : peer.from.bulk(cell.match_bits, sizeof(PacketRecord) + behind);
+  nic::Packet packet;
+  if (bulk != nullptr) std::memcpy(static_cast<void*>(&packet), bulk, sizeof packet);
+  if (bulk == nullptr || !plausible(packet)) {
+    ++refused_;
+  } else {
+    packet.source = nic::Rank{rank};
+    packet.target = nic::Rank{rank_};
+    packet.payload = {nic::PayloadRef::Space::local, bulk + sizeof packet, length};
+    if (lent) {
+      packet.payload.space = nic::PayloadRef::Space::peer;
+      packet.payload.bytes = reinterpret_cast<const uint8_t*>(cell.remote_offset);
+    }
+    client_.arrived(*this, packet);
+  }
+  if (!lent) return;
+  if (peer.waiting.empty() && write_taken(peer, cell.message)) return;
+  if (peer.waiting.empty()) ++waiting_;
+  Waiting back;
+  back.taken = cell.message;
+  peer.waiting.push_back(std::move(back));
+}
+
+void ShmTransport::give_back(uint32_t rank, uint64_t loan) {
+  Peer& peer = *peers_[rank];
+  if (loan >= peer.loans.size() || !peer.loans[loan].open) {
+    ++refused_;
+    return;
+  }
+  peer.loans[loan].open = false;
+  --loans_;
+  client_.sent(peer.loans[loan].reading);
+}
+
+}  // namespace spinloom::live

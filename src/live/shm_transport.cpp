@@ -1,0 +1,146 @@
+// Peers: attaching, greeting, losing.
+#include "live/shm_transport.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+namespace spinloom::live {
+
+ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
+                           const ShmOptions& options, Watch watch)
+    : client_(client),
+      own_(own),
+      rank_(rank),
+      cards_(cards),
+      options_(options),
+      watch_(std::move(watch)),
+      peers_(cards.size()),
+      greeted_(local_ranks_max / 64) {
+  for (auto& peer : peers_) peer = std::make_unique<Peer>();
+}
+
+ShmTransport::~ShmTransport() {
+  for (const auto& peer : peers_) {
+    if (peer->process >= 0) close(peer->process);
+  }
+}
+
+// Finds the peer's memory and says that we are there. One that cannot be found is lost.
+bool ShmTransport::attach(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  if (peer.attached) return true;
+  const Card& card = cards_[rank];
+  auto segment = Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
+  peer.process = segment ? static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(card.pid), 0)) : -1;
+  if (!segment || peer.process < 0) {
+    lose(rank);
+    return false;
+  }
+  peer.segment = std::move(*segment);
+  peer.to = ChannelWriter(peer.segment.channel_of(rank_));
+  peer.attached = true;
+  begin_reading(rank);
+  watch_(peer.process, nic::Rank{rank});
+  SegmentHeader& header = peer.segment.header();
+  header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
+  header.doorbell.ring();
+  return true;
+}
+
+void ShmTransport::begin_reading(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  if (std::exchange(peer.reading, true)) return;
+  peer.from = ChannelReader(own_.channel_of(rank));
+  peer.memory = MemoryReader(cards_[rank].pid);
+  readable_.push_back(rank);
+  Status reads = fail(Code::environment, "SPINLOOM_COPY=two-copy");
+  if (options_.copy != CopyMode::twice) {
+    const SegmentHeader& header = peer.segment.header();
+    reads = peer.memory.probe(header.self + offsetof(SegmentHeader, nonce), cards_[rank].nonce[0]);
+  }
+  peer.reads = reads ? "one copy (process_vm_readv)" : text("two copies: ", reads.error().message);
+  peer.from.say_reads(reads ? ReadsPeer::yes : ReadsPeer::no);
+}
+
+// Peers that attached to us since we looked last.
+void ShmTransport::greet_new() {
+  SegmentHeader& header = own_.header();
+  for (uint32_t word = 0; word * 64 < peers_.size(); ++word) {
+    uint64_t fresh = header.begun[word].load(std::memory_order_acquire) & ~greeted_[word];
+    greeted_[word] |= fresh;
+    for (; fresh != 0; fresh &= fresh - 1) {
+      const uint32_t rank = word * 64 + static_cast<uint32_t>(std::countr_zero(fresh));
+      if (rank < peers_.size() && rank != rank_ && !peers_[rank]->lost) std::ignore = attach(rank);
+    }
+  }
+}
+
+bool ShmTransport::has_news() const {
+  for (const uint32_t rank : readable_) {
+    if (!peers_[rank]->lost && !peers_[rank]->from.empty()) return true;
+  }
+  SegmentHeader& header = own_.header();
+  for (uint32_t word = 0; word * 64 < peers_.size(); ++word) {
+    if ((header.begun[word].load(std::memory_order_relaxed) & ~greeted_[word]) != 0) return true;
+  }
+  return false;
+}
+
+Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
+  return peers_[peer.value]->memory.read(address, to, length);
+}
+
+// A channel that was full may have room by then.
+Time ShmTransport::timer() const { return waiting_ == 0 ? Time::never() : look_at_; }
+
+bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0; }
+
+std::string ShmTransport::describe(nic::Rank rank) {
+  if (rank.value >= peers_.size()) return "no such rank";
+  Peer& peer = *peers_[rank.value];
+  if (!peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
+  return peer.lost ? "gone" : peer.reads;
+}
+
+void ShmTransport::say_goodbye() {
+  for (const auto& peer : peers_) {
+    if (!peer->attached || peer->lost) continue;
+    const ChannelWriter::Room room = peer->to.reserve(0);
+    if (room.cell == nullptr) continue;  // it hears of our end by the descriptor of our process
+    Cell cell;
+    cell.kind = CellKind::bye;
+    peer->to.publish(room, cell);
+    peer->segment.header().doorbell.ring();
+  }
+}
+
+// What it published before its end still counts.
+void ShmTransport::died(nic::Rank rank) {
+  Peer& peer = *peers_[rank.value];
+  if (peer.lost) return;
+  while (!peer.lost && read(rank.value)) {
+  }
+  if (!peer.lost) lose(rank.value);
+}
+
+void ShmTransport::lose(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  peer.lost = true;
+  client_.lost(nic::Rank{rank});
+  if (!peer.waiting.empty()) --waiting_;
+  for (const Waiting& one : std::exchange(peer.waiting, {})) {
+    if (one.taken == UINT64_MAX) client_.sent(one.outbound.reading);
+  }
+  for (Loan& loan : peer.loans) {
+    if (!std::exchange(loan.open, false)) continue;
+    --loans_;
+    client_.sent(loan.reading);
+  }
+}
+
+}  // namespace spinloom::live

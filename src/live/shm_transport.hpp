@@ -1,0 +1,107 @@
+// ShmTransport - packets between processes of one machine, through channels in shared memory.
+//
+// Contract: see Transport. Payloads up to limits below travel through the channel (two copies); longer ones are lent:
+//   the receiver copies them from the sender's memory at once (one copy), where it has found that it can, else they
+//   travel through the channel in parts.
+// Invariants: (1) whatever a peer writes into its channel, at worst its own packets are lost; (2) `bye`, or the end of
+//   its process, is the last thing of a peer.
+// Threads: the owner of the NIC. Time: none.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "live/card.hpp"
+#include "live/memory_reader.hpp"
+#include "live/transport.hpp"
+
+namespace spinloom::live {
+
+enum class CopyMode : uint8_t { automatic, single, twice };
+
+struct ShmOptions {
+  CopyMode copy = CopyMode::automatic;
+  uint64_t lend_from_bytes = 16 << 10;
+};
+
+class ShmTransport final : public Transport {
+ public:
+  // A peer's process, by a descriptor that is readable when it has ended.
+  using Watch = std::function<void(int descriptor, nic::Rank peer)>;
+
+  ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
+               const ShmOptions& options, Watch watch);
+  ~ShmTransport() override;
+
+  [[nodiscard]] const char* name() const override { return "shm"; }
+  [[nodiscard]] bool send(Outbound& outbound) override;
+  bool poll() override;
+  // Whether poll() would find something.
+  [[nodiscard]] bool has_news() const;
+  [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
+  [[nodiscard]] bool drained() const override;
+  [[nodiscard]] std::string describe(nic::Rank peer) override;
+  [[nodiscard]] Time timer() const override;
+  void say_goodbye() override;
+  // The process of this peer has ended.
+  void died(nic::Rank peer);
+  [[nodiscard]] uint64_t refused() const { return refused_; }
+
+ private:
+  struct Loan {
+    bool open = false;
+    Reading reading;
+  };
+  struct Waiting {
+    Outbound outbound;
+    uint64_t done = 0;           // bytes of it that are in the channel
+    uint64_t taken = UINT64_MAX;  // not a packet: this loan of the peer's is given back
+  };
+  struct Peer {
+    Segment segment;
+    ChannelWriter to;
+    ChannelReader from;
+    MemoryReader memory;
+    bool attached = false;
+    bool reading = false;
+    bool lost = false;
+    int process = -1;
+    std::string reads = "not tried yet";  // how we read its memory
+    std::deque<Waiting> waiting;
+    std::vector<Loan> loans;
+  };
+  enum class Wrote : uint8_t { all, lent, some };
+
+  [[nodiscard]] bool attach(uint32_t rank);
+  void begin_reading(uint32_t rank);
+  void greet_new();
+  [[nodiscard]] Wrote write(Peer& peer, Outbound& outbound, uint64_t& done);
+  [[nodiscard]] bool write_small(Peer& peer, const nic::Packet& packet);
+  [[nodiscard]] bool write_part(Peer& peer, const Outbound& outbound, uint64_t done, uint64_t length);
+  [[nodiscard]] bool lend(Peer& peer, const Outbound& outbound);
+  [[nodiscard]] bool write_taken(Peer& peer, uint64_t loan);
+  bool flush(uint32_t rank);
+  bool read(uint32_t rank);
+  void take(uint32_t rank, const Cell& cell);
+  void take_packet(uint32_t rank, const Cell& cell);
+  void give_back(uint32_t rank, uint64_t loan);
+  void lose(uint32_t rank);
+
+  TransportClient& client_;
+  Segment& own_;
+  uint32_t rank_;
+  const std::vector<Card>& cards_;
+  ShmOptions options_;
+  Watch watch_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<uint32_t> readable_;  // peers whose channels we read
+  std::vector<uint64_t> greeted_;   // as SegmentHeader::begun, as far as we have seen it
+  uint32_t waiting_ = 0;            // peers with something that waits for room
+  Time look_at_{};                  // when to try them again
+  uint64_t loans_ = 0;
+  uint64_t refused_ = 0;
+};
+
+}  // namespace spinloom::live

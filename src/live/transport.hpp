@@ -1,0 +1,63 @@
+// Transport - carries packets between this process's NIC and some of its peers.
+//
+// Contract: send() takes one Send action over and answers whether its bytes have been read; if not, the client hears
+//   sent() when they have. poll() looks for what came and what can go on; the client hears of packets by arrived(), of
+//   peers that are gone by lost(). Transports stack: one that traces or disturbs is client of the one below it.
+// Invariants: (1) packets of one sender arrive in the order sent; (2) a payload of space `local` stays until arrived()
+//   returns; one of space `peer` is an address that fetch() takes until then; (3) after lost() nothing comes from that
+//   peer, and what was sent to it is told by sent(), as if it had been read.
+// Threads: the owner of the NIC. Time: none but what timer() asks for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "nic/action.hpp"
+
+namespace spinloom::live {
+
+// What the engine wants to hear when a Send has been read.
+struct Reading {
+  uint64_t message = 0;
+  nic::OutboundSlotId slot;
+  bool told = false;  // the engine waits for on_packet_sent(message)
+};
+
+// A Send action, which outlives the action's storage.
+struct Outbound {
+  nic::Packet packet;
+  std::vector<nic::PayloadRef> pieces;  // not empty: the payload's bytes lie there
+  Reading reading;
+};
+
+class TransportClient {
+ public:
+  virtual ~TransportClient() = default;
+  virtual void arrived(class Transport& from, const nic::Packet& packet) = 0;
+  virtual void sent(const Reading& reading) = 0;
+  virtual void lost(nic::Rank peer) = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual const char* name() const = 0;
+  [[nodiscard]] virtual bool send(Outbound& outbound) = 0;
+  // Whether anything happened.
+  virtual bool poll() = 0;
+  // Bytes of the peer's memory, of a payload that arrives now.
+  [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
+  // Nothing is on its way out any more.
+  [[nodiscard]] virtual bool drained() const = 0;
+  // How a peer is reached, and why so: for people.
+  [[nodiscard]] virtual std::string describe(nic::Rank peer) = 0;
+  // The latest moment for the next poll().
+  [[nodiscard]] virtual Time timer() const { return Time::never(); }
+  // This process leaves the job.
+  virtual void say_goodbye() = 0;
+};
+
+}  // namespace spinloom::live

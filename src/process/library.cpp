@@ -1,0 +1,49 @@
+// libportals.so.4 for real processes: PtlInit makes this process a rank of the job that its launcher has started.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "process/live_process.hpp"
+
+namespace spinloom::process {
+namespace {
+
+std::mutex joining;
+LiveProcess* joined = nullptr;  // for ever: threads may be inside a call when the process ends
+ptl::Process* rank_of_all_threads = nullptr;
+bool forked = false;
+
+void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", line.c_str()); }
+
+ptl::Process* join_job() {
+  const std::lock_guard one_at_a_time(joining);
+  if (forked) return nullptr;
+  if (rank_of_all_threads != nullptr) return rank_of_all_threads;
+  const Settings settings = read_settings(environ);
+  for (const std::string& warning : settings.warnings) say(warning);
+  auto made = LiveProcess::join(settings);
+  if (!made) {
+    say(text("PtlInit: ", made.error().message));
+    return nullptr;
+  }
+  joined = made->release();
+  rank_of_all_threads = new ptl::Process(*joined);
+  // A child has neither our threads nor our place in the job.
+  pthread_atfork(nullptr, nullptr, [] {
+    forked = true;
+    rank_of_all_threads = nullptr;
+    ptl::Process::forget_all_threads();
+  });
+  return rank_of_all_threads;
+}
+
+const bool registered = [] {
+  ptl::Process::serve_all_threads(join_job);
+  return true;
+}();
+
+}  // namespace
+}  // namespace spinloom::process

@@ -1,0 +1,56 @@
+// LiveProcess - this process as a rank of a job: its node, its transports, its peers' cards, its threads.
+//
+// Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs; all ranks of a job
+//   call it. The C calls find it as their Host.
+// Invariants: (1) a peer is reached by one transport; (2) close() lets what was sent arrive, says goodbye and ends the
+//   threads; nothing of the job is left on the machine then, nor when the process is killed.
+// Threads: any; begin() and end() are the owner lock. Time: the monotonic clock.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "live/launcher.hpp"
+#include "live/progress.hpp"
+#include "process/settings.hpp"
+#include "ptl/process.hpp"
+
+namespace spinloom::process {
+
+class LiveProcess final : public ptl::Host {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<LiveProcess>> join(const Settings& settings);
+  ~LiveProcess() override;
+
+  [[nodiscard]] uint32_t rank() const { return rank_; }
+  [[nodiscard]] const char* launcher() const { return launcher_->name(); }
+  [[nodiscard]] std::string describe(uint32_t peer);
+
+  // ptl::Host
+  [[nodiscard]] portals::Port& port() override { return *node_; }
+  void wait(Time deadline) override { node_->wait_until(deadline); }
+  void poll() override { node_->poll(); }
+  void begin() override { node_->lock().lock(); }
+  void end() override;
+  void call() override {}
+  void drain() override;
+  [[nodiscard]] bool close() override;
+  [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
+  [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
+  [[nodiscard]] ptl::HandlerImage image(std::string_view name) const override;
+
+ private:
+  LiveProcess() = default;
+
+  Settings settings_;
+  std::unique_ptr<live::Launcher> launcher_;
+  uint32_t rank_ = 0;
+  std::vector<live::Card> cards_;
+  live::Segment segment_;
+  std::unique_ptr<live::Node> node_;
+  std::unique_ptr<live::ShmTransport> shm_;
+  std::unique_ptr<live::Progress> progress_;
+};
+
+}  // namespace spinloom::process

@@ -1,0 +1,89 @@
+#include "process/settings.hpp"
+
+#include <array>
+#include <charconv>
+#include <functional>
+#include <string_view>
+
+namespace spinloom::process {
+namespace {
+
+constexpr std::array<Variable, 5> known{{
+    {"SPINLOOM_COPY", "auto, single-copy, two-copy",
+     "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
+    {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
+    {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
+    {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
+    {"SPINLOOM_TRANSPORT", "auto, shm, udp", "how ranks reach each other"},
+}};
+
+// Of the rest of Spinloom: not ours, not unknown.
+constexpr std::string_view foreign[] = {"SPINLOOM_KERNEL", "SPINLOOM_TEST_", "SPINLOOM_PYTHON_EXECUTABLE",
+                                        "SPINLOOM_RANK", "SPINLOOM_SIZE"};
+
+bool is_foreign(std::string_view name) {
+  for (const std::string_view other : foreign) {
+    if (name.substr(0, other.size()) == other) return true;
+  }
+  return false;
+}
+
+template <class T>
+bool choose(std::string_view value, std::initializer_list<std::pair<std::string_view, T>> choices, T& out) {
+  for (const auto& [name, meaning] : choices) {
+    if (name == value) {
+      out = meaning;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool number(std::string_view value, uint32_t least, uint32_t most, uint32_t& out) {
+  uint32_t read = 0;
+  const auto [end, trouble] = std::from_chars(value.data(), value.data() + value.size(), read);
+  if (trouble != std::errc() || end != value.data() + value.size() || read < least || read > most) return false;
+  out = read;
+  return true;
+}
+
+bool take(Settings& settings, std::string_view name, std::string_view value) {
+  using live::CopyMode;
+  if (name == "SPINLOOM_COPY") {
+    return choose<CopyMode>(
+        value, {{"auto", CopyMode::automatic}, {"single-copy", CopyMode::single}, {"two-copy", CopyMode::twice}},
+        settings.copy);
+  }
+  if (name == "SPINLOOM_TRANSPORT") {
+    return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}}, settings.transport);
+  }
+  if (name == "SPINLOOM_HPUS") return number(value, 1, 64, settings.hpus);
+  if (name == "SPINLOOM_SPIN_US") return number(value, 0, 1'000'000, settings.spin_us);
+  return true;
+}
+
+}  // namespace
+
+std::span<const Variable> variables() { return known; }
+
+Settings read_settings(const char* const* environment) {
+  Settings settings;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const size_t equals = entry.find('=');
+    const std::string_view name = entry.substr(0, equals);
+    if (equals == std::string_view::npos || name.substr(0, 9) != "SPINLOOM_" || is_foreign(name)) continue;
+    const Variable* found = nullptr;
+    for (const Variable& variable : known) found = name == variable.name ? &variable : found;
+    if (found == nullptr) {
+      std::string names;
+      for (const Variable& variable : known) names += text(names.empty() ? "" : ", ", variable.name);
+      settings.warnings.push_back(text(name, " is set, and nothing here knows it; there are ", names));
+    } else if (!take(settings, name, entry.substr(equals + 1))) {
+      settings.warnings.push_back(text(entry, ": it takes ", found->values, "; the default stands"));
+    }
+  }
+  return settings;
+}
+
+}  // namespace spinloom::process

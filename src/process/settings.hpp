@@ -1,0 +1,37 @@
+// Settings - what the environment asks of the live library: the variables SPINLOOM_... that it knows.
+//
+// Contract: read_settings() takes them all; what is misspelt or has a value that nobody knows is a warning, a sentence
+//   with the names or values that there are, and the default stands.
+// Threads: any. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "live/shm_transport.hpp"
+
+namespace spinloom::process {
+
+enum class Way : uint8_t { automatic, shm, udp };
+
+struct Settings {
+  live::CopyMode copy = live::CopyMode::automatic;
+  Way transport = Way::automatic;
+  uint32_t hpus = 4;
+  uint32_t spin_us = 20;
+  std::vector<std::string> warnings;
+};
+
+struct Variable {
+  const char* name;
+  const char* values;   // what it takes
+  const char* meaning;  // one sentence
+};
+
+[[nodiscard]] std::span<const Variable> variables();
+// `environment`: as of main().
+[[nodiscard]] Settings read_settings(const char* const* environment);
+
+}  // namespace spinloom::process

@@ -112,9 +112,9 @@ Status Rank::host_work(const portals::HostWork& work) {
   return {};
 }
 
-ptl::HandlerImage Rank::image(std::string_view name) const {
+ptl::HandlerImage Rank::image(std::string_view name) {
   for (size_t i = 0; i < images_.names.size(); ++i) {
-    if (images_.names[i] == name) return {&images_.images[i], static_cast<uint32_t>(i)};
+    if (images_.names[i] == name) return {ptl::entries_of(images_.images[i]), static_cast<uint32_t>(i)};
   }
   return {};
 }

@@ -75,7 +75,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] uint32_t user() const override;
-  [[nodiscard]] ptl::HandlerImage image(std::string_view name) const override;
+  [[nodiscard]] ptl::HandlerImage image(std::string_view name) override;
 
  private:
   enum class State : uint8_t { running, waiting, sleeping };

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "live/hpu_pool.hpp"
 #include "live/owner_lock.hpp"
 #include "live/segment.hpp"
 #include "live/transport.hpp"
@@ -29,7 +30,7 @@
 
 namespace spinloom::live {
 
-class Node final : public portals::Port, public TransportClient {
+class Node final : public portals::Port, public TransportClient, public HandlerOwner {
  public:
   Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own);
   ~Node() override;
@@ -37,6 +38,11 @@ class Node final : public portals::Port, public TransportClient {
   // All packets to `peer` go this way. The transport outlives the node's work.
   void route(nic::Rank peer, Transport& transport) { routes_.at(peer.value) = &transport; }
   void add(Transport& transport) { transports_.push_back(&transport); }
+
+  // What runs handlers; without one, contexts must not be created.
+  void set_pool(HpuPool& pool) { pool_ = &pool; }
+  // After the pool's end: no handler runs.
+  void forget_pool() { pool_ = nullptr; }
 
   [[nodiscard]] OwnerLock& lock() { return lock_; }
   // Everything that can go on now; whether anything did.
@@ -79,6 +85,10 @@ class Node final : public portals::Port, public TransportClient {
   Status wait() override;
   Status host_work(const portals::HostWork&) override { return {}; }  // it has taken its time already
 
+  // HandlerOwner, from the pool's threads
+  [[nodiscard]] bool call(nic::HerId her, const nic::HandlerCall& call) override;
+  void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override;
+
   // TransportClient
   void arrived(Transport& from, const nic::Packet& packet) override;
   void sent(const Reading& reading) override;
@@ -117,6 +127,7 @@ class Node final : public portals::Port, public TransportClient {
   void perform(nic::Send& send);
   void perform(const nic::DmaWrite& write);
   void perform(const nic::BufferPacket& buffer);
+  void perform(const nic::RunHandler& start);
   void feed(Transport* from, const nic::Packet& packet);
   void feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length);
   void feed_one(Transport* from, const nic::Packet& packet);
@@ -132,6 +143,7 @@ class Node final : public portals::Port, public TransportClient {
   nic::Nic engine_;
   Segment& own_;
   OwnerLock lock_;
+  HpuPool* pool_ = nullptr;
   std::vector<Transport*> transports_;
   std::vector<Transport*> routes_;
   Look look_;

@@ -1,6 +1,7 @@
 // Actions: what the engine asks for is done at once, and what follows from it is queued.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "live/node.hpp"
@@ -96,6 +97,14 @@ void Node::perform() {
     } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
       std::copy(memory->bytes.begin(), memory->bytes.end(),
                 nic_memory_.begin() + static_cast<ptrdiff_t>(memory->offset));
+    } else if (const auto* start = std::get_if<nic::RunHandler>(&action)) {
+      perform(*start);
+    } else if (const auto* resume = std::get_if<nic::Resume>(&action)) {
+      if (pool_ != nullptr) pool_->resume(resume->her, resume->value);
+    } else if (const auto* local = std::get_if<nic::LocalAtomic>(&action)) {
+      if (pool_ != nullptr) pool_->resume(local->her, portals::perform(*local));
+    } else if (const auto* store = std::get_if<nic::StoreLocal>(&action)) {
+      std::memcpy(store->local, store->words.data(), sizeof store->words);
     } else {
       SPL_ASSERT(std::holds_alternative<nic::DebugLine>(action), "action ", action.index());
     }
@@ -142,6 +151,37 @@ void Node::perform(const nic::BufferPacket& buffer) {
   if (!memory) memory = std::make_unique<uint8_t[]>(engine_.limits().payload_bytes);
   std::memcpy(memory.get(), arrival_.packet->payload.bytes, arrival_.packet->payload.length);
   todo_.push(HerReady{buffer.her, memory.get()});
+}
+
+void Node::perform(const nic::RunHandler& start) {
+  if (pool_ == nullptr) return;  // the end has begun
+  portals::HandlerFrame frame;
+  frame.her = start.her;
+  frame.context = engine_.context(start.her.context);
+  frame.packet = {start.her.payload.bytes, start.her.payload.length};
+  frame.constants = {nic_memory_.data() + frame.context->constants.offset, frame.context->constants.length};
+  frame.state = {nic_memory_.data() + frame.context->state.offset, frame.context->state.length};
+  frame.hpu_count = engine_.limits().hpus;
+  pool_->start(frame);
+}
+
+bool Node::call(nic::HerId her, const nic::HandlerCall& call) {
+  const std::lock_guard inside(lock_);
+  actions_.clear();
+  const bool stop = engine_.on_handler_call({}, her, call, actions_);
+  perform();
+  settle();
+  tell_sleepers();
+  return !stop;
+}
+
+void Node::ended(nic::HerId her, const portals::HandlerOutcome& outcome) {
+  const std::lock_guard inside(lock_);
+  actions_.clear();
+  engine_.on_handler_done({}, her, outcome.end, outcome.code, actions_, outcome.cycles);
+  perform();
+  settle();
+  tell_sleepers();
 }
 
 }  // namespace spinloom::live

@@ -1,5 +1,6 @@
 #include "process/live_process.hpp"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -10,6 +11,15 @@ namespace {
 
 constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries at once
 constexpr Time patience_at_end{5'000'000'000'000};        // 5 s: for peers to read what was sent to them
+
+// Where this library lies.
+std::string own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return ".";
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
 
 }  // namespace
 
@@ -82,12 +92,29 @@ bool LiveProcess::close() {
     const std::lock_guard inside(node_->lock());
     drain();
     shm_->say_goodbye();
+    node_->forget_pool();
   }
+  if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory
   progress_.reset();
   launcher_->finish();
   return true;
 }
 
-ptl::HandlerImage LiveProcess::image(std::string_view) const { return {}; }
+// Handlers have threads from the first one on: most programs have none.
+ptl::HandlerImage LiveProcess::image(std::string_view name) {
+  if (!images_) {
+    std::vector<std::string> folders = settings_.handler_folders;
+    folders.push_back(own_folder() + "/../handlers");
+    auto images = Images::create(std::move(folders), settings_.handlers);
+    if (!images) return {};
+    images_ = std::move(*images);
+    auto pool = live::HpuPool::create({settings_.hpus}, images_, *node_);
+    if (!pool) return {};
+    pool_ = std::move(*pool);
+    node_->set_pool(*pool_);
+  }
+  std::string why;
+  return images_->find(std::string(name), why);
+}
 
 }  // namespace spinloom::process

@@ -38,7 +38,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] bool close() override;
   [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
-  [[nodiscard]] ptl::HandlerImage image(std::string_view name) const override;
+  [[nodiscard]] ptl::HandlerImage image(std::string_view name) override;
 
  private:
   LiveProcess() = default;
@@ -50,6 +50,8 @@ class LiveProcess final : public ptl::Host {
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::ShmTransport> shm_;
+  std::shared_ptr<Images> images_;
+  std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;
 };
 

@@ -1,5 +1,6 @@
 #include "process/settings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <functional>
@@ -8,9 +9,11 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 5> known{{
+constexpr std::array<Variable, 7> known{{
     {"SPINLOOM_COPY", "auto, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
+    {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
+    {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
     {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
@@ -53,6 +56,18 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     return choose<CopyMode>(
         value, {{"auto", CopyMode::automatic}, {"single-copy", CopyMode::single}, {"two-copy", CopyMode::twice}},
         settings.copy);
+  }
+  if (name == "SPINLOOM_HANDLER_KIND") {
+    return choose<HandlerKind>(value, {{"sandbox", HandlerKind::sandbox}, {"native", HandlerKind::native}},
+                               settings.handlers);
+  }
+  if (name == "SPINLOOM_HANDLERS") {
+    for (size_t at = 0; at <= value.size();) {
+      const size_t end = std::min(value.find(':', at), value.size());
+      if (end > at) settings.handler_folders.emplace_back(value.substr(at, end - at));
+      at = end + 1;
+    }
+    return true;
   }
   if (name == "SPINLOOM_TRANSPORT") {
     return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}}, settings.transport);

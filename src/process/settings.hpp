@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "live/shm_transport.hpp"
+#include "process/images.hpp"
 
 namespace spinloom::process {
 
@@ -19,6 +20,8 @@ enum class Way : uint8_t { automatic, shm, udp };
 struct Settings {
   live::CopyMode copy = live::CopyMode::automatic;
   Way transport = Way::automatic;
+  HandlerKind handlers = HandlerKind::sandbox;
+  std::vector<std::string> handler_folders;
   uint32_t hpus = 4;
   uint32_t spin_us = 20;
   std::vector<std::string> warnings;

@@ -9,12 +9,10 @@ namespace spinloom::ptl {
 namespace {
 
 // A handler's place in the image; false where it is named and not there.
-bool find_handler(const hpu::Image& image, ptl_handler_t name, std::optional<uint32_t>& entry) {
+bool find_handler(const HandlerImage& image, ptl_handler_t name, std::optional<uint32_t>& entry) {
   if (name == nullptr) return true;
-  const auto found = image.symbols().find(name);
-  if (found == image.symbols().end()) return false;
-  entry = found->second;
-  return true;
+  entry = image.entry(name);
+  return entry.has_value();
 }
 
 // Bytes of the host's in NIC memory that is there.
@@ -27,11 +25,11 @@ Status write_memory(Process& process, uint64_t offset, const void* bytes, ptl_si
 bool describe(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
   if (given.image == nullptr) return false;
   const HandlerImage found = process.host().image(given.image);
-  if (found.image == nullptr) return false;
+  if (!found.entry) return false;
   context.image = found.index;
-  if (!find_handler(*found.image, given.header_handler, context.header_entry) ||
-      !find_handler(*found.image, given.payload_handler, context.payload_entry) ||
-      !find_handler(*found.image, given.completion_handler, context.completion_entry)) {
+  if (!find_handler(found, given.header_handler, context.header_entry) ||
+      !find_handler(found, given.payload_handler, context.payload_entry) ||
+      !find_handler(found, given.completion_handler, context.completion_entry)) {
     return false;
   }
   if (given.hpu_memory != PTL_HPU_MEM_NONE) {

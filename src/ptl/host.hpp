@@ -7,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/units.hpp"
@@ -16,9 +19,18 @@
 namespace spinloom::ptl {
 
 struct HandlerImage {
-  const hpu::Image* image = nullptr;  // null: there is none of that name
-  uint32_t index = 0;                 // among those that the NIC knows
+  // A handler's number, by its symbol; empty: there is no such image.
+  std::function<std::optional<uint32_t>(const std::string& symbol)> entry;
+  uint32_t index = 0;  // of the image, for contexts
 };
+
+// Of an image that outlives the answer.
+[[nodiscard]] inline auto entries_of(const hpu::Image& image) {
+  return [&image](const std::string& symbol) -> std::optional<uint32_t> {
+    const auto found = image.symbols().find(symbol);
+    return found == image.symbols().end() ? std::nullopt : std::optional<uint32_t>(found->second);
+  };
+}
 
 class Host {
  public:
@@ -39,7 +51,7 @@ class Host {
   // Ranks of the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
-  [[nodiscard]] virtual HandlerImage image(std::string_view name) const = 0;
+  [[nodiscard]] virtual HandlerImage image(std::string_view name) = 0;
 };
 
 }  // namespace spinloom::ptl

@@ -48,7 +48,18 @@ void Node::poll() {
   polled_ = true;
 }
 
-bool Node::has_news() const { return !todo_.empty() || (look_ && look_()); }
+bool Node::has_news() const {
+  if (!todo_.empty()) return true;
+  for (const Transport* transport : transports_) {
+    if (transport->has_news()) return true;
+  }
+  return false;
+}
+
+void Node::stop_polling() {
+  doorbell().leave();
+  for (Transport* transport : transports_) transport->arm();
+}
 
 Time Node::timer() const {
   Time next = todo_.empty() ? Time::never() : Time{};
@@ -111,6 +122,7 @@ void Node::wait_until(Time deadline) {
 // All callers that wait go to sleep, unless something has come.
 void Node::doze(Time deadline) {
   doorbell().doze();
+  for (Transport* transport : transports_) transport->arm();
   const uint32_t value = doorbell().value();
   if (has_news() || !doorbell().callers_sleep()) return;
   const Time until = std::min(deadline, timer());
@@ -121,7 +133,7 @@ void Node::doze(Time deadline) {
 
 // Nobody waits any more: from now on the helper thread hears the bell. What came meanwhile is ours.
 void Node::leave() {
-  doorbell().leave();
+  stop_polling();
   if (has_news()) drive();
 }
 

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -67,11 +66,10 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] const nic::Nic& engine() const { return engine_; }
   // Callers that sleep look again, if something has changed for them since.
   void tell_sleepers();
+  // Nobody polls any more: the helper hears the bell. What has come before may have rung for nobody.
+  void stop_polling();
   // How long a caller that waits polls before it sleeps; with more ranks than processors, hardly at all.
   void set_patience(Time spin) { patience_ = spin; }
-  // News that only has_news() of the node's owner knows: the shared memory's.
-  using Look = std::function<bool()>;
-  void set_look(Look look) { look_ = std::move(look); }
 
   // portals::Port
   [[nodiscard]] nic::Rank rank() const override { return rank_; }
@@ -146,7 +144,6 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   HpuPool* pool_ = nullptr;
   std::vector<Transport*> transports_;
   std::vector<Transport*> routes_;
-  Look look_;
   Time patience_{20'000'000};  // 20 us
 
   nic::Actions actions_;

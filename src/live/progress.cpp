@@ -64,9 +64,11 @@ Progress::~Progress() {
 
 void Progress::watch(int descriptor, uint64_t tag) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
+  event.events = EPOLLIN | EPOLLONESHOT;
   event.data.u64 = tag;
-  epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &event);
+  if (epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    epoll_ctl(events_, EPOLL_CTL_MOD, descriptor, &event);
+  }
 }
 
 void Progress::look_after() {
@@ -97,7 +99,7 @@ Time Progress::next_look() const {
   if (node_.somebody_waits()) return Time::never();
   if (node_.take_polled()) return std::min(node_.timer(), monotonic_now() + polling_pause);
   if (!node_.doorbell().helper_listens()) {
-    node_.doorbell().leave();
+    node_.stop_polling();
     if (node_.has_news()) return Time{};
   }
   return node_.timer();
@@ -112,7 +114,7 @@ void Progress::drive_while_alone() {
       idle = 0;
       node_.tell_sleepers();
     } else if (++idle > idle_polls) {
-      bell.leave();
+      node_.stop_polling();
       if (!node_.has_news()) break;
       idle = 0;
     }
@@ -127,10 +129,7 @@ void Progress::watch_all() {
     epoll_event event{};
     const int found = epoll_wait(events_, &event, 1, -1);
     if (found < 1 || event.data.u64 == stop_tag) continue;
-    const std::lock_guard inside(node_.lock());
     readable_(event.data.u64);
-    node_.drive();
-    node_.tell_sleepers();
   }
 }
 

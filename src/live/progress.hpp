@@ -16,12 +16,13 @@ namespace spinloom::live {
 
 class Progress {
  public:
-  // What follows from a descriptor that has become readable; called under the node's lock.
+  // What follows from a descriptor that has become readable; called by the watcher, without the lock.
   using Readable = std::function<void(uint64_t tag)>;
 
   [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable);
   ~Progress();
 
+  // Once; again by another watch().
   void watch(int descriptor, uint64_t tag);
   // Under the lock, when a call ends: the helper is told of what is left to do.
   void look_after();

@@ -38,8 +38,7 @@ class ShmTransport final : public Transport {
   [[nodiscard]] const char* name() const override { return "shm"; }
   [[nodiscard]] bool send(Outbound& outbound) override;
   bool poll() override;
-  // Whether poll() would find something.
-  [[nodiscard]] bool has_news() const;
+  [[nodiscard]] bool has_news() const override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool drained() const override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;

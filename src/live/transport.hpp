@@ -48,6 +48,10 @@ class Transport {
   [[nodiscard]] virtual bool send(Outbound& outbound) = 0;
   // Whether anything happened.
   virtual bool poll() = 0;
+  // Whether poll() would find something that has come.
+  [[nodiscard]] virtual bool has_news() const = 0;
+  // Nobody polls from now on: what comes must wake somebody.
+  virtual void arm() {}
   // Bytes of the peer's memory, of a payload that arrives now.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
   // Nothing is on its way out any more.

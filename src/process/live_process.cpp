@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
@@ -36,6 +37,11 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   card.user = geteuid();
   SPL_ASSIGN(made->segment_, live::Segment::create(launcher->rank(), launcher->size(), card.nonce));
   card.file = made->segment_.file();
+  SPL_ASSIGN(auto port, made->open_port());
+  if (port) {
+    card.address = port->address().address;
+    card.port = port->address().port;
+  }
   SPL_ASSIGN(const auto texts, launcher->exchange(live::write(card)));
   for (const std::string& one : texts) {
     SPL_ASSIGN(made->cards_.emplace_back(), live::read_card(one));
@@ -43,26 +49,70 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   nic::NicLimits limits;
   limits.hpus = settings.hpus;
   limits.transfer_bytes = whole_message;
-  const nic::Rank rank{made->rank_};
-  made->node_ = std::make_unique<live::Node>(rank, launcher->size(), limits, made->segment_);
-  live::Node& node = *made->node_;
+  made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
   uint32_t here = 0;
   for (const live::Card& other : made->cards_) here += other.machine == card.machine ? 1 : 0;
-  node.set_patience(here <= std::thread::hardware_concurrency() ? Time{int64_t{settings.spin_us} * 1'000'000} : Time{});
-  LiveProcess* const self = made.get();
-  SPL_ASSIGN(made->progress_, live::Progress::start(node, [self](uint64_t peer) {
-               self->shm_->died(nic::Rank{static_cast<uint32_t>(peer)});
-             }));
-  made->shm_ = std::make_unique<live::ShmTransport>(
-      node, made->segment_, made->rank_, made->cards_, live::ShmOptions{settings.copy},
-      [self](int descriptor, nic::Rank peer) { self->progress_->watch(descriptor, peer.value); });
-  const std::lock_guard inside(node.lock());
-  node.add(*made->shm_);
-  node.set_look([self] { return self->shm_->has_news(); });
-  for (uint32_t peer = 0; peer < made->size(); ++peer) {
-    if (peer != made->rank_ && made->cards_[peer].machine == card.machine) node.route(nic::Rank{peer}, *made->shm_);
+  if (here <= std::thread::hardware_concurrency()) {
+    made->node_->set_patience(Time{int64_t{settings.spin_us} * 1'000'000});
+  } else {
+    made->node_->set_patience(Time{});
   }
+  SPL_TRY(made->make_transports(std::move(port)));
   return made;
+}
+
+Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
+  if (settings_.transport == Way::shm || launcher_->size() == 1) return std::unique_ptr<live::DatagramPort>();
+  SPL_ASSIGN(auto port, live::open_udp(settings_.udp_address));
+  if (settings_.faults.any()) {
+    live::Faults faults = settings_.faults;
+    faults.seed += rank_;
+    port = live::disturb(std::move(port), faults);
+  }
+  if (!settings_.record.empty()) return live::record(std::move(port), text(settings_.record, ".", rank_));
+  return port;
+}
+
+// Peers with whom we share a machine by shared memory, others by UDP.
+Status LiveProcess::make_transports(std::unique_ptr<live::DatagramPort> port) {
+  live::Node& node = *node_;
+  SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
+  const std::lock_guard inside(node.lock());
+  shm_ = std::make_unique<live::ShmTransport>(
+      node, segment_, rank_, cards_, live::ShmOptions{settings_.copy},
+      [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
+  node.add(*shm_);
+  std::vector<bool> elsewhere(size());
+  for (uint32_t peer = 0; peer < size(); ++peer) {
+    elsewhere[peer] = settings_.transport == Way::udp || cards_[peer].machine != cards_[rank_].machine;
+    if (settings_.transport == Way::shm) elsewhere[peer] = false;
+    if (peer != rank_ && !elsewhere[peer]) node.route(nic::Rank{peer}, *shm_);
+  }
+  elsewhere[rank_] = false;
+  if (std::find(elsewhere.begin(), elsewhere.end(), true) == elsewhere.end()) return {};
+  const uint64_t udp_tag = size();
+  SPL_ASSIGN(udp_,
+             live::UdpTransport::create(node, std::move(port), rank_, cards_, elsewhere,
+                                        [this, udp_tag](int descriptor) { progress_->watch(descriptor, udp_tag); }));
+  node.add(*udp_);
+  for (uint32_t peer = 0; peer < size(); ++peer) {
+    if (elsewhere[peer]) node.route(nic::Rank{peer}, *udp_);
+  }
+  udp_->arm();
+  return {};
+}
+
+// The watcher's thread: a peer's process has ended, or datagrams are there.
+void LiveProcess::readable(uint64_t tag) {
+  if (tag == size()) {
+    udp_->disarmed();
+    node_->doorbell().ring();
+    return;
+  }
+  const std::lock_guard inside(node_->lock());
+  shm_->died(nic::Rank{static_cast<uint32_t>(tag)});
+  node_->drive();
+  node_->tell_sleepers();
 }
 
 LiveProcess::~LiveProcess() = default;
@@ -76,7 +126,9 @@ void LiveProcess::end() {
 std::string LiveProcess::describe(uint32_t peer) {
   const std::lock_guard inside(node_->lock());
   if (peer == rank_) return "itself";
-  return shm_->describe(nic::Rank{peer});
+  const bool by_shm = settings_.transport == Way::shm ||
+                      (settings_.transport == Way::automatic && cards_[peer].machine == cards_[rank_].machine);
+  return by_shm ? text("shared memory, ", shm_->describe(nic::Rank{peer})) : udp_->describe(nic::Rank{peer});
 }
 
 void LiveProcess::drain() {
@@ -92,6 +144,7 @@ bool LiveProcess::close() {
     const std::lock_guard inside(node_->lock());
     drain();
     shm_->say_goodbye();
+    if (udp_) udp_->say_goodbye();
     node_->forget_pool();
   }
   if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory

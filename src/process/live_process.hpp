@@ -13,6 +13,7 @@
 
 #include "live/launcher.hpp"
 #include "live/progress.hpp"
+#include "live/udp_transport.hpp"
 #include "process/settings.hpp"
 #include "ptl/process.hpp"
 
@@ -42,6 +43,9 @@ class LiveProcess final : public ptl::Host {
 
  private:
   LiveProcess() = default;
+  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
+  [[nodiscard]] Status make_transports(std::unique_ptr<live::DatagramPort> port);
+  void readable(uint64_t tag);
 
   Settings settings_;
   std::unique_ptr<live::Launcher> launcher_;
@@ -50,6 +54,7 @@ class LiveProcess final : public ptl::Host {
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::ShmTransport> shm_;
+  std::unique_ptr<live::UdpTransport> udp_;  // where a peer is elsewhere
   std::shared_ptr<Images> images_;
   std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;

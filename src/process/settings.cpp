@@ -1,5 +1,7 @@
 #include "process/settings.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -9,15 +11,19 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 7> known{{
+constexpr std::array<Variable, 10> known{{
     {"SPINLOOM_COPY", "auto, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
     {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
     {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
+    {"SPINLOOM_PCAP", "a file", "records UDP datagrams; the rank is appended to the name"},
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp", "how ranks reach each other"},
+    {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine", "where UDP is bound; else the first interface's"},
+    {"SPINLOOM_UDP_FAULTS", "drop=, duplicate=, reorder=, corrupt=RATE, seed=N",
+     "disturbs outgoing datagrams, for tests"},
 }};
 
 // Of the rest of Spinloom: not ours, not unknown.
@@ -72,6 +78,18 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
   if (name == "SPINLOOM_TRANSPORT") {
     return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}}, settings.transport);
   }
+  if (name == "SPINLOOM_UDP_ADDRESS") {
+    in_addr address{};
+    if (inet_pton(AF_INET, std::string(value).c_str(), &address) != 1) return false;
+    settings.udp_address = ntohl(address.s_addr);
+    return true;
+  }
+  if (name == "SPINLOOM_UDP_FAULTS") {
+    auto faults = live::read_faults(std::string(value));
+    if (faults) settings.faults = *faults;
+    return faults.ok();
+  }
+  if (name == "SPINLOOM_PCAP") settings.record = value;
   if (name == "SPINLOOM_HPUS") return number(value, 1, 64, settings.hpus);
   if (name == "SPINLOOM_SPIN_US") return number(value, 0, 1'000'000, settings.spin_us);
   return true;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "live/datagram_port.hpp"
 #include "live/shm_transport.hpp"
 #include "process/images.hpp"
 
@@ -24,6 +25,9 @@ struct Settings {
   std::vector<std::string> handler_folders;
   uint32_t hpus = 4;
   uint32_t spin_us = 20;
+  uint32_t udp_address = 0;  // 0: any
+  live::Faults faults;
+  std::string record;
   std::vector<std::string> warnings;
 };
 

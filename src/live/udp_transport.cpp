@@ -1,0 +1,154 @@
+#include "live/udp_transport.hpp"
+
+#include <chrono>
+#include <thread>
+#include <tuple>
+
+#include "live/futex.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr int batches_per_poll = 4;
+
+}  // namespace
+
+Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& client, std::unique_ptr<DatagramPort> port,
+                                                           uint32_t rank, const std::vector<Card>& cards,
+                                                           const std::vector<bool>& reached, Arm arm) {
+  wire::ReliableConfig config;
+  config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
+  config.datagram_bytes = port->datagram_bytes();
+  config.keepalive = Time{2'000'000'000'000};  // 2 s
+  SPL_TRY(wire::check(config));
+  std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));
+  for (uint32_t peer = 0; peer < cards.size(); ++peer) {
+    if (reached[peer] && peer != rank) SPL_TRY(made->reliable_.add_peer(nic::Rank{peer}, config.epoch));
+  }
+  return made;
+}
+
+UdpTransport::UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
+                           const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm)
+    : client_(client),
+      port_(std::move(port)),
+      cards_(cards),
+      arm_(std::move(arm)),
+      reliable_(nic::Rank{rank}, config) {}
+
+bool UdpTransport::send(Outbound& outbound) {
+  nic::Packet packet = outbound.packet;
+  wire::SendOptions options;
+  std::vector<uint8_t> whole;
+  if (!outbound.pieces.empty()) {
+    whole.resize(packet.payload.length);
+    nic::gather(outbound.pieces, whole.data());
+    packet.payload.bytes = whole.data();
+    options.copy = true;
+  }
+  if (free_tickets_.empty()) {
+    readings_.emplace_back();
+    free_tickets_.push_back(readings_.size());
+  }
+  options.ticket = free_tickets_.back();
+  free_tickets_.pop_back();
+  readings_[options.ticket - 1] = outbound.reading;
+  if (const Status sent = reliable_.on_send(monotonic_now(), packet, options, sending_); !sent) {
+    free_tickets_.push_back(options.ticket);
+    client_.lost(packet.target);  // nobody that we know
+    return true;
+  }
+  act(sending_);
+  return false;
+}
+
+bool UdpTransport::poll() {
+  bool happened = false;
+  for (int i = 0; i < batches_per_poll; ++i) {
+    const auto taken = port_->take();
+    if (taken.empty()) break;
+    happened = true;
+    const Time now = monotonic_now();
+    for (const DatagramIn& one : taken) {
+      std::ignore = reliable_.on_datagram(now, one.bytes, coming_);
+      act(coming_);
+    }
+  }
+  if (reliable_.timer() != Time::never()) {
+    const Time now = monotonic_now();
+    if (now >= reliable_.timer()) {
+      reliable_.on_timer(now, coming_);
+      happened = happened || !coming_.transmit.empty();
+      act(coming_);
+    }
+  }
+  return happened;
+}
+
+// What arrives may make the engine send: that goes by another Out.
+void UdpTransport::act(wire::Out& out) {
+  outgoing_.clear();
+  for (const auto& one : out.transmit) {
+    const Card& card = cards_[one.to.value];
+    outgoing_.push_back({{card.address, card.port}, out.datagram(one)});
+  }
+  if (!outgoing_.empty()) port_->send(outgoing_);
+  for (const auto& lost : out.lost) {
+    client_.lost(lost.peer);
+    std::erase_if(incoming_, [&](const auto& one) { return one.first.first == lost.peer.value; });
+  }
+  for (const uint64_t ticket : out.released) {
+    free_tickets_.push_back(ticket);
+    client_.sent(readings_[ticket - 1]);
+  }
+  for (const nic::Packet& packet : out.deliver) deliver(packet);
+  out.clear();
+}
+
+void UdpTransport::arm() {
+  if (!armed_.exchange(true)) arm_(port_->descriptor());
+}
+
+// Datagrams that come again because our acknowledgement was lost are acknowledged again for a while.
+void UdpTransport::say_goodbye() {
+  constexpr Time linger{20'000'000'000};  // 20 ms
+  if (reliable_.counts().delivered == 0) return;
+  for (const Time until = monotonic_now() + linger; monotonic_now() < until;) {
+    if (!poll()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void UdpTransport::deliver(const nic::Packet& packet) {
+  const uint64_t bytes = packet.payload.length + packet.missing;
+  if (packet.is_answer() || (packet.is_header() && bytes == packet.message_length)) {
+    return client_.arrived(*this, packet);
+  }
+  const std::pair<uint32_t, uint64_t> key{packet.source.value, packet.message};
+  Incoming& message = incoming_[key];
+  if (!message.begun && !packet.is_header()) {
+    message.early.emplace_back(
+        packet, std::vector<uint8_t>(packet.payload.bytes, packet.payload.bytes + packet.payload.length));
+    return;
+  }
+  message.begun = true;
+  message.bytes += bytes;
+  client_.arrived(*this, packet);
+  for (auto& [early, held] : std::exchange(message.early, {})) {
+    early.payload.bytes = held.data();
+    message.bytes += early.payload.length + early.missing;
+    client_.arrived(*this, early);
+  }
+  if (message.bytes >= packet.message_length) incoming_.erase(key);
+}
+
+Status UdpTransport::fetch(nic::Rank peer, uint64_t, uint8_t*, uint64_t) {
+  return fail(Code::unsupported, "rank ", peer, "'s memory is on another machine");
+}
+
+std::string UdpTransport::describe(nic::Rank peer) {
+  const Card& card = cards_[peer.value];
+  return text("UDP ", print(UdpAddress{card.address, card.port}), ", datagrams of up to ", port_->datagram_bytes(),
+              " B");
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,73 @@
+// UdpTransport - packets between machines, or namespaces, as datagrams under the reliability stage (wire/reliable.hpp).
+//
+// Contract: see Transport. A payload is free when its last datagram has been acknowledged; short ones are copied.
+// Invariants: (1) what is not of this job changes nothing but a count; (2) a message's first packet reaches the client
+//   before its others: those that come early wait here.
+// Threads: the owner of the NIC. Time: the monotonic clock.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "live/card.hpp"
+#include "live/datagram_port.hpp"
+#include "live/transport.hpp"
+#include "wire/reliable.hpp"
+
+namespace spinloom::live {
+
+class UdpTransport final : public Transport {
+ public:
+  // Somebody is woken when this descriptor is readable, once; then disarmed() is called, by any thread.
+  using Arm = std::function<void(int descriptor)>;
+
+  // `cards` name the peers' addresses; those of `reached` are reached this way.
+  static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
+                                                      uint32_t rank, const std::vector<Card>& cards,
+                                                      const std::vector<bool>& reached, Arm arm);
+
+  [[nodiscard]] const char* name() const override { return "udp"; }
+  [[nodiscard]] bool send(Outbound& outbound) override;
+  bool poll() override;
+  [[nodiscard]] bool has_news() const override { return port_->has_some(); }
+  [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
+  [[nodiscard]] bool drained() const override { return reliable_.idle(); }
+  [[nodiscard]] std::string describe(nic::Rank peer) override;
+  [[nodiscard]] Time timer() const override { return reliable_.timer(); }
+  void arm() override;
+  void disarmed() { armed_ = false; }
+  void say_goodbye() override;
+  [[nodiscard]] const DatagramPort& port() const { return *port_; }
+  [[nodiscard]] const wire::ReliableCounts& counts() const { return reliable_.counts(); }
+
+ private:
+  struct Incoming {  // a message whose packets come
+    bool begun = false;
+    uint64_t bytes = 0;
+    std::vector<std::pair<nic::Packet, std::vector<uint8_t>>> early;
+  };
+
+  UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
+               const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm);
+  void act(wire::Out& out);
+  void deliver(const nic::Packet& packet);
+
+  TransportClient& client_;
+  std::unique_ptr<DatagramPort> port_;
+  const std::vector<Card>& cards_;
+  Arm arm_;
+  std::atomic<bool> armed_{false};
+  wire::Reliable reliable_;
+  wire::Out sending_;
+  wire::Out coming_;
+  std::vector<DatagramOut> outgoing_;
+  std::vector<Reading> readings_;  // by ticket less 1
+  std::vector<uint64_t> free_tickets_;
+  std::map<std::pair<uint32_t, uint64_t>, Incoming> incoming_;
+};
+
+}  // namespace spinloom::live

@@ -40,6 +40,7 @@ struct ListedEntry {
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
   bool linked = false;
   bool waits = false;  // for the activation of its context: in no list
+  bool claiming = false;  // headers that came before it: counts as a message of its own meanwhile
   bool auto_unlinked = false;
   bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
   uint32_t place = 0;        // linked: in the lines of its list

@@ -23,12 +23,28 @@ Put put_of(Bench& bench, uint64_t length) {
 Packet ack_for(const Packet& sent, uint64_t manipulated, Fail failure = Fail::ok) {
   Packet ack;
   ack.operation = Operation::ack;
+  ack.fields.ack_request = AckRequest::ack;
   ack.source = sent.target;
   ack.target = sent.source;
   ack.message = sent.message;
   ack.fields.manipulated_bytes = manipulated;
   ack.fields.fail = static_cast<uint8_t>(failure);
   return ack;
+}
+
+TEST(Put, AnEntryThatTellsNobodyLetsTheInitiatorForget) {
+  Bench bench;
+  Put put = put_of(bench, 16);
+  put.ack_request = AckRequest::ack;
+  bench.good(put);
+  const Packet sent = bench.only<Send>().packet;
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, sent.message, bench.out);
+  Packet ack = ack_for(sent, 0);
+  ack.fields.ack_request = AckRequest::none;
+  bench.arrive(ack);
+  EXPECT_TRUE(bench.kinds().empty());
+  bench.expect_idle();
 }
 
 TEST(Put, BecomesPackets) {

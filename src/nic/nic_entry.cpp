@@ -76,9 +76,11 @@ void Nic::Impl::link_entry(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
   PortalState& portal = *portals.find(listed.portal);
   if (listed.list == ListKind::priority) {
-    ++listed.messages_open;  // the entry must outlive the headers it takes
+    listed.claiming = true;  // the entry must outlive the headers it takes
+    ++listed.messages_open;
     claim_headers(slot, out);
     --listed.messages_open;
+    listed.claiming = false;
     if (listed.auto_unlinked) return;
   }
   (listed.list == ListKind::priority ? portal.priority : portal.overflow).link(entries, slot);
@@ -110,7 +112,7 @@ void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
   const uint32_t overflow_entry = forget_header(index);
   SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
   --claimer.messages_open;
-  if (claimer.auto_unlinked && !claimer.unlink_told) post_unlinked(claiming_entry, out);
+  post_unlinked(claiming_entry, out);
   release_entry(claiming_entry, out);
   release_entry(overflow_entry, out);
 }
@@ -205,8 +207,11 @@ void Nic::Impl::unlink_entry(uint32_t slot) {
   (listed.list == ListKind::priority ? portal.priority : portal.overflow).unlink(entries, slot);
 }
 
+// An entry that has left its list by itself: told once, after the events of all its messages.
 void Nic::Impl::post_unlinked(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
+  const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
+  if (!listed.auto_unlinked || listed.unlink_told || open > 0) return;
   listed.unlink_told = true;
   if (listed.entry.options.event_unlink_disable) return;
   post_event(portals.find(listed.portal)->queue, entry_event(listed, EventKind::auto_unlink), out);

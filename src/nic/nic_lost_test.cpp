@@ -42,6 +42,24 @@ TEST(Lost, AnAcknowledgementThatNeverComesIsUndeliverable) {
   EXPECT_TRUE(bench.out.list.empty()) << "it is lost once";
 }
 
+TEST(Lost, WhatWasAcknowledgedBeforeItCountsAsReadIsDelivered) {
+  Bench bench;
+  bench.good(put_to_peer(bench, 8, AckRequest::ack));
+  Packet ack;
+  ack.operation = Operation::ack;
+  ack.source = peer;
+  ack.message = bench.only<Send>().packet.message;
+  ack.fields.ack_request = AckRequest::ack;
+  ack.fields.manipulated_bytes = 8;
+  bench.arrive(ack);
+  lose(bench);
+  bench.out.clear();
+  bench.nic.on_packet_sent({}, ack.message, bench.out);
+  EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
+  EXPECT_EQ(bench.event(EventKind::ack).fail, Fail::ok);
+  bench.expect_idle();
+}
+
 TEST(Lost, WhatIsSentLaterFailsWhenItHasBeenReadAndHasNoAcknowledgement) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});

@@ -160,6 +160,25 @@ TEST(Match, ManageLocalAdvancesAndMinFreeUnlinks) {
   EXPECT_EQ(events[1].entry, id);
 }
 
+TEST(Match, AutoUnlinkComesAfterTheEventsOfAllMessagesInTheEntry) {
+  Bench bench;
+  Entry slab = bench.entry();
+  slab.length = 48;
+  slab.options.manage_local = true;
+  slab.min_free = 20;
+  const EntryId id = bench.append(slab);
+  bench.arrive(1, 16, 0);
+  const DmaId first = bench.only<DmaWrite>().dma;
+  bench.arrive(2, 16, 0);  // 16 B free: it leaves its list
+  const DmaId second = bench.only<DmaWrite>().dma;
+  bench.dma_done(second);
+  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put}));
+  EXPECT_NE(bench.error(Append{id, bench.portal, ListKind::priority, slab}, Code::invalid), "") << "it is known still";
+  bench.dma_done(first);
+  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::auto_unlink}));
+  bench.good(Append{id, bench.portal, ListKind::priority, slab});  // who has been told may give its id again
+}
+
 TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
   Bench bench;
   Entry slab = bench.entry();
@@ -352,7 +371,8 @@ TEST(Match, AckDisabledByTheEntry) {
   bench.ack_request = AckRequest::ack;
   bench.arrive(1, 16, 0);
   bench.land();
-  EXPECT_TRUE(bench.actions<Send>().empty());
+  EXPECT_EQ(bench.only<Send>().packet.fields.ack_request, AckRequest::none)
+      << "the initiator forgets, and tells nobody";
 }
 
 TEST(Match, UnlinkWhileInUse) {

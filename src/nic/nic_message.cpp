@@ -120,13 +120,11 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
       --context->messages;
       --handler_messages;
     }
-    if (message.unlinked_entry) {
-      if (message.pending && listed.entry.options.use_once) {
-        listed.auto_unlinked = false;
-        link_entry(message.entry, out);
-      } else {
-        post_unlinked(message.entry, out);
-      }
+    if (message.unlinked_entry && message.pending && listed.entry.options.use_once) {
+      listed.auto_unlinked = false;
+      link_entry(message.entry, out);
+    } else {
+      post_unlinked(message.entry, out);
     }
     release_entry(message.entry, out);
   }

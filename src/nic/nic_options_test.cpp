@@ -22,6 +22,7 @@ CounterValue counted(const Put& like, Fail failure = Fail::ok, Kinds* told = nul
   bench.nic.on_packet_sent({}, sent.message, bench.out);
   Packet ack;
   ack.operation = Operation::ack;
+  ack.fields.ack_request = AckRequest::ack;
   ack.source = sent.target;
   ack.target = sent.source;
   ack.message = sent.message;

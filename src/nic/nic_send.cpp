@@ -145,7 +145,7 @@ void Nic::Impl::packet_sent(uint64_t id, Actions& out) {
 // The buffer is the host's again.
 void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
   Outgoing& message = outgoing[slot];
-  const bool lost_target = is_lost(message.put.target);
+  const bool lost_target = is_lost(message.put.target) && !message.acked;  // acknowledged is delivered
   if (message.put.operation == Operation::reply) return reply_sent(slot, out);
   SPL_ASSERT(!message.sent, "message ", message_id(message.sequence, slot), " was read twice");
   message.sent = true;
@@ -193,6 +193,10 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
   const Outgoing& message = outgoing[slot];
   const Put& put = message.put;
   const Fail failure = static_cast<Fail>(message.ack.fail);
+  if (failure == Fail::ok && message.ack.ack_request == AckRequest::none) {  // the entry wants nobody to be told
+    outgoing.give_back(slot);
+    return;
+  }
   if (put.ack_request == AckRequest::ack && (failure != Fail::ok || !put.event_success_disable)) {
     Event event;
     event.kind = EventKind::ack;
@@ -208,7 +212,7 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
 }
 
 void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& out) {
-  if (message.fields.ack_request == AckRequest::none || message.ack_disabled) return;
+  if (message.fields.ack_request == AckRequest::none) return;
   Send& send = out.add<Send>();
   send.last = true;  // a message of its own
   Packet& packet = send.packet;
@@ -216,6 +220,7 @@ void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& 
   packet.source = rank;
   packet.target = message.source;
   packet.message = message.id;
+  if (message.ack_disabled) return;  // the initiator only learns that nothing more will come
   packet.fields.ack_request = message.fields.ack_request;
   packet.fields.portal_index = message.fields.portal_index;
   packet.fields.remote_offset = message.offset;

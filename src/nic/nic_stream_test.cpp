@@ -82,6 +82,7 @@ TEST(StreamingPut, IsAcknowledgedOnce) {
   EXPECT_EQ(bench.kinds(), std::vector{EventKind::send});
   Packet ack;
   ack.operation = Operation::ack;
+  ack.fields.ack_request = AckRequest::ack;
   ack.message = message;
   ack.fields.manipulated_bytes = 20;
   bench.arrive(ack);

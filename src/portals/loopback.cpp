@@ -28,7 +28,7 @@ class Loopback::Node final : public Port {
                                                    create->id, " cannot be created"));
       return;
     }
-    loopback_.work_.push_back(Work{rank_.value, command});
+    if (!dead) loopback_.work_.push_back(Work{rank_.value, command});
   }
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override {
     const auto found = answers.find(token);
@@ -67,6 +67,8 @@ class Loopback::Node final : public Port {
   std::unordered_map<uint64_t, Result<uint64_t>> answers;
   std::deque<nic::Packet> blocked;  // arrived, but the engine has no room
   uint64_t changes = 0;
+  bool dead = false;
+  Calls* waiting = nullptr;  // of the handler that waits for an answer
 
  private:
   Loopback& loopback_;
@@ -83,13 +85,17 @@ class Loopback::Calls final : public HandlerCalls {
     Node& node = *loopback_.nodes_[rank_];
     if (node.engine.on_handler_call(node.now(), her_, call, actions_)) return std::nullopt;
     result_.reset();
+    node.waiting = this;
     loopback_.perform(rank_, actions_, this);
     // A call that blocks: what this rank's DMAs and sends stand for is done now, in their order, until it is answered.
     // One that waits for another rank lets all go on but further handlers of this one.
     while (!result_) {
-      const bool served = loopback_.serve_transfer(rank_, this) || loopback_.serve_others(rank_, this);
+      Links* const links = loopback_.options_.links;
+      const bool served = loopback_.serve_transfer(rank_, this) || (links != nullptr && links->step(loopback_)) ||
+                          loopback_.serve_others(rank_, this);
       SPL_ASSERT(served, "call ", call.call, " has no answer");
     }
+    node.waiting = nullptr;
     return result_;
   }
   [[nodiscard]] nic::HerId her() const { return her_; }
@@ -151,7 +157,12 @@ Loopback::Work Loopback::take_work() {
 }
 
 bool Loopback::step() {
-  if (work_.empty() || steps_ >= options_.steps_max) return false;
+  if (steps_ >= options_.steps_max) return false;
+  if (options_.links != nullptr && (work_.empty() || (random_ && random_->chance(1, 3)))) {
+    ++steps_;
+    if (options_.links->step(*this)) return true;
+  }
+  if (work_.empty()) return false;
   ++steps_;
   Work work = take_work();
   do_work(work);
@@ -178,11 +189,12 @@ std::string Loopback::stall_report() const {
 void Loopback::do_work(Work& work, Calls* calls) {
   const uint32_t rank = work.rank;
   Node& node = *nodes_[rank];
+  if (node.dead) return;
   nic::Actions actions;
   if (auto* command = std::get_if<nic::Command>(&work.item)) {
     node.engine.on_command(node.now(), *command, actions);
   } else if (auto* arrival = std::get_if<Arrive>(&work.item)) {
-    return arrive(rank, arrival->packet, calls);
+    return take_arrival(rank, arrival->packet, calls);
   } else if (auto* ready = std::get_if<HerReady>(&work.item)) {
     node.engine.on_her_ready(node.now(), ready->her, actions);
   } else if (auto* start = std::get_if<nic::RunHandler>(&work.item)) {
@@ -202,10 +214,12 @@ void Loopback::do_work(Work& work, Calls* calls) {
   } else if (auto* stored = std::get_if<nic::StorePacket>(&work.item)) {
     std::memcpy(stored->local, stored->source.bytes, stored->source.length);
     node.engine.on_dma_done(node.now(), stored->dma, actions);
-  } else if (auto* sent = std::get_if<Sent>(&work.item)) {
-    node.engine.on_packet_sent(node.now(), sent->message, actions);
-  } else if (auto* left = std::get_if<Left>(&work.item)) {
-    node.engine.on_packet_left(node.now(), left->slot, actions);
+  } else if (auto* read_out = std::get_if<Sent>(&work.item)) {
+    node.engine.on_packet_sent(node.now(), read_out->message, actions);
+  } else if (auto* gone = std::get_if<Left>(&work.item)) {
+    node.engine.on_packet_left(node.now(), gone->slot, actions);
+  } else if (auto* silent = std::get_if<Lost>(&work.item)) {
+    node.engine.on_peer_lost(node.now(), silent->peer, actions);
   } else {
     SPL_ASSERT(std::holds_alternative<nic::Continue>(work.item), "item ", work.item.index());
     node.engine.on_continue(node.now(), actions);
@@ -244,13 +258,22 @@ bool Loopback::serve_others(uint32_t rank, Calls* calls) {
   return true;
 }
 
-void Loopback::arrive(uint32_t rank, const nic::Packet& packet, Calls* calls) {
+void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet, Calls* calls) {
   Node& node = *nodes_[rank];
+  if (options_.links != nullptr) {
+    node.blocked.push_back(packet);
+    ++blocked_;
+    const uint64_t before = blocked_;
+    unblock_in_header_order(rank);
+    if (blocked_ >= before) ++packets_blocked_;
+    return;
+  }
   // In order, nobody overtakes a packet that waits but what needs no room; racy, anybody may.
   const bool must_queue = !random_ && !node.blocked.empty() && !packet.is_answer();
   if (must_queue || !node.engine.can_accept(packet)) {
     node.blocked.push_back(packet);
     ++blocked_;
+    ++packets_blocked_;
     return;
   }
   nic::Actions actions;
@@ -259,9 +282,34 @@ void Loopback::arrive(uint32_t rank, const nic::Packet& packet, Calls* calls) {
   if (random_) unblock(rank);
 }
 
+// With links a packet may come before its message's header: whatever has room may pass, but a header its pair's
+// earlier ones.
+void Loopback::unblock_in_header_order(uint32_t rank) {
+  Node& node = *nodes_[rank];
+  std::vector<nic::Rank> behind;  // whose headers wait
+  for (size_t i = 0; i < node.blocked.size();) {
+    const nic::Packet packet = node.blocked[i];
+    const bool ordered = packet.is_header() && !packet.is_answer();
+    const bool must_wait = ordered && std::find(behind.begin(), behind.end(), packet.source) != behind.end();
+    if (must_wait || !node.engine.can_accept(packet)) {
+      if (ordered) behind.push_back(packet.source);
+      ++i;
+      continue;
+    }
+    node.blocked.erase(node.blocked.begin() + static_cast<ptrdiff_t>(i));
+    --blocked_;
+    nic::Actions actions;
+    node.engine.on_packet(node.now(), packet, actions);
+    perform(rank, actions);
+    i = 0;  // a header makes room for what came before it
+    behind.clear();
+  }
+}
+
 // Packets that had no room go first, in their order.
 void Loopback::unblock(uint32_t rank) {
   Node& node = *nodes_[rank];
+  if (options_.links != nullptr) return unblock_in_header_order(rank);
   while (!node.blocked.empty() && (random_ || node.engine.can_accept(node.blocked.front()))) {
     nic::Packet packet = random_ ? node.blocked.back() : node.blocked.front();
     if (!random_) {
@@ -294,10 +342,32 @@ void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
 }
 
+void Loopback::arrive(uint32_t rank, const nic::Packet& packet) {
+  if (nodes_[rank]->dead) return;
+  nic::Packet kept = packet;
+  if (packet.payload.length > 0) kept.payload.bytes = keep_payload(packet.payload, {});
+  take_arrival(rank, kept);
+}
+
+void Loopback::sent(uint32_t rank, uint64_t message) { work_.push_back(Work{rank, Sent{message}}); }
+
+void Loopback::left(uint32_t rank, nic::OutboundSlotId slot) { work_.push_back(Work{rank, Left{slot}}); }
+
+void Loopback::lost(uint32_t rank, nic::Rank peer) { work_.push_back(Work{rank, Lost{peer}}); }
+
+void Loopback::kill(uint32_t rank) {
+  Node& node = *nodes_[rank];
+  node.dead = true;
+  blocked_ -= node.blocked.size();
+  node.blocked.clear();
+  std::erase_if(work_, [rank](const Work& work) { return work.rank == rank; });
+}
+
 void Loopback::send(uint32_t rank, const nic::Send& send) {
+  if (options_.links != nullptr) return options_.links->send(rank, send, *this);
   Work work{send.packet.target.value, Arrive{send.packet}};
   auto& packet = std::get<Arrive>(work.item).packet;
-  if (packet.payload.length > 0) packet.payload.bytes = keep_payload(send);
+  if (packet.payload.length > 0) packet.payload.bytes = keep_payload(send.packet.payload, send.pieces);
   // A rank that does not exist takes nothing and answers nothing: an unreachable host.
   if (work.rank < nodes_.size()) work_.push_back(std::move(work));
   if (send.slot.exists()) {
@@ -309,6 +379,7 @@ void Loopback::send(uint32_t rank, const nic::Send& send) {
 
 void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
   Node& node = *nodes_[rank];
+  if (calls == nullptr) calls = node.waiting;  // what it waits for may come while others are served
   for (nic::Action& action : actions.list) {
     if (auto* packet = std::get_if<nic::Send>(&action)) {
       send(rank, *packet);
@@ -355,12 +426,11 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
   }
 }
 
-const uint8_t* Loopback::keep_payload(const nic::Send& send) {
-  const nic::PayloadRef& payload = send.packet.payload;
+const uint8_t* Loopback::keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces) {
   payloads_.push_back(std::make_unique<uint8_t[]>(payload.length));
   uint8_t* const kept = payloads_.back().get();
-  if (send.pieces.empty()) std::memcpy(kept, payload.bytes, payload.length);
-  nic::gather(send.pieces, kept);
+  if (pieces.empty()) std::memcpy(kept, payload.bytes, payload.length);
+  nic::gather(pieces, kept);
   return kept;
 }
 
@@ -368,7 +438,7 @@ const uint8_t* Loopback::keep_payload(const nic::Send& send) {
 void Loopback::forget_payloads_if_idle() {
   if (blocked_ > 0) return;
   for (const auto& node : nodes_) {
-    if (node->engine.state().messages_open > 0) return;
+    if (!node->dead && node->engine.state().messages_open > 0) return;
   }
   payloads_.clear();
 }

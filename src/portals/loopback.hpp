@@ -3,7 +3,8 @@
 // Contract: actions become items of one work list; step() performs one. Without a seed the list is first in,
 //   first out and packets between two ranks keep their order. With a seed (`racy`) any of the oldest items may be
 //   next: packets overtake each other and their headers, DMAs complete in any order, handlers of several HPUs
-//   end in any order; commands of one port keep theirs. The same seed gives the same run.
+//   end in any order; commands of one port keep theirs. The same seed gives the same run. With links, packets arrive
+//   as the links say, whatever the seed.
 // Invariants: (1) no recursion, each step calls one engine; (2) a packet that the engine cannot take waits and
 //   is tried again when that NIC has made progress; (3) bytes are read when served: a payload is copied when it
 //   leaves, a DMA's source when the DMA is served.
@@ -21,6 +22,7 @@
 #include "base/random.hpp"
 #include "nic/nic.hpp"
 #include "portals/handler_runner.hpp"
+#include "portals/links.hpp"
 #include "portals/port.hpp"
 
 namespace spinloom::portals {
@@ -30,13 +32,14 @@ struct LoopbackOptions {
   nic::NicLimits nic;
   HandlerRunner* handlers = nullptr;  // outlives the driver; none: contexts cannot be created
   std::optional<uint64_t> racy_seed;
+  Links* links = nullptr;  // outlives the driver; none: packets arrive by themselves
   uint64_t steps_max = 100'000'000;  // then it is a stall: somebody goes round in circles
 };
 
-class Loopback {
+class Loopback final : private Links::Ends {
  public:
   static Result<std::unique_ptr<Loopback>> create(const LoopbackOptions& options);
-  ~Loopback();
+  ~Loopback() override;
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(nodes_.size()); }
   [[nodiscard]] Port& port(uint32_t rank);
@@ -50,6 +53,10 @@ class Loopback {
   [[nodiscard]] uint64_t steps() const { return steps_; }
   // Items that went before an older one.
   [[nodiscard]] uint64_t overtakes() const { return overtakes_; }
+  // Packets that had to wait for room.
+  [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
+  // From now on this rank does nothing any more; what is sent to it vanishes.
+  void kill(uint32_t rank);
 
  private:
   struct Arrive {
@@ -68,8 +75,11 @@ class Loopback {
   struct Left {
     nic::OutboundSlotId slot;
   };
+  struct Lost {
+    nic::Rank peer;
+  };
   using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, nic::DmaRead,
-                            nic::DmaAtomic, nic::ApplyAtomic, nic::StorePacket, Sent, Left, nic::Continue>;
+                            nic::DmaAtomic, nic::ApplyAtomic, nic::StorePacket, Sent, Left, Lost, nic::Continue>;
   struct Work {
     uint32_t rank = 0;
     Item item;
@@ -84,13 +94,19 @@ class Loopback {
   void do_work(Work& work, Calls* calls = nullptr);
   bool serve_transfer(uint32_t rank, Calls* calls);
   bool serve_others(uint32_t rank, Calls* calls);
-  void arrive(uint32_t rank, const nic::Packet& packet, Calls* calls = nullptr);
+  void take_arrival(uint32_t rank, const nic::Packet& packet, Calls* calls = nullptr);
+  // Links::Ends.
+  void arrive(uint32_t rank, const nic::Packet& packet) override;
+  void sent(uint32_t rank, uint64_t message) override;
+  void left(uint32_t rank, nic::OutboundSlotId slot) override;
+  void lost(uint32_t rank, nic::Rank peer) override;
   void run_handler(uint32_t rank, const nic::Her& her);
   void send(uint32_t rank, const nic::Send& send);
   void unblock(uint32_t rank);
+  void unblock_in_header_order(uint32_t rank);
   [[nodiscard]] std::string stall_report() const;
   void forget_payloads_if_idle();
-  [[nodiscard]] const uint8_t* keep_payload(const nic::Send& send);
+  [[nodiscard]] const uint8_t* keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces);
 
   LoopbackOptions options_;
   std::optional<Random> random_;
@@ -100,6 +116,7 @@ class Loopback {
   uint64_t steps_ = 0;
   uint64_t overtakes_ = 0;
   uint64_t blocked_ = 0;
+  uint64_t packets_blocked_ = 0;
 };
 
 }  // namespace spinloom::portals

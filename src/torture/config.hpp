@@ -1,0 +1,68 @@
+// Config - what a scenario's file says, as numbers with names (scenarios/*.toml, flattened: "faults.drop").
+//
+// Contract: set() takes one number; an unknown name or a value out of its range is an Error that says what there is.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "torture/faults.hpp"
+
+namespace spinloom::torture {
+
+// What the ranks do with each other; the file's [work] gives each a weight.
+enum class Work : uint8_t {
+  put,         // one put to an entry of its own: options, truncation, refusals
+  get,
+  atomic,
+  fetch_atomic,
+  swap,
+  queue,       // puts in a row to use-once entries: first come, first served
+  append,      // puts in a row to one entry that keeps the offset and leaves when it is full
+  unexpected,  // puts before their entry: overflow list, claims, searches
+  chain,       // triggered puts around the ranks
+  release,     // several triggered commands of one counter, released at once
+  shared,      // fetch-and-add and atomics of all ranks on the same words
+  iovec,       // to and from lists of memory
+  stream,      // streaming puts
+  process,     // process-puts: handlers fill the packets
+  scatter,     // payload handlers place the bytes
+  misbehave,   // handlers that do not do what they should
+  flow,        // a portal table entry with flow control and too few entries
+  counted,     // no events at all: the counter says that the bytes are there
+};
+inline constexpr size_t work_count = 18;
+[[nodiscard]] const char* name_of(Work work);
+
+struct Config {
+  uint32_t ranks = 2;
+  uint32_t messages = 60;      // at least so many
+  uint32_t at_a_time = 12;     // exchanges under way
+  uint32_t size_max = 1500;    // of a message
+  uint32_t payload_bytes = 256;
+  uint32_t packet_buffer_packets = 64;
+  uint32_t hpus = 4;
+  uint32_t early_packets = 64;
+  uint32_t handler_messages = 256;
+  uint32_t datagram_bytes = 1472;
+  uint32_t window = 16;
+  uint32_t copy_bytes = 64;
+  uint32_t dead = 0;  // 1: one rank stops somewhere in the middle
+  uint32_t drop = 0;  // of 1000 datagrams, each
+  uint32_t duplicate = 0;
+  uint32_t reorder = 0;
+  uint32_t corrupt = 0;
+  std::vector<uint32_t> weights = std::vector<uint32_t>(work_count, 0);
+
+  [[nodiscard]] Status set(std::string_view name, int64_t value);
+  [[nodiscard]] static std::vector<std::string> names();
+};
+
+// All of it together makes sense.
+[[nodiscard]] Status check(const Config& config);
+
+}  // namespace spinloom::torture

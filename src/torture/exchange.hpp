@@ -1,0 +1,87 @@
+// Exchange - one thing that ranks do with each other, and the oracle that knows what must come of it.
+//
+// Contract: begin() makes the host calls; expect() writes down, role by role, the events that must come, in their
+// order;
+//   on_event() takes each event and is an Error when it is not the next one of its role or a field differs. finish()
+//   comes when nothing is under way any more: it gives everything back and compares memory.
+// Invariants: (1) user_ptr of every call and entry is name(role), so that an event finds its exchange and role; (2) an
+//   exchange is done when all its events have come (and what poll() waits for).
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "torture/world.hpp"
+
+namespace spinloom::torture {
+
+class Exchange {
+ public:
+  static constexpr uint32_t roles = 64;
+
+  Exchange(World& world, uint32_t id, Work work) : world_(world), id_(id), work_(work) {}
+  virtual ~Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  [[nodiscard]] virtual Status begin() = 0;
+  [[nodiscard]] virtual Status on_event(uint32_t rank, uint32_t role, const nic::Event& event);
+  // Looks at counters; called between steps while the exchange is not done.
+  [[nodiscard]] virtual Status poll() { return {}; }
+  [[nodiscard]] virtual bool done() const { return expected_ == 0; }
+  [[nodiscard]] virtual Status finish() = 0;
+
+  [[nodiscard]] uint32_t id() const { return id_; }
+  [[nodiscard]] std::string name() const { return text("exchange ", id_, " (", name_of(work_), ")"); }
+  // What has not come, for stalls.
+  [[nodiscard]] std::string missing() const;
+
+ protected:
+  using Then = std::function<Status()>;
+  [[nodiscard]] uint64_t name(uint32_t role) const { return uint64_t{id_} * roles + role; }
+  [[nodiscard]] uint64_t bits(uint32_t which = 0) const { return uint64_t{id_} << 16 | which; }
+  void expect(uint32_t role, nic::Event event, Then then = {});
+  // A plain event of an entry's life.
+  void expect(uint32_t role, nic::EventKind kind, Then then = {});
+  [[nodiscard]] Error trouble(const std::string& what) const { return fail(Code::mismatch, name(), ": ", what); }
+
+  [[nodiscard]] Random& random() { return world_.random; }
+  [[nodiscard]] Host& host(uint32_t rank) { return world_.hosts[rank]; }
+  [[nodiscard]] uint32_t any_rank();
+  [[nodiscard]] uint32_t other_rank(uint32_t rank);
+  [[nodiscard]] uint64_t any_size();
+  // Ends an entry that is in its list.
+  [[nodiscard]] Status unlink(uint32_t rank, nic::EntryId entry);
+  // A put of all of `source`, with send and acknowledgement events expected.
+  [[nodiscard]] nic::Put put_of(uint32_t rank, uint32_t target, uint32_t role, const Region& source);
+
+  World& world_;
+
+ private:
+  struct Expected {
+    nic::Event event;
+    Then then;
+  };
+  uint32_t id_;
+  Work work_;
+  uint32_t expected_ = 0;
+  std::array<std::deque<Expected>, roles> scripts_;
+};
+
+[[nodiscard]] std::unique_ptr<Exchange> make_exchange(World& world, uint32_t id, Work work);
+
+// By file.
+[[nodiscard]] std::unique_ptr<Exchange> make_transfer(World& world, uint32_t id, Work work);
+[[nodiscard]] std::unique_ptr<Exchange> make_row(World& world, uint32_t id, Work work);
+[[nodiscard]] std::unique_ptr<Exchange> make_unexpected(World& world, uint32_t id);
+[[nodiscard]] std::unique_ptr<Exchange> make_triggered(World& world, uint32_t id, Work work);
+[[nodiscard]] std::unique_ptr<Exchange> make_shared(World& world, uint32_t id);
+[[nodiscard]] std::unique_ptr<Exchange> make_outbound(World& world, uint32_t id, Work work);
+[[nodiscard]] std::unique_ptr<Exchange> make_handled(World& world, uint32_t id, Work work);
+[[nodiscard]] std::unique_ptr<Exchange> make_flow(World& world, uint32_t id);
+
+}  // namespace spinloom::torture

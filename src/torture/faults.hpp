@@ -1,0 +1,41 @@
+// Faults - what goes wrong in a run on purpose, and how often it really did.
+//
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace spinloom::torture {
+
+enum class Fault : uint8_t {
+  drop,          // a datagram is lost
+  duplicate,     // it comes twice
+  reorder,       // it comes late, behind others
+  corrupt,       // one of its bytes changes
+  buffer_full,   // a packet had to wait for room at its NIC
+  flow_control,  // a portal table entry was switched off
+  handler,       // a handler failed, faulted, looped, wrote where it may not, returned what does not exist
+  peer_dead,     // a rank stopped in the middle
+};
+inline constexpr size_t fault_count = 8;
+
+[[nodiscard]] constexpr const char* name_of(Fault fault) {
+  switch (fault) {
+    case Fault::drop: return "drop";
+    case Fault::duplicate: return "duplicate";
+    case Fault::reorder: return "reorder";
+    case Fault::corrupt: return "corrupt";
+    case Fault::buffer_full: return "buffer_full";
+    case Fault::flow_control: return "flow_control";
+    case Fault::handler: return "handler";
+    case Fault::peer_dead: return "peer_dead";
+  }
+  return "unknown";
+}
+
+using FaultCounts = std::array<uint64_t, fault_count>;
+
+inline uint64_t& of(FaultCounts& counts, Fault fault) { return counts[static_cast<size_t>(fault)]; }
+
+}  // namespace spinloom::torture

@@ -1,0 +1,167 @@
+// A portal table entry with flow control that has fewer entries than messages come: what finds none switches it off,
+// the host appends more, switches it on again, and the initiators send again what failed. In the end every message has
+// landed once.
+#include <algorithm>
+
+#include "torture/exchange.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using nic::EventKind;
+using nic::Fail;
+
+class Flow final : public Exchange {
+ public:
+  Flow(World& world, uint32_t id) : Exchange(world, id, Work::flow) {}
+
+  Status begin() override {
+    to_ = any_rank();
+    SPL_ASSIGN(queue_, world_.at(to_).eq_alloc(1024));
+    portals::PortalOptions options;
+    options.flow_control = true;
+    SPL_ASSIGN(portal_, world_.at(to_).pt_alloc(queue_, options));
+    const uint32_t messages = static_cast<uint32_t>(3 + random().below(8));
+    for (uint32_t i = 0; i < messages; ++i) {
+      froms_.push_back(any_rank());
+      sources_.push_back(Region::random(random(), any_size()));
+    }
+    targets_.reserve(messages);
+    landed_.resize(messages, false);
+    acked_.resize(messages, false);
+    sent_.resize(messages, false);
+    SPL_TRY(append(static_cast<uint32_t>(random().below(3))));
+    for (uint32_t i = 0; i < messages; ++i) SPL_TRY(put(i));
+    return {};
+  }
+
+  Status poll() override {
+    while (const auto event = world_.at(to_).eq_get(queue_)) SPL_TRY(at_target(*event));
+    if (off_ && random().chance(1, 8)) {
+      off_ = false;
+      SPL_TRY(append(static_cast<uint32_t>(1 + random().below(3))));
+      SPL_TRY(world_.at(to_).pt_enable(portal_));
+    }
+    for (uint32_t i = 0; i < again_.size(); ++i) {
+      if (!random().chance(1, 16)) continue;
+      const uint32_t which = again_[i];
+      again_.erase(again_.begin() + i);
+      SPL_TRY(put(which));
+    }
+    return {};
+  }
+
+  Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
+    if (role >= sources_.size()) return Exchange::on_event(rank, role, event);
+    if (event.kind == EventKind::send) {
+      if (sent_[role]) return trouble("a second send event");
+      sent_[role] = true;
+      return {};
+    }
+    if (event.kind != EventKind::ack || !sent_[role]) return trouble(text("an event ", name_of(event.kind)));
+    if (acked_[role]) return trouble("a second ack");
+    if (event.fail == Fail::pt_disabled) {
+      if (event.manipulated_bytes != 0) return trouble("a refused message moved bytes");
+      again_.push_back(role);
+      return {};
+    }
+    if (event.fail != Fail::ok || event.manipulated_bytes != sources_[role].size()) {
+      return trouble(text("its ack says ", name_of(event.fail), " and ", event.manipulated_bytes, " B"));
+    }
+    acked_[role] = true;
+    return {};
+  }
+
+  bool done() const override {
+    return again_.empty() && !off_ && std::all_of(landed_.begin(), landed_.end(), [](bool one) { return one; }) &&
+           std::all_of(acked_.begin(), acked_.end(), [](bool one) { return one; });
+  }
+
+  Status finish() override {
+    while (const auto event = world_.at(to_).eq_get(queue_)) SPL_TRY(at_target(*event));
+    for (const Target& target : targets_) {
+      SPL_TRY(target.memory->check(name() + ", an entry"));
+      if (!target.used) SPL_TRY(unlink(to_, target.entry));
+    }
+    SPL_TRY(world_.at(to_).pt_free(portal_));
+    return world_.at(to_).eq_free(queue_);
+  }
+
+ private:
+  static constexpr uint32_t first_entry = 16;
+  struct Target {
+    std::unique_ptr<Region> memory;
+    nic::EntryId entry;
+    bool used = false;
+    bool unlinked = false;
+  };
+
+  Status append(uint32_t entries) {
+    for (; entries > 0 && first_entry + targets_.size() < roles; --entries) {
+      Target& target = targets_.emplace_back();
+      target.memory = std::make_unique<Region>(world_.config.size_max);
+      nic::Entry entry;
+      entry.start = target.memory->data();
+      entry.length = target.memory->size();
+      entry.match_bits = bits();
+      entry.user_ptr = name(first_entry + static_cast<uint32_t>(targets_.size()) - 1);
+      entry.options.use_once = true;
+      const size_t index = targets_.size() - 1;
+      SPL_ASSIGN(const nic::EntryId appended, world_.at(to_).me_append(portal_, entry));
+      targets_[index].entry = appended;
+    }
+    return {};
+  }
+
+  Status put(uint32_t i) {
+    sent_[i] = false;
+    nic::Put made = put_of(froms_[i], to_, i, sources_[i]);
+    made.portal = portal_;
+    return world_.at(froms_[i]).put(made);
+  }
+
+  Status at_target(const nic::Event& event) {
+    if (event.kind == EventKind::pt_disabled) {
+      if (off_) return trouble("switched off twice");
+      ++of(world_.faults, Fault::flow_control);
+      off_ = true;
+      return {};
+    }
+    const uint64_t role = event.user_ptr - name(first_entry);
+    if (role >= targets_.size()) return trouble(text("an event ", name_of(event.kind), " of no entry"));
+    Target& target = targets_[role];
+    if (event.kind == EventKind::auto_unlink) {
+      if (!target.used || std::exchange(target.unlinked, true)) return trouble("an auto_unlink at the wrong time");
+      return {};
+    }
+    const uint64_t which = event.hdr_data - name(0);
+    if (event.kind != EventKind::put || which >= sources_.size() || landed_[which] || target.used ||
+        event.initiator != nic::Rank{froms_[which]} || event.manipulated_bytes != sources_[which].size()) {
+      return trouble(text("an event ", name_of(event.kind), " of message ", which));
+    }
+    landed_[which] = true;
+    target.used = true;
+    target.memory->expect(0, sources_[which].data(), sources_[which].size());
+    SPL_TRY(target.memory->check(name() + ", when its event has come"));
+    target.memory->spoil();
+    return {};
+  }
+
+  uint32_t to_ = 0;
+  nic::QueueId queue_;
+  nic::PortalIndex portal_;
+  std::vector<uint32_t> froms_;
+  std::vector<Region> sources_;
+  std::vector<Target> targets_;
+  std::vector<bool> landed_;
+  std::vector<bool> acked_;
+  std::vector<bool> sent_;
+  std::vector<uint32_t> again_;
+  bool off_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_flow(World& world, uint32_t id) { return std::make_unique<Flow>(world, id); }
+
+}  // namespace spinloom::torture

@@ -1,0 +1,99 @@
+#include "torture/handlers.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "spinloom/handler.h"
+
+namespace spinloom::torture {
+namespace {
+
+using portals::HandlerOutcome;
+using portals::NativeHandler;
+
+Plan plan_of(const NativeHandler& handler) {
+  Plan plan;
+  SPL_ASSERT(handler.frame().constants.size() >= sizeof plan, handler.frame().constants.size(), " B of constants");
+  std::memcpy(&plan, handler.frame().constants.data(), sizeof plan);
+  return plan;
+}
+
+HandlerOutcome end_as(uint8_t end, uint32_t code) { return {static_cast<nic::HandlerEnd>(end), code, 1}; }
+
+bool write(NativeHandler& handler, const Plan& plan, const uint8_t* from, uint64_t offset, uint64_t length) {
+  if (plan.blocking == 0) return handler.dma_to_host(from, offset, length, PTL_DMA_NO_EVENT) != UINT32_MAX;
+  uint8_t own[256];
+  std::memcpy(own, from, length);
+  nic::HandlerCall call;
+  call.call = SPL_CALL_DMA_TO_HOST_B;
+  call.options = PTL_DMA_NO_EVENT;
+  call.local = own;
+  call.local_memory = nic::LocalMemory::stack;
+  call.offset = offset;
+  call.length = length;
+  return handler.call(call) == SUCCESS;
+}
+
+HandlerOutcome spread(NativeHandler& handler, FaultCounts& faults) {
+  const Plan plan = plan_of(handler);
+  const nic::Her& her = handler.frame().her;
+  if (her.offset >= plan.bad_from) {
+    ++of(faults, Fault::handler);
+    if (plan.outside != 0) handler.dma_to_host(handler.frame().packet.data(), uint64_t{1} << 40, 1, PTL_DMA_NO_EVENT);
+    return end_as(plan.payload_end, plan.payload_code);
+  }
+  const auto packet = handler.frame().packet;
+  for (uint64_t done = 0; done < packet.size();) {
+    const uint64_t at = her.offset + done;
+    const uint64_t within = at % plan.block;
+    const uint64_t length = std::min<uint64_t>({plan.block - within, packet.size() - done, 256});
+    if (!write(handler, plan, packet.data() + done, at / plan.block * plan.stride + within, length)) {
+      return end_as(0, FAIL);
+    }
+    done += length;
+  }
+  return end_as(0, SUCCESS);
+}
+
+HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
+  const Plan plan = plan_of(handler);
+  const nic::Her& her = handler.frame().her;
+  if (her.offset >= plan.bad_from) {
+    ++of(faults, Fault::handler);
+    return end_as(plan.payload_end, plan.payload_code);
+  }
+  const uint64_t length = handler.frame().packet.size();
+  for (uint64_t done = 0; done < length;) {
+    const uint64_t at = her.offset + done;
+    const uint64_t within = at % plan.block;
+    const uint64_t piece = std::min(plan.block - within, length - done);
+    if (handler.dma_into_packet(at / plan.block * plan.stride + within, done, piece) == UINT32_MAX) {
+      return end_as(0, FAIL);
+    }
+    done += piece;
+  }
+  return end_as(0, SUCCESS);
+}
+
+}  // namespace
+
+Handlers::Handlers(FaultCounts& faults) {
+  header = native_.add([&faults](NativeHandler& handler) {
+    const Plan plan = plan_of(handler);
+    const bool good = plan.header_code != SUCCESS && plan.header_code <= PROCEED_PENDING;
+    if (plan.header_end != 0 || !good) ++of(faults, Fault::handler);
+    return end_as(plan.header_end, plan.header_code);
+  });
+  payload = native_.add([&faults](NativeHandler& handler) { return spread(handler, faults); });
+  completion = native_.add([&faults](NativeHandler& handler) {
+    const Plan plan = plan_of(handler);
+    if (plan.completion_end != 0 || (plan.completion_code != SUCCESS && plan.completion_code != SUCCESS_PENDING)) {
+      ++of(faults, Fault::handler);
+    }
+    if (plan.tells != 0) handler.dma_to_host(nullptr, 0, 0, 0);
+    return end_as(plan.completion_end, plan.completion_code);
+  });
+  gather = native_.add([&faults](NativeHandler& handler) { return fill_packet(handler, faults); });
+}
+
+}  // namespace spinloom::torture

@@ -1,0 +1,49 @@
+// Handlers - what runs on the NICs of a run: C++ functions that read from their constants what to do, good or bad.
+//
+// Contract: a Plan lies in a context's constants. payload: each `block` bytes go to `stride` apart in the entry, one
+// DMA a
+//   piece; from `bad_from` on the packet's handler ends as payload_end and payload_code say, before it has written
+//   anything. header and completion end as their fields say; a good completion handler issues an empty DMA with event.
+//   gather: fills packets of a process-put, the other way round.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "portals/handler_runner.hpp"
+#include "torture/faults.hpp"
+
+namespace spinloom::torture {
+
+struct Plan {
+  uint32_t block = 16;
+  uint32_t stride = 16;
+  uint64_t bad_from = UINT64_MAX;
+  uint32_t header_code = 0;
+  uint32_t payload_code = 0;
+  uint32_t completion_code = 0;
+  uint8_t header_end = 0;  // nic::HandlerEnd
+  uint8_t payload_end = 0;
+  uint8_t completion_end = 0;
+  uint8_t outside = 0;   // bad packets' handlers write outside of the entry, and return payload_code
+  uint8_t blocking = 0;  // DMAs block the handler, from its own memory
+  uint8_t tells = 0;     // the completion handler's DMA with event
+  uint8_t unused[2] = {};
+};
+static_assert(sizeof(Plan) == 40);
+
+class Handlers {
+ public:
+  explicit Handlers(FaultCounts& faults);
+  [[nodiscard]] portals::HandlerRunner& runner() { return native_; }
+
+  uint32_t header = 0;
+  uint32_t payload = 0;
+  uint32_t completion = 0;
+  uint32_t gather = 0;
+
+ private:
+  portals::NativeHandlers native_;
+};
+
+}  // namespace spinloom::torture

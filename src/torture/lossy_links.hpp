@@ -1,0 +1,75 @@
+// Lossy links - real encoded datagrams between the ranks of a run, through src/wire's reliability stage, over a link
+// that loses, repeats, delays and damages them as the seed says.
+//
+// Contract: a Links for the loopback driver. A datagram takes a random time, one that is reordered several times as
+// long.
+//   Where any fault has a rate, two of the early datagrams are sure to have one.
+// Invariants: (1) the same seed and the same calls give the same datagrams; (2) `bytes_hash` covers every datagram in
+//   the order sent.
+// Threads: one owner. Time: its own, of datagrams and time-outs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "portals/links.hpp"
+#include "torture/config.hpp"
+#include "wire/reliable.hpp"
+
+namespace spinloom::torture {
+
+class LossyLinks final : public portals::Links {
+ public:
+  LossyLinks(const Config& config, uint64_t seed, FaultCounts& faults, bool trace);
+  ~LossyLinks() override;
+
+  void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
+  bool step(Ends& ends) override;
+  // Nothing comes from this rank any more, nor to it.
+  void kill(uint32_t rank);
+
+  // From now on step() ends when nothing is under way, also where peers ask each other for signs of life.
+  void end() { ending_ = true; }
+
+  // Every living rank that has talked to a dead one has heard that it is lost.
+  [[nodiscard]] bool losses_told() const;
+  [[nodiscard]] bool idle() const;
+  [[nodiscard]] std::string waiting() const;
+  [[nodiscard]] uint64_t bytes_hash() const { return hash_; }
+  // Datagrams that were refused and not damaged by us.
+  [[nodiscard]] Status sound() const;
+
+ private:
+  struct Flying {
+    uint32_t from = 0;
+    uint32_t to = 0;
+    bool damaged = false;
+    std::vector<uint8_t> bytes;
+  };
+  void launch(uint32_t from);
+  void finish(uint32_t rank, Ends& ends);
+  void launch_one(uint32_t from, uint32_t to, std::span<const uint8_t> bytes);
+
+  const Config& config_;
+  Random random_;
+  FaultCounts& faults_;
+  bool trace_;
+  bool ending_ = false;
+  std::vector<std::unique_ptr<wire::Reliable>> stages_;
+  std::vector<bool> dead_;
+  std::vector<std::vector<bool>> talked_;  // by rank and peer
+  std::vector<std::vector<bool>> told_lost_;
+  std::multimap<Time, Flying> air_;
+  Time now_{1};
+  uint64_t datagrams_ = 0;
+  uint64_t sure_[2] = {0, 0};  // datagrams that have a fault whatever the rates are
+  uint64_t hash_ = 0;
+  uint64_t refused_ = 0;
+  std::string refusal_;
+  std::vector<wire::Out> spare_;
+};
+
+}  // namespace spinloom::torture

@@ -1,0 +1,177 @@
+// Messages that are put together while they leave: streaming puts, named region by region, and process-puts, whose
+// packets handlers fill, or fail to.
+#include <cstring>
+#include <optional>
+
+#include "spinloom/handler.h"
+#include "torture/exchange.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using nic::EventKind;
+using nic::Fail;
+
+class Outbound final : public Exchange {
+ public:
+  Outbound(World& world, uint32_t id, Work work) : Exchange(world, id, work), processes_(work == Work::process) {}
+
+  Status begin() override {
+    from_ = any_rank();
+    to_ = other_rank(from_);
+    length_ = any_size();
+    packed_.resize(length_);
+    return processes_ ? process() : stream();
+  }
+
+  // The next region, some steps later.
+  Status poll() override {
+    if (regions_.empty() || random().chance(3, 4)) return {};
+    const nic::PutRegion next = regions_.front();
+    regions_.pop_front();
+    return world_.at(from_).stream_append(stream_, next, regions_.empty());
+  }
+  bool done() const override { return regions_.empty() && Exchange::done(); }
+
+  // Handlers that had not started when one failed never do, so that the message may be cut before the bad packet.
+  Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
+    if (failure_ == Fail::ok || event.kind == EventKind::send) return Exchange::on_event(rank, role, event);
+    std::optional<uint64_t>& told = role == 0 ? acked_ : arrived_;
+    const bool right = event.kind == (role == 0 ? EventKind::ack : EventKind::put);
+    if (!right || told || event.fail != Fail::aborted || event.dropped_bytes != 0 || event.manipulated_bytes == 0 ||
+        event.manipulated_bytes > cut_ || event.manipulated_bytes % world_.config.payload_bytes != 0) {
+      return trouble(text("an event ", name_of(event.kind), " (", name_of(event.fail), ") of ", event.manipulated_bytes,
+                          " B of a message that is cut at ", cut_));
+    }
+    told = event.manipulated_bytes;
+    return {};
+  }
+
+  Status finish() override {
+    if (acked_ != arrived_) return trouble("target and initiator were not told the same");
+    if (arrived_) target_.expect(0, packed_.data(), *arrived_);
+    SPL_TRY(target_.check(name() + ", target"));
+    SPL_TRY(memory_.check(name() + ", source"));
+    if (context_.exists()) {
+      SPL_TRY(world_.at(from_).context_free(context_));
+      SPL_TRY(world_.at(from_).memory_free(constants_));
+    }
+    return unlink(to_, entry_);
+  }
+
+ private:
+  Status stream() {
+    memory_ = Region::random(random(), length_ * 2 + 64);
+    for (uint64_t given = 0; given < length_ || regions_.empty();) {
+      const uint64_t piece = std::min(length_ - given, 1 + random().below(300));
+      const uint64_t at = random().below(memory_.size() - piece + 1);
+      regions_.push_back({at, piece});
+      if (piece > 0) std::memcpy(packed_.data() + given, memory_.data() + at, piece);
+      given += piece;
+    }
+    regions_.push_back({0, 0});  // the end may come alone
+    SPL_TRY(append());
+    const nic::PutRegion first = regions_.front();
+    regions_.pop_front();
+    SPL_ASSIGN(stream_, world_.at(from_).stream_start(put(), memory_.size(), first));
+    return {};
+  }
+
+  Status process() {
+    Plan plan;
+    plan.block = static_cast<uint32_t>(8 + random().below(60));
+    plan.stride = plan.block + static_cast<uint32_t>(random().below(20));
+    memory_ = Region::random(random(), (length_ / plan.block + 1) * plan.stride);
+    for (uint64_t i = 0; i < length_; ++i) packed_[i] = memory_.data()[i / plan.block * plan.stride + i % plan.block];
+    const uint64_t payload = world_.config.payload_bytes;
+    const uint64_t packets = (length_ + payload - 1) / payload;
+    uint64_t leaves = length_;
+    Fail failure = Fail::ok;
+    if (packets > 0 && random().chance(1, 3)) {  // cut at a packet
+      leaves = payload * random().below(packets);
+      plan.bad_from = leaves;
+      constexpr uint32_t codes[] = {FAIL, DROP, 77, SEGV};
+      constexpr Fail fails[] = {Fail::handler_fail, Fail::handler_code, Fail::handler_code, Fail::segv};
+      const uint64_t which = random().below(4);
+      plan.payload_code = codes[which];
+      failure = fails[which];
+    }
+    portals::Interface& interface = world_.at(from_);
+    SPL_ASSIGN(constants_, interface.memory_alloc(sizeof plan));
+    SPL_TRY(interface.memory_write(constants_, {reinterpret_cast<const uint8_t*>(&plan), sizeof plan}));
+    nic::Context context;
+    context.payload_entry = world_.handlers->gather;
+    context.constants = {constants_, sizeof plan};
+    if (random().chance(1, 2)) context.blocked_round_robin = nic::BlockedRoundRobin{1, 2};
+    SPL_ASSIGN(context_, interface.context_create(context));
+    failure_ = failure;
+    cut_ = leaves;
+    SPL_TRY(append());
+    return interface.process_put(put(), memory_.size(), context_);
+  }
+
+  Status append() {
+    target_ = Region(length_ + 16);
+    nic::Entry entry;
+    entry.start = target_.data();
+    entry.length = target_.size();
+    entry.match_bits = bits();
+    entry.user_ptr = name(1);
+    if (failure_ == Fail::ok) {
+      target_.expect(0, packed_.data(), length_);
+      nic::Event event;
+      event.kind = EventKind::put;
+      event.initiator = nic::Rank{from_};
+      event.match_bits = bits();
+      event.requested_bytes = event.manipulated_bytes = length_;
+      event.start = reinterpret_cast<uint64_t>(target_.data());
+      event.hdr_data = name(0);
+      expect(1, event, [this] { return target_.check(name() + ", when its event has come"); });
+    }
+    SPL_ASSIGN(entry_, world_.at(to_).me_append(host(to_).portal, entry));
+    return {};
+  }
+
+  nic::Put put() {
+    nic::Put made = put_of(from_, to_, 0, memory_);
+    made.length = length_;
+    made.counter = host(from_).sent;
+    made.ct_ack = random().chance(1, 2);
+    const bool good = failure_ == Fail::ok;
+    nic::Event send;
+    send.kind = EventKind::send;
+    send.fail = failure_;
+    expect(0, send);
+    if (made.ct_ack) ++(good ? host(from_).sent_expected.success : host(from_).sent_expected.failure);
+    nic::Event ack;
+    ack.kind = EventKind::ack;
+    ack.manipulated_bytes = length_;
+    if (good) expect(0, ack);
+    return made;
+  }
+
+  bool processes_;
+  uint32_t from_ = 0;
+  uint32_t to_ = 0;
+  uint64_t length_ = 0;
+  std::vector<uint8_t> packed_;
+  Region memory_;
+  Region target_;
+  std::deque<nic::PutRegion> regions_;
+  nic::StreamId stream_;
+  nic::ContextId context_;
+  uint64_t constants_ = 0;
+  Fail failure_ = Fail::ok;
+  uint64_t cut_ = 0;
+  std::optional<uint64_t> acked_;
+  std::optional<uint64_t> arrived_;
+  nic::EntryId entry_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_outbound(World& world, uint32_t id, Work work) {
+  return std::make_unique<Outbound>(world, id, work);
+}
+
+}  // namespace spinloom::torture

@@ -1,0 +1,201 @@
+#include "torture/run.hpp"
+
+#include <cstdio>
+#include <numeric>
+
+#include "torture/exchange.hpp"
+#include "wire/siphash.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+class Runner {
+ public:
+  Runner(World& world, Outcome& outcome) : world_(world), outcome_(outcome) {
+    if (world.config.dead != 0) dies_after_ = 50 + world.random.below(1500);
+  }
+
+  Status go() {
+    while (world_.messages < world_.config.messages || under_way_ > 0) {
+      if (world_.messages < world_.config.messages && under_way_ < world_.config.at_a_time &&
+          world_.random.chance(1, 12)) {
+        SPL_TRY(begin_one());
+      }
+      for (uint64_t steps = 1 + world_.random.below(6); steps > 0; --steps) {
+        if (world_.go_on()) continue;
+        idle_ = under_way_ > 0 ? idle_ + 1 : 0;
+        // Exchanges look from time to time, and then do something; when none does for long, nothing ever happens again.
+        if (idle_ > 20'000) return fail(Code::stalled, stall());
+        break;
+      }
+      SPL_TRY(maybe_die());
+      SPL_TRY(look());
+    }
+    return end();
+  }
+
+ private:
+  Status begin_one() {
+    const auto& weights = world_.config.weights;
+    uint64_t at = world_.random.below(std::accumulate(weights.begin(), weights.end(), uint64_t{0}));
+    size_t work = 0;
+    while (at >= weights[work]) at -= weights[work++];
+    exchanges_.push_back(make_exchange(world_, static_cast<uint32_t>(exchanges_.size()), static_cast<Work>(work)));
+    Exchange& one = *exchanges_.back();
+    world_.note(text("begin ", one.name()));
+    open_.push_back(&one);
+    ++under_way_;
+    ++outcome_.exchanges;
+    if (world_.config.dead != 0 && dead_exists_) {
+      // Living ranks go on; what they begin with the dead one ends as undeliverable.
+    }
+    return one.begin();
+  }
+
+  Status maybe_die() {
+    if (world_.config.dead == 0 || dead_exists_ || world_.loopback->steps() < dies_after_) return {};
+    dead_exists_ = true;
+    world_.kill(static_cast<uint32_t>(world_.random.below(world_.config.ranks)));
+    return {};
+  }
+
+  Status look() {
+    for (uint32_t rank = 0; rank < world_.hosts.size(); ++rank) {
+      if (world_.hosts[rank].dead) continue;
+      for (const nic::QueueId queue : {world_.hosts[rank].arrivals, world_.hosts[rank].departures}) {
+        while (const auto event = world_.at(rank).eq_get(queue)) SPL_TRY(take(rank, *event));
+      }
+    }
+    for (size_t i = 0; i < open_.size();) {
+      Exchange& one = *open_[i];
+      if (!one.done()) SPL_TRY(one.poll());
+      if (!one.done()) {
+        ++i;
+        continue;
+      }
+      open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
+      --under_way_;
+      idle_ = 0;
+    }
+    return {};
+  }
+
+  Status take(uint32_t rank, const nic::Event& event) {
+    const uint64_t words[] = {rank,
+                              static_cast<uint64_t>(event.kind),
+                              static_cast<uint64_t>(event.fail),
+                              event.user_ptr,
+                              event.manipulated_bytes,
+                              event.hdr_data,
+                              event.match_bits,
+                              event.dropped_bytes};
+    outcome_.hash = wire::siphash({outcome_.hash, 1}, {reinterpret_cast<const uint8_t*>(words), sizeof words});
+    idle_ = 0;
+    const uint64_t id = event.user_ptr / Exchange::roles;
+    const uint32_t role = static_cast<uint32_t>(event.user_ptr % Exchange::roles);
+    if (world_.trace) {
+      world_.note(text("step ", world_.loopback->steps(), " rank ", rank, ": ", name_of(event.kind), " (",
+                       name_of(event.fail), ") of exchange ", id, " role ", role, ", mlength ",
+                       event.manipulated_bytes));
+    }
+    const bool waiting_room = event.in_overflow &&
+                              (event.kind == nic::EventKind::put || event.kind == nic::EventKind::link) &&
+                              event.user_ptr == 0 && event.portal == world_.hosts[rank].overflow;
+    if (waiting_room) return {};
+    if (id >= exchanges_.size()) {
+      return fail(Code::mismatch, "rank ", rank, ": an event ", name_of(event.kind), " of nothing, user_ptr ",
+                  event.user_ptr);
+    }
+    return exchanges_[id]->on_event(rank, role, event);
+  }
+
+  // Everything comes to rest, everything is given back, everything is compared.
+  Status end() {
+    while (!world_.links->losses_told()) {
+      if (!world_.go_on()) return fail(Code::stalled, "a rank died, and not everybody hears of it");
+    }
+    world_.links->end();
+    SPL_TRY(world_.loopback->run());
+    SPL_TRY(look());
+    for (const auto& one : exchanges_) SPL_TRY(one->finish());
+    SPL_TRY(world_.loopback->run());
+    SPL_TRY(look());
+    for (uint32_t rank = 0; rank < world_.hosts.size(); ++rank) SPL_TRY(close(rank));
+    SPL_TRY(world_.loopback->run());
+    return world_.check_quiet();
+  }
+
+  Status close(uint32_t rank) {
+    Host& host = world_.hosts[rank];
+    if (host.dead) return {};
+    portals::Interface& interface = *host.interface;
+    const auto compare = [&](const char* what, nic::CounterValue value, nic::CounterValue wanted) -> Status {
+      if (value == wanted || world_.config.dead != 0) return {};
+      return fail(Code::mismatch, "rank ", rank, ": the counter of what ", what, " is ", value.success, " and ",
+                  value.failure, ", not ", wanted.success, " and ", wanted.failure);
+    };
+    SPL_TRY(compare("was sent", interface.ct_get(host.sent), host.sent_expected));
+    SPL_TRY(compare("landed", interface.ct_get(host.landed), host.landed_expected));
+    if (host.waiting_room_entry.exists()) {
+      SPL_TRY(host.waiting_room.check(text("rank ", rank, ", overflow entry")));
+      SPL_ASSIGN(const portals::Unlinked unlinked, interface.me_unlink(host.waiting_room_entry));
+      if (unlinked != portals::Unlinked::done)
+        return fail(Code::mismatch, "rank ", rank, ": the overflow entry is in use");
+    }
+    if (world_.config.dead != 0) return {};
+    SPL_TRY(interface.pt_free(host.portal));
+    SPL_TRY(interface.pt_free(host.overflow));
+    SPL_TRY(interface.pt_free(host.flow));
+    SPL_TRY(interface.ct_free(host.sent));
+    SPL_TRY(interface.ct_free(host.landed));
+    SPL_TRY(interface.eq_free(host.arrivals));
+    return interface.eq_free(host.departures);
+  }
+
+  std::string stall() const {
+    std::string line = "nothing happens any more; missing:";
+    for (const Exchange* one : open_) line += " " + one->missing() + ";";
+    for (uint32_t rank = 0; rank < world_.hosts.size(); ++rank)
+      line += " " + world_.loopback->nic(rank).waiting() + ";";
+    return line + " " + world_.links->waiting();
+  }
+
+  World& world_;
+  Outcome& outcome_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;
+  std::vector<Exchange*> open_;
+  uint64_t under_way_ = 0;
+  uint64_t idle_ = 0;
+  uint64_t dies_after_ = 0;
+  bool dead_exists_ = false;
+};
+
+Status run_in(World& world, Outcome& outcome) {
+  Runner runner(world, outcome);
+  return runner.go();
+}
+
+}  // namespace
+
+Outcome run(const Config& config, uint64_t seed, bool trace) {
+  Outcome outcome;
+  try {
+    auto world = World::make(config, seed, trace);
+    if (!world) {
+      outcome.violation = world.error().message;
+      return outcome;
+    }
+    const Status verdict = run_in(**world, outcome);
+    if (!verdict) outcome.violation = verdict.error().message;
+    outcome.messages = (*world)->messages;
+    outcome.steps = (*world)->loopback->steps();
+    of((*world)->faults, Fault::buffer_full) += (*world)->loopback->packets_blocked();
+    outcome.faults = (*world)->faults;
+    outcome.hash = wire::siphash({outcome.hash, (*world)->links->bytes_hash()}, {});
+  } catch (const InternalError& error) {
+    outcome.violation = error.what();
+  }
+  return outcome;
+}
+
+}  // namespace spinloom::torture

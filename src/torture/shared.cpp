@@ -1,0 +1,126 @@
+// All ranks at once on the same words of one: fetch-and-add hands out each number once and to each rank in growing
+// order, swaps make one chain of values, sums add up.
+#include <algorithm>
+#include <cstring>
+
+#include "torture/exchange.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using nic::EventKind;
+
+class Shared final : public Exchange {
+ public:
+  Shared(World& world, uint32_t id) : Exchange(world, id, Work::shared) {}
+
+  Status begin() override {
+    to_ = any_rank();
+    nic::Entry entry;
+    words_.fill(0);
+    words_[1] = first_value;
+    entry.start = reinterpret_cast<uint8_t*>(words_.data());
+    entry.length = sizeof words_;
+    entry.match_bits = bits();
+    entry.user_ptr = name(63);
+    entry.options.op_get = true;
+    entry.options.event_comm_disable = true;
+    entry.options.ct_comm = true;
+    entry.counter = host(to_).landed;
+    SPL_ASSIGN(entry_, world_.at(to_).me_append(host(to_).portal, entry));
+    const uint32_t operations = static_cast<uint32_t>(4 + random().below(9));
+    asked_.resize(operations);
+    for (uint32_t i = 0; i < operations; ++i) SPL_TRY(ask(i));
+    return {};
+  }
+
+  Status finish() override {
+    SPL_TRY(unlink(to_, entry_));
+    std::vector<uint64_t> tickets;
+    std::vector<uint64_t> given = {words_[1]};
+    std::vector<uint64_t> brought = {first_value};
+    uint64_t sum = 0;
+    for (const Asked& one : asked_) {
+      switch (one.word) {
+        case 0: tickets.push_back(one.before); break;
+        case 1:
+          given.push_back(one.before);
+          brought.push_back(one.source);
+          break;
+        default: sum += one.source; break;
+      }
+    }
+    std::sort(tickets.begin(), tickets.end());
+    for (size_t i = 0; i < tickets.size(); ++i) {
+      if (tickets[i] != i) return trouble(text("nobody, or two, got the number ", i));
+    }
+    if (words_[0] != tickets.size()) return trouble(text(tickets.size(), " ones added up to ", words_[0]));
+    std::sort(given.begin(), given.end());
+    std::sort(brought.begin(), brought.end());
+    if (given != brought) return trouble("the swaps are not one chain");
+    if (words_[2] != sum) return trouble(text("sums are ", words_[2], ", not ", sum));
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t first_value = 99;
+  struct Asked {
+    uint32_t from = 0;
+    uint32_t word = 0;
+    uint64_t source = 0;
+    uint64_t before = 0;
+  };
+
+  Status ask(uint32_t i) {
+    Asked& one = asked_[i];
+    one.from = any_rank();
+    one.word = static_cast<uint32_t>(random().below(3));
+    one.source = one.word == 0 ? 1 : 1000 + random().below(1 << 20);
+    ++world_.messages;
+    ++host(to_).landed_expected.success;
+    nic::Atomic atomic;
+    atomic.datatype = nic::Datatype::uint64;
+    atomic.operation = one.word == 1 ? nic::AtomicOperation::swap : nic::AtomicOperation::sum;
+    nic::Put& put = atomic.put;
+    put.local = reinterpret_cast<const uint8_t*>(&one.source);
+    put.length = sizeof one.source;
+    put.target = nic::Rank{to_};
+    put.portal = host(to_).portal;
+    put.match_bits = bits();
+    put.remote_offset = uint64_t{one.word} * 8;
+    put.queue = host(one.from).departures;
+    put.user_ptr = name(i);
+    put.event_send_disable = true;
+    if (one.word == 2) {
+      put.ack_request = nic::AckRequest::ack;
+      nic::Event ack;
+      ack.kind = EventKind::ack;
+      ack.manipulated_bytes = 8;
+      ack.remote_offset = put.remote_offset;
+      expect(i, ack);
+      return world_.at(one.from).atomic(atomic);
+    }
+    nic::ReplyTo reply;
+    reply.local = reinterpret_cast<uint8_t*>(&one.before);
+    reply.queue = host(one.from).departures;
+    reply.user_ptr = name(i);
+    atomic.fetch = reply;
+    nic::Event event;
+    event.kind = EventKind::reply;
+    event.manipulated_bytes = 8;
+    event.remote_offset = put.remote_offset;
+    expect(i, event);
+    return world_.at(one.from).atomic(atomic);
+  }
+
+  uint32_t to_ = 0;
+  std::array<uint64_t, 3> words_{};
+  nic::EntryId entry_;
+  std::vector<Asked> asked_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_shared(World& world, uint32_t id) { return std::make_unique<Shared>(world, id); }
+
+}  // namespace spinloom::torture

@@ -1,0 +1,464 @@
+// One operation to one entry of its own: puts, gets, atomics, fetching ones, swaps; to lists of memory, and with
+// nothing but counters. What the entry allows, where it begins and ends, and what is told varies.
+#include <cstring>
+
+#include "torture/exchange.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using nic::EventKind;
+using nic::Fail;
+
+enum class Entrance : uint8_t {
+  fits,
+  cut,           // the entry ends within the message
+  behind,        // the remote offset is behind the entry's end
+  no_truncate,   // it would be cut, and does not match
+  wrong_rank,
+  wrong_bits,
+  forbidden,     // the operation
+  other_user,
+  no_portal,
+};
+
+// The model's own arithmetic on one element; integers wrap around, doubles hold small whole numbers.
+template <class T>
+T combine(nic::AtomicOperation operation, T target, T source) {
+  using nic::AtomicOperation;
+  switch (operation) {
+    case AtomicOperation::min: return source < target ? source : target;
+    case AtomicOperation::max: return source > target ? source : target;
+    case AtomicOperation::sum: return static_cast<T>(target + source);
+    default: return source;
+  }
+}
+
+template <class T>
+void combine_all(nic::AtomicOperation operation, uint8_t* target, const uint8_t* source, uint64_t length) {
+  for (uint64_t at = 0; at < length; at += sizeof(T)) {
+    T old_value;
+    T given;
+    std::memcpy(&old_value, target + at, sizeof(T));
+    std::memcpy(&given, source + at, sizeof(T));
+    old_value = combine(operation, old_value, given);
+    std::memcpy(target + at, &old_value, sizeof(T));
+  }
+}
+
+class Transfer final : public Exchange {
+ public:
+  Transfer(World& world, uint32_t id, Work work) : Exchange(world, id, work), work_(work) {}
+
+  Status begin() override {
+    from_ = any_rank();
+    to_ = other_rank(from_);
+    choose_shape();
+    choose_entry();
+    predict();
+    if (entrance_ != Entrance::wrong_bits && entrance_ != Entrance::no_portal && !host(to_).dead) {
+      if (work_ == Work::counted) {
+        SPL_ASSIGN(entry_.counter, world_.at(to_).ct_alloc());
+        counter_ = entry_.counter;
+      }
+      SPL_ASSIGN(entry_id_, world_.at(to_).me_append(host(to_).portal, entry_));
+      appended_ = true;
+    }
+    return start();
+  }
+
+  Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
+    if (world_.config.dead == 0) return Exchange::on_event(rank, role, event);
+    return on_event_near_death(rank, role, event);
+  }
+
+  Status poll() override {
+    if (work_ != Work::counted || counted_) return {};
+    const nic::CounterValue value = world_.at(to_).ct_get(counter_);
+    if (value == nic::CounterValue{}) return {};
+    counted_ = true;
+    if (value != nic::CounterValue{entry_.options.ct_bytes ? taken_ : 1, 0}) {
+      return trouble(text("the counter says ", value.success, " and ", value.failure));
+    }
+    return target_.check(name() + ", when the counter says that it has landed");
+  }
+
+  bool done() const override {
+    if (world_.config.dead != 0) return ended_early();
+    return Exchange::done() && (work_ != Work::counted || counted_);
+  }
+
+  Status finish() override {
+    if (world_.config.dead != 0 && (host(from_).dead || host(to_).dead)) return give_up();
+    SPL_TRY(target_.check(name() + ", target"));
+    SPL_TRY(source_.check(name() + ", source"));
+    SPL_TRY(reply_.check(name() + ", reply"));
+    const bool left = entry_.options.use_once && fail_ == Fail::ok;
+    if (appended_ && !left) SPL_TRY(unlink(to_, entry_id_));
+    if (counter_.exists()) return world_.at(to_).ct_free(counter_);
+    return {};
+  }
+
+ private:
+  [[nodiscard]] bool fetches() const { return work_ == Work::fetch_atomic || work_ == Work::swap; }
+  [[nodiscard]] bool is_atomic() const { return work_ == Work::atomic || fetches(); }
+  [[nodiscard]] bool has_reply() const { return work_ == Work::get || fetches(); }
+
+  void choose_shape() {
+    length_ = any_size();
+    if (work_ == Work::iovec) length_ = std::min<uint64_t>(length_, world_.config.payload_bytes);
+    if (!is_atomic()) return;
+    constexpr nic::Datatype types[] = {nic::Datatype::int8, nic::Datatype::uint16, nic::Datatype::int32,
+                                       nic::Datatype::uint64, nic::Datatype::float64};
+    constexpr nic::AtomicOperation operations[] = {nic::AtomicOperation::min, nic::AtomicOperation::max,
+                                                   nic::AtomicOperation::sum};
+    datatype_ = types[random().below(std::size(types))];
+    operation_ = operations[random().below(std::size(operations))];
+    if (work_ == Work::swap)
+      operation_ = random().chance(1, 2) ? nic::AtomicOperation::swap : nic::AtomicOperation::compare_swap;
+    const uint64_t element = nic::bytes_of(datatype_);
+    const uint64_t most = std::min<uint64_t>({512, world_.config.payload_bytes, world_.config.datagram_bytes - 200});
+    length_ = nic::has_operand(operation_) ? element : element * (1 + random().below(most / element));
+  }
+
+  void choose_entry() {
+    if (random().chance(2, 5) && work_ != Work::counted) entrance_ = static_cast<Entrance>(1 + random().below(8));
+    if (work_ == Work::iovec && entrance_ == Entrance::behind) entrance_ = Entrance::cut;
+    if (length_ == 0 && (entrance_ == Entrance::cut || entrance_ == Entrance::no_truncate)) entrance_ = Entrance::fits;
+    offset_ = random().chance(1, 2) || work_ == Work::iovec ? 0 : 16 * random().below(20);
+    uint64_t room = offset_ + length_ + random().below(64);
+    if (entrance_ == Entrance::cut || entrance_ == Entrance::no_truncate) room = offset_ + random().below(length_);
+    if (entrance_ == Entrance::behind) {
+      room = offset_;
+      offset_ += 16 * (1 + random().below(4));
+    }
+    // Aligned for elements: the guard zone is 32 bytes, and memory from the allocator 16.
+    target_ = has_reply() || is_atomic() ? numbers(room) : Region(room);
+    entry_.start = target_.data();
+    entry_.length = room;
+    entry_.match_bits = entrance_ == Entrance::wrong_bits ? bits(1) : bits();
+    entry_.user_ptr = name(1);
+    nic::EntryOptions& options = entry_.options;
+    options.op_get = has_reply() || random().chance(1, 4);
+    options.op_put = work_ != Work::get || random().chance(1, 4);
+    options.use_once = random().chance(1, 2);
+    options.no_truncate = entrance_ == Entrance::no_truncate;
+    options.event_link_disable = random().chance(1, 2);
+    options.event_unlink_disable = random().chance(1, 4);
+    options.event_comm_disable = random().chance(1, 6);
+    options.event_success_disable = random().chance(1, 8);
+    options.ack_disable = world_.config.dead == 0 && random().chance(1, 12);
+    options.ct_comm = random().chance(1, 2);
+    options.ct_bytes = random().chance(1, 3);
+    options.manage_local = offset_ == 0 && work_ != Work::iovec && random().chance(1, 3);
+    if (options.use_once &&
+        (options.event_unlink_disable || world_.config.dead != 0)) {  // its id must come back with an event
+      options.event_comm_disable = options.event_success_disable = false;
+    }
+    entry_.counter = host(to_).landed;
+    if (entrance_ == Entrance::wrong_rank) entry_.match_rank = nic::Rank{from_ + 1};
+    if (entrance_ == Entrance::other_user) entry_.user = 77;
+    if (entrance_ == Entrance::forbidden) {
+      options.op_put = options.op_get = false;
+      if (work_ == Work::get) options.op_put = true;
+      if (work_ == Work::put || work_ == Work::iovec) options.op_get = true;
+      if (fetches()) (random().chance(1, 2) ? options.op_put : options.op_get) = true;
+    }
+    if (work_ == Work::counted) {
+      options = nic::EntryOptions{};
+      options.ct_comm = true;
+      options.ct_bytes = length_ > 0 && random().chance(1, 2);
+      options.event_comm_disable = true;
+    }
+    if (work_ == Work::iovec) split_memory();
+  }
+
+  // Elements of random numbers that are small and whole in every datatype.
+  Region numbers(uint64_t length) {
+    Region made(length);
+    if (!is_atomic()) return Region::random(random(), length);
+    const uint64_t element = nic::bytes_of(datatype_);
+    for (uint64_t at = 0; at + element <= length; at += element) {
+      const double real = static_cast<double>(random().below(1000));
+      const uint64_t whole = random().next();
+      std::memcpy(made.data() + at, datatype_ == nic::Datatype::float64 ? static_cast<const void*>(&real) : &whole,
+                  element);
+    }
+    made.expect(0, made.data(), length);
+    return made;
+  }
+
+  void split_memory() {
+    for (uint64_t at = 0; at < entry_.length;) {
+      const uint64_t piece = std::min(entry_.length - at, 1 + random().below(100));
+      pieces_.push_back({target_.data() + at, piece});
+      at += piece;
+    }
+    entry_.iovec = pieces_;
+  }
+
+  // What Portals 4 says.
+  void predict() {
+    source_ = is_atomic() ? numbers(length_) : Region::random(random(), work_ == Work::get ? 0 : length_);
+    reply_ = Region(has_reply() ? length_ : 0);
+    const uint64_t room = offset_ < entry_.length ? entry_.length - offset_ : 0;
+    switch (entrance_) {
+      case Entrance::wrong_rank:
+      case Entrance::wrong_bits:
+      case Entrance::no_truncate:
+      case Entrance::no_portal: fail_ = Fail::dropped; break;
+      case Entrance::forbidden: fail_ = Fail::op_violation; break;
+      case Entrance::other_user: fail_ = Fail::perm_violation; break;
+      default: fail_ = Fail::ok; break;
+    }
+    taken_ = fail_ == Fail::ok ? std::min(length_, room) : 0;
+    if (is_atomic()) taken_ -= taken_ % nic::bytes_of(datatype_);
+    uint8_t* const there = target_.expected() + (taken_ > 0 ? offset_ : 0);
+    if (has_reply()) reply_expected_.assign(there, there + taken_);
+    if (work_ == Work::get) return;
+    if (!is_atomic()) {
+      if (taken_ > 0) target_.expect(offset_, source_.data(), taken_);
+      return;
+    }
+    const uint64_t element = nic::bytes_of(datatype_);
+    if (operation_ == nic::AtomicOperation::compare_swap) {
+      const bool swaps = random().chance(1, 2) && taken_ > 0;
+      operand_.fill(0);
+      std::memcpy(operand_.data(), taken_ > 0 ? there : source_.data(), element);
+      if (!swaps) operand_[0] ^= datatype_ == nic::Datatype::float64 ? 1ull << 52 : 1;
+      if (swaps) target_.expect(offset_, source_.data(), element);
+      return;
+    }
+    switch (datatype_) {
+      case nic::Datatype::int8: combine_all<int8_t>(operation_, there, source_.data(), taken_); break;
+      case nic::Datatype::uint16: combine_all<uint16_t>(operation_, there, source_.data(), taken_); break;
+      case nic::Datatype::int32: combine_all<uint32_t>(operation_, there, source_.data(), taken_); break;
+      case nic::Datatype::uint64: combine_all<uint64_t>(operation_, there, source_.data(), taken_); break;
+      default: combine_all<double>(operation_, there, source_.data(), taken_); break;
+    }
+    if (datatype_ == nic::Datatype::int32 && operation_ != nic::AtomicOperation::sum &&
+        operation_ != nic::AtomicOperation::swap) {
+      // Signed order: from the values before, which the memory still holds.
+      std::copy_n(target_.data() + offset_, taken_, there);
+      combine_all<int32_t>(operation_, there, source_.data(), taken_);
+    }
+  }
+
+  void expect_target() {
+    if (!appended_) return;
+    if (!entry_.options.event_link_disable) expect(1, EventKind::link);
+    if (fail_ != Fail::ok) return;
+    const nic::EntryOptions& options = entry_.options;
+    nic::Event event;
+    event.kind = work_ == Work::get ? EventKind::get
+                 : fetches()        ? EventKind::fetch_atomic
+                 : is_atomic()      ? EventKind::atomic
+                                    : EventKind::put;
+    event.initiator = nic::Rank{from_};
+    event.match_bits = bits();
+    event.requested_bytes = length_;
+    event.manipulated_bytes = taken_;
+    event.remote_offset = offset_;
+    event.start = reinterpret_cast<uint64_t>(entry_.iovec.empty() ? entry_.start : nullptr) + offset_;
+    if (!entry_.iovec.empty()) event.start = start_of_list();
+    event.hdr_data = name(0);
+    if (!options.event_comm_disable && !options.event_success_disable) {
+      expect(1, event, [this] { return landed(); });
+    }
+    if (options.ct_comm && entry_.counter == host(to_).landed) {
+      host(to_).landed_expected.success += options.ct_bytes ? taken_ : 1;
+    }
+    if (options.use_once && !options.event_unlink_disable) expect(1, EventKind::auto_unlink);
+  }
+
+  [[nodiscard]] uint64_t start_of_list() const { return reinterpret_cast<uint64_t>(entry_.start); }
+
+  // The bytes are there before the event; then the memory is the host's.
+  Status landed() {
+    SPL_TRY(target_.check(name() + ", when its event has come"));
+    if (entry_.options.use_once) target_.spoil();
+    return {};
+  }
+
+  void expect_initiator(nic::Put& put) {
+    const bool acked = put.ack_request != nic::AckRequest::none && !(fail_ == Fail::ok && entry_.options.ack_disable);
+    nic::CounterValue& counted = host(from_).sent_expected;
+    nic::Event send;
+    send.kind = EventKind::send;
+    if (!put.event_send_disable) {
+      expect(0, send, [this] {
+        source_.spoil();
+        return Status{};
+      });
+    }
+    if (put.ct_send) counted.success += put.ct_bytes ? length_ : 1;
+    if (!acked) return;
+    nic::Event ack;
+    ack.kind = EventKind::ack;
+    ack.fail = fail_;
+    ack.manipulated_bytes = taken_;
+    ack.remote_offset = entry_.options.manage_local ? 0 : offset_;
+    const bool told = put.ack_request == nic::AckRequest::ack && !(fail_ == Fail::ok && put.event_success_disable);
+    if (told) expect(0, ack);
+    if (!put.ct_ack) return;
+    if (fail_ != Fail::ok) {
+      ++counted.failure;
+    } else {
+      counted.success += put.ct_bytes ? taken_ : 1;
+    }
+  }
+
+  void expect_reply(const nic::ReplyTo& reply) {
+    nic::Event event;
+    event.kind = EventKind::reply;
+    event.fail = fail_;
+    event.manipulated_bytes = taken_;
+    event.remote_offset = entry_.options.manage_local ? 0 : offset_;
+    reply_.expect(0, reply_expected_.data(), reply_expected_.size());
+    if (fail_ != Fail::ok || !reply.event_success_disable) {
+      expect(2, event, [this]() -> Status {
+        SPL_TRY(reply_.check(name() + ", when its reply has come"));
+        reply_.spoil();
+        return Status{};
+      });
+    }
+    if (!reply.ct_reply) return;
+    nic::CounterValue& counted = host(from_).sent_expected;
+    if (fail_ != Fail::ok) {
+      ++counted.failure;
+    } else {
+      counted.success += reply.ct_bytes ? taken_ : 1;
+    }
+  }
+
+  Status start() {
+    nic::Put put = put_of(from_, to_, 0, source_);
+    put.length = length_;
+    if (entrance_ == Entrance::no_portal) put.portal = nic::PortalIndex{200};
+    put.remote_offset = offset_;
+    put.counter = host(from_).sent;
+    put.ack_request = static_cast<nic::AckRequest>(random().below(4));
+    put.ct_send = random().chance(1, 3);
+    put.ct_ack = random().chance(1, 2);
+    put.ct_bytes = random().chance(1, 3);
+    put.event_send_disable = random().chance(1, 6);
+    put.event_success_disable = random().chance(1, 6);
+    if (world_.config.dead != 0) {  // everything must end, and be told
+      put.ack_request = nic::AckRequest::ack;
+      put.event_send_disable = put.event_success_disable = put.ct_send = put.ct_ack = false;
+    }
+    nic::ReplyTo reply;
+    reply.local = reply_.data();
+    reply.queue = host(from_).departures;
+    reply.counter = host(from_).sent;
+    reply.ct_reply = world_.config.dead == 0 && random().chance(1, 2);
+    reply.ct_bytes = random().chance(1, 3);
+    reply.event_success_disable = world_.config.dead == 0 && random().chance(1, 8);
+    reply.user_ptr = name(2);
+    expect_target();
+    if (work_ == Work::get) {
+      expect_reply(reply);
+      nic::Get get;
+      get.reply = reply;
+      get.length = length_;
+      get.target = put.target;
+      get.portal = put.portal;
+      get.match_bits = put.match_bits;
+      get.remote_offset = offset_;
+      return world_.at(from_).get(get);
+    }
+    if (!is_atomic()) {
+      expect_initiator(put);
+      return world_.at(from_).put(put);
+    }
+    nic::Atomic atomic;
+    atomic.operation = operation_;
+    atomic.datatype = datatype_;
+    atomic.operand = operand_;
+    if (fetches()) {
+      put.ack_request = nic::AckRequest::none;
+      atomic.fetch = reply;
+      expect_reply(reply);
+    }
+    expect_initiator(put);
+    atomic.put = put;
+    return world_.at(from_).atomic(atomic);
+  }
+
+  // ---- where a rank dies: each operation of a living rank ends once, well or as undeliverable ----
+
+  Status on_event_near_death(uint32_t rank, uint32_t role, const nic::Event& event) {
+    const bool involved = host(from_).dead || host(to_).dead;
+    if (role == 1 && event.kind != EventKind::link) matched_ = true;
+    if (rank == from_ &&
+        (event.kind == EventKind::ack || event.kind == EventKind::reply || event.kind == EventKind::send)) {
+      ++(event.kind == EventKind::send ? sends_ : ends_);
+      if (sends_ > 1 || ends_ > 1) return trouble(text("a second ", name_of(event.kind)));
+      if (event.kind == EventKind::send && event.fail == Fail::undeliverable) send_failed_ = true;
+      if (event.kind == EventKind::ack && send_failed_) return trouble("an ack after a send that failed");
+      if (event.fail == Fail::undeliverable && host(to_).dead) {
+        undeliverable_ = true;
+        return {};
+      }
+    }
+    if (involved && event.fail == Fail::undeliverable && rank == to_) {
+      if (++cut_ > 1) return trouble("its rest is missing twice");
+      return {};
+    }
+    if (undeliverable_ || cut_ > 0) return {};
+    return Exchange::on_event(rank, role, event);
+  }
+
+  [[nodiscard]] bool ended_early() const {
+    const bool initiator_dead = world_.hosts[from_].dead;
+    if (initiator_dead) return true;
+    const uint64_t wanted_sends = work_ == Work::get ? 0 : 1;
+    const bool ended = ends_ > 0 || (send_failed_ && !has_reply());
+    return host_dead() ? sends_ >= wanted_sends && ended : Exchange::done();
+  }
+  [[nodiscard]] bool host_dead() const { return world_.hosts[to_].dead; }
+
+  // A living target gives its entry back; what it holds, nobody knows.
+  Status give_up() {
+    if (host(to_).dead || !appended_ || (matched_ && entry_.options.use_once)) return {};
+    const auto unlinked = world_.at(to_).me_unlink(entry_id_);
+    if (unlinked && *unlinked == portals::Unlinked::in_use) return trouble("its entry is in use for ever");
+    return {};
+  }
+
+  Work work_;
+  uint32_t from_ = 0;
+  uint32_t to_ = 0;
+  uint64_t length_ = 0;
+  uint64_t offset_ = 0;
+  Entrance entrance_ = Entrance::fits;
+  nic::Datatype datatype_ = nic::Datatype::int8;
+  nic::AtomicOperation operation_ = nic::AtomicOperation::sum;
+  nic::AtomicOperand operand_{};
+  Region source_;
+  Region target_;
+  Region reply_;
+  std::vector<uint8_t> reply_expected_;
+  std::vector<nic::IovecElement> pieces_;
+  nic::Entry entry_;
+  nic::EntryId entry_id_;
+  nic::CounterId counter_;
+  bool appended_ = false;
+  Fail fail_ = Fail::ok;
+  uint64_t taken_ = 0;
+  bool counted_ = false;
+  uint64_t sends_ = 0;
+  uint64_t ends_ = 0;
+  uint64_t cut_ = 0;
+  bool undeliverable_ = false;
+  bool send_failed_ = false;
+  bool matched_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_transfer(World& world, uint32_t id, Work work) {
+  return std::make_unique<Transfer>(world, id, work);
+}
+
+}  // namespace spinloom::torture

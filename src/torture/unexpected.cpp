@@ -1,0 +1,160 @@
+// A put that may come before the entry that it is for: then it waits in the overflow entry, and the entry that is
+// appended, or a search that removes, finds it there. Whether it came before, only the events say; the bytes are in one
+// of the two places, once.
+#include <cstring>
+
+#include "torture/exchange.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using nic::EventKind;
+using nic::Fail;
+
+class Unexpected final : public Exchange {
+ public:
+  Unexpected(World& world, uint32_t id) : Exchange(world, id, Work::unexpected) {}
+
+  Status begin() override {
+    from_ = any_rank();
+    to_ = other_rank(from_);
+    source_ = Region::random(random(), any_size());
+    copy_.assign(source_.data(), source_.data() + source_.size());
+    target_ = Region(source_.size());
+    searches_ = random().chance(1, 4);
+    appends_after_ = random().below(400);
+    nic::Put put = put_of(from_, to_, 0, source_);
+    put.portal = host(to_).overflow;
+    nic::Event send;
+    send.kind = EventKind::send;
+    expect(0, send, [this] {
+      source_.spoil();
+      return Status{};
+    });
+    acks_due_ = true;
+    return world_.at(from_).put(put);
+  }
+
+  // Some steps later, the host appends the entry, or searches again and again.
+  Status poll() override {
+    if (appends_after_ > 0) {
+      --appends_after_;
+      return {};
+    }
+    if (found_ || appended_) return {};
+    nic::Entry entry;
+    entry.start = target_.data();
+    entry.length = target_.size();
+    entry.match_bits = bits();
+    entry.user_ptr = name(1);
+    entry.options.use_once = true;
+    if (!searches_) {
+      appended_ = true;
+      const auto appended = world_.at(to_).me_append(host(to_).overflow, entry);
+      return appended ? Status{} : Status{appended.error()};
+    }
+    appends_after_ = 100;
+    if (random().chance(1, 2)) {  // first a look, which changes nothing
+      ++searches_out_;
+      const auto seen = world_.at(to_).me_search(host(to_).overflow, entry, false);
+      if (!seen) return seen.error();
+    }
+    if (found_) return {};
+    ++searches_out_;
+    const auto removed = world_.at(to_).me_search(host(to_).overflow, entry, true);
+    if (!removed) return removed.error();
+    found_ = *removed > 0;
+    if (*removed > 1) return trouble(text("a use-once search found ", *removed, " messages"));
+    return {};
+  }
+
+  Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
+    if (role == 0 && event.kind == EventKind::ack) {
+      if (!std::exchange(acks_due_, false)) return trouble("a second ack");
+      if (event.fail != Fail::ok || event.manipulated_bytes != copy_.size()) return trouble("its ack is wrong");
+      return {};
+    }
+    if (role == 0) return Exchange::on_event(rank, role, event);
+    switch (event.kind) {
+      case EventKind::put:
+        if (searches_ || landed_) return trouble("a put event that nobody expects");
+        landed_ = true;
+        return compare(event, reinterpret_cast<uint64_t>(target_.data()), false);
+      case EventKind::search:
+        if (searches_out_-- == 0) return trouble("a search event without a search");
+        if (event.fail == Fail::no_match) return {};
+        return compare(event, 0, true);
+      case EventKind::put_overflow:
+        if (searches_ && searches_out_-- == 0) return trouble("an overflow event without a search");
+        if (landed_) return trouble("it landed twice");
+        landed_ = true;
+        return compare(event, 0, true);
+      case EventKind::auto_unlink:
+        if (!landed_ || searches_ || std::exchange(unlinked_, true)) return trouble("an auto_unlink at the wrong time");
+        return {};
+      default: return trouble(text("an event ", name_of(event.kind)));
+    }
+  }
+
+  bool done() const override {
+    return Exchange::done() && !acks_due_ && landed_ && searches_out_ == 0 && (searches_ || unlinked_);
+  }
+
+  Status finish() override {
+    SPL_TRY(target_.check(name() + ", target"));
+    return source_.check(name() + ", source");
+  }
+
+ private:
+  Status compare(const nic::Event& event, uint64_t start, bool in_overflow) {
+    if (event.in_overflow != in_overflow || event.manipulated_bytes != copy_.size() ||
+        event.requested_bytes != copy_.size() || event.initiator != nic::Rank{from_} || event.match_bits != bits() ||
+        event.hdr_data != name(0) || event.fail != Fail::ok) {
+      return trouble(text("the fields of its ", name_of(event.kind), " event are wrong: mlength ",
+                          event.manipulated_bytes, ", rlength ", event.requested_bytes, ", of ", copy_.size()));
+    }
+    if (!in_overflow) {
+      if (event.start != start) return trouble("it landed elsewhere in its entry");
+      target_.expect(0, copy_.data(), copy_.size());
+      SPL_TRY(target_.check(name() + ", when its event has come"));
+      target_.spoil();
+      return {};
+    }
+    // In the overflow entry: there, whole, and nobody else's.
+    Region& room = host(to_).waiting_room;
+    const uint64_t offset = event.start - reinterpret_cast<uint64_t>(room.data());
+    if (offset > room.size() || copy_.size() > room.size() - offset)
+      return trouble("it lies outside of the overflow entry");
+    if (copy_.empty()) return {};
+    if (std::memcmp(room.data() + offset, copy_.data(), copy_.size()) != 0)
+      return trouble("its bytes are not in the overflow entry");
+    for (uint64_t i = 0; event.kind == EventKind::put_overflow && i < copy_.size(); ++i) {
+      if (room.expected()[offset + i] != Region::fill) return trouble("another message's bytes lie there, too");
+    }
+    if (event.kind != EventKind::put_overflow) return {};
+    // The host has consumed it: what was there is not looked at again. Spoilt bytes mark the place as taken.
+    std::fill_n(room.data() + offset, copy_.size(), Region::spoilt);
+    std::fill_n(room.expected() + offset, copy_.size(), Region::spoilt);
+    return {};
+  }
+
+  uint32_t from_ = 0;
+  uint32_t to_ = 0;
+  Region source_;
+  Region target_;
+  std::vector<uint8_t> copy_;
+  uint64_t appends_after_ = 0;
+  bool searches_ = false;
+  bool appended_ = false;
+  bool found_ = false;
+  bool acks_due_ = false;
+  bool landed_ = false;
+  bool unlinked_ = false;
+  uint32_t searches_out_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_unexpected(World& world, uint32_t id) { return std::make_unique<Unexpected>(world, id); }
+
+}  // namespace spinloom::torture

@@ -1,0 +1,68 @@
+// World - the ranks of a run, the link between them, and what all exchanges share.
+//
+// Contract: make() builds it from a configuration and a seed; the same two give the same run. Host calls may let the
+//   world go on (they wait for answers). go_on() does one step.
+// Threads: one owner. Time: that of the loopback driver.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "portals/interface.hpp"
+#include "portals/loopback.hpp"
+#include "torture/config.hpp"
+#include "torture/handlers.hpp"
+#include "torture/lossy_links.hpp"
+#include "torture/region.hpp"
+
+namespace spinloom::torture {
+
+struct Host {
+  std::unique_ptr<portals::Interface> interface;
+  nic::QueueId arrivals;
+  nic::QueueId departures;
+  nic::PortalIndex portal;    // what matches nothing is dropped
+  nic::PortalIndex overflow;  // whatever is not expected waits
+  nic::PortalIndex flow;      // with flow control
+  nic::CounterId sent;        // of this rank's own operations
+  nic::CounterId landed;      // of its entries
+  nic::CounterValue sent_expected;
+  nic::CounterValue landed_expected;
+  Region waiting_room;        // the overflow entry's
+  uint64_t waiting_room_used = 0;
+  nic::EntryId waiting_room_entry;
+  bool dead = false;
+};
+
+class World {
+ public:
+  static Result<std::unique_ptr<World>> make(const Config& config, uint64_t seed, bool trace);
+
+  [[nodiscard]] portals::Interface& at(uint32_t rank) { return *hosts[rank].interface; }
+  // One step; false: nothing can happen any more.
+  bool go_on() { return loopback->step(); }
+  void kill(uint32_t rank);
+  void note(const std::string& line) const;
+  // Nothing is under way or kept anywhere.
+  [[nodiscard]] Status check_quiet();
+
+  Config config;
+  uint64_t seed = 0;
+  bool trace = false;
+  Random random;
+  FaultCounts faults{};
+  std::unique_ptr<Handlers> handlers;
+  std::unique_ptr<LossyLinks> links;
+  std::unique_ptr<portals::Loopback> loopback;
+  std::vector<Host> hosts;
+  uint64_t messages = 0;
+
+ private:
+  World(const Config& config_, uint64_t seed_, bool trace_)
+      : config(config_), seed(seed_), trace(trace_), random(seed_, "world") {}
+  [[nodiscard]] Status open(uint32_t rank);
+};
+
+}  // namespace spinloom::torture

@@ -93,24 +93,13 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void lost(nic::Rank peer) override;
 
  private:
-  struct Sent {
-    Reading reading;
+  // What follows from an action.
+  struct Todo {
+    enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, lost, to_self };
+    Kind kind = Kind::go_on;
+    uint64_t id = 0;
+    const uint8_t* bytes = nullptr;  // her_ready
   };
-  struct Lost {
-    nic::Rank peer;
-  };
-  struct HerReady {
-    nic::HerId her;
-    const uint8_t* bytes = nullptr;
-  };
-  struct DmaEnd {
-    nic::DmaId dma;
-    bool failed = false;
-  };
-  struct ToSelf {
-    Outbound outbound;
-  };
-  using Todo = std::variant<DmaEnd, Sent, HerReady, nic::Continue, Lost, ToSelf>;
 
   // A packet that arrives, and who can read its payload.
   struct Arrival {
@@ -120,7 +109,9 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   void settle();
   void settle_now();
-  void do_one(Todo& todo);
+  void do_one(const Todo& todo);
+  void arrive_from_self();
+  void dma_ended(nic::DmaId dma);
   void perform();
   void perform(nic::Send& send);
   void perform(const nic::DmaWrite& write);
@@ -148,6 +139,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   nic::Actions actions_;
   nic::Fifo<Todo> todo_;
+  std::deque<nic::Send> to_self_;  // one for each Todo of that kind
   Arrival arrival_;
   std::vector<uint8_t> nic_memory_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER

@@ -27,43 +27,42 @@ void Node::settle() {
 }
 
 void Node::settle_now() {
-  for (int done = 0; done < todos_per_call && !todo_.empty(); ++done) {
-    Todo todo = todo_.pop();
-    do_one(todo);
-  }
+  for (int done = 0; done < todos_per_call && !todo_.empty(); ++done) do_one(todo_.pop());
 }
 
-void Node::do_one(Todo& todo) {
-  if (auto* self = std::get_if<ToSelf>(&todo)) {
-    const Reading reading = self->outbound.reading;
-    std::vector<uint8_t> whole;
-    nic::Packet& packet = self->outbound.packet;
-    if (!self->outbound.pieces.empty()) {
-      whole.resize(packet.payload.length);
-      nic::gather(self->outbound.pieces, whole.data());
-      packet.payload.bytes = whole.data();
-    }
-    feed(nullptr, packet);
-    sent(reading);
-    return;
-  }
+void Node::do_one(const Todo& todo) {
   actions_.clear();
-  if (const auto* dma = std::get_if<DmaEnd>(&todo)) {
-    engine_.on_dma_done({}, dma->dma, actions_, dma->failed ? nic::Fail::undeliverable : nic::Fail::ok);
-  } else if (const auto* sent = std::get_if<Sent>(&todo)) {
-    if (sent->reading.slot.exists()) {
-      engine_.on_packet_left({}, sent->reading.slot, actions_);
-    } else {
-      engine_.on_packet_sent({}, sent->reading.message, actions_);
-    }
-  } else if (const auto* ready = std::get_if<HerReady>(&todo)) {
-    engine_.on_her_ready({}, ready->her, actions_, ready->bytes);
-  } else if (const auto* gone = std::get_if<Lost>(&todo)) {
-    engine_.on_peer_lost({}, gone->peer, actions_);
-  } else {
-    engine_.on_continue({}, actions_);
+  switch (todo.kind) {
+    case Todo::Kind::dma_end: engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(todo.id)}, actions_); break;
+    case Todo::Kind::dma_failed:
+      engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(todo.id)}, actions_, nic::Fail::undeliverable);
+      break;
+    case Todo::Kind::sent: engine_.on_packet_sent({}, todo.id, actions_); break;
+    case Todo::Kind::left:
+      engine_.on_packet_left({}, nic::OutboundSlotId{static_cast<uint32_t>(todo.id)}, actions_);
+      break;
+    case Todo::Kind::her_ready:
+      engine_.on_her_ready({}, nic::HerId{static_cast<uint32_t>(todo.id)}, actions_, todo.bytes);
+      break;
+    case Todo::Kind::go_on: engine_.on_continue({}, actions_); break;
+    case Todo::Kind::lost: engine_.on_peer_lost({}, nic::Rank{static_cast<uint32_t>(todo.id)}, actions_); break;
+    case Todo::Kind::to_self: return arrive_from_self();
   }
   perform();
+}
+
+// A packet to this process itself: its bytes go from memory to memory.
+void Node::arrive_from_self() {
+  nic::Send send = std::move(to_self_.front());
+  to_self_.pop_front();
+  std::vector<uint8_t> whole;
+  if (!send.pieces.empty()) {
+    whole.resize(send.packet.payload.length);
+    nic::gather(send.pieces, whole.data());
+    send.packet.payload.bytes = whole.data();
+  }
+  feed(nullptr, send.packet);
+  sent(reading_of(send));
 }
 
 void Node::perform() {
@@ -82,18 +81,18 @@ void Node::perform() {
       answers_.insert_or_assign(answer->token, std::move(answer->result));
       ++changes_;
     } else if (std::holds_alternative<nic::Continue>(action)) {
-      todo_.push(nic::Continue{});
+      todo_.push({Todo::Kind::go_on});
     } else if (const auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
       perform(*buffer);
     } else if (const auto* read = std::get_if<nic::DmaRead>(&action)) {
-      todo_.push(DmaEnd{portals::perform(*read)});
+      dma_ended(portals::perform(*read));
     } else if (const auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
-      todo_.push(DmaEnd{portals::perform(*atomic)});
+      dma_ended(portals::perform(*atomic));
     } else if (const auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
-      todo_.push(DmaEnd{portals::perform(*apply)});
+      dma_ended(portals::perform(*apply));
     } else if (const auto* stored = std::get_if<nic::StorePacket>(&action)) {
       std::memcpy(stored->local, stored->source.bytes, stored->source.length);
-      todo_.push(DmaEnd{stored->dma});
+      dma_ended(stored->dma);
     } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
       std::copy(memory->bytes.begin(), memory->bytes.end(),
                 nic_memory_.begin() + static_cast<ptrdiff_t>(memory->offset));
@@ -112,45 +111,47 @@ void Node::perform() {
 }
 
 void Node::perform(nic::Send& send) {
-  Outbound outbound;
-  outbound.packet = send.packet;
-  outbound.pieces = std::move(send.pieces);
-  outbound.reading.slot = send.slot;
-  outbound.reading.message = send.packet.message;
-  outbound.reading.told = send.slot.exists() || (send.last && send.packet.operation != nic::Operation::ack);
-  if (send.packet.target == rank_) {
-    todo_.push(ToSelf{std::move(outbound)});
+  const nic::Rank target = send.packet.target;
+  if (target == rank_) {
+    to_self_.push_back(std::move(send));
+    todo_.push({Todo::Kind::to_self});
     return;
   }
-  Transport* const way = send.packet.target.value < routes_.size() ? routes_[send.packet.target.value] : nullptr;
-  const Reading reading = outbound.reading;
-  if (way == nullptr) lost(send.packet.target);
-  if (way == nullptr || way->send(outbound)) sent(reading);
+  Transport* const way = target.value < routes_.size() ? routes_[target.value] : nullptr;
+  if (way == nullptr) lost(target);
+  if (way == nullptr || way->send(send)) sent(reading_of(send));
 }
 
 void Node::sent(const Reading& reading) {
-  if (reading.told) todo_.push(Sent{reading});
+  if (!reading.told) return;
+  if (reading.slot.exists()) {
+    todo_.push({Todo::Kind::left, reading.slot.value});
+  } else {
+    todo_.push({Todo::Kind::sent, reading.message});
+  }
 }
 
 void Node::lost(nic::Rank peer) {
-  todo_.push(Lost{peer});
+  todo_.push({Todo::Kind::lost, peer.value});
   ++changes_;
 }
 
+void Node::dma_ended(nic::DmaId dma) { todo_.push({Todo::Kind::dma_end, dma.value}); }
+
 void Node::perform(const nic::DmaWrite& write) {
   const bool there = write.source.length == 0 || bring(write.source, write.host);
-  todo_.push(DmaEnd{write.dma, !there});
+  todo_.push({there ? Todo::Kind::dma_end : Todo::Kind::dma_failed, write.dma.value});
 }
 
 void Node::perform(const nic::BufferPacket& buffer) {
   if (buffer.bytes == 0) {  // a packet of a process-put is in its slot already
-    todo_.push(HerReady{buffer.her, nullptr});
+    todo_.push({Todo::Kind::her_ready, buffer.her.value});
     return;
   }
   auto& memory = grown(packet_memory_, buffer.her.value);
   if (!memory) memory = std::make_unique<uint8_t[]>(engine_.limits().payload_bytes);
   std::memcpy(memory.get(), arrival_.packet->payload.bytes, arrival_.packet->payload.length);
-  todo_.push(HerReady{buffer.her, memory.get()});
+  todo_.push({Todo::Kind::her_ready, buffer.her.value, memory.get()});
 }
 
 void Node::perform(const nic::RunHandler& start) {

@@ -14,7 +14,7 @@ constexpr int cells_per_poll = 32;
 constexpr Time look_again{50'000'000};  // 50 us: a channel that was full may have room
 static_assert(part_bytes + sizeof(PacketRecord) <= ChannelWriter::bulk_max(), "a part fits into a channel");
 
-uint8_t* copy_out(uint8_t* to, const Outbound& outbound, uint64_t offset, uint64_t length) {
+uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint64_t length) {
   if (outbound.pieces.empty()) {
     if (length > 0) std::memcpy(to, outbound.packet.payload.bytes + offset, length);
     return to + length;
@@ -42,7 +42,7 @@ bool plausible(const nic::Packet& packet) {
 
 }  // namespace
 
-bool ShmTransport::send(Outbound& outbound) {
+bool ShmTransport::send(nic::Send& outbound) {
   const uint32_t rank = outbound.packet.target.value;
   Peer& peer = *peers_[rank];
   if (peer.lost || !attach(rank)) return true;
@@ -57,7 +57,7 @@ bool ShmTransport::send(Outbound& outbound) {
   return false;
 }
 
-ShmTransport::Wrote ShmTransport::write(Peer& peer, Outbound& outbound, uint64_t& done) {
+ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_t& done) {
   const nic::Packet& packet = outbound.packet;
   const uint64_t length = packet.payload.length;
   const bool whole = packet.operation == nic::Operation::put && length == packet.message_length;
@@ -93,7 +93,7 @@ bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
   return true;
 }
 
-bool ShmTransport::write_part(Peer& peer, const Outbound& outbound, uint64_t done, uint64_t length) {
+bool ShmTransport::write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length) {
   const ChannelWriter::Room room = peer.to.reserve(static_cast<uint32_t>(sizeof(PacketRecord) + length));
   if (room.cell == nullptr) return false;
   PacketRecord record = outbound.packet;
@@ -109,13 +109,13 @@ bool ShmTransport::write_part(Peer& peer, const Outbound& outbound, uint64_t don
   return true;
 }
 
-bool ShmTransport::lend(Peer& peer, const Outbound& outbound) {
+bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
   const ChannelWriter::Room room = peer.to.reserve(sizeof(PacketRecord));
   if (room.cell == nullptr) return false;
   uint32_t loan = 0;
   while (loan < peer.loans.size() && peer.loans[loan].open) ++loan;
   if (loan == peer.loans.size()) peer.loans.emplace_back();
-  peer.loans[loan] = {true, outbound.reading};
+  peer.loans[loan] = {true, reading_of(outbound)};
   ++loans_;
   PacketRecord record = outbound.packet;
   record.payload = {};
@@ -160,7 +160,7 @@ bool ShmTransport::flush(uint32_t rank) {
       told = wrote == Wrote::all;
     }
     moved = true;
-    const Reading reading = first.outbound.reading;
+    const Reading reading = reading_of(first.outbound);
     peer.waiting.pop_front();
     if (peer.waiting.empty()) --waiting_;
     if (told) client_.sent(reading);

@@ -134,7 +134,7 @@ void ShmTransport::lose(uint32_t rank) {
   client_.lost(nic::Rank{rank});
   if (!peer.waiting.empty()) --waiting_;
   for (const Waiting& one : std::exchange(peer.waiting, {})) {
-    if (one.taken == UINT64_MAX) client_.sent(one.outbound.reading);
+    if (one.taken == UINT64_MAX) client_.sent(reading_of(one.outbound));
   }
   for (Loan& loan : peer.loans) {
     if (!std::exchange(loan.open, false)) continue;

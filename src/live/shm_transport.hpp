@@ -36,7 +36,7 @@ class ShmTransport final : public Transport {
   ~ShmTransport() override;
 
   [[nodiscard]] const char* name() const override { return "shm"; }
-  [[nodiscard]] bool send(Outbound& outbound) override;
+  [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
@@ -54,7 +54,7 @@ class ShmTransport final : public Transport {
     Reading reading;
   };
   struct Waiting {
-    Outbound outbound;
+    nic::Send outbound;
     uint64_t done = 0;           // bytes of it that are in the channel
     uint64_t taken = UINT64_MAX;  // not a packet: this loan of the peer's is given back
   };
@@ -76,10 +76,10 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool attach(uint32_t rank);
   void begin_reading(uint32_t rank);
   void greet_new();
-  [[nodiscard]] Wrote write(Peer& peer, Outbound& outbound, uint64_t& done);
+  [[nodiscard]] Wrote write(Peer& peer, nic::Send& outbound, uint64_t& done);
   [[nodiscard]] bool write_small(Peer& peer, const nic::Packet& packet);
-  [[nodiscard]] bool write_part(Peer& peer, const Outbound& outbound, uint64_t done, uint64_t length);
-  [[nodiscard]] bool lend(Peer& peer, const Outbound& outbound);
+  [[nodiscard]] bool write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length);
+  [[nodiscard]] bool lend(Peer& peer, const nic::Send& outbound);
   [[nodiscard]] bool write_taken(Peer& peer, uint64_t loan);
   bool flush(uint32_t rank);
   bool read(uint32_t rank);

@@ -1,6 +1,7 @@
 // Transport - carries packets between this process's NIC and some of its peers.
 //
-// Contract: send() takes one Send action over and answers whether its bytes have been read; if not, the client hears
+// Contract: send() takes one Send action over, which it may move from, and answers whether its bytes have been read; if
+// not, the client hears
 //   sent() when they have. poll() looks for what came and what can go on; the client hears of packets by arrived(), of
 //   peers that are gone by lost(). Transports stack: one that traces or disturbs is client of the one below it.
 // Invariants: (1) packets of one sender arrive in the order sent; (2) a payload of space `local` stays until arrived()
@@ -26,12 +27,10 @@ struct Reading {
   bool told = false;  // the engine waits for on_packet_sent(message)
 };
 
-// A Send action, which outlives the action's storage.
-struct Outbound {
-  nic::Packet packet;
-  std::vector<nic::PayloadRef> pieces;  // not empty: the payload's bytes lie there
-  Reading reading;
-};
+[[nodiscard]] inline Reading reading_of(const nic::Send& send) {
+  return {send.packet.message, send.slot,
+          send.slot.exists() || (send.last && send.packet.operation != nic::Operation::ack)};
+}
 
 class TransportClient {
  public:
@@ -45,7 +44,7 @@ class Transport {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual const char* name() const = 0;
-  [[nodiscard]] virtual bool send(Outbound& outbound) = 0;
+  [[nodiscard]] virtual bool send(nic::Send& send) = 0;
   // Whether anything happened.
   virtual bool poll() = 0;
   // Whether poll() would find something that has come.

@@ -36,7 +36,7 @@ UdpTransport::UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort
       arm_(std::move(arm)),
       reliable_(nic::Rank{rank}, config) {}
 
-bool UdpTransport::send(Outbound& outbound) {
+bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
   wire::SendOptions options;
   std::vector<uint8_t> whole;
@@ -52,7 +52,7 @@ bool UdpTransport::send(Outbound& outbound) {
   }
   options.ticket = free_tickets_.back();
   free_tickets_.pop_back();
-  readings_[options.ticket - 1] = outbound.reading;
+  readings_[options.ticket - 1] = reading_of(outbound);
   if (const Status sent = reliable_.on_send(monotonic_now(), packet, options, sending_); !sent) {
     free_tickets_.push_back(options.ticket);
     client_.lost(packet.target);  // nobody that we know

@@ -31,7 +31,7 @@ class UdpTransport final : public Transport {
                                                       const std::vector<bool>& reached, Arm arm);
 
   [[nodiscard]] const char* name() const override { return "udp"; }
-  [[nodiscard]] bool send(Outbound& outbound) override;
+  [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override { return port_->has_some(); }
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;

@@ -1,0 +1,169 @@
+/* Host time of Portals calls between two real processes; run by tools/live_bench.py under mpiexec -n 2.
+ *
+ *     portals_bench lat|rate|bw BYTES ROUNDS
+ *
+ * lat: half a round trip of puts that match an entry and count, each answered by the program. rate, bw: puts one way, a
+ * window of them unacknowledged; the clock stops when all have landed. Rank 0 prints one number: microseconds, messages
+ * a second, bytes a second. Every message's bytes are compared outside of the clock: before it, one by one; after it,
+ * the last one. */
+#include <portals4.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    const int code = (call);                                                   \
+    if (code != PTL_OK) {                                                      \
+      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, code); \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+enum { window = 64, data_bits = 7, sync_bits = 8 };
+
+static ptl_handle_ni_t ni;
+static ptl_pt_index_t portal;
+static ptl_handle_ct_t landed, synced, sent;
+static ptl_process_t me, other;
+static unsigned char *out, *in;
+static ptl_size_t landed_count, synced_count, sent_count;
+static ptl_handle_md_t md, sync_md;
+
+static double now_s(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static ptl_handle_me_t entry(void* start, ptl_size_t length, ptl_match_bits_t bits, ptl_handle_ct_t ct) {
+  ptl_me_t me_given = {.start = start,
+                       .length = length,
+                       .ct_handle = ct,
+                       .uid = PTL_UID_ANY,
+                       .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE,
+                       .match_id = {.rank = PTL_RANK_ANY},
+                       .match_bits = bits};
+  ptl_handle_me_t made;
+  CHECK(PtlMEAppend(ni, portal, &me_given, PTL_PRIORITY_LIST, NULL, &made));
+  return made;
+}
+
+/* Both ranks are here; the first one tries until the peer's entry is there. */
+static void barrier(void) {
+  static ptl_handle_eq_t eq;
+  static ptl_handle_md_t asking;
+  ptl_ct_event_t count;
+  if (synced_count++ > 0) {
+    CHECK(PtlPut(sync_md, 0, 0, PTL_NO_ACK_REQ, other, portal, sync_bits, 0, NULL, 0));
+    CHECK(PtlCTWait(synced, synced_count, &count));
+    return;
+  }
+  CHECK(PtlEQAlloc(ni, 16, &eq));
+  ptl_md_t what = {.eq_handle = eq, .ct_handle = PTL_CT_NONE, .options = PTL_MD_EVENT_SEND_DISABLE};
+  CHECK(PtlMDBind(ni, &what, &asking));
+  ptl_event_t event;
+  do {
+    CHECK(PtlPut(asking, 0, 0, PTL_ACK_REQ, other, portal, sync_bits, 0, NULL, 0));
+    CHECK(PtlEQWait(eq, &event));
+  } while (event.ni_fail_type != PTL_NI_OK);
+  CHECK(PtlCTWait(synced, synced_count, &count));
+}
+
+static void put(ptl_size_t bytes) { CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, other, portal, data_bits, 0, NULL, 0)); }
+
+static void wait_landed(ptl_size_t more) {
+  ptl_ct_event_t count;
+  landed_count += more;
+  CHECK(PtlCTWait(landed, landed_count, &count));
+}
+
+static void check(ptl_size_t bytes) {
+  if (memcmp(in, out, bytes) == 0) return;
+  fprintf(stderr, "rank %u: %llu B landed with other bytes\n", me.rank, (unsigned long long)bytes);
+  exit(2);
+}
+
+/* Seconds of so many round trips. */
+static double round_trips(ptl_size_t bytes, long rounds) {
+  const double start = now_s();
+  for (long i = 0; i < rounds; ++i) {
+    if (me.rank == 0) put(bytes);
+    wait_landed(1);
+    if (me.rank == 1) put(bytes);
+  }
+  return now_s() - start;
+}
+
+/* Seconds until so many puts of rank 0 have landed at rank 1, which says so. */
+static double one_way(ptl_size_t bytes, long rounds) {
+  const double start = now_s();
+  if (me.rank == 0) {
+    ptl_ct_event_t count;
+    for (long i = 0; i < rounds; ++i) {
+      put(bytes);
+      ++sent_count;
+      if (sent_count % (window / 2) == 0 && sent_count >= window) {
+        CHECK(PtlCTWait(sent, sent_count - window / 2, &count));
+      }
+    }
+  } else {
+    wait_landed((ptl_size_t)rounds);
+  }
+  barrier();
+  return now_s() - start;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    fprintf(stderr, "portals_bench lat|rate|bw BYTES ROUNDS\n");
+    return 2;
+  }
+  const ptl_size_t bytes = strtoull(argv[2], NULL, 0);
+  const long rounds = atol(argv[3]);
+  CHECK(PtlInit());
+  CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
+  CHECK(PtlGetId(ni, &me));
+  other.rank = 1 - me.rank;
+  if (posix_memalign((void**)&out, 4096, bytes + 1) != 0 || posix_memalign((void**)&in, 4096, bytes + 1) != 0) return 1;
+  for (ptl_size_t i = 0; i < bytes; ++i) out[i] = (unsigned char)(i * 131 + 7);
+  memset(in, 0, bytes);
+  CHECK(PtlCTAlloc(ni, &landed));
+  CHECK(PtlCTAlloc(ni, &synced));
+  CHECK(PtlCTAlloc(ni, &sent));
+  CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &portal));
+  entry(in, bytes, data_bits, landed);
+  entry(NULL, 0, sync_bits, synced);
+  ptl_md_t what = {
+      .start = out, .length = bytes, .options = PTL_MD_EVENT_CT_SEND, .eq_handle = PTL_EQ_NONE, .ct_handle = sent};
+  CHECK(PtlMDBind(ni, &what, &md));
+  what = (ptl_md_t){.eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+  CHECK(PtlMDBind(ni, &what, &sync_md));
+  barrier();
+
+  for (int i = 0; i < 3; ++i) {
+    memset(in, 0, bytes);
+    barrier();
+    round_trips(bytes, 1);
+    check(bytes);
+    barrier();
+  }
+  const long warm = rounds / 10 + 1;
+  double seconds, result;
+  if (strcmp(argv[1], "lat") == 0) {
+    round_trips(bytes, warm);
+    seconds = round_trips(bytes, rounds);
+    result = seconds / (double)rounds / 2 * 1e6;
+  } else {
+    one_way(bytes, warm);
+    seconds = one_way(bytes, rounds);
+    result = strcmp(argv[1], "bw") == 0 ? (double)bytes * (double)rounds / seconds : (double)rounds / seconds;
+  }
+  check(bytes);
+  if (me.rank == 0) printf("%.6g\n", result);
+  barrier();
+  CHECK(PtlNIFini(ni));
+  PtlFini();
+  return 0;
+}

@@ -10,21 +10,13 @@
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
+#include "live/futex.hpp"
 
 namespace spinloom::live {
 namespace {
 
 using std::chrono::steady_clock;
 constexpr std::chrono::seconds farewell{1};
-
-// One breath of a processor that waits for another one.
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
 
 // Until the count is another one; the new one.
 uint32_t await_change(const std::atomic<uint32_t>& count, uint32_t seen, std::chrono::nanoseconds spin) {
@@ -36,7 +28,7 @@ uint32_t await_change(const std::atomic<uint32_t>& count, uint32_t seen, std::ch
       for (int i = 0; i < 8; ++i) {
         now = count.load(std::memory_order_acquire);
         if (now != seen) return now;
-        pause_briefly();
+        relax();
       }
     } while (steady_clock::now() < until);
   }

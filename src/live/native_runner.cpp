@@ -132,7 +132,7 @@ Pointer symbol_of(void* handle, const char* name) {
 
 }  // namespace
 
-NativeRunner::NativeRunner() = default;
+NativeRunner::NativeRunner(uint32_t first_image) : first_image_(first_image) {}
 NativeRunner::~NativeRunner() = default;  // objects stay: a handler that never came back may still be in one
 
 Result<uint32_t> NativeRunner::load(const std::string& path) {
@@ -144,7 +144,7 @@ Result<uint32_t> NativeRunner::load(const std::string& path) {
   for (uint32_t image = 0; image < objects_.size(); ++image) {
     if (objects_[image].handle != handle) continue;
     dlclose(handle);
-    return image;
+    return first_image_ + image;
   }
   const auto* const abi = symbol_of<const uint32_t*>(handle, "spl_hpu_abi");
   const auto bind = symbol_of<void (*)(spl_hpu*)>(handle, "spl_hpu_bind");
@@ -155,13 +155,15 @@ Result<uint32_t> NativeRunner::load(const std::string& path) {
                 "): build it with spinloom handler build --native");
   }
   objects_.push_back({path, handle, bind});
-  return static_cast<uint32_t>(objects_.size() - 1);
+  return first_image_ + static_cast<uint32_t>(objects_.size() - 1);
 }
 
 Result<uint32_t> NativeRunner::entry(uint32_t image, const std::string& symbol) {
   const std::lock_guard lock(loading_);
-  if (image >= objects_.size()) return fail(Code::invalid, "there is no native image ", image);
-  const Object& object = objects_[image];
+  if (image < first_image_ || image - first_image_ >= objects_.size()) {
+    return fail(Code::invalid, "there is no native image ", image);
+  }
+  const Object& object = objects_[image - first_image_];
   void* const address = dlsym(object.handle, symbol.c_str());
   if (address == nullptr) return fail(Code::invalid, object.path, " has no function ", symbol);
   for (uint32_t number = 0; number < functions_.size(); ++number) {

@@ -25,7 +25,8 @@ namespace spinloom::live {
 
 class NativeRunner final : public portals::HandlerRunner {
  public:
-  NativeRunner();
+  // Images are numbered from `first_image` on.
+  explicit NativeRunner(uint32_t first_image = 0);
   ~NativeRunner() override;
   NativeRunner(const NativeRunner&) = delete;
   NativeRunner& operator=(const NativeRunner&) = delete;
@@ -49,6 +50,7 @@ class NativeRunner final : public portals::HandlerRunner {
   };
   void report_overrun(const Function& function, uint64_t cycles, uint64_t budget);
 
+  const uint32_t first_image_;
   std::mutex loading_;
   std::vector<Object> objects_;
   std::vector<std::unique_ptr<Function>> functions_;

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <fstream>
-#include <functional>
+#include <cstring>
 
 #include "base/log.hpp"
+#include "live/handler_library.hpp"
 #include "live/test_runners.hpp"
 #include "portals/scenarios.hpp"
 
@@ -16,8 +16,6 @@ namespace {
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 
-using portals::HandlerFrame;
-using portals::HandlerOutcome;
 using portals::Scenario;
 
 nic::NicLimits scenario_limits() {
@@ -53,83 +51,19 @@ INSTANTIATE_TEST_SUITE_P(Loopback, NativeScenarios,
                          testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
                          [](const auto& scenario) { return std::string(scenario.param.name); });
 
-// One frame's memory; both runs get their own.
-struct Given {
-  std::array<uint8_t, 96> packet{};
-  std::array<uint8_t, 16> constants{};
-  alignas(8) std::array<uint8_t, 256> state{};
-  nic::Context context;
-  HandlerFrame frame;
-
-  explicit Given(nic::HandlerKind kind) {
-    for (size_t i = 0; i < packet.size(); ++i) packet[i] = static_cast<uint8_t>(i + 40);
-    constants.fill(9);
-    frame.her.kind = kind;
-    frame.her.id = nic::HerId{0};
-    frame.her.hpu = nic::HpuId{2};
-    frame.her.vhpu = nic::VhpuId{77};
-    frame.her.offset = 640;
-    frame.her.entry_offset = 1000;
-    frame.her.message_length = 5000;
-    frame.her.operation = nic::Operation::get;
-    frame.her.target = nic::Rank{4};
-    frame.her.source = nic::Rank{6};
-    frame.her.match_bits = 1ull << 50;
-    frame.her.hdr_data = 1ull << 51;
-    frame.her.dropped_bytes = 321;
-    frame.her.flow_control = true;
-    frame.her.payload.bytes = packet.data();
-    frame.her.payload.length = packet.size();
-    frame.context = &context;
-    frame.packet = packet;
-    frame.constants = constants;
-    frame.state = state;
-    frame.hpu_count = 5;
-  }
-};
-
 class EveryCall : public testing::TestWithParam<nic::HandlerKind> {};
 
 TEST_P(EveryCall, IsTheSameNativelyAndAsAnImage) {
-  const std::array<const char*, 3> names{"header_handler", "payload_handler", "completion_handler"};
-  const std::string base = std::string(SPINLOOM_LIVE_TEST_HANDLERS) + "/every_call";
-  const std::string symbol = names[static_cast<size_t>(GetParam())];
-  const auto set_entry = [](nic::Context& context, uint32_t entry) {
-    context.header_entry = context.payload_entry = context.completion_entry = entry;
-  };
-
-  Given native_given(GetParam());
-  NativeRunner native;
-  const auto image = native.load(base + ".so");
-  ASSERT_TRUE(image.ok()) << image.error().message;
-  native_given.context.image = *image;
-  set_entry(native_given.context, native.entry(*image, symbol).value());
-  RecordingNic native_nic(512);
-  const HandlerOutcome natively = native.run(native_given.frame, native_nic);
-
-  Given image_given(GetParam());
-  auto made = portals::ImageHandlers::create();
-  ASSERT_TRUE(made.ok()) << made.error().message;
-  portals::ImageHandlers* const images = made->get();
-  auto loaded = portals::load_scenario_image(SPINLOOM_LIVE_TEST_HANDLERS, "every_call");
-  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  set_entry(image_given.context, loaded->image.address_of(symbol).value());
-  image_given.context.image = images->add(std::move(loaded->image));
-  RecordingNic image_nic(512);
-  const HandlerOutcome as_image = images->run(image_given.frame, image_nic);
-
-  EXPECT_EQ(static_cast<int>(natively.end), static_cast<int>(as_image.end));
-  EXPECT_EQ(natively.code, as_image.code);
-  EXPECT_EQ(native_nic.lines, image_nic.lines);
-  EXPECT_EQ(native_nic.host, image_nic.host);
-  EXPECT_EQ(native_given.state, image_given.state);
-  EXPECT_NE(native_given.state, (std::array<uint8_t, 256>{})) << "it did nothing";
+  Given given(GetParam());
+  const Compared both = compare(SPINLOOM_LIVE_TEST_HANDLERS, "every_call", given);
+  EXPECT_EQ(both.native, both.image);
+  EXPECT_NE(both.native.state, given.state) << "it did nothing";
   if (GetParam() == nic::HandlerKind::payload) {
-    EXPECT_EQ(natively.code, 12345u) << "one of its calls gave another answer: see every_call.c";
-    EXPECT_GT(native_nic.lines.size(), 25u);
+    EXPECT_EQ(both.native.outcome.code, 12345u) << "one of its calls gave another answer: see every_call.c";
+    EXPECT_GT(both.native.calls.size(), 25u);
   }
   if (GetParam() == nic::HandlerKind::completion) {
-    EXPECT_EQ(static_cast<int>(natively.end), static_cast<int>(nic::HandlerEnd::fault));
+    EXPECT_EQ(static_cast<int>(both.native.outcome.end), static_cast<int>(nic::HandlerEnd::fault));
   }
 }
 
@@ -141,22 +75,98 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryCall,
                                "Header", "Payload", "Completion"}[static_cast<size_t>(kind.param)]);
                          });
 
+std::vector<uint8_t> words(std::initializer_list<uint32_t> given) {
+  std::vector<uint8_t> bytes(given.size() * sizeof(uint32_t));
+  std::memcpy(bytes.data(), given.begin(), bytes.size());
+  return bytes;
+}
+
+struct Shipped {
+  const char* name;
+  std::initializer_list<uint32_t> constants;
+  std::initializer_list<nic::HandlerKind> kinds;
+};
+
+constexpr auto header = nic::HandlerKind::header;
+constexpr auto payload = nic::HandlerKind::payload;
+constexpr auto completion = nic::HandlerKind::completion;
+
+// Those for datatypes are compared in src/offload, with plans. Constants as each source has them.
+const Shipped shipped[] = {
+    {"accumulate", {}, {payload}},
+    {"broadcast", {2, 9, 33, 0, 64}, {header, payload, completion}},
+    {"broadcast", {0, 8, 33, 1, 64}, {header, payload, completion}},
+    {"busy", {50}, {payload}},
+    {"pingpong", {1, 44, 64}, {header, payload, completion}},
+    {"pingpong", {0, 44, 64}, {header, payload, completion}},
+    {"raid_data", {0, 1 << 20, 3, 5, 6}, {header, payload}},
+    {"raid_data", {1, 1 << 20, 3, 5, 6}, {header}},
+    {"raid_data", {2, 1 << 20, 3, 5, 6}, {header, header}},
+    {"raid_data", {0, 16, 3, 5, 6}, {header}},
+    {"raid_parity", {4, 7}, {payload}},
+};
+
+void PrintTo(const Shipped& given, std::ostream* out) { *out << given.name; }
+
+class ShippedHandlers : public testing::TestWithParam<Shipped> {};
+
+// One after the other on the same state.
+TEST_P(ShippedHandlers, DoTheSameNativelyAndAsImages) {
+  std::vector<uint8_t> state(256);
+  bool did_something = std::string(GetParam().name) == "busy";
+  for (const nic::HandlerKind kind : GetParam().kinds) {
+    Given given(kind);
+    given.constants = words(GetParam().constants);
+    given.state = state;
+    const uint64_t length = 40;  // what a read asks for
+    std::memcpy(given.packet.data(), &length, sizeof length);
+    const Compared both = compare(SPINLOOM_HANDLERS, GetParam().name, given);
+    EXPECT_EQ(both.native, both.image);
+    EXPECT_EQ(static_cast<int>(both.native.outcome.end), static_cast<int>(nic::HandlerEnd::returned));
+    state = both.native.state;
+    did_something = did_something || !both.native.calls.empty() || both.native.outcome.code != SUCCESS;
+  }
+  EXPECT_TRUE(did_something);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, ShippedHandlers, testing::ValuesIn(shipped), [](const auto& given) {
+  return std::string(given.param.name) + "_" + std::to_string(given.index);
+});
+
+TEST(HandlerLibrary, RunsEachProgramWhereItBelongs) {
+  auto library = HandlerLibrary::create();
+  ASSERT_TRUE(library.ok()) << library.error().message;
+  for (const bool native : {false, true}) {
+    const std::string path = std::string(SPINLOOM_SCENARIO_HANDLERS) + (native ? "/fail.so" : "/fail.elf");
+    const auto image = (*library)->load(path);
+    ASSERT_TRUE(image.ok()) << image.error().message;
+    EXPECT_EQ((*library)->load(path).value(), *image);
+    EXPECT_EQ(HandlerLibrary::is_native(*image), native);
+    Given given(nic::HandlerKind::payload);
+    given.set_entries(*image, (*library)->entry(*image, "payload_handler").value());
+    RecordingNic nic(16);
+    EXPECT_EQ((*library)->run(given.frame(), nic).code, uint32_t{FAIL});
+    EXPECT_FALSE((*library)->entry(*image, "header_handler").ok());
+  }
+  EXPECT_EQ((*library)->load("/nowhere/fial.elf").error().code, Code::environment);
+  EXPECT_EQ((*library)->load("./fail").error().code, Code::invalid);
+}
+
 TEST(NativeRunner, CountsOverrunsAndTellsTheLogOnce) {
   Given given(nic::HandlerKind::payload);
   NativeRunner native;
   const uint32_t image = native.load(std::string(SPINLOOM_SCENARIO_HANDLERS) + "/fail.so").value();
-  given.context.image = image;
-  given.context.payload_entry = native.entry(image, "payload_handler").value();
+  given.set_entries(image, native.entry(image, "payload_handler").value());
   RecordingNic nic(512);
   given.context.budget_cycles = UINT64_MAX;
-  EXPECT_EQ(native.run(given.frame, nic).code, uint32_t{FAIL});
+  EXPECT_EQ(native.run(given.frame(), nic).code, uint32_t{FAIL});
   EXPECT_EQ(native.overruns(), 0u);
 
   std::vector<std::string> told;
   log::install([&told](log::Level, std::string_view, std::string_view message) { told.emplace_back(message); },
                log::Level::warning);
   given.context.budget_cycles = 0;
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(native.run(given.frame, nic).code, uint32_t{FAIL}) << "it has done its work";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(native.run(given.frame(), nic).code, uint32_t{FAIL}) << "it has done its work";
   log::install({}, log::Level::error);
   EXPECT_EQ(native.overruns(), 3u);
   ASSERT_EQ(told.size(), 1u);
@@ -180,7 +190,7 @@ TEST(NativeRunner, AnEntryThatDoesNotExistIsAFault) {
   NativeRunner native;
   RecordingNic nic(512);
   given.context.payload_entry = 0;
-  EXPECT_EQ(static_cast<int>(native.run(given.frame, nic).end), static_cast<int>(nic::HandlerEnd::fault));
+  EXPECT_EQ(static_cast<int>(native.run(given.frame(), nic).end), static_cast<int>(nic::HandlerEnd::fault));
 }
 
 #else

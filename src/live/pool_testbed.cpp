@@ -140,7 +140,7 @@ Status PoolTestbed::settle() {
 void PoolTestbed::drain() {
   do {
     while (!work_.empty()) {
-      const Work work = std::move(work_.front());
+      const Work work = work_.front();
       work_.pop_front();
       do_one(work);
     }
@@ -202,7 +202,7 @@ void PoolTestbed::send(Node& node, const nic::Send& send) {
     nic::gather(send.pieces, kept);
     packet.payload.bytes = kept;
   }
-  if (work.rank < nodes_.size()) work_.push_back(std::move(work));
+  if (work.rank < nodes_.size()) work_.push_back(work);
   if (send.slot.exists()) {
     work_.push_back({node.rank().value, Left{send.slot}});
   } else if (send.last && send.packet.operation != nic::Operation::ack) {

@@ -1,7 +1,8 @@
-// Test runners - scenario handlers as native objects, and a NIC that records what one handler asks of it.
+// Test runners - scenario handlers as native objects, and what a handler does natively against its image.
 //
 // Contract: NativeObjects takes NAME.so of a folder. RecordingNic performs calls at once, on memory of its own, and
-//   writes down each with the bytes it names, so that two runs of a handler can be compared whatever ran them.
+//   writes down each with the bytes it names. compare() runs a handler of NAME.so and of NAME.elf on the same frame,
+//   each on memory of its own.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -10,11 +11,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "live/native_runner.hpp"
+#include "live/handler_library.hpp"
 #include "portals/host_fetch.hpp"
 #include "portals/loopback_testbed.hpp"
 #include "spinloom/handler.h"
@@ -133,5 +135,102 @@ class RecordingNic final : public portals::HandlerCalls {
            given.call == SPL_CALL_DMA_CAS_B || given.call == SPL_CALL_DMA_FADD_B;
   }
 };
+
+// All that one handler is given.
+struct Given {
+  explicit Given(nic::HandlerKind kind) {
+    for (size_t i = 0; i < packet.size(); ++i) packet[i] = static_cast<uint8_t>(i + 40);
+    her.kind = kind;
+    her.id = nic::HerId{0};
+    her.hpu = nic::HpuId{2};
+    her.vhpu = nic::VhpuId{77};
+    her.offset = 640;
+    her.entry_offset = 1000;
+    her.message_length = 5000;
+    her.operation = nic::Operation::get;
+    her.target = nic::Rank{4};
+    her.source = nic::Rank{6};
+    her.match_bits = 1ull << 50;
+    her.hdr_data = 1ull << 51;
+    her.dropped_bytes = 321;
+    her.flow_control = true;
+  }
+  void set_entries(uint32_t image, uint32_t entry) {
+    context.image = image;
+    context.header_entry = context.payload_entry = context.completion_entry = entry;
+  }
+  // Refers to what is here.
+  [[nodiscard]] portals::HandlerFrame frame() {
+    portals::HandlerFrame made;
+    made.her = her;
+    made.her.payload.bytes = packet.data();
+    made.her.payload.length = packet.size();
+    made.context = &context;
+    made.packet = packet;
+    made.constants = constants;
+    made.state = state;
+    made.hpu_count = 5;
+    return made;
+  }
+
+  nic::Her her;
+  nic::Context context;
+  std::vector<uint8_t> packet = std::vector<uint8_t>(96);
+  std::vector<uint8_t> constants = std::vector<uint8_t>(16, 9);
+  std::vector<uint8_t> state = std::vector<uint8_t>(256);
+  uint64_t host_bytes = 4096;
+  std::vector<uint8_t> host;  // what it is before; empty: as RecordingNic makes it
+};
+
+// All that one handler leaves.
+struct Done {
+  portals::HandlerOutcome outcome;
+  std::vector<std::string> calls;
+  std::vector<uint8_t> host;
+  std::vector<uint8_t> packet;
+  std::vector<uint8_t> state;
+
+  // Cycles are each runner's own.
+  friend bool operator==(const Done& a, const Done& b) {
+    return a.outcome.end == b.outcome.end && a.outcome.code == b.outcome.code && a.calls == b.calls &&
+           a.host == b.host && a.packet == b.packet && a.state == b.state;
+  }
+  friend void PrintTo(const Done& done, std::ostream* out) {
+    *out << "end " << int(done.outcome.end) << " code " << done.outcome.code << ", " << done.calls.size() << " calls";
+    for (const std::string& line : done.calls) *out << "\n  " << line.substr(0, 300);
+  }
+};
+
+inline Done run_once(portals::HandlerRunner& runner, Given given) {
+  RecordingNic nic(given.host_bytes);
+  if (!given.host.empty()) nic.host = given.host;
+  Done done;
+  done.outcome = runner.run(given.frame(), nic);
+  done.calls = std::move(nic.lines);
+  done.host = std::move(nic.host);
+  done.packet = std::move(given.packet);
+  done.state = std::move(given.state);
+  return done;
+}
+
+struct Compared {
+  Done native;
+  Done image;
+};
+
+inline Compared compare(const std::string& folder, const std::string& name, const Given& given) {
+  static const auto library = HandlerLibrary::create().value();
+  const char* const symbols[] = {"header_handler", "payload_handler", "completion_handler"};
+  const auto run_as = [&](const char* suffix) {
+    const auto image = library->load(folder + "/" + name + suffix);
+    SPL_ASSERT(image.ok(), image.error().message);
+    const auto entry = library->entry(*image, symbols[static_cast<size_t>(given.her.kind)]);
+    SPL_ASSERT(entry.ok(), entry.error().message);
+    Given mine = given;
+    mine.set_entries(*image, *entry);
+    return run_once(*library, std::move(mine));
+  };
+  return {run_as(".so"), run_as(".elf")};
+}
 
 }  // namespace spinloom::live

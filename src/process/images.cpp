@@ -2,11 +2,8 @@
 
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <utility>
-
-#include "hpu/elf.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -22,7 +19,7 @@ Images::Images(std::vector<std::string> folders, HandlerKind preferred)
 
 Result<std::unique_ptr<Images>> Images::create(std::vector<std::string> folders, HandlerKind preferred) {
   std::unique_ptr<Images> made(new Images(std::move(folders), preferred));
-  SPL_ASSIGN(made->sandbox_, portals::ImageHandlers::create());
+  SPL_ASSIGN(made->library_, live::HandlerLibrary::create());
   return made;
 }
 
@@ -56,26 +53,12 @@ ptl::HandlerImage Images::find(const std::string& name, std::string& why) {
 
 Result<ptl::HandlerImage> Images::load(const std::string& path) {
   ptl::HandlerImage made;
-  if (ends_with(path, ".so")) {
-    SPL_ASSIGN(const uint32_t number, native_.load(path));
-    made.index = number | native_bit;
-    made.entry = [this, number](const std::string& symbol) -> std::optional<uint32_t> {
-      const auto found = native_.entry(number, symbol);
-      return found ? std::optional<uint32_t>(*found) : std::nullopt;
-    };
-    return made;
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<uint8_t> content(std::istreambuf_iterator<char>(file), {});
-  SPL_ASSIGN(hpu::Image image, hpu::load_elf(content));
-  made.index = sandbox_->add(std::move(image));
-  made.entry = ptl::entries_of(sandbox_->image(made.index));
+  SPL_ASSIGN(made.index, library_->load(path));
+  made.entry = [library = library_, image = made.index](const std::string& symbol) -> std::optional<uint32_t> {
+    const auto found = library->entry(image, symbol);
+    return found ? std::optional<uint32_t>(*found) : std::nullopt;
+  };
   return made;
-}
-
-portals::HandlerOutcome Images::run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) {
-  if ((frame.context->image & native_bit) != 0) return native_.run(frame, calls);
-  return sandbox_->run(frame, calls);
 }
 
 }  // namespace spinloom::process

@@ -1,8 +1,8 @@
 // Images - the handlers that programs of this process name, and what runs them.
 //
 // Contract: find() takes a name or a path: NAME.elf runs in the sandbox, NAME.so natively; a bare name is looked for in
-//   the folders given, as the kind preferred, then as the other. run() goes to the runner whose image it is.
-// Invariants: (1) an image is loaded once and stays; (2) numbers of native images have native_bit.
+//   the folders given, as the kind preferred, then as the other.
+// Invariants: (1) an image is loaded once and stays.
 // Threads: run() on any number of threads; find() under the owner's lock. Time: none.
 #pragma once
 
@@ -12,33 +12,30 @@
 #include <string>
 #include <vector>
 
-#include "live/native_runner.hpp"
-#include "portals/image_runner.hpp"
+#include "live/handler_library.hpp"
 #include "ptl/host.hpp"
 
 namespace spinloom::process {
 
 enum class HandlerKind : uint8_t { sandbox, native };
 
-class Images final : public portals::HandlerRunner {
+class Images {
  public:
   static Result<std::unique_ptr<Images>> create(std::vector<std::string> folders, HandlerKind preferred);
 
   // Why there is none goes to `why`.
   [[nodiscard]] ptl::HandlerImage find(const std::string& name, std::string& why);
-  portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;
-  [[nodiscard]] const live::NativeRunner& native() const { return native_; }
+  // What runs them.
+  [[nodiscard]] const std::shared_ptr<live::HandlerLibrary>& library() const { return library_; }
 
  private:
-  static constexpr uint32_t native_bit = 1u << 31;
   Images(std::vector<std::string> folders, HandlerKind preferred);
   [[nodiscard]] Result<ptl::HandlerImage> load(const std::string& path);
   [[nodiscard]] std::vector<std::string> candidates(const std::string& name) const;
 
   std::vector<std::string> folders_;
   HandlerKind preferred_;
-  std::unique_ptr<portals::ImageHandlers> sandbox_;
-  live::NativeRunner native_;
+  std::shared_ptr<live::HandlerLibrary> library_;
   std::map<std::string, ptl::HandlerImage> loaded_;  // by path
 };
 

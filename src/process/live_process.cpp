@@ -161,7 +161,7 @@ ptl::HandlerImage LiveProcess::image(std::string_view name) {
     auto images = Images::create(std::move(folders), settings_.handlers);
     if (!images) return {};
     images_ = std::move(*images);
-    auto pool = live::HpuPool::create({settings_.hpus}, images_, *node_);
+    auto pool = live::HpuPool::create({settings_.hpus}, images_->library(), *node_);
     if (!pool) return {};
     pool_ = std::move(*pool);
     node_->set_pool(*pool_);

@@ -1,0 +1,43 @@
+// HandlerLibrary - handler programs natively and in the sandbox, as one runner.
+//
+// Contract: load() takes FILE.so (native) or FILE.elf (sandbox) and gives the image number to put into a context,
+//   entry() the numbers of the program's handlers. As a runner it sends each handler to where its image belongs.
+// Invariants: (1) the same path again is the same image; (2) images stay as long as the library.
+// Threads: run() on any number of threads at once; load() and entry() meanwhile. Time: none of its own.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "live/native_runner.hpp"
+#include "portals/image_runner.hpp"
+
+namespace spinloom::live {
+
+class HandlerLibrary final : public portals::HandlerRunner {
+ public:
+  static Result<std::shared_ptr<HandlerLibrary>> create();
+
+  [[nodiscard]] Result<uint32_t> load(const std::string& path);
+  [[nodiscard]] Result<uint32_t> entry(uint32_t image, const std::string& symbol);
+  [[nodiscard]] static bool is_native(uint32_t image) { return image >= first_native; }
+  // Native handlers that ran past their budget.
+  [[nodiscard]] uint64_t overruns() const { return native_.overruns(); }
+
+  portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;
+
+ private:
+  static constexpr uint32_t first_native = 1u << 31;
+
+  HandlerLibrary() = default;
+  [[nodiscard]] Result<uint32_t> load_image(const std::string& path);
+
+  NativeRunner native_{first_native};
+  std::unique_ptr<portals::ImageHandlers> sandbox_;
+  std::mutex loading_;
+  std::map<std::string, uint32_t> loaded_;
+};
+
+}  // namespace spinloom::live

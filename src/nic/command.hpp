@@ -151,7 +151,7 @@ struct Put {
   Operation operation = Operation::put;
   Request request;
   bool on_nic = false;        // `local` lies on the NIC
-  MessageFields result;       // reply: fail, manipulated_bytes, remote_offset
+  Outcome result;             // reply
 };
 
 // Where a reply goes, and who hears of it.

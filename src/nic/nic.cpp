@@ -75,7 +75,7 @@ void Nic::Impl::buffer_release(uint64_t bytes) {
 
 // Ends every public call: handlers that can start do, and queued work asks for its turn.
 void Nic::Impl::settle(Actions& out) {
-  dispatch(out);
+  if (!runnable.empty() || !masked_contexts.empty()) dispatch(out);
   if (continue_asked || (fired.empty() && !emit_due)) return;
   continue_asked = true;
   out.add<Continue>();
@@ -163,7 +163,7 @@ NicState Nic::state() const {
   state.nic_memory_peak = impl_->memory.peak();
   state.hpus_busy = impl_->config.hpus - impl_->idle.count();
   state.hers_waiting = impl_->hers_waiting;
-  state.messages_open = impl_->messages.size() - impl_->messages_processed;
+  state.messages_open = impl_->messages.size() - impl_->messages_processed + impl_->deliveries.size();
   state.early_packets = impl_->early_packets;
   state.dmas_open = impl_->dmas.size();
   state.dropped_messages = impl_->dropped_messages;

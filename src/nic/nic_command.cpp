@@ -12,6 +12,11 @@ void Nic::Impl::note_failure(const Error& error) {
 }
 
 void Nic::Impl::command(const Command& given, Actions& out) {
+  const Put* const put = std::get_if<Put>(&given.body);
+  if (put != nullptr && !given.trigger && given.token == 0) {  // the commonest
+    if (const Status good = check_put(*put); !good) return note_failure(good.error());
+    return start_put(*put, out);
+  }
   Result<uint64_t> answer = uint64_t{0};
   if (given.trigger) {
     if (const Status registered = wait_for_counter(given); !registered) answer = registered.error();

@@ -96,6 +96,11 @@ void Nic::Impl::dma_read(DmaId id, Actions& out) {
 void Nic::Impl::dma_done(DmaId id, Actions& out) {
   Dma& dma = dmas[id.value];
   SPL_ASSERT(!dma.done, "DMA ", id, " done twice");
+  if (dma.delivery != no_slot) {
+    const uint32_t delivery = dma.delivery;
+    dmas.give_back(id.value);
+    return delivered(delivery, out);
+  }
   if (dma.fetch != no_slot) return reply_landed(id, out);
   if (dma.whole != no_slot) {
     const DmaId whole{dma.whole};

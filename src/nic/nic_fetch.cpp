@@ -103,7 +103,7 @@ void Nic::Impl::receive_reply(const Packet& packet, Actions& out) {
   fetch.bytes_in += packet.payload.length;
   if (packet.is_header()) {
     fetch.header_in = true;
-    fetch.result = packet.fields;
+    fetch.result = outcome_of(packet.fields);
   }
   if (packet.payload.length > 0) {
     const uint32_t index = dmas.take();

@@ -1,7 +1,7 @@
 // Nic::Impl - the engine's state, shared by the files that hold its verbs.
 //
-// Contract: each verb has a file: nic_receive (packets, matching), nic_iovec (scatter lists), nic_lost (peers that are
-// gone),
+// Contract: each verb has a file: nic_receive (packets, matching), nic_delivery (whole puts), nic_iovec (scatter
+// lists), nic_lost (peers that are gone),
 //   nic_entry (append, unlink, events of entries),
 //   nic_message (completion), nic_header (header handlers), nic_schedule (HPUs), nic_handler (ends of handlers),
 //   nic_calls and nic_requests (what handlers ask for), nic_dma, nic_send, nic_stream, nic_process_put, nic_fetch
@@ -211,10 +211,32 @@ struct Nic::Impl {
     uint64_t offset = 0;        // events only
     uint64_t length = 0;
     uint64_t start = 0;
-    uint32_t fetch = no_slot;  // bytes of a reply; of no message
+    uint32_t fetch = no_slot;     // bytes of a reply; of no message
+    uint32_t delivery = no_slot;  // of no message either
     uint32_t whole = no_slot;  // one piece of this DMA, which is over a list
     uint32_t pieces = 0;       // not done yet
     uint32_t pieces_unread = 0;
+  };
+
+  // A put that came whole, on its way straight to its entry's memory: what its end tells.
+  struct Delivery {
+    Rank source;
+    uint32_t entry = no_slot;
+    uint64_t message = 0;
+    uint64_t match_bits = 0;
+    uint64_t remote_offset = 0;
+    uint64_t hdr_data = 0;
+    uint64_t requested = 0;
+    uint64_t taken = 0;
+    uint64_t offset = 0;  // in the entry
+    uint32_t user = 0;
+    AckRequest ack_request = AckRequest::none;
+  };
+  // A walk over a priority list, for the one that matches after all.
+  struct Walk {
+    bool done = false;
+    uint32_t found = no_slot;
+    uint32_t searched = 0;
   };
 
   // Something that this NIC asked for and that comes by a reply.
@@ -227,7 +249,7 @@ struct Nic::Impl {
     uint32_t dmas_open = 0;
     bool header_in = false;
     uint64_t reply_bytes = 0;
-    MessageFields result;
+    Outcome result;
     HerId waits;  // a handler that waits for it, in whose memory it lands
   };
 
@@ -244,10 +266,10 @@ struct Nic::Impl {
     bool sent = false;
     bool ack_wanted = false;
     bool acked = false;
-    HerId waits;  // a handler that waits until the packet has been read
-    MessageFields ack;  // kept while the ack is ahead of the send event
+    HerId waits = {};  // a handler that waits until the packet has been read
+    Outcome ack = {};  // kept while the ack is ahead of the send event
     bool queued = true;              // in `outbound` or `flowing`
-    std::unique_ptr<Stream> stream;  // streaming put: until its last packet is handed to the driver
+    std::unique_ptr<Stream> stream = {};  // streaming put: until its last packet is handed to the driver
     // Process-put: the message of its handlers, until the last packet is handed to the driver.
     uint32_t processed = no_slot;
     uint64_t memory_bytes = 0;  // at put.local
@@ -290,6 +312,7 @@ struct Nic::Impl {
   MessageIndex message_slots;
   Slab<Execution> executions;
   Slab<Dma> dmas;
+  Slab<Delivery> deliveries;
   uint32_t next_dma_serial = 0;
   Slab<Outgoing> outgoing;
   Slab<Fetch> fetches;
@@ -340,8 +363,9 @@ struct Nic::Impl {
   [[nodiscard]] bool waits_for_place(const Packet& packet) const;
   [[nodiscard]] bool well_formed(const Packet& packet) const;
   void receive(const Packet& packet, Actions& out);
-  void receive_header(uint32_t slot, const Packet& packet, Actions& out);
-  void match(uint32_t slot, const Packet& packet, Actions& out);
+  void receive_header(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out);
+  void match(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out);
+  bool use(uint32_t entry, uint64_t taken);
   void attach(uint32_t slot, uint32_t entry, const MatchKey& key);
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
   [[nodiscard]] Result<uint64_t> search(const Search& command, Actions& out);
@@ -363,6 +387,10 @@ struct Nic::Impl {
   void lose_fetch(uint64_t name, Actions& out);
   void lose_message(uint32_t slot, Actions& out);
 
+  // nic_delivery.cpp
+  bool deliver(const Packet& packet, Walk& walk, Actions& out);
+  void delivered(uint32_t delivery, Actions& out);
+
   // nic_iovec.cpp
   void scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
@@ -380,6 +408,7 @@ struct Nic::Impl {
   // nic_message.cpp
   void advance(uint32_t slot, Actions& out);
   void complete(uint32_t slot, Actions& out);
+  void leave(PortalIndex index, Actions& out);
   void post_put(const Message& message, uint64_t manipulated, Actions& out);
   [[nodiscard]] Event event_of(const Message& message, EventKind kind) const;
   static void record_failure(Message& message, Fail failure) {
@@ -458,6 +487,7 @@ struct Nic::Impl {
   void receive_ack(const Packet& packet, Actions& out);
   void finish_ack(uint32_t slot, Actions& out);
   void send_ack(const Message& message, uint64_t manipulated, Actions& out);
+  MessageFields& add_ack(Rank target, uint64_t message, Actions& out);
 
   // nic_stream.cpp
   [[nodiscard]] Status start_stream(const StreamStart& start, Actions& out);

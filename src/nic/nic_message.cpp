@@ -92,6 +92,20 @@ void Nic::Impl::post_put(const Message& message, uint64_t manipulated, Actions& 
   count(entry.counter, by, out);
 }
 
+// A message of a portal table entry has ended; `index`: none, it had come to none.
+void Nic::Impl::leave(PortalIndex index, Actions& out) {
+  PortalState* const portal = portals.find(index);
+  if (portal == nullptr) return;
+  SPL_ASSERT(portal->messages_open > 0, "portal ", index);
+  if (--portal->messages_open > 0 || !portal->disabled_event_due) return;
+  portal->disabled_event_due = false;
+  Event event;
+  event.kind = EventKind::pt_disabled;
+  event.fail = Fail::pt_disabled;
+  event.portal = index;
+  post_event(portal->queue, event, out);
+}
+
 void Nic::Impl::complete(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   SPL_ASSERT(message.dma_first == no_slot, "message ", message.id, " of rank ", message.source);
@@ -128,17 +142,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     }
     release_entry(message.entry, out);
   }
-  if (PortalState* portal = portals.find(message.portal)) {
-    SPL_ASSERT(portal->messages_open > 0, "portal ", message.portal);
-    if (--portal->messages_open == 0 && portal->disabled_event_due) {
-      portal->disabled_event_due = false;
-      Event event;
-      event.kind = EventKind::pt_disabled;
-      event.fail = Fail::pt_disabled;
-      event.portal = message.portal;
-      post_event(portal->queue, event, out);
-    }
-  }
+  leave(message.portal, out);
   send_ack(message, manipulated, out);
   message_slots.remove(message.source, message.id);
   messages.give_back(slot);

@@ -59,6 +59,8 @@ bool Nic::Impl::well_formed(const Packet& packet) const {
 void Nic::Impl::receive(const Packet& packet, Actions& out) {
   if (packet.operation == Operation::ack) return receive_ack(packet, out);
   if (packet.operation == Operation::reply) return receive_reply(packet, out);
+  Walk walk;
+  if (deliver(packet, walk, out)) return;
   uint32_t slot = message_slots.find(packet.source, packet.message);
   if (!well_formed(packet) || !has_room(packet, slot)) {
     ++refused_packets;
@@ -82,7 +84,7 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
     ++refused_packets;
     return;
   }
-  if (packet.is_header()) return receive_header(slot, packet, out);
+  if (packet.is_header()) return receive_header(slot, packet, walk, out);
   message.bytes_in += packet.payload.length + packet.missing;
   if (packet.missing > 0) {
     message.missing = packet.missing;
@@ -99,13 +101,13 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
   advance(slot, out);
 }
 
-void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, Actions& out) {
+void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out) {
   Message& message = messages[slot];
   message.bytes_in += packet.payload.length;
   message.fields = packet.fields;
   message.requested = packet.operation == Operation::get ? packet.fields.request.requested_bytes : message.length;
   out.work.matched_by_message = false;
-  match(slot, packet, out);
+  match(slot, packet, walk, out);
   accept_payload(slot, packet, false, out);
   const std::vector<Packet> early = std::exchange(message.early, {});
   early_packets -= static_cast<uint32_t>(early.size());
@@ -136,7 +138,7 @@ void Nic::Impl::run_out(Message& message, PortalIndex index, PortalState& portal
   refuse_message(message, Fail::pt_disabled);
 }
 
-void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
+void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out) {
   Message& message = messages[slot];
   const PortalIndex index{packet.fields.portal_index};
   PortalState* portal = portals.find(index);
@@ -144,7 +146,9 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, Actions& out) {
   if (!portal->enabled) return refuse_message(message, Fail::pt_disabled);
 
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, message.requested};
-  uint32_t found = portal->priority.find(entries, key, out.work.entries_searched);
+  uint32_t found = walk.found;
+  out.work.entries_searched += walk.searched;
+  if (!walk.done) found = portal->priority.find(entries, key, out.work.entries_searched);
   if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
   if (found == no_slot) return run_out(message, index, *portal);
 
@@ -210,14 +214,22 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     portal->unexpected.push_back(headers, message.unexpected);
     ++listed.headers_kept;
   }
-  if (entry.options.manage_local) listed.local_offset += taken;
+  message.unlinked_entry = use(found, taken);
+}
+
+// A message takes its bytes of the entry. Whether that makes the entry leave its list.
+bool Nic::Impl::use(uint32_t slot, uint64_t taken) {
+  ListedEntry& listed = entries[slot];
+  const Entry& entry = listed.entry;
+  const EntryOptions& options = entry.options;
+  if (!options.manage_local && !options.use_once) return false;
+  if (options.manage_local) listed.local_offset += taken;
   const bool exhausted =
-      entry.options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
-  if (listed.linked && (entry.options.use_once || exhausted)) {
-    unlink_entry(found);
-    listed.auto_unlinked = true;
-    message.unlinked_entry = true;
-  }
+      options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
+  if (!listed.linked || !(options.use_once || exhausted)) return false;
+  unlink_entry(slot);
+  listed.auto_unlinked = true;
+  return true;
 }
 
 // `buffered`: the packet came ahead of its header and holds its bytes of the packet buffer already.

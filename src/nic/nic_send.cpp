@@ -33,9 +33,8 @@ Status Nic::Impl::check_put(const Put& put) const {
 }
 
 uint32_t Nic::Impl::open_put(const Put& put) {
-  const uint32_t slot = outgoing.take();
+  const uint32_t slot = outgoing.take(put);
   Outgoing& message = outgoing[slot];
-  message.put = put;
   message.sequence = next_message_sequence++;
   message.ack_wanted = put.ack_request != AckRequest::none;
   return slot;
@@ -44,6 +43,13 @@ uint32_t Nic::Impl::open_put(const Put& put) {
 void Nic::Impl::start_put(const Put& put, Actions& out, HerId waits) {
   const uint32_t slot = open_put(put);
   outgoing[slot].waits = waits;
+  if (outbound.empty() && flowing.empty()) {  // so it need not stand in line
+    uint32_t left = limits::packets_per_call_max;
+    if (emit_read(slot, left, out) == Emitted::all) return;
+    emit_due = true;
+    outbound.push(slot);
+    return;
+  }
   outbound.push(slot);
   if (is_next(slot)) emit_packets(out);
 }
@@ -92,7 +98,11 @@ void Nic::Impl::fill_packet(uint32_t slot, Packet& packet) const {
   packet.offset = message.emitted;
   if (put.operation == Operation::reply) {
     packet.answers = put.request.reply_to;
-    if (packet.is_header()) packet.fields = put.result;
+    if (packet.is_header()) {
+      packet.fields.fail = put.result.fail;
+      packet.fields.manipulated_bytes = put.result.manipulated_bytes;
+      packet.fields.remote_offset = put.result.remote_offset;
+    }
   } else if (packet.is_header()) {
     packet.fields.portal_index = put.portal.value;
     packet.fields.user = tables[table_of(put.portal.value)].setup.user;
@@ -184,7 +194,7 @@ void Nic::Impl::receive_ack(const Packet& packet, Actions& out) {
   }
   Outgoing& message = outgoing[slot];
   message.acked = true;
-  message.ack = packet.fields;
+  message.ack = outcome_of(packet.fields);
   if (message.sent) finish_ack(slot, out);
 }
 
@@ -213,19 +223,25 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
 
 void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& out) {
   if (message.fields.ack_request == AckRequest::none) return;
+  MessageFields& told = add_ack(message.source, message.id, out);
+  if (message.ack_disabled) return;
+  told.ack_request = message.fields.ack_request;
+  told.portal_index = message.fields.portal_index;
+  told.remote_offset = message.offset;
+  told.manipulated_bytes = manipulated;
+  told.fail = static_cast<uint8_t>(message.failure);
+}
+
+// An acknowledgement whose fields the caller fills; without them the initiator only learns that nothing more will come.
+MessageFields& Nic::Impl::add_ack(Rank target, uint64_t message, Actions& out) {
   Send& send = out.add<Send>();
   send.last = true;  // a message of its own
   Packet& packet = send.packet;
   packet.operation = Operation::ack;
   packet.source = rank;
-  packet.target = message.source;
-  packet.message = message.id;
-  if (message.ack_disabled) return;  // the initiator only learns that nothing more will come
-  packet.fields.ack_request = message.fields.ack_request;
-  packet.fields.portal_index = message.fields.portal_index;
-  packet.fields.remote_offset = message.offset;
-  packet.fields.manipulated_bytes = manipulated;
-  packet.fields.fail = static_cast<uint8_t>(message.failure);
+  packet.target = target;
+  packet.message = message;
+  return packet.fields;
 }
 
 }  // namespace spinloom::nic

@@ -50,6 +50,17 @@ struct MessageFields {
   Request request;
 };
 
+// What an acknowledgement or a reply tells.
+struct Outcome {
+  uint64_t manipulated_bytes = 0;
+  uint64_t remote_offset = 0;
+  uint8_t fail = 0;
+  AckRequest ack_request = AckRequest::none;
+};
+[[nodiscard]] inline Outcome outcome_of(const MessageFields& fields) {
+  return {fields.manipulated_bytes, fields.remote_offset, fields.fail, fields.ack_request};
+}
+
 struct Packet {
   Operation operation = Operation::put;
   Rank source;

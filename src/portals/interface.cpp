@@ -41,12 +41,7 @@ Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optiona
   }
 }
 
-// Fire and forget, unless it has to be registered.
-Status Interface::tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
-  if (!trigger) {
-    port_.submit(nic::Command{body, {}, 0});
-    return {};
-  }
+Status Interface::register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(counters_.check(trigger->counter));
   const auto registered = ask(body, trigger);
   return registered ? Status{} : Status{registered.error()};

@@ -155,7 +155,14 @@ class Interface {
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
-  [[nodiscard]] Status tell(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
+  // Fire and forget, unless it has to be registered. The command is made in its place: its body is copied once.
+  template <class Body>
+  [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
+    if (trigger) return register_triggered(body, trigger);
+    port_.submit(nic::Command{nic::CommandBody(body), {}, 0});
+    return {};
+  }
+  [[nodiscard]] Status register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
                                                             const std::optional<nic::Trigger>& trigger);

@@ -1,0 +1,137 @@
+// Puts that are whole in one packet take a short way: what comes out must be what the way of all messages makes of
+// them. An entry whose memory is a scatter list of one element takes the long way, one with the same memory the short
+// one.
+#include <tuple>
+
+#include "nic/nic_test_support.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+auto fields_of(const Event& event) {
+  return std::tuple(event.kind, event.fail, event.initiator, event.portal, event.entry, event.match_bits,
+                    event.requested_bytes, event.manipulated_bytes, event.remote_offset, event.hdr_data, event.user_ptr,
+                    event.in_overflow, event.dropped_bytes, event.user, event.atomic, event.datatype);
+}
+auto fields_of(const Packet& ack) {
+  const MessageFields& told = ack.fields;
+  return std::tuple(ack.operation, ack.source, ack.target, ack.message, ack.message_length, told.portal_index,
+                    told.ack_request, told.remote_offset, told.manipulated_bytes, told.fail);
+}
+
+void expect_alike(const Bench& shorter, const Bench& longer) {
+  ASSERT_EQ(shorter.out.work.entries_searched, longer.out.work.entries_searched);
+  ASSERT_EQ(shorter.out.work.matched_by_message, longer.out.work.matched_by_message);
+  ASSERT_EQ(shorter.out.list.size(), longer.out.list.size());
+  for (size_t i = 0; i < shorter.out.list.size(); ++i) {
+    const Action& a = shorter.out.list[i];
+    const Action& b = longer.out.list[i];
+    ASSERT_EQ(a.index(), b.index());
+    if (const auto* write = std::get_if<DmaWrite>(&a)) {
+      const auto& other = std::get<DmaWrite>(b);
+      ASSERT_EQ(write->host - shorter.memory.data(), other.host - longer.memory.data());
+      ASSERT_EQ(write->source.bytes - shorter.source, other.source.bytes - longer.source);
+      ASSERT_EQ(write->source.length, other.source.length);
+      ASSERT_EQ(write->dma, other.dma);
+    } else if (const auto* post = std::get_if<PostEvent>(&a)) {
+      ASSERT_EQ(post->queue, std::get<PostEvent>(b).queue);
+      ASSERT_EQ(fields_of(post->event), fields_of(std::get<PostEvent>(b).event));
+      const uint64_t start =
+          post->event.start == 0 ? 0 : post->event.start - reinterpret_cast<uint64_t>(&shorter.memory[0]);
+      const uint64_t other = std::get<PostEvent>(b).event.start;
+      ASSERT_EQ(start, other == 0 ? 0 : other - reinterpret_cast<uint64_t>(&longer.memory[0]));
+    } else if (const auto* counted = std::get_if<PostCounter>(&a)) {
+      ASSERT_EQ(counted->counter, std::get<PostCounter>(b).counter);
+      ASSERT_EQ(counted->value, std::get<PostCounter>(b).value);
+    } else {
+      ASSERT_EQ(fields_of(std::get<Send>(a).packet), fields_of(std::get<Send>(b).packet));
+    }
+  }
+}
+
+TEST(Delivery, TheShortWayTellsWhatTheLongWayTells) {
+  const uint64_t seed = test_seed();
+  SCOPED_TRACE(replay(seed));
+  Random random(seed);
+  uint64_t landed = 0;
+  uint64_t refused = 0;
+  for (int round = 0; round < 200; ++round) {
+    Bench shorter;
+    Bench longer;
+    const IovecElement whole{longer.memory.data(), 12};
+    for (Bench* bench : {&shorter, &longer}) bench->good(CounterAlloc{CounterId{0}});
+    for (uint32_t i = 0; i < 6; ++i) {
+      Entry entry;
+      entry.length = 12;  // of packets that bring up to 16
+      entry.match_bits = random.below(3);
+      entry.user_ptr = i;
+      if (random.chance(1, 4)) entry.match_rank = Rank{static_cast<uint32_t>(random.below(2))};
+      if (random.chance(1, 4)) entry.user = 3;
+      EntryOptions& options = entry.options;
+      options.op_put = random.chance(7, 8);
+      options.use_once = random.chance(1, 2);
+      options.no_truncate = random.chance(1, 4);
+      options.ack_disable = random.chance(1, 4);
+      options.event_comm_disable = random.chance(1, 4);
+      options.event_success_disable = random.chance(1, 4);
+      options.event_unlink_disable = random.chance(1, 4);
+      options.ct_comm = random.chance(1, 2);
+      options.ct_bytes = random.chance(1, 2);
+      if (options.ct_comm) entry.counter = CounterId{0};
+      entry.start = shorter.memory.data();
+      shorter.append(entry);
+      entry.start = longer.memory.data();
+      entry.iovec = {&whole, 1};
+      longer.append(entry);
+    }
+    std::vector<DmaId> open;
+    for (uint64_t message = 1; message < 20; ++message) {
+      const uint64_t length = 1 + random.below(16);
+      Packet packet = shorter.packet(message, length, 0, random.below(3));
+      packet.source = Rank{static_cast<uint32_t>(random.below(2))};
+      packet.fields.user = random.chance(1, 2) ? 3 : 0;
+      packet.fields.ack_request = static_cast<AckRequest>(random.below(4));
+      shorter.arrive(packet);
+      packet.payload.bytes = longer.source;
+      longer.arrive(packet);
+      ASSERT_NO_FATAL_FAILURE(expect_alike(shorter, longer));
+      for (const DmaWrite& write : shorter.actions<DmaWrite>()) open.push_back(write.dma);
+      while (!open.empty() && (message == 19 || random.chance(1, 2))) {
+        const size_t at = random.below(open.size());
+        shorter.dma_done(open[at]);
+        longer.dma_done(open[at]);
+        open.erase(open.begin() + static_cast<ptrdiff_t>(at));
+        ASSERT_NO_FATAL_FAILURE(expect_alike(shorter, longer));
+        ++landed;
+      }
+      ASSERT_EQ(shorter.nic.state().messages_open, longer.nic.state().messages_open);
+      ASSERT_EQ(shorter.nic.state().dropped_messages, longer.nic.state().dropped_messages);
+    }
+    refused += shorter.nic.state().dropped_messages;
+    for (const Telemetry which : {Telemetry::messages, Telemetry::packets, Telemetry::bytes}) {
+      ASSERT_EQ(shorter.good(TelemetryRead{which, {}}), longer.good(TelemetryRead{which, {}}));
+    }
+    shorter.expect_idle();
+    longer.expect_idle();
+  }
+  EXPECT_GT(landed, 1000u);
+  EXPECT_GT(refused, 500u);
+}
+
+TEST(Delivery, AnOpenMessageOfTheSameNameIsNotDelivered) {
+  Bench bench;
+  bench.append(bench.entry());
+  bench.arrive(1, 32, 0);
+  const DmaId first = bench.only<DmaWrite>().dma;
+  bench.arrive(1, 16, 0);
+  EXPECT_TRUE(bench.out.list.empty());
+  EXPECT_EQ(bench.nic.state().refused_packets, 1u);
+  bench.arrive(1, 32, 16);
+  const DmaId second = bench.only<DmaWrite>().dma;
+  bench.dma_done(first);
+  bench.dma_done(second);
+  bench.expect_idle();
+}
+
+}  // namespace
+}  // namespace spinloom::nic

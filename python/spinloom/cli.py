@@ -37,6 +37,7 @@ from spinloom.verbs.nics import nics
 from spinloom.verbs.share import share
 from spinloom.verbs.sim import sim
 from spinloom.verbs.study import study
+from spinloom.verbs.torture import torture_verb
 from spinloom.verbs.validate import validate
 from spinloom.verbs.workloads import workloads
 
@@ -84,6 +85,7 @@ for verb in (
     validate,
     hostmodel,
     bench,
+    torture_verb,
     nics,
     workloads,
     doctor,

@@ -17,6 +17,7 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     run_handler(config) -> dict         messages to an entry with handlers; handler_runs.py has its keys
     describe_image(elf), disassemble_image(elf)        what a handler image holds
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
+    run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
     SpinloomError               with .code (errors.EXIT_OF_CODE) and .message
 and releases the interpreter lock while it runs.
 """

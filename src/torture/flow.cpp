@@ -134,6 +134,7 @@ class Flow final : public Exchange {
       if (!target.used || std::exchange(target.unlinked, true)) return trouble("an auto_unlink at the wrong time");
       return {};
     }
+    if (off_) return trouble("a message landed after pt_disabled had told that none will");
     const uint64_t which = event.hdr_data - name(0);
     if (event.kind != EventKind::put || which >= sources_.size() || landed_[which] || target.used ||
         event.initiator != nic::Rank{froms_[which]} || event.manipulated_bytes != sources_[which].size()) {

@@ -156,6 +156,7 @@ class Handled final : public Exchange {
     SPL_ASSIGN(constants_, interface.memory_alloc(sizeof plan_));
     SPL_TRY(interface.memory_write(constants_, {reinterpret_cast<const uint8_t*>(&plan_), sizeof plan_}));
     context_.constants = {constants_, sizeof plan_};
+    context_.active = random().chance(3, 4);  // else installed first, and active once its entry is there
     SPL_ASSIGN(context_id_, interface.context_create(context_));
     nic::Entry entry;
     entry.start = target_.data();
@@ -188,7 +189,7 @@ class Handled final : public Exchange {
       }
     }
     SPL_ASSIGN(entry_, interface.me_append(host(to_).portal, entry));
-    return {};
+    return context_.active ? Status{} : interface.context_activate(context_id_);
   }
 
   Status put() {

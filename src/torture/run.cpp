@@ -46,9 +46,6 @@ class Runner {
     open_.push_back(&one);
     ++under_way_;
     ++outcome_.exchanges;
-    if (world_.config.dead != 0 && dead_exists_) {
-      // Living ranks go on; what they begin with the dead one ends as undeliverable.
-    }
     return one.begin();
   }
 

@@ -120,6 +120,11 @@ class Release final : public Exchange {
       expect(i, ack);
       SPL_TRY(world_.at(from_).put(put_of(from_, to_, i, sources_[i]), nic::Trigger{counter_, thresholds[i], 0}));
     }
+    // What counts every time, and what waits for ever.
+    SPL_ASSIGN(follower_, world_.at(from_).ct_alloc());
+    SPL_TRY(world_.at(from_).ct_inc(follower_, {1, 0}, nic::Trigger{counter_, 1, 1}));
+    SPL_TRY(world_.at(from_).put(put_of(from_, to_, 60, sources_[0]), nic::Trigger{counter_, 1000, 0}));
+    if (at_once_ && random().chance(1, 2)) return world_.at(from_).ct_set(counter_, {2, 0});
     if (at_once_) return world_.at(from_).ct_inc(counter_, {2, 0});
     SPL_TRY(world_.at(from_).ct_inc(counter_, {1, 0}, nic::Trigger{counter_, 1, 0}));
     return world_.at(from_).ct_inc(counter_, {1, 0});
@@ -129,7 +134,12 @@ class Release final : public Exchange {
     for (size_t i = 0; i < targets_.size(); ++i) SPL_TRY(targets_[i].check(text(name(), ", entry ", i)));
     const nic::CounterValue value = world_.at(from_).ct_get(counter_);
     if (value != nic::CounterValue{2, 0}) return trouble(text("its counter is ", value.success, ", ", value.failure));
-    return world_.at(from_).ct_free(counter_);
+    const nic::CounterValue followed = world_.at(from_).ct_get(follower_);
+    if (followed != nic::CounterValue{2, 0})
+      return trouble(text("a persistent count is ", followed.success, ", not 2"));
+    if (random().chance(1, 2)) SPL_TRY(world_.at(from_).ct_cancel(counter_));  // else the counter takes it along
+    SPL_TRY(world_.at(from_).ct_free(counter_));
+    return world_.at(from_).ct_free(follower_);
   }
 
  private:
@@ -160,6 +170,7 @@ class Release final : public Exchange {
   uint32_t to_ = 0;
   bool at_once_ = false;
   nic::CounterId counter_;
+  nic::CounterId follower_;
   std::vector<Region> sources_;
   std::vector<Region> targets_;
 };

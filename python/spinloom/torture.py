@@ -1,0 +1,108 @@
+"""Scenarios of deterministic simulation testing: scenarios/*.toml, as numbers for the engine.
+
+Contract: a scenario's tables are flattened ("faults.drop"), `title` aside; the engine knows which numbers
+there are and says so. run() runs a range of seeds in pieces, several at a time, and adds up; the order of the
+pieces changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spinloom import core, data
+from spinloom.errors import Trouble, nearest
+
+PIECE = 50  # seeds that one call of the engine runs
+MESSAGES_LEAST, FAULTS_LEAST = 50, 2  # of a run that counts
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    numbers: dict[str, int]
+
+
+@dataclass
+class Sum:
+    """What a range of seeds of one scenario came to."""
+
+    scenario: str
+    runs: int = 0
+    messages: int = 0
+    messages_least: int = 2**63
+    faults_least: int = 2**63
+    faults: dict[str, int] = field(default_factory=dict)
+    violations: list[tuple[int, str]] = field(default_factory=list)
+    hashes: list[int] = field(default_factory=list)
+    seconds: float = 0.0  # host time of the threads that ran it
+
+    def add(self, piece: dict) -> None:
+        self.runs += piece["runs"]
+        self.messages += piece["messages"]
+        self.messages_least = min(self.messages_least, piece["messages_least"])
+        self.faults_least = min(self.faults_least, piece["faults_least"])
+        for fault, count in piece["faults"].items():
+            self.faults[fault] = self.faults.get(fault, 0) + count
+        self.violations += piece["violations"]
+        self.hashes += piece["hashes"]
+
+    @property
+    def weak(self) -> bool:
+        """A run had too few messages, or hardly anything went wrong in it."""
+        return self.messages_least < MESSAGES_LEAST or self.faults_least < FAULTS_LEAST
+
+
+def all_scenarios() -> dict[str, Scenario]:
+    return {path.stem: read(path) for path in sorted(data.folder("scenarios").glob("*.toml"))}
+
+
+def named(name: str) -> Scenario:
+    """A shipped scenario, or a file's."""
+    if name.endswith(".toml"):
+        return read(Path(name))
+    known = all_scenarios()
+    if name not in known:
+        raise Trouble("invalid", f"there is no scenario '{name}'{nearest(name, known)}")
+    return known[name]
+
+
+def read(path: Path) -> Scenario:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise Trouble("invalid", f"scenario {path}: {error}") from None
+    title = str(content.pop("title", path.stem))
+    return Scenario(path.stem, title, dict(flattened(content, path)))
+
+
+def flattened(content: dict, path: Path, prefix: str = "") -> Iterator[tuple[str, int]]:
+    for key, value in content.items():
+        if isinstance(value, dict) and not prefix:
+            yield from flattened(value, path, f"{key}.")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield prefix + key, value
+        else:
+            raise Trouble("invalid", f"scenario {path}: {prefix}{key} is {value!r}, not a whole number")
+
+
+def run(
+    scenario: Scenario, first: int, last: int, jobs: int = 0, told: Callable[[int], None] = lambda runs: None
+) -> Sum:
+    engine = core.load()
+    total = Sum(scenario.name)
+
+    def piece(begin: int) -> dict:
+        done = engine.run_torture(scenario.numbers, begin, min(begin + PIECE - 1, last))
+        told(done["runs"])
+        return done
+
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        for done in pool.map(piece, range(first, last + 1, PIECE)):
+            total.add(done)
+    return total

@@ -1,0 +1,140 @@
+"""`spinloom torture`: deterministic simulation testing of the NIC engine."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from spinloom import core, output
+from spinloom import torture as scenarios
+from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
+
+SHOWN_MAX = 3  # violations of a scenario that are printed
+
+
+def read_seeds(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
+    """'17' or '1..200' as (first, last)."""
+    first, dots, last = text.partition("..")
+    try:
+        seeds = int(first), int(last if dots else first)
+    except ValueError:
+        seeds = 1, 0
+    if not 0 <= seeds[0] <= seeds[1]:
+        raise Trouble("invalid", f"--seeds {text}: accepted form: A..B with A not above B, such as 1..200")
+    return seeds
+
+
+@click.command(
+    name="torture", epilog="Examples: spinloom torture; spinloom torture dead narrow --seeds 1..5000 --jobs 2"
+)
+@click.argument("names", metavar="[SCENARIO|FILE.toml]...", nargs=-1)
+@click.option("--seeds", callback=read_seeds, default="1..200", show_default=True, help="Seeds to run.")
+@click.option("--jobs", type=click.IntRange(min=0), default=0, help="Runs at a time; 0 is one a core.")
+@click.option("--trace", is_flag=True, help="Print every datagram and event of one seed.")
+@click.option("--list", "listed", is_flag=True, help="Print the scenarios.")
+@quiet_option
+@form_options
+def torture_verb(
+    names: tuple[str, ...],
+    seeds: tuple[int, int],
+    jobs: int,
+    trace: bool,
+    listed: bool,
+    quiet: bool,
+    form: str,
+) -> int:
+    """Run ranks against each other while links lose packets, buffers are full and handlers misbehave.
+
+    Each run of each SCENARIO (all of them if none is named) does at least 50 messages and has at least two
+    faults, both from its seed. Every byte, event and count is compared with an oracle. The same seed is the
+    same run: a violation comes with the command that replays it, and exits with 1. See docs/torture.md.
+    """
+    wanted = [scenarios.named(name) for name in names] or list(scenarios.all_scenarios().values())
+    if listed:
+        rows = [{"scenario": one.name, "about": one.title, **one.numbers} for one in wanted]
+        shown = [[one.name, one.title] for one in wanted]
+        output.emit(rows, form, lambda: output.table(["scenario", "about"], shown))
+        return 0
+    if trace:
+        return trace_one(wanted, seeds)
+    first, last = seeds
+    sums = []
+    with stoppable() as stop, progress(len(wanted) * (last - first + 1), quiet, "running") as bar:
+
+        def told(runs: int) -> None:
+            for _ in range(runs):
+                bar()
+
+        for one in wanted:
+            began = time.monotonic()
+            sums.append(scenarios.run(one, first, last, jobs, told))
+            sums[-1].seconds = time.monotonic() - began
+    if stop.told and not sums:
+        stop.leave("no scenario is complete")
+    output.emit([row_of(one) for one in sums], form, lambda: table_of(sums))
+    bad = report(sums, names)
+    if stop.told:
+        stop.leave(f"{len(sums)} of {len(wanted)} scenarios are complete")
+    return EXIT_NEGATIVE if bad else 0
+
+
+def trace_one(wanted: list[scenarios.Scenario], seeds: tuple[int, int]) -> int:
+    if len(wanted) != 1 or seeds[0] != seeds[1]:
+        raise Trouble("invalid", "--trace: name one scenario and one seed, such as dead --seeds 17..17")
+    done = core.load().run_torture(wanted[0].numbers, *seeds, trace=True)
+    for _, sentence in done["violations"]:
+        output.say(f"violation: {sentence}")
+    return EXIT_NEGATIVE if done["violations"] else 0
+
+
+def row_of(one: scenarios.Sum) -> dict:
+    return {
+        "scenario": one.scenario,
+        "runs": one.runs,
+        "messages": one.messages,
+        **{f"{fault}_faults": count for fault, count in one.faults.items()},
+        "violations": len(one.violations),
+        "host_time_s": round(one.seconds, 3),
+    }
+
+
+def table_of(sums: list[scenarios.Sum]):
+    faults = list(sums[0].faults)
+    columns = ["scenario", "runs", "messages", *faults, "violations", "host time"]
+    return output.table(
+        columns,
+        [
+            [
+                one.scenario,
+                str(one.runs),
+                str(one.messages),
+                *(str(one.faults[fault] or "") for fault in faults),
+                str(len(one.violations)),
+                f"{one.seconds:.1f} s",
+            ]
+            for one in sums
+        ],
+        numeric=set(columns) - {"scenario"},
+    )
+
+
+def report(sums: list[scenarios.Sum], names: tuple[str, ...]) -> bool:
+    """Says what is wrong and how to see it again; whether anything is."""
+    bad = False
+    files = {scenarios.named(name).name: name for name in names}
+    for one in sums:
+        for seed, sentence in one.violations[:SHOWN_MAX]:
+            output.say(f"{one.scenario}, seed {seed}: {sentence}")
+            name = files.get(one.scenario, one.scenario)
+            output.say(f"  replay: spinloom torture {name} --seeds {seed}..{seed} --trace")
+        if one.weak and not one.violations:
+            output.say(
+                f"{one.scenario}: a run had {one.messages_least} messages and {one.faults_least} faults; "
+                f"at least {scenarios.MESSAGES_LEAST} and {scenarios.FAULTS_LEAST} make it count"
+            )
+        bad = bad or bool(one.violations) or one.weak
+    return bad

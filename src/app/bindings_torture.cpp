@@ -1,0 +1,85 @@
+// spinloom._core, deterministic simulation testing.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdio>
+
+#include "app/bindings_support.hpp"
+#include "torture/run.hpp"
+
+namespace spinloom::app {
+namespace {
+
+// What a range of seeds came to.
+struct Sum {
+  uint64_t messages = 0;
+  uint64_t messages_least = UINT64_MAX;
+  uint64_t faults_least = UINT64_MAX;
+  uint64_t exchanges = 0;
+  uint64_t steps = 0;
+  torture::FaultCounts faults{};
+  std::vector<std::pair<uint64_t, std::string>> violations;
+  std::vector<uint64_t> hashes;
+};
+
+Sum run_seeds(const torture::Config& config, uint64_t first, uint64_t last, bool trace) {
+  Sum sum;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    const torture::Outcome outcome = torture::run(config, seed, trace);
+    uint64_t fired = 0;
+    for (size_t i = 0; i < torture::fault_count; ++i) {
+      sum.faults[i] += outcome.faults[i];
+      fired += outcome.faults[i];
+    }
+    sum.messages += outcome.messages;
+    sum.exchanges += outcome.exchanges;
+    sum.steps += outcome.steps;
+    sum.hashes.push_back(outcome.hash);
+    if (!outcome.violation.empty()) {
+      sum.violations.emplace_back(seed, outcome.violation);
+      continue;
+    }
+    sum.messages_least = std::min(sum.messages_least, outcome.messages);
+    sum.faults_least = std::min(sum.faults_least, fired);
+  }
+  return sum;
+}
+
+nb::dict run_torture(const nb::dict& numbers, uint64_t first, uint64_t last, bool trace) {
+  torture::Config config;
+  for (const auto& [key, value] : numbers) unwrap(config.set(nb::cast<std::string>(key), nb::cast<int64_t>(value)));
+  unwrap(torture::check(config));
+  const Sum sum = [&] {
+    const nb::gil_scoped_release release;
+    Sum made = run_seeds(config, first, last, trace);
+    std::fflush(stdout);  // the trace
+    return made;
+  }();
+  nb::dict out;
+  out["runs"] = sum.hashes.size();
+  out["messages"] = sum.messages;
+  out["exchanges"] = sum.exchanges;
+  out["steps"] = sum.steps;
+  out["messages_least"] = sum.messages_least;
+  out["faults_least"] = sum.faults_least;
+  out["hashes"] = nb::cast(sum.hashes);
+  nb::dict faults;
+  for (size_t i = 0; i < torture::fault_count; ++i) {
+    faults[torture::name_of(static_cast<torture::Fault>(i))] = sum.faults[i];
+  }
+  out["faults"] = faults;
+  nb::list violations;
+  for (const auto& [seed, sentence] : sum.violations) violations.append(nb::make_tuple(seed, sentence));
+  out["violations"] = violations;
+  return out;
+}
+
+}  // namespace
+
+void bind_torture(nb::module_& module) {
+  module.def("run_torture", &run_torture, nb::arg("config"), nb::arg("first"), nb::arg("last"),
+             nb::arg("trace") = false,
+             "Runs the seeds first to last of one scenario; config has the names of torture::Config.");
+}
+
+}  // namespace spinloom::app

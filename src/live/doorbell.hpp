@@ -41,6 +41,11 @@ class Doorbell {
     }
     if ((seen & mode_bits) != nobody) futex_wake(word_, seen & mode_bits);
   }
+  // The process's own: callers that sleep look again, whoever the bell is set to.
+  void wake_callers() {
+    word_.fetch_add(one_ring);
+    futex_wake(word_, callers);
+  }
   // Also those that say they do not sleep.
   void wake_all() {
     word_.fetch_add(one_ring);

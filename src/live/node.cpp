@@ -43,7 +43,7 @@ bool Node::drive() {
 }
 
 void Node::poll() {
-  doorbell().drive();
+  if (asleep_ == 0) doorbell().drive();
   drive();
   polled_ = true;
 }
@@ -88,9 +88,8 @@ void Node::interrupt() {
 }
 
 void Node::tell_sleepers() {
-  if (told_changes_ == changes_) return;
-  told_changes_ = changes_;
-  if (doorbell().callers_sleep()) doorbell().wake();
+  const bool changed = std::exchange(told_changes_, changes_) != changes_;
+  if (asleep_ > 0 && (changed || timer() < asleep_until_)) doorbell().wake_callers();
 }
 
 Status Node::wait() {
@@ -105,18 +104,22 @@ void Node::wait_until(Time deadline) {
   doorbell().drive();
   Time asleep_from = Time::never();
   for (int polls = 0; changes == changes_ && interrupts == interrupts_; ++polls) {
-    if (drive()) continue;
+    const bool happened = drive();
     if (lock_.wanted()) lock_.yield();
-    relax();
+    if (!happened) relax();
     if (polls % clock_every != 0) continue;
     const Time now = monotonic_now();
     if (now >= deadline) break;
-    if (asleep_from == Time::never()) asleep_from = now + patience_;
-    if (now < asleep_from) continue;
-    doze(deadline);
+    if (happened || asleep_from == Time::never()) asleep_from = now + patience_;
+    if (happened || now < asleep_from) continue;
+    if (changes == changes_ && interrupts == interrupts_) doze(deadline);
     break;
   }
-  if (--waiting_ == 0) leave();
+  if (--waiting_ == 0) {
+    leave();
+  } else if (waiting_ == asleep_) {
+    stay_asleep();
+  }
 }
 
 // All callers that wait go to sleep, unless something has come.
@@ -126,9 +129,21 @@ void Node::doze(Time deadline) {
   const uint32_t value = doorbell().value();
   if (has_news() || !doorbell().callers_sleep()) return;
   const Time until = std::min(deadline, timer());
+  asleep_until_ = asleep_ == 0 ? until : std::min(asleep_until_, until);
+  ++asleep_;
   lock_.unlock();
   doorbell().sleep(value, Doorbell::callers, until);
   lock_.lock();
+  --asleep_;
+}
+
+// Those that wait sleep all, and the caller that drove goes: they hear the bell from now on. What came meanwhile is
+// ours.
+void Node::stay_asleep() {
+  doorbell().doze();
+  for (Transport* transport : transports_) transport->arm();
+  asleep_until_ = Time::never();
+  if (has_news()) drive();
 }
 
 // Nobody waits any more: from now on the helper thread hears the bell. What came meanwhile is ours.

@@ -64,7 +64,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] bool somebody_waits() const { return waiting_ > 0; }
   [[nodiscard]] Doorbell& doorbell() { return own_.header().doorbell; }
   [[nodiscard]] const nic::Nic& engine() const { return engine_; }
-  // Callers that sleep look again, if something has changed for them since.
+  // Callers that sleep look again, if something has changed for them since, or must be driven sooner than they know.
   void tell_sleepers();
   // Nobody polls any more: the helper hears the bell. What has come before may have rung for nobody.
   void stop_polling();
@@ -118,14 +118,17 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void perform(const nic::BufferPacket& buffer);
   void perform(const nic::RunHandler& start);
   void feed(Transport* from, const nic::Packet& packet);
-  void feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length);
+  [[nodiscard]] bool feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length);
   void feed_one(Transport* from, const nic::Packet& packet);
   [[nodiscard]] static bool bring_here(Transport* from, nic::Packet& packet, std::vector<uint8_t>& room);
   void give_up(const nic::Packet& packet);
-  void block(const nic::Packet& packet);
+  [[nodiscard]] bool is_stray(const nic::Packet& packet) const;
+  void enter(Transport* from, const nic::Packet& packet);
+  void block(Transport* from, const nic::Packet& packet);
   void unblock();
   [[nodiscard]] bool bring(const nic::PayloadRef& source, uint8_t* to);
   void doze(Time deadline);
+  void stay_asleep();
   void leave();
 
   nic::Rank rank_;
@@ -157,6 +160,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   uint64_t told_changes_ = 0;
   uint64_t interrupts_ = 0;
   uint32_t waiting_ = 0;
+  uint32_t asleep_ = 0;  // of those
+  Time asleep_until_{};  // the first of them looks by itself then
   bool polled_ = false;
 };
 

@@ -1,6 +1,8 @@
 // Packets that arrive: in parts that handlers may see, or whole; kept while the engine has no room.
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <tuple>
 #include <utility>
 
 #include "live/node.hpp"
@@ -23,12 +25,13 @@ void Node::feed(Transport* from, const nic::Packet& packet) {
   if (packet.payload.length <= short_bytes || packet.is_answer()) return feed_one(from, packet);
   uint64_t begin = 0;
   if (packet.is_header()) {
-    feed_part(from, packet, 0, short_bytes);
+    if (!feed_part(from, packet, 0, short_bytes)) return;
     begin = short_bytes;
   }
   // What waits for room has no place yet, and would come in parts.
   if (blocked_.empty() && !engine_.wants_packets(packet.source, packet.message)) {
-    return feed_part(from, packet, begin, packet.payload.length - begin);
+    std::ignore = feed_part(from, packet, begin, packet.payload.length - begin);
+    return;
   }
   nic::Packet part = packet;
   for (uint64_t at = begin; at < packet.payload.length; at += window_bytes) {
@@ -37,19 +40,24 @@ void Node::feed(Transport* from, const nic::Packet& packet) {
     part.offset = packet.offset + at;
     if (!bring_here(from, part, window_)) return give_up(part);
     for (uint64_t within = 0; within < window; within += short_bytes) {
-      feed_part(nullptr, part, within, std::min(short_bytes, window - within));
+      std::ignore = feed_part(nullptr, part, within, std::min(short_bytes, window - within));
     }
   }
 }
 
-void Node::feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length) {
+// Whether its bytes could be read; nothing of the message comes behind one where they could not.
+bool Node::feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length) {
   nic::Packet part = packet;
   part.offset += begin;
   part.payload.bytes += begin;
   part.payload.length = length;
   std::vector<uint8_t> bytes;
-  if (length <= engine_.limits().payload_bytes && !bring_here(from, part, bytes)) return give_up(part);
+  if (length <= engine_.limits().payload_bytes && !bring_here(from, part, bytes)) {
+    give_up(part);
+    return false;
+  }
   feed_one(from, part);
+  return true;
 }
 
 // The payload as memory of ours.
@@ -78,7 +86,19 @@ void Node::give_up(const nic::Packet& packet) {
 }
 
 void Node::feed_one(Transport* from, const nic::Packet& packet) {
-  if ((!blocked_.empty() && !packet.is_answer()) || !engine_.can_accept(packet)) return block(packet);
+  if (!packet.is_answer() && !blocked_.empty()) return block(from, packet);
+  if (is_stray(packet)) return;
+  if (!engine_.can_accept(packet)) return block(from, packet);
+  enter(from, packet);
+}
+
+// A sender's packets come in order: one of a message that has not begun is a mistake of its sender's, and so is what
+// comes behind the end of one.
+bool Node::is_stray(const nic::Packet& packet) const {
+  return !packet.is_answer() && !packet.is_header() && !engine_.has_begun(packet.source, packet.message);
+}
+
+void Node::enter(Transport* from, const nic::Packet& packet) {
   arrival_ = {from, &packet};
   actions_.clear();
   engine_.on_packet({}, packet, actions_);
@@ -87,23 +107,28 @@ void Node::feed_one(Transport* from, const nic::Packet& packet) {
   settle_now();
 }
 
-void Node::block(const nic::Packet& packet) {
-  Blocked one{packet, std::make_unique<uint8_t[]>(packet.payload.length)};
-  if (packet.payload.length > 0) std::memcpy(one.bytes.get(), packet.payload.bytes, packet.payload.length);
-  one.packet.payload = {nic::PayloadRef::Space::local, one.bytes.get(), packet.payload.length};
+// Its bytes are kept: the sender has its memory back when arrived() returns.
+void Node::block(Transport* from, const nic::Packet& packet) {
+  const uint64_t length = packet.payload.length;
+  Blocked one{packet, nullptr};
+  if (length > 0) {
+    if (length <= engine_.limits().transfer_bytes) one.bytes.reset(new (std::nothrow) uint8_t[length]);
+    arrival_ = {from, &packet};
+    const bool here = one.bytes != nullptr && bring(packet.payload, one.bytes.get());
+    arrival_ = {};
+    if (!here) return give_up(packet);
+    one.packet.payload = {nic::PayloadRef::Space::local, one.bytes.get(), length};
+  }
   blocked_.push_back(std::move(one));
 }
 
 void Node::unblock() {
-  while (!blocked_.empty() && engine_.can_accept(blocked_.front().packet)) {
+  while (!blocked_.empty()) {
+    const bool stray = is_stray(blocked_.front().packet);
+    if (!stray && !engine_.can_accept(blocked_.front().packet)) return;
     const Blocked one = std::move(blocked_.front());
     blocked_.pop_front();
-    arrival_ = {nullptr, &one.packet};
-    actions_.clear();
-    engine_.on_packet({}, one.packet, actions_);
-    perform();
-    arrival_ = {};
-    settle_now();
+    if (!stray) enter(nullptr, one.packet);
   }
 }
 

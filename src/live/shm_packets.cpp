@@ -172,6 +172,7 @@ bool ShmTransport::flush(uint32_t rank) {
 bool ShmTransport::poll() {
   bool happened = false;
   greet_new();
+  happened = bury() || happened;
   for (size_t i = 0; i < readable_.size(); ++i) {
     const uint32_t rank = readable_[i];
     if (!peers_[rank]->lost) happened = read(rank) || happened;
@@ -202,6 +203,7 @@ void ShmTransport::take(uint32_t rank, const Cell& cell) {
       packet.message = cell.message;
       packet.message_length = cell.length;
       packet.payload = {nic::PayloadRef::Space::local, cell.payload, cell.length};
+      packet.fields.user = cards_[rank].user;
       packet.fields.portal_index = cell.portal;
       packet.fields.match_bits = cell.match_bits;
       packet.fields.remote_offset = cell.remote_offset;
@@ -232,6 +234,7 @@ void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
   } else {
     packet.source = nic::Rank{rank};
     packet.target = nic::Rank{rank_};
+    packet.fields.user = cards_[rank].user;
     packet.payload = {nic::PayloadRef::Space::local, bulk + sizeof packet, length};
     if (lent) {
       packet.payload.space = nic::PayloadRef::Space::peer;
@@ -239,7 +242,7 @@ void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
     }
     client_.arrived(*this, packet);
   }
-  if (!lent) return;
+  if (!lent || !peer.attached) return;
   if (peer.waiting.empty() && write_taken(peer, cell.message)) return;
   if (peer.waiting.empty()) ++waiting_;
   Waiting back;

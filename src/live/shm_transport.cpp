@@ -30,15 +30,17 @@ ShmTransport::~ShmTransport() {
   }
 }
 
-// Finds the peer's memory and says that we are there. One that cannot be found is lost.
+// Finds the peer's memory and says that we are there. One that cannot be found is gone: poll() tells, for we may be in
+// the middle of the engine's actions.
 bool ShmTransport::attach(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (peer.attached) return true;
+  if (peer.attached || peer.departed) return peer.attached;
   const Card& card = cards_[rank];
   auto segment = Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
   peer.process = segment ? static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(card.pid), 0)) : -1;
   if (!segment || peer.process < 0) {
-    lose(rank);
+    peer.departed = true;
+    departed_.push_back(rank);
     return false;
   }
   peer.segment = std::move(*segment);
@@ -81,6 +83,7 @@ void ShmTransport::greet_new() {
 }
 
 bool ShmTransport::has_news() const {
+  if (!departed_.empty()) return true;
   for (const uint32_t rank : readable_) {
     if (!peers_[rank]->lost && !peers_[rank]->from.empty()) return true;
   }
@@ -96,7 +99,10 @@ Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64
 }
 
 // A channel that was full may have room by then.
-Time ShmTransport::timer() const { return waiting_ == 0 ? Time::never() : look_at_; }
+Time ShmTransport::timer() const {
+  if (!departed_.empty()) return Time{};
+  return waiting_ == 0 ? Time::never() : look_at_;
+}
 
 bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0; }
 
@@ -104,7 +110,7 @@ std::string ShmTransport::describe(nic::Rank rank) {
   if (rank.value >= peers_.size()) return "no such rank";
   Peer& peer = *peers_[rank.value];
   if (!peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
-  return peer.lost ? "gone" : peer.reads;
+  return peer.lost || peer.departed ? "gone" : peer.reads;
 }
 
 void ShmTransport::say_goodbye() {
@@ -126,6 +132,18 @@ void ShmTransport::died(nic::Rank rank) {
   while (!peer.lost && read(rank.value)) {
   }
   if (!peer.lost) lose(rank.value);
+}
+
+// Peers that have left before we knew them: what they said lies in our own memory.
+bool ShmTransport::bury() {
+  if (departed_.empty()) return false;
+  for (const uint32_t rank : std::exchange(departed_, {})) {
+    Peer& peer = *peers_[rank];
+    peer.from = ChannelReader(own_.channel_of(rank));
+    peer.memory = MemoryReader(cards_[rank].pid);
+    died(nic::Rank{rank});
+  }
+  return true;
 }
 
 void ShmTransport::lose(uint32_t rank) {

@@ -65,6 +65,7 @@ class ShmTransport final : public Transport {
     MemoryReader memory;
     bool attached = false;
     bool reading = false;
+    bool departed = false;
     bool lost = false;
     int process = -1;
     std::string reads = "not tried yet";  // how we read its memory
@@ -86,6 +87,7 @@ class ShmTransport final : public Transport {
   void take(uint32_t rank, const Cell& cell);
   void take_packet(uint32_t rank, const Cell& cell);
   void give_back(uint32_t rank, uint64_t loan);
+  bool bury();
   void lose(uint32_t rank);
 
   TransportClient& client_;
@@ -96,6 +98,7 @@ class ShmTransport final : public Transport {
   Watch watch_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> readable_;  // peers whose channels we read
+  std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there
   std::vector<uint64_t> greeted_;   // as SegmentHeader::begun, as far as we have seen it
   uint32_t waiting_ = 0;            // peers with something that waits for room
   Time look_at_{};                  // when to try them again

@@ -143,6 +143,11 @@ void Nic::on_continue(Time, Actions& out) {
 
 bool Nic::wants_packets(Rank source, uint64_t message) const { return impl_->wants_packets(source, message); }
 
+bool Nic::has_begun(Rank source, uint64_t message) const {
+  const uint32_t slot = impl_->message_slots.find(source, message);
+  return slot != no_slot && impl_->messages[slot].path != Impl::Path::waiting;
+}
+
 void Nic::on_peer_lost(Time, Rank peer, Actions& out) {
   impl_->lose_peer(peer, out);
   impl_->settle(out);

@@ -87,6 +87,8 @@ class Nic {
   void on_command(Time now, const Command& command, Actions& out);
   // How the rest of a message that has begun may come: in packets of payload_bytes, for its handlers, or in any.
   [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
+  // Its header has been here, and its last packet has not.
+  [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
   // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:
   // where they came from. They stay there until the HER's id is given out again.
   void on_her_ready(Time now, HerId her, Actions& out, const uint8_t* bytes = nullptr);

@@ -58,6 +58,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
     made->node_->set_patience(Time{});
   }
   SPL_TRY(made->make_transports(std::move(port)));
+  made->node_->doorbell().wake_all();  // peers may have rung before there was anything to look at
   return made;
 }
 

@@ -98,7 +98,7 @@ static void begin_with(const ptl_ni_limits_t* desired) {
 
 static void begin(void) { begin_with(NULL); }
 
-static int end(void) {
+static inline int end(void) {
   barrier();
   printf("rank %u: %d answers\n", my_rank, answers);
   fflush(stdout);

@@ -1,0 +1,245 @@
+"""C programs as real processes: under the launchers of two MPI libraries, alone, and with ranks that die.
+
+The library is that of `make test` (build/release), of another build folder, or of SPINLOOM_TEST_LIVE.
+SPINLOOM_TEST_CFLAGS goes to the compiler of the programs: -fsanitize=thread with a library built so.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pmi_job import Job
+from test_sim import CONFORMANCE
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+LIMIT_S = 240  # of one run; the machine may be busy with other things
+
+
+def library_folder() -> Path | None:
+    named = os.environ.get("SPINLOOM_TEST_LIVE")
+    if named:
+        return Path(named).resolve()
+    found = [path.parent for path in ROOT.glob("build/*/live/libportals.so.4")]
+    release = ROOT / "build/release/live"
+    return release if release in found else next(iter(found), None)
+
+
+LIBRARY = library_folder()
+
+pytestmark = [
+    pytest.mark.skipif(LIBRARY is None, reason="there is no build/*/live/libportals.so.4"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
+]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    name: str
+    command: tuple[str, ...]
+
+
+def working(command: tuple[str, ...], marks: str) -> bool:
+    if shutil.which(command[0]) is None:
+        return False
+    said = subprocess.run([command[0], "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return marks in said.stdout
+
+
+@functools.cache
+def launchers() -> dict[str, Launcher]:
+    """Those that are here: of MPICH beside Python, and of the system's Open MPI."""
+    candidates = [
+        ("mpich", (f"{sys.prefix}/bin/mpiexec.hydra",), "HYDRA"),
+        ("mpich", ("mpiexec.hydra",), "HYDRA"),
+        ("openmpi", ("mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"), "OpenRTE"),
+        ("openmpi", ("mpirun", "--oversubscribe", "--allow-run-as-root"), "Open MPI"),
+    ]
+    found: dict[str, Launcher] = {}
+    for name, command, marks in candidates:
+        if name not in found and working(command, marks):
+            found[name] = Launcher(name, command)
+    return found
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """build("live_idle.c") is the program's path."""
+    folder = tmp_path_factory.mktemp("live")
+
+    @functools.cache
+    def compiled(name: str) -> Path:
+        out = folder / Path(name).stem
+        flags = os.environ.get("SPINLOOM_TEST_CFLAGS", "").split()
+        linked = [f"-L{LIBRARY}", "-lportals", "-lpthread", f"-Wl,-rpath,{LIBRARY}"]
+        subprocess.run(
+            ["cc", "-O1", "-g", *flags, f"-I{ROOT}/include", HERE / name, "-o", out, *linked], check=True
+        )
+        return out
+
+    return compiled
+
+
+def processes_of(program: Path) -> list[int]:
+    """Those that run the program still."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.readlink(entry / "exe") == str(program):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def run(launcher: str, ranks: int, program: Path, *arguments: object, **settings: str) -> str:
+    """What the ranks print; they all succeed, and nothing is left of them."""
+    if launcher not in launchers():
+        pytest.skip(f"there is no launcher of {launcher}")
+    command = [*launchers()[launcher].command, "-n", str(ranks), str(program), *map(str, arguments)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **settings},
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert processes_of(program) == []
+    return done.stdout
+
+
+JOBS = [("mpich", 2), ("mpich", 4), ("mpich", 8), ("openmpi", 2), ("openmpi", 4)]
+every_job = pytest.mark.parametrize(("launcher", "ranks"), JOBS)
+every_launcher = pytest.mark.parametrize("launcher", ["mpich", "openmpi"])
+
+
+def answers_of(output: str) -> dict[int, int]:
+    return {int(rank): int(count) for rank, count in re.findall(r"rank (\d+): (\d+) answers", output)}
+
+
+@every_job
+def test_all_pairs_exchange_bytes_of_all_lengths(build, launcher, ranks):
+    longest = {2: 8 << 20, 4: 3 << 20, 8: 300001}[ranks]
+    output = run(launcher, ranks, build("live_traffic.c"), longest)
+    assert set(answers_of(output)) == set(range(ranks))
+
+
+@every_job
+def test_channels_that_are_full_lose_nothing(build, launcher, ranks):
+    messages = {2: 2000, 4: 500, 8: 128}[ranks]
+    output = run(launcher, ranks, build("live_flood.c"), messages)
+    assert set(answers_of(output)) == set(range(ranks))
+
+
+@pytest.mark.parametrize("copy", ["single-copy", "two-copy"])
+def test_both_ways_to_copy(build, copy):
+    run("mpich", 2, build("live_traffic.c"), 8 << 20, SPINLOOM_COPY=copy)
+    run("mpich", 3, build("live_flood.c"), 300, SPINLOOM_COPY=copy)
+
+
+@every_launcher
+def test_threads_of_a_rank_wait_side_by_side(build, launcher):
+    """A thread that sees the message of another one, which sleeps, wakes it."""
+    assert answers_of(run(launcher, 2, build("live_threads.c"), 200)) == {0: 5, 1: 5}
+
+
+@pytest.mark.parametrize("spin", ["0", "1000"])
+def test_threads_wait_however_long_they_poll_first(build, spin):
+    run("mpich", 3, build("live_threads.c"), 40, SPINLOOM_SPIN_US=spin)
+
+
+@pytest.mark.parametrize(("launcher", "ranks"), [("mpich", 2), ("mpich", 4), ("openmpi", 2)])
+def test_a_rank_that_calls_nothing_still_serves(build, launcher, ranks):
+    assert set(answers_of(run(launcher, ranks, build("live_sleeper.c")))) == set(range(ranks))
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers have threads of their own")
+@every_launcher
+def test_waiting_costs_no_processor_time(build, launcher):
+    waited_ms = 2000
+    output = run(launcher, 3, build("live_idle.c"), waited_ms)
+    used = {int(rank): int(us) for rank, us in re.findall(r"rank (\d) used (\d+) us", output)}
+    assert set(used) == {0, 1, 2}
+    assert max(used.values()) < waited_ms * 1000 / 100, used
+
+
+def test_a_process_alone_is_a_job_of_one(build):
+    for name, argument in (("live_traffic.c", "65536"), ("live_flood.c", "500")):
+        done = subprocess.run([build(name), argument], capture_output=True, text=True, timeout=LIMIT_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert set(answers_of(done.stdout)) == {0}
+
+
+def not_simulated_only() -> list[str]:
+    return [name for name in CONFORMANCE if "SPINLOOM_RANK" not in (HERE / name).read_text()]
+
+
+@every_launcher
+@pytest.mark.parametrize("name", not_simulated_only())
+def test_the_conformance_programs_hold_here(build, launcher, name):
+    ranks, answers = CONFORMANCE[name]
+    output = run(launcher, ranks, build(name))
+    assert answers_of(output) == dict(enumerate(answers)), output
+
+
+DEATHS = ["puts", "large", "gets", "serves", "waits", "full"]
+
+
+def deaths(program: Path, what: str, **settings: str) -> None:
+    with Job([str(program), what], 3, env=settings) as job:
+        victim = job.ranks[-1]
+
+        def filled(_) -> bool:
+            return all("has filled" in rank.text for rank in job.ranks[:-1])
+
+        if what == "full":
+            job.wait(LIMIT_S, until=filled)
+            assert filled(job), job.said()
+            victim.process.send_signal(signal.SIGKILL)
+        assert job.wait(LIMIT_S) == [0, 0, -signal.SIGKILL], job.said()
+        assert set(answers_of(job.said())) == {0, 1}, job.said()
+    assert processes_of(program) == []
+
+
+@pytest.mark.parametrize("what", DEATHS)
+def test_the_others_hear_of_a_death_and_go_on(build, what):
+    program = build("live_death.c")
+    for copy in ("single-copy", "two-copy"):
+        deaths(program, what, SPINLOOM_COPY=copy)
+
+
+def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
+    """As users see it: mpiexec ends the other ranks, and the next job runs."""
+    if "mpich" not in launchers():
+        pytest.skip("there is no launcher of mpich")
+    shared = set(os.listdir("/dev/shm"))
+    program = build("live_death.c")
+    command = [*launchers()["mpich"].command, "-n", "3", str(program), "large"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+    assert done.returncode != 0
+    assert processes_of(program) == []
+    new = set(os.listdir("/dev/shm")) - shared
+    assert [name for name in new if "spinloom" in name] == []
+    run("mpich", 3, build("live_sleeper.c"))
+
+
+@pytest.mark.parametrize("what", ["returns", "last", "forks"])
+def test_ranks_leave_as_they_like(build, what):
+    program = build("live_leave.c")
+    with Job([str(program), what], 3) as job:
+        assert job.wait(LIMIT_S) == [0, 0, 0], job.said()
+        expected = {0, 1, 2} if what == "forks" else {0, 1}
+        assert set(answers_of(job.said())) == expected, job.said()

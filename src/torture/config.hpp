@@ -31,11 +31,12 @@ enum class Work : uint8_t {
   stream,      // streaming puts
   process,     // process-puts: handlers fill the packets
   scatter,     // payload handlers place the bytes
+  forward,     // handlers put, get and add at another rank
   misbehave,   // handlers that do not do what they should
   flow,        // a portal table entry with flow control and too few entries
   counted,     // no events at all: the counter says that the bytes are there
 };
-inline constexpr size_t work_count = 18;
+inline constexpr size_t work_count = 19;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {

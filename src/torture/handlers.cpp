@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "spinloom/handler.h"
 
@@ -75,6 +76,47 @@ HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
   return end_as(0, SUCCESS);
 }
 
+// One call to the third rank, on bytes of the handler's own.
+bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t which, uint64_t offset, uint8_t* local,
+         uint64_t length, nic::LocalMemory memory) {
+  nic::HandlerCall call;
+  call.call = number;
+  call.local = local;
+  call.local_memory = memory;
+  call.length = length;
+  call.target = static_cast<uint32_t>(plan.third);
+  call.match_bits = plan.third_bits + which;
+  call.remote_offset = offset;
+  call.atomic = nic::AtomicOperation::sum;
+  call.datatype = nic::Datatype::uint64;
+  return handler.call(call) == SUCCESS;
+}
+
+HandlerOutcome put_on(NativeHandler& handler) {
+  const Plan plan = plan_of(handler);
+  const auto packet = handler.frame().packet;
+  const uint64_t at = handler.frame().her.offset;
+  auto* const bytes = const_cast<uint8_t*>(packet.data());  // only read
+  std::vector<uint8_t> got(packet.size());
+  uint64_t one = 1;
+  const auto own = nic::LocalMemory::stack;
+  if (!ask(handler, plan, SPL_CALL_PUT_FROM_DEVICE, 1, at, bytes, packet.size(), nic::LocalMemory::packet) ||
+      !ask(handler, plan, SPL_CALL_GET_FROM_DEVICE, 2, at, got.data(), got.size(), own)) {
+    return end_as(0, FAIL);
+  }
+  nic::HandlerCall write;
+  write.call = SPL_CALL_DMA_TO_HOST_B;
+  write.options = PTL_DMA_NO_EVENT;
+  write.local = got.data();
+  write.local_memory = own;
+  write.offset = at;
+  write.length = got.size();
+  if (handler.call(write) != SUCCESS) return end_as(0, FAIL);
+  const bool added =
+      ask(handler, plan, SPL_CALL_FETCH_ATOMIC_FROM_DEVICE, 3, 0, reinterpret_cast<uint8_t*>(&one), sizeof one, own);
+  return end_as(0, added ? SUCCESS : FAIL);
+}
+
 }  // namespace
 
 Handlers::Handlers(FaultCounts& faults) {
@@ -93,6 +135,7 @@ Handlers::Handlers(FaultCounts& faults) {
     if (plan.tells != 0) handler.dma_to_host(nullptr, 0, 0, 0);
     return end_as(plan.completion_end, plan.completion_code);
   });
+  forward = native_.add(put_on);
   gather = native_.add([&faults](NativeHandler& handler) { return fill_packet(handler, faults); });
 }
 

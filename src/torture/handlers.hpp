@@ -4,7 +4,8 @@
 // DMA a
 //   piece; from `bad_from` on the packet's handler ends as payload_end and payload_code say, before it has written
 //   anything. header and completion end as their fields say; a good completion handler issues an empty DMA with event.
-//   gather: fills packets of a process-put, the other way round.
+//   gather: fills packets of a process-put, the other way round. forward: puts its packet on to `third`, writes what it
+//   gets from there, and adds one there.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -25,12 +26,14 @@ struct Plan {
   uint8_t header_end = 0;  // nic::HandlerEnd
   uint8_t payload_end = 0;
   uint8_t completion_end = 0;
-  uint8_t outside = 0;   // bad packets' handlers write outside of the entry, and return payload_code
+  uint8_t outside = 0;  // bad packets' handlers write outside of the entry, and return payload_code
   uint8_t blocking = 0;  // DMAs block the handler, from its own memory
-  uint8_t tells = 0;     // the completion handler's DMA with event
+  uint8_t tells = 0;  // the completion handler's DMA with event
   uint8_t unused[2] = {};
+  uint64_t third = 0;  // forward: the other rank, and the first of its match bits
+  uint64_t third_bits = 0;
 };
-static_assert(sizeof(Plan) == 40);
+static_assert(sizeof(Plan) == 56);
 
 class Handlers {
  public:
@@ -41,6 +44,7 @@ class Handlers {
   uint32_t payload = 0;
   uint32_t completion = 0;
   uint32_t gather = 0;
+  uint32_t forward = 0;
 
  private:
   portals::NativeHandlers native_;

@@ -59,6 +59,7 @@ TEST(Torture, ARankDies) {
 TEST(Torture, TheSameSeedIsTheSameRun) {
   Config config = faulty();
   config.weights.assign(work_count, 1);
+  config.weights[static_cast<size_t>(Work::forward)] = 0;  // forward.cpp says why
   std::set<uint64_t> hashes;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Outcome once = run(config, seed);

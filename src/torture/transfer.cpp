@@ -2,6 +2,7 @@
 // nothing but counters. What the entry allows, where it begins and ends, and what is told varies.
 #include <cstring>
 
+#include "torture/elements.hpp"
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -21,30 +22,6 @@ enum class Entrance : uint8_t {
   other_user,
   no_portal,
 };
-
-// The model's own arithmetic on one element; integers wrap around, doubles hold small whole numbers.
-template <class T>
-T combine(nic::AtomicOperation operation, T target, T source) {
-  using nic::AtomicOperation;
-  switch (operation) {
-    case AtomicOperation::min: return source < target ? source : target;
-    case AtomicOperation::max: return source > target ? source : target;
-    case AtomicOperation::sum: return static_cast<T>(target + source);
-    default: return source;
-  }
-}
-
-template <class T>
-void combine_all(nic::AtomicOperation operation, uint8_t* target, const uint8_t* source, uint64_t length) {
-  for (uint64_t at = 0; at < length; at += sizeof(T)) {
-    T old_value;
-    T given;
-    std::memcpy(&old_value, target + at, sizeof(T));
-    std::memcpy(&given, source + at, sizeof(T));
-    old_value = combine(operation, old_value, given);
-    std::memcpy(target + at, &old_value, sizeof(T));
-  }
-}
 
 class Transfer final : public Exchange {
  public:
@@ -229,19 +206,7 @@ class Transfer final : public Exchange {
       if (swaps) target_.expect(offset_, source_.data(), element);
       return;
     }
-    switch (datatype_) {
-      case nic::Datatype::int8: combine_all<int8_t>(operation_, there, source_.data(), taken_); break;
-      case nic::Datatype::uint16: combine_all<uint16_t>(operation_, there, source_.data(), taken_); break;
-      case nic::Datatype::int32: combine_all<uint32_t>(operation_, there, source_.data(), taken_); break;
-      case nic::Datatype::uint64: combine_all<uint64_t>(operation_, there, source_.data(), taken_); break;
-      default: combine_all<double>(operation_, there, source_.data(), taken_); break;
-    }
-    if (datatype_ == nic::Datatype::int32 && operation_ != nic::AtomicOperation::sum &&
-        operation_ != nic::AtomicOperation::swap) {
-      // Signed order: from the values before, which the memory still holds.
-      std::copy_n(target_.data() + offset_, taken_, there);
-      combine_all<int32_t>(operation_, there, source_.data(), taken_);
-    }
+    apply(operation_, datatype_, there, source_.data(), taken_);
   }
 
   void expect_target() {
@@ -259,8 +224,7 @@ class Transfer final : public Exchange {
     event.requested_bytes = length_;
     event.manipulated_bytes = taken_;
     event.remote_offset = offset_;
-    event.start = reinterpret_cast<uint64_t>(entry_.iovec.empty() ? entry_.start : nullptr) + offset_;
-    if (!entry_.iovec.empty()) event.start = start_of_list();
+    event.start = reinterpret_cast<uint64_t>(entry_.start) + offset_;
     event.hdr_data = name(0);
     if (!options.event_comm_disable && !options.event_success_disable) {
       expect(1, event, [this] { return landed(); });
@@ -270,8 +234,6 @@ class Transfer final : public Exchange {
     }
     if (options.use_once && !options.event_unlink_disable) expect(1, EventKind::auto_unlink);
   }
-
-  [[nodiscard]] uint64_t start_of_list() const { return reinterpret_cast<uint64_t>(entry_.start); }
 
   // The bytes are there before the event; then the memory is the host's.
   Status landed() {

@@ -1,0 +1,130 @@
+// Handlers that ask other NICs: each packet's handler puts the packet on to a third rank, gets bytes from there, which
+// it writes to its own host, and adds one to a word there. It waits for each, with its HPU and its packet. The third
+// rank is always the last one, where no handler waits: handlers that all wait for each other may wait for ever.
+// Nor does it go together with streaming puts: hosts rest while a handler of the loopback driver waits, and a stream
+// that has not begun keeps back what its rank sends.
+#include <cstring>
+
+#include "torture/exchange.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using nic::EventKind;
+
+class Forward final : public Exchange {
+ public:
+  Forward(World& world, uint32_t id) : Exchange(world, id, Work::forward) {}
+
+  Status begin() override {
+    third_ = world_.config.ranks - 1;
+    from_ = any_rank();
+    to_ = static_cast<uint32_t>(random().below(third_));
+    source_ = Region::random(random(), any_size());
+    mask_ = Region::random(random(), source_.size());
+    copy_ = Region(source_.size());
+    target_ = Region(source_.size());
+    copy_.expect(0, source_.data(), source_.size());
+    target_.expect(0, mask_.data(), mask_.size());
+    SPL_TRY(open_third());
+    SPL_TRY(open_target());
+    const auto tell_send = [this] {
+      source_.spoil();
+      return Status{};
+    };
+    expect(0, EventKind::send, tell_send);
+    nic::Event ack;
+    ack.kind = EventKind::ack;
+    ack.manipulated_bytes = copy_.size();
+    expect(0, ack);
+    return world_.at(from_).put(put_of(from_, to_, 0, source_));
+  }
+
+  Status finish() override {
+    SPL_TRY(copy_.check(name() + ", what was put on"));
+    SPL_TRY(target_.check(name() + ", what was got"));
+    SPL_TRY(mask_.check(name() + ", what was given"));
+    const nic::CounterValue packets = world_.at(third_).ct_get(counter_);
+    if (packets.failure > 0 || packets.success != word_) {
+      return trouble(text(packets.success, " packets were put on, and ", word_, " counted"));
+    }
+    for (const nic::EntryId entry : entries_) SPL_TRY(unlink(third_, entry));
+    SPL_TRY(world_.at(third_).ct_free(counter_));
+    SPL_TRY(unlink(to_, entry_));
+    SPL_TRY(world_.at(to_).context_free(context_));
+    return world_.at(to_).memory_free(constants_);
+  }
+
+ private:
+  Status open_third() {
+    portals::Interface& interface = world_.at(third_);
+    SPL_ASSIGN(counter_, interface.ct_alloc());
+    const auto append = [&](uint32_t which, uint8_t* start, uint64_t length) -> Status {
+      nic::Entry entry;
+      entry.start = start;
+      entry.length = length;
+      entry.match_bits = bits(which);
+      entry.user_ptr = name(2);
+      entry.options.op_get = which != 1;
+      entry.options.op_put = which != 2;
+      entry.options.event_comm_disable = true;
+      entry.options.ct_comm = which == 1;
+      entry.counter = counter_;
+      SPL_ASSIGN(const nic::EntryId appended, interface.me_append(host(third_).portal, entry));
+      entries_.push_back(appended);
+      return {};
+    };
+    SPL_TRY(append(1, copy_.data(), copy_.size()));
+    SPL_TRY(append(2, mask_.data(), mask_.size()));
+    return append(3, reinterpret_cast<uint8_t*>(&word_), sizeof word_);
+  }
+
+  Status open_target() {
+    portals::Interface& interface = world_.at(to_);
+    Plan plan;
+    plan.third = third_;
+    plan.third_bits = bits();
+    SPL_ASSIGN(constants_, interface.memory_alloc(sizeof plan));
+    SPL_TRY(interface.memory_write(constants_, {reinterpret_cast<const uint8_t*>(&plan), sizeof plan}));
+    nic::Context context;
+    context.payload_entry = world_.handlers->forward;
+    context.constants = {constants_, sizeof plan};
+    SPL_ASSIGN(context_, interface.context_create(context));
+    nic::Entry entry;
+    entry.start = target_.data();
+    entry.length = target_.size();
+    entry.match_bits = bits();
+    entry.user_ptr = name(1);
+    entry.context = context_;
+    nic::Event event;
+    event.kind = EventKind::put;
+    event.initiator = nic::Rank{from_};
+    event.match_bits = bits();
+    event.requested_bytes = event.manipulated_bytes = source_.size();
+    event.start = reinterpret_cast<uint64_t>(target_.data());
+    event.hdr_data = name(0);
+    expect(1, event, [this] { return target_.check(name() + ", when its event has come"); });
+    SPL_ASSIGN(entry_, interface.me_append(host(to_).portal, entry));
+    return {};
+  }
+
+  uint32_t from_ = 0;
+  uint32_t to_ = 0;
+  uint32_t third_ = 0;
+  Region source_;
+  Region copy_;
+  Region mask_;
+  Region target_;
+  uint64_t word_ = 0;
+  nic::CounterId counter_;
+  std::vector<nic::EntryId> entries_;
+  nic::EntryId entry_;
+  nic::ContextId context_;
+  uint64_t constants_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_forward(World& world, uint32_t id) { return std::make_unique<Forward>(world, id); }
+
+}  // namespace spinloom::torture

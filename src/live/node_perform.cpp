@@ -144,7 +144,8 @@ void Node::perform(const nic::DmaWrite& write) {
 }
 
 void Node::perform(const nic::BufferPacket& buffer) {
-  if (buffer.bytes == 0) {  // a packet of a process-put is in its slot already
+  // A packet of a process-put is in its slot already, what the host runs handlers on with the engine.
+  if (buffer.bytes == 0 || arrival_.packet == nullptr) {
     todo_.push({Todo::Kind::her_ready, buffer.her.value});
     return;
   }

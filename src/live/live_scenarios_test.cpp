@@ -1,0 +1,84 @@
+// Every scenario over the live driver: copied once or twice, cut into packets or whole, polling or asleep.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "live/live_testbed.hpp"
+#include "portals/loopback_testbed.hpp"
+#include "portals/scenarios.hpp"
+
+namespace spinloom::live {
+namespace {
+
+using portals::Scenario;
+using portals::ScenarioTag;
+
+struct Way {
+  const char* name;
+  CopyMode copy;
+  uint64_t lend_from_bytes;
+  uint64_t transfer_bytes;
+  Time spin;
+};
+
+nic::NicLimits limits_of(const Way& way) {
+  nic::NicLimits limits;
+  limits.payload_bytes = 128;
+  limits.transfer_bytes = way.transfer_bytes;
+  limits.hpus = 4;
+  limits.packet_buffer_bytes = 64 * 128;
+  limits.nic_memory_bytes = 1 << 16;
+  return limits;
+}
+
+// The handlers of the other scenarios are RV32 images.
+std::shared_ptr<portals::ScenarioHandlers> handlers() {
+#ifdef SPINLOOM_SCENARIO_HANDLERS
+  auto made = portals::ImageScenarioHandlers::create(SPINLOOM_SCENARIO_HANDLERS);
+  SPL_ASSERT(made.ok(), made.error().message);
+  return std::move(*made);
+#else
+  return nullptr;
+#endif
+}
+
+class LiveScenarios : public testing::TestWithParam<std::tuple<Scenario, Way>> {};
+
+TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
+  const auto& [scenario, way] = GetParam();
+  const nic::NicLimits limits = limits_of(way);
+  nic::NicLimits packets = limits;
+  packets.transfer_bytes = 0;  // it does not cut what it carries for handlers
+  auto loopback = portals::LoopbackTestbed::create(scenario.ranks, packets, {});
+  ASSERT_TRUE(loopback.ok()) << loopback.error().message;
+  const auto expected = scenario.run(**loopback, 1);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  auto bed = LiveTestbed::create(scenario.ranks, limits, {way.copy, way.lend_from_bytes}, way.spin, handlers());
+  ASSERT_TRUE(bed.ok()) << bed.error().message;
+  const auto trace = scenario.run(**bed, 1);
+  if (!trace.ok() && trace.error().code == Code::unsupported) {
+    GTEST_SKIP() << "built without SPINLOOM_HANDLERS: there are no RV32 images of the scenario handlers";
+  }
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  if (scenario.tag == ScenarioTag::confluent) {
+    EXPECT_EQ(*trace, *expected);
+  }
+  EXPECT_EQ((*bed)->refused(), 0u);
+}
+
+constexpr Time asleep{}, polling{20'000'000};
+
+INSTANTIATE_TEST_SUITE_P(Threads, LiveScenarios,
+                         testing::Combine(testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
+                                          testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, polling},
+                                                          Way{"LentAsleep", CopyMode::single, 1, 1 << 30, asleep},
+                                                          Way{"Twice", CopyMode::twice, 64, 1 << 30, asleep},
+                                                          Way{"InPackets", CopyMode::automatic, 64, 128, polling})),
+                         [](const auto& all) {
+                           return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name;
+                         });
+
+}  // namespace
+}  // namespace spinloom::live

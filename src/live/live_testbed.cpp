@@ -1,0 +1,167 @@
+#include "live/live_testbed.hpp"
+
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+// What PtlPut and its like are around: the node under its lock, for as long as a call takes.
+class LockedPort final : public portals::Port {
+ public:
+  LockedPort(Node& node, Time give_up) : node_(node), give_up_(give_up) {}
+  void set_progress(Progress& progress) { progress_ = &progress; }
+
+  [[nodiscard]] nic::Rank rank() const override { return node_.rank(); }
+  [[nodiscard]] Time now() const override { return node_.now(); }
+  void submit(const nic::Command& command) override {
+    inside([&] { node_.submit(command); });
+  }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override {
+    std::optional<Result<uint64_t>> answer;
+    inside([&] { answer = node_.take_answer(token); });
+    return answer;
+  }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override {
+    std::optional<nic::Event> event;
+    inside([&] { event = node_.take_event(queue); });
+    return event;
+  }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
+    const std::lock_guard lock(node_.lock());
+    return node_.counter(counter);
+  }
+  Status wait() override {
+    Status status;
+    inside([&] {
+      node_.wait_until(std::min(give_up_, node_.now() + Time{50'000'000'000}));
+      if (node_.now() >= give_up_) status = fail(Code::stalled, "rank ", rank(), ": ", node_.engine().waiting());
+    });
+    return status;
+  }
+  Status host_work(const portals::HostWork&) override { return {}; }
+
+ private:
+  template <class Call>
+  void inside(Call call) {
+    const std::lock_guard lock(node_.lock());
+    call();
+    node_.tell_sleepers();
+    progress_->look_after();
+  }
+
+  Node& node_;
+  Progress* progress_ = nullptr;
+  Time give_up_;
+};
+
+}  // namespace
+
+struct LiveTestbed::Member {
+  Member(LiveTestbed& bed, uint32_t rank, const nic::NicLimits& limits, const ShmOptions& options)
+      : node(nic::Rank{rank}, static_cast<uint32_t>(bed.job_.cards.size()), limits, bed.job_.segments[rank]),
+        shm(node, bed.job_.segments[rank], rank, bed.job_.cards, options,
+            [this](int descriptor, nic::Rank peer) { progress->watch(descriptor, peer.value); }),
+        port(node, monotonic_now() + patience) {}
+
+  Node node;
+  ShmTransport shm;
+  std::unique_ptr<HpuPool> pool;
+  std::unique_ptr<Progress> progress;
+  LockedPort port;
+  std::unique_ptr<portals::Interface> interface;
+};
+
+Result<LocalJob> LocalJob::create(uint32_t ranks) {
+  LocalJob job;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    Card card;
+    card.machine = machine_id();
+    card.pid = getpid();
+    card.nonce = random_secret();
+    card.user = geteuid();
+    SPL_ASSIGN(job.segments.emplace_back(), Segment::create(rank, ranks, card.nonce));
+    card.file = job.segments.back().file();
+    job.cards.push_back(card);
+  }
+  return job;
+}
+
+Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
+                                                         const ShmOptions& options, Time spin,
+                                                         std::shared_ptr<portals::ScenarioHandlers> handlers) {
+  std::unique_ptr<LiveTestbed> bed(new LiveTestbed);
+  SPL_ASSIGN(bed->job_, LocalJob::create(ranks));
+  bed->handlers_ = std::move(handlers);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    auto& member = *bed->members_.emplace_back(std::make_unique<Member>(*bed, rank, limits, options));
+    member.node.set_patience(spin);
+    member.node.add(member.shm);
+    for (uint32_t peer = 0; peer < ranks; ++peer) {
+      if (peer != rank) member.node.route(nic::Rank{peer}, member.shm);
+    }
+    if (bed->handlers_) {
+      const std::shared_ptr<portals::HandlerRunner> runner(bed->handlers_, &bed->handlers_->runner());
+      SPL_ASSIGN(member.pool, HpuPool::create({limits.hpus}, runner, member.node));
+      member.node.set_pool(*member.pool);
+    }
+  }
+  for (const auto& member : bed->members_) {
+    Member* const it = member.get();
+    SPL_ASSIGN(it->progress, Progress::start(it->node, [it](uint64_t peer) {
+                 const std::lock_guard lock(it->node.lock());
+                 it->shm.died(nic::Rank{static_cast<uint32_t>(peer)});
+               }));
+    it->port.set_progress(*it->progress);
+    it->interface = std::make_unique<portals::Interface>(it->port);
+  }
+  return bed;
+}
+
+LiveTestbed::~LiveTestbed() {
+  for (const auto& member : members_) member->progress.reset();
+  for (const auto& member : members_) member->pool.reset();
+}
+
+portals::Interface& LiveTestbed::rank(uint32_t rank) { return *members_.at(rank)->interface; }
+
+const nic::Nic& LiveTestbed::nic(uint32_t rank) const { return members_.at(rank)->node.engine(); }
+
+Result<portals::TestHandlers> LiveTestbed::handlers(std::string_view name) {
+  if (!handlers_) return fail(Code::unsupported, "this testbed has no handlers");
+  return handlers_->find(name);
+}
+
+// Quiet on all ranks, twice in a row: what left one in between is at another by then.
+Status LiveTestbed::settle() {
+  const Time give_up = monotonic_now() + patience;
+  for (int quiet_rounds = 0; quiet_rounds < 3;) {
+    bool quiet = true;
+    for (const auto& member : members_) {
+      const std::lock_guard lock(member->node.lock());
+      member->node.drive();
+      member->node.tell_sleepers();
+      const nic::NicState now = member->node.engine().state();
+      quiet = quiet && member->node.drained() && !member->node.has_news() && now.messages_open == 0 &&
+              now.dmas_open == 0 && now.hpus_busy == 0 && now.hers_waiting == 0 && now.messages_outgoing == 0;
+    }
+    quiet_rounds = quiet ? quiet_rounds + 1 : 0;
+    if (quiet) continue;
+    if (monotonic_now() >= give_up) return {};  // the scenario says what has not come back
+    std::this_thread::yield();
+  }
+  return {};
+}
+
+uint64_t LiveTestbed::refused() {
+  uint64_t sum = 0;
+  for (const auto& member : members_) {
+    const std::lock_guard lock(member->node.lock());
+    sum += member->shm.refused() + member->node.engine().state().refused_packets;
+  }
+  return sum;
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,55 @@
+// LiveTestbed - several ranks of the live driver in one process, over shared memory as between processes.
+//
+// Contract: the testbed of scenarios (portals/testbed.hpp). Each rank has its segment, node, transport, helper and
+//   watcher threads, and a pool of HPU threads if there are handlers.
+// Invariants: (1) nobody calls a node without its lock; (2) wait() and settle() give up with an Error after `patience`.
+// Threads: the scenario's one, and those of the ranks. Time: real.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "live/node.hpp"
+#include "live/progress.hpp"
+#include "live/shm_transport.hpp"
+#include "portals/loopback_testbed.hpp"
+#include "portals/testbed.hpp"
+
+namespace spinloom::live {
+
+// Cards of ranks that are all this process, and their segments.
+struct LocalJob {
+  static Result<LocalJob> create(uint32_t ranks);
+  std::vector<Card> cards;
+  std::vector<Segment> segments;
+};
+
+class LiveTestbed final : public portals::Testbed {
+ public:
+  static constexpr Time patience{120'000'000'000'000};  // 120 s: the machine may be busy
+
+  // `handlers` may be null: then scenarios with handlers do not run.
+  static Result<std::unique_ptr<LiveTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
+                                                     const ShmOptions& options, Time spin,
+                                                     std::shared_ptr<portals::ScenarioHandlers> handlers);
+  ~LiveTestbed() override;
+
+  [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(members_.size()); }
+  [[nodiscard]] portals::Interface& rank(uint32_t rank) override;
+  [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
+  [[nodiscard]] Result<portals::TestHandlers> handlers(std::string_view name) override;
+  [[nodiscard]] Status settle() override;
+  // Packets that some rank refused.
+  [[nodiscard]] uint64_t refused();
+
+ private:
+  struct Member;
+  LiveTestbed() = default;
+
+  LocalJob job_;
+  std::shared_ptr<portals::ScenarioHandlers> handlers_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace spinloom::live

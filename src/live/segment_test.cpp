@@ -1,0 +1,137 @@
+// Segments and the cards by which peers find them.
+#include "live/segment.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <set>
+
+#include "base/random.hpp"
+#include "live/card.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr Secret nonce{11, 22};
+
+TEST(Card, IsReadAsItWasWritten) {
+  Random random(1, "cards");
+  for (int i = 0; i < 1000; ++i) {
+    Card card;
+    card.machine = random.next() >> random.below(64);
+    card.pid = static_cast<int64_t>(random.below(1 << 22));
+    card.file = static_cast<int>(random.below(5000));
+    card.nonce = {random.next(), random.next()};
+    card.user = static_cast<uint32_t>(random.next());
+    card.address = static_cast<uint32_t>(random.next());
+    card.port = static_cast<uint16_t>(random.next());
+    const std::string text = write(card);
+    for (const char letter : text) ASSERT_TRUE(letter > ' ' && letter < 127 && letter != '=') << text;
+    const auto again = read_card(text);
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(*again, card);
+  }
+}
+
+TEST(Card, WhatIsNoCardIsAnError) {
+  const std::string good = write(Card{});
+  ASSERT_TRUE(read_card(good).ok());
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_FALSE(read_card(good.substr(0, length)).ok()) << good.substr(0, length);
+  }
+  EXPECT_FALSE(read_card(good + "-0").ok());
+  EXPECT_FALSE(read_card(good + " ").ok());
+  EXPECT_FALSE(read_card("spl2" + good.substr(4)).ok());
+  Random random(2, "bytes");
+  for (int i = 0; i < 2000; ++i) {
+    std::string spoiled = good;
+    spoiled[random.below(spoiled.size())] = static_cast<char>(1 + random.below(255));
+    const auto read = read_card(spoiled);
+    if (read.ok()) {
+      EXPECT_EQ(write(*read), spoiled);
+    } else {
+      EXPECT_NE(read.error().message.find("version"), std::string::npos);
+    }
+  }
+}
+
+TEST(Card, SecretsDifferAndTheMachineIsTheSame) {
+  std::set<Secret> secrets;
+  for (int i = 0; i < 100; ++i) secrets.insert(random_secret());
+  EXPECT_EQ(secrets.size(), 100u);
+  EXPECT_EQ(machine_id(), machine_id());
+}
+
+TEST(Segment, IsTheSameMemoryForBoth) {
+  auto own = Segment::create(1, 3, nonce);
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  auto seen = Segment::attach(getpid(), own->file(), 1, 3, nonce);
+  ASSERT_TRUE(seen.ok()) << seen.error().message;
+  for (uint32_t sender = 0; sender < 3; ++sender) {
+    ChannelWriter writer(seen->channel_of(sender));
+    Cell cell;
+    cell.kind = CellKind::small;
+    cell.message = 100 + sender;
+    const ChannelWriter::Room room = writer.reserve(ChannelWriter::bulk_max());
+    ASSERT_NE(room.cell, nullptr);
+    room.bulk[ChannelWriter::bulk_max() - 1] = static_cast<uint8_t>(sender);
+    writer.publish(room, cell);
+  }
+  for (uint32_t sender = 0; sender < 3; ++sender) {
+    const ChannelReader reader(own->channel_of(sender));
+    ASSERT_FALSE(reader.empty());
+    EXPECT_EQ(reader.front().message, 100 + sender);
+    EXPECT_EQ(reader.bulk(0, ChannelWriter::bulk_max())[ChannelWriter::bulk_max() - 1], sender);
+  }
+}
+
+TEST(Segment, OfAnotherJobRankSizeOrBuildIsRefused) {
+  auto own = Segment::create(1, 3, nonce);
+  ASSERT_TRUE(own.ok());
+  const auto refusal = [&](int64_t pid, int file, uint32_t rank, uint32_t ranks, const Secret& secret) {
+    const auto got = Segment::attach(pid, file, rank, ranks, secret);
+    return got.ok() ? std::string() : got.error().message;
+  };
+  EXPECT_EQ(refusal(getpid(), own->file(), 1, 3, nonce), "");
+  EXPECT_NE(refusal(getpid(), own->file(), 1, 3, {11, 23}).find("another program"), std::string::npos);
+  EXPECT_NE(refusal(getpid(), own->file(), 1, 3, {12, 22}).find("another program"), std::string::npos);
+  EXPECT_NE(refusal(getpid(), own->file(), 2, 3, nonce).find("another program"), std::string::npos);
+  EXPECT_NE(refusal(getpid(), own->file(), 1, 2, nonce).find("another program"), std::string::npos);
+  EXPECT_NE(refusal(getpid(), own->file(), 1, 1000, nonce).find("another program"), std::string::npos) << "too short";
+  EXPECT_NE(refusal(getpid(), 999, 1, 3, nonce), "");
+  EXPECT_NE(refusal(getpid(), -1, 1, 3, nonce), "");
+  own->header().build ^= 1;
+  EXPECT_NE(refusal(getpid(), own->file(), 1, 3, nonce).find("version"), std::string::npos);
+  own->header().build ^= 1;
+  own->header().magic = 0;
+  EXPECT_NE(refusal(getpid(), own->file(), 1, 3, nonce), "");
+
+  std::FILE* const other = std::tmpfile();  // some file of the process that has got the pid
+  ASSERT_NE(other, nullptr);
+  EXPECT_NE(refusal(getpid(), fileno(other), 1, 3, nonce), "");
+  std::fclose(other);
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  EXPECT_NE(refusal(getpid(), pipe_ends[1], 1, 3, nonce), "");
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+TEST(Segment, OfAProcessThatHasEndedIsRefused) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_FALSE(Segment::attach(child, 3, 0, 2, nonce).ok());
+}
+
+TEST(Segment, AJobOfTooManyRanksIsAnError) {
+  const auto made = Segment::create(0, local_ranks_max + 1, nonce);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, Code::exhausted);
+}
+
+}  // namespace
+}  // namespace spinloom::live

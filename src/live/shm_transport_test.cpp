@@ -1,0 +1,257 @@
+// The shared-memory transport between ranks of one process: what arrives, who is lost, what a peer may write.
+#include "live/shm_transport.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "live/live_testbed.hpp"
+
+namespace spinloom::live {
+namespace {
+
+// Writes down what it hears, with the bytes.
+class Listener final : public TransportClient {
+ public:
+  void arrived(Transport& from, const nic::Packet& packet) override {
+    packets.push_back(packet);
+    auto& bytes = payloads.emplace_back(packet.payload.length);
+    if (packet.payload.space == nic::PayloadRef::Space::peer) {
+      const auto address = reinterpret_cast<uint64_t>(packet.payload.bytes);
+      readable.push_back(from.fetch(packet.source, address, bytes.data(), bytes.size()).ok());
+    } else if (!bytes.empty()) {
+      std::memcpy(bytes.data(), packet.payload.bytes, bytes.size());
+    }
+  }
+  void sent(const Reading& reading) override { read.push_back(reading.message); }
+  void lost(nic::Rank peer) override { gone.push_back(peer.value); }
+
+  std::vector<nic::Packet> packets;
+  std::vector<std::vector<uint8_t>> payloads;
+  std::vector<bool> readable;
+  std::vector<uint64_t> read;
+  std::vector<uint32_t> gone;
+};
+
+struct Rig {
+  explicit Rig(const ShmOptions& given = {}) : options(given) {
+    auto made = LocalJob::create(2);
+    SPL_ASSERT(made.ok(), made.error().message);
+    job = std::move(*made);
+    for (uint32_t rank = 0; rank < 2; ++rank) job.cards[rank].user = 70 + rank;
+  }
+  void start(uint32_t rank) {
+    ends[rank] = std::make_unique<ShmTransport>(heard[rank], job.segments[rank], rank, job.cards, options,
+                                                [](int, nic::Rank) {});
+  }
+  // Until both have nothing to do.
+  void poll() {
+    for (bool happened = true; happened;) {
+      happened = false;
+      for (const auto& end : ends) happened = (end && end->poll()) || happened;
+    }
+  }
+  // A put of rank `from`, whose `message` is also its match bits.
+  bool put(uint32_t from, uint64_t message, const std::vector<uint8_t>& bytes) {
+    nic::Send outbound;
+    outbound.packet.source = nic::Rank{from};
+    outbound.packet.target = nic::Rank{1 - from};
+    outbound.packet.message = message;
+    outbound.packet.message_length = bytes.size();
+    outbound.packet.fields.match_bits = message;
+    outbound.packet.payload = {nic::PayloadRef::Space::local, bytes.data(), bytes.size()};
+    outbound.last = true;
+    return ends[from]->send(outbound);
+  }
+
+  ShmOptions options;
+  LocalJob job;
+  Listener heard[2];
+  std::unique_ptr<ShmTransport> ends[2];
+};
+
+std::vector<uint8_t> some(uint64_t length, uint64_t seed) {
+  Random random(seed, "bytes");
+  std::vector<uint8_t> bytes(length);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.next());
+  return bytes;
+}
+
+TEST(ShmTransport, CarriesAllLengthsInOrderHoweverTheyAreCopied) {
+  for (const CopyMode copy : {CopyMode::single, CopyMode::twice}) {
+    Rig rig({copy, 20'000});
+    rig.start(0);
+    rig.start(1);
+    EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now, and how they read
+    rig.poll();
+    const uint64_t lengths[] = {0, 1, 16, 17, 4096, 19'999, 20'000, 32 << 10, (32 << 10) + 1, 1 << 20, 5};
+    std::vector<std::vector<uint8_t>> sent;
+    for (const uint64_t length : lengths) sent.push_back(some(length, length));
+    uint64_t told = 0;
+    for (size_t i = 0; i < sent.size(); ++i) told += rig.put(0, i, sent[i]) ? 1 : 0;
+    rig.poll();
+    EXPECT_TRUE(rig.ends[0]->drained());
+    EXPECT_EQ(told + rig.heard[0].read.size(), sent.size());
+    std::vector<std::vector<uint8_t>> got(sent.size());
+    uint64_t newest = 0;
+    for (size_t i = 0; i < rig.heard[1].packets.size(); ++i) {
+      const nic::Packet& packet = rig.heard[1].packets[i];
+      EXPECT_EQ(packet.source.value, 0u);
+      EXPECT_EQ(packet.fields.user, 70u) << "the sender's, of a message of " << packet.message_length;
+      EXPECT_GE(packet.message, newest);
+      newest = packet.message;
+      auto& whole = got.at(packet.message);
+      EXPECT_EQ(packet.offset, whole.size());
+      whole.insert(whole.end(), rig.heard[1].payloads[i].begin(), rig.heard[1].payloads[i].end());
+    }
+    EXPECT_TRUE(got == sent);
+    EXPECT_EQ(rig.heard[1].readable.empty(), copy == CopyMode::twice);
+    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
+  }
+}
+
+TEST(ShmTransport, AChannelThatIsFullHoldsBackAndGoesOn) {
+  Rig rig({CopyMode::single, 1000});
+  rig.start(0);
+  rig.start(1);
+  const std::vector<uint8_t> small = some(8, 1), medium = some(900, 2), lent = some(5000, 3);
+  constexpr uint64_t messages = 3000;
+  uint64_t told[2] = {};
+  for (uint64_t i = 0; i < messages; ++i) {
+    for (uint32_t from = 0; from < 2; ++from)
+      told[from] += rig.put(from, i, i % 3 == 0 ? small : i % 3 == 1 ? medium : lent);
+  }
+  EXPECT_LT(told[0], messages);
+  EXPECT_NE(rig.ends[0]->timer(), Time::never()) << "somebody must look for room";
+  for (int i = 0; i < 1000 && !(rig.ends[0]->drained() && rig.ends[1]->drained()); ++i) rig.poll();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(rig.ends[rank]->drained());
+    EXPECT_EQ(rig.ends[rank]->timer(), Time::never());
+    EXPECT_EQ(told[rank] + rig.heard[rank].read.size(), messages);
+    ASSERT_EQ(rig.heard[rank].packets.size(), messages);
+    for (uint64_t i = 0; i < messages; ++i) {
+      ASSERT_EQ(rig.heard[rank].packets[i].message, i);
+      ASSERT_EQ(rig.heard[rank].payloads[i], i % 3 == 0 ? small : i % 3 == 1 ? medium : lent) << i;
+    }
+  }
+}
+
+TEST(ShmTransport, WhatWasLentToAPeerThatLeavesIsTold) {
+  Rig rig({CopyMode::single, 1000});
+  rig.start(0);
+  rig.start(1);
+  const std::vector<uint8_t> lent = some(5000, 3);
+  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now
+  rig.poll();
+  for (uint64_t i = 0; i < 700; ++i) EXPECT_FALSE(rig.put(0, i, lent)) << "read, or waiting for room";
+  EXPECT_FALSE(rig.ends[0]->drained());
+  rig.ends[1]->say_goodbye();
+  rig.ends[0]->poll();
+  EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
+  EXPECT_EQ(rig.heard[0].read.size(), 700u);
+  EXPECT_TRUE(rig.ends[0]->drained());
+  EXPECT_TRUE(rig.put(0, 1000, lent)) << "nobody reads it: it is the sender's again";
+  rig.ends[0]->died(nic::Rank{1});
+  EXPECT_EQ(rig.heard[0].gone.size(), 1u) << "told once";
+}
+
+TEST(ShmTransport, WhatAPeerSaidBeforeItsEndIsHeardFirst) {
+  Rig rig;
+  rig.start(0);
+  rig.start(1);
+  EXPECT_TRUE(rig.put(0, 0, some(8, 0)));  // we have met, and watch its process
+  for (uint64_t i = 0; i < 100; ++i) EXPECT_TRUE(rig.put(1, i, some(8, i)));
+  rig.ends[0]->died(nic::Rank{1});
+  EXPECT_EQ(rig.heard[0].packets.size(), 100u);
+  EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
+}
+
+// Its process is gone before we look: what it said lies in our own memory, whether we first hear of it or write to it.
+TEST(ShmTransport, WhatAPeerSaidThatWeNeverMetIsHeard) {
+  for (const bool we_write_first : {false, true}) {
+    Rig rig;
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+    rig.start(1);
+    for (uint64_t i = 0; i < 50; ++i) EXPECT_TRUE(rig.put(1, i, some(i, i)));
+    rig.job.cards[1].pid = child;
+    rig.start(0);
+    EXPECT_TRUE(rig.ends[0]->has_news());
+    if (we_write_first) {
+      EXPECT_TRUE(rig.put(0, 1, some(8, 1))) << "nobody will read it";
+      EXPECT_TRUE(rig.heard[0].gone.empty()) << "the engine is in the middle of its actions";
+      EXPECT_LE(rig.ends[0]->timer(), monotonic_now());
+    }
+    rig.ends[0]->poll();
+    ASSERT_EQ(rig.heard[0].packets.size(), 50u);
+    for (uint64_t i = 0; i < 50; ++i) EXPECT_EQ(rig.heard[0].payloads[i], some(i, i));
+    EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
+    rig.ends[0]->poll();
+    EXPECT_EQ(rig.heard[0].gone.size(), 1u);
+    EXPECT_FALSE(rig.ends[0]->has_news());
+  }
+}
+
+TEST(ShmTransport, CellsThatMeanNothingAreRefusedAndTheNextOnesHeard) {
+  Rig rig;
+  rig.start(0);
+  ChannelWriter writer(rig.job.segments[0].channel_of(1));
+  rig.job.segments[0].header().begun[0] |= 2;
+  uint64_t bad = 0;
+  const auto publish = [&](Cell cell, bool counts = true) {
+    ChannelWriter::Room room = writer.reserve(256);
+    ASSERT_NE(room.cell, nullptr);
+    std::memset(room.bulk, 0xff, 256);
+    writer.publish(room, cell);
+    bad += counts ? 1 : 0;
+    rig.ends[0]->poll();
+    EXPECT_EQ(rig.ends[0]->refused(), bad);
+  };
+  for (const int kind : {0, 6, 100, 255}) {
+    Cell cell;
+    cell.kind = static_cast<CellKind>(kind);
+    publish(cell);
+  }
+  Cell small;
+  small.kind = CellKind::small;
+  small.length = small_bytes + 1;
+  publish(small);
+  small.length = 4;
+  small.ack_request = 4;
+  publish(small);
+  Cell taken;
+  taken.kind = CellKind::taken;
+  for (const uint64_t loan : {uint64_t{0}, uint64_t{1} << 40, UINT64_MAX}) {
+    taken.message = loan;
+    publish(taken);
+  }
+  for (const CellKind kind : {CellKind::packet, CellKind::lent}) {
+    Cell cell;
+    cell.kind = kind;
+    cell.match_bits = ChannelMemory::bulk_bytes - 8;  // the record would end outside
+    publish(cell);
+    cell.match_bits = UINT64_MAX;
+    publish(cell);
+    cell.match_bits = 0;  // 0xff in every byte of the record
+    publish(cell);
+  }
+  Cell cell;
+  cell.kind = CellKind::packet;
+  cell.remote_offset = UINT64_MAX;
+  publish(cell);
+  EXPECT_TRUE(rig.heard[0].packets.empty());
+  small.ack_request = 0;
+  publish(small, false);
+  EXPECT_EQ(rig.heard[0].packets.size(), 1u);
+  EXPECT_TRUE(rig.heard[0].gone.empty());
+}
+
+}  // namespace
+}  // namespace spinloom::live

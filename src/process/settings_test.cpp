@@ -1,0 +1,77 @@
+#include "process/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace spinloom::process {
+namespace {
+
+Settings read(std::vector<const char*> environment) {
+  environment.push_back(nullptr);
+  return read_settings(environment.data());
+}
+
+TEST(Settings, StandAsTheyAreWhereNothingIsSet) {
+  const Settings settings = read({"PATH=/bin", "SPINLOOM", "SPINLOOMX=1", "X=SPINLOOM_COPY=two-copy"});
+  EXPECT_TRUE(settings.warnings.empty());
+  EXPECT_EQ(settings.copy, live::CopyMode::automatic);
+  EXPECT_EQ(settings.transport, Way::automatic);
+  EXPECT_EQ(settings.hpus, 4u);
+  EXPECT_EQ(settings.spin_us, 20u);
+  EXPECT_TRUE(read_settings(nullptr).warnings.empty());
+}
+
+TEST(Settings, TakeWhatTheySay) {
+  const Settings settings = read({"SPINLOOM_COPY=two-copy", "SPINLOOM_TRANSPORT=udp", "SPINLOOM_HPUS=64",
+                                  "SPINLOOM_SPIN_US=0", "SPINLOOM_HANDLERS=/a::/b", "SPINLOOM_HANDLER_KIND=native",
+                                  "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=/tmp/x"});
+  EXPECT_TRUE(settings.warnings.empty()) << settings.warnings.front();
+  EXPECT_EQ(settings.copy, live::CopyMode::twice);
+  EXPECT_EQ(settings.transport, Way::udp);
+  EXPECT_EQ(settings.hpus, 64u);
+  EXPECT_EQ(settings.spin_us, 0u);
+  EXPECT_EQ(settings.handler_folders, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(settings.handlers, HandlerKind::native);
+  EXPECT_EQ(settings.udp_address, 0x7f000001u);
+  EXPECT_EQ(settings.record, "/tmp/x");
+}
+
+TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {
+  const struct {
+    const char* entry;
+    const char* says;
+  } rows[] = {{"SPINLOOM_COPY=one", "single-copy"},    {"SPINLOOM_COPY=", "single-copy"},
+              {"SPINLOOM_TRANSPORT=tcp", "udp"},       {"SPINLOOM_HPUS=0", "1 to 64"},
+              {"SPINLOOM_HPUS=65", "1 to 64"},         {"SPINLOOM_HPUS=4x", "1 to 64"},
+              {"SPINLOOM_HPUS= 4", "1 to 64"},         {"SPINLOOM_HPUS=-1", "1 to 64"},
+              {"SPINLOOM_SPIN_US=1000001", "1000000"}, {"SPINLOOM_SPIN_US=99999999999999999999", "1000000"},
+              {"SPINLOOM_HANDLER_KIND=elf", "native"}, {"SPINLOOM_UDP_ADDRESS=localhost", "IPv4"},
+              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="}};
+  for (const auto& row : rows) {
+    const Settings settings = read({row.entry});
+    ASSERT_EQ(settings.warnings.size(), 1u) << row.entry;
+    EXPECT_NE(settings.warnings[0].find(row.says), std::string::npos) << settings.warnings[0];
+    EXPECT_NE(settings.warnings[0].find(row.entry), std::string::npos) << settings.warnings[0];
+    EXPECT_EQ(settings.copy, live::CopyMode::automatic);
+    EXPECT_EQ(settings.hpus, 4u);
+    EXPECT_EQ(settings.spin_us, 20u);
+  }
+}
+
+TEST(Settings, ANameThatNobodyKnowsIsAWarningWithTheNamesThereAre) {
+  const Settings settings = read({"SPINLOOM_HPU=4", "SPINLOOM_HPUS=8"});
+  ASSERT_EQ(settings.warnings.size(), 1u);
+  EXPECT_NE(settings.warnings[0].find("SPINLOOM_HPU is set"), std::string::npos) << settings.warnings[0];
+  for (const Variable& variable : variables()) {
+    EXPECT_NE(settings.warnings[0].find(variable.name), std::string::npos) << variable.name;
+  }
+  EXPECT_EQ(settings.hpus, 8u);
+  EXPECT_TRUE(
+      read({"SPINLOOM_KERNEL=avx2", "SPINLOOM_TEST_SEED=1", "SPINLOOM_PYTHON_EXECUTABLE=python"}).warnings.empty())
+      << "those of the rest of Spinloom";
+}
+
+}  // namespace
+}  // namespace spinloom::process

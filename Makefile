@@ -17,7 +17,7 @@ SOURCES := $(shell find src include handlers python nics workloads scenarios cma
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo figures validate picture test test-slow check-cpp check-python lint format bench asan fuzz clean
+.PHONY: help setup demo figures validate picture test test-slow check-cpp check-python lint format bench asan tsan fuzz clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
@@ -31,6 +31,7 @@ help:
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
+	@echo 'make tsan    what has threads, the C++ tests and real processes, under the thread sanitizer'
 	@echo 'make fuzz    what parses bytes from outside against mutated inputs, under the sanitizers (FUZZ_SECONDS=60 each)'
 	@echo 'make clean   remove build/ and out/ (.venv/ stays)'
 
@@ -120,6 +121,13 @@ asan: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset asan-ubsan
 	$(BIN)/cmake --build --preset asan-ubsan
 	$(BIN)/ctest --preset asan-ubsan -j 2
+
+# The programs of real processes are linked as the library is.
+tsan: setup build/stamps/need-test
+	$(BIN)/cmake --preset tsan
+	$(BIN)/cmake --build --preset tsan
+	build/tsan/src/live/spinloom_live_test
+	SPINLOOM_TEST_LIVE=build/tsan/live SPINLOOM_TEST_CFLAGS=-fsanitize=thread $(BIN)/python -m pytest -q tests/test_live.py
 
 clean:
 	rm -rf build out

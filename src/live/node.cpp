@@ -8,7 +8,8 @@
 
 namespace spinloom::live {
 
-constexpr int clock_every = 32;  // polls between looks at the clock
+constexpr int clock_every = 32;        // polls between looks at the clock
+constexpr int catch_up_polls = 20000;  // some hundred microseconds
 
 Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own)
     : rank_(rank), engine_(rank, limits), own_(own), routes_(ranks), nic_memory_(limits.nic_memory_bytes) {}
@@ -20,6 +21,28 @@ void Node::submit(const nic::Command& command) {
   engine_.on_command({}, command, actions_);
   perform();
   settle();
+}
+
+void Node::put(const nic::Put& put) {
+  actions_.clear();
+  engine_.on_put({}, put, actions_);
+  perform();
+  if (!todo_.empty() || !blocked_.empty()) settle();
+  let_peers_catch_up();
+}
+
+// A program that puts faster than its peers take is slowed down to their pace, within reason.
+void Node::let_peers_catch_up() {
+  for (int tries = 0; tries < catch_up_polls && congested(); ++tries) {
+    if (!drive()) relax();
+  }
+}
+
+bool Node::congested() const {
+  for (const Transport* transport : transports_) {
+    if (transport->congested()) return true;
+  }
+  return false;
 }
 
 std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {

@@ -75,6 +75,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] nic::Rank rank() const override { return rank_; }
   [[nodiscard]] Time now() const override { return monotonic_now(); }
   void submit(const nic::Command& command) override;
+  void put(const nic::Put& put) override;
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override;
   std::optional<nic::Event> take_event(nic::QueueId queue) override;
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
@@ -129,6 +130,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] bool bring(const nic::PayloadRef& source, uint8_t* to);
   void doze(Time deadline);
   void stay_asleep();
+  void let_peers_catch_up();
+  [[nodiscard]] bool congested() const;
   void leave();
 
   nic::Rank rank_;
@@ -143,6 +146,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   nic::Actions actions_;
   nic::Fifo<Todo> todo_;
   std::deque<nic::Send> to_self_;  // one for each Todo of that kind
+  std::deque<std::vector<uint8_t>> at_once_;  // their payloads, of those that the engine takes for read
   Arrival arrival_;
   std::vector<uint8_t> nic_memory_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER

@@ -63,6 +63,7 @@ void Node::arrive_from_self() {
   }
   feed(nullptr, send.packet);
   sent(reading_of(send));
+  if (send.at_once) at_once_.pop_front();
 }
 
 void Node::perform() {
@@ -113,6 +114,11 @@ void Node::perform() {
 void Node::perform(nic::Send& send) {
   const nic::Rank target = send.packet.target;
   if (target == rank_) {
+    if (send.at_once) {
+      const nic::PayloadRef& payload = send.packet.payload;
+      at_once_.emplace_back(payload.bytes, payload.bytes + payload.length);
+      send.packet.payload.bytes = at_once_.back().data();
+    }
     to_self_.push_back(std::move(send));
     todo_.push({Todo::Kind::to_self});
     return;

@@ -53,8 +53,19 @@ bool ShmTransport::send(nic::Send& outbound) {
     if (wrote != Wrote::some) return wrote == Wrote::all;
   }
   if (peer.waiting.empty()) ++waiting_;
-  peer.waiting.push_back({std::move(outbound), done});
+  Waiting& last = peer.waiting.emplace_back();
+  last.outbound = std::move(outbound);
+  last.done = done;
+  keep_payload(last);
   return false;
+}
+
+// What the engine takes for read is read.
+void ShmTransport::keep_payload(Waiting& waiting) {
+  nic::PayloadRef& payload = waiting.outbound.packet.payload;
+  if (!waiting.outbound.at_once || payload.length == 0) return;
+  waiting.kept.assign(payload.bytes, payload.bytes + payload.length);
+  payload.bytes = waiting.kept.data();
 }
 
 ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_t& done) {

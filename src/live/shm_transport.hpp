@@ -40,6 +40,7 @@ class ShmTransport final : public Transport {
   bool poll() override;
   [[nodiscard]] bool has_news() const override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
+  [[nodiscard]] bool congested() const override { return waiting_ > 0; }
   [[nodiscard]] bool drained() const override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
@@ -55,6 +56,7 @@ class ShmTransport final : public Transport {
   };
   struct Waiting {
     nic::Send outbound;
+    std::vector<uint8_t> kept;   // its payload, where that is not the sender's any more
     uint64_t done = 0;           // bytes of it that are in the channel
     uint64_t taken = UINT64_MAX;  // not a packet: this loan of the peer's is given back
   };
@@ -77,6 +79,7 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool attach(uint32_t rank);
   void begin_reading(uint32_t rank);
   void greet_new();
+  static void keep_payload(Waiting& waiting);
   [[nodiscard]] Wrote write(Peer& peer, nic::Send& outbound, uint64_t& done);
   [[nodiscard]] bool write_small(Peer& peer, const nic::Packet& packet);
   [[nodiscard]] bool write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length);

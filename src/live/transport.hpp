@@ -29,7 +29,7 @@ struct Reading {
 
 [[nodiscard]] inline Reading reading_of(const nic::Send& send) {
   return {send.packet.message, send.slot,
-          send.slot.exists() || (send.last && send.packet.operation != nic::Operation::ack)};
+          send.slot.exists() || (send.last && !send.at_once && send.packet.operation != nic::Operation::ack)};
 }
 
 class TransportClient {
@@ -53,6 +53,8 @@ class Transport {
   virtual void arm() {}
   // Bytes of the peer's memory, of a payload that arrives now.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
+  // Something waits for room on its way out.
+  [[nodiscard]] virtual bool congested() const = 0;
   // Nothing is on its way out any more.
   [[nodiscard]] virtual bool drained() const = 0;
   // How a peer is reached, and why so: for people.

@@ -40,6 +40,7 @@ bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
   wire::SendOptions options;
   std::vector<uint8_t> whole;
+  options.copy = outbound.at_once;
   if (!outbound.pieces.empty()) {
     whole.resize(packet.payload.length);
     nic::gather(outbound.pieces, whole.data());

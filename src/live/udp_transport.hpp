@@ -35,6 +35,7 @@ class UdpTransport final : public Transport {
   bool poll() override;
   [[nodiscard]] bool has_news() const override { return port_->has_some(); }
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
+  [[nodiscard]] bool congested() const override { return false; }  // the stage below has a window and keeps what waits
   [[nodiscard]] bool drained() const override { return reliable_.idle(); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override { return reliable_.timer(); }

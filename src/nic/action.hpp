@@ -50,10 +50,13 @@ struct Her {
 // `pieces` (streaming puts): not empty, the payload's bytes lie there, in this order; the driver reads them together.
 // `slot` (process-puts): the payload lies in that slot of the outbound buffer; the driver calls on_packet_left(slot)
 // when it has been read, and no on_packet_sent. Packets of such messages leave in the order of their actions.
+// `at_once`: the driver reads the payload, NicLimits::at_once_bytes at most, before it performs the next action; there
+// is no on_packet_sent.
 struct Send {
   Packet packet;
   bool last = false;
   bool from_device = false;
+  bool at_once = false;
   std::vector<PayloadRef> pieces = {};
   OutboundSlotId slot = {};
 };

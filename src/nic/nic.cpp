@@ -141,6 +141,15 @@ void Nic::on_continue(Time, Actions& out) {
   impl_->settle(out);
 }
 
+void Nic::on_put(Time, const Put& put, Actions& out) {
+  if (const Status good = impl_->check_put(put); !good) {
+    impl_->note_failure(good.error());
+  } else {
+    impl_->start_put(put, out);
+  }
+  impl_->settle(out);
+}
+
 bool Nic::wants_packets(Rank source, uint64_t message) const { return impl_->wants_packets(source, message); }
 
 bool Nic::has_begun(Rank source, uint64_t message) const {

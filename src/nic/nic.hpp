@@ -34,6 +34,7 @@ struct NicLimits {
   uint32_t early_packets = 4096;  // packets ahead of their header
   uint32_t unexpected_headers = 1 << 16;   // of a portal table entry
   uint32_t triggered_commands = 1 << 16;  // waiting for one counter
+  uint32_t at_once_bytes = 0;  // of a put that the driver reads while it performs its Send
   uint32_t iovec_entries = 32;  // elements of a scatter list that the NIC holds at a time
   uint32_t atomic_bytes = 512;        // of an atomic; never more than a packet
   uint32_t fetch_atomic_bytes = 512;  // of one that returns the values before
@@ -89,6 +90,8 @@ class Nic {
   [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
   // Its header has been here, and its last packet has not.
   [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
+  // As a Command that is this put, without token and trigger.
+  void on_put(Time now, const Put& put, Actions& out);
   // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:
   // where they came from. They stay there until the HER's id is given out again.
   void on_her_ready(Time now, HerId her, Actions& out, const uint8_t* bytes = nullptr);

@@ -477,6 +477,8 @@ struct Nic::Impl {
   // nic_send.cpp
   [[nodiscard]] Status check_put(const Put& put) const;
   void start_put(const Put& put, Actions& out, HerId waits = {});
+  [[nodiscard]] bool goes_at_once(const Put& put, HerId waits) const;
+  void put_at_once(const Put& put, Actions& out);
   [[nodiscard]] uint32_t open_put(const Put& put);
   [[nodiscard]] bool is_next(uint32_t slot);
   void emit_packets(Actions& out);

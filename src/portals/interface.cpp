@@ -264,7 +264,9 @@ Status Interface::check(const char* call, const PutArguments& arguments) const {
 
 Status Interface::put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(check("put", arguments));
-  return tell(arguments, trigger);
+  if (trigger) return tell(arguments, trigger);
+  port_.put(arguments);
+  return {};
 }
 
 Status Interface::check(const char* call, const nic::ReplyTo& reply, uint64_t length) const {

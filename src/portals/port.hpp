@@ -43,6 +43,8 @@ class Port {
   [[nodiscard]] virtual Time now() const = 0;
   // Commands of one port reach the NIC in order.
   virtual void submit(const nic::Command& command) = 0;
+  // A put that nobody answers and nothing triggers.
+  virtual void put(const nic::Put& put) { submit(nic::Command{put, {}, 0}); }
   // The answer to a command with a token, once it is there.
   virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;
   // The oldest event of a queue that the host can read now.

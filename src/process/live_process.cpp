@@ -11,6 +11,7 @@ namespace spinloom::process {
 namespace {
 
 constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries at once
+constexpr uint32_t at_once_bytes = 256;                   // what a program may change when its call returns
 constexpr Time patience_at_end{5'000'000'000'000};        // 5 s: for peers to read what was sent to them
 
 // Where this library lies.
@@ -49,6 +50,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   nic::NicLimits limits;
   limits.hpus = settings.hpus;
   limits.transfer_bytes = whole_message;
+  limits.at_once_bytes = at_once_bytes;
   made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
   uint32_t here = 0;
   for (const live::Card& other : made->cards_) here += other.machine == card.machine ? 1 : 0;

@@ -1,0 +1,233 @@
+"""Portals calls between two processes of this machine against UCX and libfabric: a table of host time.
+
+    python tools/live_bench.py --program build/release/bench/portals_bench [--repeat 5] [--csv FILE]
+
+Every number is a median of runs that take turns with the peers', so that what else the machine does meets all alike.
+`ratio` is ours over the best of the peers' for that row: for times, below 1 is faster; for rates, above 1 is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+SECONDS_MAX = 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is measured: one kind of transfer of one size over one transport."""
+
+    transport: str
+    kind: str  # lat, rate, bw
+    size_bytes: int
+    rounds: int
+
+    @property
+    def unit(self) -> str:
+        return {"lat": "us", "rate": "M/s", "bw": "GB/s"}[self.kind]
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.kind == "lat"
+
+
+ROWS = [
+    Row("shm", "lat", 8, 50_000),
+    Row("shm", "rate", 8, 1_000_000),
+    Row("shm", "bw", 64 << 10, 5_000),
+    Row("shm", "bw", 1 << 20, 2_000),
+    Row("shm", "bw", 64 << 20, 20),
+    Row("udp", "lat", 8, 5_000),
+    Row("udp", "bw", 64 << 10, 500),
+    Row("udp", "bw", 1 << 20, 50),
+]
+
+
+def run(command: list[str], **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+    return done.stdout if done.returncode == 0 else ""
+
+
+def with_server(server: list[str], client: list[str], **environment: str) -> str:
+    """The client's output, of two programs that find each other on this machine."""
+    behind = subprocess.Popen(
+        server,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        time.sleep(0.4)
+        return run(client, **environment)
+    except subprocess.TimeoutExpired:
+        return ""
+    finally:
+        behind.kill()
+        behind.wait()
+
+
+def ours(program: Path, mpiexec: str, **environment: str) -> Callable[[Row], float | None]:
+    def measure(row: Row) -> float | None:
+        command = [mpiexec, "-n", "2", str(program), row.kind, str(row.size_bytes), str(row.rounds)]
+        said = run(command, SPINLOOM_TRANSPORT=row.transport, **environment).strip()
+        if not said:
+            return None
+        return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9}[row.kind]
+
+    return measure
+
+
+def ucx(transports: str) -> Callable[[Row], float | None]:
+    def measure(row: Row) -> float | None:
+        if row.transport != "shm":
+            return None
+        test = "tag_lat" if row.kind == "lat" else "tag_bw"
+        port = free_port()
+        options = ["-p", str(port), "-t", test, "-s", str(row.size_bytes), "-n", str(row.rounds)]
+        said = with_server(
+            ["ucx_perftest", "-p", str(port)],
+            ["ucx_perftest", "localhost", *options],
+            UCX_TLS=transports,
+        )
+        final = [line.split() for line in said.splitlines() if line.startswith("Final:")]
+        if not final:
+            return None
+        average_us, overall_rate = float(final[-1][4]), float(final[-1][-1])
+        if row.kind == "lat":
+            return average_us
+        return overall_rate / 1e6 if row.kind == "rate" else overall_rate * row.size_bytes / 1e9
+
+    return measure
+
+
+def libfabric(provider: str, endpoint: str, transport: str) -> Callable[[Row], float | None]:
+    def measure(row: Row) -> float | None:
+        if row.transport != transport or row.kind == "rate":
+            return None
+        port = str(free_port())
+        options = ["-p", provider, "-e", endpoint, "-S", str(row.size_bytes), "-I", str(max(row.rounds // 10, 20))]
+        said = with_server(
+            ["fi_pingpong", *options, "-B", port],
+            ["fi_pingpong", *options, "-P", port, "127.0.0.1"],
+        )
+        lines = [line.split() for line in said.splitlines() if re.match(r"^\d", line)]
+        if not lines:
+            return None
+        megabytes_s, us = float(lines[-1][4]), float(lines[-1][5])
+        return us if row.kind == "lat" else megabytes_s / 1e3
+
+    return measure
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def contenders(program: Path, mpiexec: str) -> dict[str, Callable[[Row], float | None]]:
+    found: dict[str, Callable[[Row], float | None]] = {
+        "spinloom": ours(program, mpiexec),
+        "spinloom two-copy": ours(program, mpiexec, SPINLOOM_COPY="two-copy"),
+    }
+    if shutil.which("ucx_perftest"):
+        found["ucx posix"] = ucx("posix,self")
+        found["ucx posix+cma"] = ucx("posix,cma,self")
+    if shutil.which("fi_pingpong"):
+        found["libfabric shm"] = libfabric("shm", "rdm", "shm")
+        found["libfabric udp"] = libfabric("udp", "dgram", "udp")
+        found["libfabric tcp"] = libfabric("tcp", "rdm", "udp")
+    return found
+
+
+def measure_all(rows: list[Row], which: dict[str, Callable[[Row], float | None]], repeat: int, console: Console):
+    """Medians by row and contender; what cannot be measured is missing."""
+    samples: dict[tuple[Row, str], list[float]] = {}
+    with console.status("") as status:
+        for turn in range(repeat):
+            for row in rows:
+                for name, measure in which.items():
+                    if name == "spinloom two-copy" and row.transport != "shm":
+                        continue
+                    status.update(f"run {turn + 1} of {repeat}: {row.transport} {row.kind} {row.size_bytes} B, {name}")
+                    value = measure(row)
+                    if value is not None:
+                        samples.setdefault((row, name), []).append(value)
+    return {key: statistics.median(values) for key, values in samples.items()}
+
+
+def ratio_of(row: Row, medians: dict) -> float | None:
+    peers = [v for (r, n), v in medians.items() if r == row and not n.startswith("spinloom")]
+    mine = medians.get((row, "spinloom"))
+    if not peers or mine is None:
+        return None
+    return mine / (min(peers) if row.lower_is_better else max(peers))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--mpiexec", default=shutil.which("mpiexec.hydra") or shutil.which("mpiexec"))
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", help="shm or udp")
+    parser.add_argument("--csv", type=Path)
+    given = parser.parse_args()
+    console = Console()
+    if not given.mpiexec:
+        console.print("no mpiexec: install an MPI (the Python package mpich has one)")
+        return 3
+    rows = [row for row in ROWS if given.only in (None, row.transport)]
+    which = contenders(given.program, given.mpiexec)
+    for tool, package in (("ucx_perftest", "ucx-utils"), ("fi_pingpong", "libfabric-bin")):
+        if not shutil.which(tool):
+            console.print(f"skipped: {tool} is not installed (Debian: {package})")
+    medians = measure_all(rows, which, given.repeat, console)
+    table = Table(title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns")
+    for column in ("over", "what", "bytes", "unit", *which, "ratio"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        cells = [medians.get((row, name)) for name in which]
+        ratio = ratio_of(row, medians)
+        table.add_row(
+            row.transport,
+            row.kind,
+            str(row.size_bytes),
+            row.unit,
+            *("-" if cell is None else f"{cell:.3g}" for cell in cells),
+            "-" if ratio is None else f"{ratio:.2f}",
+        )
+    console.print(table)
+    if given.csv:
+        with given.csv.open("w", newline="", encoding="utf-8") as file:
+            out = csv.writer(file)
+            out.writerow(["transport", "kind", "size_bytes", "unit", "contender", "median"])
+            for (row, name), value in medians.items():
+                out.writerow([row.transport, row.kind, row.size_bytes, row.unit, name, f"{value:.6g}"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import needs_engine
 from spinloom import __version__, config, core, profiles
 from spinloom.cli import cli
 
@@ -98,11 +100,12 @@ def test_without_an_engine_ddt_exits_with_3(spinloom, fake_engine, monkeypatch):
     assert "make setup" in ran.err
 
 
-def test_the_readme_lists_every_environment_variable():
-    readme = (ROOT / "README.md").read_text()
+def test_the_pages_list_every_environment_variable():
+    readme, live = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/live.md"))
     for variable in config.VARIABLES.values():
+        page = live if variable.help.startswith("live: ") else readme
         default = f" `{variable.default}` " if variable.name == "SPINLOOM_NIC" else f" {variable.default} "
-        assert f"| `{variable.name}` |{default}|".replace("|  |", "| |") in readme
+        assert f"| `{variable.name}` |{default}|".replace("|  |", "| |") in page
 
 
 def run_command(*arguments: str, **streams) -> subprocess.CompletedProcess:
@@ -148,3 +151,33 @@ def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
     assert "MILC" in out
     assert "checked" in out
     assert "\u2026" not in out
+
+
+def test_the_live_library_s_variables_are_known(monkeypatch):
+    source = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
+    table = source.split("known{{", 1)[1].split("}};", 1)[0]
+    live = set(re.findall(r'\{"(SPINLOOM_\w+)"', table))
+    assert live, "settings.cpp has no table"
+    assert live == {name for name, variable in config.VARIABLES.items() if variable.help.startswith("live: ")}
+    page = (ROOT / "docs/live.md").read_text(encoding="utf-8")
+    for name, values, meaning in re.findall(r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}', table):
+        assert re.search(
+            rf"^\| `{name}` \|[^|]*\| {re.escape(values)} \| {re.escape(meaning)} \|$", page, re.M
+        )
+    others = {name for name in config.VARIABLES if name.startswith(config.PREFIX)} - live
+    foreign = source.split("foreign[] = {", 1)[1].split("};", 1)[0]
+    known = re.findall(r'"(SPINLOOM_\w+)"', foreign)
+    assert all(any(name.startswith(start) for start in known) for name in others)
+
+
+@needs_engine
+def test_doctor_and_info_show_the_live_nic(spinloom):
+    rows = {row["part"]: row for row in json.loads(spinloom("doctor", "--json").out)}
+    assert rows["live library"]["found"].endswith("libportals.so.4")
+    assert "cop" in rows["live: long messages here"]["found"]
+    assert rows["live: UDP"]["found"]
+    shown = subprocess.run(
+        [sys.executable, "-m", "spinloom.cli", "info", "--live"], capture_output=True, text=True, timeout=60
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "max_pt_index" in shown.stdout

@@ -29,7 +29,19 @@ VARIABLES = {
         Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads)"),
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
         Variable("SPINLOOM_TEST_SEED", "1", "seed of the random C++ tests; a failure prints its own"),
+        Variable("SPINLOOM_TEST_BUILD", "", "build folder that tests install libraries from; empty: make's"),
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
+        # The live library's own, as src/process/settings.cpp has them; a test compares.
+        Variable("SPINLOOM_COPY", "auto", "live: how long messages are copied: auto, single-copy, two-copy"),
+        Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),
+        Variable("SPINLOOM_HANDLER_KIND", "sandbox", "live: which handlers are taken: sandbox, native"),
+        Variable("SPINLOOM_HPUS", "4", "live: threads that run handlers"),
+        Variable("SPINLOOM_PCAP", "", "live: records UDP datagrams in this file; the rank is appended"),
+        Variable("SPINLOOM_PMIX", "", "live: the PMIx library, where it is not found"),
+        Variable("SPINLOOM_SPIN_US", "20", "live: microseconds a waiting call polls before it sleeps"),
+        Variable("SPINLOOM_TRANSPORT", "auto", "live: how ranks reach each other: auto, shm, udp"),
+        Variable("SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 address where UDP is bound"),
+        Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
         Variable("NO_COLOR", "", "set to anything: no colours"),
     )
 }

@@ -131,7 +131,9 @@ std::string LiveProcess::describe(uint32_t peer) {
   if (peer == rank_) return "itself";
   const bool by_shm = settings_.transport == Way::shm ||
                       (settings_.transport == Way::automatic && cards_[peer].machine == cards_[rank_].machine);
-  return by_shm ? text("shared memory, ", shm_->describe(nic::Rank{peer})) : udp_->describe(nic::Rank{peer});
+  if (by_shm) return text("shared memory, ", shm_->describe(nic::Rank{peer}));
+  const char* const why = settings_.transport == Way::udp ? " (SPINLOOM_TRANSPORT=udp)" : " (another machine)";
+  return udp_->describe(nic::Rank{peer}) + why;
 }
 
 void LiveProcess::drain() {
@@ -160,7 +162,7 @@ bool LiveProcess::close() {
 ptl::HandlerImage LiveProcess::image(std::string_view name) {
   if (!images_) {
     std::vector<std::string> folders = settings_.handler_folders;
-    folders.push_back(own_folder() + "/../handlers");
+    for (const char* beside : {"/spinloom/handlers", "/../handlers"}) folders.push_back(own_folder() + beside);
     auto images = Images::create(std::move(folders), settings_.handlers);
     if (!images) return {};
     images_ = std::move(*images);

@@ -8,6 +8,8 @@
 #include <functional>
 #include <string_view>
 
+#include "base/nearest.hpp"
+
 namespace spinloom::process {
 namespace {
 
@@ -27,8 +29,10 @@ constexpr std::array<Variable, 10> known{{
 }};
 
 // Of the rest of Spinloom: not ours, not unknown.
-constexpr std::string_view foreign[] = {"SPINLOOM_KERNEL", "SPINLOOM_TEST_", "SPINLOOM_PYTHON_EXECUTABLE",
-                                        "SPINLOOM_RANK", "SPINLOOM_SIZE"};
+constexpr std::string_view foreign[] = {
+    "SPINLOOM_NIC",         "SPINLOOM_SEED",  "SPINLOOM_THREADS",           "SPINLOOM_KERNEL",
+    "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_", "SPINLOOM_PYTHON_EXECUTABLE", "SPINLOOM_RANK",
+    "SPINLOOM_SIZE"};
 
 bool is_foreign(std::string_view name) {
   for (const std::string_view other : foreign) {
@@ -109,9 +113,11 @@ Settings read_settings(const char* const* environment) {
     const Variable* found = nullptr;
     for (const Variable& variable : known) found = name == variable.name ? &variable : found;
     if (found == nullptr) {
-      std::string names;
-      for (const Variable& variable : known) names += text(names.empty() ? "" : ", ", variable.name);
-      settings.warnings.push_back(text(name, " is set, and nothing here knows it; there are ", names));
+      std::vector<std::string_view> names;
+      for (const Variable& variable : known) names.emplace_back(variable.name);
+      const auto near = nearest(name, names);
+      settings.warnings.push_back(text("the environment variable ", name, " is not known",
+                                       near ? text("; the nearest is ", *near) : std::string()));
     } else if (!take(settings, name, entry.substr(equals + 1))) {
       settings.warnings.push_back(text(entry, ": it takes ", found->values, "; the default stands"));
     }

@@ -8,13 +8,14 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
 
-from spinloom import core, data, output, plot, toolchain
-from spinloom.errors import EXIT_ENVIRONMENT
+from spinloom import core, data, jobs, output, plot, toolchain
+from spinloom.errors import EXIT_ENVIRONMENT, Trouble
 from spinloom.verbs.options import form_options
 
 
@@ -51,6 +52,25 @@ def handler_compiler() -> str:
     return f"ziglang {version}" if version == toolchain.COMPILER_VERSION else ""
 
 
+def live_library() -> str:
+    path = data.PACKAGE / "live/libportals.so.4"
+    return str(path) if path.is_file() else ""
+
+
+def live_rows() -> list[dict[str, object]]:
+    """What spinloom-info says of this machine: paths between ranks, and what would mend them."""
+    try:
+        program = jobs.part("bin", "spinloom-info")
+        done = subprocess.run([program, "--machine"], capture_output=True, text=True, timeout=30)
+    except (Trouble, OSError, subprocess.TimeoutExpired) as trouble:
+        return [{"part": "live: machine", "needed": False, "found": "", "brings": str(trouble)}]
+    lines = [line.partition("  ") for line in done.stdout.splitlines()]
+    return [
+        {"part": f"live: {name}", "needed": False, "found": value.strip(), "brings": ""}
+        for name, _, value in lines
+    ]
+
+
 PARTS = (
     Part(
         "engine",
@@ -68,6 +88,14 @@ PARTS = (
         program(os.environ.get("CXX", "c++"), "g++", "clang++"),
     ),
     Part("MPI", False, "comparison of packed bytes with MPI_Pack of a real MPI", program("mpicc")),
+    Part("C compiler", False, "spinloom sim of C sources", program(os.environ.get("CC", "cc"), "gcc")),
+    Part("live library", False, "Portals 4 between real processes", live_library),
+    Part(
+        "launcher",
+        False,
+        "jobs of several processes on the live NIC",
+        program("mpiexec.hydra", "mpiexec", "mpirun", "mpirun.openmpi", "srun"),
+    ),
     Part(
         "RISC-V gcc",
         False,
@@ -81,7 +109,6 @@ PARTS = (
         program("qemu-riscv32", "qemu-riscv32-static"),
     ),
     Part("GPU driver", False, "datatypes in GPU memory", library("libcuda.so.1")),
-    Part("libfabric", False, "live transports between machines", program("fi_info")),
 )
 
 
@@ -93,7 +120,7 @@ def doctor(ctx: click.Context, form: str) -> None:
     rows = [
         {"part": part.name, "needed": part.needed, "found": part.found(), "brings": part.brings}
         for part in PARTS
-    ]
+    ] + live_rows()
     output.emit(
         rows,
         form,

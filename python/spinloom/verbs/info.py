@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 
 import click
 
-from spinloom import __version__, config, core, data, output, results, sending, sharing, toolchain
+from spinloom import __version__, config, core, data, jobs, output, results, sending, sharing, toolchain
 from spinloom.verbs.options import form_options
 
 
-@click.command(epilog="Example: spinloom info --config")
+def show_live(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Becomes spinloom-info, which takes part in the launcher's exchange as any rank."""
+    if wanted and not ctx.resilient_parsing:
+        program = jobs.part("bin", "spinloom-info")
+        sys.stdout.flush()
+        os.execv(program, [str(program)])
+
+
+@click.command(epilog="Examples: spinloom info --config; mpiexec -n 4 spinloom info --live")
 @click.option("--config", "what", flag_value="config", help="Environment variables: value, origin, meaning.")
 @click.option("--columns", "what", flag_value="columns", help="Columns of the tables that ddt writes.")
+@click.option(
+    "--live",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_live,
+    help="The live NIC: launcher, limits, and how each rank of the job reaches the others.",
+)
 @form_options
 def info(what: str | None, form: str) -> None:
-    """Show versions and handler images, the environment (--config) or the columns (--columns)."""
+    """Show versions and handler images, the environment, the columns of results, or the live NIC."""
     if what == "config":
         rows = config.listing()
         columns = ["variable", "value", "origin", "meaning"]

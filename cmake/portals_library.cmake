@@ -1,0 +1,58 @@
+# libportals.so.4 for real processes, with what others need to compile, link and run against it: headers, pkg-config, a
+# CMake package, manual pages, spinloom-info, and the handlers where they are built.
+#
+#   cmake -S . -B BUILD -DSPINLOOM_HANDLERS=ON && cmake --build BUILD --target spinloom_portals_library
+#   cmake --install BUILD --component portals --prefix PREFIX
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloom_info)
+if(TARGET spinloom_handlers)
+  add_dependencies(spinloom_portals_library spinloom_handlers)
+  # own_folder() of src/process/live_process.cpp finds them there.
+  install(FILES ${handler_images} DESTINATION ${CMAKE_INSTALL_LIBDIR}/spinloom/handlers COMPONENT portals)
+endif()
+
+set(portals_package ${CMAKE_INSTALL_LIBDIR}/cmake/SpinloomPortals)
+target_include_directories(spinloom_portals_live INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+set_target_properties(spinloom_portals_live PROPERTIES EXPORT_NAME portals)
+install(TARGETS spinloom_portals_live EXPORT SpinloomPortals
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals NAMELINK_COMPONENT portals)
+install(TARGETS spinloom_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portals)
+install(EXPORT SpinloomPortals NAMESPACE spinloom:: FILE SpinloomPortalsConfig.cmake
+  DESTINATION ${portals_package} COMPONENT portals)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/SpinloomPortalsConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/SpinloomPortalsConfigVersion.cmake
+  DESTINATION ${portals_package} COMPONENT portals)
+
+install(FILES ${PROJECT_SOURCE_DIR}/include/portals4.h ${PROJECT_SOURCE_DIR}/include/portals4_spin.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT portals)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/spinloom
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT portals
+  FILES_MATCHING PATTERN "*.h" PATTERN layout.h EXCLUDE)  # that one is of the component layout
+
+# Two names: our own, and the one that configure scripts look for.
+file(RELATIVE_PATH portals_prefix /prefix/${CMAKE_INSTALL_LIBDIR} /prefix)
+foreach(name spinloom-portals portals4)
+  set(portals_pc_name ${name})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/portals.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT portals)
+endforeach()
+
+# Manual pages, where there is a Python to write them.
+find_package(Python 3.11 QUIET COMPONENTS Interpreter)
+if(Python_FOUND)
+  set(man_stamp ${PROJECT_BINARY_DIR}/man.stamp)
+  add_custom_command(
+    OUTPUT ${man_stamp}
+    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/man.py ${PROJECT_BINARY_DIR}/man
+    COMMAND ${CMAKE_COMMAND} -E touch ${man_stamp}
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/man.py ${PROJECT_SOURCE_DIR}/man/portals.toml
+      ${PROJECT_SOURCE_DIR}/include/portals4.h ${PROJECT_SOURCE_DIR}/include/portals4_spin.h
+      ${PROJECT_SOURCE_DIR}/src/process/settings.cpp
+    VERBATIM)
+  add_custom_target(spinloom_man DEPENDS ${man_stamp})
+  add_dependencies(spinloom_portals_library spinloom_man)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT portals)
+endif()

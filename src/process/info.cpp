@@ -1,0 +1,135 @@
+#include "process/info.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "process/copy_check.hpp"
+
+namespace spinloom::process {
+namespace {
+
+int mtu_of(const char* interface) {
+  const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return 0;
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  const int mtu = ioctl(file, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+  close(file);
+  return mtu;
+}
+
+// One row for each IPv4 address of this machine.
+std::vector<Row> address_rows() {
+  std::vector<Row> rows;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return rows;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0) continue;
+    char address[INET_ADDRSTRLEN] = "";
+    const auto* const here = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    inet_ntop(AF_INET, &here->sin_addr, address, sizeof address);
+    rows.push_back({"address", text(address, " (", one->ifa_name, "), MTU ", mtu_of(one->ifa_name), " B")});
+  }
+  freeifaddrs(list);
+  return rows;
+}
+
+std::string udp_used(uint32_t address) {
+  const auto port = live::open_udp(address);
+  if (!port) return port.error().message;
+  std::string bound = print((*port)->address());
+  bound.resize(bound.rfind(':'));
+  return text("bound to ", bound, ", datagrams of up to ", (*port)->datagram_bytes(), " B");
+}
+
+std::string handlers_of(const Settings& settings) {
+  std::string folders;
+  for (const std::string& folder : settings.handler_folders) folders += folder + ":";
+  const char* const kind =
+      settings.handlers == HandlerKind::native ? "native (NAME.so) first" : "in the sandbox (NAME.elf) first";
+  return text(kind, ", on ", settings.hpus, " threads; images in ", folders, "the library's own folder");
+}
+
+}  // namespace
+
+std::vector<Row> machine_rows(const Settings& settings) {
+  char name[256] = "?";
+  gethostname(name, sizeof name - 1);
+  std::vector<Row> rows{{"machine", text(name, ", ", std::thread::hardware_concurrency(), " processors")}};
+  rows.push_back({"long messages here", settings.copy == live::CopyMode::twice ? "two copies: SPINLOOM_COPY=two-copy"
+                                                                               : explain(check_copies())});
+  for (Row& row : address_rows()) rows.push_back(std::move(row));
+  rows.push_back(
+      {"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings.udp_address)});
+  rows.push_back({"handlers", handlers_of(settings)});
+  return rows;
+}
+
+std::vector<Row> limit_rows(const ptl_ni_limits_t& limits) {
+  return {{"max_entries", text(limits.max_entries)},
+          {"max_unexpected_headers", text(limits.max_unexpected_headers)},
+          {"max_mds", text(limits.max_mds)},
+          {"max_cts", text(limits.max_cts)},
+          {"max_eqs", text(limits.max_eqs)},
+          {"max_pt_index", text(limits.max_pt_index)},
+          {"max_iovecs", text(limits.max_iovecs)},
+          {"max_list_size", text(limits.max_list_size)},
+          {"max_triggered_ops", text(limits.max_triggered_ops)},
+          {"max_msg_size", text(limits.max_msg_size)},
+          {"max_atomic_size", text(limits.max_atomic_size)},
+          {"max_fetch_atomic_size", text(limits.max_fetch_atomic_size)},
+          {"max_waw_ordered_size", text(limits.max_waw_ordered_size)},
+          {"max_war_ordered_size", text(limits.max_war_ordered_size)},
+          {"max_volatile_size", text(limits.max_volatile_size)},
+          {"features", text(limits.features)}};
+}
+
+std::vector<Row> variable_rows() {
+  std::vector<Row> rows;
+  for (const Variable& variable : variables()) {
+    const char* const set = std::getenv(variable.name);
+    rows.push_back({variable.name, text(set != nullptr ? text("= ", set) : std::string("not set"), "; ",
+                                        variable.meaning, " (", variable.values, ")")});
+  }
+  return rows;
+}
+
+std::string ranges(const std::vector<uint32_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    out += text(out.empty() ? "" : ", ", numbers[i]);
+    if (end > i) out += text("-", numbers[end]);
+    i = end + 1;
+  }
+  return out;
+}
+
+std::vector<Row> reach_rows(LiveProcess& process) {
+  std::map<std::string, std::vector<uint32_t>> ways;
+  for (uint32_t peer = 0; peer < process.size(); ++peer) ways[process.describe(peer)].push_back(peer);
+  std::vector<Row> rows;
+  for (const auto& [way, peers] : ways) rows.push_back({ranges(peers), way});
+  return rows;
+}
+
+std::string table(const std::vector<Row>& rows) {
+  size_t width = 0;
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  std::string out;
+  for (const Row& row : rows) out += text(row.name, std::string(width + 2 - row.name.size(), ' '), row.value, "\n");
+  return out;
+}
+
+}  // namespace spinloom::process

@@ -1,0 +1,170 @@
+// spinloom-info: what the live library finds. Under a launcher rank 0 prints what every rank says; the ranks' texts
+// reach it by Portals puts, so that a table that is complete shows that all of them reach rank 0.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "process/info.hpp"
+
+namespace spinloom::process {
+namespace {
+
+constexpr size_t report_bytes = 16 << 10;  // of a rank
+constexpr ptl_time_t patience_ms = 20'000;
+constexpr ptl_time_t one_try_ms = 2'000;
+constexpr useconds_t between_tries_us = 200;
+constexpr ptl_match_bits_t report_bits = 0x696e666f;
+constexpr int exit_environment = 3;
+
+ptl::Process* this_rank = nullptr;
+
+[[nodiscard]] bool good(int code, const char* call) {
+  if (code == PTL_OK) return true;
+  std::fprintf(stderr, "spinloom-info: %s answers %d\n", call, code);
+  return false;
+}
+
+struct Reports {
+  ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
+  ptl_pt_index_t portal = 0;
+  ptl_ni_limits_t limits{};
+  std::vector<char> texts;  // rank 0: report_bytes of each
+  ptl_handle_ct_t arrived = PTL_CT_NONE;
+
+  [[nodiscard]] bool open(uint32_t ranks) {
+    ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+    texts.resize(report_bytes * ranks);
+    if (!good(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, nullptr, &limits, &interface),
+              "PtlNIInit") ||
+        !good(PtlPTAlloc(interface, 0, PTL_EQ_NONE, 0, &portal), "PtlPTAlloc") ||
+        !good(PtlCTAlloc(interface, &arrived), "PtlCTAlloc")) {
+      return false;
+    }
+    ptl_me_t where{};
+    where.start = texts.data();
+    where.length = texts.size();
+    where.ct_handle = arrived;
+    where.uid = PTL_UID_ANY;
+    where.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM;
+    where.match_id.rank = PTL_RANK_ANY;
+    where.match_bits = report_bits;
+    return good(PtlMEAppend(interface, portal, &where, PTL_PRIORITY_LIST, nullptr, &entry), "PtlMEAppend");
+  }
+
+  // The other's entry may not be there yet: then the acknowledgement says so.
+  [[nodiscard]] bool send(uint32_t to, uint32_t slot, const std::string& report) const {
+    ptl_handle_ct_t acked = PTL_CT_NONE;
+    ptl_handle_md_t md = PTL_INVALID_HANDLE;
+    if (!good(PtlCTAlloc(interface, &acked), "PtlCTAlloc")) return false;
+    ptl_md_t what{};
+    what.start = const_cast<char*>(report.data());
+    what.length = report.size();
+    what.options = PTL_MD_EVENT_CT_ACK;
+    what.eq_handle = PTL_EQ_NONE;
+    what.ct_handle = acked;
+    if (!good(PtlMDBind(interface, &what, &md), "PtlMDBind")) return false;
+    ptl_process_t target{};
+    target.rank = to;
+    const ptl_size_t one = 1;
+    for (useconds_t waited = 0; waited < patience_ms * 1000; waited += between_tries_us) {
+      ptl_ct_event_t count{};
+      unsigned which = 0;
+      if (!good(PtlPut(md, 0, report.size(), PTL_CT_ACK_REQ, target, portal, report_bits, slot * report_bytes, nullptr,
+                       0),
+                "PtlPut")) {
+        return false;
+      }
+      if (PtlCTPoll(&acked, &one, 1, one_try_ms, &count, &which) == PTL_OK && count.success > 0) return true;
+      if (!good(PtlCTSet(acked, ptl_ct_event_t{0, 0}), "PtlCTSet")) return false;
+      usleep(between_tries_us);
+    }
+    std::fprintf(stderr, "spinloom-info: rank %u does not answer\n", to);
+    return false;
+  }
+
+  // So many messages have come.
+  [[nodiscard]] bool take(uint32_t expected) const {
+    ptl_ct_event_t count{};
+    unsigned which = 0;
+    const ptl_size_t test = expected;
+    if (expected == 0) return true;
+    if (PtlCTPoll(&arrived, &test, 1, patience_ms, &count, &which) == PTL_OK && count.success >= test) return true;
+    PtlCTGet(arrived, &count);
+    std::fprintf(stderr, "spinloom-info: %u of %u messages came\n", static_cast<unsigned>(count.success), expected);
+    return false;
+  }
+
+  // Everybody stays until rank 0 has heard all: others may still look at how they reach us.
+  [[nodiscard]] bool gather(uint32_t rank, uint32_t ranks, const std::string& report) const {
+    if (rank != 0) return send(0, rank, report) && take(1);
+    bool all = take(ranks - 1);
+    for (uint32_t peer = 1; peer < ranks; ++peer) all = send(peer, 0, {}) && all;
+    return all;
+  }
+};
+
+std::string report_of(LiveProcess& process, const std::string& machine) {
+  std::string report = text("rank ", process.rank(), ": process ", getpid(), " on ", machine, "\n");
+  for (Row& row : reach_rows(process)) {
+    if (row.value != "itself") report += text("  reaches ", row.name, " by ", row.value, "\n");
+  }
+  report.resize(std::min(report.size(), report_bytes - 1));
+  return report;
+}
+
+int show_job(const Settings& settings, const std::vector<Row>& machine) {
+  auto made = LiveProcess::join(settings);
+  if (!made) {
+    std::fprintf(stderr, "spinloom-info: %s\n", made.error().message.c_str());
+    return exit_environment;
+  }
+  LiveProcess& process = **made;
+  static ptl::Process rank(process);
+  this_rank = &rank;
+  ptl::Process::serve_all_threads([] { return this_rank; });
+  Reports reports;
+  if (!good(PtlInit(), "PtlInit") || !reports.open(process.size())) return 1;
+  const std::string own = report_of(process, machine.front().value);
+  const bool there = reports.gather(process.rank(), process.size(), own);
+  if (process.rank() == 0) {
+    std::vector<Row> rows{{"launcher", text(process.launcher(), ", ranks: ", process.size())}};
+    rows.insert(rows.end(), machine.begin(), machine.end());
+    std::string out = table(rows) + "\nlimits of a network interface\n" + table(limit_rows(reports.limits)) +
+                      "\nenvironment\n" + table(variable_rows()) + "\n" + own;
+    for (uint32_t peer = 1; peer < process.size(); ++peer) {
+      const char* const said = reports.texts.data() + peer * report_bytes;
+      out += *said == 0 ? text("rank ", peer, ": nothing came\n") : std::string(said);
+    }
+    std::fputs(out.c_str(), stdout);
+    std::fflush(stdout);
+  }
+  PtlNIFini(reports.interface);
+  PtlFini();
+  made->release();  // its threads may be inside a call
+  return there ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  const std::string asked = argc > 1 ? argv[1] : "";
+  if (argc > 2 || (!asked.empty() && asked != "--machine")) {
+    std::fputs(
+        "usage: spinloom-info            this machine, or, under mpiexec or srun, all ranks of the job\n"
+        "       spinloom-info --machine  this machine only\n",
+        asked == "--help" || asked == "-h" ? stdout : stderr);
+    return asked == "--help" || asked == "-h" ? 0 : 2;
+  }
+  const Settings settings = read_settings(environ);
+  for (const std::string& warning : settings.warnings) std::fprintf(stderr, "spinloom-info: %s\n", warning.c_str());
+  const std::vector<Row> machine = machine_rows(settings);
+  if (asked.empty()) return show_job(settings, machine);
+  std::fputs(table(machine).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace spinloom::process
+
+int main(int argc, char** argv) { return spinloom::process::run(argc, argv); }

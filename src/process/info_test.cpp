@@ -1,0 +1,41 @@
+#include "process/info.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spinloom::process {
+namespace {
+
+TEST(Info, ranks_are_written_as_ranges) {
+  EXPECT_EQ(ranges({}), "");
+  EXPECT_EQ(ranges({7}), "7");
+  EXPECT_EQ(ranges({0, 1, 2, 3, 5, 7, 8}), "0-3, 5, 7-8");
+}
+
+TEST(Info, a_table_has_its_values_below_each_other) {
+  EXPECT_EQ(table({{"a", "one"}, {"long", "two"}}), "a     one\nlong  two\n");
+}
+
+TEST(Info, every_variable_has_a_row_with_its_value) {
+  setenv("SPINLOOM_HPUS", "3", 1);
+  const std::vector<Row> rows = variable_rows();
+  unsetenv("SPINLOOM_HPUS");
+  ASSERT_EQ(rows.size(), variables().size());
+  for (const Row& row : rows) {
+    const bool set = row.name == "SPINLOOM_HPUS";
+    if (set || std::getenv(row.name.c_str()) == nullptr) {
+      EXPECT_EQ(row.value.find("= 3;") == 0, set) << row.value;
+    }
+  }
+}
+
+TEST(Info, the_machine_s_rows_follow_the_settings) {
+  Settings settings;
+  settings.copy = live::CopyMode::twice;
+  settings.transport = Way::shm;
+  const std::string shown = table(machine_rows(settings));
+  EXPECT_NE(shown.find("two copies: SPINLOOM_COPY=two-copy"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("not used: SPINLOOM_TRANSPORT=shm"), std::string::npos) << shown;
+}
+
+}  // namespace
+}  // namespace spinloom::process

@@ -1,0 +1,2 @@
+// The headers are C++ as well.
+#include "ring.c"

@@ -1,0 +1,119 @@
+"""man.py OUT - writes the manual pages of man/portals.toml below OUT: man1, man3, man7.
+
+Prototypes come from the headers and variables from src/process/settings.cpp, so that they are said once.
+A function that shares a page has a page of its own that refers to it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HEADERS = ("portals4.h", "portals4_spin.h")
+PROTOTYPE = re.compile(r"^(?:int|void) (Ptl\w+)\([^;]*\);", re.MULTILINE)
+VARIABLE = re.compile(r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}')
+
+
+def prototypes() -> dict[str, str]:
+    """Each function of the headers, as it is declared, on one line."""
+    found = {}
+    for name in HEADERS:
+        text = (ROOT / "include" / name).read_text(encoding="utf-8")
+        found |= {match[1]: " ".join(match[0].split()) for match in PROTOTYPE.finditer(text)}
+    return found
+
+
+def variables() -> list[tuple[str, str, str]]:
+    """Name, values and meaning of each variable of the live library."""
+    text = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
+    return VARIABLE.findall(text)
+
+
+def pages() -> list[dict]:
+    data = tomllib.loads((ROOT / "man/portals.toml").read_text(encoding="utf-8"))
+    common = data["common"]
+    for page in data["page"]:
+        page.setdefault("section", 3)
+        page["see"] = page.get("see", []) + (common["see"] if page["section"] == 3 else [])
+        if page["section"] == 3:
+            page["returns"] = common["returns"] | page.get("returns", {})
+    return data["page"]
+
+
+def escape(text: str) -> str:
+    """Text that no line of which is a request, with its back quotes as italics."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = re.sub(r"`(\w+)`", r"\\fI\1\\fR", text)
+    return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in text.splitlines())
+
+
+def paragraphs(text: str) -> list[str]:
+    lines: list[str] = []
+    for line in text.strip().splitlines():
+        if line.startswith("- "):
+            head, _, rest = line[2:].partition(": ")
+            lines += [".TP", f".B {escape(head)}", escape(rest)]
+        elif not line:
+            lines.append(".PP")
+        else:
+            lines.append(escape(line))
+    return lines
+
+
+def items(entries: dict[str, str]) -> list[str]:
+    return [line for head, rest in entries.items() for line in (".TP", f".B {escape(head)}", escape(rest))]
+
+
+def synopsis(page: dict, declared: dict[str, str]) -> list[str]:
+    if page["section"] == 3:
+        head = [f"#include <{page.get('header', HEADERS[0])}>", ""]
+        body = head + [declared[name] for name in page["functions"]]
+    else:
+        body = page.get("synopsis", [])
+    return [".SH SYNOPSIS", ".nf", *map(escape, body), ".fi"] if body else []
+
+
+def written(page: dict, declared: dict[str, str]) -> str:
+    section = page["section"]
+    names = ", ".join(page.get("functions", [page["name"]]))
+    before, _, after = page["text"].partition("{verbs}")
+    lines = [
+        f'.TH {page["name"]} {section} "" Spinloom "Spinloom"',
+        ".SH NAME",
+        f"{names} \\- {escape(page['short'])}",
+        *synopsis(page, declared),
+        ".SH DESCRIPTION",
+        *paragraphs(before),
+        *items(page.get("verbs", {})),
+        *([".PP", *paragraphs(after)] if after else []),
+    ]
+    if page.get("variables"):
+        lines.append(".SH ENVIRONMENT")
+        lines += items({name: f"{meaning} ({values})" for name, values, meaning in variables()})
+    if "returns" in page:
+        lines += [".SH RETURN VALUE", *items(page["returns"])]
+    lines += [".SH SEE ALSO", escape(", ".join(page["see"]))]
+    return "\n".join(lines) + "\n"
+
+
+def write_all(out: Path) -> list[Path]:
+    declared = prototypes()
+    made = []
+    for page in pages():
+        folder = out / f"man{page['section']}"
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = {page["name"]: written(page, declared)}
+        for name in page.get("functions", []):
+            texts.setdefault(name, f".so man3/{page['name']}.3\n")
+        for name, text in texts.items():
+            path = folder / f"{name}.{page['section']}"
+            path.write_text(text, encoding="utf-8")
+            made.append(path)
+    return made
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))

@@ -4,27 +4,11 @@
  *
  * The handlers are Spinloom's image `pingpong`; prints half the time of the second round. */
 #include <portals4_spin.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    const int code = (call);                                                   \
-    if (code != PTL_OK) {                                                      \
-      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, code); \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+#include "example.h"
 
 enum { ping_bits = 1, pong_bits = 2, packet_bytes = 4096, rounds = 2 };
-
-static long long now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 int main(int argc, char** argv) {
   const ptl_size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 8;
@@ -60,20 +44,25 @@ int main(int argc, char** argv) {
                                  .constants = constants,
                                  .constants_length = sizeof constants};
     CHECK(PtlSpinMEAppend(ni, portal, &where, &handlers, PTL_PRIORITY_LIST, NULL, &entry));
+    say_ready(ni, portal, PTL_CT_NONE);
     CHECK(PtlCTWait(landed, rounds * bytes, &count));
   } else {
     CHECK(PtlMEAppend(ni, portal, &where, PTL_PRIORITY_LIST, NULL, &entry));
-    ptl_md_t what = {.start = out, .length = bytes, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    ptl_handle_ct_t acked;
+    CHECK(PtlCTAlloc(ni, &acked));
+    ptl_md_t what = {
+        .start = out, .length = bytes, .options = PTL_MD_EVENT_CT_ACK, .eq_handle = PTL_EQ_NONE, .ct_handle = acked};
     ptl_handle_md_t md;
+    wait_until_ready(ni, portal, 1);
     CHECK(PtlMDBind(ni, &what, &md));
     long long took_ns = 0;
     for (ptl_size_t round = 1; round <= rounds; ++round) {
-      nanosleep(&(struct timespec){0, 1000000}, NULL); /* rank 1 is ready, the round before is over */
       for (ptl_size_t i = 0; i < bytes; ++i) out[i] = (unsigned char)(i * 7 + round);
       const long long start_ns = now_ns();
-      CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, portal, ping_bits, 0, NULL, 0));
+      CHECK(PtlPut(md, 0, bytes, PTL_CT_ACK_REQ, (ptl_process_t){.rank = 1}, portal, ping_bits, 0, NULL, 0));
       CHECK(PtlCTWait(landed, round * bytes, &count));
       took_ns = now_ns() - start_ns;
+      CHECK(PtlCTWait(acked, round, &count)); /* the completion handler has ended: the state is free */
       if (memcmp(memory, out, bytes) != 0) {
         fprintf(stderr, "round %llu: the answer differs\n", (unsigned long long)round);
         return 1;

@@ -3,26 +3,9 @@
  *     spinloom sim -n 2 examples/portals/pingpong.c [BYTES [ROUNDS]]
  *
  * Prints half the time of a round at rank 0; every answer is compared with what was sent. */
-#include <portals4.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    const int code = (call);                                                   \
-    if (code != PTL_OK) {                                                      \
-      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, code); \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
-
-static long long now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
-}
+#include "example.h"
 
 int main(int argc, char** argv) {
   const ptl_size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 8;
@@ -63,9 +46,10 @@ int main(int argc, char** argv) {
     for (ptl_size_t round = 1; round <= rounds; ++round) {
       CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, other, portal, 7, 0, NULL, 0, landed, round));
     }
+    say_ready(ni, portal, PTL_CT_NONE);
     CHECK(PtlCTWait(sent, rounds, &count)); /* the memory belongs to the NIC until then */
   } else {
-    nanosleep(&(struct timespec){0, 1000000}, NULL); /* until rank 1's entry and answers are there */
+    wait_until_ready(ni, portal, 1);
     long long best_ns = -1;
     for (ptl_size_t round = 1; round <= rounds; ++round) {
       for (ptl_size_t i = 0; i < bytes; ++i) out[i] = (unsigned char)(i * 7 + round);

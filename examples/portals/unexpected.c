@@ -3,22 +3,11 @@
  *     spinloom sim -n 4 examples/portals/unexpected.c
  *
  * Ranks 1.. put one message each before rank 0 has asked for it, and one after. */
-#include <portals4.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    const int code = (call);                                                   \
-    if (code != PTL_OK) {                                                      \
-      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, code); \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+#include "example.h"
 
-enum { overflow_bytes = 4096, early_bits = 1, late_bits = 2 };
+enum { overflow_bytes = 4096, early_bits = 1, late_bits = 2, data_portal = 0, ask_portal = 1 };
 
 static const char* name_of(ptl_event_kind_t kind) {
   switch (kind) {
@@ -38,7 +27,7 @@ static void receive(ptl_handle_ni_t ni, ptl_size_t senders) {
   ptl_handle_me_t handle;
   ptl_event_t event;
   CHECK(PtlEQAlloc(ni, 64, &queue));
-  CHECK(PtlPTAlloc(ni, 0, queue, 0, &portal));
+  CHECK(PtlPTAlloc(ni, 0, queue, data_portal, &portal));
   ptl_me_t entry = {.start = overflow,
                     .length = sizeof overflow,
                     .ct_handle = PTL_CT_NONE,
@@ -65,6 +54,7 @@ static void receive(ptl_handle_ni_t ni, ptl_size_t senders) {
     for (entry.match_bits = early_bits; entry.match_bits <= late_bits; ++entry.match_bits) {
       memset(in, 0, sizeof in);
       CHECK(PtlMEAppend(ni, portal, &entry, PTL_PRIORITY_LIST, (void*)"exact", &handle));
+      if (entry.match_bits == late_bits) wait_until_ready(ni, ask_portal, sender); /* asks for it */
       CHECK(PtlEQWait(queue, &event));
       printf("%s of rank %u, '%s'\n", name_of(event.type), event.initiator.rank, (const char*)event.start);
     }
@@ -72,20 +62,18 @@ static void receive(ptl_handle_ni_t ni, ptl_size_t senders) {
 }
 
 static void send(ptl_handle_ni_t ni, ptl_rank_t rank) {
-  ptl_handle_ct_t sent;
-  ptl_handle_md_t md;
+  ptl_handle_ct_t asked;
+  ptl_pt_index_t portal;
   ptl_ct_event_t count;
   char out[64];
-  CHECK(PtlCTAlloc(ni, &sent));
-  const ptl_md_t memory = {
-      .start = out, .length = sizeof out, .options = PTL_MD_EVENT_CT_SEND, .eq_handle = PTL_EQ_NONE, .ct_handle = sent};
-  CHECK(PtlMDBind(ni, &memory, &md));
+  CHECK(PtlCTAlloc(ni, &asked));
+  CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, ask_portal, &portal));
+  say_ready(ni, portal, asked);
   for (ptl_match_bits_t bits = early_bits; bits <= late_bits; ++bits) {
-    /* Early: rank 0 has its overflow entry. Late: it waits for this one. */
-    nanosleep(&(struct timespec){0, (bits == early_bits ? 100000 : 1000000) + 1000 * (long)rank}, NULL);
+    /* Early: as soon as rank 0 has its overflow entry. Late: rank 0 has asked. */
+    if (bits == late_bits) CHECK(PtlCTWait(asked, 1, &count));
     const int length = snprintf(out, sizeof out, "%s %u", bits == early_bits ? "early" : "late", rank) + 1;
-    CHECK(PtlPut(md, 0, (ptl_size_t)length, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, 0, bits, 0, NULL, 0));
-    CHECK(PtlCTWait(sent, bits, &count));
+    put_until_taken(ni, out, (ptl_size_t)length, (ptl_process_t){.rank = 0}, data_portal, bits);
   }
 }
 

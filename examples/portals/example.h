@@ -1,0 +1,67 @@
+/* What the examples share: checked calls, a clock, and knowing that another rank is ready.
+ *
+ * Ranks run at their own speed. Who puts before the other has made its entry is told so by the acknowledgement; so a
+ * rank that is ready says so by an entry of no bytes, the last one that it makes, and others knock until it answers. */
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
+
+#include <portals4.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    const int code = (call);                                                   \
+    if (code != PTL_OK) {                                                      \
+      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, code); \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+enum { ready_bits = 0x7ead, between_knocks_ns = 10000 };
+
+static inline long long now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* From now on others find this rank ready; `knocks` counts them, or is PTL_CT_NONE. */
+static inline void say_ready(ptl_handle_ni_t ni, ptl_pt_index_t portal, ptl_handle_ct_t knocks) {
+  const ptl_me_t door = {
+      .ct_handle = knocks,
+      .uid = PTL_UID_ANY,
+      .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+      .match_id = {.rank = PTL_RANK_ANY},
+      .match_bits = ready_bits};
+  ptl_handle_me_t entry;
+  CHECK(PtlMEAppend(ni, portal, &door, PTL_PRIORITY_LIST, NULL, &entry));
+}
+
+/* Puts until the acknowledgement says that there was an entry. */
+static inline void put_until_taken(ptl_handle_ni_t ni, void* start, ptl_size_t length, ptl_process_t to,
+                                   ptl_pt_index_t portal, ptl_match_bits_t bits) {
+  ptl_handle_ct_t acked;
+  ptl_handle_md_t md;
+  ptl_ct_event_t count;
+  CHECK(PtlCTAlloc(ni, &acked));
+  const ptl_md_t what = {
+      .start = start, .length = length, .options = PTL_MD_EVENT_CT_ACK, .eq_handle = PTL_EQ_NONE, .ct_handle = acked};
+  CHECK(PtlMDBind(ni, &what, &md));
+  for (;;) {
+    CHECK(PtlPut(md, 0, length, PTL_CT_ACK_REQ, to, portal, bits, 0, NULL, 0));
+    CHECK(PtlCTWait(acked, 1, &count));
+    if (count.success != 0) break;
+    CHECK(PtlCTSet(acked, (ptl_ct_event_t){0, 0}));
+    nanosleep(&(struct timespec){0, between_knocks_ns}, NULL);
+  }
+  CHECK(PtlMDRelease(md));
+  CHECK(PtlCTFree(acked));
+}
+
+static inline void wait_until_ready(ptl_handle_ni_t ni, ptl_pt_index_t portal, ptl_rank_t rank) {
+  put_until_taken(ni, NULL, 0, (ptl_process_t){.rank = rank}, portal, ready_bits);
+}
+
+#endif

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
                   static_cast<unsigned long long>(outcome.steps), static_cast<unsigned long long>(outcome.hash));
     }
   }
-  std::printf("ok %llu\n", static_cast<unsigned long long>(last - first + 1));
+  const uint64_t runs = last - first + 1;
+  std::printf("ok %llu\n", static_cast<unsigned long long>(runs));
   return 0;
 }

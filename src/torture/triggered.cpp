@@ -103,8 +103,9 @@ class Release final : public Exchange {
     std::iota(order.begin(), order.end(), 0);
     at_once_ = random().chance(1, 2);
     if (!at_once_) {
-      std::stable_sort(order.begin(), order.end(),
-                       [&](uint32_t a, uint32_t b) { return thresholds[a] < thresholds[b]; });
+      std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+        return thresholds[a] != thresholds[b] ? thresholds[a] < thresholds[b] : a < b;
+      });
     }
     for (uint32_t i = 0; i < puts; ++i) sources_.push_back(Region::random(random(), any_size()));
     for (uint32_t i = 0; i < puts; ++i) targets_.emplace_back(world_.config.size_max);

@@ -41,6 +41,14 @@ TEST(AtOnce, TheSendIsFollowedByItsEventAndCountAndNothingIsLeft) {
   bench.expect_idle();
 }
 
+TEST(AtOnce, ADriverThatReadsNothingAtOnceIsNotAskedToForAnEmptyPutEither) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  give(bench, put_of(bench, 0));
+  EXPECT_FALSE(bench.only<Send>().at_once);
+  EXPECT_TRUE(bench.kinds().empty()) << "its send event comes when it has been read";
+}
+
 TEST(AtOnce, MessagesHaveDifferentNames) {
   Bench bench(at_once_limits());
   bench.good(CounterAlloc{CounterId{0}});

@@ -42,8 +42,8 @@ uint32_t Nic::Impl::open_put(const Put& put) {
 
 // A short put that nobody is ahead of. Without an acknowledgement nothing of it is left when it has been sent.
 bool Nic::Impl::goes_at_once(const Put& put, HerId waits) const {
-  return put.length <= config.at_once_bytes && put.operation == Operation::put && outbound.empty() && flowing.empty() &&
-         !waits.exists();
+  return config.at_once_bytes > 0 && put.length <= config.at_once_bytes && put.operation == Operation::put &&
+         outbound.empty() && flowing.empty() && !waits.exists();
 }
 
 void Nic::Impl::put_at_once(const Put& put, Actions& out) {

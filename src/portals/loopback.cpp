@@ -372,7 +372,7 @@ void Loopback::send(uint32_t rank, const nic::Send& send) {
   if (work.rank < nodes_.size()) work_.push_back(std::move(work));
   if (send.slot.exists()) {
     work_.push_back(Work{rank, Left{send.slot}});
-  } else if (send.last && send.packet.operation != nic::Operation::ack) {
+  } else if (send.last && !send.at_once && send.packet.operation != nic::Operation::ack) {
     work_.push_back(Work{rank, Sent{send.packet.message}});
   }
 }

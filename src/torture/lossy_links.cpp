@@ -10,6 +10,7 @@ namespace spinloom::torture {
 namespace {
 
 constexpr wire::SipKey secret = {0x6f6c6e6970730001, 0x6f74657274757265};
+constexpr uint64_t nobody_waits = UINT64_MAX;  // a ticket
 constexpr int64_t flight_ps_max = 1000;  // of a datagram that is not reordered
 constexpr int64_t late_times_max = 8;
 
@@ -66,10 +67,14 @@ void LossyLinks::send(uint32_t rank, const nic::Send& send, Ends& ends) {
     options.copy = true;
   }
   if (send.slot.exists()) options.ticket = uint64_t{send.slot.value} + 1;
+  if (send.at_once) {
+    options.copy = true;
+    options.ticket = nobody_waits;
+  }
   if (packet.target.value >= stages_.size()) {  // an unreachable host: read to nowhere
     if (send.slot.exists()) {
       ends.left(rank, send.slot);
-    } else if (send.last && packet.operation != nic::Operation::ack) {
+    } else if (send.last && !send.at_once && packet.operation != nic::Operation::ack) {
       ends.sent(rank, packet.message);
     }
     return;
@@ -91,7 +96,9 @@ void LossyLinks::finish(uint32_t rank, Ends& ends) {
   spare_.pop_back();
   for (const wire::Out::Transmit& one : out.transmit) launch_one(rank, one.to.value, out.datagram(one));
   for (const uint64_t message : out.message_sent) ends.sent(rank, message);
-  for (const uint64_t ticket : out.released) ends.left(rank, nic::OutboundSlotId{static_cast<uint32_t>(ticket - 1)});
+  for (const uint64_t ticket : out.released) {
+    if (ticket != nobody_waits) ends.left(rank, nic::OutboundSlotId{static_cast<uint32_t>(ticket - 1)});
+  }
   for (const wire::Out::Lost& lost : out.lost) {
     if (!dead_[lost.peer.value]) {
       ++refused_;

@@ -1,9 +1,10 @@
 // Doorbell - who must be woken when something was put into a process's channels. It lies in shared memory.
 //
-// Contract: peers call ring() after every cell they publish. The process itself says who looks after its channels:
+// Contract: peers call ring() after every cell they publish; `fence` where they or the process cannot take part in
+//   remote fences. The process itself says who looks after its channels:
 //   drive() when a thread polls them, leave() when none does and the helper thread sleeps, doze() when all callers
 //   that wait go to sleep. rings() counts; sleep() returns when it has changed.
-// Invariants: (1) while somebody polls, ring() is a fence and a load; (2) after leave() or doze() the caller looks at
+// Invariants: (1) while somebody polls, ring() is a load; (2) after leave() or doze() the caller looks at
 //   its channels once more: what was published before that is seen there, what comes later rings; (3) a peer that
 //   writes anything here can keep the process awake or let it sleep, no more.
 // Threads: any, of several processes. Time: none.
@@ -13,6 +14,7 @@
 #include <cstdint>
 
 #include "live/futex.hpp"
+#include "live/remote_fence.hpp"
 
 namespace spinloom::live {
 
@@ -20,8 +22,9 @@ class Doorbell {
  public:
   enum Sleeper : uint32_t { nobody = 0, helper = 1, callers = 2 };
 
-  void ring() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+  void ring(bool fence) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (fence) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((word_.load(std::memory_order_relaxed) & mode_bits) != nobody) wake();
   }
   void drive() {
@@ -60,6 +63,7 @@ class Doorbell {
     uint32_t seen = word_.load(std::memory_order_relaxed);
     while (!word_.compare_exchange_weak(seen, (seen & ~mode_bits) | who)) {
     }
+    remote_fence();
   }
 
   std::atomic<uint32_t> word_{0};

@@ -37,7 +37,7 @@ void leave_some(Post& post, uint64_t count, uint64_t seed) {
   Random random(seed, "ringer");
   for (uint64_t i = 0; i < count; ++i) {
     post.left.fetch_add(1, std::memory_order_release);
-    post.bell.ring();
+    post.bell.ring(true);
     pause_a_little(random);
   }
 }
@@ -102,11 +102,11 @@ TEST(Doorbell, WhilePolledARingWritesNothing) {
   Doorbell bell;
   bell.drive();
   const uint32_t before = bell.value();
-  bell.ring();
+  bell.ring(true);
   EXPECT_EQ(bell.value(), before);
   bell.leave();
   EXPECT_TRUE(bell.helper_listens());
-  bell.ring();
+  bell.ring(true);
   EXPECT_EQ(Doorbell::rings(bell.value()), Doorbell::rings(before) + 1);
   EXPECT_FALSE(bell.helper_listens());
   bell.doze();

@@ -169,10 +169,7 @@ void Node::stay_asleep() {
   if (has_news()) drive();
 }
 
-// Nobody waits any more: from now on the helper thread hears the bell. What came meanwhile is ours.
-void Node::leave() {
-  stop_polling();
-  if (has_news()) drive();
-}
+// Nobody waits any more, and somebody may soon: the helper thread takes over when no call has come for a while.
+void Node::leave() { polled_ = true; }
 
 }  // namespace spinloom::live

@@ -21,8 +21,11 @@ class OwnerLock {
     uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
   }
+  // A plain store, because an exchange would wait for everything written before, to peers' caches too. It may miss a
+  // thread that has just begun to wait: that one looks again by itself.
   void unlock() {
-    if (state_.exchange(free, std::memory_order_release) == slept_on) futex_wake(state_, every_bit, 1);
+    state_.store(free, std::memory_order_release);
+    if (wanted_.load(std::memory_order_relaxed) > 0) futex_wake(state_, every_bit, 1);
   }
   [[nodiscard]] bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   void yield() {
@@ -32,7 +35,8 @@ class OwnerLock {
   }
 
  private:
-  static constexpr uint32_t free = 0, held = 1, slept_on = 2;
+  static constexpr uint32_t free = 0, held = 1;
+  static constexpr Time look_again{500'000'000};  // 500 us
   static constexpr uint32_t every_bit = FUTEX_BITSET_MATCH_ANY;
   static constexpr int patience = 200;
 
@@ -45,9 +49,7 @@ class OwnerLock {
       }
       relax();
     }
-    while (state_.exchange(slept_on, std::memory_order_acquire) != free) {
-      futex_wait(state_, slept_on, every_bit, Time::never());
-    }
+    while (!try_lock()) futex_wait(state_, held, every_bit, monotonic_now() + look_again);
     wanted_.fetch_sub(1, std::memory_order_relaxed);
   }
 

@@ -73,6 +73,7 @@ void Progress::watch(int descriptor, uint64_t tag) {
 
 void Progress::look_after() {
   if (node_.somebody_waits() || timed_ || (!node_.polled() && node_.timer() == Time::never())) return;
+  timed_ = true;
   node_.doorbell().wake_all();
 }
 
@@ -83,9 +84,7 @@ void Progress::help() {
     const Time until = next_look();
     const uint32_t value = bell.value();
     if (Doorbell::rings(value) == heard && monotonic_now() < until) {
-      timed_ = until != Time::never();
       bell.sleep(value, Doorbell::helper, until);
-      timed_ = false;
       continue;
     }
     heard = Doorbell::rings(value);
@@ -93,9 +92,15 @@ void Progress::help() {
   }
 }
 
-// A program that polls is left alone until it has not polled for a while.
-Time Progress::next_look() const {
+Time Progress::next_look() {
   const std::lock_guard inside(node_.lock());
+  const Time next = next_look_inside();
+  timed_ = next != Time::never();
+  return next;
+}
+
+// A program that polls is left alone until it has not polled for a while.
+Time Progress::next_look_inside() {
   if (node_.somebody_waits()) return Time::never();
   if (node_.take_polled()) return std::min(node_.timer(), monotonic_now() + polling_pause);
   if (!node_.doorbell().helper_listens()) {
@@ -108,7 +113,7 @@ Time Progress::next_look() const {
 void Progress::drive_while_alone() {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();
-  for (int idle = 0; !stopping_ && !node_.somebody_waits();) {
+  for (int idle = 0; !stopping_ && !node_.somebody_waits() && !node_.polled();) {
     if (idle == 0) bell.drive();
     if (node_.drive()) {
       idle = 0;

@@ -32,14 +32,15 @@ class Progress {
   void help();
   void drive_while_alone();
   void watch_all();
-  [[nodiscard]] Time next_look() const;
+  [[nodiscard]] Time next_look();
+  [[nodiscard]] Time next_look_inside();
 
   Node& node_;
   Readable readable_;
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> timed_{false};  // the helper wakes by itself
+  std::atomic<bool> timed_{false};  // the helper wakes by itself, or has been woken to see when
   std::thread helper_;
   std::thread watcher_;
 };

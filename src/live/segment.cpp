@@ -72,6 +72,7 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
   header.nonce = nonce;
   header.rank = rank;
   header.ranks = ranks;
+  header.fences = register_for_remote_fences() ? 0 : 1;
   header.self = reinterpret_cast<uint64_t>(made.base_);
   std::atomic_ref(header.magic).store(magic_word, std::memory_order_release);
   return made;

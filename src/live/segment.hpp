@@ -29,6 +29,7 @@ struct SegmentHeader {
   uint32_t rank;
   uint32_t ranks;
   uint64_t self;   // where its process has it mapped
+  uint32_t fences;  // not 0: its process takes no part in remote fences
   alignas(64) Doorbell doorbell;
   alignas(64) std::atomic<uint64_t> begun[local_ranks_max / 64];
 };

@@ -49,7 +49,7 @@ bool ShmTransport::send(nic::Send& outbound) {
   uint64_t done = 0;
   if (peer.waiting.empty()) {
     const Wrote wrote = write(peer, outbound, done);
-    if (wrote != Wrote::some || done > 0) peer.segment.header().doorbell.ring();
+    if (wrote != Wrote::some || done > 0) peer.segment.header().doorbell.ring(peer.fence);
     if (wrote != Wrote::some) return wrote == Wrote::all;
   }
   if (peer.waiting.empty()) ++waiting_;
@@ -148,7 +148,7 @@ bool ShmTransport::write_taken(Peer& peer, uint64_t loan) {
   cell.kind = CellKind::taken;
   cell.message = loan;
   peer.to.publish(room, cell);
-  peer.segment.header().doorbell.ring();
+  peer.segment.header().doorbell.ring(peer.fence);
   return true;
 }
 
@@ -176,7 +176,7 @@ bool ShmTransport::flush(uint32_t rank) {
     if (peer.waiting.empty()) --waiting_;
     if (told) client_.sent(reading);
   }
-  if (moved) peer.segment.header().doorbell.ring();
+  if (moved) peer.segment.header().doorbell.ring(peer.fence);
   return moved;
 }
 

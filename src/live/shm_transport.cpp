@@ -46,11 +46,12 @@ bool ShmTransport::attach(uint32_t rank) {
   peer.segment = std::move(*segment);
   peer.to = ChannelWriter(peer.segment.channel_of(rank_));
   peer.attached = true;
+  peer.fence = peer.segment.header().fences != 0 || own_.header().fences != 0;
   begin_reading(rank);
   watch_(peer.process, nic::Rank{rank});
   SegmentHeader& header = peer.segment.header();
   header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
-  header.doorbell.ring();
+  header.doorbell.ring(true);
   return true;
 }
 
@@ -121,7 +122,7 @@ void ShmTransport::say_goodbye() {
     Cell cell;
     cell.kind = CellKind::bye;
     peer->to.publish(room, cell);
-    peer->segment.header().doorbell.ring();
+    peer->segment.header().doorbell.ring(peer->fence);
   }
 }
 

@@ -66,6 +66,7 @@ class ShmTransport final : public Transport {
     ChannelReader from;
     MemoryReader memory;
     bool attached = false;
+    bool fence = true;  // for its doorbell
     bool reading = false;
     bool departed = false;
     bool lost = false;

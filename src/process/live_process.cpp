@@ -109,7 +109,7 @@ Status LiveProcess::make_transports(std::unique_ptr<live::DatagramPort> port) {
 void LiveProcess::readable(uint64_t tag) {
   if (tag == size()) {
     udp_->disarmed();
-    node_->doorbell().ring();
+    node_->doorbell().ring(true);
     return;
   }
   const std::lock_guard inside(node_->lock());

@@ -20,6 +20,7 @@ struct Way {
   CopyMode copy;
   uint64_t lend_from_bytes;
   uint64_t transfer_bytes;
+  uint32_t at_once_bytes;
   Time spin;
 };
 
@@ -27,6 +28,7 @@ nic::NicLimits limits_of(const Way& way) {
   nic::NicLimits limits;
   limits.payload_bytes = 128;
   limits.transfer_bytes = way.transfer_bytes;
+  limits.at_once_bytes = way.at_once_bytes;
   limits.hpus = 4;
   limits.packet_buffer_bytes = 64 * 128;
   limits.nic_memory_bytes = 1 << 16;
@@ -51,6 +53,7 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   const nic::NicLimits limits = limits_of(way);
   nic::NicLimits packets = limits;
   packets.transfer_bytes = 0;  // it does not cut what it carries for handlers
+  packets.at_once_bytes = 0;
   auto loopback = portals::LoopbackTestbed::create(scenario.ranks, packets, {});
   ASSERT_TRUE(loopback.ok()) << loopback.error().message;
   const auto expected = scenario.run(**loopback, 1);
@@ -72,10 +75,10 @@ constexpr Time asleep{}, polling{20'000'000};
 
 INSTANTIATE_TEST_SUITE_P(Threads, LiveScenarios,
                          testing::Combine(testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
-                                          testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, polling},
-                                                          Way{"LentAsleep", CopyMode::single, 1, 1 << 30, asleep},
-                                                          Way{"Twice", CopyMode::twice, 64, 1 << 30, asleep},
-                                                          Way{"InPackets", CopyMode::automatic, 64, 128, polling})),
+                                          testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, 100, polling},
+                                                          Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
+                                                          Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
+                                                          Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling})),
                          [](const auto& all) {
                            return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name;
                          });

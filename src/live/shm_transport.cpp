@@ -21,7 +21,11 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
       watch_(std::move(watch)),
       peers_(cards.size()),
       greeted_(local_ranks_max / 64) {
-  for (auto& peer : peers_) peer = std::make_unique<Peer>();
+  for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
+    peers_[peer] = std::make_unique<Peer>();
+    peers_[peer]->from = ChannelReader(own_.channel_of(peer));
+    peers_[peer]->memory = MemoryReader(cards_[peer].pid);
+  }
 }
 
 ShmTransport::~ShmTransport() {
@@ -58,8 +62,6 @@ bool ShmTransport::attach(uint32_t rank) {
 void ShmTransport::begin_reading(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (std::exchange(peer.reading, true)) return;
-  peer.from = ChannelReader(own_.channel_of(rank));
-  peer.memory = MemoryReader(cards_[rank].pid);
   readable_.push_back(rank);
   Status reads = fail(Code::environment, "SPINLOOM_COPY=two-copy");
   if (options_.copy != CopyMode::twice) {
@@ -138,12 +140,7 @@ void ShmTransport::died(nic::Rank rank) {
 // Peers that have left before we knew them: what they said lies in our own memory.
 bool ShmTransport::bury() {
   if (departed_.empty()) return false;
-  for (const uint32_t rank : std::exchange(departed_, {})) {
-    Peer& peer = *peers_[rank];
-    peer.from = ChannelReader(own_.channel_of(rank));
-    peer.memory = MemoryReader(cards_[rank].pid);
-    died(nic::Rank{rank});
-  }
+  for (const uint32_t rank : std::exchange(departed_, {})) died(nic::Rank{rank});
   return true;
 }
 

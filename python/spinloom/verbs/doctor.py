@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
+from rich.table import Table
 
 from spinloom import core, data, jobs, output, plot, toolchain
 from spinloom.errors import EXIT_ENVIRONMENT, Trouble
@@ -44,7 +45,8 @@ def library(name: str) -> Callable[[], str]:
 
 
 def handler_images() -> str:
-    return ", ".join(data.handler_images())
+    images = list(data.handler_images())
+    return ", ".join(images if len(images) < 4 else [*images[:3], f"and {len(images) - 3} more"])
 
 
 def handler_compiler() -> str:
@@ -57,18 +59,15 @@ def live_library() -> str:
     return str(path) if path.is_file() else ""
 
 
-def live_rows() -> list[dict[str, object]]:
+def live_rows() -> list[tuple[str, str]]:
     """What spinloom-info says of this machine: paths between ranks, and what would mend them."""
     try:
         program = jobs.part("bin", "spinloom-info")
         done = subprocess.run([program, "--machine"], capture_output=True, text=True, timeout=30)
     except (Trouble, OSError, subprocess.TimeoutExpired) as trouble:
-        return [{"part": "live: machine", "needed": False, "found": "", "brings": str(trouble)}]
+        return [("live NIC", str(trouble))]
     lines = [line.partition("  ") for line in done.stdout.splitlines()]
-    return [
-        {"part": f"live: {name}", "needed": False, "found": value.strip(), "brings": ""}
-        for name, _, value in lines
-    ]
+    return [(name, value.strip()) for name, _, value in lines]
 
 
 PARTS = (
@@ -120,21 +119,24 @@ def doctor(ctx: click.Context, form: str) -> None:
     rows = [
         {"part": part.name, "needed": part.needed, "found": part.found(), "brings": part.brings}
         for part in PARTS
-    ] + live_rows()
-    output.emit(
-        rows,
-        form,
-        lambda: output.table(
-            ["part", "found", "brings"],
-            [
-                [row["part"], row["found"] or ("MISSING" if row["needed"] else "-"), row["brings"]]
-                for row in rows
-            ],
-        ),
-    )
+    ]
+    live = live_rows()
+    machine = [{"part": f"live: {name}", "needed": False, "found": said, "brings": ""} for name, said in live]
+    output.emit(rows + machine, form, lambda: parts_table(rows))
+    if form == "table":
+        output.show(output.table(["live NIC", "on this machine"], [list(row) for row in live]))
     missing = [row["part"] for row in rows if row["needed"] and not row["found"]]
     if missing:
         output.say(
             f"missing: {', '.join(missing)}; 'make setup' in the checkout, or 'pip install .', builds them"
         )
         ctx.exit(EXIT_ENVIRONMENT)
+
+
+def parts_table(rows: list[dict[str, object]]) -> Table:
+    absent = [(row["found"] or ("MISSING" if row["needed"] else "-")) for row in rows]
+    return output.table(
+        ["part", "found", "brings"],
+        [[row["part"], found, row["brings"]] for row, found in zip(rows, absent, strict=True)],
+        foldable={"brings"},
+    )

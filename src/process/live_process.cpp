@@ -132,7 +132,8 @@ std::string LiveProcess::describe(uint32_t peer) {
   const bool by_shm = settings_.transport == Way::shm ||
                       (settings_.transport == Way::automatic && cards_[peer].machine == cards_[rank_].machine);
   if (by_shm) return text("shared memory, ", shm_->describe(nic::Rank{peer}));
-  const char* const why = settings_.transport == Way::udp ? " (SPINLOOM_TRANSPORT=udp)" : " (another machine or process namespace)";
+  const char* const why =
+      settings_.transport == Way::udp ? " (SPINLOOM_TRANSPORT=udp)" : " (another machine or process namespace)";
   return udp_->describe(nic::Rank{peer}) + why;
 }
 

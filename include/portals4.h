@@ -6,8 +6,8 @@
  * PTL_LE_ACK_DISABLE, PTL_NI_TARGET_INVALID.
  * Invariants: (1) sizes and offsets are those of the x86-64 ABI; (2) a handle that was never given out, or whose object
  * is gone, is answered with PTL_ARG_INVALID.
- * Threads: a simulated rank has one; live, any may call. Time: calls that wait let the time of the NIC go on, virtual in
- * the simulator.
+ * Threads: a simulated rank has one; live, any may call. Time: calls that wait let the time of the NIC go on, virtual
+ * in the simulator.
  */
 #ifndef PORTALS4_H
 #define PORTALS4_H

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def items(entries: dict[str, str]) -> list[str]:
 def synopsis(page: dict, declared: dict[str, str]) -> list[str]:
     if page["section"] == 3:
         head = [f"#include <{page.get('header', HEADERS[0])}>", ""]
-        body = head + [declared[name] for name in page["functions"]]
+        folded = (textwrap.wrap(declared[name], 76, subsequent_indent="    ") for name in page["functions"])
+        body = head + [line for prototype in folded for line in prototype]
     else:
         body = page.get("synopsis", [])
     return [".SH SYNOPSIS", ".nf", *map(escape, body), ".fi"] if body else []

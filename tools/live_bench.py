@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 SECONDS_MAX = 60
+LOOPBACK = {"SPINLOOM_UDP_ADDRESS": "127.0.0.1"}  # where the peers are measured, too
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def with_server(server: list[str], client: list[str], **environment: str) -> str
 def ours(program: Path, mpiexec: str, **environment: str) -> Callable[[Row], float | None]:
     def measure(row: Row) -> float | None:
         command = [mpiexec, "-n", "2", str(program), row.kind, str(row.size_bytes), str(row.rounds)]
-        said = run(command, SPINLOOM_TRANSPORT=row.transport, **environment).strip()
+        said = run(command, SPINLOOM_TRANSPORT=row.transport, **LOOPBACK, **environment).strip()
         if not said:
             return None
         return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9}[row.kind]
@@ -128,7 +129,16 @@ def libfabric(provider: str, endpoint: str, transport: str) -> Callable[[Row], f
         if row.transport != transport or row.kind == "rate":
             return None
         port = str(free_port())
-        options = ["-p", provider, "-e", endpoint, "-S", str(row.size_bytes), "-I", str(max(row.rounds // 10, 20))]
+        options = [
+            "-p",
+            provider,
+            "-e",
+            endpoint,
+            "-S",
+            str(row.size_bytes),
+            "-I",
+            str(max(row.rounds // 10, 20)),
+        ]
         said = with_server(
             ["fi_pingpong", *options, "-B", port],
             ["fi_pingpong", *options, "-P", port, "127.0.0.1"],
@@ -163,7 +173,9 @@ def contenders(program: Path, mpiexec: str) -> dict[str, Callable[[Row], float |
     return found
 
 
-def measure_all(rows: list[Row], which: dict[str, Callable[[Row], float | None]], repeat: int, console: Console):
+def measure_all(
+    rows: list[Row], which: dict[str, Callable[[Row], float | None]], repeat: int, console: Console
+):
     """Medians by row and contender; what cannot be measured is missing."""
     samples: dict[tuple[Row, str], list[float]] = {}
     with console.status("") as status:
@@ -172,7 +184,9 @@ def measure_all(rows: list[Row], which: dict[str, Callable[[Row], float | None]]
                 for name, measure in which.items():
                     if name == "spinloom two-copy" and row.transport != "shm":
                         continue
-                    status.update(f"run {turn + 1} of {repeat}: {row.transport} {row.kind} {row.size_bytes} B, {name}")
+                    status.update(
+                        f"run {turn + 1} of {repeat}: {row.transport} {row.kind} {row.size_bytes} B, {name}"
+                    )
                     value = measure(row)
                     if value is not None:
                         samples.setdefault((row, name), []).append(value)
@@ -205,7 +219,9 @@ def main() -> int:
         if not shutil.which(tool):
             console.print(f"skipped: {tool} is not installed (Debian: {package})")
     medians = measure_all(rows, which, given.repeat, console)
-    table = Table(title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns")
+    table = Table(
+        title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns"
+    )
     for column in ("over", "what", "bytes", "unit", *which, "ratio"):
         table.add_column(column, justify="right")
     for row in rows:

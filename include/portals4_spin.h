@@ -25,7 +25,6 @@ extern "C" {
 #define PTL_NI_HANDLER_FAULT ((ptl_ni_fail_t)33)
 #define PTL_NI_HANDLER_BUDGET ((ptl_ni_fail_t)34)
 #define PTL_NI_HANDLER_CODE ((ptl_ni_fail_t)35)
-#define PTL_NI_IOVEC_ORDER ((ptl_ni_fail_t)36)
 
 typedef ptl_handle_any_t ptl_hpu_md_h;
 #define PTL_HPU_MEM_NONE PTL_INVALID_HANDLE

@@ -123,7 +123,7 @@ struct DmaAtomic {
 };
 // An atomic of Portals 4 on host memory that nothing else comes in between of: `source` holds whole elements. `before`:
 // null, or where the target's go first, on the NIC. Completed by on_dma_done(dma), when memory is changed and `before`
-// is there.
+// is there. `pieces`: not empty, the elements lie there, in this order; one may be cut.
 struct ApplyAtomic {
   DmaId dma;
   AtomicOperation operation = AtomicOperation::sum;
@@ -132,6 +132,7 @@ struct ApplyAtomic {
   uint8_t* host = nullptr;
   PayloadRef source;
   uint8_t* before = nullptr;
+  std::vector<IovecElement> pieces = {};
 };
 // A packet's bytes into the memory of a handler that waits for them. Completed by on_dma_done(dma).
 struct StorePacket {

@@ -7,11 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "nic/context.hpp"
+#include "nic/descriptor.hpp"
 #include "nic/entry.hpp"
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
@@ -131,7 +134,7 @@ struct Invoke {
 };
 
 struct Put {
-  const uint8_t* local = nullptr;
+  const uint8_t* local = nullptr;  // null: the bytes are in the descriptor's list, from descriptor_offset on
   uint64_t length = 0;
   Rank target;
   PortalIndex portal;
@@ -147,6 +150,8 @@ struct Put {
   bool event_send_disable = false;
   bool event_success_disable = false;  // of acknowledgements: only failures are told
   uint64_t user_ptr = 0;
+  std::shared_ptr<Descriptor> descriptor;  // optional
+  uint64_t descriptor_offset = 0;
   // Of requests and replies that travel as puts do; those who put leave them alone.
   Operation operation = Operation::put;
   Request request;
@@ -156,13 +161,15 @@ struct Put {
 
 // Where a reply goes, and who hears of it.
 struct ReplyTo {
-  uint8_t* local = nullptr;
+  uint8_t* local = nullptr;  // null: to the descriptor's list, from descriptor_offset on
   QueueId queue;      // reply event of the memory descriptor
   CounterId counter;  // counts replies with ct_reply
   bool ct_reply = false;
   bool ct_bytes = false;  // bytes, not replies
   bool event_success_disable = false;
   uint64_t user_ptr = 0;
+  std::shared_ptr<Descriptor> descriptor;  // optional
+  uint64_t descriptor_offset = 0;
 };
 struct Get {
   ReplyTo reply;
@@ -214,6 +221,28 @@ using CommandBody =
                  PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put,
                  StreamStart, StreamAppend, ProcessPut, Get, Atomic, ContextActivate, TelemetryRead, Invoke,
                  CounterCancel, Search, TableSetup, RefusalsRead>;
+
+// The descriptors whose operations a command begins.
+template <class Body, class Visit>
+void for_each_descriptor_of(const Body& body, Visit visit) {
+  const auto show = [&](const std::shared_ptr<Descriptor>& descriptor) {
+    if (descriptor) visit(*descriptor);
+  };
+  if constexpr (std::is_same_v<Body, Put>) {
+    show(body.descriptor);
+  } else if constexpr (std::is_same_v<Body, Get>) {
+    show(body.reply.descriptor);
+  } else if constexpr (std::is_same_v<Body, Atomic>) {
+    show(body.put.descriptor);
+    if (body.fetch) show(body.fetch->descriptor);
+  } else if constexpr (std::is_same_v<Body, StreamStart> || std::is_same_v<Body, ProcessPut>) {
+    show(body.put.descriptor);
+  }
+}
+template <class Visit>
+void for_each_descriptor(const CommandBody& body, Visit visit) {
+  std::visit([&](const auto& one) { for_each_descriptor_of(one, visit); }, body);
+}
 
 // Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
 // has grown by that much. Freeing the counter forgets its commands.

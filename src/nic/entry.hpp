@@ -8,6 +8,7 @@
 #include <span>
 
 #include "nic/ids.hpp"
+#include "nic/iovec.hpp"
 
 namespace spinloom::nic {
 
@@ -32,18 +33,11 @@ struct EntryOptions {
   bool ct_bytes = false;               // count bytes, not operations
 };
 
-// One element of a scatter list: ptl_iovec_t.
-struct IovecElement {
-  uint8_t* base = nullptr;
-  uint64_t length = 0;
-};
-
 struct Entry {
   uint8_t* start = nullptr;
   uint64_t length = 0;
   // Not empty: the entry's memory is this list, in its order, and not `start`; no element is empty, `length` is their
-  // sum. Host memory that stays untouched while the entry is known. Messages land from the list's beginning on, their
-  // packets in order, and neither manage_local nor payload handlers go together with it.
+  // sum. Host memory that stays untouched while the entry is known. Offsets are those in the concatenation.
   std::span<const IovecElement> iovec;
   EntryOptions options;
   Rank match_rank = Rank::any();

@@ -67,7 +67,6 @@ enum class Fail : uint8_t {
   handler_budget,   // a handler ran past its cycle budget
   handler_code,     // a handler returned a code that does not exist
   undeliverable,
-  iovec_order,      // a packet for a scatter list did not come in order
   aborted,          // handlers at the sender failed: the rest of the message never comes
   no_match,         // a search found nothing
 };
@@ -85,7 +84,6 @@ enum class Fail : uint8_t {
     case Fail::handler_budget: return "a handler ran past its cycle budget";
     case Fail::handler_code: return "a handler returned a code that does not exist";
     case Fail::undeliverable: return "the target cannot be reached";
-    case Fail::iovec_order: return "a packet for a scatter list did not come in order";
     case Fail::aborted: return "the sender's handlers failed";
     case Fail::no_match: return "a search found nothing";
   }

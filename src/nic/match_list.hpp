@@ -44,6 +44,7 @@ struct ListedEntry {
   bool auto_unlinked = false;
   bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
   uint32_t place = 0;        // linked: in the lines of its list
+  mutable std::vector<uint64_t> iovec_ends;  // of a scatter list, once they are needed
 };
 
 // The header of a message that landed in an overflow entry and that no priority entry has claimed yet.

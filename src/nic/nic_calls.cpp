@@ -51,29 +51,19 @@ bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
 Nic::Impl::HostRange Nic::Impl::host_range(const Message& message, uint32_t options) const {
   if ((options & PTL_HANDLER_HOST_MEM) != 0) {
     const ContextState& state = *contexts.find(message.context);
-    if (!state.iovec_ends.empty()) return {nullptr, state.iovec_ends.back(), &state};
+    const IovecView list{state.context.handler_host_iovec, state.iovec_ends};
+    if (list.exists()) return {nullptr, list.length(), list};
     return {reinterpret_cast<uint8_t*>(state.context.handler_host_start), state.context.handler_host_length};
   }
   if (message.outgoing != no_slot) return offer_of(message).memory;
-  const Entry& entry = entries[message.entry].entry;
-  return {entry.start, entry.length};
+  const ListedEntry& listed = entries[message.entry];
+  return {listed.entry.start, listed.entry.length, list_of(listed)};
 }
 
 // The bytes of a range in memory, one piece an element of a list. The caller knows that they are inside.
 std::vector<IovecElement> Nic::Impl::pieces_of(const HostRange& range, uint64_t offset, uint64_t length) {
-  if (range.list == nullptr) return {{range.start + offset, length}};
-  std::vector<IovecElement> pieces;
-  const std::vector<uint64_t>& ends = range.list->iovec_ends;
-  const std::vector<IovecElement>& elements = range.list->context.handler_host_iovec;
-  auto index = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), offset) - ends.begin());
-  for (; length > 0; ++index) {
-    const uint64_t within = offset - (ends[index] - elements[index].length);
-    const uint64_t bytes = std::min(length, elements[index].length - within);
-    if (bytes > 0) pieces.push_back({elements[index].base + within, bytes});
-    offset += bytes;
-    length -= bytes;
-  }
-  return pieces;
+  if (!range.list.exists()) return {{range.start + offset, length}};
+  return nic::pieces_of(range.list, offset, length);
 }
 
 // Where the bytes begin; nothing when they are not inside, or in several elements of a list.
@@ -109,7 +99,7 @@ bool Nic::Impl::dma_call(uint32_t index, const HandlerCall& call, Actions& out) 
   Dma& dma = dmas[slot];
   dma.blocks = blocking;
   std::vector<IovecElement> pieces;
-  if (range.list != nullptr) pieces = pieces_of(range, call.offset, call.length);
+  if (range.list.exists()) pieces = pieces_of(range, call.offset, call.length);
   uint8_t* host = !pieces.empty() ? pieces.front().base : call.length > 0 ? range.start + call.offset : range.start;
   if ((call.options & PTL_DMA_NO_EVENT) == 0) {
     dma.event = true;

@@ -14,7 +14,10 @@ void Nic::Impl::note_failure(const Error& error) {
 void Nic::Impl::command(const Command& given, Actions& out) {
   const Put* const put = std::get_if<Put>(&given.body);
   if (put != nullptr && !given.trigger && given.token == 0) {  // the commonest
-    if (const Status good = check_put(*put); !good) return note_failure(good.error());
+    if (const Status good = check_put(*put); !good) {
+      forget(given.body);
+      return note_failure(good.error());
+    }
     return start_put(*put, out);
   }
   Result<uint64_t> answer = uint64_t{0};
@@ -23,11 +26,26 @@ void Nic::Impl::command(const Command& given, Actions& out) {
   } else {
     answer = execute(given.body, out);
   }
+  if (!answer) forget(given.body);
   if (given.token != 0) {
     out.add<Answer>(given.token, std::move(answer));
   } else if (!answer) {
     note_failure(answer.error());
   }
+}
+
+// An operation that will not be.
+void Nic::Impl::forget(const CommandBody& body) {
+  for_each_descriptor(body, [](Descriptor& descriptor) { descriptor.end(); });
+}
+
+// What waits for a counter will not be.
+void Nic::Impl::forget_waiting(CounterState& counter) {
+  for (const Waiting& waiting : counter.heap) {
+    forget(waiting_commands[waiting.slot].body);
+    waiting_commands.give_back(waiting.slot);
+  }
+  counter.heap.clear();
 }
 
 Status Nic::Impl::check_window(const char* name, const MemoryWindow& window) const {
@@ -124,13 +142,12 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.create(body.counter));
         } else if constexpr (std::is_same_v<Body, CounterCancel>) {
           SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
-          for (const Waiting& waiting : counter->heap) waiting_commands.give_back(waiting.slot);
-          counter->heap.clear();
+          forget_waiting(*counter);
         } else if constexpr (std::is_same_v<Body, Search>) {
           return search(body, out);
         } else if constexpr (std::is_same_v<Body, CounterFree>) {
-          SPL_ASSIGN(const CounterState* counter, counters.get(body.counter));
-          for (const Waiting& waiting : counter->heap) waiting_commands.give_back(waiting.slot);
+          SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
+          forget_waiting(*counter);
           counters.remove(body.counter);
         } else if constexpr (std::is_same_v<Body, CounterInc>) {
           SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(body.counter));

@@ -36,17 +36,13 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
     return fail(Code::exhausted, "entry ", command.id, ": its interface has ", table.entries, " entries of at most ",
                 table.setup.entries_max, ", its list ", linked.size(), " of at most ", table.setup.list_max);
   }
-  if (entry.start == nullptr && entry.length > 0 && entry.iovec.empty()) {
+  const bool all_there_is = entry.length == UINT64_MAX;
+  if (entry.start == nullptr && entry.length > 0 && !all_there_is && entry.iovec.empty()) {
     return fail(Code::invalid, "entry ", command.id, ": start is null and length is ", entry.length);
   }
   ContextState* context = nullptr;
   if (entry.context.exists()) {
     SPL_ASSIGN(context, contexts.get(entry.context));
-  }
-  if (!entry.iovec.empty() && (entry.options.manage_local || (context != nullptr && (context->context.payload_entry ||
-                                                                                     context->context.header_entry)))) {
-    return fail(Code::unsupported, "entry ", command.id, ": a scatter list goes together with neither ",
-                "manage_local nor header or payload handlers");
   }
   if (entry.counter.exists()) {
     SPL_ASSIGN([[maybe_unused]] CounterState * counter, counters.get(entry.counter));

@@ -5,6 +5,7 @@
 // its header packet, all its bytes and their DMAs are here. A message that asks for a reply completes when the reply
 // has been read from its buffer, so that its entry's memory is free when its event comes.
 #include <algorithm>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 #include "spinloom/handler.h"
@@ -19,7 +20,7 @@ constexpr uint64_t name_of_fetch(uint32_t sequence, uint32_t slot) { return uint
 // ---- initiator ----
 
 Status Nic::Impl::check_reply(const char* what, const ReplyTo& reply, uint64_t length) const {
-  if (reply.local == nullptr && length > 0) {
+  if (reply.local == nullptr && length > 0 && !listed(reply.descriptor, reply.descriptor_offset, length)) {
     return fail(Code::invalid, what, ": the buffer is null and length is ", length);
   }
   if (reply.queue.exists() && queues.find(reply.queue) == nullptr) {
@@ -106,19 +107,32 @@ void Nic::Impl::receive_reply(const Packet& packet, Actions& out) {
     fetch.result = outcome_of(packet.fields);
   }
   if (packet.payload.length > 0) {
-    const uint32_t index = dmas.take();
-    Dma& dma = dmas[index];
-    dma.serial = next_dma_serial++;
-    dma.fetch = slot;
-    ++fetch.dmas_open;
-    uint8_t* local = fetch.reply.local + packet.offset;
-    if (fetch.waits.exists()) {
-      out.add<StorePacket>(DmaId{index}, local, packet.payload, fetch.waits);
+    if (fetch.reply.local != nullptr) {
+      land_reply(slot, fetch.reply.local + packet.offset, packet.payload, out);
     } else {
-      out.add<DmaWrite>(DmaId{index}, local, packet.payload, HerId{});
+      PayloadRef source = packet.payload;
+      const uint64_t begin = fetch.reply.descriptor_offset + packet.offset;
+      for (const IovecElement& piece : nic::pieces_of(fetch.reply.descriptor->list(), begin, packet.payload.length)) {
+        source.length = piece.length;
+        land_reply(slot, piece.base, source, out);
+        source.bytes += piece.length;
+      }
     }
   }
   finish_fetch(slot, out);
+}
+
+void Nic::Impl::land_reply(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out) {
+  Fetch& fetch = fetches[slot];
+  const uint32_t index = dmas.take();
+  dmas[index].serial = next_dma_serial++;
+  dmas[index].fetch = slot;
+  ++fetch.dmas_open;
+  if (fetch.waits.exists()) {
+    out.add<StorePacket>(DmaId{index}, local, source, fetch.waits);
+  } else {
+    out.add<DmaWrite>(DmaId{index}, local, source, HerId{});
+  }
 }
 
 void Nic::Impl::reply_landed(DmaId id, Actions& out) {
@@ -129,9 +143,10 @@ void Nic::Impl::reply_landed(DmaId id, Actions& out) {
 }
 
 void Nic::Impl::finish_fetch(uint32_t slot, Actions& out) {
-  const Fetch& fetch = fetches[slot];
+  Fetch& fetch = fetches[slot];
   if (!fetch.header_in || fetch.bytes_in < fetch.reply_bytes || fetch.dmas_open > 0) return;
-  const ReplyTo reply = fetch.reply;
+  const ReplyTo reply = std::move(fetch.reply);
+  if (reply.descriptor) reply.descriptor->end();
   const auto failure = static_cast<Fail>(fetch.result.fail);
   const bool good = failure == Fail::ok;
   if (fetch.waits.exists()) {
@@ -169,7 +184,13 @@ void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t 
   apply.operation = request.atomic;
   apply.datatype = request.datatype;
   apply.operand = request.operand;
-  apply.host = entries[message.entry].entry.start + message.offset;
+  const ListedEntry& listed = entries[message.entry];
+  const IovecView list = list_of(listed);
+  if (list.exists()) {
+    apply.pieces = nic::pieces_of(list, message.offset, message.landing);
+  } else {
+    apply.host = listed.entry.start + message.offset;
+  }
   apply.source = payload;
   apply.source.length = message.landing;
   if (message.operation == Operation::fetch_atomic) {
@@ -193,7 +214,8 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   if (message.entry != no_slot && message.failure == Fail::ok) {
     if (message.operation == Operation::get) {
       reply.length = message.landing - message.dropped_bytes;
-      reply.local = entries[message.entry].entry.start + message.offset;
+      const Entry& entry = entries[message.entry].entry;
+      if (entry.iovec.empty()) reply.local = entry.start + message.offset;
     } else if (message.fetched) {
       reply.length = message.landing;
       reply.local = message.fetched.get();

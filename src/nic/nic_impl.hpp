@@ -130,10 +130,11 @@ struct Nic::Impl {
     TelemetryCounts counts{};
   };
 
-  struct IovecCursor {  // where the next bytes of a message go in its entry's scatter list
-    uint64_t position = 0;  // in the message
+  struct IovecCursor {  // where the bytes after the newest ones go in the entry's scatter list
+    uint64_t position = 0;
     uint64_t index = 0;
     uint64_t within = 0;
+    uint64_t held = 0;  // which config.iovec_entries elements the NIC holds
   };
   enum class Path : uint8_t {
     waiting,   // packets are here, the header is not
@@ -393,6 +394,9 @@ struct Nic::Impl {
 
   // nic_iovec.cpp
   void scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
+  [[nodiscard]] static IovecView list_of(const ListedEntry& listed);
+  [[nodiscard]] static uint64_t start_of(const ListedEntry& listed, uint64_t offset);
+  [[nodiscard]] std::vector<PayloadRef> listed_pieces(const Put& put, uint64_t offset, uint64_t length) const;
 
   // nic_entry.cpp
   [[nodiscard]] Result<uint64_t> append(const Append& command, Actions& out);
@@ -443,7 +447,7 @@ struct Nic::Impl {
   struct HostRange {
     uint8_t* start = nullptr;
     uint64_t length = 0;
-    const ContextState* list = nullptr;  // a list's range: no start
+    IovecView list = {};  // a list's range: no start
   };
   [[nodiscard]] static std::optional<uint8_t*> contiguous(const HostRange& range, uint64_t offset, uint64_t length);
   [[nodiscard]] static std::vector<IovecElement> pieces_of(const HostRange& range, uint64_t offset, uint64_t length);
@@ -476,6 +480,8 @@ struct Nic::Impl {
 
   // nic_send.cpp
   [[nodiscard]] Status check_put(const Put& put) const;
+  static void end_operation(Put& put);
+  [[nodiscard]] static bool listed(const std::shared_ptr<Descriptor>& descriptor, uint64_t offset, uint64_t length);
   void start_put(const Put& put, Actions& out, HerId waits = {});
   [[nodiscard]] bool goes_at_once(const Put& put, HerId waits) const;
   void put_at_once(const Put& put, Actions& out);
@@ -524,6 +530,7 @@ struct Nic::Impl {
   void start_get(const Get& get, Actions& out, HerId waits = {});
   void start_atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
   void receive_reply(const Packet& packet, Actions& out);
+  void land_reply(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);
   void reply_landed(DmaId id, Actions& out);
   void finish_fetch(uint32_t slot, Actions& out);
   void apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out);
@@ -547,6 +554,8 @@ struct Nic::Impl {
   [[nodiscard]] Result<uint64_t> read_telemetry(const TelemetryRead& body) const;
   [[nodiscard]] Status check_window(const char* name, const MemoryWindow& window) const;
   void note_failure(const Error& error);
+  static void forget(const CommandBody& body);
+  void forget_waiting(CounterState& counter);
 };
 
 }  // namespace spinloom::nic

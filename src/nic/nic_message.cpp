@@ -68,7 +68,7 @@ Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
   event.match_bits = message.fields.match_bits;
   event.requested_bytes = message.requested;
   event.remote_offset = message.fields.remote_offset;
-  event.start = reinterpret_cast<uint64_t>(listed.entry.start) + message.offset;
+  event.start = start_of(listed, message.offset);
   event.hdr_data = message.fields.hdr_data;
   event.user_ptr = listed.entry.user_ptr;
   event.in_overflow = listed.list == ListKind::overflow;

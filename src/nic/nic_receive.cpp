@@ -157,10 +157,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   if (entry.user != any_user && entry.user != packet.fields.user) return refuse_message(message, Fail::perm_violation);
   const bool puts = message.operation != Operation::get;
   const bool gets = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
-  // A scatter list takes puts only, from its beginning on.
-  const bool listed_in_order = message.operation == Operation::put && packet.fields.remote_offset == 0;
-  if ((puts && !entry.options.op_put) || (gets && !entry.options.op_get) ||
-      (!entry.iovec.empty() && !listed_in_order)) {
+  if ((puts && !entry.options.op_put) || (gets && !entry.options.op_get)) {
     return refuse_message(message, Fail::op_violation);
   }
   const uint32_t headers_max = std::min(config.unexpected_headers, tables[table_of(index.value)].setup.headers_max);
@@ -210,7 +207,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     header.operation = message.operation;
     header.fields = message.fields;
     header.overflow_entry = found;
-    header.start = reinterpret_cast<uint64_t>(entry.start) + message.offset;
+    header.start = start_of(listed, message.offset);
     portal->unexpected.push_back(headers, message.unexpected);
     ++listed.headers_kept;
   }
@@ -241,7 +238,8 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     tally(message.context, Telemetry::bytes, bytes);
   }
   if (message.path == Path::direct && bytes > 0) {
-    const bool scattered = !entries[message.entry].entry.iovec.empty() && packet.offset < message.landing;
+    const bool scattered = message.operation == Operation::put && packet.offset < message.landing &&
+                           !entries[message.entry].entry.iovec.empty();
     if (scattered) return scatter(slot, packet, buffered, out);
     return land(slot, packet.payload, packet.offset, buffered ? bytes : 0, out);
   }

@@ -11,9 +11,23 @@ constexpr uint64_t message_id(uint32_t sequence, uint32_t slot) { return uint64_
 
 }  // namespace
 
+// A range of a descriptor's list.
+bool Nic::Impl::listed(const std::shared_ptr<Descriptor>& descriptor, uint64_t offset, uint64_t length) {
+  if (!descriptor || !descriptor->list().exists()) return false;
+  const uint64_t whole = descriptor->list().length();
+  return offset <= whole && length <= whole - offset;
+}
+
+// The operation's descriptor may go, as far as it is concerned.
+void Nic::Impl::end_operation(Put& put) {
+  if (!put.descriptor) return;
+  put.descriptor->end();
+  put.descriptor.reset();
+}
+
 Status Nic::Impl::check_put(const Put& put) const {
   if (put.target == Rank::any()) return fail(Code::invalid, "put: the target must be one rank");
-  if (put.local == nullptr && put.length > 0) {
+  if (put.local == nullptr && put.length > 0 && !listed(put.descriptor, put.descriptor_offset, put.length)) {
     return fail(Code::invalid, "put: the buffer is null and length is ", put.length);
   }
   if (put.queue.exists() && queues.find(put.queue) == nullptr) {
@@ -166,8 +180,10 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
       send.packet.payload.space = PayloadRef::Space::local;
       if (message.stream) {
         send.pieces = take_pieces(message, length);
-      } else {
+      } else if (put.local != nullptr) {
         send.packet.payload.bytes = put.local + message.emitted;
+      } else {
+        send.pieces = listed_pieces(put, message.emitted, length);
       }
     }
     send.last = send.packet.is_last();
@@ -198,13 +214,14 @@ void Nic::Impl::finish_send(uint32_t slot, Actions& out) {
   SPL_ASSERT(!message.sent, "message ", message_id(message.sequence, slot), " was read twice");
   message.sent = true;
   if (message.waits.exists()) out.add<Resume>(message.waits, uint32_t{0});
-  const Put& put = message.put;
+  Put& put = message.put;
   if (lost_target && message.failure == Fail::ok) {
     message.failure = Fail::undeliverable;
     if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
       count(put.counter, CounterValue{0, 1}, out);
     }
   }
+  if (!message.ack_wanted) end_operation(put);
   const bool failed = message.failure != Fail::ok;
   const bool asks = put.operation == Operation::get || put.operation == Operation::fetch_atomic;
   if (failed && asks) lose_fetch(put.request.reply_to, out);
@@ -238,9 +255,10 @@ void Nic::Impl::receive_ack(const Packet& packet, Actions& out) {
 
 // The send event comes first, whatever overtook what on the way.
 void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
-  const Outgoing& message = outgoing[slot];
-  const Put& put = message.put;
+  Outgoing& message = outgoing[slot];
+  Put& put = message.put;
   const Fail failure = static_cast<Fail>(message.ack.fail);
+  end_operation(put);
   if (failure == Fail::ok && message.ack.ack_request == AckRequest::none) {  // the entry wants nobody to be told
     outgoing.give_back(slot);
     return;

@@ -80,10 +80,15 @@ void Nic::Impl::run_fired(Actions& out) {
   if (fired.empty()) return;
   const uint32_t slot = fired.pop();
   Command& given = waiting_commands[slot];
+  if (given.trigger->every > 0) for_each_descriptor(given.body, [](Descriptor& descriptor) { descriptor.begin(); });
   const Result<uint64_t> result = execute(given.body, out);
-  if (!result) note_failure(result.error());
+  if (!result) {
+    note_failure(result.error());
+    forget(given.body);
+  }
   const bool again = given.trigger->every > 0 && counters.find(given.trigger->counter) != nullptr;
   if (!again || __builtin_add_overflow(given.trigger->threshold, given.trigger->every, &given.trigger->threshold)) {
+    if (given.trigger->every > 0) forget(given.body);
     waiting_commands.give_back(slot);
     return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 namespace spinloom::portals {
 namespace {
@@ -96,9 +97,27 @@ void perform_on(const nic::ApplyAtomic& apply) {
   }
 }
 
+// Elements that lie in pieces, put together and taken apart again.
+nic::DmaId perform_pieces(const nic::ApplyAtomic& apply) {
+  std::vector<uint8_t> whole;
+  for (const nic::IovecElement& piece : apply.pieces) whole.insert(whole.end(), piece.base, piece.base + piece.length);
+  SPL_ASSERT(whole.size() >= apply.source.length, whole.size(), " of ", apply.source.length);
+  nic::ApplyAtomic one = apply;
+  one.pieces.clear();
+  one.host = whole.data();
+  perform(one);
+  const uint8_t* from = whole.data();
+  for (const nic::IovecElement& piece : apply.pieces) {
+    std::memcpy(piece.base, from, piece.length);
+    from += piece.length;
+  }
+  return apply.dma;
+}
+
 }  // namespace
 
 nic::DmaId perform(const nic::ApplyAtomic& apply) {
+  if (!apply.pieces.empty()) return perform_pieces(apply);
   switch (apply.datatype) {
     case Datatype::int8: perform_on<int8_t>(apply); break;
     case Datatype::uint8: perform_on<uint8_t>(apply); break;

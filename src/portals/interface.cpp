@@ -3,6 +3,12 @@
 namespace spinloom::portals {
 namespace {
 
+bool is_listed(const std::shared_ptr<nic::Descriptor>& descriptor, uint64_t offset, uint64_t length) {
+  if (!descriptor || !descriptor->list().exists()) return false;
+  const uint64_t whole = descriptor->list().length();
+  return offset <= whole && length <= whole - offset;
+}
+
 // The NIC walks the list packet by packet and relies on this.
 Status check_iovec(const nic::Entry& entry) {
   uint64_t sum = 0;
@@ -42,7 +48,6 @@ Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optiona
 }
 
 Status Interface::register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
-  SPL_TRY(counters_.check(trigger->counter));
   const auto registered = ask(body, trigger);
   return registered ? Status{} : Status{registered.error()};
 }
@@ -244,7 +249,8 @@ void Interface::reclaim(const nic::Event& event) {
 }
 
 Status Interface::check(const char* call, const PutArguments& arguments) const {
-  if (arguments.local == nullptr && arguments.length > 0) {
+  if (arguments.local == nullptr && arguments.length > 0 &&
+      !is_listed(arguments.descriptor, arguments.descriptor_offset, arguments.length)) {
     return fail(Code::invalid, call, ": the buffer is null and length is ", arguments.length);
   }
   if (arguments.target == nic::Rank::any()) return fail(Code::invalid, call, ": the target must be one rank");
@@ -270,7 +276,7 @@ Status Interface::put(const PutArguments& arguments, const std::optional<nic::Tr
 }
 
 Status Interface::check(const char* call, const nic::ReplyTo& reply, uint64_t length) const {
-  if (reply.local == nullptr && length > 0) {
+  if (reply.local == nullptr && length > 0 && !is_listed(reply.descriptor, reply.descriptor_offset, length)) {
     return fail(Code::invalid, call, ": the buffer is null and length is ", length);
   }
   if (reply.queue.exists()) SPL_TRY(queues_.check(reply.queue));

@@ -155,9 +155,12 @@ class Interface {
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
-  // Fire and forget, unless it has to be registered. The command is made in its place: its body is copied once.
+  // Fire and forget, unless it has to be registered. The command is made in its place: its body is copied once. The NIC
+  // ends what begins here.
   template <class Body>
   [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
+    if (trigger) SPL_TRY(counters_.check(trigger->counter));
+    nic::for_each_descriptor_of(body, [](nic::Descriptor& descriptor) { descriptor.begin(); });
     if (trigger) return register_triggered(body, trigger);
     port_.submit(nic::Command{nic::CommandBody(body), {}, 0});
     return {};

@@ -1,4 +1,6 @@
 // Streaming puts and process-puts: what the host checks before the NIC hears of it.
+#include <tuple>
+
 #include "portals/interface.hpp"
 
 namespace spinloom::portals {
@@ -14,16 +16,23 @@ Status check_region(const nic::PutRegion& region, uint64_t memory_bytes, uint64_
               " B goes beyond the message's declared length of ", length, " B");
 }
 
+// Regions, and handlers, name places in one range.
+Status check_contiguous(const char* call, const PutArguments& arguments) {
+  if (arguments.local != nullptr || arguments.length == 0) return {};
+  return fail(Code::unsupported, call, ": its memory is a list; give one range");
+}
+
 }  // namespace
 
 Result<nic::StreamId> Interface::stream_start(const PutArguments& arguments, uint64_t memory_bytes,
                                               const nic::PutRegion& first) {
   SPL_TRY(check("stream_start", arguments));
+  SPL_TRY(check_contiguous("stream_start", arguments));
   SPL_TRY(check_region(first, memory_bytes, 0, arguments.length));
   SPL_ASSIGN(const nic::StreamId stream, streams_.take());
   if (stream_records_.size() <= stream.value) stream_records_.resize(stream.value + 1);
   stream_records_[stream.value] = {memory_bytes, arguments.length, first.length};
-  port_.submit(nic::Command{nic::StreamStart{stream, arguments, memory_bytes, first}, {}, 0});
+  std::ignore = tell(nic::StreamStart{stream, arguments, memory_bytes, first}, {});
   return stream;
 }
 
@@ -45,6 +54,7 @@ Status Interface::stream_append(nic::StreamId stream, const nic::PutRegion& regi
 Status Interface::process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                               const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(check("process_put", arguments));
+  SPL_TRY(check_contiguous("process_put", arguments));
   SPL_TRY(contexts_.check(context));
   return tell(nic::ProcessPut{arguments, memory_bytes, context}, trigger);
 }

@@ -34,16 +34,12 @@ bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry
   if ((given.options & PTL_IOVEC) == 0) {
     entry.start = static_cast<uint8_t*>(given.start);
     entry.length = given.length;
-    return given.start != nullptr || given.length == 0;
+    return given.start != nullptr || given.length == 0 || given.length == PTL_SIZE_MAX;  // the last: all there is
   }
-  if (given.length > static_cast<ptl_size_t>(iovecs_max) || (given.start == nullptr && given.length > 0)) return false;
-  const auto* elements = static_cast<const ptl_iovec_t*>(given.start);
-  for (ptl_size_t i = 0; i < given.length; ++i) {
-    if (elements[i].iov_len == 0) continue;
-    if (elements[i].iov_base == nullptr || elements[i].iov_len > PTL_SIZE_MAX - entry.length) return false;
-    record.list.push_back({static_cast<uint8_t*>(elements[i].iov_base), elements[i].iov_len});
-    entry.length += elements[i].iov_len;
-  }
+  auto list = list_of(given.start, given.length, iovecs_max);
+  if (!list) return false;
+  record.list = std::move(*list);
+  for (const nic::IovecElement& element : record.list) entry.length += element.length;
   entry.iovec = record.list;
   return true;
 }

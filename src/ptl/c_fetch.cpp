@@ -59,7 +59,7 @@ int atomic(const char* name, const Operation& source, const AtomicGiven& given, 
            const std::optional<When>& when) {
   return priced(name, [&](Process& process) -> int {
     nic::Atomic atomic;
-    int code = put_of(process, source, atomic.put);
+    int code = put_of(process, source, atomic.put, when.has_value());
     if (code != PTL_OK) return code;
     if (!fits(given, family)) return PTL_ARG_INVALID;
     atomic.operation = static_cast<nic::AtomicOperation>(given.operation);

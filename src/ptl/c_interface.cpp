@@ -47,7 +47,7 @@ ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired) {
   take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, 512, 512});
   take(&ptl_ni_limits_t::max_waw_ordered_size, Range{64, 64, 4096});
   take(&ptl_ni_limits_t::max_war_ordered_size, range_ordered);
-  take(&ptl_ni_limits_t::max_volatile_size, Range{0, 0, 0});
+  take(&ptl_ni_limits_t::max_volatile_size, Range{0, 512, 4096});
   return out;
 }
 

@@ -5,14 +5,11 @@
 namespace spinloom::ptl {
 namespace {
 
-// Options that the NIC has nothing for.
-constexpr unsigned int unknown_here = PTL_IOVEC;
-
 int put(const char* name, const Operation& given, const std::optional<When>& when) {
   return priced(name, [&](Process& process) -> int {
     nic::Put put;
     std::optional<nic::Trigger> trigger;
-    int code = put_of(process, given, put);
+    int code = put_of(process, given, put, when.has_value());
     if (code == PTL_OK) code = trigger_of(process, given.md, when, trigger);
     return code == PTL_OK ? answer(process.portals().put(put, trigger)) : code;
   });
@@ -36,10 +33,19 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
     const Counter* counter = interface->counters.find(md->ct_handle);
     if (queue == nullptr && md->eq_handle != PTL_EQ_NONE) return PTL_ARG_INVALID;
     if (counter == nullptr && md->ct_handle != PTL_CT_NONE) return PTL_ARG_INVALID;
-    if ((md->options & unknown_here) != 0) return PTL_FAIL;
     if (interface->descriptors.size() >= static_cast<uint32_t>(interface->limits.max_mds)) return PTL_NO_SPACE;
     Descriptor made;
     made.given = *md;
+    made.length = md->length;
+    std::vector<spinloom::nic::IovecElement> list;
+    if ((md->options & PTL_IOVEC) != 0) {
+      auto given = list_of(md->start, md->length, interface->limits.max_iovecs);
+      if (!given) return PTL_ARG_INVALID;
+      list = std::move(*given);
+      made.length = 0;
+      for (const auto& element : list) made.length += element.length;
+    }
+    made.shared = std::make_shared<spinloom::nic::Descriptor>(std::move(list));
     if (queue != nullptr) made.queue = queue->id;
     if (counter != nullptr) made.counter = counter->id;
     *md_handle = interface->descriptors.add(made);
@@ -49,7 +55,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
 
 int PtlMDRelease(ptl_handle_md_t md_handle) {
   return priced("PtlMDRelease", [&](Process& process) -> int {
-    if (process.descriptor(md_handle) == nullptr) return PTL_ARG_INVALID;
+    const auto* md = process.descriptor(md_handle);
+    if (md == nullptr || md->shared->in_use()) return PTL_ARG_INVALID;
     process.owner_of(md_handle, spinloom::ptl::Kind::descriptor)->descriptors.remove(md_handle);
     return PTL_OK;
   });

@@ -43,7 +43,6 @@ ptl_ni_fail_t fail_of(nic::Fail failure) {
     case nic::Fail::handler_fault: return PTL_NI_HANDLER_FAULT;
     case nic::Fail::handler_budget: return PTL_NI_HANDLER_BUDGET;
     case nic::Fail::handler_code: return PTL_NI_HANDLER_CODE;
-    case nic::Fail::iovec_order: return PTL_NI_IOVEC_ORDER;
     default: return PTL_NI_UNDELIVERABLE;
   }
 }
@@ -87,6 +86,20 @@ std::optional<nic::Rank> target_of(Process& process, const NetworkInterface& int
 std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
   const bool any = interface.logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
   return any ? nic::Rank::any() : target_of(process, interface, match_id);
+}
+
+std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most) {
+  if (count > static_cast<ptl_size_t>(most) || (start == nullptr && count > 0)) return std::nullopt;
+  const auto* elements = static_cast<const ptl_iovec_t*>(start);
+  std::vector<nic::IovecElement> list;
+  ptl_size_t sum = 0;
+  for (ptl_size_t i = 0; i < count; ++i) {
+    if (elements[i].iov_len == 0) continue;
+    if (elements[i].iov_base == nullptr || elements[i].iov_len > PTL_SIZE_MAX - sum) return std::nullopt;
+    sum += elements[i].iov_len;
+    list.push_back({static_cast<uint8_t*>(elements[i].iov_base), elements[i].iov_len});
+  }
+  return list;
 }
 
 ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node) {

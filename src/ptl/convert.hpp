@@ -22,6 +22,8 @@ namespace spinloom::ptl {
 // The node that an entry takes messages of, or any; nothing where there is none.
 [[nodiscard]] std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface,
                                                  ptl_process_t match_id);
+// The elements of a list that are not empty; nothing where one is wrong, or there are more than `most`.
+[[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most);
 [[nodiscard]] ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node);
 
 }  // namespace spinloom::ptl

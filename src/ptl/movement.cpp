@@ -14,13 +14,37 @@ nic::AckRequest ack_of(ptl_ack_req_t request) {
 
 // The range lies in the descriptor's memory, and a message may be that long.
 bool inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t offset, ptl_size_t length) {
-  const bool here = offset <= md.given.length && length <= md.given.length - offset;
+  const bool here = offset <= md.length && length <= md.length - offset;
   return here && length <= interface.limits.max_msg_size;
+}
+
+// Where a range of a descriptor is: an address where its bytes lie together, else null.
+uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) {
+  if (length == 0) return nullptr;
+  const nic::IovecView list = md.shared->list();
+  if (!list.exists()) return static_cast<uint8_t*>(md.given.start) + offset;
+  const size_t index = nic::element_at(list, offset);
+  const uint64_t within = offset - (list.ends[index] - list.elements[index].length);
+  return length <= list.elements[index].length - within ? list.elements[index].base + within : nullptr;
+}
+
+// The bytes as they are now, for the NIC to keep.
+void copy_now(nic::Put& put, const std::shared_ptr<nic::Descriptor>& descriptor) {
+  std::vector<uint8_t> bytes;
+  if (put.local != nullptr) {
+    bytes.assign(put.local, put.local + put.length);
+  } else {
+    for (const nic::IovecElement& piece : nic::pieces_of(descriptor->list(), put.descriptor_offset, put.length)) {
+      bytes.insert(bytes.end(), piece.base, piece.base + piece.length);
+    }
+  }
+  put.descriptor = nic::Descriptor::copy_of(descriptor, std::move(bytes));
+  put.local = put.descriptor->bytes();
 }
 
 }  // namespace
 
-int put_of(Process& process, const Operation& given, nic::Put& put) {
+int put_of(Process& process, const Operation& given, nic::Put& put, bool later) {
   const Descriptor* md = process.descriptor(given.md);
   if (md == nullptr || given.ack_req > PTL_OC_ACK_REQ) return PTL_ARG_INVALID;
   const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
@@ -33,8 +57,11 @@ int put_of(Process& process, const Operation& given, nic::Put& put) {
   if (given.ack_req != PTL_NO_ACK_REQ && (options & PTL_MD_UNRELIABLE) != 0) return PTL_ARG_INVALID;
   const auto target = target_of(process, interface, given.target);
   if (!target) return PTL_ARG_INVALID;
-  put.local = given.length == 0 ? nullptr : static_cast<const uint8_t*>(md->given.start) + given.local_offset;
+  put.local = address_of(*md, given.local_offset, given.length);
   put.length = given.length;
+  put.descriptor = md->shared;
+  put.descriptor_offset = given.local_offset;
+  if ((options & PTL_MD_VOLATILE) != 0 && given.length > 0 && !later) copy_now(put, md->shared);
   put.target = *target;
   put.portal = portal_of(interface, given.portal);
   put.match_bits = given.match_bits;
@@ -58,7 +85,9 @@ int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_si
   if (md == nullptr) return PTL_ARG_INVALID;
   if (!inside(*md, *process.owner_of(handle, Kind::descriptor), offset, length)) return PTL_ARG_INVALID;
   const unsigned int options = md->given.options;
-  reply.local = length == 0 ? nullptr : static_cast<uint8_t*>(md->given.start) + offset;
+  reply.local = address_of(*md, offset, length);
+  reply.descriptor = md->shared;
+  reply.descriptor_offset = offset;
   reply.queue = md->queue;
   reply.counter = md->counter;
   reply.ct_reply = (options & PTL_MD_EVENT_CT_REPLY) != 0 && md->counter.exists();

@@ -30,7 +30,8 @@ struct When {
   ptl_size_t threshold;
 };
 
-[[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put);
+// `later`: what the buffer holds when the operation starts counts, volatile or not.
+[[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put, bool later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,
                            nic::ReplyTo& reply);
 [[nodiscard]] int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,

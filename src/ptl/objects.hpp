@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <vector>
 
+#include "nic/descriptor.hpp"
 #include "nic/entry.hpp"
 #include "nic/ids.hpp"
 #include "ptl/handle.hpp"
@@ -28,8 +30,10 @@ struct Counter {
 
 struct Descriptor {
   ptl_md_t given{};
+  ptl_size_t length = 0;  // in bytes
   nic::QueueId queue;
   nic::CounterId counter;
+  std::shared_ptr<nic::Descriptor> shared;  // with the operations on it
 };
 
 struct HpuMemory {

@@ -78,6 +78,7 @@ void Node::pieces_here(uint32_t slot) {
     nic::Actions actions;
     nic_.on_packet_sent(events_.now(), message, actions);
     perform(actions);
+    if (!inbound_.empty()) parse_next();  // a reply's message may have made room
   });
 }
 

@@ -1,7 +1,7 @@
 /* portals4.h - the Portals 4 network programming interface, for programs that run on Spinloom's NICs.
  *
  * Contract: names, values and layouts are those of Portals 4.3, so that programs written for it compile and run
- * unchanged. docs/portals.md says how to run one, and which calls the NIC cannot do yet: those return PTL_FAIL.
+ * unchanged. docs/portals.md says how to run one, and where this NIC is narrower.
  * Names that 4.3 dropped and users still write are here with values of their own: PTL_INTERRUPTED, PTL_ME_ACK_DISABLE,
  * PTL_LE_ACK_DISABLE, PTL_NI_TARGET_INVALID.
  * Invariants: (1) sizes and offsets are those of the x86-64 ABI; (2) a handle that was never given out, or whose object
@@ -410,7 +410,7 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_hand
             const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
 int PtlAtomicSync(void);
 
-/* The same, once a counter's successes have reached a threshold. */
+/* The same, once a counter's successes and failures have reached a threshold. */
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,

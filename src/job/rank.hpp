@@ -75,6 +75,8 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] uint32_t user() const override;
+  // An atomic changes memory at one moment, and programs run between moments.
+  [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
   [[nodiscard]] ptl::HandlerImage image(std::string_view name) override;
 
  private:

@@ -1,10 +1,16 @@
 #include "nic/atomic.hpp"
 
+#include <cstring>
+
 namespace spinloom::nic {
 namespace {
 
-bool is_floating(Datatype type) { return type == Datatype::float32 || type == Datatype::float64; }
-bool is_complex(Datatype type) { return type == Datatype::complex64 || type == Datatype::complex128; }
+bool is_floating(Datatype type) {
+  return type == Datatype::float32 || type == Datatype::float64 || type == Datatype::long_double;
+}
+bool is_complex(Datatype type) {
+  return type == Datatype::complex64 || type == Datatype::complex128 || type == Datatype::long_double_complex;
+}
 
 bool exists_for(AtomicOperation operation, Datatype type) {
   switch (operation) {
@@ -25,15 +31,36 @@ bool exists_for(AtomicOperation operation, Datatype type) {
 
 }  // namespace
 
+AtomicOperand operand_of(Datatype type, const void* element) {
+  AtomicOperand operand{};
+  auto* const to = reinterpret_cast<uint8_t*>(operand.data());
+  const auto* const from = static_cast<const uint8_t*>(element);
+  if (type != Datatype::long_double_complex) {
+    std::memcpy(to, from, bytes_of(type));
+    return operand;
+  }
+  std::memcpy(to, from, long_double_bytes);
+  std::memcpy(to + long_double_bytes, from + bytes_of(Datatype::long_double), long_double_bytes);
+  return operand;
+}
+
+void store_operand(Datatype type, const AtomicOperand& operand, void* element) {
+  const auto* const from = reinterpret_cast<const uint8_t*>(operand.data());
+  auto* const to = static_cast<uint8_t*>(element);
+  if (type != Datatype::long_double_complex) {
+    std::memcpy(to, from, bytes_of(type));
+    return;
+  }
+  std::memset(to, 0, bytes_of(type));
+  std::memcpy(to, from, long_double_bytes);
+  std::memcpy(to + bytes_of(Datatype::long_double), from + long_double_bytes, long_double_bytes);
+}
+
 Status check(AtomicOperation operation, Datatype type, uint64_t length, bool fetching, uint64_t limit) {
   const int op_number = static_cast<int>(operation);
   const int type_number = static_cast<int>(type);
   if (op_number >= atomic_operations) return fail(Code::invalid, "atomic: there is no operation ", op_number);
   if (type_number >= datatypes) return fail(Code::invalid, "atomic: there is no datatype ", type_number);
-  if (bytes_of(type) == 0) {
-    return fail(Code::unsupported, "atomic: datatype ", type_number,
-                " is a long double, whose bytes differ between machines; use a double");
-  }
   if (!exists_for(operation, type)) {
     return fail(Code::invalid, "atomic: operation ", op_number, " does not exist for datatype ", type_number);
   }

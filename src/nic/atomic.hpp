@@ -54,10 +54,14 @@ enum class Datatype : uint8_t {
 };
 inline constexpr uint8_t datatypes = 14;
 
-// Bytes of the operand of a swap: one element, the first bytes.
-using AtomicOperand = std::array<uint64_t, 2>;
+// Bytes of the operand of a swap: one element, the first bytes; of a long double (x86's, in 16 B) the 10 that count.
+using AtomicOperand = std::array<uint64_t, 3>;
+inline constexpr uint32_t long_double_bytes = 10;
 
-// 0: there is no such element here. A long double is not the same thing on every machine.
+[[nodiscard]] AtomicOperand operand_of(Datatype type, const void* element);
+// The other way round; `element` has bytes_of(type).
+void store_operand(Datatype type, const AtomicOperand& operand, void* element);
+
 [[nodiscard]] constexpr uint32_t bytes_of(Datatype type) {
   switch (type) {
     case Datatype::int8:
@@ -71,9 +75,9 @@ using AtomicOperand = std::array<uint64_t, 2>;
     case Datatype::uint64:
     case Datatype::float64:
     case Datatype::complex64: return 8;
-    case Datatype::complex128: return 16;
-    case Datatype::long_double:
-    case Datatype::long_double_complex: return 0;
+    case Datatype::complex128:
+    case Datatype::long_double: return 16;
+    case Datatype::long_double_complex: return 32;
   }
   return 0;
 }

@@ -19,19 +19,25 @@
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
 #include "nic/packet.hpp"
+#include "nic/queue_index.hpp"
 #include "nic/telemetry.hpp"
 
 namespace spinloom::nic {
 
+// When all slots but the reserved ones are taken, portal table entries with flow control that post here are disabled;
+// the reserved ones are for the news of it. Without an index, nobody says what has been taken: the queue never fills.
 struct QueueAlloc {
   QueueId queue;
   uint32_t slots = 0;
+  uint32_t reserved = 0;
+  std::shared_ptr<QueueIndex> index = {};
 };
 struct QueueFree {
   QueueId queue;
 };
 struct CounterAlloc {
   CounterId counter;
+  uint32_t triggered_max = UINT32_MAX;  // operations that wait for it
 };
 struct CounterFree {
   CounterId counter;
@@ -71,6 +77,7 @@ struct PortalAlloc {
 struct PortalFree {
   PortalIndex portal;
 };
+// Disabling is answered when the messages that were matched before have ended.
 struct PortalEnable {
   PortalIndex portal;
   bool enabled = true;
@@ -244,8 +251,8 @@ void for_each_descriptor(const CommandBody& body, Visit visit) {
   std::visit([&](const auto& one) { for_each_descriptor_of(one, visit); }, body);
 }
 
-// Runs once the counter's success count has reached the threshold; with `every`, again each time that the count
-// has grown by that much. Freeing the counter forgets its commands.
+// Runs once the counter's successes and failures have reached the threshold; with `every`, again each time that their
+// sum has grown by that much. Freeing the counter forgets its commands.
 struct Trigger {
   CounterId counter;
   uint64_t threshold = 0;

@@ -23,11 +23,13 @@ struct EntryOptions {
   bool no_truncate = false;
   bool ack_disable = false;
   bool event_link_disable = true;
+  bool event_flowctrl_disable = false; // messages that it matched switch off without a word
   bool event_comm_disable = false;     // no put event
   bool event_unlink_disable = false;
   bool event_success_disable = false;  // only failures are told
   bool event_over_disable = false;     // no overflow event
   bool unexpected_hdr_disable = false; // overflow list: later entries do not hear of what landed here
+  bool count_unexpected = false;  // manage_local: messages that it found waiting took room, too
   bool ct_overflow = false;            // count messages that this entry found in the overflow list
   bool ct_comm = false;                // count communication
   bool ct_bytes = false;               // count bytes, not operations

@@ -1,6 +1,7 @@
 #include "nic/nic.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 
@@ -53,8 +54,37 @@ Nic::~Nic() = default;
 
 void Nic::Impl::post_event(QueueId queue, const Event& event, Actions& out) {
   // A queue is optional everywhere, and may have been freed while work that reports to it was under way.
-  if (queues.find(queue) == nullptr) return;
+  const QueueState* state = queues.find(queue);
+  if (state == nullptr) return;
   out.add<PostEvent>(queue, event);
+  note_posted(queue, *state, out);
+}
+
+// One event more, which the host cannot see yet.
+void Nic::Impl::note_posted(QueueId id, const QueueState& queue, Actions& out) {
+  if (!queue.index) return;
+  queue.index->posted.fetch_add(1, std::memory_order_release);
+  if (queue.flow_portals > 0 && queue.index->waiting() >= queue.events_max) disable_portals(id, out);
+}
+
+// The queue is full: whoever posts to it under flow control takes no more messages. The news are in reserved slots.
+void Nic::Impl::disable_portals(QueueId queue, Actions& out) {
+  portals.for_each([&](PortalIndex index, PortalState& portal) {
+    if (portal.queue != queue || !portal.flow_control || !portal.enabled) return;
+    portal.enabled = false;
+    portal.disabled_event_due = true;
+    tally({}, Telemetry::portals_disabled);
+    if (portal.messages_open == 0) post_disabled(index, portal, out);
+  });
+}
+
+void Nic::Impl::post_disabled(PortalIndex index, PortalState& portal, Actions& out) {
+  if (!std::exchange(portal.disabled_event_due, false)) return;
+  Event event;
+  event.kind = EventKind::pt_disabled;
+  event.fail = Fail::pt_disabled;
+  event.portal = index;
+  post_event(portal.queue, event, out);
 }
 
 void Nic::Impl::tally(ContextId id, Telemetry which, uint64_t by) {

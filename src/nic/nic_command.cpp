@@ -1,4 +1,5 @@
 // The host's commands: objects and their checks. Nothing here is our own bug: every trouble is an answer.
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -46,6 +47,47 @@ void Nic::Impl::forget_waiting(CounterState& counter) {
     waiting_commands.give_back(waiting.slot);
   }
   counter.heap.clear();
+  counter.operations_waiting = 0;
+}
+
+Status Nic::Impl::alloc_portal(const PortalAlloc& body) {
+  QueueState* queue = nullptr;
+  if (body.queue.exists()) {
+    SPL_ASSIGN(queue, queues.get(body.queue));
+  } else if (body.flow_control) {
+    return fail(Code::invalid, "portal table entry ", body.portal, ": flow control needs an event queue");
+  }
+  SPL_ASSIGN(PortalState * portal, portals.create(body.portal));
+  portal->queue = body.queue;
+  portal->flow_control = body.flow_control;
+  if (body.flow_control) ++queue->flow_portals;
+  return {};
+}
+
+// Headers that wait for an entry are forgotten. Work: the entries.
+Status Nic::Impl::free_portal(const PortalFree& body, Actions& out) {
+  SPL_ASSIGN(PortalState * portal, portals.get(body.portal));
+  uint32_t here = portal->priority.size() + portal->overflow.size();
+  entries.for_each(
+      [&](uint32_t, const ListedEntry& listed) { here += listed.waits && listed.portal == body.portal ? 1 : 0; });
+  if (here > 0 || portal->messages_open > 0) {
+    return fail(Code::invalid, "portal table entry ", body.portal, " is in use: ", here, " entries and ",
+                portal->messages_open, " messages under way");
+  }
+  while (portal->unexpected.first() != no_slot) release_entry(forget_header(portal->unexpected.first()), out);
+  if (portal->flow_control) --queues.find(portal->queue)->flow_portals;
+  portals.remove(body.portal);
+  return {};
+}
+
+// A portal table entry is being disabled, and messages for it are still under way: their end answers.
+bool Nic::Impl::answers_later(const Command& given) {
+  const auto* change = std::get_if<PortalEnable>(&given.body);
+  if (change == nullptr || change->enabled || given.trigger || given.token == 0) return false;
+  PortalState* portal = portals.find(change->portal);
+  if (portal == nullptr || portal->messages_open == 0) return false;
+  portal->disablers.push_back(given.token);
+  return true;
 }
 
 Status Nic::Impl::check_window(const char* name, const MemoryWindow& window) const {
@@ -127,7 +169,8 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         if constexpr (std::is_same_v<Body, QueueAlloc>) {
           if (body.slots == 0) return fail(Code::invalid, "queue ", body.queue, ": 0 slots; it needs at least 1");
           SPL_ASSIGN(QueueState * queue, queues.create(body.queue));
-          queue->slots = body.slots;
+          queue->events_max = body.slots - std::min(body.slots, body.reserved);
+          queue->index = body.index;
         } else if constexpr (std::is_same_v<Body, QueueFree>) {
           SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));
           PortalIndex user;
@@ -139,7 +182,8 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           }
           queues.remove(body.queue);
         } else if constexpr (std::is_same_v<Body, CounterAlloc>) {
-          SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.create(body.counter));
+          SPL_ASSIGN(CounterState * counter, counters.create(body.counter));
+          counter->triggered_max = body.triggered_max;
         } else if constexpr (std::is_same_v<Body, CounterCancel>) {
           SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
           forget_waiting(*counter);
@@ -156,24 +200,9 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(body.counter));
           set_counter(body.counter, body.to, out);
         } else if constexpr (std::is_same_v<Body, PortalAlloc>) {
-          if (body.queue.exists()) {
-            SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));
-          } else if (body.flow_control) {
-            return fail(Code::invalid, "portal table entry ", body.portal, ": flow control needs an event queue");
-          }
-          SPL_ASSIGN(PortalState * portal, portals.create(body.portal));
-          portal->queue = body.queue;
-          portal->flow_control = body.flow_control;
+          SPL_TRY(alloc_portal(body));
         } else if constexpr (std::is_same_v<Body, PortalFree>) {
-          SPL_ASSIGN(PortalState * portal, portals.get(body.portal));
-          const uint32_t linked = portal->priority.size() + portal->overflow.size();
-          uint32_t here = 0;
-          entries.for_each([&](uint32_t, const ListedEntry& listed) { here += listed.portal == body.portal ? 1 : 0; });
-          if (linked > 0 || here > 0 || portal->messages_open > 0) {
-            return fail(Code::invalid, "portal table entry ", body.portal, " is in use: ", here, " entries and ",
-                        portal->messages_open, " messages under way");
-          }
-          portals.remove(body.portal);
+          SPL_TRY(free_portal(body, out));
         } else if constexpr (std::is_same_v<Body, PortalEnable>) {
           SPL_ASSIGN(PortalState * portal, portals.get(body.portal));
           portal->enabled = body.enabled;

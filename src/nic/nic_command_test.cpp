@@ -198,13 +198,13 @@ TEST(Trigger, FiresInOrderOneCommandACall) {
   EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
 }
 
-TEST(Trigger, AlreadyReachedFiresAtRegistrationAndFailuresDoNotCount) {
+TEST(Trigger, AlreadyReachedFiresAtRegistrationAndFailuresCount) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
   bench.good(CounterInc{CounterId{0}, {0, 9}});
-  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 1});
+  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 10});
   EXPECT_TRUE(bench.actions<Continue>().empty());
-  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 0});
+  bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 9});
   EXPECT_EQ(bench.actions<Continue>().size(), 1u);
   bench.go_on();
   bench.go_on();

@@ -20,7 +20,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
   }
   const MessageFields& fields = packet.fields;
   PortalState* const portal = portals.find(PortalIndex{fields.portal_index});
-  if (portal == nullptr || !portal->enabled) return false;
+  if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
   if (message_slots.size() > 0 && message_slots.find(packet.source, packet.message) != no_slot) return false;
   const MatchKey key{packet.source, fields.match_bits, fields.remote_offset, length};
   walk.done = true;
@@ -72,7 +72,8 @@ void Nic::Impl::delivered(uint32_t slot, Actions& out) {
   const EntryOptions& options = listed.entry.options;
   const PortalIndex portal = listed.portal;
   const QueueId queue = portals.find(portal)->queue;
-  if (!options.event_comm_disable && !options.event_success_disable && queues.find(queue) != nullptr) {
+  const QueueState* const told = queues.find(queue);
+  if (!options.event_comm_disable && !options.event_success_disable && told != nullptr) {
     PostEvent& post = out.add<PostEvent>();
     post.queue = queue;
     Event& event = post.event;
@@ -88,6 +89,7 @@ void Nic::Impl::delivered(uint32_t slot, Actions& out) {
     event.hdr_data = delivery.hdr_data;
     event.user_ptr = listed.entry.user_ptr;
     event.user = delivery.user;
+    note_posted(queue, *told, out);
   }
   if (options.ct_comm) count(listed.entry.counter, {options.ct_bytes ? delivery.taken : 1, 0}, out);
   SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
@@ -99,12 +101,12 @@ void Nic::Impl::delivered(uint32_t slot, Actions& out) {
   }
   leave(portal, out);
   if (delivery.ack_request != AckRequest::none) {
-    MessageFields& told = add_ack(delivery.source, delivery.message, out);
+    MessageFields& answer = add_ack(delivery.source, delivery.message, out);
     if (!silent) {
-      told.ack_request = delivery.ack_request;
-      told.portal_index = portal.value;
-      told.remote_offset = delivery.offset;
-      told.manipulated_bytes = delivery.taken;
+      answer.ack_request = delivery.ack_request;
+      answer.portal_index = portal.value;
+      answer.remote_offset = delivery.offset;
+      answer.manipulated_bytes = delivery.taken;
     }
   }
   deliveries.give_back(slot);

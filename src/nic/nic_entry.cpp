@@ -93,7 +93,13 @@ void Nic::Impl::claim_headers(uint32_t slot, Actions& out) {
     if (header.claimer == no_slot && matches(listed, header.key)) {
       header.claimer = slot;
       ++listed.messages_open;
-      listed.auto_unlinked = listed.entry.options.use_once;
+      const EntryOptions& options = listed.entry.options;
+      listed.auto_unlinked = options.use_once;
+      if (options.count_unexpected && options.manage_local && !options.use_once) {
+        listed.local_offset += header.key.length;
+        const uint64_t left = room_at(listed.entry.length, listed.local_offset);
+        listed.auto_unlinked = listed.entry.min_free > 0 && left < listed.entry.min_free;
+      }
       if (header.landed) post_overflow(index, out);
     }
     index = next;

@@ -81,7 +81,8 @@ void Nic::Impl::start_atomic(const Atomic& atomic, Actions& out, HerId source_wa
   request.operation = atomic.fetch ? Operation::fetch_atomic : Operation::atomic;
   request.request.atomic = atomic.operation;
   request.request.datatype = atomic.datatype;
-  request.request.operand = atomic.operand;
+  request.request.operand = {atomic.operand[0], atomic.operand[1]};
+  request.request.requested_bytes = atomic.operand[2];
   if (atomic.fetch) {
     request.request.reply_to = open_fetch(*atomic.fetch, request.target, atomic.put.length, reply_waits);
   }
@@ -183,7 +184,7 @@ void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t 
   apply.dma = DmaId{dma};
   apply.operation = request.atomic;
   apply.datatype = request.datatype;
-  apply.operand = request.operand;
+  apply.operand = {request.operand[0], request.operand[1], request.requested_bytes};
   const ListedEntry& listed = entries[message.entry];
   const IovecView list = list_of(listed);
   if (list.exists()) {

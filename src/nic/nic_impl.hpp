@@ -72,7 +72,10 @@ class IdleHpus {
 
 struct Nic::Impl {
   struct QueueState {
-    uint32_t slots = 0;
+    uint32_t events_max = 0;  // without the reserved slots
+    uint32_t flow_portals = 0;   // portal table entries with flow control that post here
+    uint32_t messages_open = 0;  // of these, whose events are to come
+    std::shared_ptr<QueueIndex> index;
   };
 
   struct Waiting {  // a triggered command, by its place in the counter's heap
@@ -83,6 +86,8 @@ struct Nic::Impl {
   struct CounterState {
     CounterValue value;
     std::vector<Waiting> heap;  // lowest (threshold, sequence) first
+    uint32_t triggered_max = UINT32_MAX;
+    uint32_t operations_waiting = 0;  // of the heap
   };
 
   struct PortalState {
@@ -90,6 +95,7 @@ struct Nic::Impl {
     bool flow_control = false;
     bool enabled = true;
     bool disabled_event_due = false;
+    std::vector<uint64_t> disablers;  // tokens of hosts that wait until its messages have ended
     uint32_t messages_open = 0;
     MatchList priority;
     MatchList overflow;
@@ -353,6 +359,9 @@ struct Nic::Impl {
 
   // nic.cpp
   void post_event(QueueId queue, const Event& event, Actions& out);
+  void note_posted(QueueId id, const QueueState& queue, Actions& out);
+  void disable_portals(QueueId queue, Actions& out);
+  void post_disabled(PortalIndex index, PortalState& portal, Actions& out);
   void tally(ContextId context, Telemetry which, uint64_t by = 1);
   void settle(Actions& out);
   void buffer_take(uint64_t bytes);
@@ -375,7 +384,8 @@ struct Nic::Impl {
   [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;
   [[nodiscard]] uint32_t forget_header(uint32_t header);
   void refuse_message(Message& message, Fail failure);
-  void run_out(Message& message, PortalIndex index, PortalState& portal);
+  void run_out(Message& message, PortalIndex index, PortalState& portal, bool told);
+  [[nodiscard]] bool is_full(const PortalState& portal) const;
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
@@ -542,12 +552,16 @@ struct Nic::Impl {
   void arm(uint32_t slot);
   void release_triggered(CounterState& counter);
   void count(CounterId id, CounterValue by, Actions& out);
+  [[nodiscard]] static bool is_operation(const CommandBody& body);
   void set_counter(CounterId id, CounterValue to, Actions& out);
   void run_fired(Actions& out);
 
   // nic_command.cpp
   void command(const Command& given, Actions& out);
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
+  [[nodiscard]] Status alloc_portal(const PortalAlloc& body);
+  [[nodiscard]] Status free_portal(const PortalFree& body, Actions& out);
+  [[nodiscard]] bool answers_later(const Command& given);
   [[nodiscard]] Result<uint64_t> create_context(const ContextCreate& body);
   [[nodiscard]] Status activate_context(const ContextActivate& body, Actions& out);
   [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& body) const;

@@ -1,5 +1,6 @@
 // The end of a message: completion handler, events, counters, acknowledgement.
 #include <algorithm>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 
@@ -97,13 +98,10 @@ void Nic::Impl::leave(PortalIndex index, Actions& out) {
   PortalState* const portal = portals.find(index);
   if (portal == nullptr) return;
   SPL_ASSERT(portal->messages_open > 0, "portal ", index);
-  if (--portal->messages_open > 0 || !portal->disabled_event_due) return;
-  portal->disabled_event_due = false;
-  Event event;
-  event.kind = EventKind::pt_disabled;
-  event.fail = Fail::pt_disabled;
-  event.portal = index;
-  post_event(portal->queue, event, out);
+  if (--portal->messages_open > 0) return;
+  if (portal->disabled_event_due) post_disabled(index, *portal, out);
+  if (portal->disablers.empty()) return;
+  for (const uint64_t token : std::exchange(portal->disablers, {})) out.add<Answer>(token, uint64_t{0});
 }
 
 void Nic::Impl::complete(uint32_t slot, Actions& out) {
@@ -141,6 +139,9 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
       post_unlinked(message.entry, out);
     }
     release_entry(message.entry, out);
+  }
+  if (PortalState* portal = portals.find(message.portal); portal != nullptr && message.entry != no_slot) {
+    if (portal->flow_control) --queues.find(portal->queue)->messages_open;
   }
   leave(message.portal, out);
   send_ack(message, manipulated, out);

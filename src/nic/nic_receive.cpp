@@ -127,11 +127,18 @@ void Nic::Impl::refuse_message(Message& message, Fail failure) {
   tally({}, Telemetry::refused_messages);
 }
 
-// Something that the message needs is not there: no entry, or no place for its header or its handlers.
-void Nic::Impl::run_out(Message& message, PortalIndex index, PortalState& portal) {
+// Under flow control, the events of messages that have come may take what is left of the queue.
+bool Nic::Impl::is_full(const PortalState& portal) const {
+  if (!portal.flow_control) return false;
+  const QueueState& queue = *queues.find(portal.queue);
+  return queue.index && queue.index->waiting() + queue.messages_open >= queue.events_max;
+}
+
+// Something that the message needs is not there: no entry, or no place for its header, its handlers or its events.
+void Nic::Impl::run_out(Message& message, PortalIndex index, PortalState& portal, bool told) {
   if (!portal.flow_control) return refuse_message(message, Fail::dropped);
   portal.enabled = false;
-  portal.disabled_event_due = true;
+  portal.disabled_event_due = told;
   tally({}, Telemetry::portals_disabled);
   message.portal = index;
   ++portal.messages_open;  // its end posts the event, after the messages that were matched before
@@ -150,7 +157,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   out.work.entries_searched += walk.searched;
   if (!walk.done) found = portal->priority.find(entries, key, out.work.entries_searched);
   if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
-  if (found == no_slot) return run_out(message, index, *portal);
+  if (found == no_slot) return run_out(message, index, *portal, true);
 
   const ListedEntry& listed = entries[found];
   const Entry& entry = listed.entry;
@@ -162,8 +169,8 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   }
   const uint32_t headers_max = std::min(config.unexpected_headers, tables[table_of(index.value)].setup.headers_max);
   if ((keeps_headers(listed) && portal->unexpected.size() >= headers_max) ||
-      (entry.context.exists() && handler_messages >= config.handler_messages)) {
-    return run_out(message, index, *portal);
+      (entry.context.exists() && handler_messages >= config.handler_messages) || is_full(*portal)) {
+    return run_out(message, index, *portal, !entry.options.event_flowctrl_disable);
   }
 
   attach(slot, found, key);
@@ -198,6 +205,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     message.completion_wanted = context->context.completion_entry.has_value();
   }
   ++portal->messages_open;
+  if (portal->flow_control) ++queues.find(portal->queue)->messages_open;
   ++listed.messages_open;
 
   if (in_overflow) {

@@ -109,7 +109,7 @@ bool Nic::Impl::atomic_call(uint32_t index, const HandlerCall& call, Actions& ou
   atomic.put = put_of(index, call, *local);
   atomic.operation = call.atomic;
   atomic.datatype = call.datatype;
-  atomic.operand = {call.operand, 0};
+  atomic.operand = {call.operand, 0, 0};
   if (fetches_before) {
     atomic.fetch.emplace();
     atomic.fetch->local = *local;

@@ -20,7 +20,7 @@ struct LaterFirst {
 }  // namespace
 
 Status Nic::Impl::wait_for_counter(const Command& given) {
-  SPL_ASSIGN(const CounterState* counter, counters.get(given.trigger->counter));
+  SPL_ASSIGN(CounterState * counter, counters.get(given.trigger->counter));
   if (std::holds_alternative<MemoryAlloc>(given.body) || std::holds_alternative<TelemetryRead>(given.body) ||
       std::holds_alternative<RefusalsRead>(given.body)) {
     return fail(Code::invalid, "what is asked for by its answer (NIC memory, telemetry) cannot wait for a counter");
@@ -28,6 +28,10 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
   if (counter->heap.size() >= config.triggered_commands) {
     return fail(Code::exhausted, "counter ", given.trigger->counter, " has ", counter->heap.size(),
                 " commands waiting, the limit (triggered_commands)");
+  }
+  if (is_operation(given.body) && counter->operations_waiting >= counter->triggered_max) {
+    return fail(Code::exhausted, "counter ", given.trigger->counter, " has ", counter->operations_waiting,
+                " operations waiting, as many as its interface allows (max_triggered_ops)");
   }
   if (const Put* put = std::get_if<Put>(&given.body)) SPL_TRY(check_put(*put));
   if (const ProcessPut* put = std::get_if<ProcessPut>(&given.body)) SPL_TRY(check_process_put(*put));
@@ -42,15 +46,25 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
 void Nic::Impl::arm(uint32_t slot) {
   const Trigger& trigger = *waiting_commands[slot].trigger;
   CounterState& counter = *counters.find(trigger.counter);
+  if (is_operation(waiting_commands[slot].body)) ++counter.operations_waiting;
   counter.heap.push_back(Waiting{trigger.threshold, next_trigger_sequence++, slot});
   std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
   release_triggered(counter);
 }
 
+// What moves data; the limit of an interface is one of these.
+bool Nic::Impl::is_operation(const CommandBody& body) {
+  return std::holds_alternative<Put>(body) || std::holds_alternative<Get>(body) ||
+         std::holds_alternative<Atomic>(body) || std::holds_alternative<ProcessPut>(body);
+}
+
 void Nic::Impl::release_triggered(CounterState& counter) {
-  if (counter.heap.empty() || counter.heap.front().threshold > counter.value.success) return;
+  uint64_t now = 0;
+  if (__builtin_add_overflow(counter.value.success, counter.value.failure, &now)) now = UINT64_MAX;
+  if (counter.heap.empty() || counter.heap.front().threshold > now) return;
   std::vector<Waiting> reached;
-  while (!counter.heap.empty() && counter.heap.front().threshold <= counter.value.success) {
+  while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
+    if (is_operation(waiting_commands[counter.heap.front().slot].body)) --counter.operations_waiting;
     std::pop_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
     reached.push_back(counter.heap.back());
     counter.heap.pop_back();

@@ -9,6 +9,7 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "nic/atomic.hpp"
@@ -30,11 +31,11 @@ enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
 
 // What a header packet asks for beyond moving its bytes.
 struct Request {
-  uint64_t requested_bytes = 0;  // get
+  uint64_t requested_bytes = 0;  // get; of an atomic the operand's third word
   uint64_t reply_to = 0;  // get, fetch_atomic: the initiator's name for it, which every packet of the reply carries
   AtomicOperation atomic = AtomicOperation::min;
   Datatype datatype = Datatype::int8;
-  AtomicOperand operand{};
+  std::array<uint64_t, 2> operand{};
 };
 
 // Fields that only the header packet needs, or that an acknowledgement or a reply returns.

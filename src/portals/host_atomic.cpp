@@ -82,10 +82,12 @@ T applied(AtomicOperation operation, T target, T source, T operand) {
   SPL_ASSERT(false, "operation ", static_cast<int>(operation), " does not exist for its datatype");
 }
 
+static_assert(sizeof(long double) == 16, "an x86 long double: 10 bytes that count, and 6 more");
+
 template <class T>
 void perform_on(const nic::ApplyAtomic& apply) {
   T operand;
-  std::memcpy(&operand, apply.operand.data(), sizeof operand);
+  nic::store_operand(apply.datatype, apply.operand, &operand);
   for (uint64_t at = 0; at + sizeof(T) <= apply.source.length; at += sizeof(T)) {
     T target;
     T source;
@@ -131,8 +133,8 @@ nic::DmaId perform(const nic::ApplyAtomic& apply) {
     case Datatype::float64: perform_on<double>(apply); break;
     case Datatype::complex64: perform_on<Complex<float>>(apply); break;
     case Datatype::complex128: perform_on<Complex<double>>(apply); break;
-    case Datatype::long_double:
-    case Datatype::long_double_complex: SPL_ASSERT(false, "a long double has been let through");
+    case Datatype::long_double: perform_on<long double>(apply); break;
+    case Datatype::long_double_complex: perform_on<Complex<long double>>(apply); break;
   }
   return apply.dma;
 }

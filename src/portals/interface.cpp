@@ -1,5 +1,7 @@
 #include "portals/interface.hpp"
 
+#include <utility>
+
 namespace spinloom::portals {
 namespace {
 
@@ -52,9 +54,11 @@ Status Interface::register_triggered(const nic::CommandBody& body, const std::op
   return registered ? Status{} : Status{registered.error()};
 }
 
-Result<nic::QueueId> Interface::eq_alloc(uint32_t slots) {
+Result<nic::QueueId> Interface::eq_alloc(uint32_t slots, uint32_t reserved) {
   SPL_ASSIGN(const nic::QueueId queue, queues_.take());
-  if (const auto made = ask(nic::QueueAlloc{queue, slots}); !made) {
+  if (queue_records_.size() <= queue.value) queue_records_.resize(queue.value + 1);
+  queue_records_[queue.value] = {slots, false, std::make_shared<nic::QueueIndex>()};
+  if (const auto made = ask(nic::QueueAlloc{queue, slots, reserved, queue_records_[queue.value].index}); !made) {
     queues_.give_back(queue);
     return made.error();
   }
@@ -71,8 +75,22 @@ Status Interface::eq_free(nic::QueueId queue) {
 }
 
 std::optional<nic::Event> Interface::eq_get(nic::QueueId queue) {
-  auto event = port_.take_event(queue);
-  if (event) reclaim(*event);
+  if (queue.value >= queue_records_.size()) return std::nullopt;
+  QueueRecord& record = queue_records_[queue.value];
+  while (record.index->waiting() > record.slots) {  // the oldest one has been overwritten
+    if (!take_event(queue)) break;
+    record.gap = true;
+  }
+  auto event = take_event(queue);
+  if (event) event->after_gap = std::exchange(record.gap, false);
+  return event;
+}
+
+std::optional<nic::Event> Interface::take_event(nic::QueueId queue) {
+  const auto event = port_.take_event(queue);
+  if (!event) return event;
+  queue_records_[queue.value].index->taken.fetch_add(1, std::memory_order_release);
+  reclaim(*event);
   return event;
 }
 
@@ -84,9 +102,9 @@ Result<nic::Event> Interface::eq_wait(nic::QueueId queue) {
   }
 }
 
-Result<nic::CounterId> Interface::ct_alloc() {
+Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max) {
   SPL_ASSIGN(const nic::CounterId counter, counters_.take());
-  const auto made = ask(nic::CounterAlloc{counter});
+  const auto made = ask(nic::CounterAlloc{counter, triggered_max});
   // A counter that had this id before may have left its value with the host.
   const auto cleared = made ? ask(nic::CounterSet{counter, {}}) : made;
   if (!cleared) {
@@ -220,6 +238,16 @@ Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
   if (records_[entry.value].fate == Fate::silent) std::erase(silent_, entry);
   entries_.give_back(entry);
   return Unlinked::done;
+}
+
+// No event will tell whether it is gone.
+Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
+  SPL_TRY(entries_.check(entry));
+  SPL_TRY(tell(nic::Unlink{entry}, trigger));
+  EntryRecord& record = records_[entry.value];
+  if (record.fate != Fate::silent) silent_.push_back(entry);
+  record.fate = Fate::silent;
+  return {};
 }
 
 Result<uint64_t> Interface::me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove) {

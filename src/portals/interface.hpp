@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -55,13 +56,16 @@ class Interface {
   [[nodiscard]] nic::Rank rank() const { return port_.rank(); }
   [[nodiscard]] Port& port() { return port_; }
 
-  [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots);
+  // A full queue overwrites the oldest event, and the next one taken says so (after_gap). The reserved slots are for
+  // the news that flow control disabled a portal table entry, which happens when the others are taken.
+  [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots, uint32_t reserved = 0);
   [[nodiscard]] Status eq_free(nic::QueueId queue);
   // The oldest event, or nothing.
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
   [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
 
-  [[nodiscard]] Result<nic::CounterId> ct_alloc();
+  // `triggered_max`: operations that wait for it.
+  [[nodiscard]] Result<nic::CounterId> ct_alloc(uint32_t triggered_max = UINT32_MAX);
   [[nodiscard]] Status ct_free(nic::CounterId counter);
   // Forgets what waits for the counter.
   [[nodiscard]] Status ct_cancel(nic::CounterId counter);
@@ -89,6 +93,8 @@ class Interface {
                                                const std::optional<nic::Trigger>& trigger = {});
   // An Error when the entry has already left its list by itself; its id is then on its way back with its event.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
+  // Later; an entry that is in use then stays.
+  [[nodiscard]] Status me_unlink(nic::EntryId entry, const nic::Trigger& trigger);
 
   // Tells, by events and counts, of messages that wait in overflow entries and that an entry like this matches; with
   // `remove` they leave. The number of them.
@@ -146,6 +152,11 @@ class Interface {
     Fate fate = Fate::explicit_unlink;
   };
 
+  struct QueueRecord {
+    uint32_t slots = 0;
+    bool gap = false;  // since the newest event that was taken
+    std::shared_ptr<nic::QueueIndex> index;
+  };
   struct StreamRecord {
     uint64_t memory_bytes = 0;
     uint64_t length = 0;  // declared
@@ -169,6 +180,7 @@ class Interface {
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
                                                             const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] std::optional<nic::Event> take_event(nic::QueueId queue);
   void reclaim(const nic::Event& event);
 
   Port& port_;
@@ -180,6 +192,7 @@ class Interface {
   IdPool<nic::PortalIndex> portals_;
   IdPool<nic::StreamId> streams_;
   std::vector<nic::QueueId> portal_queues_;
+  std::vector<QueueRecord> queue_records_;
   std::vector<EntryRecord> records_;
   std::deque<nic::EntryId> silent_;
   std::vector<StreamRecord> stream_records_;

@@ -34,6 +34,7 @@ class LiveProcess final : public ptl::Host {
   void poll() override { node_->poll(); }
   void begin() override { node_->lock().lock(); }
   void end() override;
+  void interrupt() override { node_->interrupt(); }
   void call() override {}
   void drain() override;
   [[nodiscard]] bool close() override;

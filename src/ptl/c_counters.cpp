@@ -27,7 +27,7 @@ int triggered(const char* name, ptl_handle_ct_t handle, ptl_handle_ct_t trigger,
               Change change_it) {
   return priced(name, [&](Process& process) -> int {
     const Counter* counter = process.counter(handle);
-    Counter* waited = process.counter(trigger);
+    const Counter* waited = process.counter(trigger);
     if (counter == nullptr || waited == nullptr || decode(handle).interface != decode(trigger).interface) {
       return PTL_ARG_INVALID;
     }
@@ -48,9 +48,9 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
     auto* interface = process.interface_of(ni_handle);
     if (interface == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
     if (interface->counters.size() >= static_cast<uint32_t>(interface->limits.max_cts)) return PTL_NO_SPACE;
-    const auto counter = process.portals().ct_alloc();
+    const auto counter = process.portals().ct_alloc(static_cast<uint32_t>(interface->limits.max_triggered_ops));
     if (!counter) return spinloom::ptl::code_of(counter.error());
-    *ct_handle = interface->counters.add({*counter, {}});
+    *ct_handle = interface->counters.add({*counter});
     return PTL_OK;
   });
 }
@@ -68,9 +68,8 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
 
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
   return priced("PtlCTCancelTriggered", [&](Process& process) -> int {
-    auto* counter = process.counter(ct_handle);
+    const auto* counter = process.counter(ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
-    counter->waiting = {};
     return spinloom::ptl::answer(process.portals().ct_cancel(counter->id));
   });
 }
@@ -91,8 +90,9 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
     const Counter* counter = process.counter(ct_handle);
     if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
     const spinloom::nic::CounterId id = counter->id;
-    wait_until(process, {"PtlCTWait", id, test, 1}, spinloom::Time::never(),
-               [&] { return reached(process.portals().ct_get(id), test); });
+    const Waited waited = wait_until(process, {"PtlCTWait", id, test, 1}, spinloom::Time::never(),
+                                     [&] { return reached(process.portals().ct_get(id), test); });
+    if (waited == Waited::aborted) return PTL_ABORTED;
     *event = value_of(process.portals().ct_get(id));
     return PTL_OK;
   });
@@ -123,7 +123,11 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
       return false;
     };
     const Blocked blocked{"PtlCTPoll", ids[0], tests[0], size};
-    return wait_until(process, blocked, deadline_of(process, timeout), ready) ? PTL_OK : PTL_CT_NONE_REACHED;
+    switch (wait_until(process, blocked, deadline_of(process, timeout), ready)) {
+      case Waited::ready: return PTL_OK;
+      case Waited::aborted: return PTL_ABORTED;
+      default: return PTL_CT_NONE_REACHED;
+    }
   });
 }
 

@@ -5,9 +5,6 @@
 namespace spinloom::ptl {
 namespace {
 
-// Options that the NIC has nothing for.
-constexpr unsigned int unknown_here = PTL_ME_LOCAL_INC_UH_RLENGTH | PTL_ME_EVENT_FLOWCTRL_DISABLE;
-
 nic::EntryOptions options_of(unsigned int given) {
   const auto has = [given](unsigned int bit) { return (given & bit) != 0; };
   nic::EntryOptions options;
@@ -18,6 +15,8 @@ nic::EntryOptions options_of(unsigned int given) {
   options.no_truncate = has(PTL_ME_NO_TRUNCATE);
   options.ack_disable = has(PTL_ME_ACK_DISABLE);
   options.event_link_disable = has(PTL_ME_EVENT_LINK_DISABLE);
+  options.event_flowctrl_disable = has(PTL_ME_EVENT_FLOWCTRL_DISABLE);
+  options.count_unexpected = has(PTL_ME_LOCAL_INC_UH_RLENGTH);
   options.event_comm_disable = has(PTL_ME_EVENT_COMM_DISABLE);
   options.event_unlink_disable = has(PTL_ME_EVENT_UNLINK_DISABLE);
   options.event_success_disable = has(PTL_ME_EVENT_SUCCESS_DISABLE);
@@ -96,8 +95,6 @@ Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_
   if (counter == nullptr && me->ct_handle != PTL_CT_NONE) return made;
   const auto source = source_of(process, interface, me->match_id);
   if (!source || !take_memory(*me, interface.limits.max_iovecs, made.entry, made.record)) return made;
-  made.code = PTL_FAIL;
-  if ((me->options & unknown_here) != 0) return made;
   made.code = PTL_OK;
   made.portal = portal_of(interface, pt_index);
   made.list = list == PTL_OVERFLOW_LIST ? nic::ListKind::overflow : nic::ListKind::priority;
@@ -113,10 +110,10 @@ Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_
   return made;
 }
 
-int append(Process& process, Append&& made, ptl_handle_me_t* handle) {
+int append(Process& process, Append&& made, ptl_handle_me_t* handle, const std::optional<nic::Trigger>& trigger) {
   if (made.code != PTL_OK) return made.code;
   if (handle == nullptr) return PTL_ARG_INVALID;
-  const auto id = process.portals().me_append(made.portal, made.entry, made.list);
+  const auto id = process.portals().me_append(made.portal, made.entry, made.list, trigger);
   if (!id) return code_of(id.error());
   made.record.id = *id;
   *handle = process.remember_entry(*made.interface, std::move(made.record));
@@ -186,13 +183,32 @@ int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
   });
 }
 
-int PtlTriggeredMEAppend(ptl_handle_ni_t, ptl_pt_index_t, const ptl_me_t*, ptl_list_t, void*, ptl_handle_me_t*,
-                         ptl_handle_ct_t, ptl_size_t) {
-  return priced("PtlTriggeredMEAppend", [](Process&) { return PTL_FAIL; });
+int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list,
+                         void* user_ptr, ptl_handle_me_t* me_handle, ptl_handle_ct_t trig_ct_handle,
+                         ptl_size_t threshold) {
+  return priced("PtlTriggeredMEAppend", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
+    const Counter* counter = interface->counters.find(trig_ct_handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    return append(
+        process,
+        append_of(process, ni_handle, pt_index, me, ptl_list, user_ptr, PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC),
+        me_handle, spinloom::nic::Trigger{counter->id, threshold, 0});
+  });
 }
 
-int PtlTriggeredMEUnlink(ptl_handle_me_t, ptl_handle_ct_t, ptl_size_t) {
-  return priced("PtlTriggeredMEUnlink", [](Process&) { return PTL_FAIL; });
+int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
+  return priced("PtlTriggeredMEUnlink", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const Entry* entry = process.entry(me_handle);
+    const Counter* counter = process.counter(trig_ct_handle);
+    if (entry == nullptr || counter == nullptr || decode(me_handle).interface != decode(trig_ct_handle).interface) {
+      return PTL_ARG_INVALID;
+    }
+    return answer(process.portals().me_unlink(entry->id, spinloom::nic::Trigger{counter->id, threshold, 0}));
+  });
 }
 
 }  // extern "C"

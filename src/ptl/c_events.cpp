@@ -8,11 +8,13 @@ namespace {
 // Takes an event of any of these queues, the first in their order; waits until the deadline.
 int take(Process& process, const char* name, const std::vector<nic::QueueId>& queues, Time deadline, ptl_event_t* event,
          unsigned int* which) {
+  int code = PTL_EQ_EMPTY;
   const auto ready = [&] {
     for (size_t i = 0; i < queues.size(); ++i) {
       const auto found = process.portals().eq_get(queues[i]);
       if (!found) continue;
       *event = event_of(process, *found);
+      code = found->after_gap ? PTL_EQ_DROPPED : PTL_OK;
       *which = static_cast<unsigned int>(i);
       return true;
     }
@@ -21,7 +23,7 @@ int take(Process& process, const char* name, const std::vector<nic::QueueId>& qu
   Blocked blocked;
   blocked.call = name;
   blocked.count = static_cast<uint32_t>(queues.size());
-  return wait_until(process, blocked, deadline, ready) ? PTL_OK : PTL_EQ_EMPTY;
+  return wait_until(process, blocked, deadline, ready) == Waited::aborted ? PTL_ABORTED : code;
 }
 
 // The NIC's queues of handles that belong to one interface; empty where one does not.
@@ -60,7 +62,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
     if (interface->queues.size() >= static_cast<uint32_t>(interface->limits.max_eqs)) return PTL_NO_SPACE;
     // One for each portal table entry on top: the news that flow control disabled it always fits.
     const ptl_size_t slots = std::min<ptl_size_t>(count, UINT32_MAX - portals_each) + portals_each;
-    const auto queue = process.portals().eq_alloc(static_cast<uint32_t>(slots));
+    const auto queue = process.portals().eq_alloc(static_cast<uint32_t>(slots), portals_each);
     if (!queue) return code_of(queue.error());
     *eq_handle = interface->queues.add({*queue});
     return PTL_OK;

@@ -1,6 +1,4 @@
 // What brings data back, or changes it where it is: get, atomics, swaps.
-#include <cstring>
-
 #include "ptl/call.hpp"
 #include "ptl/movement.hpp"
 
@@ -68,9 +66,8 @@ int atomic(const char* name, const Operation& source, const AtomicGiven& given, 
     const ptl_size_t limit = given.get_md ? interface.limits.max_fetch_atomic_size : interface.limits.max_atomic_size;
     if (source.length > limit) return PTL_ARG_INVALID;
     if (nic::has_operand(atomic.operation)) {
-      const uint32_t bytes = nic::bytes_of(atomic.datatype);
-      if (given.operand == nullptr || bytes == 0) return PTL_ARG_INVALID;
-      std::memcpy(atomic.operand.data(), given.operand, bytes);
+      if (given.operand == nullptr) return PTL_ARG_INVALID;
+      atomic.operand = nic::operand_of(atomic.datatype, given.operand);
     }
     if (given.get_md) {
       if (decode(*given.get_md).interface != decode(source.md).interface) return PTL_ARG_INVALID;

@@ -103,8 +103,10 @@ void PtlFini() {
   process->closed = process->host().close();
 }
 
-// A rank is one thread: nobody waits while it calls this.
-void PtlAbort() {}
+void PtlAbort() {
+  // Not inside: who waits may be.
+  if (Process* process = Process::current()) process->abort();
+}
 
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_ni_limits_t* desired,
               ptl_ni_limits_t* actual, ptl_handle_ni_t* ni_handle) {
@@ -120,6 +122,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
     if (!interface) {
       interface = std::make_unique<NetworkInterface>(number, process.next_generation());
       interface->limits = limits_of(desired);
+      interface->limits.features = process.host().features();
       const auto limit = [](int value) { return static_cast<uint32_t>(value); };
       process.portals().table_setup({number, process.host().user(), limit(interface->limits.max_entries),
                                      limit(interface->limits.max_list_size),

@@ -49,19 +49,24 @@ int priced(const char* name, Work work) {
   return status ? static_cast<int>(PTL_OK) : code_of(status.error());
 }
 
-// Waits until `ready` or the deadline; whether it was ready. `blocked` is what a report says meanwhile.
+enum class Waited : uint8_t { ready, late, aborted };
+
+// Waits until `ready`, the deadline, or PtlAbort. `blocked` is what a report says meanwhile.
 template <class Ready>
-bool wait_until(Process& process, const Blocked& blocked, Time deadline, Ready ready) {
-  while (!ready()) {
+Waited wait_until(Process& process, const Blocked& blocked, Time deadline, Ready ready) {
+  if (ready()) return Waited::ready;
+  const Waiter waiter(process);
+  do {
     if (deadline == Time{} || process.host().port().now() >= deadline) {
       process.host().poll();
-      return ready();
+      return ready() ? Waited::ready : Waited::late;
     }
+    if (waiter.aborted()) return Waited::aborted;
     process.block(blocked);
     process.host().wait(deadline);
     process.block({});
-  }
-  return true;
+  } while (!ready());
+  return Waited::ready;
 }
 
 [[nodiscard]] inline Time deadline_of(Process& process, ptl_time_t milliseconds) {

@@ -21,6 +21,8 @@ struct Append {
 
 [[nodiscard]] Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                                ptl_list_t list, void* user_ptr, unsigned int options_mask);
-[[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle);
+// With a trigger, later.
+[[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle,
+                         const std::optional<nic::Trigger>& trigger = {});
 
 }  // namespace spinloom::ptl

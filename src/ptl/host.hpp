@@ -46,11 +46,15 @@ class Host {
   // Around every call: one thread of a program at a time, but for calls that wait.
   virtual void begin() {}
   virtual void end() {}
+  // Every wait() of this rank, in any thread, returns soon.
+  virtual void interrupt() {}
   // The program's processor spends the time of one communication call.
   virtual void call() = 0;
   // Ranks of the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
+  // What the driver gives beyond the least that Portals 4 asks for: ptl_ni_limits_t.features.
+  [[nodiscard]] virtual uint32_t features() const { return 0; }
   [[nodiscard]] virtual HandlerImage image(std::string_view name) = 0;
 };
 

@@ -100,14 +100,8 @@ int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_si
 int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,
                std::optional<nic::Trigger>& trigger) {
   if (!when) return PTL_OK;
-  Counter* counter = process.counter(when->counter);
+  const Counter* counter = process.counter(when->counter);
   if (counter == nullptr || decode(md).interface != decode(when->counter).interface) return PTL_ARG_INVALID;
-  const NetworkInterface& interface = *process.owner_of(when->counter, Kind::counter);
-  auto& waiting = counter->waiting;
-  const uint64_t reached = process.portals().ct_get(counter->id).success;
-  while (!waiting.empty() && waiting.top() <= reached) waiting.pop();
-  if (waiting.size() >= static_cast<size_t>(interface.limits.max_triggered_ops)) return PTL_NO_SPACE;
-  waiting.push(when->threshold);
   trigger = nic::Trigger{counter->id, when->threshold, 0};
   return PTL_OK;
 }

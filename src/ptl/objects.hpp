@@ -5,10 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <vector>
 
 #include "nic/descriptor.hpp"
@@ -24,8 +22,6 @@ struct Queue {
 
 struct Counter {
   nic::CounterId id;
-  // Thresholds of triggered operations that may not have fired yet, the lowest first.
-  std::priority_queue<ptl_size_t, std::vector<ptl_size_t>, std::greater<>> waiting;
 };
 
 struct Descriptor {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -72,19 +73,44 @@ class Process {
   // Of an interface that begins: handles of one before it are stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
+  // PtlAbort: calls that wait now end. Without any, nothing happens.
+  void abort() {
+    if (waiters_ == 0) return;
+    aborting_ = true;
+    host_.interrupt();
+  }
+
   uint32_t initialised = 0;  // PtlInit less PtlFini
   bool closed = false;       // and will never be again
   const char* call = "";  // the newest one
   uint64_t calls = 0;
 
  private:
+  friend class Waiter;
   Host& host_;
+  std::atomic<uint32_t> waiters_{0};
+  std::atomic<bool> aborting_{false};  // until the last waiter has left
   portals::Interface interface_;
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id, also of entries that are gone
   Blocked blocked_;
   uint32_t generation_ = 0;
   uint64_t next_token_ = uint64_t{1} << 63;  // apart from those of Interface
+};
+
+// A call that waits, from its beginning to its end.
+class Waiter {
+ public:
+  explicit Waiter(Process& process) : process_(process) { ++process_.waiters_; }
+  ~Waiter() {
+    if (--process_.waiters_ == 0) process_.aborting_ = false;
+  }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+  [[nodiscard]] bool aborted() const { return process_.aborting_; }
+
+ private:
+  Process& process_;
 };
 
 }  // namespace spinloom::ptl

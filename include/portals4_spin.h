@@ -4,7 +4,12 @@
  * symbol; an image is one that Spinloom ships (`pingpong`) or one that the launcher was given (`spinloom sim --handler
  * x.c`, image `x`). docs/handlers.md says what handlers may do. Deviations: the arguments for handlers are a struct of
  * their own beside ptl_me_t, as the paper allows; handlers are named, because they are not the host's functions;
- * constants are apart from the state, as handler.h has them. Invariants: (1) HPU memory stays until PtlHPUFreeMem and
+ * constants are apart from the state, as handler.h has them. From later papers: streaming puts and process-puts (SC'19
+ * datatypes paper, sections 3.1.1 and 3.1.2, which name PtlSPutStart, PtlSPutStream and PtlProcessPut), scheduling
+ * policies (section 3.2.1), core masks, activation apart from installation, host-activated contexts and telemetry (the
+ * NICs of the European network technologies deliverable, section 4.4, which names none of the calls), persistent
+ * triggered operations (the offload machine model of collectives, section II.C.5, likewise). Where a paper names
+ * nothing, the names here are ours. Invariants: (1) HPU memory stays until PtlHPUFreeMem and
  * may serve several entries; (2) the state is written when an entry is appended with one, before the entry is there.
  * Threads: as portals4.h. Time: as portals4.h.
  */
@@ -45,13 +50,77 @@ typedef struct {
   ptl_size_t handler_host_mem_length;
   ptl_size_t user_header_length;
   ptl_size_t budget_cycles;        /* of one handler; 0: the NIC's */
+  unsigned int options;            /* PTL_SPIN_... */
+  /* Blocked round-robin: so many consecutive packets of a message run one after the other on one of so many virtual
+   * HPUs; 0: on any idle HPU. */
+  unsigned int packets_in_row;
+  unsigned int virtual_hpus;
+  /* The HPUs that may run these handlers, one bit each, lowest first; NULL: all. */
+  const uint64_t *core_mask;
+  unsigned int core_mask_words;
 } ptl_spin_t;
+
+/* The entry matches nothing until PtlSpinActivate: there is time to initialise what the handlers need. */
+#define PTL_SPIN_INACTIVE 0x1u
+/* The entry never matches: only PtlSpinInvoke runs its handlers. */
+#define PTL_SPIN_HOST_ACTIVATED 0x2u
+#define PTL_SPIN_OPTIONS_MASK 0x3u
 
 int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h *hpu_mem);
 int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem);
 /* PtlMEAppend with handlers; the entry's context goes when the entry does, by PtlMEUnlink or PtlNIFini. */
 int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, const ptl_spin_t *handlers,
                     ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle);
+
+/* The entry's handlers run from now on; PTL_ARG_INVALID where they do already. */
+int PtlSpinActivate(ptl_handle_me_t me_handle);
+/* Runs the entry's handlers on at most one packet of the caller's own, which is copied. */
+int PtlSpinInvoke(ptl_handle_me_t me_handle, const void *bytes, ptl_size_t length, ptl_hdr_data_t hdr_data);
+
+/* What the NIC counts. */
+typedef unsigned char ptl_spin_count_t;
+#define PTL_SPIN_MESSAGES ((ptl_spin_count_t)0)
+#define PTL_SPIN_PACKETS ((ptl_spin_count_t)1)
+#define PTL_SPIN_BYTES ((ptl_spin_count_t)2)
+#define PTL_SPIN_HEADER_HANDLERS ((ptl_spin_count_t)3)
+#define PTL_SPIN_PAYLOAD_HANDLERS ((ptl_spin_count_t)4)
+#define PTL_SPIN_COMPLETION_HANDLERS ((ptl_spin_count_t)5)
+#define PTL_SPIN_HANDLER_CYCLES ((ptl_spin_count_t)6)
+#define PTL_SPIN_HANDLER_FAULTS ((ptl_spin_count_t)7)
+#define PTL_SPIN_FAILED_MESSAGES ((ptl_spin_count_t)8)
+#define PTL_SPIN_DROPPED_BYTES ((ptl_spin_count_t)9)
+#define PTL_SPIN_REFUSED_MESSAGES ((ptl_spin_count_t)10)
+#define PTL_SPIN_PORTALS_DISABLED ((ptl_spin_count_t)11)
+#define PTL_SPIN_COUNT_LAST ((ptl_spin_count_t)12)
+/* Of an entry's handlers; PTL_INVALID_HANDLE: of the whole NIC, all of its interfaces. */
+int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t *count);
+
+/* A streaming put: one message at the target, whose bytes are those of regions of a descriptor's memory, in the order in
+ * which they are named. `length` is the whole message's, because its header carries it; the descriptor is no PTL_IOVEC. */
+typedef struct {
+  ptl_size_t offset;
+  ptl_size_t size;
+} ptl_region_t;
+typedef ptl_handle_any_t ptl_handle_sput_t;
+int PtlSPutStart(ptl_handle_md_t md_handle, ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_t target_id,
+                 ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                 ptl_hdr_data_t hdr_data, ptl_region_t first, ptl_handle_sput_t *sput_handle);
+/* With `end`, the regions have `length` bytes and the handle is gone; a call that is refused changes nothing. */
+int PtlSPutStream(ptl_handle_sput_t sput_handle, ptl_region_t region, int end);
+
+/* An execution context without an entry, for puts whose packets the sender's handlers fill. */
+typedef ptl_handle_any_t ptl_handle_spin_t;
+int PtlSpinContextAlloc(ptl_handle_ni_t ni_handle, const ptl_spin_t *handlers, ptl_handle_spin_t *context);
+int PtlSpinContextFree(ptl_handle_spin_t context); /* PTL_IN_USE while a message is under way */
+/* The context's payload handler fills each packet of a message of `length` bytes from the descriptor's memory at
+ * local_offset, memory_length bytes, which is the handlers' PTL_ME_HOST_MEM. */
+int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t memory_length, ptl_size_t length,
+                  ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                  ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context);
+
+/* Triggered operations that are registered on this counter from now on are not consumed when they start: they start
+ * again each time that the counter has grown by `every`; 0: they are. (The paper resets the counter instead.) */
+int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every);
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,7 @@ int triggered(const char* name, ptl_handle_ct_t handle, ptl_handle_ct_t trigger,
     if (counter == nullptr || waited == nullptr || decode(handle).interface != decode(trigger).interface) {
       return PTL_ARG_INVALID;
     }
-    return answer(change_it(process.portals(), counter->id, nic::Trigger{waited->id, threshold, 0}));
+    return answer(change_it(process.portals(), counter->id, nic::Trigger{waited->id, threshold, waited->every}));
   });
 }
 
@@ -50,7 +50,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
     if (interface->counters.size() >= static_cast<uint32_t>(interface->limits.max_cts)) return PTL_NO_SPACE;
     const auto counter = process.portals().ct_alloc(static_cast<uint32_t>(interface->limits.max_triggered_ops));
     if (!counter) return spinloom::ptl::code_of(counter.error());
-    *ct_handle = interface->counters.add({*counter});
+    *ct_handle = interface->counters.add({*counter, 0});
     return PTL_OK;
   });
 }

@@ -3,6 +3,7 @@
 
 #include "portals4_spin.h"
 #include "ptl/call.hpp"
+#include "ptl/contexts.hpp"
 #include "ptl/entries.hpp"
 
 namespace spinloom::ptl {
@@ -45,6 +46,14 @@ bool describe(Process& process, const ptl_spin_t& given, const NetworkInterface&
   if (given.budget_cycles > 0) context.budget_cycles = given.budget_cycles;
   context.handler_host_start = reinterpret_cast<uint64_t>(given.handler_host_mem_start);
   context.handler_host_length = given.handler_host_mem_length;
+  if ((given.options & ~PTL_SPIN_OPTIONS_MASK) != 0) return false;
+  context.active = (given.options & PTL_SPIN_INACTIVE) == 0;
+  if (given.packets_in_row > 0) context.blocked_round_robin = {given.packets_in_row, given.virtual_hpus};
+  if (given.core_mask == nullptr) return true;
+  nic::HpuMask& mask = context.hpus.emplace();
+  for (unsigned int word = 0; word < given.core_mask_words; ++word) {
+    if (word < mask.words.size()) mask.words[word] = given.core_mask[word];
+  }
   return true;
 }
 
@@ -64,6 +73,16 @@ Status make_context(Process& process, const ptl_spin_t& given, nic::Context cont
 }
 
 }  // namespace
+
+int make_spin(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, Spin& made) {
+  nic::Context context;
+  if (!describe(process, given, interface, context)) return PTL_ARG_INVALID;
+  const auto created = make_context(process, given, context, made);
+  if (created) return PTL_OK;
+  process.release(made);
+  return code_of(created.error());
+}
+
 }  // namespace spinloom::ptl
 
 using spinloom::ptl::priced;
@@ -104,15 +123,48 @@ int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const pt
     Append made =
         append_of(process, ni_handle, pt_index, me, ptl_list, user_ptr, PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC);
     if (made.code != PTL_OK) return made.code;
-    spinloom::nic::Context context;
-    if (!describe(process, *handlers, *interface, context)) return PTL_ARG_INVALID;
     Spin& spin = made.record.spin;
-    const auto created = make_context(process, *handlers, context, spin);
+    int code = make_spin(process, *handlers, *interface, spin);
+    if (code != PTL_OK) return code;
     made.entry.context = spin.context;
+    made.entry.options.host_activated = (handlers->options & PTL_SPIN_HOST_ACTIVATED) != 0;
     const Spin undo = spin;
-    const int code = created ? append(process, std::move(made), me_handle) : code_of(created.error());
+    code = append(process, std::move(made), me_handle);
     if (code != PTL_OK) process.release(undo);
     return code;
+  });
+}
+
+int PtlSpinActivate(ptl_handle_me_t me_handle) {
+  return priced("PtlSpinActivate", [&](Process& process) -> int {
+    const auto* entry = process.entry(me_handle);
+    if (entry == nullptr || !entry->spin.context.exists()) return PTL_ARG_INVALID;
+    return spinloom::ptl::answer(process.portals().context_activate(entry->spin.context));
+  });
+}
+
+int PtlSpinInvoke(ptl_handle_me_t me_handle, const void* bytes, ptl_size_t length, ptl_hdr_data_t hdr_data) {
+  return priced("PtlSpinInvoke", [&](Process& process) -> int {
+    const auto* entry = process.entry(me_handle);
+    if (entry == nullptr || (bytes == nullptr && length > 0)) return PTL_ARG_INVALID;
+    return spinloom::ptl::answer(
+        process.portals().invoke(entry->id, {static_cast<const uint8_t*>(bytes), length}, hdr_data));
+  });
+}
+
+int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t* count) {
+  return priced("PtlSpinTelemetry", [&](Process& process) -> int {
+    if (process.interface_of(ni_handle) == nullptr || count == nullptr) return PTL_ARG_INVALID;
+    spinloom::nic::ContextId context;
+    if (me_handle != PTL_INVALID_HANDLE) {
+      const auto* entry = process.entry(me_handle);
+      if (entry == nullptr || !entry->spin.context.exists()) return PTL_ARG_INVALID;
+      context = entry->spin.context;
+    }
+    const auto found = process.portals().telemetry(static_cast<spinloom::nic::Telemetry>(which), context);
+    if (!found) return spinloom::ptl::code_of(found.error());
+    *count = *found;
+    return PTL_OK;
   });
 }
 

@@ -17,7 +17,7 @@
 
 namespace spinloom::ptl {
 
-enum class Kind : uint8_t { interface, descriptor, entry, queue, counter, memory };
+enum class Kind : uint8_t { interface, descriptor, entry, queue, counter, memory, stream, context };
 
 struct HandleParts {
   Kind kind = Kind::interface;

@@ -102,7 +102,7 @@ int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& 
   if (!when) return PTL_OK;
   const Counter* counter = process.counter(when->counter);
   if (counter == nullptr || decode(md).interface != decode(when->counter).interface) return PTL_ARG_INVALID;
-  trigger = nic::Trigger{counter->id, when->threshold, 0};
+  trigger = nic::Trigger{counter->id, when->threshold, counter->every};
   return PTL_OK;
 }
 

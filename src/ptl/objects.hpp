@@ -22,6 +22,7 @@ struct Queue {
 
 struct Counter {
   nic::CounterId id;
+  ptl_size_t every = 0;  // triggered operations on it are persistent
 };
 
 struct Descriptor {
@@ -63,7 +64,9 @@ struct NetworkInterface {
         entries(Kind::entry, number_, generation),
         queues(Kind::queue, number_, generation),
         counters(Kind::counter, number_, generation),
-        memories(Kind::memory, number_, generation) {}
+        memories(Kind::memory, number_, generation),
+        streams(Kind::stream, number_, generation),
+        contexts(Kind::context, number_, generation) {}
 
   [[nodiscard]] bool matching() const { return number % 2 == 0; }
   [[nodiscard]] bool logical() const { return number < 2; }
@@ -82,6 +85,8 @@ struct NetworkInterface {
   HandleTable<Queue> queues;
   HandleTable<Counter> counters;
   HandleTable<HpuMemory> memories;
+  HandleTable<nic::StreamId> streams;  // streaming puts that are not ended
+  HandleTable<Spin> contexts;          // of process-puts
 };
 
 }  // namespace spinloom::ptl

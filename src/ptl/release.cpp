@@ -15,6 +15,7 @@ void release(Process& process, uint32_t number) {
     std::ignore = nic.me_unlink(entry.id);
     process.release(entry.spin);
   });
+  interface->contexts.for_each([&](ptl_handle_any_t, const Spin& spin) { process.release(spin); });
   interface->memories.for_each(
       [&](ptl_handle_any_t, const HpuMemory& memory) { std::ignore = nic.memory_free(memory.offset); });
   for (ptl_pt_index_t index = 0; index < portals_each; ++index) {

@@ -1,0 +1,111 @@
+// Streaming puts, process-puts and their contexts, persistent triggered operations.
+#include "portals4_spin.h"
+#include "ptl/call.hpp"
+#include "ptl/contexts.hpp"
+#include "ptl/movement.hpp"
+
+namespace spinloom::ptl {
+namespace {
+
+// A put from all of a descriptor's memory, which is one range; its length is another matter.
+int put_from(Process& process, const Operation& given, ptl_size_t length, nic::Put& put) {
+  const int code = put_of(process, given, put, true);
+  if (code != PTL_OK) return code;
+  const Descriptor& md = *process.descriptor(given.md);
+  const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
+  if (md.shared->list().exists() || length > interface.limits.max_msg_size) return PTL_ARG_INVALID;
+  put.local = static_cast<const uint8_t*>(md.given.start) + given.local_offset;
+  put.length = length;
+  return put.local == nullptr && length > 0 ? PTL_ARG_INVALID : PTL_OK;
+}
+
+}  // namespace
+}  // namespace spinloom::ptl
+
+using spinloom::ptl::Kind;
+using spinloom::ptl::priced;
+using spinloom::ptl::Process;
+
+extern "C" {
+
+int PtlSPutStart(ptl_handle_md_t md_handle, ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_t target_id,
+                 ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+                 ptl_hdr_data_t hdr_data, ptl_region_t first, ptl_handle_sput_t* sput_handle) {
+  return priced("PtlSPutStart", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    if (sput_handle == nullptr) return PTL_ARG_INVALID;
+    spinloom::nic::Put put;
+    const int code = put_from(
+        process, {md_handle, 0, 0, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data}, length,
+        put);
+    if (code != PTL_OK) return code;
+    const ptl_size_t memory = process.descriptor(md_handle)->length;
+    const auto stream = process.portals().stream_start(put, memory, {first.offset, first.size});
+    if (!stream) return code_of(stream.error());
+    *sput_handle = process.owner_of(md_handle, Kind::descriptor)->streams.add(*stream);
+    return PTL_OK;
+  });
+}
+
+int PtlSPutStream(ptl_handle_sput_t sput_handle, ptl_region_t region, int end) {
+  return priced("PtlSPutStream", [&](Process& process) -> int {
+    auto* owner = process.owner_of(sput_handle, Kind::stream);
+    const auto* stream = owner == nullptr ? nullptr : owner->streams.find(sput_handle);
+    if (stream == nullptr) return PTL_ARG_INVALID;
+    const auto given = process.portals().stream_append(*stream, {region.offset, region.size}, end != 0);
+    if (!given) return spinloom::ptl::code_of(given.error());
+    if (end != 0) owner->streams.remove(sput_handle);
+    return PTL_OK;
+  });
+}
+
+int PtlSpinContextAlloc(ptl_handle_ni_t ni_handle, const ptl_spin_t* handlers, ptl_handle_spin_t* context) {
+  return priced("PtlSpinContextAlloc", [&](Process& process) -> int {
+    auto* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || handlers == nullptr || context == nullptr) return PTL_ARG_INVALID;
+    spinloom::ptl::Spin spin;
+    const int code = spinloom::ptl::make_spin(process, *handlers, *interface, spin);
+    if (code == PTL_OK) *context = interface->contexts.add(spin);
+    return code;
+  });
+}
+
+int PtlSpinContextFree(ptl_handle_spin_t context) {
+  return priced("PtlSpinContextFree", [&](Process& process) -> int {
+    auto* owner = process.owner_of(context, Kind::context);
+    const auto* spin = owner == nullptr ? nullptr : owner->contexts.find(context);
+    if (spin == nullptr) return PTL_ARG_INVALID;
+    if (!process.portals().context_free(spin->context)) return PTL_IN_USE;
+    process.release({{}, spin->constants});
+    owner->contexts.remove(context);
+    return PTL_OK;
+  });
+}
+
+int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t memory_length, ptl_size_t length,
+                  ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                  ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context) {
+  return priced("PtlProcessPut", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    spinloom::nic::Put put;
+    const int code = put_from(process,
+                              {md_handle, local_offset, memory_length, ack_req, target_id, pt_index, match_bits,
+                               remote_offset, user_ptr, hdr_data},
+                              length, put);
+    if (code != PTL_OK) return code;
+    const Spin* spin = process.owner_of(md_handle, Kind::descriptor)->contexts.find(context);
+    if (spin == nullptr) return PTL_ARG_INVALID;
+    return answer(process.portals().process_put(put, memory_length, spin->context));
+  });
+}
+
+int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every) {
+  return priced("PtlCTPersist", [&](Process& process) -> int {
+    auto* counter = process.counter(ct_handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    counter->every = every;
+    return PTL_OK;
+  });
+}
+
+}  // extern "C"

@@ -57,7 +57,7 @@ uint32_t Nic::Impl::open_put(const Put& put) {
 // A short put that nobody is ahead of. Without an acknowledgement nothing of it is left when it has been sent.
 bool Nic::Impl::goes_at_once(const Put& put, HerId waits) const {
   return config.at_once_bytes > 0 && put.length <= config.at_once_bytes && put.operation == Operation::put &&
-         outbound.empty() && flowing.empty() && !waits.exists();
+         outbound.empty() && flowing.empty() && !waits.exists() && (put.local != nullptr || put.length == 0);
 }
 
 void Nic::Impl::put_at_once(const Put& put, Actions& out) {
@@ -82,6 +82,7 @@ void Nic::Impl::put_at_once(const Put& put, Actions& out) {
     return finish_send(slot, out);
   }
   packet.message = message_id(next_message_sequence++, no_slot);
+  if (put.descriptor) put.descriptor->end();
   if (!put.event_send_disable) {
     Event event;
     event.kind = EventKind::send;

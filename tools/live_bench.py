@@ -2,7 +2,7 @@
 
     python tools/live_bench.py --program build/release/bench/portals_bench [--repeat 5] [--csv FILE]
 
-Every number is a median of runs that take turns with the peers', so that what else the machine does meets all alike.
+Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 `ratio` is ours over the best of the peers' for that row: for times, below 1 is faster; for rates, above 1 is.
 """
 

@@ -174,6 +174,7 @@ void Nic::on_continue(Time, Actions& out) {
 void Nic::on_put(Time, const Put& put, Actions& out) {
   if (const Status good = impl_->check_put(put); !good) {
     impl_->note_failure(good.error());
+    if (put.descriptor) put.descriptor->end();
   } else {
     impl_->start_put(put, out);
   }

@@ -49,6 +49,23 @@ TEST(AtOnce, ADriverThatReadsNothingAtOnceIsNotAskedToForAnEmptyPutEither) {
   EXPECT_TRUE(bench.kinds().empty()) << "its send event comes when it has been read";
 }
 
+TEST(AtOnce, OnlyTheTargetAcknowledges) {
+  Bench bench(at_once_limits());
+  bench.good(CounterAlloc{CounterId{0}});
+  Put put = put_of(bench, 8);
+  put.ack_request = AckRequest::ack;
+  give(bench, put);
+  Packet ack;
+  ack.operation = Operation::ack;
+  ack.source = Rank{3};
+  ack.target = Rank{1};
+  ack.message = bench.only<Send>().packet.message;
+  ack.fields.ack_request = AckRequest::ack;
+  bench.arrive(ack);
+  EXPECT_TRUE(bench.kinds().empty());
+  EXPECT_EQ(bench.nic.state().refused_packets, 1u);
+}
+
 TEST(AtOnce, MessagesHaveDifferentNames) {
   Bench bench(at_once_limits());
   bench.good(CounterAlloc{CounterId{0}});

@@ -93,7 +93,8 @@ void Nic::Impl::receive_reply(const Packet& packet, Actions& out) {
   const uint32_t slot = static_cast<uint32_t>(packet.answers);
   out.work.matched_by_message = true;
   // A peer's packet, not our state: a reply that nobody waits for is refused, not a bug.
-  const bool known = fetches.taken(slot) && name_of_fetch(fetches[slot].sequence, slot) == packet.answers;
+  const bool known = fetches.taken(slot) && name_of_fetch(fetches[slot].sequence, slot) == packet.answers &&
+                     fetches[slot].target == packet.source;
   if (!known || !well_formed(packet) || packet.message_length > fetches[slot].length ||
       (packet.is_header() && fetches[slot].header_in) ||
       packet.payload.length > packet.message_length - fetches[slot].bytes_in) {

@@ -244,7 +244,7 @@ void Nic::Impl::receive_ack(const Packet& packet, Actions& out) {
   out.work.matched_by_message = true;
   // A peer's packet, not our state: an acknowledgement that nobody waits for is refused, not a bug.
   if (!outgoing.taken(slot) || message_id(outgoing[slot].sequence, slot) != packet.message ||
-      !outgoing[slot].ack_wanted || outgoing[slot].acked) {
+      outgoing[slot].put.target != packet.source || !outgoing[slot].ack_wanted || outgoing[slot].acked) {
     ++refused_packets;
     return;
   }

@@ -299,6 +299,7 @@ Status Interface::check(const char* call, const PutArguments& arguments) const {
 Status Interface::put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(check("put", arguments));
   if (trigger) return tell(arguments, trigger);
+  if (arguments.descriptor) arguments.descriptor->begin();
   port_.put(arguments);
   return {};
 }

@@ -146,7 +146,7 @@ def libfabric(provider: str, endpoint: str, transport: str) -> Callable[[Row], f
         lines = [line.split() for line in said.splitlines() if re.match(r"^\d", line)]
         if not lines:
             return None
-        megabytes_s, us = float(lines[-1][4]), float(lines[-1][5])
+        megabytes_s, us = float(lines[-1][5]), float(lines[-1][6])
         return us if row.kind == "lat" else megabytes_s / 1e3
 
     return measure

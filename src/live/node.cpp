@@ -68,7 +68,7 @@ bool Node::drive() {
 void Node::poll() {
   if (asleep_ == 0) doorbell().drive();
   drive();
-  polled_ = true;
+  polled_.store(true, std::memory_order_relaxed);
 }
 
 bool Node::has_news() const {
@@ -126,8 +126,9 @@ void Node::wait_until(Time deadline) {
   ++waiting_;
   doorbell().drive();
   Time asleep_from = Time::never();
-  for (int polls = 0; changes == changes_ && interrupts == interrupts_; ++polls) {
+  for (int polls = 1; changes == changes_ && interrupts == interrupts_; ++polls) {
     const bool happened = drive();
+    if (changes != changes_) break;
     if (lock_.wanted()) lock_.yield();
     if (!happened) relax();
     if (polls % clock_every != 0) continue;
@@ -170,6 +171,6 @@ void Node::stay_asleep() {
 }
 
 // Nobody waits any more, and somebody may soon: the helper thread takes over when no call has come for a while.
-void Node::leave() { polled_ = true; }
+void Node::leave() { polled_.store(true, std::memory_order_relaxed); }
 
 }  // namespace spinloom::live

@@ -11,6 +11,7 @@
 // Time: the monotonic clock.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -48,7 +49,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   bool drive();
   // A caller looks without waiting, and may do so again and again: the helper leaves it the work for a while.
   void poll();
-  [[nodiscard]] bool take_polled() { return std::exchange(polled_, false); }
+  // Whether a call has looked, or left, since somebody asked last, or one polls now; without the lock, too.
+  [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
   // Until something has changed for this host, the deadline, or interrupt().
   void wait_until(Time deadline);
@@ -141,7 +143,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   HpuPool* pool_ = nullptr;
   std::vector<Transport*> transports_;
   std::vector<Transport*> routes_;
-  Time patience_{20'000'000};  // 20 us
+  Time patience_{100'000'000};  // 100 us
 
   nic::Actions actions_;
   nic::Fifo<Todo> todo_;
@@ -163,10 +165,10 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   uint64_t changes_ = 0;
   uint64_t told_changes_ = 0;
   uint64_t interrupts_ = 0;
-  uint32_t waiting_ = 0;
-  uint32_t asleep_ = 0;  // of those
+  std::atomic<uint32_t> waiting_{0};
+  std::atomic<uint32_t> asleep_{0};  // of those
   Time asleep_until_{};  // the first of them looks by itself then
-  bool polled_ = false;
+  std::atomic<bool> polled_{false};
 };
 
 }  // namespace spinloom::live

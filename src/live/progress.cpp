@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t stop_tag = UINT64_MAX;
 constexpr int idle_polls = 1000;                 // of the helper, before it sleeps again
 
-constexpr Time polling_pause{200'000'000};  // 200 us without a call: the program does something else
+constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program does something else
 
 // Signals are the program's.
 class SignalsOff {
@@ -92,17 +92,20 @@ void Progress::help() {
   }
 }
 
+// A program that calls again and again is left alone until it has not called for a while; it looks after timers itself.
 Time Progress::next_look() {
+  if (node_.take_active()) {
+    timed_ = true;
+    return monotonic_now() + polling_pause;
+  }
   const std::lock_guard inside(node_.lock());
   const Time next = next_look_inside();
   timed_ = next != Time::never();
   return next;
 }
 
-// A program that polls is left alone until it has not polled for a while.
 Time Progress::next_look_inside() {
   if (node_.somebody_waits()) return Time::never();
-  if (node_.take_polled()) return std::min(node_.timer(), monotonic_now() + polling_pause);
   if (!node_.doorbell().helper_listens()) {
     node_.stop_polling();
     if (node_.has_news()) return Time{};

@@ -24,7 +24,7 @@ struct Settings {
   HandlerKind handlers = HandlerKind::sandbox;
   std::vector<std::string> handler_folders;
   uint32_t hpus = 4;
-  uint32_t spin_us = 20;
+  uint32_t spin_us = 100;
   uint32_t udp_address = 0;  // 0: any
   live::Faults faults;
   std::string record;

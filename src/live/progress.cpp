@@ -52,14 +52,19 @@ Progress::Progress(Node& node, Readable readable, int events, int stop)
 }
 
 Progress::~Progress() {
+  stop();
+  close(events_);
+  close(stop_event_);
+}
+
+void Progress::stop() {
+  if (!helper_.joinable()) return;
   stopping_ = true;
   node_.doorbell().wake_all();
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_event_, &one, sizeof one);
   helper_.join();
   watcher_.join();
-  close(events_);
-  close(stop_event_);
 }
 
 void Progress::watch(int descriptor, uint64_t tag) {

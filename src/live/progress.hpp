@@ -22,6 +22,8 @@ class Progress {
   [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable);
   ~Progress();
 
+  // Ends both threads.
+  void stop();
   // Once; again by another watch().
   void watch(int descriptor, uint64_t tag);
   // Under the lock, when a call ends: the helper is told of what is left to do.

@@ -154,6 +154,7 @@ bool LiveProcess::close() {
     node_->forget_pool();
   }
   if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory
+  progress_->stop();  // its threads may ask for it until they have ended
   progress_.reset();
   launcher_->finish();
   return true;

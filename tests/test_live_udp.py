@@ -9,6 +9,7 @@ import subprocess
 from contextlib import contextmanager
 
 import pytest
+
 from test_live import LIMIT_S, answers_of, build, launchers, processes_of, run
 
 __all__ = ["build"]

@@ -22,7 +22,12 @@ void Node::arrived(Transport& from, const nic::Packet& packet) {
 // A message's first packet is short enough for handlers; then the engine knows whether it has any.
 void Node::feed(Transport* from, const nic::Packet& packet) {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
-  if (packet.payload.length <= short_bytes || packet.is_answer()) return feed_one(from, packet);
+  if (packet.payload.length <=
+      short_bytes) {  // also where it is lent: only long transfers to memory know a peer's bytes
+    std::ignore = feed_part(from, packet, 0, packet.payload.length);
+    return;
+  }
+  if (packet.is_answer()) return feed_one(from, packet);
   uint64_t begin = 0;
   if (packet.is_header()) {
     if (!feed_part(from, packet, 0, short_bytes)) return;
@@ -73,6 +78,13 @@ bool Node::bring_here(Transport* from, nic::Packet& packet, std::vector<uint8_t>
 // The sender's memory cannot be read: the rest of its message never comes. Its header needs some bytes: no one's.
 void Node::give_up(const nic::Packet& packet) {
   nic::Packet rest = packet;
+  if (packet.is_answer()) {
+    rest.message_length = 0;
+    rest.offset = 0;
+    rest.payload = {};
+    rest.fields.fail = static_cast<uint8_t>(nic::Fail::undeliverable);
+    return feed_one(nullptr, rest);
+  }
   if (packet.is_header()) {
     const std::vector<uint8_t> zeros(std::min<uint64_t>(engine_.limits().payload_bytes, packet.message_length - 1));
     nic::Packet header = packet;

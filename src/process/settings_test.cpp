@@ -19,7 +19,7 @@ TEST(Settings, StandAsTheyAreWhereNothingIsSet) {
   EXPECT_EQ(settings.copy, live::CopyMode::automatic);
   EXPECT_EQ(settings.transport, Way::automatic);
   EXPECT_EQ(settings.hpus, 4u);
-  EXPECT_EQ(settings.spin_us, 20u);
+  EXPECT_EQ(settings.spin_us, 100u);
   EXPECT_TRUE(read_settings(nullptr).warnings.empty());
 }
 
@@ -56,7 +56,7 @@ TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {
     EXPECT_NE(settings.warnings[0].find(row.entry), std::string::npos) << settings.warnings[0];
     EXPECT_EQ(settings.copy, live::CopyMode::automatic);
     EXPECT_EQ(settings.hpus, 4u);
-    EXPECT_EQ(settings.spin_us, 20u);
+    EXPECT_EQ(settings.spin_us, 100u);
   }
 }
 

@@ -91,7 +91,7 @@ TEST(PacketFormat, ValuesThatDoNotExistAreRefused) {
   const struct {
     size_t at;
     uint8_t first_bad;
-  } places[] = {{0, 6}, {83, 4}, {92, 14}, {109, 18}, {110, 14}};
+  } places[] = {{0, 6}, {83, 4}, {92, 13}, {109, 18}, {110, 14}};
   for (const auto& place : places) {
     std::vector<uint8_t> spoiled = bytes;
     spoiled[place.at] = static_cast<uint8_t>(place.first_bad - 1);

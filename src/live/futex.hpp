@@ -19,16 +19,27 @@
 
 namespace spinloom::live {
 
-// Since some moment of this machine's past, the same for all its processes.
+// Seconds that this process's time leaves out: 64 bits of picoseconds are 106 days, and machines run for longer.
+[[nodiscard]] inline int64_t seconds_before_us() {
+  static const int64_t begin = [] {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} - 1;
+  }();
+  return begin;
+}
+
+// Since this process first asked.
 [[nodiscard]] inline Time monotonic_now() {
+  const int64_t before = seconds_before_us();
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return Time{(int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec) * 1000};
+  return Time{((int64_t{now.tv_sec} - before) * 1'000'000'000 + now.tv_nsec) * 1000};
 }
 
 inline void futex_wait(std::atomic<uint32_t>& word, uint32_t value, uint32_t bits, Time deadline) {
   timespec until{};
-  until.tv_sec = deadline.ps / 1'000'000'000'000;
+  until.tv_sec = seconds_before_us() + deadline.ps / 1'000'000'000'000;
   until.tv_nsec = deadline.ps / 1000 % 1'000'000'000;
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, value, deadline == Time::never() ? nullptr : &until, nullptr, bits);
 }

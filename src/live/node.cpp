@@ -144,6 +144,7 @@ void Node::wait_until(Time deadline) {
   } else if (waiting_ == asleep_) {
     stay_asleep();
   }
+  tell_sleepers();  // what this one drove may be what another one waits for
 }
 
 // All callers that wait go to sleep, unless something has come.
@@ -152,6 +153,7 @@ void Node::doze(Time deadline) {
   for (Transport* transport : transports_) transport->arm();
   const uint32_t value = doorbell().value();
   if (has_news() || !doorbell().callers_sleep()) return;
+  tell_sleepers();
   const Time until = std::min(deadline, timer());
   asleep_until_ = asleep_ == 0 ? until : std::min(asleep_until_, until);
   ++asleep_;
@@ -168,6 +170,7 @@ void Node::stay_asleep() {
   for (Transport* transport : transports_) transport->arm();
   asleep_until_ = Time::never();
   if (has_news()) drive();
+  if (has_news()) doorbell().wake_callers();
 }
 
 // Nobody waits any more, and somebody may soon: the helper thread takes over when no call has come for a while.

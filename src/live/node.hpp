@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -70,6 +71,9 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void tell_sleepers();
   // Nobody polls any more: the helper hears the bell. What has come before may have rung for nobody.
   void stop_polling();
+  // What to do when a handler's thread has left work that nobody looks after.
+  using After = std::function<void()>;
+  void set_after(After after) { after_ = std::move(after); }
   // How long a caller that waits polls before it sleeps; with more ranks than processors, hardly at all.
   void set_patience(Time spin) { patience_ = spin; }
 
@@ -140,6 +144,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   nic::Nic engine_;
   Segment& own_;
   OwnerLock lock_;
+  After after_;
   HpuPool* pool_ = nullptr;
   std::vector<Transport*> transports_;
   std::vector<Transport*> routes_;

@@ -180,6 +180,7 @@ bool Node::call(nic::HerId her, const nic::HandlerCall& call) {
   perform();
   settle();
   tell_sleepers();
+  if (after_) after_();
   return !stop;
 }
 
@@ -190,6 +191,7 @@ void Node::ended(nic::HerId her, const portals::HandlerOutcome& outcome) {
   perform();
   settle();
   tell_sleepers();
+  if (after_) after_();
 }
 
 }  // namespace spinloom::live

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 namespace spinloom::live {
@@ -40,13 +41,22 @@ Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable)
   const int stop = eventfd(0, EFD_CLOEXEC);
   if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", std::strerror(errno));
   const SignalsOff quiet;
-  return std::unique_ptr<Progress>(new Progress(node, std::move(readable), events, stop));
+  std::unique_ptr<Progress> made(new Progress(node, std::move(readable), events, stop));
+  try {
+    made->begin();
+  } catch (const std::system_error& trouble) {
+    return fail(Code::environment, "a thread that makes progress: ", trouble.what());
+  }
+  return made;
 }
 
 Progress::Progress(Node& node, Readable readable, int events, int stop)
     : node_(node), readable_(std::move(readable)), events_(events), stop_event_(stop) {
   watch(stop_event_, stop_tag);
   node_.doorbell().leave();
+}
+
+void Progress::begin() {
   helper_ = std::thread([this] { help(); });
   watcher_ = std::thread([this] { watch_all(); });
 }
@@ -58,13 +68,12 @@ Progress::~Progress() {
 }
 
 void Progress::stop() {
-  if (!helper_.joinable()) return;
   stopping_ = true;
   node_.doorbell().wake_all();
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_event_, &one, sizeof one);
-  helper_.join();
-  watcher_.join();
+  if (helper_.joinable()) helper_.join();
+  if (watcher_.joinable()) watcher_.join();
 }
 
 void Progress::watch(int descriptor, uint64_t tag) {
@@ -77,8 +86,11 @@ void Progress::watch(int descriptor, uint64_t tag) {
 }
 
 void Progress::look_after() {
-  if (node_.somebody_waits() || timed_ || (!node_.polled() && node_.timer() == Time::never())) return;
-  timed_ = true;
+  if (stopping_) return;
+  if (node_.somebody_waits()) return;
+  const Time wanted = node_.polled() ? monotonic_now() + polling_pause : node_.timer();
+  if (wanted == Time::never() || wakes_at_ps_ <= wanted.ps + polling_pause.ps) return;
+  wakes_at_ps_ = 0;  // it is awake, as far as others are concerned, until it has found out when to be so again
   node_.doorbell().wake_all();
 }
 
@@ -100,12 +112,13 @@ void Progress::help() {
 // A program that calls again and again is left alone until it has not called for a while; it looks after timers itself.
 Time Progress::next_look() {
   if (node_.take_active()) {
-    timed_ = true;
-    return monotonic_now() + polling_pause;
+    const Time next = monotonic_now() + polling_pause;
+    wakes_at_ps_ = next.ps;
+    return next;
   }
   const std::lock_guard inside(node_.lock());
   const Time next = next_look_inside();
-  timed_ = next != Time::never();
+  wakes_at_ps_ = next.ps;
   return next;
 }
 

@@ -31,6 +31,7 @@ class Progress {
 
  private:
   Progress(Node& node, Readable readable, int events, int stop);
+  void begin();
   void help();
   void drive_while_alone();
   void watch_all();
@@ -42,7 +43,7 @@ class Progress {
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> timed_{false};  // the helper wakes by itself, or has been woken to see when
+  std::atomic<int64_t> wakes_at_ps_{0};  // when the helper wakes by itself; 0: it is awake
   std::thread helper_;
   std::thread watcher_;
 };

@@ -96,6 +96,7 @@ Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t r
       header.rank != rank || header.ranks != ranks) {
     return fail(Code::environment, "rank ", rank, " has another program at ", path, " by now");
   }
+  close(std::exchange(made.file_, -1));  // the mapping is enough
   if (header.build != build_word) {
     return fail(Code::environment, "rank ", rank, " runs another version of the library");
   }

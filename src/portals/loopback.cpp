@@ -420,8 +420,9 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
     } else {
       const auto* resume = std::get_if<nic::Resume>(&action);
       SPL_ASSERT(resume != nullptr, "action ", action.index());
-      SPL_ASSERT(calls != nullptr && resume->her == calls->her(), "HER ", resume->her, " waits for nothing");
-      calls->answer(resume->value);
+      Calls* const waiting = calls != nullptr && calls->her() == resume->her ? calls : node.waiting;
+      SPL_ASSERT(waiting != nullptr && waiting->her() == resume->her, "HER ", resume->her, " waits for nothing");
+      waiting->answer(resume->value);
     }
   }
 }

@@ -81,6 +81,7 @@ Status LiveProcess::make_transports(std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
   SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
   const std::lock_guard inside(node.lock());
+  node.set_after([this] { progress_->look_after(); });
   shm_ = std::make_unique<live::ShmTransport>(
       node, segment_, rank_, cards_, live::ShmOptions{settings_.copy},
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
@@ -116,6 +117,7 @@ void LiveProcess::readable(uint64_t tag) {
   shm_->died(nic::Rank{static_cast<uint32_t>(tag)});
   node_->drive();
   node_->tell_sleepers();
+  progress_->look_after();
 }
 
 LiveProcess::~LiveProcess() = default;
@@ -154,8 +156,7 @@ bool LiveProcess::close() {
     node_->forget_pool();
   }
   if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory
-  progress_->stop();  // its threads may ask for it until they have ended
-  progress_.reset();
+  progress_->stop();  // it stays: calls that come too late still ask it
   launcher_->finish();
   return true;
 }

@@ -75,9 +75,11 @@ class Process {
 
   // PtlAbort: calls that wait now end. Without any, nothing happens.
   void abort() {
-    if (waiters_ == 0) return;
-    aborting_ = true;
-    host_.interrupt();
+    host_.begin();
+    const bool waited_for = waiters_ > 0;
+    if (waited_for) aborting_ = true;
+    host_.end();
+    if (waited_for) host_.interrupt();
   }
 
   uint32_t initialised = 0;  // PtlInit less PtlFini

@@ -1,18 +1,39 @@
 #include "ptl/release.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include "ptl/convert.hpp"
 
 namespace spinloom::ptl {
+namespace {
+
+constexpr Time patience{1'000'000'000'000};  // 1 s: for messages under way to end
+constexpr Time pause{1'000'000'000};         // 1 ms
+
+}  // namespace
 
 void release(Process& process, uint32_t number) {
   auto& interface = process.interface_at(number);
   if (!interface) return;
   process.host().drain();
   portals::Interface& nic = process.portals();
+  // Nothing more lands in the program's memory: first no messages come in, then what waits in overflow entries goes.
+  nic::Entry all;
+  all.match_rank = nic::Rank::any();
+  all.ignore_bits = ~uint64_t{0};
+  for (ptl_pt_index_t index = 0; index < portals_each; ++index) {
+    if (!interface->portals[index]) continue;
+    std::ignore = nic.pt_disable(portal_of(*interface, index));
+    std::ignore = nic.me_search(portal_of(*interface, index), all, true);
+  }
+  const Time deadline = process.host().port().now() + patience;
   interface->entries.for_each([&](ptl_handle_any_t, const Entry& entry) {
-    std::ignore = nic.me_unlink(entry.id);
+    for (;;) {
+      const auto unlinked = nic.me_unlink(entry.id);
+      if (!unlinked || *unlinked == portals::Unlinked::done || process.host().port().now() >= deadline) break;
+      process.host().wait(std::min(deadline, process.host().port().now() + pause));
+    }
     process.release(entry.spin);
   });
   interface->contexts.for_each([&](ptl_handle_any_t, const Spin& spin) { process.release(spin); });

@@ -73,6 +73,7 @@ void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const Send
 
 // As much as both windows let through.
 void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
+  const bool was_idle = peer.flight.empty();
   while (!peer.waiting.empty()) {
     Segment& next = peer.waiting.front();
     if ((next.flags & slmp::syn) == 0) {
@@ -90,7 +91,8 @@ void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
     peer.waiting.pop_front();
     transmit(now, peer, peer.flight.back(), out);
   }
-  if (peer.deadline == Time::never()) await(now, peer);
+  const bool begins = was_idle && !peer.flight.empty();  // until now it was the sign of life that was waited for
+  if (begins || peer.deadline == Time::never()) await(now, peer);
 }
 
 void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, Out& out) {

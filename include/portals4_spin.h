@@ -95,8 +95,9 @@ typedef unsigned char ptl_spin_count_t;
 /* Of an entry's handlers; PTL_INVALID_HANDLE: of the whole NIC, all of its interfaces. */
 int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t *count);
 
-/* A streaming put: one message at the target, whose bytes are those of regions of a descriptor's memory, in the order in
- * which they are named. `length` is the whole message's, because its header carries it; the descriptor is no PTL_IOVEC. */
+/* A streaming put: one message at the target, whose bytes are those of regions of a descriptor's memory, in the order
+ * in which they are named. `length` is the whole message's, because its header carries it; the descriptor is no
+ * PTL_IOVEC. */
 typedef struct {
   ptl_size_t offset;
   ptl_size_t size;

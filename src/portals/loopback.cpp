@@ -85,7 +85,7 @@ class Loopback::Calls final : public HandlerCalls {
     Node& node = *loopback_.nodes_[rank_];
     if (node.engine.on_handler_call(node.now(), her_, call, actions_)) return std::nullopt;
     result_.reset();
-    node.waiting = this;
+    outer_ = std::exchange(node.waiting, this);
     loopback_.perform(rank_, actions_, this);
     // A call that blocks: what this rank's DMAs and sends stand for is done now, in their order, until it is answered.
     // One that waits for another rank lets all go on but further handlers of this one.
@@ -95,16 +95,18 @@ class Loopback::Calls final : public HandlerCalls {
                           loopback_.serve_others(rank_, this);
       SPL_ASSERT(served, "call ", call.call, " has no answer");
     }
-    node.waiting = nullptr;
+    node.waiting = outer_;
     return result_;
   }
   [[nodiscard]] nic::HerId her() const { return her_; }
+  [[nodiscard]] Calls* outer() const { return outer_; }
   void answer(uint32_t value) { result_ = value; }
 
  private:
   Loopback& loopback_;
   uint32_t rank_;
   nic::HerId her_;
+  Calls* outer_ = nullptr;  // of a handler of this rank that waited already
   nic::Actions actions_;
   std::optional<uint32_t> result_;
 };
@@ -420,8 +422,9 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
     } else {
       const auto* resume = std::get_if<nic::Resume>(&action);
       SPL_ASSERT(resume != nullptr, "action ", action.index());
-      Calls* const waiting = calls != nullptr && calls->her() == resume->her ? calls : node.waiting;
-      SPL_ASSERT(waiting != nullptr && waiting->her() == resume->her, "HER ", resume->her, " waits for nothing");
+      Calls* waiting = node.waiting;
+      while (waiting != nullptr && waiting->her() != resume->her) waiting = waiting->outer();
+      SPL_ASSERT(waiting != nullptr, "HER ", resume->her, " waits for nothing");
       waiting->answer(resume->value);
     }
   }

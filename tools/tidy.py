@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -43,9 +44,19 @@ def headers_of(build: Path) -> dict[Path, list[Path]]:
     return headers
 
 
+def for_clang(commands: list[dict], folder: Path) -> Path:
+    """A folder with the compile commands, less the options that only GCC knows."""
+    folder.mkdir(exist_ok=True)
+    gcc_only = re.compile(r" -mmem(set|cpy)-strategy=\S+")
+    known = [{**one, "command": gcc_only.sub("", one["command"])} for one in commands]
+    (folder / "compile_commands.json").write_text(json.dumps(known), encoding="utf-8")
+    return folder
+
+
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    database = for_clang(commands, build / "tidy")
     headers = headers_of(build)
     remembered_at = build / "tidy.json"
     passed = json.loads(remembered_at.read_text(encoding="utf-8")) if remembered_at.exists() else {}
@@ -61,7 +72,7 @@ def main() -> int:
             work[source] = key
 
     def tidy(source: Path) -> tuple[Path, int, str]:
-        arguments = [BIN / "clang-tidy", "--quiet", "-p", str(build), str(source)]
+        arguments = [BIN / "clang-tidy", "--quiet", "-p", str(database), str(source)]
         done = subprocess.run(arguments, capture_output=True, text=True)
         return source, done.returncode, done.stdout or done.stderr
 

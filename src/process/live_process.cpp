@@ -122,7 +122,7 @@ void LiveProcess::readable(uint64_t tag) {
 
 LiveProcess::~LiveProcess() = default;
 
-void LiveProcess::end() {
+void LiveProcess::end_call() {
   node_->tell_sleepers();
   progress_->look_after();
   node_->lock().unlock();

@@ -4,7 +4,7 @@
 //   call it. The C calls find it as their Host.
 // Invariants: (1) a peer is reached by one transport; (2) close() lets what was sent arrive, says goodbye and ends the
 //   threads; nothing of the job is left on the machine then, nor when the process is killed.
-// Threads: any; begin() and end() are the owner lock. Time: the monotonic clock.
+// Threads: any; begin_call() and end_call() are the owner lock. Time: the monotonic clock.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] portals::Port& port() override { return *node_; }
   void wait(Time deadline) override { node_->wait_until(deadline); }
   void poll() override { node_->poll(); }
-  void begin() override { node_->lock().lock(); }
-  void end() override;
+  void begin_call() override { node_->lock().lock(); }
+  void end_call() override;
   void interrupt() override { node_->interrupt(); }
   void call() override {}
   void drain() override;

@@ -20,8 +20,8 @@ namespace spinloom::ptl {
 // Inside a call: other threads of the program wait, or the call waits itself.
 class Inside {
  public:
-  explicit Inside(Host& host) : host_(host) { host_.begin(); }
-  ~Inside() { host_.end(); }
+  explicit Inside(Host& host) : host_(host) { host_.begin_call(); }
+  ~Inside() { host_.end_call(); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 

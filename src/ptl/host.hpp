@@ -44,8 +44,8 @@ class Host {
   // After the last PtlFini; whether the library is final then.
   [[nodiscard]] virtual bool close() { return false; }
   // Around every call: one thread of a program at a time, but for calls that wait.
-  virtual void begin() {}
-  virtual void end() {}
+  virtual void begin_call() {}
+  virtual void end_call() {}
   // Every wait() of this rank, in any thread, returns soon.
   virtual void interrupt() {}
   // The program's processor spends the time of one communication call.

@@ -75,10 +75,10 @@ class Process {
 
   // PtlAbort: calls that wait now end. Without any, nothing happens.
   void abort() {
-    host_.begin();
+    host_.begin_call();
     const bool waited_for = waiters_ > 0;
     if (waited_for) aborting_ = true;
-    host_.end();
+    host_.end_call();
     if (waited_for) host_.interrupt();
   }
 

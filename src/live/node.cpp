@@ -27,7 +27,7 @@ void Node::put(const nic::Put& put) {
   actions_.clear();
   engine_.on_put({}, put, actions_);
   perform();
-  if (!todo_.empty() || !blocked_.empty()) settle();
+  if (!follow_ups_.empty() || !blocked_.empty()) settle();
   let_peers_catch_up();
 }
 
@@ -59,7 +59,7 @@ std::optional<nic::Event> Node::take_event(nic::QueueId queue) {
 }
 
 bool Node::drive() {
-  bool happened = !todo_.empty();
+  bool happened = !follow_ups_.empty();
   for (Transport* transport : transports_) happened = transport->poll() || happened;
   settle();
   return happened;
@@ -72,7 +72,7 @@ void Node::poll() {
 }
 
 bool Node::has_news() const {
-  if (!todo_.empty()) return true;
+  if (!follow_ups_.empty()) return true;
   for (const Transport* transport : transports_) {
     if (transport->has_news()) return true;
   }
@@ -85,13 +85,13 @@ void Node::stop_polling() {
 }
 
 Time Node::timer() const {
-  Time next = todo_.empty() ? Time::never() : Time{};
+  Time next = follow_ups_.empty() ? Time::never() : Time{};
   for (const Transport* transport : transports_) next = std::min(next, transport->timer());
   return next;
 }
 
 bool Node::drained() const {
-  if (!todo_.empty()) return false;
+  if (!follow_ups_.empty()) return false;
   for (const Transport* transport : transports_) {
     if (!transport->drained()) return false;
   }

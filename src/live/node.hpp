@@ -4,9 +4,9 @@
 //   bytes are copied, packets handed to a transport, events put where take_event() finds them. drive() looks for what
 //   the transports and the handlers have; wait() does so until something has changed, then sleeps.
 // Invariants: (1) whoever calls anything here holds the owner lock; wait() lets others in while it waits; (2) actions
-//   are performed in their order and never call the engine: what follows from them is queued (`todo_`), so that no
-//   chain of triggered operations grows the stack; (3) a packet that the engine has no room for waits, and nothing but
-//   answers passes it; (4) an idle process uses no processor time.
+//   are performed in their order and never call the engine: what follows from them is queued (`follow_ups_`), so that
+//   no chain of triggered operations grows the stack; (3) a packet that the engine has no room for waits, and nothing
+//   but answers passes it; (4) an idle process uses no processor time.
 // Threads: any, under the lock; a helper thread drives when nobody waits, a watcher sees peers end (progress.hpp).
 // Time: the monotonic clock.
 #pragma once
@@ -101,7 +101,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
  private:
   // What follows from an action.
-  struct Todo {
+  struct FollowUp {
     enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, lost, to_self };
     Kind kind = Kind::go_on;
     uint64_t id = 0;
@@ -116,7 +116,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   void settle();
   void settle_now();
-  void do_one(const Todo& todo);
+  void do_one(const FollowUp& one);
   void arrive_from_self();
   void dma_ended(nic::DmaId dma);
   void perform();
@@ -151,8 +151,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   Time patience_{100'000'000};  // 100 us
 
   nic::Actions actions_;
-  nic::Fifo<Todo> todo_;
-  std::deque<nic::Send> to_self_;  // one for each Todo of that kind
+  nic::Fifo<FollowUp> follow_ups_;
+  std::deque<nic::Send> to_self_;  // one for each FollowUp of that kind
   std::deque<std::vector<uint8_t>> at_once_;  // their payloads, of those that the engine takes for read
   Arrival arrival_;
   std::vector<uint8_t> nic_memory_;

@@ -11,7 +11,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr int todos_per_call = 4096;  // operations that fire each other for ever let others in
+constexpr int follow_ups_per_call = 4096;  // operations that fire each other for ever let others in
 
 template <class T>
 T& grown(std::vector<T>& list, size_t index) {
@@ -27,26 +27,26 @@ void Node::settle() {
 }
 
 void Node::settle_now() {
-  for (int done = 0; done < todos_per_call && !todo_.empty(); ++done) do_one(todo_.pop());
+  for (int done = 0; done < follow_ups_per_call && !follow_ups_.empty(); ++done) do_one(follow_ups_.pop());
 }
 
-void Node::do_one(const Todo& todo) {
+void Node::do_one(const FollowUp& one) {
   actions_.clear();
-  switch (todo.kind) {
-    case Todo::Kind::dma_end: engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(todo.id)}, actions_); break;
-    case Todo::Kind::dma_failed:
-      engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(todo.id)}, actions_, nic::Fail::undeliverable);
+  switch (one.kind) {
+    case FollowUp::Kind::dma_end: engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(one.id)}, actions_); break;
+    case FollowUp::Kind::dma_failed:
+      engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(one.id)}, actions_, nic::Fail::undeliverable);
       break;
-    case Todo::Kind::sent: engine_.on_packet_sent({}, todo.id, actions_); break;
-    case Todo::Kind::left:
-      engine_.on_packet_left({}, nic::OutboundSlotId{static_cast<uint32_t>(todo.id)}, actions_);
+    case FollowUp::Kind::sent: engine_.on_packet_sent({}, one.id, actions_); break;
+    case FollowUp::Kind::left:
+      engine_.on_packet_left({}, nic::OutboundSlotId{static_cast<uint32_t>(one.id)}, actions_);
       break;
-    case Todo::Kind::her_ready:
-      engine_.on_her_ready({}, nic::HerId{static_cast<uint32_t>(todo.id)}, actions_, todo.bytes);
+    case FollowUp::Kind::her_ready:
+      engine_.on_her_ready({}, nic::HerId{static_cast<uint32_t>(one.id)}, actions_, one.bytes);
       break;
-    case Todo::Kind::go_on: engine_.on_continue({}, actions_); break;
-    case Todo::Kind::lost: engine_.on_peer_lost({}, nic::Rank{static_cast<uint32_t>(todo.id)}, actions_); break;
-    case Todo::Kind::to_self: return arrive_from_self();
+    case FollowUp::Kind::go_on: engine_.on_continue({}, actions_); break;
+    case FollowUp::Kind::lost: engine_.on_peer_lost({}, nic::Rank{static_cast<uint32_t>(one.id)}, actions_); break;
+    case FollowUp::Kind::to_self: return arrive_from_self();
   }
   perform();
 }
@@ -82,7 +82,7 @@ void Node::perform() {
       answers_.insert_or_assign(answer->token, std::move(answer->result));
       ++changes_;
     } else if (std::holds_alternative<nic::Continue>(action)) {
-      todo_.push({Todo::Kind::go_on});
+      follow_ups_.push({FollowUp::Kind::go_on});
     } else if (const auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
       perform(*buffer);
     } else if (const auto* read = std::get_if<nic::DmaRead>(&action)) {
@@ -120,7 +120,7 @@ void Node::perform(nic::Send& send) {
       send.packet.payload.bytes = at_once_.back().data();
     }
     to_self_.push_back(std::move(send));
-    todo_.push({Todo::Kind::to_self});
+    follow_ups_.push({FollowUp::Kind::to_self});
     return;
   }
   Transport* const way = target.value < routes_.size() ? routes_[target.value] : nullptr;
@@ -131,34 +131,34 @@ void Node::perform(nic::Send& send) {
 void Node::sent(const Reading& reading) {
   if (!reading.told) return;
   if (reading.slot.exists()) {
-    todo_.push({Todo::Kind::left, reading.slot.value});
+    follow_ups_.push({FollowUp::Kind::left, reading.slot.value});
   } else {
-    todo_.push({Todo::Kind::sent, reading.message});
+    follow_ups_.push({FollowUp::Kind::sent, reading.message});
   }
 }
 
 void Node::lost(nic::Rank peer) {
-  todo_.push({Todo::Kind::lost, peer.value});
+  follow_ups_.push({FollowUp::Kind::lost, peer.value});
   ++changes_;
 }
 
-void Node::dma_ended(nic::DmaId dma) { todo_.push({Todo::Kind::dma_end, dma.value}); }
+void Node::dma_ended(nic::DmaId dma) { follow_ups_.push({FollowUp::Kind::dma_end, dma.value}); }
 
 void Node::perform(const nic::DmaWrite& write) {
   const bool there = write.source.length == 0 || bring(write.source, write.host);
-  todo_.push({there ? Todo::Kind::dma_end : Todo::Kind::dma_failed, write.dma.value});
+  follow_ups_.push({there ? FollowUp::Kind::dma_end : FollowUp::Kind::dma_failed, write.dma.value});
 }
 
 void Node::perform(const nic::BufferPacket& buffer) {
   // A packet of a process-put is in its slot already, what the host runs handlers on with the engine.
   if (buffer.bytes == 0 || arrival_.packet == nullptr) {
-    todo_.push({Todo::Kind::her_ready, buffer.her.value});
+    follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value});
     return;
   }
   auto& memory = grown(packet_memory_, buffer.her.value);
   if (!memory) memory = std::make_unique<uint8_t[]>(engine_.limits().payload_bytes);
   std::memcpy(memory.get(), arrival_.packet->payload.bytes, arrival_.packet->payload.length);
-  todo_.push({Todo::Kind::her_ready, buffer.her.value, memory.get()});
+  follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value, memory.get()});
 }
 
 void Node::perform(const nic::RunHandler& start) {

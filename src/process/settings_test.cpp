@@ -26,7 +26,7 @@ TEST(Settings, StandAsTheyAreWhereNothingIsSet) {
 TEST(Settings, TakeWhatTheySay) {
   const Settings settings = read({"SPINLOOM_COPY=two-copy", "SPINLOOM_TRANSPORT=udp", "SPINLOOM_HPUS=64",
                                   "SPINLOOM_SPIN_US=0", "SPINLOOM_HANDLERS=/a::/b", "SPINLOOM_HANDLER_KIND=native",
-                                  "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=/tmp/x"});
+                                  "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=out.pcap"});
   EXPECT_TRUE(settings.warnings.empty()) << settings.warnings.front();
   EXPECT_EQ(settings.copy, live::CopyMode::twice);
   EXPECT_EQ(settings.transport, Way::udp);
@@ -35,7 +35,7 @@ TEST(Settings, TakeWhatTheySay) {
   EXPECT_EQ(settings.handler_folders, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(settings.handlers, HandlerKind::native);
   EXPECT_EQ(settings.udp_address, 0x7f000001u);
-  EXPECT_EQ(settings.record, "/tmp/x");
+  EXPECT_EQ(settings.record, "out.pcap");
 }
 
 TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {

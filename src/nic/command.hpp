@@ -157,7 +157,7 @@ struct Put {
   bool event_send_disable = false;
   bool event_success_disable = false;  // of acknowledgements: only failures are told
   uint64_t user_ptr = 0;
-  std::shared_ptr<Descriptor> descriptor;  // optional
+  DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
   // Of requests and replies that travel as puts do; those who put leave them alone.
   Operation operation = Operation::put;
@@ -175,7 +175,7 @@ struct ReplyTo {
   bool ct_bytes = false;  // bytes, not replies
   bool event_success_disable = false;
   uint64_t user_ptr = 0;
-  std::shared_ptr<Descriptor> descriptor;  // optional
+  DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
 };
 struct Get {
@@ -232,7 +232,7 @@ using CommandBody =
 // The descriptors whose operations a command begins.
 template <class Body, class Visit>
 void for_each_descriptor_of(const Body& body, Visit visit) {
-  const auto show = [&](const std::shared_ptr<Descriptor>& descriptor) {
+  const auto show = [&](const DescriptorRef& descriptor) {
     if (descriptor) visit(*descriptor);
   };
   if constexpr (std::is_same_v<Body, Put>) {

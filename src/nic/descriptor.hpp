@@ -3,12 +3,12 @@
 // Contract: the host counts an operation with begin() before it submits it, the NIC ends it by end(), once, before the
 //   last event or count of the operation, or when it is refused or forgotten. A descriptor that none uses may go.
 //   copy_of() is a descriptor of its own over a copy of bytes, whose operations are those of the other one, too.
-// Threads: host and NIC may be two. Time: none.
+//   Commands hold it by a DescriptorRef, which counts plainly: a put copies one, and an atomic count would wait each
+//   time for all that was stored before.
+// Threads: the owner of the NIC, host and engine alike. Time: none.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,15 +16,41 @@
 
 namespace spinloom::nic {
 
+class Descriptor;
+
+// One of those who keep a descriptor alive; or none.
+class DescriptorRef {
+ public:
+  DescriptorRef() = default;
+  explicit DescriptorRef(Descriptor* made);  // a new one
+  DescriptorRef(const DescriptorRef& other);
+  DescriptorRef(DescriptorRef&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
+  DescriptorRef& operator=(DescriptorRef other) noexcept {
+    std::swap(to_, other.to_);
+    return *this;
+  }
+  ~DescriptorRef() { reset(); }
+
+  void reset();
+  explicit operator bool() const { return to_ != nullptr; }
+  Descriptor* operator->() const { return to_; }
+  Descriptor& operator*() const { return *to_; }
+
+ private:
+  Descriptor* to_ = nullptr;
+};
+
 class Descriptor {
  public:
   // No elements: the memory is contiguous, operations say where.
   explicit Descriptor(std::vector<IovecElement> elements = {})
       : elements_(std::move(elements)), ends_(ends_of(elements_)) {}
 
-  [[nodiscard]] static std::shared_ptr<Descriptor> copy_of(const std::shared_ptr<Descriptor>& other,
-                                                           std::vector<uint8_t> bytes) {
-    auto made = std::make_shared<Descriptor>();
+  [[nodiscard]] static DescriptorRef make(std::vector<IovecElement> elements = {}) {
+    return DescriptorRef(new Descriptor(std::move(elements)));
+  }
+  [[nodiscard]] static DescriptorRef copy_of(const DescriptorRef& other, std::vector<uint8_t> bytes) {
+    DescriptorRef made = make();
     made->bytes_ = std::move(bytes);
     made->other_ = other;
     return made;
@@ -33,18 +59,29 @@ class Descriptor {
   [[nodiscard]] IovecView list() const { return {elements_, ends_}; }
   [[nodiscard]] const uint8_t* bytes() const { return bytes_.data(); }
 
-  void begin() { counted().fetch_add(1, std::memory_order_relaxed); }
-  void end() { counted().fetch_sub(1, std::memory_order_release); }
-  [[nodiscard]] bool in_use() const { return under_way_.load(std::memory_order_acquire) > 0; }
+  void begin() { ++counted(); }
+  void end() { --counted(); }
+  [[nodiscard]] bool in_use() const { return under_way_ > 0; }
 
  private:
-  [[nodiscard]] std::atomic<uint32_t>& counted() { return other_ ? other_->under_way_ : under_way_; }
+  friend class DescriptorRef;
+  [[nodiscard]] uint32_t& counted() { return other_ ? other_->under_way_ : under_way_; }
 
   std::vector<IovecElement> elements_;
   std::vector<uint64_t> ends_;
   std::vector<uint8_t> bytes_;  // of a copy
-  std::shared_ptr<Descriptor> other_;
-  std::atomic<uint32_t> under_way_{0};
+  DescriptorRef other_;
+  uint32_t under_way_ = 0;
+  uint32_t holders_ = 0;
 };
+
+inline DescriptorRef::DescriptorRef(Descriptor* made) : to_(made) { ++to_->holders_; }
+inline DescriptorRef::DescriptorRef(const DescriptorRef& other) : to_(other.to_) {
+  if (to_ != nullptr) ++to_->holders_;
+}
+inline void DescriptorRef::reset() {
+  Descriptor* const last = std::exchange(to_, nullptr);
+  if (last != nullptr && --last->holders_ == 0) delete last;
+}
 
 }  // namespace spinloom::nic

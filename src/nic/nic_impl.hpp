@@ -491,7 +491,7 @@ struct Nic::Impl {
   // nic_send.cpp
   [[nodiscard]] Status check_put(const Put& put) const;
   static void end_operation(Put& put);
-  [[nodiscard]] static bool listed(const std::shared_ptr<Descriptor>& descriptor, uint64_t offset, uint64_t length);
+  [[nodiscard]] static bool listed(const DescriptorRef& descriptor, uint64_t offset, uint64_t length);
   void start_put(const Put& put, Actions& out, HerId waits = {});
   [[nodiscard]] bool goes_at_once(const Put& put, HerId waits) const;
   void put_at_once(const Put& put, Actions& out);

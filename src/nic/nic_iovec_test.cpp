@@ -188,7 +188,7 @@ TEST(Iovec, GetsAndAtomicsReachListsToo) {
 
 TEST(Iovec, PutsLeaveFromADescriptorsListAndRepliesLandInIt) {
   Bench bench;
-  auto descriptor = std::make_shared<Descriptor>(std::vector<IovecElement>{
+  auto descriptor = Descriptor::make(std::vector<IovecElement>{
       {bench.memory.data(), 3}, {bench.memory.data() + 10, 20}, {bench.memory.data() + 50, 9}});
   Put put;
   put.target = Rank{0};
@@ -252,7 +252,7 @@ TEST(Iovec, AnEntrysListIsThereForHandlers) {
 
 TEST(Iovec, AnOperationThatIsRefusedOrForgottenLetsItsDescriptorGo) {
   Bench bench;
-  auto descriptor = std::make_shared<Descriptor>();
+  auto descriptor = Descriptor::make();
   bench.good(CounterAlloc{CounterId{0}});
   Put put;
   put.local = bench.memory.data();

@@ -12,7 +12,7 @@ constexpr uint64_t message_id(uint32_t sequence, uint32_t slot) { return uint64_
 }  // namespace
 
 // A range of a descriptor's list.
-bool Nic::Impl::listed(const std::shared_ptr<Descriptor>& descriptor, uint64_t offset, uint64_t length) {
+bool Nic::Impl::listed(const DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
   if (!descriptor || !descriptor->list().exists()) return false;
   const uint64_t whole = descriptor->list().length();
   return offset <= whole && length <= whole - offset;

@@ -5,7 +5,7 @@
 namespace spinloom::portals {
 namespace {
 
-bool is_listed(const std::shared_ptr<nic::Descriptor>& descriptor, uint64_t offset, uint64_t length) {
+bool is_listed(const nic::DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
   if (!descriptor || !descriptor->list().exists()) return false;
   const uint64_t whole = descriptor->list().length();
   return offset <= whole && length <= whole - offset;

@@ -45,7 +45,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
       made.length = 0;
       for (const auto& element : list) made.length += element.length;
     }
-    made.shared = std::make_shared<spinloom::nic::Descriptor>(std::move(list));
+    made.shared = spinloom::nic::Descriptor::make(std::move(list));
     if (queue != nullptr) made.queue = queue->id;
     if (counter != nullptr) made.counter = counter->id;
     *md_handle = interface->descriptors.add(made);

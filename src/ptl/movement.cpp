@@ -29,7 +29,7 @@ uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) 
 }
 
 // The bytes as they are now, for the NIC to keep.
-void copy_now(nic::Put& put, const std::shared_ptr<nic::Descriptor>& descriptor) {
+void copy_now(nic::Put& put, const nic::DescriptorRef& descriptor) {
   std::vector<uint8_t> bytes;
   if (put.local != nullptr) {
     bytes.assign(put.local, put.local + put.length);

@@ -30,7 +30,7 @@ struct Descriptor {
   ptl_size_t length = 0;  // in bytes
   nic::QueueId queue;
   nic::CounterId counter;
-  std::shared_ptr<nic::Descriptor> shared;  // with the operations on it
+  nic::DescriptorRef shared;  // with the operations on it
 };
 
 struct HpuMemory {

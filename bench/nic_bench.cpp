@@ -110,13 +110,18 @@ Packet arriving(const std::vector<uint8_t>& memory, uint64_t match_bits) {
   return packet;
 }
 
+// What was measured is not what it is called.
+[[noreturn]] void give_up() {
+  std::fprintf(stderr, "nic_bench: the engine did not answer as expected\n");
+  std::exit(1);
+}
+
 template <class T>
 const T& first(const Actions& actions) {
   for (const Action& action : actions.list) {
     if (const T* found = std::get_if<T>(&action)) return *found;
   }
-  std::fprintf(stderr, "nic_bench: the engine did not answer as expected\n");
-  std::exit(1);
+  give_up();
 }
 
 // Puts of 8 bytes, as the initiator sees them.
@@ -131,7 +136,10 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
     side.nic.on_packet_sent({}, message, side.out.clear_all());
     if (!acked) return;
     acks[i].operation = Operation::ack;
+    acks[i].source = there;
+    acks[i].target = here;
     acks[i].message = message;
+    acks[i].fields.ack_request = put.ack_request;
     acks[i].fields.manipulated_bytes = 8;
   };
   const auto answer = [&] {
@@ -145,7 +153,7 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
   } else {
     measure({name, [] {}, take_all});
   }
-  if (side.nic.state().messages_outgoing > 0 || side.nic.state().refused_packets > 0) std::exit(1);
+  if (side.nic.state().messages_outgoing > 0 || side.nic.state().refused_packets > 0) give_up();
 }
 
 // Puts of 8 bytes, as the target sees them.
@@ -170,7 +178,7 @@ void target(const char* name, uint32_t entries, bool events, AckRequest ack) {
   };
   work();
   if (events) (void)first<PostEvent>(side.out);
-  if (!events && first<PostCounter>(side.out).value.success != batch) std::exit(1);
+  if (!events && first<PostCounter>(side.out).value.success != batch) give_up();
   measure({name, [] {}, work, entries > 100 ? 4 : 200});
 }
 
@@ -203,7 +211,7 @@ void gets() {
     }
   };
   work();
-  if (first<PostCounter>(initiator_side.out).value.success != batch) std::exit(1);
+  if (first<PostCounter>(initiator_side.out).value.success != batch) give_up();
   measure({"get: command, request, reply, its DMA", [] {}, work});
 }
 
@@ -225,7 +233,7 @@ void triggered() {
   };
   arm();
   fire();
-  if (first<PostCounter>(side.out).counter != CounterId{batch}) std::exit(1);
+  if (first<PostCounter>(side.out).counter != CounterId{batch}) give_up();
   measure({"triggered chain, a step: fired, executed, counted", arm, fire});
   arm();
   measure({"triggered command: registered", fire, arm});
@@ -267,14 +275,14 @@ void handler_calls() {
     her = first<BufferPacket>(side.out).her;
     side.nic.on_her_ready({}, her, side.out.clear_all());
     for (DmaId& dma : open) {
-      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) std::exit(1);
+      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) give_up();
       dma = first<DmaWrite>(side.out).dma;
     }
   };
   const auto pairs = [&] {
     for (DmaId& dma : open) {
       side.nic.on_dma_done({}, dma, side.out.clear_all());
-      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) std::exit(1);
+      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) give_up();
       dma = std::get<DmaWrite>(side.out.list.front()).dma;
     }
   };

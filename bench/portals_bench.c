@@ -1,12 +1,12 @@
 /* Host time of Portals calls between two real processes; run by tools/live_bench.py under mpiexec -n 2.
  *
- *     portals_bench lat|rate|bw BYTES ROUNDS
+ *     portals_bench lat|rate|bw BYTES ROUNDS [heap]
  *
  * lat: half a round trip of puts that match an entry and count, each answered by the program. rate, bw: puts one way, a
  * window of them unacknowledged; the clock stops when all have landed. Rank 0 prints one number: microseconds, messages
  * a second, bytes a second. Every message's bytes are compared outside of the clock: before it, one by one; after it,
- * the last one. */
-#include <portals4.h>
+ * the last one. `heap`: the buffers are memory that peers map. */
+#include <portals4_spin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,16 @@ static ptl_process_t me, other;
 static unsigned char *out, *in;
 static ptl_size_t landed_count, synced_count, sent_count;
 static ptl_handle_md_t md, sync_md;
+
+static void* buffer(ptl_size_t bytes, int in_heap) {
+  void* memory = NULL;
+  if (in_heap) {
+    CHECK(PtlSpinHeapAlloc(bytes, &memory));
+  } else if (posix_memalign(&memory, 4096, bytes) != 0) {
+    exit(1);
+  }
+  return memory;
+}
 
 static double now_s(void) {
   struct timespec time;
@@ -116,8 +126,9 @@ static double one_way(ptl_size_t bytes, long rounds) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fprintf(stderr, "portals_bench lat|rate|bw BYTES ROUNDS\n");
+  const int in_heap = argc == 5 && strcmp(argv[4], "heap") == 0;
+  if (argc != 4 && !in_heap) {
+    fprintf(stderr, "portals_bench lat|rate|bw BYTES ROUNDS [heap]\n");
     return 2;
   }
   const ptl_size_t bytes = strtoull(argv[2], NULL, 0);
@@ -126,7 +137,8 @@ int main(int argc, char** argv) {
   CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
   CHECK(PtlGetId(ni, &me));
   other.rank = 1 - me.rank;
-  if (posix_memalign((void**)&out, 4096, bytes + 1) != 0 || posix_memalign((void**)&in, 4096, bytes + 1) != 0) return 1;
+  out = buffer(bytes + 1, in_heap);
+  in = buffer(bytes + 1, in_heap);
   for (ptl_size_t i = 0; i < bytes; ++i) out[i] = (unsigned char)(i * 131 + 7);
   memset(in, 0, bytes);
   CHECK(PtlCTAlloc(ni, &landed));

@@ -123,6 +123,13 @@ int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t
  * again each time that the counter has grown by `every`; 0: they are. (The paper resets the counter instead.) */
 int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every);
 
+/* Memory for long messages: processes of the same machine copy them out of it once, without the kernel. Pages come when
+ * they are touched. Works at any time, also before PtlInit; PTL_NO_SPACE where the heap is full, or the system gives
+ * none. Memory of PtlSpinHeapAlloc begins on 64 KiB and is not zeroed. */
+int PtlSpinHeapAlloc(ptl_size_t length, void **start);
+/* PTL_ARG_INVALID where nothing that PtlSpinHeapAlloc gave begins at `start`. */
+int PtlSpinHeapFree(void *start);
+
 #ifdef __cplusplus
 }
 #endif

@@ -82,8 +82,9 @@ def build(tmp_path_factory):
         out = folder / Path(name).stem
         flags = os.environ.get("SPINLOOM_TEST_CFLAGS", "").split()
         linked = [f"-L{LIBRARY}", "-lportals", "-lpthread", f"-Wl,-rpath,{LIBRARY}"]
+        compiler = "c++" if name.endswith(".cpp") else "cc"
         subprocess.run(
-            ["cc", "-O1", "-g", *flags, f"-I{ROOT}/include", HERE / name, "-o", out, *linked], check=True
+            [compiler, "-O1", "-g", *flags, f"-I{ROOT}/include", HERE / name, "-o", out, *linked], check=True
         )
         return out
 
@@ -144,10 +145,65 @@ def test_channels_that_are_full_lose_nothing(build, launcher, ranks):
     assert set(answers_of(output)) == set(range(ranks))
 
 
-@pytest.mark.parametrize("copy", ["single-copy", "two-copy"])
-def test_both_ways_to_copy(build, copy):
+@pytest.mark.parametrize("copy", ["heap", "single-copy", "two-copy"])
+def test_each_way_to_copy(build, copy):
     run("mpich", 2, build("live_traffic.c"), 8 << 20, SPINLOOM_COPY=copy)
     run("mpich", 3, build("live_flood.c"), 300, SPINLOOM_COPY=copy)
+
+
+@pytest.mark.parametrize("arguments", [("early",), (), ("forbid",), ("early", "forbid")])
+def test_a_heap_is_mapped_by_every_peer(build, arguments):
+    """Also where processes must not read each other, and where the heap comes after PtlInit."""
+    for copy, mapped in (("auto", 2), ("heap", 2), ("single-copy", 0), ("two-copy", 0)):
+        output = run("mpich", 3, build("live_heap.c"), *arguments, "mapped", mapped, SPINLOOM_COPY=copy)
+        assert set(answers_of(output)) == {0, 1, 2}
+
+
+PRELOADED = {"LD_PRELOAD": str(LIBRARY / "libspinloom-heap.so")} if LIBRARY else {}
+no_sanitizer = pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers have a malloc")
+
+
+@no_sanitizer
+@pytest.mark.parametrize("launcher", ["mpich", "openmpi"])
+def test_programs_whose_malloc_is_the_heap_s(build, launcher):
+    for name, argument in (("live_traffic.c", 3 << 20), ("live_flood.c", 300), ("live_threads.c", 40)):
+        run(launcher, 3, build(name), argument, SPINLOOM_COPY="heap", **PRELOADED)
+    run(launcher, 2, build("live_heap.c"), "mapped", 1, **PRELOADED)
+
+
+@no_sanitizer
+def test_any_program_runs_with_the_heap_s_malloc(build):
+    def preloaded(*command: object) -> str:
+        done = subprocess.run(
+            [*map(str, command)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **PRELOADED},
+            timeout=LIMIT_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr == ""
+        return done.stdout
+
+    assert preloaded(build("heap_blocks.cpp")) == "0 wrong\n"
+    if shutil.which("bash"):
+        script = "x=$(seq 1 50000); (y=${x/1/7}; echo ${#y}) | cat; echo ${#x} | tr -d '\n'"
+        assert preloaded("bash", "-c", script) == "288893\n288893"
+    program = (
+        "import os, subprocess, threading\n"
+        "block = bytearray(b'p') * 10**7\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    block[0] = 1\n"
+        "    os._exit(0 if block[0] == 1 and block[-1] == ord('p') else 1)\n"
+        "assert os.waitpid(child, 0)[1] == 0 and block[0] == ord('p')\n"
+        "work = lambda: [bytearray(n * 1000) for n in range(300)]\n"
+        "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+        "[one.start() for one in threads], [one.join() for one in threads]\n"
+        "print(subprocess.run(['echo', 'good'], capture_output=True, text=True).stdout, end='')\n"
+    )
+    assert preloaded(sys.executable, "-c", program) == "good\n"
 
 
 @every_launcher
@@ -219,6 +275,8 @@ def test_the_others_hear_of_a_death_and_go_on(build, what):
     program = build("live_death.c")
     for copy in ("single-copy", "two-copy"):
         deaths(program, what, SPINLOOM_COPY=copy)
+    if "SPINLOOM_TEST_CFLAGS" not in os.environ:
+        deaths(program, what, SPINLOOM_COPY="heap", **PRELOADED)
 
 
 def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):

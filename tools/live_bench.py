@@ -4,6 +4,7 @@
 
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 `ratio` is ours over the best of the peers' for that row: for times, below 1 is faster; for rates, above 1 is.
+`heap ratio` is that of buffers in the heap.
 """
 
 from __future__ import annotations
@@ -90,9 +91,23 @@ def with_server(server: list[str], client: list[str], **environment: str) -> str
         behind.wait()
 
 
-def ours(program: Path, mpiexec: str, **environment: str) -> Callable[[Row], float | None]:
+def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Callable[[Row], float | None]:
+    """`heap`: of buffers that the peer maps. Only bandwidth depends on where they are."""
+    ways = bool(arguments or environment)
+
     def measure(row: Row) -> float | None:
-        command = [mpiexec, "-n", "2", str(program), row.kind, str(row.size_bytes), str(row.rounds)]
+        if ways and (row.transport, row.kind) != ("shm", "bw"):
+            return None
+        command = [
+            mpiexec,
+            "-n",
+            "2",
+            str(program),
+            row.kind,
+            str(row.size_bytes),
+            str(row.rounds),
+            *arguments,
+        ]
         said = run(command, SPINLOOM_TRANSPORT=row.transport, **LOOPBACK, **environment).strip()
         if not said:
             return None
@@ -161,6 +176,7 @@ def free_port() -> int:
 def contenders(program: Path, mpiexec: str) -> dict[str, Callable[[Row], float | None]]:
     found: dict[str, Callable[[Row], float | None]] = {
         "spinloom": ours(program, mpiexec),
+        "spinloom heap": ours(program, mpiexec, "heap"),
         "spinloom two-copy": ours(program, mpiexec, SPINLOOM_COPY="two-copy"),
     }
     if shutil.which("ucx_perftest"):
@@ -182,8 +198,6 @@ def measure_all(
         for turn in range(repeat):
             for row in rows:
                 for name, measure in which.items():
-                    if name == "spinloom two-copy" and row.transport != "shm":
-                        continue
                     status.update(
                         f"run {turn + 1} of {repeat}: {row.transport} {row.kind} {row.size_bytes} B, {name}"
                     )
@@ -193,9 +207,9 @@ def measure_all(
     return {key: statistics.median(values) for key, values in samples.items()}
 
 
-def ratio_of(row: Row, medians: dict) -> float | None:
+def ratio_of(row: Row, medians: dict, way: str) -> float | None:
     peers = [v for (r, n), v in medians.items() if r == row and not n.startswith("spinloom")]
-    mine = medians.get((row, "spinloom"))
+    mine = medians.get((row, way))
     if not peers or mine is None:
         return None
     return mine / (min(peers) if row.lower_is_better else max(peers))
@@ -222,18 +236,18 @@ def main() -> int:
     table = Table(
         title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns"
     )
-    for column in ("over", "what", "bytes", "unit", *which, "ratio"):
+    for column in ("over", "what", "bytes", "unit", *which, "ratio", "heap ratio"):
         table.add_column(column, justify="right")
     for row in rows:
         cells = [medians.get((row, name)) for name in which]
-        ratio = ratio_of(row, medians)
+        ratios = [ratio_of(row, medians, way) for way in ("spinloom", "spinloom heap")]
         table.add_row(
             row.transport,
             row.kind,
             str(row.size_bytes),
             row.unit,
             *("-" if cell is None else f"{cell:.3g}" for cell in cells),
-            "-" if ratio is None else f"{ratio:.2f}",
+            *("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios),
         )
     console.print(table)
     if given.csv:

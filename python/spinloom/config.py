@@ -32,7 +32,7 @@ VARIABLES = {
         Variable("SPINLOOM_TEST_BUILD", "", "build folder that tests install libraries from; empty: make's"),
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
         # The live library's own, as src/process/settings.cpp has them; a test compares.
-        Variable("SPINLOOM_COPY", "auto", "live: how long messages are copied: auto, single-copy, two-copy"),
+        Variable("SPINLOOM_COPY", "auto", "live: how long messages go: auto, heap, single-copy, two-copy"),
         Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),
         Variable("SPINLOOM_HANDLER_KIND", "sandbox", "live: which handlers are taken: sandbox, native"),
         Variable("SPINLOOM_HPUS", "4", "live: threads that run handlers"),

@@ -2,7 +2,8 @@
 //
 // Contract: kinds and fields below. `small` is a whole put of at most 16 B, `packet` refers to a PacketRecord and its
 //   payload in the channel's bulk area, `lent` to a PacketRecord whose payload stays in the sender's memory until the
-//   receiver answers `taken`. `bye` is the last cell of a sender.
+//   receiver answers `taken`. `heap`: the sender has a heap by now, its segment says where. `bye` is the last cell of a
+//   sender.
 // Invariants: (1) `sequence` is written last; (2) a reader copies a cell before it looks at it: the sender may write to
 //   it at any time, and every field may hold anything.
 // Threads: plain values. Time: none.
@@ -15,7 +16,7 @@
 
 namespace spinloom::live {
 
-enum class CellKind : uint8_t { none, small, packet, lent, taken, bye };
+enum class CellKind : uint8_t { none, small, packet, lent, taken, heap, bye };
 
 inline constexpr uint32_t cell_bytes = 64;
 inline constexpr uint32_t small_bytes = 16;

@@ -16,8 +16,14 @@
 
 namespace spinloom::live {
 
-// How the receiver reads this sender's memory; the receiver writes it.
-enum class ReadsPeer : uint32_t { unknown, no, yes };
+// What of this sender's memory the receiver can read where it is; the receiver writes it.
+enum class ReadsPeer : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
+[[nodiscard]] constexpr ReadsPeer operator|(ReadsPeer a, ReadsPeer b) {
+  return static_cast<ReadsPeer>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+[[nodiscard]] constexpr bool includes(ReadsPeer all, ReadsPeer one) {
+  return (static_cast<uint32_t>(all) & static_cast<uint32_t>(one)) == static_cast<uint32_t>(one);
+}
 
 struct ChannelMemory {
   static constexpr uint32_t cells_count = 512;

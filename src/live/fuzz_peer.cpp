@@ -189,7 +189,7 @@ std::vector<Input> seeds(Random& random) {
       add(input, step);
       if (step == Step::cell || step == Step::record) {
         live::Cell cell;
-        cell.kind = static_cast<live::CellKind>(step == Step::cell ? 1 + random.below(5) : 2 + random.below(2));
+        cell.kind = static_cast<live::CellKind>(step == Step::cell ? 1 + random.below(6) : 2 + random.below(2));
         cell.length = static_cast<uint8_t>(random.below(17));
         cell.message = step == Step::cell ? message++ : random.below(4);
         cell.remote_offset = random.below(300);

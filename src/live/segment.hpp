@@ -30,6 +30,10 @@ struct SegmentHeader {
   uint32_t ranks;
   uint64_t self;   // where its process has it mapped
   uint32_t fences;  // not 0: its process takes no part in remote fences
+  std::atomic<uint64_t> heap_bytes;  // 0: it has no heap; then what follows means nothing
+  uint64_t heap_base;
+  uint64_t heap_inode;
+  int heap_file;
   alignas(64) Doorbell doorbell;
   alignas(64) std::atomic<uint64_t> begun[local_ranks_max / 64];
 };

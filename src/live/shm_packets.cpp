@@ -75,8 +75,7 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
   if (whole && length <= small_bytes && outbound.pieces.empty()) {
     return write_small(peer, packet) ? Wrote::all : Wrote::some;
   }
-  if (length >= options_.lend_from_bytes && done == 0 && outbound.pieces.empty() &&
-      peer.to.reads_us() == ReadsPeer::yes) {
+  if (length >= options_.lend_from_bytes && done == 0 && outbound.pieces.empty() && can_lend(peer, packet.payload)) {
     return lend(peer, outbound) ? Wrote::lent : Wrote::some;
   }
   do {
@@ -85,6 +84,24 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
     done += now;
   } while (done < length);
   return Wrote::all;
+}
+
+// A heap that has come after we met is news to the peer: what is sent until it has mapped it goes the other ways.
+bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
+  const ReadsPeer reads = peer.to.reads_us();
+  const bool in_heap = heap_.holds(payload.bytes, payload.length);
+  if (in_heap && !includes(reads, ReadsPeer::heap)) tell_heap(peer);
+  return includes(reads, ReadsPeer::memory) || (in_heap && includes(reads, ReadsPeer::heap));
+}
+
+void ShmTransport::tell_heap(Peer& peer) {
+  if (peer.heap_told || !publish_heap()) return;
+  const ChannelWriter::Room room = peer.to.reserve(0);
+  if (room.cell == nullptr) return;  // another time
+  Cell cell;
+  cell.kind = CellKind::heap;
+  peer.to.publish(room, cell);
+  peer.heap_told = true;
 }
 
 bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
@@ -225,6 +242,7 @@ void ShmTransport::take(uint32_t rank, const Cell& cell) {
     case CellKind::packet:
     case CellKind::lent: return take_packet(rank, cell);
     case CellKind::taken: return give_back(rank, cell.message);
+    case CellKind::heap: return map_heap(rank);
     case CellKind::bye: return lose(rank);
     default: break;
   }

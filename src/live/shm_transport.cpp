@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "live/long_copy.hpp"
+
 namespace spinloom::live {
 
 ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
@@ -19,6 +21,7 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
       cards_(cards),
       options_(options),
       watch_(std::move(watch)),
+      heap_(process_heap()),
       peers_(cards.size()),
       greeted_(local_ranks_max / 64) {
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
@@ -26,6 +29,7 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
     peers_[peer]->from = ChannelReader(own_.channel_of(peer));
     peers_[peer]->memory = MemoryReader(cards_[peer].pid);
   }
+  std::ignore = publish_heap();
 }
 
 ShmTransport::~ShmTransport() {
@@ -63,13 +67,50 @@ void ShmTransport::begin_reading(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (std::exchange(peer.reading, true)) return;
   readable_.push_back(rank);
-  Status reads = fail(Code::environment, "SPINLOOM_COPY=two-copy");
-  if (options_.copy != CopyMode::twice) {
+  Status reads = fail(Code::environment, "SPINLOOM_COPY=", options_.copy == CopyMode::heap ? "heap" : "two-copy");
+  if (options_.copy == CopyMode::automatic || options_.copy == CopyMode::single) {
     const SegmentHeader& header = peer.segment.header();
     reads = peer.memory.probe(header.self + offsetof(SegmentHeader, nonce), cards_[rank].nonce[0]);
   }
   peer.reads = reads ? "one copy (process_vm_readv)" : text("two copies: ", reads.error().message);
-  peer.from.say_reads(reads ? ReadsPeer::yes : ReadsPeer::no);
+  if (reads) peer.able = ReadsPeer::memory;
+  peer.from.say_reads(peer.able);
+  map_heap(rank);
+}
+
+// Once, as soon as it has one.
+void ShmTransport::map_heap(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
+    return;
+  const SegmentHeader& header = peer.segment.header();
+  SharedHeap::Place place;
+  place.bytes = header.heap_bytes.load(std::memory_order_acquire);
+  if (place.bytes == 0) return;
+  place.base = header.heap_base;
+  place.inode = header.heap_inode;
+  place.file = header.heap_file;
+  peer.heap_tried = true;
+  auto view = HeapView::map(cards_[rank].pid, place);
+  peer.heap_reads =
+      view ? "from its heap one copy (mapped), else " : text("its heap: ", view.error().message, "; else ");
+  if (!view) return;
+  peer.heap = std::move(*view);
+  peer.able = peer.able | ReadsPeer::heap;
+  peer.from.say_reads(peer.able);
+}
+
+// Our segment says where our heap is, if we have one by now.
+bool ShmTransport::publish_heap() {
+  SegmentHeader& header = own_.header();
+  if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
+  const SharedHeap::Place place = heap_.place();
+  if (place.bytes == 0) return false;
+  header.heap_base = place.base;
+  header.heap_inode = place.inode;
+  header.heap_file = place.file;
+  header.heap_bytes.store(place.bytes, std::memory_order_release);
+  return true;
 }
 
 // Peers that attached to us since we looked last.
@@ -98,7 +139,13 @@ bool ShmTransport::has_news() const {
 }
 
 Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
-  return peers_[peer.value]->memory.read(address, to, length);
+  const Peer& from = *peers_[peer.value];
+  if (const uint8_t* const mapped = from.heap.at(address, length)) {
+    copy_long(to, mapped, length);
+    return {};
+  }
+  if (includes(from.able, ReadsPeer::memory)) return from.memory.read(address, to, length);
+  return fail(Code::environment, "rank ", peer, " lends what we said we cannot read");
 }
 
 // A channel that was full may have room by then.
@@ -113,7 +160,7 @@ std::string ShmTransport::describe(nic::Rank rank) {
   if (rank.value >= peers_.size()) return "no such rank";
   Peer& peer = *peers_[rank.value];
   if (!peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
-  return peer.lost || peer.departed ? "gone" : peer.reads;
+  return peer.lost || peer.departed ? "gone" : peer.heap_reads + peer.reads;
 }
 
 void ShmTransport::say_goodbye() {
@@ -147,6 +194,7 @@ bool ShmTransport::bury() {
 void ShmTransport::lose(uint32_t rank) {
   Peer& peer = *peers_[rank];
   peer.lost = true;
+  peer.heap = {};
   client_.lost(nic::Rank{rank});
   if (!peer.waiting.empty()) --waiting_;
   for (const Waiting& one : std::exchange(peer.waiting, {})) {

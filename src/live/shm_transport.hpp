@@ -1,8 +1,8 @@
 // ShmTransport - packets between processes of one machine, through channels in shared memory.
 //
 // Contract: see Transport. Payloads up to limits below travel through the channel (two copies); longer ones are lent:
-//   the receiver copies them from the sender's memory at once (one copy), where it has found that it can, else they
-//   travel through the channel in parts.
+//   the receiver copies them from the sender's memory at once (one copy), where it has found that it can: out of the
+//   sender's heap, which it maps, or by the kernel; else they travel through the channel in parts.
 // Invariants: (1) whatever a peer writes into its channel, at worst its own packets are lost; (2) `bye`, or the end of
 //   its process, is the last thing of a peer.
 // Threads: the owner of the NIC. Time: none.
@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "live/card.hpp"
+#include "live/heap_view.hpp"
 #include "live/memory_reader.hpp"
 #include "live/transport.hpp"
 
 namespace spinloom::live {
 
-enum class CopyMode : uint8_t { automatic, single, twice };
+// How a receiver reads what is lent: a heap or the kernel, only one of them, neither.
+enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
 struct ShmOptions {
   CopyMode copy = CopyMode::automatic;
@@ -65,6 +67,10 @@ class ShmTransport final : public Transport {
     ChannelWriter to;
     ChannelReader from;
     MemoryReader memory;
+    HeapView heap;
+    ReadsPeer able = ReadsPeer::nothing;  // what we said that we read
+    bool heap_tried = false;  // we have tried to map it
+    bool heap_told = false;   // it knows that we have one
     bool attached = false;
     bool fence = true;  // for its doorbell
     bool reading = false;
@@ -72,6 +78,7 @@ class ShmTransport final : public Transport {
     bool lost = false;
     int process = -1;
     std::string reads = "not tried yet";  // how we read its memory
+    std::string heap_reads;
     std::deque<Waiting> waiting;
     std::vector<Loan> loans;
   };
@@ -79,6 +86,10 @@ class ShmTransport final : public Transport {
 
   [[nodiscard]] bool attach(uint32_t rank);
   void begin_reading(uint32_t rank);
+  void map_heap(uint32_t rank);
+  [[nodiscard]] bool publish_heap();
+  [[nodiscard]] bool can_lend(Peer& peer, const nic::PayloadRef& payload);
+  void tell_heap(Peer& peer);
   void greet_new();
   static void keep_payload(Waiting& waiting);
   [[nodiscard]] Wrote write(Peer& peer, nic::Send& outbound, uint64_t& done);
@@ -100,6 +111,7 @@ class ShmTransport final : public Transport {
   const std::vector<Card>& cards_;
   ShmOptions options_;
   Watch watch_;
+  SharedHeap& heap_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> readable_;  // peers whose channels we read
   std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there

@@ -59,13 +59,16 @@ struct Rig {
   }
   // A put of rank `from`, whose `message` is also its match bits.
   bool put(uint32_t from, uint64_t message, const std::vector<uint8_t>& bytes) {
+    return put(from, message, bytes.data(), bytes.size());
+  }
+  bool put(uint32_t from, uint64_t message, const uint8_t* bytes, uint64_t length) {
     nic::Send outbound;
     outbound.packet.source = nic::Rank{from};
     outbound.packet.target = nic::Rank{1 - from};
     outbound.packet.message = message;
-    outbound.packet.message_length = bytes.size();
+    outbound.packet.message_length = length;
     outbound.packet.fields.match_bits = message;
-    outbound.packet.payload = {nic::PayloadRef::Space::local, bytes.data(), bytes.size()};
+    outbound.packet.payload = {nic::PayloadRef::Space::local, bytes, length};
     outbound.last = true;
     return ends[from]->send(outbound);
   }
@@ -114,6 +117,84 @@ TEST(ShmTransport, CarriesAllLengthsInOrderHoweverTheyAreCopied) {
     EXPECT_EQ(rig.heard[1].readable.empty(), copy == CopyMode::twice);
     EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
   }
+}
+
+// A block of the process's heap, with bytes.
+struct Block {
+  explicit Block(const std::vector<uint8_t>& bytes)
+      : start(static_cast<uint8_t*>(process_heap().allocate(bytes.size()))), length(bytes.size()) {
+    SPL_ASSERT(start != nullptr, "no heap");
+    std::memcpy(start, bytes.data(), length);
+  }
+  ~Block() { EXPECT_TRUE(process_heap().release(start)); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  uint8_t* start;
+  uint64_t length;
+};
+
+TEST(ShmTransport, AHeapIsReadWhereItIsOnceThePeerHasIt) {
+  struct Case {
+    CopyMode copy;
+    bool heap, memory;  // lent from there
+    const char* says;
+  };
+  for (const Case& one : {Case{CopyMode::automatic, true, true, "from its heap one copy (mapped), else one copy"},
+                          Case{CopyMode::heap, true, false, "from its heap one copy (mapped), else two copies"},
+                          Case{CopyMode::single, true, true, "one copy (process_vm_readv)"},
+                          Case{CopyMode::twice, false, false, "two copies: SPINLOOM_COPY=two-copy"}}) {
+    Rig rig({one.copy, 20'000});
+    rig.start(0);
+    rig.start(1);
+    EXPECT_TRUE(rig.put(1, 99, some(4, 1)));
+    rig.poll();
+    const std::vector<uint8_t> bytes = some(100'000, 7);
+    const Block block(bytes);
+    for (int i = 0; i < 3; ++i) {  // the first may be the news of the heap
+      EXPECT_EQ(rig.put(0, 1, block.start, block.length), !one.heap) << i;
+      rig.poll();
+    }
+    EXPECT_EQ(rig.heard[1].readable.empty(), !one.heap);
+    const size_t before = rig.heard[1].readable.size();
+    EXPECT_EQ(rig.put(0, 1, bytes), !one.memory);
+    rig.poll();
+    EXPECT_EQ(rig.heard[1].readable.size() > before, one.memory);
+    for (const bool readable : rig.heard[1].readable) EXPECT_TRUE(readable);
+    uint64_t total = 0;
+    for (size_t i = 0; i < rig.heard[1].payloads.size(); ++i) {
+      const auto& part = rig.heard[1].payloads[i];
+      EXPECT_EQ(std::memcmp(part.data(), bytes.data() + rig.heard[1].packets[i].offset, part.size()), 0);
+      total += part.size();
+    }
+    EXPECT_EQ(total, 4 * bytes.size());
+    EXPECT_EQ(rig.ends[1]->describe(nic::Rank{0}).find(one.says), 0u) << rig.ends[1]->describe(nic::Rank{0});
+    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
+  }
+}
+
+TEST(ShmTransport, AHeapThatIsNoneIsNotMapped) {
+  Rig rig({CopyMode::heap, 20'000});
+  rig.start(0);
+  SegmentHeader& header = rig.job.segments[0].header();
+  header.heap_bytes = 1 << 20;
+  header.heap_file = 0;
+  rig.start(1);
+  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));
+  rig.poll();
+  const std::vector<uint8_t> bytes = some(100'000, 7);
+  const Block block(bytes);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(rig.put(0, 1, block.start, block.length)) << "two copies";
+    rig.poll();
+  }
+  EXPECT_TRUE(rig.heard[1].readable.empty());
+  EXPECT_NE(rig.ends[1]->describe(nic::Rank{0}).find("its heap: "), std::string::npos);
+  // A peer that lends what nobody said could be read.
+  rig.job.segments[1].channel_of(0)->reads_peer = ReadsPeer::both;
+  EXPECT_FALSE(rig.put(0, 1, bytes));
+  rig.poll();
+  EXPECT_EQ(rig.heard[1].readable, std::vector<bool>{false});
 }
 
 TEST(ShmTransport, AChannelThatIsFullHoldsBackAndGoesOn) {
@@ -214,7 +295,7 @@ TEST(ShmTransport, CellsThatMeanNothingAreRefusedAndTheNextOnesHeard) {
     rig.ends[0]->poll();
     EXPECT_EQ(rig.ends[0]->refused(), bad);
   };
-  for (const int kind : {0, 6, 100, 255}) {
+  for (const int kind : {0, 7, 100, 255}) {
     Cell cell;
     cell.kind = static_cast<CellKind>(kind);
     publish(cell);

@@ -13,6 +13,7 @@
 #include <map>
 #include <thread>
 
+#include "base/shared_heap.hpp"
 #include "process/copy_check.hpp"
 
 namespace spinloom::process {
@@ -60,14 +61,31 @@ std::string handlers_of(const Settings& settings) {
   return text(kind, ", on ", settings.hpus, " threads; images in ", folders, "the library's own folder");
 }
 
+std::string long_messages(live::CopyMode copy) {
+  if (copy == live::CopyMode::twice) return "two copies: SPINLOOM_COPY=two-copy";
+  if (copy == live::CopyMode::heap) return "two copies: SPINLOOM_COPY=heap";
+  return explain(check_copies());
+}
+
+std::string from_heap(live::CopyMode copy) {
+  if (copy == live::CopyMode::twice || copy == live::CopyMode::single) return "as all others: SPINLOOM_COPY";
+  SharedHeap& heap = process_heap();
+  if (heap.open() != 0) return text("there is no heap: ", std::strerror(heap.open()));
+  const char* const served = process_heap_is_malloc()
+                                 ? "malloc has large blocks from it"
+                                 : "by PtlSpinHeapAlloc, or malloc with LD_PRELOAD=libspinloom-heap.so";
+  return text("one copy: a receiver maps its sender's heap (", heap.place().bytes >> 30, " GiB of addresses; ", served,
+              ")");
+}
+
 }  // namespace
 
 std::vector<Row> machine_rows(const Settings& settings) {
   char name[256] = "?";
   gethostname(name, sizeof name - 1);
   std::vector<Row> rows{{"machine", text(name, ", ", std::thread::hardware_concurrency(), " processors")}};
-  rows.push_back({"long messages here", settings.copy == live::CopyMode::twice ? "two copies: SPINLOOM_COPY=two-copy"
-                                                                               : explain(check_copies())});
+  rows.push_back({"long messages here", long_messages(settings.copy)});
+  rows.push_back({"those from a heap", from_heap(settings.copy)});
   for (Row& row : address_rows()) rows.push_back(std::move(row));
   rows.push_back(
       {"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings.udp_address)});

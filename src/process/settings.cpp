@@ -14,7 +14,7 @@ namespace spinloom::process {
 namespace {
 
 constexpr std::array<Variable, 10> known{{
-    {"SPINLOOM_COPY", "auto, single-copy, two-copy",
+    {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
     {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
@@ -63,9 +63,12 @@ bool number(std::string_view value, uint32_t least, uint32_t most, uint32_t& out
 bool take(Settings& settings, std::string_view name, std::string_view value) {
   using live::CopyMode;
   if (name == "SPINLOOM_COPY") {
-    return choose<CopyMode>(
-        value, {{"auto", CopyMode::automatic}, {"single-copy", CopyMode::single}, {"two-copy", CopyMode::twice}},
-        settings.copy);
+    return choose<CopyMode>(value,
+                            {{"auto", CopyMode::automatic},
+                             {"heap", CopyMode::heap},
+                             {"single-copy", CopyMode::single},
+                             {"two-copy", CopyMode::twice}},
+                            settings.copy);
   }
   if (name == "SPINLOOM_HANDLER_KIND") {
     return choose<HandlerKind>(value, {{"sandbox", HandlerKind::sandbox}, {"native", HandlerKind::native}},

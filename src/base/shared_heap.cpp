@@ -1,0 +1,277 @@
+#include "base/shared_heap.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace spinloom {
+namespace {
+
+constexpr int file_number_max = 1000;  // programs and shells count from 3: our descriptor is not in their way
+
+// As large as the limits allow; 0: none is allowed.
+uint64_t reservable_bytes() {
+  rlimit file{};
+  getrlimit(RLIMIT_FSIZE, &file);
+  uint64_t bytes = SharedHeap::region_bytes_max;
+  while (bytes > file.rlim_cur) bytes /= 2;
+  return bytes;
+}
+
+int high_descriptor(int file) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const int wanted = static_cast<int>(std::min<rlim_t>(files.rlim_cur, file_number_max)) / 2;
+  const int high = fcntl(file, F_DUPFD_CLOEXEC, wanted);
+  if (high < 0) return file;
+  close(file);
+  return high;
+}
+
+// MemAvailable, read without allocating.
+uint64_t available_bytes() {
+  char text[256] = "";
+  const int file = ::open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t got = read(file, text, sizeof text - 1);
+  close(file);
+  const char* const line = got > 0 ? std::strstr(text, "MemAvailable:") : nullptr;
+  return line == nullptr ? 0 : std::strtoull(line + std::strlen("MemAvailable:"), nullptr, 10) << 10;
+}
+
+bool write_all(int file, const uint8_t* from, uint64_t offset, uint64_t bytes) {
+  while (bytes > 0) {
+    const ssize_t done = pwrite(file, from, std::min<uint64_t>(bytes, uint64_t{1} << 30), static_cast<off_t>(offset));
+    if (done <= 0) return false;
+    from += done;
+    offset += static_cast<uint64_t>(done);
+    bytes -= static_cast<uint64_t>(done);
+  }
+  return true;
+}
+
+SharedHeap* watching = nullptr;  // forks
+
+}  // namespace
+
+class SharedHeap::Lock {
+ public:
+  explicit Lock(SharedHeap& heap) : mutex_(&heap.mutex_) { pthread_mutex_lock(mutex_); }
+  ~Lock() { pthread_mutex_unlock(mutex_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  pthread_mutex_t* mutex_;
+};
+
+uint8_t* SharedHeap::at(uint32_t granule) const {
+  return reinterpret_cast<uint8_t*>(base_.load(std::memory_order_relaxed)) + size_t{granule} * granule_bytes;
+}
+
+uint32_t SharedHeap::granule_of(const void* block) const {
+  if (!holds(block, 1)) return RangeTable::none;
+  const uint64_t offset = reinterpret_cast<uint64_t>(block) - base_.load(std::memory_order_relaxed);
+  return offset % granule_bytes == 0 ? static_cast<uint32_t>(offset / granule_bytes) : RangeTable::none;
+}
+
+int SharedHeap::open() {
+  if (base_.load(std::memory_order_acquire) != 0) return 0;
+  const Lock lock(*this);
+  if (base_.load(std::memory_order_relaxed) == 0 && error_ == 0) error_ = make();
+  return error_;
+}
+
+// A file of `bytes_` that can neither shrink nor grow, or -1.
+int SharedHeap::make_file() const {
+  const int file = memfd_create("spinloom-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0) return -1;
+  if (ftruncate(file, static_cast<off_t>(bytes_)) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0) {
+    return file;
+  }
+  const int error = errno;
+  close(file);
+  errno = error;
+  return -1;
+}
+
+int SharedHeap::make() {
+  void* reserved = MAP_FAILED;
+  for (bytes_ = reservable_bytes(); reserved == MAP_FAILED && bytes_ >= region_bytes_min; bytes_ /= 2) {
+    reserved = mmap(nullptr, bytes_ + alignment_max, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved != MAP_FAILED) break;
+  }
+  if (reserved == MAP_FAILED) return bytes_ < region_bytes_min ? ENOMEM : errno;
+  const auto begin = reinterpret_cast<uint64_t>(reserved);
+  const uint64_t base = (begin + alignment_max - 1) & ~uint64_t{alignment_max - 1};
+  const auto granules = static_cast<uint32_t>(bytes_ / granule_bytes);
+  const int file = make_file();
+  void* const table = mmap(nullptr, RangeTable::bytes_for(granules), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (file < 0 || table == MAP_FAILED ||
+      mmap(reinterpret_cast<void*>(base), bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+           0) == MAP_FAILED) {
+    const int error = errno;
+    if (file >= 0) close(file);
+    if (table != MAP_FAILED) munmap(table, RangeTable::bytes_for(granules));
+    munmap(reserved, bytes_ + alignment_max);
+    return error;
+  }
+  if (base > begin) munmap(reserved, base - begin);
+  if (begin + alignment_max > base) munmap(reinterpret_cast<void*>(base + bytes_), begin + alignment_max - base);
+  ranges_ = RangeTable(table, granules);
+  keep(file);
+  base_.store(base, std::memory_order_release);
+  // A core file has every page of a mapping, also those that were never touched.
+  madvise(reinterpret_cast<void*>(base), bytes_, MADV_DONTDUMP);
+  watch_forks();
+  return 0;
+}
+
+void SharedHeap::keep(int file) {
+  file_ = high_descriptor(file);
+  struct stat status{};
+  inode_ = fstat(file_, &status) == 0 ? status.st_ino : 0;
+}
+
+bool SharedHeap::is_ours(int file) const {
+  struct stat status{};
+  return file >= 0 && fstat(file, &status) == 0 && status.st_ino == inode_ &&
+         static_cast<uint64_t>(status.st_size) == bytes_;
+}
+
+void* SharedHeap::allocate(size_t bytes, size_t alignment, bool zeroed) {
+  if (bytes == 0 || bytes > region_bytes_max || alignment > alignment_max || open() != 0) return nullptr;
+  const auto count = static_cast<uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
+  const auto step = static_cast<uint32_t>(std::max(alignment, granule_bytes) / granule_bytes);
+  RangeTable::Taken taken;
+  {
+    const Lock lock(*this);
+    taken = ranges_.take(count, step);
+  }
+  if (taken.first == RangeTable::none) return nullptr;
+  uint8_t* const block = at(taken.first);
+  if (zeroed && (private_ || (taken.dirty && !discard(taken.first, count)))) std::memset(block, 0, bytes);
+  return block;
+}
+
+// Their pages go back to the system, and read as zeros.
+bool SharedHeap::discard(uint32_t first, uint32_t count) const {
+  return madvise(at(first), size_t{count} * granule_bytes, MADV_REMOVE) == 0;
+}
+
+bool SharedHeap::release(void* block) {
+  const Lock lock(*this);
+  const uint32_t first = granule_of(block);
+  if (ranges_.count_of(first) == 0) return false;
+  ranges_.give_back(first);
+  if (size_t{ranges_.dirty()} * granule_bytes > idle_bytes) {
+    ranges_.clean([this](uint32_t from, uint32_t count) { return discard(from, count); });
+  }
+  return true;
+}
+
+bool SharedHeap::resize(void* block, size_t bytes) {
+  const Lock lock(*this);
+  const uint32_t first = granule_of(block);
+  if (first == RangeTable::none || bytes > bytes_) return false;
+  return ranges_.resize(first, static_cast<uint32_t>((bytes + granule_bytes - 1) / granule_bytes));
+}
+
+size_t SharedHeap::size_of(const void* block) {
+  const Lock lock(*this);
+  return size_t{ranges_.count_of(granule_of(block))} * granule_bytes;
+}
+
+size_t SharedHeap::used_bytes() {
+  const Lock lock(*this);
+  return size_t{ranges_.used()} * granule_bytes;
+}
+
+SharedHeap::Place SharedHeap::place() {
+  const Lock lock(*this);
+  const uint64_t base = base_.load(std::memory_order_relaxed);
+  if (base == 0 || private_) return {};
+  return {bytes_, base, inode_, file_};
+}
+
+void SharedHeap::watch_forks() {
+  const Lock lock(*this);
+  if (watches_) return;
+  watches_ = true;
+  watching = this;
+  pthread_atfork([] { watching->before_fork(); }, [] { watching->after_fork_in_parent(); },
+                 [] { watching->after_fork_in_child(); });
+}
+
+// Where nothing was ever written are holes, and they stay holes, as long as we have the file to ask.
+bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end) const {
+  if (!is_ours(file_)) return write_all(to, at(0) + begin, begin, end - begin);
+  while (begin < end) {
+    const off_t data = lseek(file_, static_cast<off_t>(begin), SEEK_DATA);
+    if (data < 0 || static_cast<uint64_t>(data) >= end) return data >= 0 || errno == ENXIO;
+    const off_t hole = lseek(file_, data, SEEK_HOLE);
+    if (hole < 0) return false;
+    const uint64_t until = std::min(end, static_cast<uint64_t>(hole));
+    if (!write_all(to, at(0) + data, static_cast<uint64_t>(data), until - static_cast<uint64_t>(data))) return false;
+    begin = until;
+  }
+  return true;
+}
+
+int SharedHeap::copy_of_blocks() const {
+  struct stat status{};
+  uint64_t held = uint64_t{ranges_.used()} * granule_bytes;
+  if (is_ours(file_) && fstat(file_, &status) == 0) held = static_cast<uint64_t>(status.st_blocks) * 512;
+  if (private_ || held > available_bytes() / 2) return -1;
+  const int copy = make_file();
+  bool whole = copy >= 0;
+  ranges_.each_used([&](uint32_t first, uint32_t count) {
+    const uint64_t begin = first * granule_bytes;
+    whole = whole && copy_data(copy, begin, begin + count * granule_bytes);
+  });
+  if (whole || copy < 0) return copy;
+  close(copy);
+  return -1;
+}
+
+void SharedHeap::before_fork() {
+  pthread_mutex_lock(&mutex_);
+  if (base_.load(std::memory_order_relaxed) != 0) heir_ = copy_of_blocks();
+}
+
+void SharedHeap::after_fork_in_parent() {
+  if (heir_ >= 0) close(heir_);
+  heir_ = -1;
+  pthread_mutex_unlock(&mutex_);
+}
+
+void SharedHeap::after_fork_in_child() {
+  mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // its owner is a thread of the parent's
+  if (base_.load(std::memory_order_relaxed) == 0 || private_) return;
+  const bool had = is_ours(file_);
+  const int old = file_;
+  void* mapped = MAP_FAILED;
+  if (heir_ >= 0) {
+    mapped = mmap(at(0), bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, heir_, 0);
+    keep(heir_);
+  }
+  if (mapped == MAP_FAILED) {
+    private_ = true;
+    if (had) mapped = mmap(at(0), bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, old, 0);
+  }
+  if (mapped == MAP_FAILED) mprotect(at(0), bytes_, PROT_READ);  // a fault is better than another's bytes
+  if (had) close(old);
+  madvise(at(0), bytes_, MADV_DONTDUMP);
+  heir_ = -1;
+}
+
+}  // namespace spinloom

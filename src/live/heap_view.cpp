@@ -1,0 +1,72 @@
+#include "live/heap_view.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+// Memory of the system's own file system, not of one that is mounted somewhere: that may be full, and a hole of it then
+// kills who reads it.
+bool is_sealed_memory(int file, const SharedHeap::Place& place) {
+  struct stat status{};
+  struct statfs system{};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_ino != place.inode ||
+      static_cast<uint64_t>(status.st_size) != place.bytes || fstatfs(file, &system) != 0) {
+    return false;
+  }
+  const int seals = fcntl(file, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && system.f_type == TMPFS_MAGIC;
+}
+
+}  // namespace
+
+HeapView::HeapView(HeapView&& other) noexcept
+    : here_(std::exchange(other.here_, nullptr)),
+      theirs_(std::exchange(other.theirs_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+HeapView& HeapView::operator=(HeapView&& other) noexcept {
+  std::swap(here_, other.here_);
+  std::swap(theirs_, other.theirs_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+HeapView::~HeapView() {
+  if (here_ != nullptr) munmap(const_cast<uint8_t*>(here_), bytes_);
+}
+
+Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place) {
+  const std::string path = text("/proc/", pid, "/fd/", place.file);
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return fail(Code::environment, path, ": ", std::strerror(errno));
+  if (!is_sealed_memory(file, place)) {
+    close(file);
+    return fail(Code::environment, path, " is not its heap, or not sealed");
+  }
+  void* const mapped = mmap(nullptr, place.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
+  const int error = errno;
+  close(file);
+  if (mapped == MAP_FAILED) {
+    return fail(Code::environment, place.bytes, " B of address space for it: ", std::strerror(error));
+  }
+  // A child of ours has no use for it, and a core file would have every page.
+  madvise(mapped, place.bytes, MADV_DONTFORK);
+  madvise(mapped, place.bytes, MADV_DONTDUMP);
+  HeapView made;
+  made.here_ = static_cast<const uint8_t*>(mapped);
+  made.theirs_ = place.base;
+  made.bytes_ = place.bytes;
+  return made;
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,47 @@
+#include "live/long_copy.hpp"
+
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint64_t line_bytes = 64;
+constexpr uint64_t stream_from_bytes = 12 << 20;  // measured: 16 MiB that two cores pass on are twice as fast so
+
+#if defined(__x86_64__)
+// Whole lines, past the caches; `to` at the beginning of one.
+void stream_lines(uint8_t* to, const uint8_t* from, uint64_t lines) {
+  constexpr uint64_t ahead = 16 * line_bytes;
+  for (; lines > 0; --lines, to += line_bytes, from += line_bytes) {
+    _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_NTA);
+    __m128i quarters[4];
+    for (int i = 0; i < 4; ++i) quarters[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i);
+    for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, quarters[i]);
+  }
+  _mm_sfence();
+}
+#endif
+
+}  // namespace
+
+void copy_long(uint8_t* to, const uint8_t* from, uint64_t length) {
+#if defined(__x86_64__)
+  if (length >= stream_from_bytes) {
+    const uint64_t head = -reinterpret_cast<uint64_t>(to) % line_bytes;
+    const uint64_t lines = (length - head) / line_bytes;
+    std::memcpy(to, from, head);
+    stream_lines(to + head, from + head, lines);
+    const uint64_t done = head + lines * line_bytes;
+    to += done;
+    from += done;
+    length -= done;
+  }
+#endif
+  std::memcpy(to, from, length);
+}
+
+}  // namespace spinloom::live

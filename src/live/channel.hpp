@@ -31,6 +31,7 @@ struct ChannelMemory {
 
   alignas(64) std::atomic<uint32_t> released;  // cells that the reader is done with
   std::atomic<ReadsPeer> reads_peer;
+  alignas(64) std::atomic<uint32_t> stopped;  // not 0: nothing but answers is wanted; on a line that is seldom written
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
 };
@@ -52,6 +53,8 @@ class ChannelWriter {
   // `cell` without its sequence.
   void publish(const Room& room, const Cell& cell);
   [[nodiscard]] ReadsPeer reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
+  // The reader wants nothing but answers.
+  [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
   // What one cell may have of the bulk area.
   [[nodiscard]] static constexpr uint32_t bulk_max() { return ChannelMemory::bulk_bytes / 4; }
 
@@ -60,7 +63,7 @@ class ChannelWriter {
   void look();
 
   ChannelMemory* memory_ = nullptr;
-  uint32_t next_ = 0;      // cells published
+  uint32_t next_ = 0;  // cells published
   uint32_t released_ = 0;  // as last seen
   uint64_t bulk_next_ = 0;
   uint64_t bulk_released_ = 0;
@@ -82,6 +85,7 @@ class ChannelReader {
     return inside ? memory_->bulk + offset : nullptr;
   }
   void release() { memory_->released.store(++next_, std::memory_order_release); }
+  void say_stopped(bool stopped) { memory_->stopped.store(stopped ? 1 : 0, std::memory_order_relaxed); }
   void say_reads(ReadsPeer how) { memory_->reads_peer.store(how, std::memory_order_relaxed); }
 
  private:

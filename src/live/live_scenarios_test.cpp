@@ -22,6 +22,7 @@ struct Way {
   uint64_t transfer_bytes;
   uint32_t at_once_bytes;
   Time spin;
+  LiveTestbed::Over over = LiveTestbed::Over::shared_memory;
 };
 
 nic::NicLimits limits_of(const Way& way) {
@@ -58,7 +59,8 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   ASSERT_TRUE(loopback.ok()) << loopback.error().message;
   const auto expected = scenario.run(**loopback, 1);
   ASSERT_TRUE(expected.ok()) << expected.error().message;
-  auto bed = LiveTestbed::create(scenario.ranks, limits, {way.copy, way.lend_from_bytes}, way.spin, handlers());
+  auto bed =
+      LiveTestbed::create(scenario.ranks, limits, {way.copy, way.lend_from_bytes}, way.spin, handlers(), way.over);
   ASSERT_TRUE(bed.ok()) << bed.error().message;
   const auto trace = scenario.run(**bed, 1);
   if (!trace.ok() && trace.error().code == Code::unsupported) {
@@ -78,7 +80,9 @@ INSTANTIATE_TEST_SUITE_P(Threads, LiveScenarios,
                                           testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, 100, polling},
                                                           Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
                                                           Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
-                                                          Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling})),
+                                                          Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling},
+                                                          Way{"Udp", CopyMode::automatic, 64, 1 << 30, 100, polling,
+                                                              LiveTestbed::Over::udp})),
                          [](const auto& all) {
                            return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name;
                          });

@@ -68,6 +68,7 @@ struct LiveTestbed::Member {
 
   Node node;
   ShmTransport shm;
+  std::unique_ptr<UdpTransport> udp;
   std::unique_ptr<HpuPool> pool;
   std::unique_ptr<Progress> progress;
   LockedPort port;
@@ -91,16 +92,33 @@ Result<LocalJob> LocalJob::create(uint32_t ranks) {
 
 Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
                                                          const ShmOptions& options, Time spin,
-                                                         std::shared_ptr<portals::ScenarioHandlers> handlers) {
+                                                         std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                         Over over) {
   std::unique_ptr<LiveTestbed> bed(new LiveTestbed);
   SPL_ASSIGN(bed->job_, LocalJob::create(ranks));
   bed->handlers_ = std::move(handlers);
+  constexpr uint32_t loopback = 0x7f000001;
+  std::vector<std::unique_ptr<DatagramPort>> ports;
+  for (uint32_t rank = 0; over == Over::udp && rank < ranks; ++rank) {
+    SPL_ASSIGN(ports.emplace_back(), open_udp(loopback));
+    bed->job_.cards[rank].address = ports.back()->address().address;
+    bed->job_.cards[rank].port = ports.back()->address().port;
+  }
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     auto& member = *bed->members_.emplace_back(std::make_unique<Member>(*bed, rank, limits, options));
     member.node.set_patience(spin);
-    member.node.add(member.shm);
+    Transport* way = &member.shm;
+    if (over == Over::udp) {
+      Member* const it = &member;
+      SPL_ASSIGN(member.udp, UdpTransport::create(member.node, std::move(ports[rank]), rank, bed->job_.cards,
+                                                  std::vector<bool>(ranks, true), [it, ranks](int descriptor) {
+                                                    if (it->progress) it->progress->watch(descriptor, ranks);
+                                                  }));
+      way = member.udp.get();
+    }
+    member.node.add(*way);
     for (uint32_t peer = 0; peer < ranks; ++peer) {
-      if (peer != rank) member.node.route(nic::Rank{peer}, member.shm);
+      if (peer != rank) member.node.route(nic::Rank{peer}, *way);
     }
     if (bed->handlers_) {
       const std::shared_ptr<portals::HandlerRunner> runner(bed->handlers_, &bed->handlers_->runner());
@@ -110,11 +128,19 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
   }
   for (const auto& member : bed->members_) {
     Member* const it = member.get();
-    SPL_ASSIGN(it->progress, Progress::start(it->node, [it](uint64_t peer) {
+    SPL_ASSIGN(it->progress, Progress::start(it->node, [it, ranks](uint64_t peer) {
+                 if (peer == ranks) {
+                   it->udp->disarmed();
+                   return it->node.doorbell().ring(true);
+                 }
                  const std::lock_guard lock(it->node.lock());
                  it->shm.died(nic::Rank{static_cast<uint32_t>(peer)});
                }));
     it->port.set_progress(*it->progress);
+    if (it->udp) {  // it may have been armed before there was anybody to hear it
+      it->udp->disarmed();
+      it->udp->arm();
+    }
     it->interface = std::make_unique<portals::Interface>(it->port);
   }
   return bed;
@@ -153,6 +179,18 @@ Status LiveTestbed::settle() {
     std::this_thread::yield();
   }
   return {};
+}
+
+Backlog::Amount LiveTestbed::backlog_peak(uint32_t rank) {
+  Node& node = members_.at(rank)->node;
+  const std::lock_guard lock(node.lock());
+  return node.backlog().peak();
+}
+
+void LiveTestbed::leave(uint32_t rank) {
+  Member& member = *members_.at(rank);
+  const std::lock_guard lock(member.node.lock());
+  member.shm.say_goodbye();
 }
 
 uint64_t LiveTestbed::refused() {

@@ -1,4 +1,4 @@
-// LiveTestbed - several ranks of the live driver in one process, over shared memory as between processes.
+// LiveTestbed - several ranks of the live driver in one process, over shared memory or UDP as between processes.
 //
 // Contract: the testbed of scenarios (portals/testbed.hpp). Each rank has its segment, node, transport, helper and
 //   watcher threads, and a pool of HPU threads if there are handlers.
@@ -13,6 +13,7 @@
 #include "live/node.hpp"
 #include "live/progress.hpp"
 #include "live/shm_transport.hpp"
+#include "live/udp_transport.hpp"
 #include "portals/loopback_testbed.hpp"
 #include "portals/testbed.hpp"
 
@@ -29,10 +30,13 @@ class LiveTestbed final : public portals::Testbed {
  public:
   static constexpr Time patience{120'000'000'000'000};  // 120 s: the machine may be busy
 
+  enum class Over : uint8_t { shared_memory, udp };
+
   // `handlers` may be null: then scenarios with handlers do not run.
   static Result<std::unique_ptr<LiveTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
                                                      const ShmOptions& options, Time spin,
-                                                     std::shared_ptr<portals::ScenarioHandlers> handlers);
+                                                     std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                     Over over = Over::shared_memory);
   ~LiveTestbed() override;
 
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(members_.size()); }
@@ -42,6 +46,10 @@ class LiveTestbed final : public portals::Testbed {
   [[nodiscard]] Status settle() override;
   // Packets that some rank refused.
   [[nodiscard]] uint64_t refused();
+  // The most that waited for room at this rank, of one peer.
+  [[nodiscard]] Backlog::Amount backlog_peak(uint32_t rank);
+  // This rank says goodbye to the others.
+  void leave(uint32_t rank);
 
  private:
   struct Member;

@@ -12,7 +12,12 @@ constexpr int clock_every = 32;        // polls between looks at the clock
 constexpr int catch_up_polls = 20000;  // some hundred microseconds
 
 Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own)
-    : rank_(rank), engine_(rank, limits), own_(own), routes_(ranks), nic_memory_(limits.nic_memory_bytes) {}
+    : rank_(rank),
+      engine_(rank, limits),
+      own_(own),
+      routes_(ranks),
+      nic_memory_(limits.nic_memory_bytes),
+      blocked_(ranks) {}
 
 Node::~Node() = default;
 
@@ -39,6 +44,7 @@ void Node::let_peers_catch_up() {
 }
 
 bool Node::congested() const {
+  if (blocked_.is_full(rank_)) return true;
   for (const Transport* transport : transports_) {
     if (transport->congested()) return true;
   }

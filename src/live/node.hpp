@@ -6,7 +6,8 @@
 // Invariants: (1) whoever calls anything here holds the owner lock; wait() lets others in while it waits; (2) actions
 //   are performed in their order and never call the engine: what follows from them is queued (`follow_ups_`), so that
 //   no chain of triggered operations grows the stack; (3) a packet that the engine has no room for waits, and nothing
-//   but answers passes it; (4) an idle process uses no processor time.
+//   but answers passes it; a peer of whom much waits is told to stop; (4) an idle process uses no processor time; (5) a
+//   peer's loss reaches the engine behind the packets that came before it.
 // Threads: any, under the lock; a helper thread drives when nobody waits, a watcher sees peers end (progress.hpp).
 // Time: the monotonic clock.
 #pragma once
@@ -21,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "live/backlog.hpp"
 #include "live/hpu_pool.hpp"
 #include "live/owner_lock.hpp"
 #include "live/segment.hpp"
@@ -67,6 +69,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] bool somebody_waits() const { return waiting_ > 0; }
   [[nodiscard]] Doorbell& doorbell() { return own_.header().doorbell; }
   [[nodiscard]] const nic::Nic& engine() const { return engine_; }
+  // What has come and waits for room in the engine.
+  [[nodiscard]] const Backlog& backlog() const { return blocked_; }
   // Callers that sleep look again, if something has changed for them since, or must be driven sooner than they know.
   void tell_sleepers();
   // Nobody polls any more: the helper hears the bell. What has come before may have rung for nobody.
@@ -95,14 +99,14 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override;
 
   // TransportClient
-  void arrived(Transport& from, const nic::Packet& packet) override;
+  [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override;
   void sent(const Reading& reading) override;
   void lost(nic::Rank peer) override;
 
  private:
   // What follows from an action.
   struct FollowUp {
-    enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, lost, to_self };
+    enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, unreachable, lost, to_self };
     Kind kind = Kind::go_on;
     uint64_t id = 0;
     const uint8_t* bytes = nullptr;  // her_ready
@@ -124,15 +128,15 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void perform(const nic::DmaWrite& write);
   void perform(const nic::BufferPacket& buffer);
   void perform(const nic::RunHandler& start);
-  void feed(Transport* from, const nic::Packet& packet);
-  [[nodiscard]] bool feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length);
-  void feed_one(Transport* from, const nic::Packet& packet);
-  [[nodiscard]] static bool bring_here(Transport* from, nic::Packet& packet, std::vector<uint8_t>& room);
-  void give_up(const nic::Packet& packet);
+  [[nodiscard]] bool feed(Transport* from, nic::Packet& rest, uint64_t window);
+  [[nodiscard]] uint64_t part_of(const nic::Packet& rest) const;
+  [[nodiscard]] bool bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read);
+  void give_up(const nic::Packet& rest);
   [[nodiscard]] bool is_stray(const nic::Packet& packet) const;
   void enter(Transport* from, const nic::Packet& packet);
-  void block(Transport* from, const nic::Packet& packet);
+  [[nodiscard]] bool block(Transport& from, const nic::Packet& rest, uint64_t loan);
   void unblock();
+  void finish(const Blocked& one);
   [[nodiscard]] bool bring(const nic::PayloadRef& source, uint8_t* to);
   void doze(Time deadline);
   void stay_asleep();
@@ -157,12 +161,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   Arrival arrival_;
   std::vector<uint8_t> nic_memory_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER
-  std::vector<uint8_t> window_;                            // bytes of a peer on their way to handlers
-  struct Blocked {
-    nic::Packet packet;
-    std::unique_ptr<uint8_t[]> bytes;
-  };
-  std::deque<Blocked> blocked_;
+  std::vector<uint8_t> window_;  // bytes of a peer on their way to handlers
+  Backlog blocked_;
 
   std::vector<nic::Fifo<nic::Event>> queues_;
   std::vector<nic::CounterValue> counters_;

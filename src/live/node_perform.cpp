@@ -45,25 +45,40 @@ void Node::do_one(const FollowUp& one) {
       engine_.on_her_ready({}, nic::HerId{static_cast<uint32_t>(one.id)}, actions_, one.bytes);
       break;
     case FollowUp::Kind::go_on: engine_.on_continue({}, actions_); break;
+    case FollowUp::Kind::unreachable:
+      engine_.on_peer_unreachable({}, nic::Rank{static_cast<uint32_t>(one.id)}, actions_);
+      break;
     case FollowUp::Kind::lost: engine_.on_peer_lost({}, nic::Rank{static_cast<uint32_t>(one.id)}, actions_); break;
     case FollowUp::Kind::to_self: return arrive_from_self();
   }
   perform();
 }
 
-// A packet to this process itself: its bytes go from memory to memory.
+// A packet to this process itself: its bytes go from memory to memory. What waits for room and is a handler's is
+// copied, so that the handler goes on.
 void Node::arrive_from_self() {
   nic::Send send = std::move(to_self_.front());
   to_self_.pop_front();
-  std::vector<uint8_t> whole;
-  if (!send.pieces.empty()) {
-    whole.resize(send.packet.payload.length);
-    nic::gather(send.pieces, whole.data());
-    send.packet.payload.bytes = whole.data();
+  nic::PayloadRef& payload = send.packet.payload;
+  Blocked one;
+  one.reading = reading_of(send);
+  if (send.at_once) {
+    one.bytes = std::move(at_once_.front());
+    at_once_.pop_front();
+  } else if (!send.pieces.empty()) {
+    one.bytes.resize(payload.length);
+    nic::gather(send.pieces, one.bytes.data());
+    payload.bytes = one.bytes.data();
   }
-  feed(nullptr, send.packet);
-  sent(reading_of(send));
-  if (send.at_once) at_once_.pop_front();
+  const bool passes = blocked_.empty() || send.packet.is_answer();
+  if (passes && feed(nullptr, send.packet, 0)) return sent(one.reading);
+  if (send.from_device && one.bytes.empty() && payload.length > 0) {
+    one.bytes.assign(payload.bytes, payload.bytes + payload.length);
+    payload.bytes = one.bytes.data();
+    sent(std::exchange(one.reading, {}));
+  }
+  one.packet = send.packet;
+  blocked_.add(std::move(one));
 }
 
 void Node::perform() {
@@ -137,9 +152,18 @@ void Node::sent(const Reading& reading) {
   }
 }
 
+// What waits for an answer of the peer's may be what keeps its packets waiting.
 void Node::lost(nic::Rank peer) {
-  follow_ups_.push({FollowUp::Kind::lost, peer.value});
+  follow_ups_.push({FollowUp::Kind::unreachable, peer.value});
   ++changes_;
+  if (peer.value >= routes_.size() || !blocked_.holds(peer)) {
+    follow_ups_.push({FollowUp::Kind::lost, peer.value});
+    return;
+  }
+  Blocked end;
+  end.packet.source = peer;
+  end.lost = true;
+  blocked_.add(std::move(end));
 }
 
 void Node::dma_ended(nic::DmaId dma) { follow_ups_.push({FollowUp::Kind::dma_end, dma.value}); }

@@ -1,7 +1,6 @@
 // Packets that arrive: in parts that handlers may see, or whole; kept while the engine has no room.
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <tuple>
 #include <utility>
 
@@ -14,94 +13,87 @@ constexpr uint64_t window_bytes = 64 << 10;  // read from a peer at a time, for 
 
 }  // namespace
 
-void Node::arrived(Transport& from, const nic::Packet& packet) {
-  feed(&from, packet);
+bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
+  const bool passes = blocked_.empty() || packet.is_answer();
+  const bool here =
+      packet.payload.length <= engine_.limits().payload_bytes && packet.payload.space != nic::PayloadRef::Space::peer;
+  bool done = true;
+  if (passes && here && !is_stray(packet) && engine_.can_accept(packet)) {
+    enter(&from, packet);
+  } else {
+    nic::Packet rest = packet;
+    done = (passes && feed(&from, rest, window_bytes)) || block(from, rest, loan);
+  }
   settle();
+  return done;
+}
+
+// As much of a packet as the engine has room for; whether that is all. What is left is `rest`.
+bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
+  nic::PayloadRef read;  // of a peer's bytes, what lies in window_ and has not gone to the engine
+  while (true) {
+    nic::Packet part = rest;
+    part.payload.length = part_of(rest);
+    if (is_stray(part)) return true;
+    if (!engine_.can_accept(part)) return false;
+    if (part.payload.length <= engine_.limits().payload_bytes &&
+        !bring_here(from, part, std::min(window, rest.payload.length), read)) {
+      give_up(rest);
+      return true;
+    }
+    enter(from, part);
+    if (part.payload.length == rest.payload.length) return true;
+    rest.offset += part.payload.length;
+    rest.payload.bytes += part.payload.length;
+    rest.payload.length -= part.payload.length;
+  }
 }
 
 // A message's first packet is short enough for handlers; then the engine knows whether it has any.
-void Node::feed(Transport* from, const nic::Packet& packet) {
+uint64_t Node::part_of(const nic::Packet& rest) const {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
-  if (packet.payload.length <=
-      short_bytes) {  // also where it is lent: only long transfers to memory know a peer's bytes
-    std::ignore = feed_part(from, packet, 0, packet.payload.length);
-    return;
-  }
-  if (packet.is_answer()) return feed_one(from, packet);
-  uint64_t begin = 0;
-  if (packet.is_header()) {
-    if (!feed_part(from, packet, 0, short_bytes)) return;
-    begin = short_bytes;
-  }
-  // What waits for room has no place yet, and would come in parts.
-  if (blocked_.empty() && !engine_.wants_packets(packet.source, packet.message)) {
-    std::ignore = feed_part(from, packet, begin, packet.payload.length - begin);
-    return;
-  }
-  nic::Packet part = packet;
-  for (uint64_t at = begin; at < packet.payload.length; at += window_bytes) {
-    const uint64_t window = std::min(window_bytes, packet.payload.length - at);
-    part.payload = {packet.payload.space, packet.payload.bytes + at, window};
-    part.offset = packet.offset + at;
-    if (!bring_here(from, part, window_)) return give_up(part);
-    for (uint64_t within = 0; within < window; within += short_bytes) {
-      std::ignore = feed_part(nullptr, part, within, std::min(short_bytes, window - within));
-    }
-  }
+  if (rest.payload.length <= short_bytes || rest.is_answer()) return rest.payload.length;
+  const bool cut = rest.is_header() || engine_.wants_packets(rest.source, rest.message);
+  return cut ? short_bytes : rest.payload.length;
 }
 
-// Whether its bytes could be read; nothing of the message comes behind one where they could not.
-bool Node::feed_part(Transport* from, const nic::Packet& packet, uint64_t begin, uint64_t length) {
-  nic::Packet part = packet;
-  part.offset += begin;
-  part.payload.bytes += begin;
-  part.payload.length = length;
-  std::vector<uint8_t> bytes;
-  if (length <= engine_.limits().payload_bytes && !bring_here(from, part, bytes)) {
-    give_up(part);
-    return false;
+// The payload as memory of ours: only long transfers to memory know a peer's bytes.
+bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read) {
+  nic::PayloadRef& payload = part.payload;
+  if (payload.space != nic::PayloadRef::Space::peer) return true;
+  if (read.length < payload.length) {
+    read = {nic::PayloadRef::Space::local, nullptr, part.is_header() ? payload.length : window};
+    if (window_.size() < read.length) window_.resize(read.length);
+    const auto address = reinterpret_cast<uint64_t>(payload.bytes);
+    if (!from->fetch(part.source, address, window_.data(), read.length)) return false;
+    read.bytes = window_.data();
   }
-  feed_one(from, part);
-  return true;
-}
-
-// The payload as memory of ours.
-bool Node::bring_here(Transport* from, nic::Packet& packet, std::vector<uint8_t>& room) {
-  if (packet.payload.space != nic::PayloadRef::Space::peer) return true;
-  room.resize(packet.payload.length);
-  const auto address = reinterpret_cast<uint64_t>(packet.payload.bytes);
-  if (!from->fetch(packet.source, address, room.data(), packet.payload.length)) return false;
-  packet.payload = {nic::PayloadRef::Space::local, room.data(), packet.payload.length};
+  payload = {nic::PayloadRef::Space::local, read.bytes, payload.length};
+  read.bytes += payload.length;
+  read.length -= payload.length;
   return true;
 }
 
 // The sender's memory cannot be read: the rest of its message never comes. Its header needs some bytes: no one's.
-void Node::give_up(const nic::Packet& packet) {
-  nic::Packet rest = packet;
-  if (packet.is_answer()) {
-    rest.message_length = 0;
-    rest.offset = 0;
-    rest.payload = {};
-    rest.fields.fail = static_cast<uint8_t>(nic::Fail::undeliverable);
-    return feed_one(nullptr, rest);
+void Node::give_up(const nic::Packet& rest) {
+  nic::Packet end = rest;
+  if (rest.is_answer()) {
+    end.message_length = 0;
+    end.offset = 0;
+    end.payload = {};
+    end.fields.fail = static_cast<uint8_t>(nic::Fail::undeliverable);
+    return enter(nullptr, end);
   }
-  if (packet.is_header()) {
-    const std::vector<uint8_t> zeros(std::min<uint64_t>(engine_.limits().payload_bytes, packet.message_length - 1));
-    nic::Packet header = packet;
+  if (rest.is_header()) {
+    const std::vector<uint8_t> zeros(std::min<uint64_t>(engine_.limits().payload_bytes, rest.message_length - 1));
+    nic::Packet header = rest;
     header.payload = {nic::PayloadRef::Space::local, zeros.data(), zeros.size()};
-    feed_one(nullptr, header);
-    rest.offset = zeros.size();
+    if (!zeros.empty()) enter(nullptr, header);
+    end.offset = zeros.size();
   }
-  rest.missing = packet.message_length - rest.offset;
-  rest.payload = {};
-  feed_one(nullptr, rest);
-}
-
-void Node::feed_one(Transport* from, const nic::Packet& packet) {
-  if (!packet.is_answer() && !blocked_.empty()) return block(from, packet);
-  if (is_stray(packet)) return;
-  if (!engine_.can_accept(packet)) return block(from, packet);
-  enter(from, packet);
+  end.missing = rest.message_length - end.offset;
+  end.payload = {};
+  if (!is_stray(end)) enter(nullptr, end);
 }
 
 // A sender's packets come in order: one of a message that has not begun is a mistake of its sender's, and so is what
@@ -119,29 +111,43 @@ void Node::enter(Transport* from, const nic::Packet& packet) {
   settle_now();
 }
 
-// Its bytes are kept: the sender has its memory back when arrived() returns.
-void Node::block(Transport* from, const nic::Packet& packet) {
-  const uint64_t length = packet.payload.length;
-  Blocked one{packet, nullptr};
-  if (length > 0) {
-    if (length <= engine_.limits().transfer_bytes) one.bytes.reset(new (std::nothrow) uint8_t[length]);
-    arrival_ = {from, &packet};
-    const bool here = one.bytes != nullptr && bring(packet.payload, one.bytes.get());
-    arrival_ = {};
-    if (!here) return give_up(packet);
-    one.packet.payload = {nic::PayloadRef::Space::local, one.bytes.get(), length};
+// A peer that does not stop when told loses what it sends. Whether the payload is done with.
+bool Node::block(Transport& from, const nic::Packet& rest, uint64_t loan) {
+  const nic::Rank peer = rest.source;
+  if (!blocked_.takes(peer)) return true;
+  Blocked one;
+  one.packet = rest;
+  const bool lent = rest.payload.space == nic::PayloadRef::Space::peer && rest.payload.length > 0;
+  if (lent) {
+    one.from = &from;
+    one.loan = loan;
+  } else if (rest.payload.length > 0) {
+    one.bytes.assign(rest.payload.bytes, rest.payload.bytes + rest.payload.length);
+    one.packet.payload = {nic::PayloadRef::Space::local, one.bytes.data(), one.bytes.size()};
   }
-  blocked_.push_back(std::move(one));
+  blocked_.add(std::move(one));
+  if (blocked_.says_stop(peer)) from.stop(peer, true);
+  return !lent;
 }
 
 void Node::unblock() {
   while (!blocked_.empty()) {
-    const bool stray = is_stray(blocked_.front().packet);
-    if (!stray && !engine_.can_accept(blocked_.front().packet)) return;
-    const Blocked one = std::move(blocked_.front());
-    blocked_.pop_front();
-    if (!stray) enter(nullptr, one.packet);
+    Blocked& first = blocked_.front();
+    if (first.lost) {
+      follow_ups_.push({FollowUp::Kind::lost, first.packet.source.value});
+    } else if (!feed(first.from, first.packet, engine_.limits().payload_bytes)) {
+      return settle_now();
+    }
+    finish(blocked_.pop());
   }
+  settle_now();
+}
+
+void Node::finish(const Blocked& one) {
+  const nic::Rank peer = one.packet.source;
+  if (peer == rank_) return sent(one.reading);
+  if (one.from != nullptr) one.from->taken(peer, one.loan);
+  if (blocked_.says_go(peer)) routes_[peer.value]->stop(peer, false);
 }
 
 bool Node::bring(const nic::PayloadRef& source, uint8_t* to) {

@@ -47,17 +47,24 @@ bool ShmTransport::send(nic::Send& outbound) {
   Peer& peer = *peers_[rank];
   if (peer.lost || !attach(rank)) return true;
   uint64_t done = 0;
-  if (peer.waiting.empty()) {
+  const bool answer = outbound.packet.is_answer();
+  if ((answer ? peer.answers : peer.waiting).empty()) {
     const Wrote wrote = write(peer, outbound, done);
     if (wrote != Wrote::some || done > 0) peer.segment.header().doorbell.ring(peer.fence);
     if (wrote != Wrote::some) return wrote == Wrote::all;
   }
-  if (peer.waiting.empty()) ++waiting_;
-  Waiting& last = peer.waiting.emplace_back();
+  Waiting& last = enqueue(peer, answer);
   last.outbound = std::move(outbound);
   last.done = done;
+  const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
+  last.outbound.at_once = last.outbound.at_once || handlers;  // a handler goes on
   keep_payload(last);
-  return false;
+  return handlers;
+}
+
+ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
+  if (!peer.waits()) ++waiting_;
+  return (answer ? peer.answers : peer.waiting).emplace_back();
 }
 
 // What the engine takes for read is read.
@@ -71,15 +78,19 @@ void ShmTransport::keep_payload(Waiting& waiting) {
 ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_t& done) {
   const nic::Packet& packet = outbound.packet;
   const uint64_t length = packet.payload.length;
+  const bool stops = !packet.is_answer();
+  if (stops && peer.to.stopped()) return Wrote::some;
   const bool whole = packet.operation == nic::Operation::put && length == packet.message_length;
   if (whole && length <= small_bytes && outbound.pieces.empty()) {
     return write_small(peer, packet) ? Wrote::all : Wrote::some;
   }
-  if (length >= options_.lend_from_bytes && done == 0 && outbound.pieces.empty() && can_lend(peer, packet.payload)) {
+  if (length >= options_.lend_from_bytes && done == 0 && outbound.pieces.empty() && !outbound.at_once &&
+      can_lend(peer, packet.payload)) {
     return lend(peer, outbound) ? Wrote::lent : Wrote::some;
   }
   do {
     const uint64_t now = std::min(part_bytes, length - done);
+    if (stops && peer.to.stopped()) return Wrote::some;
     if (!write_part(peer, outbound, done, now)) return Wrote::some;
     done += now;
   } while (done < length);
@@ -172,9 +183,18 @@ bool ShmTransport::write_taken(Peer& peer, uint64_t loan) {
 // What waits for room goes on, in its order.
 bool ShmTransport::flush(uint32_t rank) {
   Peer& peer = *peers_[rank];
+  if (!peer.waits()) return false;
+  bool moved = flush(peer, peer.answers);
+  moved = flush(peer, peer.waiting) || moved;
+  if (!peer.waits()) --waiting_;
+  if (moved) peer.segment.header().doorbell.ring(peer.fence);
+  return moved;
+}
+
+bool ShmTransport::flush(Peer& peer, std::deque<Waiting>& queue) {
   bool moved = false;
-  while (!peer.waiting.empty()) {
-    Waiting& first = peer.waiting.front();
+  while (!queue.empty()) {
+    Waiting& first = queue.front();
     const uint64_t before = first.done;
     bool told = false;
     if (first.taken != UINT64_MAX) {
@@ -189,11 +209,9 @@ bool ShmTransport::flush(uint32_t rank) {
     }
     moved = true;
     const Reading reading = reading_of(first.outbound);
-    peer.waiting.pop_front();
-    if (peer.waiting.empty()) --waiting_;
+    queue.pop_front();
     if (told) client_.sent(reading);
   }
-  if (moved) peer.segment.header().doorbell.ring(peer.fence);
   return moved;
 }
 
@@ -237,7 +255,8 @@ void ShmTransport::take(uint32_t rank, const Cell& cell) {
       packet.fields.remote_offset = cell.remote_offset;
       packet.fields.hdr_data = cell.hdr_data;
       packet.fields.ack_request = static_cast<nic::AckRequest>(cell.ack_request);
-      return client_.arrived(*this, packet);
+      std::ignore = client_.arrived(*this, packet, 0);
+      return;
     }
     case CellKind::packet:
     case CellKind::lent: return take_packet(rank, cell);
@@ -250,7 +269,7 @@ void ShmTransport::take(uint32_t rank, const Cell& cell) {
 }
 
 void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
-  Peer& peer = *peers_[rank];
+  const Peer& peer = *peers_[rank];
   const bool lent = cell.kind == CellKind::lent;
   const uint64_t length = lent ? cell.hdr_data : cell.remote_offset;
   const uint64_t behind = lent ? 0 : length;
@@ -269,14 +288,21 @@ void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
       packet.payload.space = nic::PayloadRef::Space::peer;
       packet.payload.bytes = reinterpret_cast<const uint8_t*>(cell.remote_offset);
     }
-    client_.arrived(*this, packet);
+    if (!client_.arrived(*this, packet, cell.message)) return;
   }
-  if (!lent || !peer.attached) return;
-  if (peer.waiting.empty() && write_taken(peer, cell.message)) return;
-  if (peer.waiting.empty()) ++waiting_;
-  Waiting back;
-  back.taken = cell.message;
-  peer.waiting.push_back(std::move(back));
+  if (lent) taken(nic::Rank{rank}, cell.message);
+}
+
+void ShmTransport::taken(nic::Rank rank, uint64_t loan) {
+  Peer& peer = *peers_[rank.value];
+  if (!peer.attached || peer.lost || (peer.answers.empty() && write_taken(peer, loan))) return;
+  enqueue(peer, true).taken = loan;
+}
+
+void ShmTransport::stop(nic::Rank rank, bool stopped) {
+  Peer& peer = *peers_[rank.value];
+  peer.from.say_stopped(stopped);
+  if (!stopped && peer.attached && !peer.lost) peer.segment.header().doorbell.ring(peer.fence);
 }
 
 void ShmTransport::give_back(uint32_t rank, uint64_t loan) {

@@ -196,9 +196,11 @@ void ShmTransport::lose(uint32_t rank) {
   peer.lost = true;
   peer.heap = {};
   client_.lost(nic::Rank{rank});
-  if (!peer.waiting.empty()) --waiting_;
-  for (const Waiting& one : std::exchange(peer.waiting, {})) {
-    if (one.taken == UINT64_MAX) client_.sent(reading_of(one.outbound));
+  if (peer.waits()) --waiting_;
+  for (auto* const queue : {&peer.answers, &peer.waiting}) {
+    for (const Waiting& one : std::exchange(*queue, {})) {
+      if (one.taken == UINT64_MAX) client_.sent(reading_of(one.outbound));
+    }
   }
   for (Loan& loan : peer.loans) {
     if (!std::exchange(loan.open, false)) continue;

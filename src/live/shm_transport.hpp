@@ -4,7 +4,7 @@
 //   the receiver copies them from the sender's memory at once (one copy), where it has found that it can: out of the
 //   sender's heap, which it maps, or by the kernel; else they travel through the channel in parts.
 // Invariants: (1) whatever a peer writes into its channel, at worst its own packets are lost; (2) `bye`, or the end of
-//   its process, is the last thing of a peer.
+//   its process, is the last thing of a peer; (3) answers overtake what waits behind a peer's stop.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -41,6 +41,8 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override;
+  void taken(nic::Rank peer, uint64_t loan) override;
+  void stop(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool congested() const override { return waiting_ > 0; }
   [[nodiscard]] bool drained() const override;
@@ -79,7 +81,9 @@ class ShmTransport final : public Transport {
     int process = -1;
     std::string reads = "not tried yet";  // how we read its memory
     std::string heap_reads;
-    std::deque<Waiting> waiting;
+    std::deque<Waiting> waiting;  // for room, or for a peer that has said stop
+    std::deque<Waiting> answers;  // for room
+    [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
     std::vector<Loan> loans;
   };
   enum class Wrote : uint8_t { all, lent, some };
@@ -97,7 +101,9 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length);
   [[nodiscard]] bool lend(Peer& peer, const nic::Send& outbound);
   [[nodiscard]] bool write_taken(Peer& peer, uint64_t loan);
+  Waiting& enqueue(Peer& peer, bool answer);
   bool flush(uint32_t rank);
+  bool flush(Peer& peer, std::deque<Waiting>& queue);
   bool read(uint32_t rank);
   void take(uint32_t rank, const Cell& cell);
   void take_packet(uint32_t rank, const Cell& cell);

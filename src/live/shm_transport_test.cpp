@@ -19,7 +19,7 @@ namespace {
 // Writes down what it hears, with the bytes.
 class Listener final : public TransportClient {
  public:
-  void arrived(Transport& from, const nic::Packet& packet) override {
+  [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override {
     packets.push_back(packet);
     auto& bytes = payloads.emplace_back(packet.payload.length);
     if (packet.payload.space == nic::PayloadRef::Space::peer) {
@@ -28,6 +28,9 @@ class Listener final : public TransportClient {
     } else if (!bytes.empty()) {
       std::memcpy(bytes.data(), packet.payload.bytes, bytes.size());
     }
+    if (!keeps || packet.payload.space != nic::PayloadRef::Space::peer) return true;
+    kept.push_back(loan);
+    return false;
   }
   void sent(const Reading& reading) override { read.push_back(reading.message); }
   void lost(nic::Rank peer) override { gone.push_back(peer.value); }
@@ -37,6 +40,8 @@ class Listener final : public TransportClient {
   std::vector<bool> readable;
   std::vector<uint64_t> read;
   std::vector<uint32_t> gone;
+  bool keeps = false;  // what is lent, until somebody says taken()
+  std::vector<uint64_t> kept;
 };
 
 struct Rig {

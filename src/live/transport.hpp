@@ -4,9 +4,12 @@
 // not, the client hears
 //   sent() when they have. poll() looks for what came and what can go on; the client hears of packets by arrived(), of
 //   peers that are gone by lost(). Transports stack: one that traces or disturbs is client of the one below it.
-// Invariants: (1) packets of one sender arrive in the order sent; (2) a payload of space `local` stays until arrived()
-//   returns; one of space `peer` is an address that fetch() takes until then; (3) after lost() nothing comes from that
-//   peer, and what was sent to it is told by sent(), as if it had been read.
+// Invariants: (1) packets of one sender arrive in the order sent, but that answers may overtake others; (2) a payload
+// of
+//   space `local` stays until arrived() returns; one of space `peer` is an address that fetch() takes until then, or
+//   until taken() where arrived() said that it is still needed; (3) after lost() nothing comes from that peer, and what
+//   was sent to it is told by sent(), as if it had been read; (4) what a handler sends never waits for a peer: it is
+//   copied where it cannot leave at once; (5) a peer that was told to stop sends nothing but answers from soon on.
 // Threads: the owner of the NIC. Time: none but what timer() asks for.
 #pragma once
 
@@ -35,7 +38,8 @@ struct Reading {
 class TransportClient {
  public:
   virtual ~TransportClient() = default;
-  virtual void arrived(class Transport& from, const nic::Packet& packet) = 0;
+  // Whether the payload is done with; one of a peer's may still be needed, then taken(loan) follows.
+  [[nodiscard]] virtual bool arrived(class Transport& from, const nic::Packet& packet, uint64_t loan) = 0;
   virtual void sent(const Reading& reading) = 0;
   virtual void lost(nic::Rank peer) = 0;
 };
@@ -51,7 +55,11 @@ class Transport {
   [[nodiscard]] virtual bool has_news() const = 0;
   // Nobody polls from now on: what comes must wake somebody.
   virtual void arm() {}
-  // Bytes of the peer's memory, of a payload that arrives now.
+  // The peer's payload of this name is not needed any more.
+  virtual void taken(nic::Rank peer, uint64_t loan) = 0;
+  // The peer is asked to send nothing but answers, or to go on.
+  virtual void stop(nic::Rank peer, bool stopped) = 0;
+  // Bytes of the peer's memory, of a payload that arrives now or is still needed.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
   // Something waits for room on its way out.
   [[nodiscard]] virtual bool congested() const = 0;

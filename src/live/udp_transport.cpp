@@ -10,6 +10,7 @@ namespace spinloom::live {
 namespace {
 
 constexpr int batches_per_poll = 4;
+constexpr uint32_t room_segments = 128;  // of a peer, which may still come when it has been told to stop
 
 }  // namespace
 
@@ -23,7 +24,9 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
   SPL_TRY(wire::check(config));
   std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
-    if (reached[peer] && peer != rank) SPL_TRY(made->reliable_.add_peer(nic::Rank{peer}, config.epoch));
+    if (!reached[peer] || peer == rank) continue;
+    SPL_TRY(made->reliable_.add_peer(nic::Rank{peer}, config.epoch));
+    made->stop(nic::Rank{peer}, false);
   }
   return made;
 }
@@ -40,7 +43,7 @@ bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
   wire::SendOptions options;
   std::vector<uint8_t> whole;
-  options.copy = outbound.at_once;
+  options.copy = outbound.at_once || (outbound.from_device && !outbound.slot.exists());  // a handler goes on
   if (!outbound.pieces.empty()) {
     whole.resize(packet.payload.length);
     nic::gather(outbound.pieces, whole.data());
@@ -110,6 +113,12 @@ void UdpTransport::arm() {
   if (!armed_.exchange(true)) arm_(port_->descriptor());
 }
 
+// May be in the middle of what came, or of a send.
+void UdpTransport::stop(nic::Rank peer, bool stopped) {
+  reliable_.set_room(peer, stopped ? 0 : room_segments, room_);
+  act(room_);
+}
+
 // Datagrams that come again because our acknowledgement was lost are acknowledged again for a while.
 void UdpTransport::say_goodbye() {
   constexpr Time linger{20'000'000'000};  // 20 ms
@@ -122,7 +131,8 @@ void UdpTransport::say_goodbye() {
 void UdpTransport::deliver(const nic::Packet& packet) {
   const uint64_t bytes = packet.payload.length + packet.missing;
   if (packet.is_answer() || (packet.is_header() && bytes == packet.message_length)) {
-    return client_.arrived(*this, packet);
+    std::ignore = client_.arrived(*this, packet, 0);
+    return;
   }
   const std::pair<uint32_t, uint64_t> key{packet.source.value, packet.message};
   Incoming& message = incoming_[key];
@@ -133,11 +143,11 @@ void UdpTransport::deliver(const nic::Packet& packet) {
   }
   message.begun = true;
   message.bytes += bytes;
-  client_.arrived(*this, packet);
+  std::ignore = client_.arrived(*this, packet, 0);
   for (auto& [early, held] : std::exchange(message.early, {})) {
     early.payload.bytes = held.data();
     message.bytes += early.payload.length + early.missing;
-    client_.arrived(*this, early);
+    std::ignore = client_.arrived(*this, early, 0);
   }
   if (message.bytes >= packet.message_length) incoming_.erase(key);
 }

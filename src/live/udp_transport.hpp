@@ -34,8 +34,10 @@ class UdpTransport final : public Transport {
   [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override { return port_->has_some(); }
+  void taken(nic::Rank, uint64_t) override {}
+  void stop(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
-  [[nodiscard]] bool congested() const override { return false; }  // the stage below has a window and keeps what waits
+  [[nodiscard]] bool congested() const override { return reliable_.waiting_segments() > waiting_max; }
   [[nodiscard]] bool drained() const override { return reliable_.idle(); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override { return reliable_.timer(); }
@@ -46,6 +48,8 @@ class UdpTransport final : public Transport {
   [[nodiscard]] const wire::ReliableCounts& counts() const { return reliable_.counts(); }
 
  private:
+  static constexpr uint64_t waiting_max = 4096;  // segments that wait for the windows of peers
+
   struct Incoming {  // a message whose packets come
     bool begun = false;
     uint64_t bytes = 0;
@@ -65,6 +69,7 @@ class UdpTransport final : public Transport {
   wire::Reliable reliable_;
   wire::Out sending_;
   wire::Out coming_;
+  wire::Out room_;
   std::vector<DatagramOut> outgoing_;
   std::vector<Reading> readings_;  // by ticket less 1
   std::vector<uint64_t> free_tickets_;

@@ -188,6 +188,11 @@ bool Nic::has_begun(Rank source, uint64_t message) const {
   return slot != no_slot && impl_->messages[slot].path != Impl::Path::waiting;
 }
 
+void Nic::on_peer_unreachable(Time, Rank peer, Actions& out) {
+  impl_->part_from(peer, out);
+  impl_->settle(out);
+}
+
 void Nic::on_peer_lost(Time, Rank peer, Actions& out) {
   impl_->lose_peer(peer, out);
   impl_->settle(out);

@@ -116,6 +116,9 @@ class Nic {
   // replies, messages whose rest is missing; so does what is sent to it later, when it has been read. Work: all that is
   // open.
   void on_peer_lost(Time now, Rank peer, Actions& out);
+  // The same for what is sent to this rank only: packets of it that it sent before are still to come, then
+  // on_peer_lost.
+  void on_peer_unreachable(Time now, Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
   [[nodiscard]] NicState state() const;

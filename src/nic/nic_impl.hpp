@@ -392,6 +392,7 @@ struct Nic::Impl {
   [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
 
   // nic_lost.cpp
+  void part_from(Rank peer, Actions& out);
   void lose_peer(Rank peer, Actions& out);
   [[nodiscard]] bool is_lost(Rank peer) const;
   void lose_unacknowledged(Rank peer, Actions& out);

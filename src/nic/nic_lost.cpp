@@ -13,7 +13,8 @@ bool Nic::Impl::is_lost(Rank peer) const {
   return !lost.empty() && std::find(lost.begin(), lost.end(), peer) != lost.end();
 }
 
-void Nic::Impl::lose_peer(Rank peer, Actions& out) {
+// Nothing reaches it any more, nor does it answer.
+void Nic::Impl::part_from(Rank peer, Actions& out) {
   if (is_lost(peer)) return;
   lost.push_back(peer);
   lose_unacknowledged(peer, out);
@@ -22,6 +23,10 @@ void Nic::Impl::lose_peer(Rank peer, Actions& out) {
     if (fetch.target == peer) names.push_back(uint64_t{fetch.sequence} << 32 | slot);
   });
   for (const uint64_t name : names) lose_fetch(name, out);
+}
+
+void Nic::Impl::lose_peer(Rank peer, Actions& out) {
+  part_from(peer, out);
   std::vector<uint32_t> begun;
   messages.for_each([&](uint32_t slot, const Message& message) {
     if (message.outgoing == no_slot && message.source == peer && message.bytes_in < message.length) {

@@ -104,6 +104,26 @@ TEST(Lost, AGetEndsByAReplyThatFailed) {
   }
 }
 
+// What it sent before is still on its way to the engine.
+TEST(Lost, APeerThatCannotBeReachedAnswersNothingAndItsMessagesGoOn) {
+  Bench bench;
+  bench.append(bench.entry());
+  bench.arrive(1, 40, 0);
+  Get get;
+  get.reply.local = bench.memory.data();
+  get.reply.queue = bench.queue;
+  get.length = 64;
+  get.target = peer;
+  get.portal = PortalIndex{3};
+  bench.good(get);
+  bench.out.clear();
+  bench.nic.on_peer_unreachable({}, peer, bench.out);
+  EXPECT_EQ(bench.kinds(), std::vector<EventKind>{EventKind::reply});
+  EXPECT_EQ(bench.event(EventKind::reply).fail, Fail::undeliverable);
+  lose(bench);
+  EXPECT_EQ(bench.kinds(), std::vector<EventKind>{});
+}
+
 TEST(Lost, AMessageWhoseRestIsMissingEndsWithWhatCame) {
   Bench bench;
   bench.append(bench.entry());

@@ -72,6 +72,7 @@ Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
   peer->rank = rank;
   peer->epoch = epoch;
   peer->room_end = impl_->config.window;  // a receiver that has said nothing takes what the sender's own window allows
+  if (known != nullptr) impl_->segments_waiting -= known->waiting.size() + known->answers.size();
   if (known == nullptr) {
     impl_->order.push_back(peer.get());
   } else {
@@ -117,11 +118,13 @@ void Reliable::set_room(nic::Rank rank, uint32_t segments, Out& out) {
   impl_->acknowledge(*peer, header, out);
 }
 
+uint64_t Reliable::waiting_segments() const { return impl_->segments_waiting; }
+
 const ReliableCounts& Reliable::counts() const { return impl_->counts; }
 
 bool Reliable::idle() const {
   return std::all_of(impl_->order.begin(), impl_->order.end(), [](const Peer* peer) {
-    return peer->lost || (peer->waiting.empty() && peer->flight.empty() && peer->held.empty());
+    return peer->lost || (peer->waiting.empty() && peer->answers.empty() && peer->flight.empty() && peer->held.empty());
   });
 }
 
@@ -130,8 +133,8 @@ std::string Reliable::waiting() const {
   line << "link of rank " << impl_->self << ":";
   for (const Peer* peer : impl_->order) {
     line << " rank " << peer->rank << (peer->lost ? " is lost, " : ", ") << peer->flight.size()
-         << " segments unacknowledged, " << peer->waiting.size() << " wait for the window, " << peer->held.size()
-         << " headers wait for message " << peer->expected_message << ";";
+         << " segments unacknowledged, " << peer->waiting.size() + peer->answers.size() << " wait for the window, "
+         << peer->held.size() << " headers wait for message " << peer->expected_message << ";";
   }
   return line.str();
 }

@@ -8,10 +8,11 @@
 //   from the receiver, lives (epochs), and the verdict that a peer is lost.
 // Invariants: (1) with Reliability::segment every packet is delivered exactly once, or the peer is lost; (2) headers of
 // a
-//   pair are delivered in the order sent, what follows them in any order, also before them; (3) a packet larger than a
-//   datagram leaves as several smaller packets of the same message; (4) a payload is not read after message_sent or
-//   released says so; (5) datagrams of another job, another life, or damaged ones change nothing but a count; (6) a
-//   lost peer stays lost until add_peer names its next life.
+//   pair are delivered in the order sent, what follows them and answers in any order, also before them; (3) a packet
+//   larger than a datagram leaves as several smaller packets of the same message; (4) a payload is not read after
+//   message_sent or released says so; (5) datagrams of another job, another life, or damaged ones change nothing but a
+//   count; (6) a lost peer stays lost until add_peer names its next life; (7) answers need no room at the receiver:
+//   they leave also while it has said that it has none.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -114,10 +115,13 @@ class Reliable {
   // When on_timer is wanted next, or never; sometimes early, then there is nothing to do. Ask after each call.
   [[nodiscard]] Time timer() const;
 
-  // How many packets of a peer the driver can still take; it is told this as a window. Default: as many as come.
+  // How many packets of a peer the driver can still take; it is told this as a window. Default: as many as come. What
+  // has been granted once may still come, and answers do.
   void set_room(nic::Rank peer, uint32_t segments, Out& out);
 
   [[nodiscard]] const ReliableCounts& counts() const;
+  // Segments that wait for the windows of their receivers.
+  [[nodiscard]] uint64_t waiting_segments() const;
   // Nothing waits to be sent or acknowledged, no header waits for an earlier one.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;

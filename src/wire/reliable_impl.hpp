@@ -63,10 +63,12 @@ struct Peer {
 
   // Sending.
   std::deque<Segment> waiting;
+  std::deque<Segment> answers;  // wait for the sender's own window only
   std::deque<Segment> flight;
   uint32_t next_sequence = 0;        // with SYN
   uint32_t next_plain_sequence = 0;  // without
   uint32_t next_message = 0;
+  uint32_t next_answer = 0;
   uint32_t next_plain_message = 0;
   uint32_t room_end = 0;             // the receiver takes segments before this one
   std::unordered_map<uint64_t, OpenMessage> messages;
@@ -98,12 +100,14 @@ struct Reliable::Impl {
   std::vector<Peer*> order;  // as added: what follows from a walk is the same on every machine
   ReliableCounts counts;
   Time earliest = Time::never();  // no deadline is before it
+  uint64_t segments_waiting = 0;  // of all peers
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
 
   // reliable_send.cpp
   [[nodiscard]] Status send(Time now, Peer& peer, const nic::Packet& packet, const SendOptions& options, Out& out);
   void enqueue(Peer& peer, const nic::Packet& fragment, const SendOptions& options, uint32_t message_id, bool refers);
+  void pump(Time now, Peer& peer, std::deque<Segment>& queue, Out& out);
   void pump(Time now, Peer& peer, Out& out);
   void transmit(Time now, Peer& peer, Segment& segment, Out& out);
   void probe(Time now, Peer& peer, Out& out);

@@ -9,6 +9,9 @@ namespace spinloom::wire {
 // Later acknowledgements after which a segment counts as lost.
 constexpr uint32_t passed_max = 3;
 
+// Headers are delivered in the order sent; answers are not: they overtake what waits for room.
+static bool is_ordered(const nic::Packet& packet) { return packet.is_header() && !packet.is_answer(); }
+
 Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& out) {
   const auto opened = open(config.secret, bytes);
   if (!opened) {
@@ -75,7 +78,7 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
   nic::Packet packet;
   if (!is_probe) {
     SPL_ASSIGN(packet, packet_of(peer, datagram));
-    const bool comes_late = packet.is_header() && (distance(peer.expected_message, header.message_id) < 0 ||
+    const bool comes_late = is_ordered(packet) && (distance(peer.expected_message, header.message_id) < 0 ||
                                                    peer.held.contains(header.message_id));
     if (comes_late) {
       ++counts.malformed;
@@ -86,14 +89,14 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
   while (peer.ahead.holds(peer.expected)) peer.ahead.remove(peer.expected++);
   acknowledge(peer, header, out);
   if (is_probe) return {};
-  if (packet.is_header() && header.message_id != peer.expected_message) {
+  if (is_ordered(packet) && header.message_id != peer.expected_message) {
     ++counts.held;
     peer.held.emplace(header.message_id, std::vector<uint8_t>(datagram.body.begin(), datagram.body.end()));
     return {};
   }
   out.deliver.push_back(packet);
   ++counts.delivered;
-  if (!packet.is_header()) return {};
+  if (!is_ordered(packet)) return {};
   ++peer.expected_message;
   deliver_held(peer, out);
   return {};

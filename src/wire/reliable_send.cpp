@@ -26,7 +26,9 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
   const bool plain = options.reliability == Reliability::none;
   uint32_t message_id = 0;
   OpenMessage* message = nullptr;
-  if (packet.is_header()) message_id = plain ? peer.next_plain_message++ : peer.next_message++;
+  if (packet.is_header()) {
+    message_id = plain ? peer.next_plain_message++ : packet.is_answer() ? peer.next_answer++ : peer.next_message++;
+  }
   if (!alone) {
     const auto [found, is_new] = peer.messages.try_emplace(packet.message);
     message = &found->second;
@@ -60,7 +62,8 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
 
 void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const SendOptions& options, uint32_t message_id,
                              bool refers) {
-  Segment& segment = peer.waiting.emplace_back();
+  Segment& segment = (fragment.is_answer() ? peer.answers : peer.waiting).emplace_back();
+  ++segments_waiting;
   segment.packet = fragment;
   segment.message_id = message_id;
   segment.ticket = options.ticket;
@@ -74,25 +77,32 @@ void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const Send
 // As much as both windows let through.
 void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
   const bool was_idle = peer.flight.empty();
-  while (!peer.waiting.empty()) {
-    Segment& next = peer.waiting.front();
+  pump(now, peer, peer.answers, out);
+  pump(now, peer, peer.waiting, out);
+  const bool begins = was_idle && !peer.flight.empty();  // until now it was the sign of life that was waited for
+  if (begins || peer.deadline == Time::never()) await(now, peer);
+}
+
+void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out& out) {
+  while (!queue.empty()) {
+    Segment& next = queue.front();
     if ((next.flags & slmp::syn) == 0) {
       next.sequence = peer.next_plain_sequence++;
       transmit(now, peer, next, out);
       const Segment gone = std::move(next);
-      peer.waiting.pop_front();
+      queue.pop_front();
+      --segments_waiting;
       if (gone.refers) release(peer, gone, out);
       continue;
     }
-    const bool taken = distance(peer.next_sequence, peer.room_end) > 0;
+    const bool taken = next.packet.is_answer() || distance(peer.next_sequence, peer.room_end) > 0;
     if (!taken || peer.flight.size() >= config.window) break;
     next.sequence = peer.next_sequence++;
     peer.flight.push_back(std::move(next));
-    peer.waiting.pop_front();
+    queue.pop_front();
+    --segments_waiting;
     transmit(now, peer, peer.flight.back(), out);
   }
-  const bool begins = was_idle && !peer.flight.empty();  // until now it was the sign of life that was waited for
-  if (begins || peer.deadline == Time::never()) await(now, peer);
 }
 
 void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, Out& out) {
@@ -165,7 +175,7 @@ void Reliable::Impl::set_deadline(Peer& peer, Time at) {
 void Reliable::Impl::await(Time now, Peer& peer) {
   if (peer.lost) {
     peer.deadline = Time::never();
-  } else if (!peer.flight.empty() || !peer.waiting.empty()) {
+  } else if (!peer.flight.empty() || !peer.waiting.empty() || !peer.answers.empty()) {
     set_deadline(peer, now + timeout_of(peer));
   } else if (peer.talked && config.keepalive != Time::never()) {
     set_deadline(peer, std::max(now, peer.heard) + config.keepalive);
@@ -193,7 +203,8 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
 
 void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
   peer.lost = true;
-  for (auto* queue : {&peer.flight, &peer.waiting}) {
+  segments_waiting -= peer.waiting.size() + peer.answers.size();
+  for (auto* queue : {&peer.flight, &peer.answers, &peer.waiting}) {
     for (const Segment& segment : *queue) {
       if (segment.refers) release(peer, segment, out);
     }

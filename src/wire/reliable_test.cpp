@@ -303,6 +303,40 @@ TEST(Reliable, BothWindowsHold) {
   EXPECT_EQ(take(out).size(), 3u);
 }
 
+// Packets at the receiver may wait for what these answer.
+TEST(Reliable, AnswersPassWhatWaitsForRoom) {
+  const auto sender = stage(a, b);
+  const auto receiver = stage(b, a);
+  const std::vector<uint8_t> bytes = content(1, 100);
+  Out out;
+  Out back;
+  receiver->set_room(a, 0, back);
+  uint64_t given = 0;
+  while (sender->waiting_segments() < 10) {
+    ASSERT_TRUE(sender->on_send(Time{0}, put_packet(given++, bytes, 0, 100), {}, out).ok());
+    for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
+    for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
+  }
+  const uint64_t delivered = back.deliver.size();
+  EXPECT_EQ(delivered, given - 10);
+  nic::Packet ack = put_packet(7, {}, 0, 0);
+  ack.operation = nic::Operation::ack;
+  nic::Packet reply = put_packet(given, bytes, 0, 100);
+  reply.operation = nic::Operation::reply;
+  for (const nic::Packet& answer : {ack, reply}) ASSERT_TRUE(sender->on_send(Time{3}, answer, {}, out).ok());
+  for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{4}, datagram, back).ok());
+  ASSERT_EQ(back.deliver.size(), delivered + 2);
+  EXPECT_EQ(back.deliver[delivered].operation, nic::Operation::ack);
+  EXPECT_EQ(back.deliver[delivered + 1].operation, nic::Operation::reply);
+  for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{5}, one, out).ok());
+  EXPECT_EQ(sender->waiting_segments(), 10u) << "these find no room";
+  receiver->set_room(a, 100, back);
+  for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{6}, one, out).ok());
+  for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{7}, datagram, back).ok());
+  EXPECT_EQ(back.deliver.size(), given + 2) << "each put once, in its order";
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(back.deliver[delivered + 2 + i].message, given - 10 + i);
+}
+
 TEST(Reliable, ThreeLaterAcknowledgementsAreEnough) {
   const auto sender = stage(a, b);
   const auto receiver = stage(b, a);

@@ -17,12 +17,13 @@ namespace {
 
 constexpr int file_number_max = 1000;  // programs and shells count from 3: our descriptor is not in their way
 
-// As large as the limits allow; 0: none is allowed.
+// As large as the limits allow, with room for others' addresses. (Behind the limit of a file ftruncate would kill.)
 uint64_t reservable_bytes() {
-  rlimit file{};
+  rlimit file{}, addresses{};
   getrlimit(RLIMIT_FSIZE, &file);
+  getrlimit(RLIMIT_AS, &addresses);
   uint64_t bytes = SharedHeap::region_bytes_max;
-  while (bytes > file.rlim_cur) bytes /= 2;
+  while (bytes > file.rlim_cur || bytes > addresses.rlim_cur / 4) bytes /= 2;
   return bytes;
 }
 

@@ -84,8 +84,7 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
   if (whole && length <= small_bytes && outbound.pieces.empty()) {
     return write_small(peer, packet) ? Wrote::all : Wrote::some;
   }
-  if (length >= options_.lend_from_bytes && done == 0 && outbound.pieces.empty() && !outbound.at_once &&
-      can_lend(peer, packet.payload)) {
+  if (done == 0 && outbound.pieces.empty() && !outbound.at_once && can_lend(peer, packet.payload)) {
     return lend(peer, outbound) ? Wrote::lent : Wrote::some;
   }
   do {
@@ -99,10 +98,13 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
 
 // A heap that has come after we met is news to the peer: what is sent until it has mapped it goes the other ways.
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
+  if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
   const ReadsPeer reads = peer.to.reads_us();
-  const bool in_heap = heap_.holds(payload.bytes, payload.length);
-  if (in_heap && !includes(reads, ReadsPeer::heap)) tell_heap(peer);
-  return includes(reads, ReadsPeer::memory) || (in_heap && includes(reads, ReadsPeer::heap));
+  if (heap_.holds(payload.bytes, payload.length)) {
+    if (includes(reads, ReadsPeer::heap)) return payload.length >= options_.lend_heap_from_bytes;
+    tell_heap(peer);
+  }
+  return payload.length >= options_.lend_from_bytes && includes(reads, ReadsPeer::memory);
 }
 
 void ShmTransport::tell_heap(Peer& peer) {

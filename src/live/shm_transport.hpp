@@ -26,6 +26,7 @@ enum class CopyMode : uint8_t { automatic, heap, single, twice };
 struct ShmOptions {
   CopyMode copy = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
+  uint64_t lend_heap_from_bytes = 8 << 10;  // no call of the kernel to be paid for
 };
 
 class ShmTransport final : public Transport {

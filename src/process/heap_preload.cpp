@@ -58,6 +58,7 @@ struct Next {
   void* (*calloc)(size_t, size_t);
   void* (*realloc)(void*, size_t);
   void* (*memalign)(size_t, size_t);
+  void* (*aligned_alloc)(size_t, size_t);
   int (*posix_memalign)(void**, size_t, size_t);
   void (*free)(void*);
   size_t (*malloc_usable_size)(void*);
@@ -79,6 +80,7 @@ const Next* next() {
   look_up(found.calloc, "calloc");
   look_up(found.realloc, "realloc");
   look_up(found.memalign, "memalign");
+  look_up(found.aligned_alloc, "aligned_alloc");
   look_up(found.posix_memalign, "posix_memalign");
   look_up(found.free, "free");
   look_up(found.malloc_usable_size, "malloc_usable_size");
@@ -166,7 +168,10 @@ void* memalign(size_t alignment, size_t bytes) {
   return next()->memalign(alignment, bytes);
 }
 
-void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  if (void* const block = from_heap(bytes, alignment)) return block;
+  return next()->aligned_alloc(alignment, bytes);
+}
 
 int posix_memalign(void** block, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) == 0) {

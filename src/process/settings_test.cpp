@@ -36,6 +36,7 @@ TEST(Settings, TakeWhatTheySay) {
   EXPECT_EQ(settings.handlers, HandlerKind::native);
   EXPECT_EQ(settings.udp_address, 0x7f000001u);
   EXPECT_EQ(settings.record, "out.pcap");
+  EXPECT_EQ(read({"SPINLOOM_COPY=heap"}).copy, live::CopyMode::heap);
 }
 
 TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {

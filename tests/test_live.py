@@ -294,6 +294,35 @@ def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
     run("mpich", 3, build("live_sleeper.c"))
 
 
+def test_a_rank_that_has_left_and_lives_on_cannot_be_reached(build, tmp_path):
+    program = build("live_late.c")
+    with Job([str(program), str(tmp_path / "mark")], 3) as job:
+        assert job.wait(LIMIT_S) == [0, 0, 0], job.said()
+        assert answers_of(job.said()) == {0: 2, 1: 2}, job.said()
+
+
+def test_handlers_that_are_not_there_are_told(build, tmp_path):
+    broken = tmp_path / "broken.elf"
+    broken.write_bytes(b"not an image")
+    images = LIBRARY.parent / "handlers"
+    if not (images / "accumulate.elf").is_file():
+        pytest.skip("the library was built without handlers")
+    done = subprocess.run(
+        [build("live_refused.c"), broken],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SPINLOOM_HANDLERS": str(images)},
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stderr.splitlines()
+    assert len(said) == 3, said
+    assert said[0].startswith("spinloom: no handler image 'no_such_image' in")
+    assert str(images) in said[0]
+    assert str(broken) in said[1]
+    assert said[2] == "spinloom: handler image 'accumulate' has no handler 'no_such_handler'"
+
+
 @pytest.mark.parametrize("what", ["returns", "last", "forks"])
 def test_ranks_leave_as_they_like(build, what):
     program = build("live_leave.c")

@@ -112,11 +112,12 @@ Status Rank::host_work(const portals::HostWork& work) {
   return {};
 }
 
-ptl::HandlerImage Rank::image(std::string_view name) {
+Result<ptl::HandlerImage> Rank::image(std::string_view name) {
   for (size_t i = 0; i < images_.names.size(); ++i) {
-    if (images_.names[i] == name) return {ptl::entries_of(images_.images[i]), static_cast<uint32_t>(i)};
+    if (images_.names[i] != name) continue;
+    return ptl::HandlerImage{ptl::entries_of(images_.images[i]), static_cast<uint32_t>(i)};
   }
-  return {};
+  return fail(Code::invalid, "no handler image '", name, "' among the ", images_.names.size(), " of this run");
 }
 
 uint32_t Rank::user() const { return simulated_user; }

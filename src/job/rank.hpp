@@ -77,7 +77,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[nodiscard]] uint32_t user() const override;
   // An atomic changes memory at one moment, and programs run between moments.
   [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
-  [[nodiscard]] ptl::HandlerImage image(std::string_view name) override;
+  [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:
   enum class State : uint8_t { running, waiting, sleeping };

@@ -17,9 +17,24 @@ constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgseg1"
 // Whatever changes the meaning of shared bytes changes a size.
 constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemory) << 16 ^ sizeof(PacketRecord);
 
+// Whether a process that cannot be found is what it says.
+bool is_absence(int error) { return error == ENOENT || error == ESRCH; }
+
 constexpr size_t header_bytes = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
 
 }  // namespace
+
+const char* cure_of(int error) {
+  switch (error) {
+    case EMFILE: return "raise the limit of open files: ulimit -n";
+    case ENFILE: return "raise the machine's limit of open files: sysctl fs.file-max";
+    case ENOMEM: return "raise the limit of memory: ulimit -v, or the container's";
+    case EACCES:
+    case EPERM: return "run all ranks as one user, containers with --cap-add=SYS_PTRACE, or set SPINLOOM_TRANSPORT=udp";
+    case ENOSYS: return "use Linux 5.3 or later and a seccomp filter that allows it, or set SPINLOOM_TRANSPORT=udp";
+    default: return "set SPINLOOM_TRANSPORT=udp";
+  }
+}
 
 Segment::Segment(Segment&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)),
@@ -47,8 +62,9 @@ ChannelMemory* Segment::channel_of(uint32_t sender) const {
 Status Segment::map(uint32_t ranks) {
   void* const mapped = mmap(nullptr, bytes_for(ranks), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (mapped == MAP_FAILED) {
-    return fail(Code::environment, "shared memory of ", bytes_for(ranks),
-                " B cannot be mapped: ", std::strerror(errno));
+    const int error = errno;
+    return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B cannot be mapped: ", std::strerror(error),
+                "; ", cure_of(error));
   }
   base_ = static_cast<uint8_t*>(mapped);
   bytes_ = bytes_for(ranks);
@@ -83,18 +99,20 @@ Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t r
   Segment made;
   made.file_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (made.file_ < 0) {
-    return fail(Code::environment, "the shared memory of rank ", rank, " (", path, "): ", std::strerror(errno));
+    const int error = errno;
+    return fail(is_absence(error) ? Code::invalid : Code::environment, "the shared memory of rank ", rank, " (", path,
+                "): ", std::strerror(error), "; ", cure_of(error));
   }
   struct stat status{};
   if (fstat(made.file_, &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<size_t>(status.st_size) < bytes_for(ranks)) {
-    return fail(Code::environment, "rank ", rank, " has another program at ", path, " by now");
+    return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
   }
   SPL_TRY(made.map(ranks));
   const SegmentHeader& header = made.header();
   if (std::atomic_ref(made.header().magic).load(std::memory_order_acquire) != magic_word || header.nonce != nonce ||
       header.rank != rank || header.ranks != ranks) {
-    return fail(Code::environment, "rank ", rank, " has another program at ", path, " by now");
+    return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
   }
   close(std::exchange(made.file_, -1));  // the mapping is enough
   if (header.build != build_word) {

@@ -3,7 +3,8 @@
 // Contract: a process creates its own segment and publishes how to find it (a Card); peers attach it. It has no name:
 //   it lives as long as a process has it mapped, so that nothing is left of a job that dies, however it dies.
 // Invariants: (1) attach() answers with a segment only when its job, its rank and its build are the expected ones;
-//   (2) `begun` names the peers that have attached; what else a peer writes is checked where it is read.
+//   Code::invalid says that its process is gone; (2) `begun` names the peers that have attached; who finds `closed` set
+//   after that may not have been seen; what else a peer writes is checked where it is read.
 // Threads: creation and attaching by one thread. Time: none.
 #pragma once
 
@@ -25,11 +26,12 @@ using Secret = std::array<uint64_t, 2>;
 struct SegmentHeader {
   uint64_t magic;
   uint64_t build;  // of the library: both ends share the meaning of every byte
-  Secret nonce;    // of this segment: a process that got our peer's id later does not know it
+  Secret nonce;  // of this segment: a process that got our peer's id later does not know it
   uint32_t rank;
   uint32_t ranks;
-  uint64_t self;   // where its process has it mapped
+  uint64_t self;  // where its process has it mapped
   uint32_t fences;  // not 0: its process takes no part in remote fences
+  std::atomic<uint32_t> closed;  // not 0: its process has left the job and takes nothing any more
   std::atomic<uint64_t> heap_bytes;  // 0: it has no heap; then what follows means nothing
   uint64_t heap_base;
   uint64_t heap_inode;
@@ -37,6 +39,9 @@ struct SegmentHeader {
   alignas(64) Doorbell doorbell;
   alignas(64) std::atomic<uint64_t> begun[local_ranks_max / 64];
 };
+
+// What to do about an errno that kept this process from reaching another one.
+[[nodiscard]] const char* cure_of(int error);
 
 class Segment {
  public:

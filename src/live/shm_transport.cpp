@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <tuple>
 #include <utility>
 
+#include "base/log.hpp"
 #include "live/long_copy.hpp"
 
 namespace spinloom::live {
@@ -45,11 +48,12 @@ bool ShmTransport::attach(uint32_t rank) {
   if (peer.attached || peer.departed) return peer.attached;
   const Card& card = cards_[rank];
   auto segment = Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
-  peer.process = segment ? static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(card.pid), 0)) : -1;
-  if (!segment || peer.process < 0) {
-    peer.departed = true;
-    departed_.push_back(rank);
-    return false;
+  if (!segment) return depart(rank, segment.error().code == Code::invalid ? "" : segment.error().message);
+  if (segment->header().closed.load() != 0) return depart(rank, "");
+  peer.process = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(card.pid), 0));
+  if (peer.process < 0) {
+    const int error = errno;
+    return depart(rank, error == ESRCH ? "" : text("pidfd_open: ", std::strerror(error), "; ", cure_of(error)));
   }
   peer.segment = std::move(*segment);
   peer.to = ChannelWriter(peer.segment.channel_of(rank_));
@@ -60,7 +64,21 @@ bool ShmTransport::attach(uint32_t rank) {
   SegmentHeader& header = peer.segment.header();
   header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
   header.doorbell.ring(true);
+  if (header.closed.load() == 0) return true;
+  std::ignore = depart(rank, "");  // it may have looked for us for the last time before we came
   return true;
+}
+
+// It is gone, or as good as gone; then somebody should know why.
+bool ShmTransport::depart(uint32_t rank, std::string why) {
+  Peer& peer = *peers_[rank];
+  peer.departed = true;
+  departed_.push_back(rank);
+  peer.unreachable = std::move(why);
+  if (peer.unreachable.empty() || std::exchange(warned_, true)) return false;
+  log::emit(log::Level::warning, "live",
+            text("rank ", rank, " cannot be reached, what is sent to it fails: ", peer.unreachable));
+  return false;
 }
 
 void ShmTransport::begin_reading(uint32_t rank) {
@@ -160,10 +178,14 @@ std::string ShmTransport::describe(nic::Rank rank) {
   if (rank.value >= peers_.size()) return "no such rank";
   Peer& peer = *peers_[rank.value];
   if (!peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
+  if (!peer.unreachable.empty()) return "not reached: " + peer.unreachable;
   return peer.lost || peer.departed ? "gone" : peer.heap_reads + peer.reads;
 }
 
+// Who attaches from now on finds us closed; who has attached before is told.
 void ShmTransport::say_goodbye() {
+  own_.header().closed.store(1);
+  greet_new();
   for (const auto& peer : peers_) {
     if (!peer->attached || peer->lost) continue;
     const ChannelWriter::Room room = peer->to.reserve(0);

@@ -82,6 +82,7 @@ class ShmTransport final : public Transport {
     int process = -1;
     std::string reads = "not tried yet";  // how we read its memory
     std::string heap_reads;
+    std::string unreachable;  // why, where it lives and we cannot get at it
     std::deque<Waiting> waiting;  // for room, or for a peer that has said stop
     std::deque<Waiting> answers;  // for room
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
@@ -90,6 +91,7 @@ class ShmTransport final : public Transport {
   enum class Wrote : uint8_t { all, lent, some };
 
   [[nodiscard]] bool attach(uint32_t rank);
+  bool depart(uint32_t rank, std::string why);
   void begin_reading(uint32_t rank);
   void map_heap(uint32_t rank);
   [[nodiscard]] bool publish_heap();
@@ -127,6 +129,7 @@ class ShmTransport final : public Transport {
   Time look_at_{};                  // when to try them again
   uint64_t loans_ = 0;
   uint64_t refused_ = 0;
+  bool warned_ = false;
 };
 
 }  // namespace spinloom::live

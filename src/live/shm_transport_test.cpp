@@ -2,6 +2,7 @@
 #include "live/shm_transport.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/random.hpp"
 #include "live/live_testbed.hpp"
 
@@ -283,6 +285,92 @@ TEST(ShmTransport, WhatAPeerSaidThatWeNeverMetIsHeard) {
     EXPECT_EQ(rig.heard[0].gone.size(), 1u);
     EXPECT_FALSE(rig.ends[0]->has_news());
   }
+}
+
+// Who has never met it, and who has attached while it did not look.
+TEST(ShmTransport, ARankThatHasSaidGoodbyeIsGoneForThoseThatComeLater) {
+  for (const bool attached_before : {false, true}) {
+    Rig rig;
+    rig.start(0);
+    rig.start(1);
+    if (attached_before) {
+      EXPECT_TRUE(rig.put(0, 1, some(8, 1)));
+    }
+    rig.ends[1]->say_goodbye();
+    EXPECT_TRUE(rig.put(0, 2, some(8, 2))) << "nobody will read it";
+    rig.ends[0]->poll();
+    EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
+    EXPECT_EQ(rig.ends[0]->describe(nic::Rank{1}), "gone");
+    EXPECT_TRUE(rig.put(0, 3, some(8, 3)));
+    rig.ends[0]->poll();
+    EXPECT_EQ(rig.heard[0].gone.size(), 1u);
+  }
+}
+
+TEST(ShmTransport, WhyAPeerThatLivesCannotBeReachedIsToldOnce) {
+  std::vector<std::string> said;
+  log::install([&](log::Level, std::string_view, std::string_view message) { said.emplace_back(message); },
+               log::Level::warning);
+  Rig rig;
+  rig.start(0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  close(next);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(rig.put(0, 1, some(8, 1)));
+  rig.ends[0]->poll();
+  setrlimit(RLIMIT_NOFILE, &before);
+  log::install({}, log::Level::error);
+  EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
+  ASSERT_EQ(said.size(), 1u);
+  for (const char* part : {"rank 1 cannot be reached", "Too many open files", "ulimit -n"}) {
+    EXPECT_NE(said[0].find(part), std::string::npos) << said[0];
+  }
+  EXPECT_NE(rig.ends[0]->describe(nic::Rank{1}).find("not reached: the shared memory of rank 1"), std::string::npos);
+}
+
+TEST(ShmTransport, WhatAPeerKeepsOfALoanIsGivenBackWhenItSaysSo) {
+  Rig rig({CopyMode::single, 1000});
+  rig.start(0);
+  rig.start(1);
+  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now
+  rig.poll();
+  rig.heard[1].keeps = true;
+  const std::vector<uint8_t> lent = some(5000, 3);
+  EXPECT_FALSE(rig.put(0, 1, lent));
+  rig.poll();
+  ASSERT_EQ(rig.heard[1].kept.size(), 1u);
+  EXPECT_TRUE(rig.heard[0].read.empty());
+  EXPECT_FALSE(rig.ends[0]->drained());
+  rig.ends[1]->taken(nic::Rank{0}, rig.heard[1].kept[0]);
+  rig.poll();
+  EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{1});
+}
+
+// What a peer that has been told to stop sends meanwhile waits, but for answers.
+TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
+  Rig rig;
+  rig.start(0);
+  rig.start(1);
+  EXPECT_TRUE(rig.put(0, 1, some(8, 1)));
+  rig.poll();
+  rig.ends[1]->stop(nic::Rank{0}, true);
+  EXPECT_FALSE(rig.put(0, 2, some(8, 2)));
+  nic::Send ack;
+  ack.packet.operation = nic::Operation::ack;
+  ack.packet.target = nic::Rank{1};
+  ack.packet.message = 77;
+  EXPECT_TRUE(rig.ends[0]->send(ack));
+  rig.poll();
+  ASSERT_EQ(rig.heard[1].packets.size(), 2u);
+  EXPECT_EQ(rig.heard[1].packets[1].message, 77u);
+  rig.ends[1]->stop(nic::Rank{0}, false);
+  rig.poll();
+  ASSERT_EQ(rig.heard[1].packets.size(), 3u);
+  EXPECT_EQ(rig.heard[1].packets[2].message, 2u);
 }
 
 TEST(ShmTransport, CellsThatMeanNothingAreRefusedAndTheNextOnesHeard) {

@@ -38,17 +38,16 @@ std::vector<std::string> Images::candidates(const std::string& name) const {
   return paths;
 }
 
-ptl::HandlerImage Images::find(const std::string& name, std::string& why) {
+Result<ptl::HandlerImage> Images::find(const std::string& name) {
   for (const std::string& path : candidates(name)) {
     if (const auto known = loaded_.find(path); known != loaded_.end()) return known->second;
     if (access(path.c_str(), R_OK) != 0) continue;
-    auto image = load(path);
-    if (image) return loaded_[path] = *image;
-    why = image.error().message;
-    return {};
+    SPL_ASSIGN(loaded_[path], load(path));
+    return loaded_[path];
   }
-  why = text("no handler image '", name, "' in ", folders_.size(), " folders (SPINLOOM_HANDLERS)");
-  return {};
+  std::string where;
+  for (const std::string& folder : folders_) where += text(where.empty() ? "" : ":", folder);
+  return fail(Code::invalid, "no handler image '", name, "' in ", where, " (SPINLOOM_HANDLERS adds folders)");
 }
 
 Result<ptl::HandlerImage> Images::load(const std::string& path) {

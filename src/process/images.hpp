@@ -23,8 +23,7 @@ class Images {
  public:
   static Result<std::unique_ptr<Images>> create(std::vector<std::string> folders, HandlerKind preferred);
 
-  // Why there is none goes to `why`.
-  [[nodiscard]] ptl::HandlerImage find(const std::string& name, std::string& why);
+  [[nodiscard]] Result<ptl::HandlerImage> find(const std::string& name);
   // What runs them.
   [[nodiscard]] const std::shared_ptr<live::HandlerLibrary>& library() const { return library_; }
 

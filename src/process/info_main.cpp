@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "process/info.hpp"
 
 namespace spinloom::process {
@@ -156,6 +157,11 @@ int run(int argc, char** argv) {
         asked == "--help" || asked == "-h" ? stdout : stderr);
     return asked == "--help" || asked == "-h" ? 0 : 2;
   }
+  log::install(
+      [](log::Level, std::string_view, std::string_view message) {
+        std::fprintf(stderr, "spinloom-info: %s\n", std::string(message).c_str());
+      },
+      log::Level::warning);
   const Settings settings = read_settings(environ);
   for (const std::string& warning : settings.warnings) std::fprintf(stderr, "spinloom-info: %s\n", warning.c_str());
   const std::vector<Row> machine = machine_rows(settings);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/log.hpp"
 #include "process/live_process.hpp"
 
 namespace spinloom::process {
@@ -22,6 +23,8 @@ ptl::Process* join_job() {
   const std::lock_guard one_at_a_time(joining);
   if (forked) return nullptr;
   if (rank_of_all_threads != nullptr) return rank_of_all_threads;
+  log::install([](log::Level, std::string_view, std::string_view message) { say(std::string(message)); },
+               log::Level::warning);
   const Settings settings = read_settings(environ);
   for (const std::string& warning : settings.warnings) say(warning);
   auto made = LiveProcess::join(settings);

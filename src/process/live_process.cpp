@@ -162,20 +162,19 @@ bool LiveProcess::close() {
 }
 
 // Handlers have threads from the first one on: most programs have none.
-ptl::HandlerImage LiveProcess::image(std::string_view name) {
-  if (!images_) {
-    std::vector<std::string> folders = settings_.handler_folders;
-    for (const char* beside : {"/spinloom/handlers", "/../handlers"}) folders.push_back(own_folder() + beside);
-    auto images = Images::create(std::move(folders), settings_.handlers);
-    if (!images) return {};
-    images_ = std::move(*images);
-    auto pool = live::HpuPool::create({settings_.hpus}, images_->library(), *node_);
-    if (!pool) return {};
-    pool_ = std::move(*pool);
-    node_->set_pool(*pool_);
-  }
-  std::string why;
-  return images_->find(std::string(name), why);
+Status LiveProcess::make_pool() {
+  std::vector<std::string> folders = settings_.handler_folders;
+  for (const char* beside : {"/spinloom/handlers", "/../handlers"}) folders.push_back(own_folder() + beside);
+  SPL_ASSIGN(auto images, Images::create(std::move(folders), settings_.handlers));
+  SPL_ASSIGN(pool_, live::HpuPool::create({settings_.hpus}, images->library(), *node_));
+  images_ = std::move(images);
+  node_->set_pool(*pool_);
+  return {};
+}
+
+Result<ptl::HandlerImage> LiveProcess::image(std::string_view name) {
+  if (!images_) SPL_TRY(make_pool());
+  return images_->find(std::string(name));
 }
 
 }  // namespace spinloom::process

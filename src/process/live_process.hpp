@@ -40,13 +40,14 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] bool close() override;
   [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
-  [[nodiscard]] ptl::HandlerImage image(std::string_view name) override;
+  [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:
   LiveProcess() = default;
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
   [[nodiscard]] Status make_transports(std::unique_ptr<live::DatagramPort> port);
   void readable(uint64_t tag);
+  [[nodiscard]] Status make_pool();
 
   Settings settings_;
   std::unique_ptr<live::Launcher> launcher_;

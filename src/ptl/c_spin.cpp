@@ -1,6 +1,7 @@
 // sPIN: memory on the NIC, and entries whose messages meet handlers.
 #include <cstring>
 
+#include "base/log.hpp"
 #include "portals4_spin.h"
 #include "ptl/call.hpp"
 #include "ptl/contexts.hpp"
@@ -9,11 +10,21 @@
 namespace spinloom::ptl {
 namespace {
 
-// A handler's place in the image; false where it is named and not there.
-bool find_handler(const HandlerImage& image, ptl_handler_t name, std::optional<uint32_t>& entry) {
-  if (name == nullptr) return true;
+// A handler's place in the image, where it is named.
+Status find_handler(const HandlerImage& image, const char* image_name, ptl_handler_t name,
+                    std::optional<uint32_t>& entry) {
+  if (name == nullptr) return {};
   entry = image.entry(name);
-  return entry.has_value();
+  if (entry) return {};
+  return fail(Code::invalid, "handler image '", image_name, "' has no handler '", name, "'");
+}
+
+Status find_handlers(Process& process, const ptl_spin_t& given, nic::Context& context) {
+  SPL_ASSIGN(const HandlerImage found, process.host().image(given.image));
+  context.image = found.index;
+  SPL_TRY(find_handler(found, given.image, given.header_handler, context.header_entry));
+  SPL_TRY(find_handler(found, given.image, given.payload_handler, context.payload_entry));
+  return find_handler(found, given.image, given.completion_handler, context.completion_entry);
 }
 
 // Bytes of the host's in NIC memory that is there.
@@ -23,16 +34,7 @@ Status write_memory(Process& process, uint64_t offset, const void* bytes, ptl_si
 }
 
 // What the arguments say of a context; false where they are wrong.
-bool describe(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
-  if (given.image == nullptr) return false;
-  const HandlerImage found = process.host().image(given.image);
-  if (!found.entry) return false;
-  context.image = found.index;
-  if (!find_handler(found, given.header_handler, context.header_entry) ||
-      !find_handler(found, given.payload_handler, context.payload_entry) ||
-      !find_handler(found, given.completion_handler, context.completion_entry)) {
-    return false;
-  }
+bool describe(const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
   if (given.hpu_memory != PTL_HPU_MEM_NONE) {
     const HpuMemory* memory = interface.memories.find(given.hpu_memory);
     if (memory == nullptr) return false;
@@ -76,7 +78,12 @@ Status make_context(Process& process, const ptl_spin_t& given, nic::Context cont
 
 int make_spin(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, Spin& made) {
   nic::Context context;
-  if (!describe(process, given, interface, context)) return PTL_ARG_INVALID;
+  if (given.image == nullptr) return PTL_ARG_INVALID;
+  if (const Status found = find_handlers(process, given, context); !found) {
+    log::emit(log::Level::warning, "ptl", found.error().message);
+    return code_of(found.error());
+  }
+  if (!describe(given, interface, context)) return PTL_ARG_INVALID;
   const auto created = make_context(process, given, context, made);
   if (created) return PTL_OK;
   process.release(made);

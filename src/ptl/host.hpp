@@ -19,7 +19,7 @@
 namespace spinloom::ptl {
 
 struct HandlerImage {
-  // A handler's number, by its symbol; empty: there is no such image.
+  // A handler's number, by its symbol.
   std::function<std::optional<uint32_t>(const std::string& symbol)> entry;
   uint32_t index = 0;  // of the image, for contexts
 };
@@ -55,7 +55,7 @@ class Host {
   [[nodiscard]] virtual uint32_t user() const = 0;
   // What the driver gives beyond the least that Portals 4 asks for: ptl_ni_limits_t.features.
   [[nodiscard]] virtual uint32_t features() const { return 0; }
-  [[nodiscard]] virtual HandlerImage image(std::string_view name) = 0;
+  [[nodiscard]] virtual Result<HandlerImage> image(std::string_view name) = 0;
 };
 
 }  // namespace spinloom::ptl

@@ -426,6 +426,12 @@ def test_the_rest_of_spin_is_there_for_c_programs(sim, source, tmp_path):
           IS(1, count);
           IS(PTL_ARG_INVALID, PtlSpinTelemetry(ni, spin_entry, PTL_SPIN_COUNT_LAST, &count));
 
+          void *block = NULL;
+          IS(PTL_OK, PtlSpinHeapAlloc(100000, &block));
+          memset(block, 1, 100000);
+          IS(PTL_OK, PtlSpinHeapFree(block));
+          IS(PTL_ARG_INVALID, PtlSpinHeapFree(block));
+
           /* The host's own message, to an entry that matches nothing. */
           spin.options = PTL_SPIN_HOST_ACTIVATED;
           spin.hpu_initial_state = NULL;

@@ -1,7 +1,7 @@
 // SharedHeap - large blocks of memory that other processes may map: one region over a file without a name.
 //
 // Contract: open() reserves the region once; allocate() hands out blocks of whole granules, release() takes them back.
-//   place() says where a peer finds the file and what it must find there. process_heap() is this process's one.
+//   place() says where a peer finds the file and what it must find there. A program has one: process_heap().
 // Invariants: (1) a block's pages come when they are touched; those of released blocks go back to the system once
 //   `idle_bytes` have gathered; (2) the file cannot shrink: who has it mapped never reads behind its end; (3) a forked
 //   child has the blocks in a region of its own: what one of the two writes, the other does not see. That costs a copy

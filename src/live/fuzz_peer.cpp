@@ -1,5 +1,6 @@
 // Fuzz target: a peer that writes anything into shared memory: cells, records, bulk bytes, sequences, what it has
-// released, who has begun, the doorbell. The other ranks' node goes on, and no byte is written but where entries allow.
+// released, who has begun, the doorbell, where its heap is. The other ranks' node goes on, and no byte is written but
+// where entries allow.
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,7 @@ constexpr uint64_t entry_bytes = 4096;
 constexpr uint64_t guard_bytes = 256;
 constexpr uint8_t guard = 0x5a;
 
-enum class Step : uint8_t { cell, record, released, begun, bell, reads, poll, put, get, long_put, die, count };
+enum class Step : uint8_t { cell, record, released, begun, bell, reads, poll, put, get, long_put, heap, die, count };
 
 struct Script {
   const uint8_t* at;
@@ -37,7 +38,18 @@ struct Script {
 
 // What a peer says of memory must be readable here, in the same process, or nobody's.
 uint64_t harmless(uint64_t address, const uint8_t* memory) {
+  if (address % 4 == 2) return process_heap().place().base + address % guard_bytes;
   return address % 2 == 0 ? reinterpret_cast<uint64_t>(memory) + address % guard_bytes : 16;
+}
+
+// True of the process's heap, but for what `script` spoils.
+void place_heap(SegmentHeader& header, Script& script) {
+  const SharedHeap::Place place = process_heap().place();
+  const auto spoiled = script.take<uint8_t>();
+  header.heap_base = (spoiled & 1) != 0 ? script.take<uint64_t>() : place.base;
+  header.heap_inode = (spoiled & 2) != 0 ? script.take<uint64_t>() : place.inode;
+  header.heap_file = (spoiled & 4) != 0 ? script.take<int8_t>() : place.file;
+  header.heap_bytes = (spoiled & 8) != 0 ? script.take<uint64_t>() : place.bytes;
 }
 
 class Victim {
@@ -45,6 +57,7 @@ class Victim {
   Victim() : memory_(entry_bytes + 2 * guard_bytes, guard), source_(60'000, 3), back_(entry_bytes) {
     auto job = LocalJob::create(3);
     SPL_ASSERT(job.ok(), job.error().message);
+    SPL_ASSERT(process_heap().open() == 0, process_heap().open());
     job_ = std::move(*job);
     nic::NicLimits limits;
     limits.payload_bytes = 256;
@@ -55,8 +68,8 @@ class Victim {
     limits.at_once_bytes = 100;
     limits.unexpected_headers = 16;
     node_ = std::make_unique<Node>(nic::Rank{0}, 3, limits, job_.segments[0]);
-    shm_ = std::make_unique<ShmTransport>(*node_, job_.segments[0], 0, job_.cards, ShmOptions{CopyMode::single, 2000},
-                                          [](int, nic::Rank) {});
+    shm_ = std::make_unique<ShmTransport>(*node_, job_.segments[0], 0, job_.cards,
+                                          ShmOptions{CopyMode::automatic, 2000}, [](int, nic::Rank) {});
     node_->add(*shm_);
     for (const uint32_t peer : {1u, 2u}) node_->route(nic::Rank{peer}, *shm_);
     host_ = std::make_unique<portals::Interface>(*node_);
@@ -91,6 +104,7 @@ class Victim {
       case Step::poll: node_->poll(); break;
       case Step::put: put(script.take<uint8_t>(), script.take<uint8_t>()); break;
       case Step::get: get(script.take<uint16_t>() % entry_bytes); break;
+      case Step::heap: place_heap(job_.segments[1].header(), script); break;
       case Step::long_put: put(script.take<uint16_t>() % source_.size(), 1); break;
       default: shm_->died(nic::Rank{1});
     }

@@ -160,7 +160,8 @@ void* SharedHeap::allocate(size_t bytes, size_t alignment, bool zeroed) {
   }
   if (taken.first == RangeTable::none) return nullptr;
   uint8_t* const block = at(taken.first);
-  if (zeroed && (private_ || (taken.dirty && !discard(taken.first, count)))) std::memset(block, 0, bytes);
+  const bool discards = bytes > idle_bytes && !private_;  // bringing pages again takes longer than to erase them
+  if (zeroed && (private_ || taken.dirty) && !(discards && discard(taken.first, count))) std::memset(block, 0, bytes);
   return block;
 }
 

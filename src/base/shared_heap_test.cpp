@@ -115,6 +115,9 @@ TEST_F(Heap, ZeroedBlocksAreZeroWhoeverHadThem) {
     std::memset(one, 7, 10 * granule);
     EXPECT_TRUE(heap.release(one));
   }
+  uint8_t* const large = block(2 * SharedHeap::idle_bytes, granule, true);
+  EXPECT_TRUE(all(large, 20 * granule, 0));
+  EXPECT_TRUE(heap.release(large));
 }
 
 TEST_F(Heap, ABlockGrowsAndShrinksWhereItIs) {

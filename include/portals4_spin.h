@@ -120,8 +120,11 @@ int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t
                   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context);
 
 /* Triggered operations that are registered on this counter from now on are not consumed when they start: they start
- * again each time that the counter has grown by `every`; 0: they are. (The paper resets the counter instead.) */
+ * again each time that the counter has grown by `every`, or, where it resets itself, once a round; 0: they are. */
 int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every);
+/* The counter is set to 0 as soon as its successes and failures have reached the threshold and started what waits for
+ * them: a round. 0: it is not. PTL_ARG_INVALID while operations wait for it. */
+int PtlCTAutoReset(ptl_handle_ct_t ct_handle, ptl_size_t threshold);
 
 /* Memory for long messages: processes of the same machine copy them out of it once, without the kernel. Pages come when
  * they are touched. Works at any time, also before PtlInit; PTL_NO_SPACE where the heap is full, or the system gives

@@ -1,4 +1,6 @@
 /* Triggered operations, entries that come and go by a counter, messages that came before their entry; two ranks. */
+#include <portals4_spin.h>
+
 #include "portals_common.h"
 
 static ptl_handle_eq_t eq, target_eq;
@@ -203,5 +205,26 @@ int main(void) {
   EXPECT(ni, owner);
   PtlAbort(); /* nobody waits: nothing happens */
   EXPECT(PTL_CT_NONE_REACHED, PtlCTPoll(&trigger, &(ptl_size_t){99}, 1, 1, &count, &(unsigned){0}));
+  /* A counter that resets itself starts an operation that persists once a round: a put of the other's counts a half. */
+  ptl_handle_ct_t halves, rounds;
+  MUST(PtlCTAlloc(ni, &halves));
+  MUST(PtlCTAlloc(ni, &rounds));
+  EXPECT(PTL_OK, PtlCTAutoReset(halves, 2));
+  EXPECT(PTL_OK, PtlCTPersist(halves, 1));
+  EXPECT(PTL_OK, PtlTriggeredCTInc(rounds, (ptl_ct_event_t){1, 0}, halves, 2));
+  EXPECT(PTL_ARG_INVALID, PtlTriggeredCTInc(rounds, (ptl_ct_event_t){1, 0}, halves, 3));
+  EXPECT(PTL_ARG_INVALID, PtlCTAutoReset(halves, 0));
+  me = entry_of(40, PTL_ME_EVENT_COMM_DISABLE);
+  me.ct_handle = halves;
+  MUST(PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
+  barrier();
+  for (int i = 0; i < 7; ++i) EXPECT(PTL_NI_OK, put(40, 8));
+  barrier();
+  MUST(PtlCTWait(rounds, 3, &count));
+  EXPECT(3, count.success);
+  EXPECT(1, value(halves).success);
+  EXPECT(PTL_OK, PtlCTFree(halves));
+  EXPECT(PTL_OK, PtlMEUnlink(handle));
+
   return end();
 }

@@ -294,6 +294,14 @@ def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
     run("mpich", 3, build("live_sleeper.c"))
 
 
+@pytest.mark.parametrize("bytes_", [64, 1024])
+@pytest.mark.parametrize("transport", ["shm", "udp"])
+def test_data_keep_their_order_as_far_as_the_limits_say(build, transport, bytes_):
+    faults = {"SPINLOOM_UDP_FAULTS": "drop=0.03,reorder=0.05,seed=5"} if transport == "udp" else {}
+    output = run("mpich", 2, build("portals_order.c"), bytes_, SPINLOOM_TRANSPORT=transport, **faults)
+    assert answers_of(output) == {0: 1, 1: 3}
+
+
 def test_a_rank_that_has_left_and_lives_on_cannot_be_reached(build, tmp_path):
     program = build("live_late.c")
     with Job([str(program), str(tmp_path / "mark")], 3) as job:

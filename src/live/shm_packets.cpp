@@ -58,7 +58,7 @@ bool ShmTransport::send(nic::Send& outbound) {
   last.done = done;
   const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
   last.outbound.at_once = last.outbound.at_once || handlers;  // a handler goes on
-  keep_payload(last);
+  if (last.outbound.at_once || is_short_reply(last.outbound)) keep_payload(last);
   return handlers;
 }
 
@@ -67,10 +67,10 @@ ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
   return (answer ? peer.answers : peer.waiting).emplace_back();
 }
 
-// What the engine takes for read is read.
+// What must have been read by now is.
 void ShmTransport::keep_payload(Waiting& waiting) {
   nic::PayloadRef& payload = waiting.outbound.packet.payload;
-  if (!waiting.outbound.at_once || payload.length == 0) return;
+  if (payload.length == 0 || !waiting.outbound.pieces.empty()) return;
   waiting.kept.assign(payload.bytes, payload.bytes + payload.length);
   payload.bytes = waiting.kept.data();
 }

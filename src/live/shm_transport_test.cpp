@@ -350,6 +350,34 @@ TEST(ShmTransport, WhatAPeerKeepsOfALoanIsGivenBackWhenItSaysSo) {
   EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{1});
 }
 
+// What a get finds is not what a later put to the same memory brings.
+TEST(ShmTransport, AShortReplyThatWaitsIsReadWhenItIsSent) {
+  Rig rig;
+  rig.start(0);
+  rig.start(1);
+  const std::vector<uint8_t> small = some(8, 1);
+  std::vector<uint8_t> memory = some(1024, 2);
+  const std::vector<uint8_t> before = memory;
+  uint64_t puts = 0;
+  while (rig.put(0, puts, small)) ++puts;
+  nic::Send reply;
+  reply.packet.operation = nic::Operation::reply;
+  reply.packet.target = nic::Rank{1};
+  reply.packet.message_length = memory.size();
+  reply.packet.payload = {nic::PayloadRef::Space::local, memory.data(), memory.size()};
+  reply.last = true;
+  EXPECT_FALSE(rig.ends[0]->send(reply)) << "there is no room";
+  memory.assign(memory.size(), 0xee);
+  rig.poll();
+  EXPECT_EQ(rig.heard[0].read.size(), 2u) << "the put that found no room, and the reply";
+  ASSERT_EQ(rig.heard[1].packets.size(), puts + 2);
+  for (size_t i = 0; i < rig.heard[1].packets.size(); ++i) {
+    if (rig.heard[1].packets[i].operation == nic::Operation::reply) {
+      EXPECT_EQ(rig.heard[1].payloads[i], before);
+    }
+  }
+}
+
 // What a peer that has been told to stop sends meanwhile waits, but for answers.
 TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
   Rig rig;

@@ -43,7 +43,8 @@ bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
   wire::SendOptions options;
   std::vector<uint8_t> whole;
-  options.copy = outbound.at_once || (outbound.from_device && !outbound.slot.exists());  // a handler goes on
+  options.copy = outbound.at_once || is_short_reply(outbound) ||
+                 (outbound.from_device && !outbound.slot.exists());  // a handler goes on
   if (!outbound.pieces.empty()) {
     whole.resize(packet.payload.length);
     nic::gather(outbound.pieces, whole.data());

@@ -54,6 +54,13 @@ struct CounterSet {
   CounterId counter;
   CounterValue to;
 };
+// When its successes and failures have reached the threshold and what waits for them has started, the counter is set to
+// 0 and a new round begins; threshold 0: it is not. What is persistent starts once a round, also where it starts late.
+// Refused while commands wait for the counter.
+struct CounterAutoReset {
+  CounterId counter;
+  uint64_t threshold = 0;
+};
 // A part of the portal table, that of one network interface of the host: whose it is, and how much it may hold. Its
 // refusals are counted from here on.
 struct TableSetup {
@@ -95,8 +102,9 @@ struct Unlink {
 };
 enum class UnlinkResult : uint64_t { done, in_use };  // in use: messages or kept headers refer to it
 
-// Tells of messages that wait in overflow entries, all their data there, and that an entry like this matches: a
-// use-once one of the first, others of all. With `remove` they leave as if it had been appended. Answered by how many.
+// Tells of messages that wait in overflow entries and that an entry like this matches, in the order of their headers: a
+// use-once one of the first, others of all. With `remove` they leave as if it had been appended; then one whose data is
+// still to come counts as not there yet, and those behind it do, too. Answered by how many.
 struct Search {
   PortalIndex portal;
   Entry entry;
@@ -149,10 +157,10 @@ struct Put {
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   AckRequest ack_request = AckRequest::none;
-  QueueId queue;      // send and ack events of the memory descriptor
+  QueueId queue;  // send and ack events of the memory descriptor
   CounterId counter;  // counts acks (ack_request) and, with ct_send, sends
   bool ct_send = false;
-  bool ct_ack = true;     // acknowledgements that were asked for are counted
+  bool ct_ack = true;  // acknowledgements that were asked for are counted
   bool ct_bytes = false;  // bytes, not operations
   bool event_send_disable = false;
   bool event_success_disable = false;  // of acknowledgements: only failures are told
@@ -162,14 +170,14 @@ struct Put {
   // Of requests and replies that travel as puts do; those who put leave them alone.
   Operation operation = Operation::put;
   Request request;
-  bool on_nic = false;        // `local` lies on the NIC
-  Outcome result;             // reply
+  bool on_nic = false;  // `local` lies on the NIC
+  Outcome result;  // reply
 };
 
 // Where a reply goes, and who hears of it.
 struct ReplyTo {
   uint8_t* local = nullptr;  // null: to the descriptor's list, from descriptor_offset on
-  QueueId queue;      // reply event of the memory descriptor
+  QueueId queue;  // reply event of the memory descriptor
   CounterId counter;  // counts replies with ct_reply
   bool ct_reply = false;
   bool ct_bytes = false;  // bytes, not replies
@@ -227,7 +235,7 @@ using CommandBody =
     std::variant<QueueAlloc, QueueFree, CounterAlloc, CounterFree, CounterInc, CounterSet, PortalAlloc, PortalFree,
                  PortalEnable, Append, Unlink, MemoryAlloc, MemoryFree, MemoryWrite, ContextCreate, ContextFree, Put,
                  StreamStart, StreamAppend, ProcessPut, Get, Atomic, ContextActivate, TelemetryRead, Invoke,
-                 CounterCancel, Search, TableSetup, RefusalsRead>;
+                 CounterCancel, Search, TableSetup, RefusalsRead, CounterAutoReset>;
 
 // The descriptors whose operations a command begins.
 template <class Body, class Visit>
@@ -252,11 +260,13 @@ void for_each_descriptor(const CommandBody& body, Visit visit) {
 }
 
 // Runs once the counter's successes and failures have reached the threshold; with `every`, again each time that their
-// sum has grown by that much. Freeing the counter forgets its commands.
+// sum has grown by that much, or, where the counter resets itself, once in each of its rounds. Freeing the counter
+// forgets its commands.
 struct Trigger {
   CounterId counter;
   uint64_t threshold = 0;
   uint64_t every = 0;
+  uint64_t round = 0;  // the NIC's own: in which one it runs next
 };
 
 struct Command {

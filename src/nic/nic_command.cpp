@@ -46,7 +46,12 @@ void Nic::Impl::forget_waiting(CounterState& counter) {
     forget(waiting_commands[waiting.slot].body);
     waiting_commands.give_back(waiting.slot);
   }
+  for (const uint32_t slot : counter.resting) {
+    forget(waiting_commands[slot].body);
+    waiting_commands.give_back(slot);
+  }
   counter.heap.clear();
+  counter.resting.clear();
   counter.operations_waiting = 0;
 }
 
@@ -187,6 +192,8 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         } else if constexpr (std::is_same_v<Body, CounterCancel>) {
           SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
           forget_waiting(*counter);
+        } else if constexpr (std::is_same_v<Body, CounterAutoReset>) {
+          SPL_TRY(auto_reset(body));
         } else if constexpr (std::is_same_v<Body, Search>) {
           return search(body, out);
         } else if constexpr (std::is_same_v<Body, CounterFree>) {

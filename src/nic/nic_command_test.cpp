@@ -238,6 +238,81 @@ TEST(Trigger, ACycleOfPersistentCommandsIsBoundedPerCall) {
   EXPECT_EQ(bench.nic.state().triggered_waiting, 2u);
 }
 
+// The paper's x -> y: y is persistent, and x's counter resets itself at 1.
+TEST(AutoReset, APersistentCommandRunsOnceARound) {
+  Bench bench;
+  const CounterId x{0}, y{1};
+  for (const CounterId counter : {x, y}) bench.good(CounterAlloc{counter});
+  bench.good(CounterAutoReset{x, 1});
+  bench.good(CounterInc{y, {1, 0}}, Trigger{x, 1, 1});
+  for (uint64_t round = 1; round <= 5; ++round) {
+    bench.good(CounterInc{x, {round % 2, 1 - round % 2}});
+    EXPECT_EQ(bench.only<PostCounter>().value, CounterValue{}) << "reset";
+    bench.go_on();
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{round, 0}));
+  }
+}
+
+TEST(AutoReset, EarlierThresholdsRunOnceARoundEach) {
+  Bench bench;
+  for (uint32_t counter = 0; counter < 3; ++counter) bench.good(CounterAlloc{CounterId{counter}});
+  bench.good(CounterAutoReset{CounterId{0}, 3});
+  bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 1, 1});
+  bench.good(CounterInc{CounterId{2}, {1, 0}}, Trigger{CounterId{0}, 3, 1});
+  std::vector<uint32_t> ran;
+  for (int i = 1; i <= 9; ++i) {
+    bench.good(CounterInc{CounterId{0}, {1, 0}});
+    EXPECT_EQ(bench.only<PostCounter>().value.success, static_cast<uint64_t>(i % 3));
+    while (!bench.actions<Continue>().empty()) {
+      bench.go_on();
+      for (const PostCounter& post : bench.actions<PostCounter>()) ran.push_back(post.counter.value);
+    }
+  }
+  EXPECT_EQ(ran, (std::vector<uint32_t>{1, 2, 1, 2, 1, 2}));
+}
+
+// Rounds go by before the first one's command has run.
+TEST(AutoReset, WhatRunsLateMissesNoRound) {
+  Bench bench;
+  for (uint32_t counter = 0; counter < 2; ++counter) bench.good(CounterAlloc{CounterId{counter}});
+  bench.good(CounterAutoReset{CounterId{0}, 2});
+  bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 1, 1});
+  for (int i = 0; i < 7; ++i) {  // three rounds, and half of one
+    bench.out.clear();
+    bench.nic.on_command({}, Command{CounterInc{CounterId{0}, {1, 0}}, {}, 0}, bench.out);
+  }
+  uint64_t runs = 0;
+  for (int i = 0; i < 10 && bench.nic.state().triggered_waiting == 1; ++i) {
+    bench.go_on();
+    runs += bench.actions<PostCounter>().size();
+    if (bench.actions<Continue>().empty()) break;
+  }
+  EXPECT_EQ(runs, 4u);
+  bench.good(CounterInc{CounterId{0}, {5, 0}});
+  EXPECT_EQ(bench.only<PostCounter>().value, CounterValue{}) << "what is beyond the threshold is lost";
+  EXPECT_TRUE(bench.actions<Continue>().empty()) << "it has run in this round";
+  bench.good(CounterSet{CounterId{0}, {1, 0}});
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+  bench.go_on();
+  bench.good(CounterFree{CounterId{0}});
+  EXPECT_EQ(bench.nic.state().triggered_waiting, 0u) << "also what rests";
+}
+
+TEST(AutoReset, ChecksAndItsEnd) {
+  Bench bench;
+  bench.error(CounterAutoReset{CounterId{0}, 1}, Code::invalid);
+  for (uint32_t counter = 0; counter < 2; ++counter) bench.good(CounterAlloc{CounterId{counter}});
+  bench.good(CounterAutoReset{CounterId{0}, 2});
+  bench.error(CounterInc{CounterId{1}, {1, 0}}, Code::invalid, Trigger{CounterId{0}, 3});
+  bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 2});
+  bench.error(CounterAutoReset{CounterId{0}, 0}, Code::invalid);
+  bench.good(CounterInc{CounterId{0}, {2, 0}});
+  bench.go_on();
+  bench.good(CounterAutoReset{CounterId{0}, 0});
+  bench.good(CounterInc{CounterId{0}, {7, 0}});
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{7, 0}));
+}
+
 TEST(Trigger, ChecksAndLimits) {
   NicLimits limits = small_limits();
   limits.triggered_commands = 2;
@@ -254,6 +329,33 @@ TEST(Trigger, ChecksAndLimits) {
             std::string::npos);
   bench.good(CounterFree{CounterId{0}});
   EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
+}
+
+// The first message has begun and is not complete, a later one is: a search must not let it pass.
+TEST(Search, KeepsTheOrderOfHeaders) {
+  Bench bench;
+  Entry keeps = bench.entry();
+  keeps.options.manage_local = true;
+  keeps.options.event_comm_disable = true;
+  bench.append(keeps, ListKind::overflow);
+  for (const Packet& packet : {bench.packet(1, 40, 0), bench.packet(2, 8, 0)}) {
+    bench.arrive(packet);
+    bench.land();
+  }
+  Search search{bench.portal, bench.entry(), false};
+  search.entry.options.use_once = true;
+  EXPECT_EQ(bench.good(search), 1u);
+  EXPECT_EQ(bench.event(EventKind::search).requested_bytes, 40u);
+  EXPECT_EQ(bench.event(EventKind::search).manipulated_bytes, 40u) << "what it will be";
+  search.remove = true;
+  EXPECT_EQ(bench.good(search), 0u) << "its data is not there";
+  EXPECT_EQ(bench.event(EventKind::search).fail, Fail::no_match);
+  for (const uint64_t offset : {16, 32}) {
+    bench.arrive(1, 40, offset);
+    bench.land();
+  }
+  search.entry.options.use_once = false;
+  EXPECT_EQ(bench.good(search), 2u);
 }
 
 TEST(Trigger, TriggeredAppendAndItsFailureAreSeen) {

@@ -180,7 +180,8 @@ Result<uint64_t> Nic::Impl::search(const Search& command, Actions& out) {
   while (index != no_slot && !(found > 0 && options.use_once)) {
     const UnexpectedHeader& header = headers[index];
     const uint32_t next = header.next;
-    if (header.claimer == no_slot && header.landed && matches(like, header.key)) {
+    if (header.claimer == no_slot && matches(like, header.key)) {
+      if (command.remove && !header.landed) break;  // one behind it must not overtake it
       ++found;
       if (command.remove) {
         tell_overflow(index, like, out);

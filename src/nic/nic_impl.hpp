@@ -87,7 +87,10 @@ struct Nic::Impl {
     CounterValue value;
     std::vector<Waiting> heap;  // lowest (threshold, sequence) first
     uint32_t triggered_max = UINT32_MAX;
-    uint32_t operations_waiting = 0;  // of the heap
+    uint32_t operations_waiting = 0;  // of the heap, and those that rest
+    uint64_t resets_at = 0;  // 0: never
+    uint64_t round = 0;      // resets so far
+    std::vector<uint32_t> resting;  // commands that have run in this round and run again in the next
   };
 
   struct PortalState {
@@ -552,6 +555,8 @@ struct Nic::Impl {
   [[nodiscard]] Status wait_for_counter(const Command& command);
   void arm(uint32_t slot);
   void release_triggered(CounterState& counter);
+  void changed(CounterState& counter);
+  [[nodiscard]] Status auto_reset(const CounterAutoReset& body);
   void count(CounterId id, CounterValue by, Actions& out);
   [[nodiscard]] static bool is_operation(const CommandBody& body);
   void set_counter(CounterId id, CounterValue to, Actions& out);

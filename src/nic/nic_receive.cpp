@@ -216,6 +216,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     header.fields = message.fields;
     header.overflow_entry = found;
     header.start = start_of(listed, message.offset);
+    header.manipulated_bytes = taken;  // until it has landed
     portal->unexpected.push_back(headers, message.unexpected);
     ++listed.headers_kept;
   }

@@ -3,7 +3,12 @@
 // A counter keeps its waiting commands in a heap by threshold. When its value grows, those it reaches move to one
 // queue of fired commands, in the order in which they were given; each on_continue runs one. So a chain of commands
 // that count each other up for ever never makes a call run for ever.
+//
+// A counter that resets itself (Di Girolamo et al., "Exploiting Offload Enabled Network Interfaces", section
+// II.C.5) counts its rounds, and a persistent command those in which it has run: so one that runs late misses none, and
+// one that has run rests until the next.
 #include <algorithm>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 
@@ -16,6 +21,11 @@ struct LaterFirst {
     return a.threshold != b.threshold ? a.threshold > b.threshold : a.sequence > b.sequence;
   }
 };
+
+uint64_t sum_of(const CounterValue& value) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(value.success, value.failure, &sum) ? UINT64_MAX : sum;
+}
 
 }  // namespace
 
@@ -33,12 +43,17 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
     return fail(Code::exhausted, "counter ", given.trigger->counter, " has ", counter->operations_waiting,
                 " operations waiting, as many as its interface allows (max_triggered_ops)");
   }
+  if (counter->resets_at > 0 && given.trigger->threshold > counter->resets_at) {
+    return fail(Code::invalid, "counter ", given.trigger->counter, " resets itself at ", counter->resets_at,
+                " and never reaches ", given.trigger->threshold);
+  }
   if (const Put* put = std::get_if<Put>(&given.body)) SPL_TRY(check_put(*put));
   if (const ProcessPut* put = std::get_if<ProcessPut>(&given.body)) SPL_TRY(check_process_put(*put));
   if (const Get* get = std::get_if<Get>(&given.body)) SPL_TRY(check_get(*get));
   if (const Atomic* atomic = std::get_if<Atomic>(&given.body)) SPL_TRY(check_atomic(*atomic));
   const uint32_t slot = waiting_commands.take();
   waiting_commands[slot] = given;
+  waiting_commands[slot].trigger->round = counter->round;
   arm(slot);
   return {};
 }
@@ -47,7 +62,10 @@ void Nic::Impl::arm(uint32_t slot) {
   const Trigger& trigger = *waiting_commands[slot].trigger;
   CounterState& counter = *counters.find(trigger.counter);
   if (is_operation(waiting_commands[slot].body)) ++counter.operations_waiting;
-  counter.heap.push_back(Waiting{trigger.threshold, next_trigger_sequence++, slot});
+  const bool by_round = trigger.every > 0 && counter.resets_at > 0;
+  if (by_round && trigger.round > counter.round) return counter.resting.push_back(slot);
+  const bool is_late = by_round && trigger.round < counter.round;  // that round has been here
+  counter.heap.push_back(Waiting{is_late ? 0 : trigger.threshold, next_trigger_sequence++, slot});
   std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
   release_triggered(counter);
 }
@@ -59,8 +77,7 @@ bool Nic::Impl::is_operation(const CommandBody& body) {
 }
 
 void Nic::Impl::release_triggered(CounterState& counter) {
-  uint64_t now = 0;
-  if (__builtin_add_overflow(counter.value.success, counter.value.failure, &now)) now = UINT64_MAX;
+  const uint64_t now = sum_of(counter.value);
   if (counter.heap.empty() || counter.heap.front().threshold > now) return;
   std::vector<Waiting> reached;
   while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
@@ -73,23 +90,44 @@ void Nic::Impl::release_triggered(CounterState& counter) {
   for (const Waiting& waiting : reached) fired.push(waiting.slot);
 }
 
+// What its new value starts, and its end where it resets itself.
+void Nic::Impl::changed(CounterState& counter) {
+  release_triggered(counter);
+  if (counter.resets_at == 0 || sum_of(counter.value) < counter.resets_at) return;
+  counter.value = {};
+  ++counter.round;
+  for (const uint32_t slot : std::exchange(counter.resting, {})) {
+    if (is_operation(waiting_commands[slot].body)) --counter.operations_waiting;
+    arm(slot);
+  }
+}
+
+Status Nic::Impl::auto_reset(const CounterAutoReset& body) {
+  SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
+  if (!counter->heap.empty() || !counter->resting.empty()) {
+    return fail(Code::invalid, "counter ", body.counter, ": commands wait for it already");
+  }
+  counter->resets_at = body.threshold;
+  return {};
+}
+
 void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
   CounterState* counter = counters.find(id);
   if (counter == nullptr) return;  // optional, or freed meanwhile
   counter->value.success += by.success;
   counter->value.failure += by.failure;
+  changed(*counter);
   out.add<PostCounter>(id, counter->value);
-  release_triggered(*counter);
 }
 
-// One fired command.
 void Nic::Impl::set_counter(CounterId id, CounterValue to, Actions& out) {
   CounterState& counter = *counters.find(id);
   counter.value = to;
-  out.add<PostCounter>(id, to);
-  release_triggered(counter);
+  changed(counter);
+  out.add<PostCounter>(id, counter.value);
 }
 
+// One fired command.
 void Nic::Impl::run_fired(Actions& out) {
   if (fired.empty()) return;
   const uint32_t slot = fired.pop();
@@ -100,9 +138,14 @@ void Nic::Impl::run_fired(Actions& out) {
     note_failure(result.error());
     forget(given.body);
   }
-  const bool again = given.trigger->every > 0 && counters.find(given.trigger->counter) != nullptr;
-  if (!again || __builtin_add_overflow(given.trigger->threshold, given.trigger->every, &given.trigger->threshold)) {
-    if (given.trigger->every > 0) forget(given.body);
+  Trigger& trigger = *given.trigger;
+  const CounterState* const counter = trigger.every > 0 ? counters.find(trigger.counter) : nullptr;
+  if (counter != nullptr && counter->resets_at > 0) {
+    ++trigger.round;
+    return arm(slot);
+  }
+  if (counter == nullptr || __builtin_add_overflow(trigger.threshold, trigger.every, &trigger.threshold)) {
+    if (trigger.every > 0) forget(given.body);
     waiting_commands.give_back(slot);
     return;
   }

@@ -128,6 +128,12 @@ Status Interface::ct_cancel(nic::CounterId counter) {
   return answer ? Status{} : Status{answer.error()};
 }
 
+Status Interface::ct_auto_reset(nic::CounterId counter, uint64_t threshold) {
+  SPL_TRY(counters_.check(counter));
+  const auto answer = ask(nic::CounterAutoReset{counter, threshold});
+  return answer ? Status{} : Status{answer.error()};
+}
+
 Status Interface::ct_inc(nic::CounterId counter, nic::CounterValue by, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(counters_.check(counter));
   return tell(nic::CounterInc{counter, by}, trigger);

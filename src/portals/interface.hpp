@@ -69,6 +69,8 @@ class Interface {
   [[nodiscard]] Status ct_free(nic::CounterId counter);
   // Forgets what waits for the counter.
   [[nodiscard]] Status ct_cancel(nic::CounterId counter);
+  // From now on it is set to 0 when it has reached the threshold; 0: it is not. Before anything waits for it.
+  [[nodiscard]] Status ct_auto_reset(nic::CounterId counter, uint64_t threshold);
   [[nodiscard]] Status ct_inc(nic::CounterId counter, nic::CounterValue by,
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,

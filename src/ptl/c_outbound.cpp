@@ -108,4 +108,12 @@ int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every) {
   });
 }
 
+int PtlCTAutoReset(ptl_handle_ct_t ct_handle, ptl_size_t threshold) {
+  return priced("PtlCTAutoReset", [&](Process& process) -> int {
+    const auto* counter = process.counter(ct_handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    return spinloom::ptl::answer(process.portals().ct_auto_reset(counter->id, threshold));
+  });
+}
+
 }  // extern "C"

@@ -120,12 +120,12 @@ class Unexpected final : public Exchange {
       target_.spoil();
       return {};
     }
-    // In the overflow entry: there, whole, and nobody else's.
+    // In the overflow entry: there, whole, and nobody else's; a search that only looks may see it come.
     Region& room = host(to_).waiting_room;
     const uint64_t offset = event.start - reinterpret_cast<uint64_t>(room.data());
     if (offset > room.size() || copy_.size() > room.size() - offset)
       return trouble("it lies outside of the overflow entry");
-    if (copy_.empty()) return {};
+    if (copy_.empty() || event.kind == EventKind::search) return {};
     if (std::memcmp(room.data() + offset, copy_.data(), copy_.size()) != 0)
       return trouble("its bytes are not in the overflow entry");
     for (uint64_t i = 0; event.kind == EventKind::put_overflow && i < copy_.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "live/shm_transport.hpp"
+#include "portals/data_order.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -58,7 +59,7 @@ bool ShmTransport::send(nic::Send& outbound) {
   last.done = done;
   const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
   last.outbound.at_once = last.outbound.at_once || handlers;  // a handler goes on
-  if (last.outbound.at_once || is_short_reply(last.outbound)) keep_payload(last);
+  if (last.outbound.at_once || portals::is_short_reply(last.outbound.packet)) keep_payload(last);
   return handlers;
 }
 

@@ -9,8 +9,8 @@
 //   space `local` stays until arrived() returns; one of space `peer` is an address that fetch() takes until then, or
 //   until taken() where arrived() said that it is still needed; (3) after lost() nothing comes from that peer, and what
 //   was sent to it is told by sent(), as if it had been read; (4) what a handler sends never waits for a peer: it is
-//   copied where it cannot leave at once, and so are short replies, which bytes that come later must not change; (5) a
-//   peer that was told to stop sends nothing but answers from soon on.
+//   copied where it cannot leave at once, and so are short replies (portals/data_order.hpp); (5) a peer that was told
+//   to stop sends nothing but answers from soon on.
 // Threads: the owner of the NIC. Time: none but what timer() asks for.
 #pragma once
 
@@ -34,12 +34,6 @@ struct Reading {
 [[nodiscard]] inline Reading reading_of(const nic::Send& send) {
   return {send.packet.message, send.slot,
           send.slot.exists() || (send.last && !send.at_once && send.packet.operation != nic::Operation::ack)};
-}
-
-// What a get asked for, short enough that a put behind it must not change what it finds (max_war_ordered_size).
-[[nodiscard]] inline bool is_short_reply(const nic::Send& send) {
-  constexpr uint64_t ordered_bytes = 1024;
-  return send.packet.operation == nic::Operation::reply && send.packet.payload.length <= ordered_bytes;
 }
 
 class TransportClient {

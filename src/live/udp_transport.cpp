@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "live/futex.hpp"
+#include "portals/data_order.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -43,7 +44,7 @@ bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
   wire::SendOptions options;
   std::vector<uint8_t> whole;
-  options.copy = outbound.at_once || is_short_reply(outbound) ||
+  options.copy = outbound.at_once || portals::is_short_reply(packet) ||
                  (outbound.from_device && !outbound.slot.exists());  // a handler goes on
   if (!outbound.pieces.empty()) {
     whole.resize(packet.payload.length);

@@ -1,6 +1,7 @@
 // The library and its network interfaces: beginning and end, limits, identity, the map of ranks.
 #include <algorithm>
 
+#include "portals/data_order.hpp"
 #include "ptl/call.hpp"
 #include "ptl/convert.hpp"
 #include "ptl/release.hpp"
@@ -18,8 +19,7 @@ constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
 constexpr Range range_counters{0, 1024, place_count - 1};
 constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
 constexpr Range range_atomic{0, 512, 512};
-constexpr ptl_size_t ordered_max = 1024;  // one datagram holds it, and a short reply is read when it is sent
-constexpr Range range_ordered{8, 64, ordered_max};
+constexpr Range range_ordered{8, 64, portals::ordered_bytes_max};
 
 // A negative wish is a very large one: programs leave members uninitialised.
 template <class T>
@@ -46,7 +46,7 @@ ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired) {
   take(&ptl_ni_limits_t::max_msg_size, range_message);
   take(&ptl_ni_limits_t::max_atomic_size, range_atomic);
   take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, 512, 512});
-  take(&ptl_ni_limits_t::max_waw_ordered_size, Range{64, 64, ordered_max});
+  take(&ptl_ni_limits_t::max_waw_ordered_size, Range{64, 64, portals::ordered_bytes_max});
   take(&ptl_ni_limits_t::max_war_ordered_size, range_ordered);
   take(&ptl_ni_limits_t::max_volatile_size, Range{0, 512, 4096});
   return out;

@@ -206,6 +206,7 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     case iovec_refilled: return take_scattered();
     case read_asked: return pieces_asked(slot);
     case read_here: return pieces_here(slot);
+    case reply_read: return read_reply(slot);
   }
   SPL_ASSERT(false, "event code ", code);
 }

@@ -136,6 +136,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void read_pieces(const nic::Send& send);
   void pieces_asked(uint32_t slot);
   void pieces_here(uint32_t slot);
+  void read_reply(uint32_t slot);
   // node_iovec.cpp
   void queue_scattered(uint32_t slot, Time here);
   void read_iovec();
@@ -175,6 +176,13 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Outgoing messages whose last packet has not come yet, by message.
   std::unordered_map<uint64_t, std::vector<nic::Packet>> outgoing_;
+
+  // What a short reply brings, once its read has reached host memory.
+  struct ShortReply {
+    const uint8_t* source = nullptr;
+    std::vector<uint8_t> bytes;
+  };
+  nic::Slab<ShortReply> short_replies_;
 
   // A packet of a streaming put whose bytes are on their way from the host.
   struct Gathered {

@@ -21,6 +21,7 @@ enum NodeCode : uint32_t {
   iovec_refilled,
   read_asked,  // argument: slot of the gathered packet
   read_here,
+  reply_read,  // argument: slot of the short reply
 };
 
 }  // namespace spinloom::sim

@@ -1,7 +1,9 @@
 // What leaves: packets read from host memory, streamed packets put together from regions, packets that handlers filled.
+#include <cstring>
 #include <memory>
 #include <utility>
 
+#include "portals/data_order.hpp"
 #include "sim/node.hpp"
 #include "sim/node_codes.hpp"
 
@@ -20,14 +22,30 @@ void Node::send(const nic::Send& send) {
   if (!send.last) return;
   // Host memory is a PCIe round trip away, and a read stays behind the writes before it.
   const bool far = send.packet.message_length > 0 && !send.from_device;
-  const Time ready = far ? pcie_.write(events_.now(), 0).end + pcie_.latency() * 2 : events_.now();
-  network_.inject(rank_, std::move(packets), ready, [this, message] {
+  const Time asked = far ? pcie_.write(events_.now(), 0).end : events_.now();
+  const Time ready = far ? asked + pcie_.latency() * 2 : asked;
+  uint32_t held = nic::no_slot;
+  if (far && portals::is_short_reply(send.packet)) {  // what is written behind the read does not change it
+    held = short_replies_.take();
+    ShortReply& reply = short_replies_[held];
+    reply.source = packets.front().payload.bytes;
+    reply.bytes.resize(send.packet.message_length);
+    for (nic::Packet& packet : packets) packet.payload.bytes = reply.bytes.data() + packet.offset;
+    events_.at(asked, *this, reply_read, held);
+  }
+  network_.inject(rank_, std::move(packets), ready, [this, message, held] {
+    if (held != nic::no_slot) short_replies_.give_back(held);
     nic::Actions actions;
     nic_.on_packet_sent(events_.now(), message, actions);
     perform(actions);
     if (!inbound_.empty()) parse_next();  // a reply's message may have made room
   });
   outgoing_.erase(message);
+}
+
+void Node::read_reply(uint32_t slot) {
+  ShortReply& reply = short_replies_[slot];
+  std::memcpy(reply.bytes.data(), reply.source, reply.bytes.size());
 }
 
 // Out of the outbound buffer; its slot is busy until the last byte is on the link.

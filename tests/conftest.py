@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from c_programs import NIC
 from spinloom import cli, data
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)
@@ -105,3 +107,47 @@ def fake_engine(monkeypatch):
     monkeypatch.setitem(sys.modules, "spinloom._core", module)
     monkeypatch.setattr(data, "handler_images", lambda: {"seek": b"\x7fELF seek", "rw_cp": b"\x7fELF rw_cp"})
     return module
+
+
+@pytest.fixture
+def sim(spinloom):
+    """sim(2, "program.c", "argument") is the run's exit code, its JSON, and what was said."""
+
+    def run(ranks: int, *arguments: str, options: tuple[str, ...] = ()) -> tuple[int, dict, str]:
+        ran = spinloom("sim", "-n", str(ranks), "--nic", NIC, "--json", *options, *map(str, arguments))
+        return ran.code, json.loads(ran.out) if ran.out else {}, ran.err
+
+    return run
+
+
+@pytest.fixture
+def source(tmp_path):
+    """source("int main...") is a file with a program's main(), after the usual includes and helpers."""
+    before = """
+        #include <portals4.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <time.h>
+        #include <unistd.h>
+        static int rank_of(void) { return atoi(getenv("SPINLOOM_RANK")); }
+        static int size_of(void) { return atoi(getenv("SPINLOOM_SIZE")); }
+        static int deep(int levels) {
+          volatile char frame[1024];
+          frame[levels] = (char)levels;
+          return levels == 0 ? 0 : deep(levels - 1) + frame[levels];
+        }
+        static ptl_handle_ni_t begin(unsigned options) {
+          ptl_handle_ni_t ni;
+          if (PtlInit() != PTL_OK) abort();
+          if (PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK) abort();
+          return ni;
+        }
+        """
+
+    def write(text: str, name: str = "program.c") -> Path:
+        path = tmp_path / name
+        path.write_text(before + text, encoding="utf-8")
+        return path
+
+    return write

@@ -1,4 +1,4 @@
-/* Memory in pieces on both sides, any offset, any operation; volatile puts; descriptors in use; run by test_sim.py. */
+/* Memory in pieces on both sides, any offset, any operation; volatile puts; descriptors in use; run by test_portals.py. */
 #include "portals_common.h"
 
 #define SIZE 20000

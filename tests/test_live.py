@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from c_programs import CONFORMANCE
 from pmi_job import Job
-from test_sim import CONFORMANCE
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -55,12 +55,8 @@ TEST(AtOnce, OnlyTheTargetAcknowledges) {
   Put put = put_of(bench, 8);
   put.ack_request = AckRequest::ack;
   give(bench, put);
-  Packet ack;
-  ack.operation = Operation::ack;
+  Packet ack = ack_for(bench.only<Send>().packet, 8);
   ack.source = Rank{3};
-  ack.target = Rank{1};
-  ack.message = bench.only<Send>().packet.message;
-  ack.fields.ack_request = AckRequest::ack;
   bench.arrive(ack);
   EXPECT_TRUE(bench.kinds().empty());
   EXPECT_EQ(bench.nic.state().refused_packets, 1u);
@@ -81,14 +77,8 @@ TEST(AtOnce, AnAcknowledgementIsWaitedFor) {
   Put put = put_of(bench, 8);
   put.ack_request = AckRequest::ack;
   give(bench, put);
-  Packet ack;
-  ack.operation = Operation::ack;
-  ack.source = Rank{0};
-  ack.target = Rank{1};
-  ack.message = bench.only<Send>().packet.message;
-  ack.fields.ack_request = AckRequest::ack;
   EXPECT_EQ(bench.nic.state().messages_outgoing, 1u);
-  bench.arrive(ack);
+  bench.arrive(ack_for(bench.only<Send>().packet, 8));
   EXPECT_EQ(bench.event(EventKind::ack).fail, Fail::ok);
   bench.expect_idle();
 }
@@ -97,11 +87,8 @@ TEST(AtOnce, NobodyAcknowledgesWhatAskedForNothing) {
   Bench bench(at_once_limits());
   bench.good(CounterAlloc{CounterId{0}});
   give(bench, put_of(bench, 8));
-  Packet ack;
-  ack.operation = Operation::ack;
-  ack.source = Rank{0};
-  ack.target = Rank{1};
-  ack.message = bench.only<Send>().packet.message;
+  Packet ack = ack_for(bench.only<Send>().packet, 8);
+  ack.fields.ack_request = AckRequest::none;
   bench.arrive(ack);
   EXPECT_EQ(bench.nic.state().refused_packets, 1u);
 }

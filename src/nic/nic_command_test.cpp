@@ -20,18 +20,6 @@ Put put_of(Bench& bench, uint64_t length) {
   return put;
 }
 
-Packet ack_for(const Packet& sent, uint64_t manipulated, Fail failure = Fail::ok) {
-  Packet ack;
-  ack.operation = Operation::ack;
-  ack.fields.ack_request = AckRequest::ack;
-  ack.source = sent.target;
-  ack.target = sent.source;
-  ack.message = sent.message;
-  ack.fields.manipulated_bytes = manipulated;
-  ack.fields.fail = static_cast<uint8_t>(failure);
-  return ack;
-}
-
 TEST(Put, AnEntryThatTellsNobodyLetsTheInitiatorForget) {
   Bench bench;
   Put put = put_of(bench, 16);

@@ -45,12 +45,7 @@ TEST(Lost, AnAcknowledgementThatNeverComesIsUndeliverable) {
 TEST(Lost, WhatWasAcknowledgedBeforeItCountsAsReadIsDelivered) {
   Bench bench;
   bench.good(put_to_peer(bench, 8, AckRequest::ack));
-  Packet ack;
-  ack.operation = Operation::ack;
-  ack.source = peer;
-  ack.message = bench.only<Send>().packet.message;
-  ack.fields.ack_request = AckRequest::ack;
-  ack.fields.manipulated_bytes = 8;
+  const Packet ack = ack_for(bench.only<Send>().packet, 8);
   bench.arrive(ack);
   lose(bench);
   bench.out.clear();

@@ -20,15 +20,7 @@ CounterValue counted(const Put& like, Fail failure = Fail::ok, Kinds* told = nul
   const Packet sent = bench.only<Send>().packet;
   bench.out.clear();
   bench.nic.on_packet_sent({}, sent.message, bench.out);
-  Packet ack;
-  ack.operation = Operation::ack;
-  ack.fields.ack_request = AckRequest::ack;
-  ack.source = sent.target;
-  ack.target = sent.source;
-  ack.message = sent.message;
-  ack.fields.manipulated_bytes = 12;
-  ack.fields.fail = static_cast<uint8_t>(failure);
-  if (put.ack_request != AckRequest::none) bench.nic.on_packet({}, ack, bench.out);
+  if (put.ack_request != AckRequest::none) bench.nic.on_packet({}, ack_for(sent, 12, failure), bench.out);
   if (told != nullptr) *told = bench.kinds();
   const auto posted = bench.actions<PostCounter>();
   return posted.empty() ? CounterValue{} : posted.back().value;

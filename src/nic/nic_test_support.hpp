@@ -39,6 +39,19 @@ inline NicLimits small_limits() {
   return limits;
 }
 
+// What the target of a put answers.
+inline Packet ack_for(const Packet& sent, uint64_t manipulated, Fail failure = Fail::ok) {
+  Packet ack;
+  ack.operation = Operation::ack;
+  ack.fields.ack_request = AckRequest::ack;
+  ack.source = sent.target;
+  ack.target = sent.source;
+  ack.message = sent.message;
+  ack.fields.manipulated_bytes = manipulated;
+  ack.fields.fail = static_cast<uint8_t>(failure);
+  return ack;
+}
+
 class Bench {
  public:
   static constexpr uint64_t memory_bytes = 1024;

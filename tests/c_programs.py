@@ -1,0 +1,29 @@
+"""C programs in tests: where they are, how they are compiled, what they begin with."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples/portals"
+NIC = "sc17-discrete"
+
+# Programs that rely on messages only, not on modelled time: they hold on any driver.
+CONFORMANCE = {
+    # program: (ranks, answers of each rank)
+    "portals_status.c": (2, [39, 22]),
+    "portals_iovec.c": (2, [114, 114]),
+    "portals_flow.c": (2, [426, 62]),
+    "portals_later.c": (2, [184, 184]),
+    "portals_disable.c": (2, [10, 4]),
+    "portals_order.c": (2, [1, 3]),
+}
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+def compile_with(*command: object) -> None:
+    subprocess.run([str(word) for word in command], check=True)

@@ -100,11 +100,12 @@ format: $(VENV)/stamp
 # Medians or best-of rounds of host time; nothing here is a test.
 bench: setup
 	@$(BIN)/cmake -S . -B $(BUILD) >build/configure.log || { cat build/configure.log; exit 1; }
-	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_portals_bench >build/bench.log \
+	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_put_bench spinloom_portals_bench >build/bench.log \
 	  || { cat build/bench.log; exit 1; }
 	@$(BUILD)/src/hpu/spinloom_hpu_bench
 	@$(BUILD)/src/nic/spinloom_nic_bench
 	@$(BUILD)/src/live/spinloom_handler_bench
+	@$(BUILD)/src/process/spinloom_put_bench
 	@$(BIN)/python tools/live_bench.py --program $(BUILD)/src/process/spinloom_portals_bench --mpiexec $(BIN)/mpiexec.hydra
 	@$(BUILD)/src/offload/spinloom_host_block_bench
 	@$(BUILD)/src/layout/spinloom_commit_bench

@@ -42,6 +42,27 @@ function(spinloom_floor name)
   endif()
 endfunction()
 
+# Floors that every message passes. Fields that were written one by one are read again soon, and a wider load waits
+# until all stores before it are in the cache, those to a peer's memory too. libportals.so is optimised as a whole (a
+# fifth of a put's time); everything else links the same objects as they are, because that takes a minute a link.
+include(CheckIPOSupported)
+check_ipo_supported(RESULT spinloom_whole OUTPUT ignored LANGUAGES CXX)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR SPINLOOM_SANITIZE OR SPINLOOM_FUZZ)
+  set(spinloom_whole OFF)
+endif()
+if(spinloom_whole)
+  add_link_options($<IF:$<BOOL:$<TARGET_PROPERTY:SPINLOOM_WHOLE>>,-flto=auto,-fno-lto>)
+endif()
+function(spinloom_message_path target)
+  target_compile_options(${target} PRIVATE -fno-tree-slp-vectorize)
+  if(spinloom_whole)
+    target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
+  endif()
+endfunction()
+function(spinloom_whole_program target)
+  set_target_properties(${target} PROPERTIES SPINLOOM_WHOLE ON)
+endfunction()
+
 # spinloom_bench(FLOOR SOURCE): an executable spinloom_<source's name> that make bench runs; built with the tests,
 # so that it keeps compiling.
 function(spinloom_bench floor source)

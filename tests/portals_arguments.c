@@ -1,4 +1,4 @@
-/* What Portals calls answer to right and wrong arguments; run by test_portals.py. */
+/* What Portals calls answer to right and wrong arguments; test_portals.py runs it. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Gets, atomics and swaps: what comes back and what stays; run by test_portals.py with two ranks. */
+/* Gets, atomics and swaps: what comes back and what stays; test_portals.py runs it, two ranks. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

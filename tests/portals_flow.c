@@ -1,4 +1,4 @@
-/* What happens when an event queue, an entry or a place for a header is missing; run by test_portals.py with two ranks. */
+/* What happens when an event queue, an entry or a place for a header is missing; test_portals.py runs it, two ranks. */
 #include "portals_common.h"
 
 enum { QUEUED, FLOW, PLAIN_HEADERS, FLOW_HEADERS, QUIET, SYNCHRONOUS, NOTHING };

@@ -1,4 +1,4 @@
-/* Memory in pieces on both sides, any offset, any operation; volatile puts; descriptors in use; run by test_portals.py. */
+/* Memory in pieces on both sides, any offset, any operation; volatile puts; test_portals.py runs it. */
 #include "portals_common.h"
 
 #define SIZE 20000

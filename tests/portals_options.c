@@ -1,4 +1,4 @@
-/* What options of descriptors and entries make of puts to oneself; run by test_portals.py. */
+/* What options of descriptors and entries make of puts to oneself; test_portals.py runs it. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What is refused, why, and which register counts it; run by test_portals.py with two ranks. */
+/* What is refused, why, and which register counts it; test_portals.py runs it, two ranks. */
 #include "portals_common.h"
 
 static ptl_handle_eq_t eq;

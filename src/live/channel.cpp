@@ -57,6 +57,10 @@ void ChannelWriter::publish(const Room& room, const Cell& cell) {
   constexpr size_t first = sizeof cell.sequence;
   std::memcpy(reinterpret_cast<uint8_t*>(room.cell) + first, reinterpret_cast<const uint8_t*>(&cell) + first,
               sizeof cell - first);
+  publish(room);
+}
+
+void ChannelWriter::publish(const Room& room) {
   bulk_ends_[next_ % ChannelMemory::cells_count] = room.bulk_end;
   bulk_next_ = room.bulk_end;
   ++next_;

@@ -50,8 +50,9 @@ class ChannelWriter {
     uint64_t bulk_end = 0;
   };
   [[nodiscard]] Room reserve(uint32_t bulk_bytes);
-  // `cell` without its sequence.
+  // `cell` without its sequence; or what the caller has written into room.cell.
   void publish(const Room& room, const Cell& cell);
+  void publish(const Room& room);
   [[nodiscard]] ReadsPeer reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
   // The reader wants nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }

@@ -9,7 +9,15 @@
 namespace spinloom::live {
 
 constexpr int clock_every = 32;        // polls between looks at the clock
+constexpr uint32_t look_every = 16;    // puts, where the program does nothing else
 constexpr int catch_up_polls = 20000;  // some hundred microseconds
+
+// Others only read it: under the lock nobody else changes it, and a locked instruction would wait for what was stored.
+uint32_t change(std::atomic<uint32_t>& count, int by) {
+  const uint32_t sum = count.load(std::memory_order_relaxed) + static_cast<uint32_t>(by);
+  count.store(sum, std::memory_order_relaxed);
+  return sum;
+}
 
 Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own)
     : rank_(rank),
@@ -34,6 +42,13 @@ void Node::put(const nic::Put& put) {
   perform();
   if (!follow_ups_.empty() || !blocked_.empty()) settle();
   let_peers_catch_up();
+  if (!doorbell().helper_listens()) look_now_and_then();
+}
+
+// Nobody hears the bell: a program that puts again and again without looking has to.
+void Node::look_now_and_then() {
+  if (++puts_ % look_every != 0) return;
+  poll();
 }
 
 // A program that puts faster than its peers take is slowed down to their pace, within reason.
@@ -129,7 +144,7 @@ Status Node::wait() {
 void Node::wait_until(Time deadline) {
   const uint64_t changes = changes_;
   const uint64_t interrupts = interrupts_;
-  ++waiting_;
+  change(waiting_, 1);
   doorbell().drive();
   Time asleep_from = Time::never();
   for (int polls = 1; changes == changes_ && interrupts == interrupts_; ++polls) {
@@ -145,7 +160,7 @@ void Node::wait_until(Time deadline) {
     if (changes == changes_ && interrupts == interrupts_) doze(deadline);
     break;
   }
-  if (--waiting_ == 0) {
+  if (change(waiting_, -1) == 0) {
     leave();
   } else if (waiting_ == asleep_) {
     stay_asleep();
@@ -162,11 +177,11 @@ void Node::doze(Time deadline) {
   tell_sleepers();
   const Time until = std::min(deadline, timer());
   asleep_until_ = asleep_ == 0 ? until : std::min(asleep_until_, until);
-  ++asleep_;
+  change(asleep_, 1);
   lock_.unlock();
   doorbell().sleep(value, Doorbell::callers, until);
   lock_.lock();
-  --asleep_;
+  change(asleep_, -1);
 }
 
 // Those that wait sleep all, and the caller that drove goes: they hear the bell from now on. What came meanwhile is

@@ -140,6 +140,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] bool bring(const nic::PayloadRef& source, uint8_t* to);
   void doze(Time deadline);
   void stay_asleep();
+  void look_now_and_then();
   void let_peers_catch_up();
   [[nodiscard]] bool congested() const;
   void leave();
@@ -167,6 +168,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   std::vector<nic::Fifo<nic::Event>> queues_;
   std::vector<nic::CounterValue> counters_;
   std::unordered_map<uint64_t, Result<uint64_t>> answers_;
+  uint32_t puts_ = 0;
   uint64_t changes_ = 0;
   uint64_t told_changes_ = 0;
   uint64_t interrupts_ = 0;

@@ -27,7 +27,12 @@ void Node::settle() {
 }
 
 void Node::settle_now() {
-  for (int done = 0; done < follow_ups_per_call && !follow_ups_.empty(); ++done) do_one(follow_ups_.pop());
+  for (int done = 0; done < follow_ups_per_call && !follow_ups_.empty(); ++done) {
+    const FollowUp& first = follow_ups_.front();
+    const FollowUp one{first.kind, first.id, first.bytes};  // as it was written: field by field
+    follow_ups_.drop();
+    do_one(one);
+  }
 }
 
 void Node::do_one(const FollowUp& one) {

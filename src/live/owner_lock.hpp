@@ -22,10 +22,11 @@ class OwnerLock {
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
   }
   // A plain store, because an exchange would wait for everything written before, to peers' caches too. It may miss a
-  // thread that has just begun to wait: that one looks again by itself.
+  // thread that has just gone to sleep: that one looks again by itself. Those that sleep are woken once, not by every
+  // call until they have a processor.
   void unlock() {
     state_.store(free, std::memory_order_release);
-    if (wanted_.load(std::memory_order_relaxed) > 0) futex_wake(state_, every_bit, 1);
+    if (asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false)) futex_wake(state_, every_bit);
   }
   [[nodiscard]] bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   void yield() {
@@ -49,12 +50,16 @@ class OwnerLock {
       }
       relax();
     }
-    while (!try_lock()) futex_wait(state_, held, every_bit, monotonic_now() + look_again);
+    while (!try_lock()) {
+      asleep_ = true;
+      futex_wait(state_, held, every_bit, monotonic_now() + look_again);
+    }
     wanted_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   std::atomic<uint32_t> state_{free};
-  std::atomic<uint32_t> wanted_{0};
+  std::atomic<uint32_t> wanted_{0};    // threads that wait
+  std::atomic<bool> asleep_{false};  // one of them, at least
 };
 
 }  // namespace spinloom::live

@@ -86,11 +86,10 @@ void Progress::watch(int descriptor, uint64_t tag) {
 }
 
 void Progress::look_after() {
-  if (stopping_) return;
-  if (node_.somebody_waits()) return;
-  const Time wanted = node_.polled() ? monotonic_now() + polling_pause : node_.timer();
+  if (attentive_ || stopping_ || node_.somebody_waits()) return;
+  const Time wanted = node_.polled() ? Time{} : node_.timer();
   if (wanted == Time::never() || wakes_at_ps_ <= wanted.ps + polling_pause.ps) return;
-  wakes_at_ps_ = 0;  // it is awake, as far as others are concerned, until it has found out when to be so again
+  attentive_ = true;
   node_.doorbell().wake_all();
 }
 
@@ -112,13 +111,13 @@ void Progress::help() {
 // A program that calls again and again is left alone until it has not called for a while; it looks after timers itself.
 Time Progress::next_look() {
   if (node_.take_active()) {
-    const Time next = monotonic_now() + polling_pause;
-    wakes_at_ps_ = next.ps;
-    return next;
+    attentive_ = true;
+    return monotonic_now() + polling_pause;
   }
   const std::lock_guard inside(node_.lock());
   const Time next = next_look_inside();
   wakes_at_ps_ = next.ps;
+  attentive_ = false;
   return next;
 }
 

@@ -43,7 +43,8 @@ class Progress {
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};
-  std::atomic<int64_t> wakes_at_ps_{0};  // when the helper wakes by itself; 0: it is awake
+  std::atomic<bool> attentive_{true};  // the helper is awake, or will be within a pause
+  std::atomic<int64_t> wakes_at_ps_{0};  // when it wakes by itself, where it is not
   std::thread helper_;
   std::thread watcher_;
 };

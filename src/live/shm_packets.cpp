@@ -121,7 +121,7 @@ void ShmTransport::tell_heap(Peer& peer) {
 bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
   const ChannelWriter::Room room = peer.to.reserve(0);
   if (room.cell == nullptr) return false;
-  Cell cell;
+  Cell& cell = *room.cell;  // in its place: copying what was just written would wait for it
   cell.kind = CellKind::small;
   cell.ack_request = static_cast<uint8_t>(packet.fields.ack_request);
   cell.length = static_cast<uint8_t>(packet.payload.length);
@@ -130,8 +130,8 @@ bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
   cell.remote_offset = packet.fields.remote_offset;
   cell.hdr_data = packet.fields.hdr_data;
   cell.portal = packet.fields.portal_index;
-  if (cell.length > 0) std::memcpy(cell.payload, packet.payload.bytes, cell.length);
-  peer.to.publish(room, cell);
+  if (packet.payload.length > 0) std::memcpy(cell.payload, packet.payload.bytes, packet.payload.length);
+  peer.to.publish(room);
   return true;
 }
 
@@ -246,9 +246,8 @@ void ShmTransport::take(uint32_t rank, const Cell& cell) {
   switch (cell.kind) {
     case CellKind::small: {
       if (cell.length > small_bytes || cell.ack_request > static_cast<uint8_t>(nic::AckRequest::oc_ack)) break;
-      nic::Packet packet;
+      nic::Packet& packet = small_;
       packet.source = nic::Rank{rank};
-      packet.target = nic::Rank{rank_};
       packet.message = cell.message;
       packet.message_length = cell.length;
       packet.payload = {nic::PayloadRef::Space::local, cell.payload, cell.length};

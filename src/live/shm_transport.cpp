@@ -27,6 +27,7 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
       heap_(process_heap()),
       peers_(cards.size()),
       greeted_(local_ranks_max / 64) {
+  small_.target = nic::Rank{rank};
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     peers_[peer] = std::make_unique<Peer>();
     peers_[peer]->from = ChannelReader(own_.channel_of(peer));

@@ -125,6 +125,7 @@ class ShmTransport final : public Transport {
   std::vector<uint32_t> readable_;  // peers whose channels we read
   std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there
   std::vector<uint64_t> greeted_;   // as SegmentHeader::begun, as far as we have seen it
+  nic::Packet small_;  // of small puts; what they leave as it is stays
   uint32_t waiting_ = 0;            // peers with something that waits for room
   Time look_at_{};                  // when to try them again
   uint64_t loans_ = 0;

@@ -31,9 +31,14 @@ class Fifo {
 
   T pop() {
     T value = std::move(front());
+    drop();
+    return value;
+  }
+
+  // front() stays as it is until the next push().
+  void drop() {
     first_ = (first_ + 1) & (ring_.size() - 1);
     --count_;
-    return value;
   }
 
  private:

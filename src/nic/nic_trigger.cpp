@@ -114,10 +114,11 @@ Status Nic::Impl::auto_reset(const CounterAutoReset& body) {
 void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
   CounterState* counter = counters.find(id);
   if (counter == nullptr) return;  // optional, or freed meanwhile
-  counter->value.success += by.success;
-  counter->value.failure += by.failure;
+  // Read in the width that it was written in: a wider load would wait for it.
+  const CounterValue now{counter->value.success + by.success, counter->value.failure + by.failure};
+  counter->value = now;
   changed(*counter);
-  out.add<PostCounter>(id, counter->value);
+  out.add<PostCounter>(id, counter->resets_at == 0 ? now : counter->value);
 }
 
 void Nic::Impl::set_counter(CounterId id, CounterValue to, Actions& out) {

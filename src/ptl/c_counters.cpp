@@ -4,7 +4,10 @@
 namespace spinloom::ptl {
 namespace {
 
-ptl_ct_event_t value_of(const nic::CounterValue& value) { return {value.success, value.failure}; }
+void tell(const nic::CounterValue& value, ptl_ct_event_t& event) {
+  event.success = value.success;
+  event.failure = value.failure;
+}
 nic::CounterValue value_of(const ptl_ct_event_t& value) { return {value.success, value.failure}; }
 
 bool reached(const nic::CounterValue& value, ptl_size_t test) { return value.success >= test || value.failure > 0; }
@@ -79,7 +82,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
     const auto* counter = process.counter(ct_handle);
     if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
     process.host().poll();
-    *event = spinloom::ptl::value_of(process.portals().ct_get(counter->id));
+    spinloom::ptl::tell(process.portals().ct_get(counter->id), *event);
     return PTL_OK;
   });
 }
@@ -93,7 +96,7 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
     const Waited waited = wait_until(process, {"PtlCTWait", id, test, 1}, spinloom::Time::never(),
                                      [&] { return reached(process.portals().ct_get(id), test); });
     if (waited == Waited::aborted) return PTL_ABORTED;
-    *event = value_of(process.portals().ct_get(id));
+    tell(process.portals().ct_get(id), *event);
     return PTL_OK;
   });
 }
@@ -116,7 +119,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
       for (unsigned int i = 0; i < size; ++i) {
         const auto value = process.portals().ct_get(ids[i]);
         if (!reached(value, tests[i])) continue;
-        *event = value_of(value);
+        tell(value, *event);
         *which = i;
         return true;
       }

@@ -33,10 +33,10 @@ int get(const char* name, const GetGiven& given, const std::optional<When>& when
     int code = reply_of(process, given.md, given.local_offset, given.length, given.user_ptr, get.reply);
     if (code != PTL_OK) return code;
     const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
-    const auto target = target_of(process, interface, given.target);
-    if (!target) return PTL_ARG_INVALID;
+    const spinloom::nic::Rank target = target_of(process, interface, given.target);
+    if (target == spinloom::nic::Rank::any()) return PTL_ARG_INVALID;
     get.length = given.length;
-    get.target = *target;
+    get.target = target;
     get.portal = portal_of(interface, given.portal);
     get.match_bits = given.match_bits;
     get.remote_offset = given.remote_offset;

@@ -57,14 +57,15 @@ Waited wait_until(Process& process, const Blocked& blocked, Time deadline, Ready
   if (ready()) return Waited::ready;
   const Waiter waiter(process);
   do {
-    if (deadline == Time{} || process.host().port().now() >= deadline) {
+    const bool late = deadline != Time::never() && (deadline == Time{} || process.host().port().now() >= deadline);
+    if (late) {
       process.host().poll();
       return ready() ? Waited::ready : Waited::late;
     }
     if (waiter.aborted()) return Waited::aborted;
-    process.block(blocked);
+    process.block(&blocked);
     process.host().wait(deadline);
-    process.block({});
+    process.block(nullptr);
   } while (!ready());
   return Waited::ready;
 }

@@ -74,18 +74,18 @@ nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t ind
   return nic::PortalIndex{interface.number * portals_each + index};
 }
 
-std::optional<nic::Rank> target_of(Process& process, const NetworkInterface& interface, ptl_process_t target) {
+nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target) {
   if (interface.logical()) {
-    if (target.rank >= interface.map.size()) return std::nullopt;
-    return nic::Rank{interface.map[target.rank].phys.nid};
+    return target.rank < interface.map.size() ? nic::Rank{interface.map[target.rank].phys.nid} : nic::Rank::any();
   }
-  if (target.phys.nid >= process.host().size()) return std::nullopt;
-  return nic::Rank{target.phys.nid};
+  return target.phys.nid < process.host().size() ? nic::Rank{target.phys.nid} : nic::Rank::any();
 }
 
 std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
   const bool any = interface.logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
-  return any ? nic::Rank::any() : target_of(process, interface, match_id);
+  if (any) return nic::Rank::any();
+  const nic::Rank source = target_of(process, interface, match_id);
+  return source == nic::Rank::any() ? std::nullopt : std::optional(source);
 }
 
 std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most) {

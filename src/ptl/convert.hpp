@@ -16,9 +16,8 @@ namespace spinloom::ptl {
 [[nodiscard]] ptl_event_t event_of(Process& process, const nic::Event& event);
 // The NIC's index of an interface's portal table entry; an index that cannot exist becomes one that never does.
 [[nodiscard]] nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index);
-// The node of a target; nothing where there is none.
-[[nodiscard]] std::optional<nic::Rank> target_of(Process& process, const NetworkInterface& interface,
-                                                 ptl_process_t target);
+// The node of a target; any where there is none.
+[[nodiscard]] nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target);
 // The node that an entry takes messages of, or any; nothing where there is none.
 [[nodiscard]] std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface,
                                                  ptl_process_t match_id);

@@ -55,14 +55,14 @@ int put_of(Process& process, const Operation& given, nic::Put& put, bool later) 
   if (given.ack_req == PTL_ACK_REQ && !md->queue.exists()) return PTL_ARG_INVALID;
   if (counted && !md->counter.exists()) return PTL_ARG_INVALID;
   if (given.ack_req != PTL_NO_ACK_REQ && (options & PTL_MD_UNRELIABLE) != 0) return PTL_ARG_INVALID;
-  const auto target = target_of(process, interface, given.target);
-  if (!target) return PTL_ARG_INVALID;
+  const nic::Rank target = target_of(process, interface, given.target);
+  if (target == nic::Rank::any()) return PTL_ARG_INVALID;
   put.local = address_of(*md, given.local_offset, given.length);
   put.length = given.length;
   put.descriptor = md->shared;
   put.descriptor_offset = given.local_offset;
   if ((options & PTL_MD_VOLATILE) != 0 && given.length > 0 && !later) copy_now(put, md->shared);
-  put.target = *target;
+  put.target = target;
   put.portal = portal_of(interface, given.portal);
   put.match_bits = given.match_bits;
   put.remote_offset = given.remote_offset;

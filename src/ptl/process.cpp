@@ -92,12 +92,12 @@ Status Process::ask(const nic::CommandBody& body) {
 }
 
 std::string Process::blocked() const {
-  if (blocked_.call == nullptr) return text("is between two calls; the last one was ", *call == 0 ? "none" : call);
-  std::string said = text("waits in ", blocked_.call);
-  if (blocked_.count > 1) said += text(" for one of ", blocked_.count);
-  if (blocked_.counter.exists()) {
-    const nic::CounterValue value = interface_.ct_get(blocked_.counter);
-    said += text(" (test ", blocked_.test, "; the counter has ", value.success, " successes and ", value.failure,
+  if (blocked_ == nullptr) return text("is between two calls; the last one was ", *call == 0 ? "none" : call);
+  std::string said = text("waits in ", blocked_->call);
+  if (blocked_->count > 1) said += text(" for one of ", blocked_->count);
+  if (blocked_->counter.exists()) {
+    const nic::CounterValue value = interface_.ct_get(blocked_->counter);
+    said += text(" (test ", blocked_->test, "; the counter has ", value.success, " successes and ", value.failure,
                  " failures)");
   }
   return said;

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -69,7 +68,8 @@ class Process {
 
   // What the program does, for a report: "waits in PtlCTWait (test 2; ...)".
   [[nodiscard]] std::string blocked() const;
-  void block(const Blocked& blocked) { blocked_ = blocked; }
+  // Null: nothing. It stays where it is until then.
+  void block(const Blocked* blocked) { blocked_ = blocked; }
   // Of an interface that begins: handles of one before it are stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
@@ -90,12 +90,12 @@ class Process {
  private:
   friend class Waiter;
   Host& host_;
-  std::atomic<uint32_t> waiters_{0};
-  std::atomic<bool> aborting_{false};  // until the last waiter has left
+  uint32_t waiters_ = 0;
+  bool aborting_ = false;  // until the last waiter has left
   portals::Interface interface_;
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id, also of entries that are gone
-  Blocked blocked_;
+  const Blocked* blocked_ = nullptr;
   uint32_t generation_ = 0;
   uint64_t next_token_ = uint64_t{1} << 63;  // apart from those of Interface
 };

@@ -42,6 +42,7 @@ struct ListedEntry {
   bool waits = false;  // for the activation of its context: in no list
   bool claiming = false;  // headers that came before it: counts as a message of its own meanwhile
   bool auto_unlinked = false;
+  bool unlink_due = false;   // flow control keeps room for its auto_unlink event
   bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
   uint32_t place = 0;        // linked: in the lines of its list
   mutable std::vector<uint64_t> iovec_ends;  // of a scatter list, once they are needed

@@ -28,6 +28,7 @@ void Nic::Impl::command(const Command& given, Actions& out) {
     answer = execute(given.body, out);
   }
   if (!answer) forget(given.body);
+  if (answer && answers_later(given)) return;
   if (given.token != 0) {
     out.add<Answer>(given.token, std::move(answer));
   } else if (!answer) {

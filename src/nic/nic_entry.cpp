@@ -1,5 +1,6 @@
 // Entries: append, unlink, the headers that wait in overflow entries, and the events of an entry's life.
 #include <algorithm>
+#include <utility>
 
 #include "nic/nic_impl.hpp"
 
@@ -216,8 +217,14 @@ void Nic::Impl::post_unlinked(uint32_t slot, Actions& out) {
   const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
   if (!listed.auto_unlinked || listed.unlink_told || open > 0) return;
   listed.unlink_told = true;
+  settle_unlink(listed);
   if (listed.entry.options.event_unlink_disable) return;
   post_event(portals.find(listed.portal)->queue, entry_event(listed, EventKind::auto_unlink), out);
+}
+
+// The room that flow control kept for its auto_unlink event is needed no more.
+void Nic::Impl::settle_unlink(ListedEntry& listed) {
+  if (std::exchange(listed.unlink_due, false)) --queues.find(portals.find(listed.portal)->queue)->events_due;
 }
 
 // Forgets an entry that is in no list once nothing refers to it.

@@ -74,7 +74,7 @@ struct Nic::Impl {
   struct QueueState {
     uint32_t events_max = 0;  // without the reserved slots
     uint32_t flow_portals = 0;   // portal table entries with flow control that post here
-    uint32_t messages_open = 0;  // of these, whose events are to come
+    uint32_t events_due = 0;     // of messages for these, and of entries that such messages made leave
     std::shared_ptr<QueueIndex> index;
   };
 
@@ -388,7 +388,7 @@ struct Nic::Impl {
   [[nodiscard]] uint32_t forget_header(uint32_t header);
   void refuse_message(Message& message, Fail failure);
   void run_out(Message& message, PortalIndex index, PortalState& portal, bool told);
-  [[nodiscard]] bool is_full(const PortalState& portal) const;
+  [[nodiscard]] bool is_full(const PortalState& portal, const Entry& entry) const;
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
@@ -420,6 +420,7 @@ struct Nic::Impl {
   void claim_headers(uint32_t slot, Actions& out);
   void post_overflow(uint32_t header, Actions& out);
   void post_unlinked(uint32_t slot, Actions& out);
+  void settle_unlink(ListedEntry& listed);
   void release_entry(uint32_t slot, Actions& out);
   void forget_entry(uint32_t slot);
 

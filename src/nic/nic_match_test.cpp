@@ -395,6 +395,80 @@ TEST(Match, EmptyMessageCompletesAtOnce) {
   bench.expect_idle();
 }
 
+// Two events come of a message that takes a use-once entry along: both have room, or the message is refused.
+TEST(FlowControl, AQueueHasRoomForTheEndOfEachEntry) {
+  Bench bench;
+  const auto index = std::make_shared<QueueIndex>();
+  const QueueId small{1};
+  bench.good(QueueAlloc{small, 5 + 1, 1, index});
+  bench.portal = PortalIndex{1};
+  bench.good(PortalAlloc{bench.portal, small, true});
+  bench.ack_request = AckRequest::ack;
+  Entry entry = bench.entry();
+  entry.options.use_once = true;
+  for (int i = 0; i < 4; ++i) bench.append(entry);
+  std::vector<DmaId> open;
+  for (const uint64_t message : {1, 2}) {
+    bench.arrive(message, 16, 0);
+    open.push_back(bench.only<DmaWrite>().dma);
+  }
+  bench.arrive(3, 16, 0);
+  EXPECT_EQ(static_cast<Fail>(bench.only<Send>().packet.fields.fail), Fail::pt_disabled);
+  std::vector<EventKind> all;
+  for (const DmaId dma : open) {
+    bench.dma_done(dma);
+    for (const EventKind kind : bench.kinds()) all.push_back(kind);
+  }
+  EXPECT_EQ(all, (Kinds{EventKind::put, EventKind::auto_unlink, EventKind::put, EventKind::auto_unlink,
+                        EventKind::pt_disabled}));
+  index->taken = index->posted.load();
+  bench.good(PortalEnable{bench.portal, true});
+  for (const uint64_t message : {4, 5}) {
+    bench.arrive(message, 16, 0);
+    EXPECT_EQ(bench.land().size(), 2u) << "what was kept for the first two is free again";
+  }
+  EXPECT_EQ(bench.nic.state().dropped_messages, 1u);
+  bench.expect_idle();
+}
+
+// A queue of one slot borrows a reserved one for the second event, or nothing would ever land.
+TEST(FlowControl, AQueueOfOneSlotTakesOneMessageAtATime) {
+  Bench bench;
+  const auto index = std::make_shared<QueueIndex>();
+  bench.good(QueueAlloc{QueueId{1}, 1 + 2, 2, index});
+  bench.portal = PortalIndex{1};
+  bench.good(PortalAlloc{bench.portal, QueueId{1}, true});
+  Entry entry = bench.entry();
+  entry.options.use_once = true;
+  bench.append(entry);
+  bench.arrive(1, 16, 0);
+  const auto events = bench.land();
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[2].kind, EventKind::pt_disabled);
+}
+
+// On both ways of a message, the short one and the long one.
+TEST(Match, DisablingIsAnsweredWhenWhatWasMatchedHasEnded) {
+  for (const bool controlled : {false, true}) {
+    Bench bench;
+    bench.portal = PortalIndex{1};
+    bench.good(PortalAlloc{bench.portal, bench.queue, controlled});
+    bench.ack_request = AckRequest::ack;
+    bench.append(bench.entry());
+    bench.arrive(1, 16, 0);
+    const DmaId dma = bench.only<DmaWrite>().dma;
+    EXPECT_EQ(bench.give(PortalEnable{bench.portal, false}).error().code, Code::stalled) << "not yet";
+    bench.arrive(2, 16, 0);
+    EXPECT_EQ(static_cast<Fail>(bench.only<Send>().packet.fields.fail), Fail::pt_disabled);
+    EXPECT_TRUE(bench.actions<Answer>().empty());
+    bench.dma_done(dma);
+    EXPECT_EQ(bench.kinds(), Kinds{EventKind::put});
+    EXPECT_TRUE(bench.only<Answer>().result.ok());
+    bench.good(PortalEnable{bench.portal, false});
+    bench.expect_idle();
+  }
+}
+
 // Messages that find no place among those that handlers work on.
 struct FullBench : Bench {
   explicit FullBench(bool controlled) : Bench(limits_of_one()) {

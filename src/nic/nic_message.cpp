@@ -134,6 +134,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     }
     if (message.unlinked_entry && message.pending && listed.entry.options.use_once) {
       listed.auto_unlinked = false;
+      settle_unlink(listed);
       link_entry(message.entry, out);
     } else {
       post_unlinked(message.entry, out);
@@ -141,7 +142,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     release_entry(message.entry, out);
   }
   if (PortalState* portal = portals.find(message.portal); portal != nullptr && message.entry != no_slot) {
-    if (portal->flow_control) --queues.find(portal->queue)->messages_open;
+    if (portal->flow_control) --queues.find(portal->queue)->events_due;
   }
   leave(message.portal, out);
   send_ack(message, manipulated, out);

@@ -127,11 +127,15 @@ void Nic::Impl::refuse_message(Message& message, Fail failure) {
   tally({}, Telemetry::refused_messages);
 }
 
-// Under flow control, the events of messages that have come may take what is left of the queue.
-bool Nic::Impl::is_full(const PortalState& portal) const {
+// Under flow control, the events of messages that have come may take what is left of the queue. A message that makes
+// its entry leave has two.
+bool Nic::Impl::is_full(const PortalState& portal, const Entry& entry) const {
   if (!portal.flow_control) return false;
   const QueueState& queue = *queues.find(portal.queue);
-  return queue.index && queue.index->waiting() + queue.messages_open >= queue.events_max;
+  const EntryOptions& options = entry.options;
+  const bool may_leave = options.use_once || (options.manage_local && entry.min_free > 0);
+  const uint32_t needed = may_leave && !options.event_unlink_disable ? 2 : 1;
+  return queue.index && queue.index->waiting() + queue.events_due + needed > std::max(queue.events_max, needed);
 }
 
 // Something that the message needs is not there: no entry, or no place for its header, its handlers or its events.
@@ -169,7 +173,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   }
   const uint32_t headers_max = std::min(config.unexpected_headers, tables[table_of(index.value)].setup.headers_max);
   if ((keeps_headers(listed) && portal->unexpected.size() >= headers_max) ||
-      (entry.context.exists() && handler_messages >= config.handler_messages) || is_full(*portal)) {
+      (entry.context.exists() && handler_messages >= config.handler_messages) || is_full(*portal, entry)) {
     return run_out(message, index, *portal, !entry.options.event_flowctrl_disable);
   }
 
@@ -205,7 +209,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     message.completion_wanted = context->context.completion_entry.has_value();
   }
   ++portal->messages_open;
-  if (portal->flow_control) ++queues.find(portal->queue)->messages_open;
+  if (portal->flow_control) ++queues.find(portal->queue)->events_due;
   ++listed.messages_open;
 
   if (in_overflow) {
@@ -221,6 +225,10 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     ++listed.headers_kept;
   }
   message.unlinked_entry = use(found, taken);
+  if (message.unlinked_entry && portal->flow_control && !entry.options.event_unlink_disable) {
+    listed.unlink_due = true;
+    ++queues.find(portal->queue)->events_due;
+  }
 }
 
 // A message takes its bytes of the entry. Whether that makes the entry leave its list.

@@ -33,10 +33,11 @@ enum class Work : uint8_t {
   scatter,     // payload handlers place the bytes
   forward,     // handlers put, get and add at another rank
   misbehave,   // handlers that do not do what they should
-  flow,        // a portal table entry with flow control and too few entries
+  flow,        // a portal table entry that is switched off: too few entries, a small queue, the host
   counted,     // no events at all: the counter says that the bytes are there
+  overrun,     // event queues that are too small, without flow control: the newest events stay
 };
-inline constexpr size_t work_count = 19;
+inline constexpr size_t work_count = 20;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {

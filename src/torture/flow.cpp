@@ -1,6 +1,7 @@
-// A portal table entry with flow control that has fewer entries than messages come: what finds none switches it off,
-// the host appends more, switches it on again, and the initiators send again what failed. In the end every message has
-// landed once.
+// A portal table entry that is switched off while messages arrive: under flow control by what finds no entry, or no
+// room in a queue that is too small, or by the host at any time. The host takes events, appends more, switches it on
+// again, and the initiators send again what was refused. In the end every message has landed once, and no event was
+// lost.
 #include <algorithm>
 
 #include "torture/exchange.hpp"
@@ -17,11 +18,15 @@ class Flow final : public Exchange {
 
   Status begin() override {
     to_ = any_rank();
-    SPL_ASSIGN(queue_, world_.at(to_).eq_alloc(1024));
-    portals::PortalOptions options;
-    options.flow_control = true;
-    SPL_ASSIGN(portal_, world_.at(to_).pt_alloc(queue_, options));
     const uint32_t messages = static_cast<uint32_t>(3 + random().below(8));
+    portals::PortalOptions options;
+    options.flow_control = random().chance(3, 4);
+    small_ = options.flow_control && random().chance(1, 2);
+    disables_ = !options.flow_control || random().chance(1, 3);
+    told_ = options.flow_control;
+    const uint32_t slots = small_ ? static_cast<uint32_t>(2 + random().below(6)) : 1024;
+    SPL_ASSIGN(queue_, world_.at(to_).eq_alloc(slots + 1, 1));
+    SPL_ASSIGN(portal_, world_.at(to_).pt_alloc(queue_, options));
     for (uint32_t i = 0; i < messages; ++i) {
       froms_.push_back(any_rank());
       sources_.push_back(Region::random(random(), any_size()));
@@ -30,17 +35,20 @@ class Flow final : public Exchange {
     landed_.resize(messages, false);
     acked_.resize(messages, false);
     sent_.resize(messages, false);
-    SPL_TRY(append(static_cast<uint32_t>(random().below(3))));
+    const bool starved = options.flow_control && (!small_ || random().chance(1, 2));
+    SPL_TRY(append(starved ? static_cast<uint32_t>(random().below(3)) : messages));
     for (uint32_t i = 0; i < messages; ++i) SPL_TRY(put(i));
     return {};
   }
 
   Status poll() override {
-    while (const auto event = world_.at(to_).eq_get(queue_)) SPL_TRY(at_target(*event));
+    SPL_TRY(take(small_));
     if (off_ && random().chance(1, 8)) {
       off_ = false;
       SPL_TRY(append(static_cast<uint32_t>(1 + random().below(3))));
       SPL_TRY(world_.at(to_).pt_enable(portal_));
+    } else if (disables_ && random().chance(1, 40)) {
+      SPL_TRY(disable());
     }
     for (uint32_t i = 0; i < again_.size(); ++i) {
       if (!random().chance(1, 16)) continue;
@@ -78,9 +86,10 @@ class Flow final : public Exchange {
   }
 
   Status finish() override {
-    while (const auto event = world_.at(to_).eq_get(queue_)) SPL_TRY(at_target(*event));
+    SPL_TRY(take(false));
     for (const Target& target : targets_) {
       SPL_TRY(target.memory->check(name() + ", an entry"));
+      if (target.used && !target.unlinked) return trouble("an entry has left without its auto_unlink");
       if (!target.used) SPL_TRY(unlink(to_, target.entry));
     }
     SPL_TRY(world_.at(to_).pt_free(portal_));
@@ -113,6 +122,25 @@ class Flow final : public Exchange {
     return {};
   }
 
+  // `slowly`: one event now and then.
+  Status take(bool slowly) {
+    if (slowly && !random().chance(1, 6)) return {};
+    while (const auto event = world_.at(to_).eq_get(queue_)) {
+      if (event->after_gap) return trouble("events were overwritten");
+      SPL_TRY(at_target(*event));
+      if (slowly) break;
+    }
+    return {};
+  }
+
+  // When the call returns, all events of what was matched before are there, and nothing lands any more.
+  Status disable() {
+    SPL_TRY(world_.at(to_).pt_disable(portal_));
+    SPL_TRY(take(false));
+    off_ = true;
+    return {};
+  }
+
   Status put(uint32_t i) {
     sent_[i] = false;
     nic::Put made = put_of(froms_[i], to_, i, sources_[i]);
@@ -123,6 +151,7 @@ class Flow final : public Exchange {
   Status at_target(const nic::Event& event) {
     if (event.kind == EventKind::pt_disabled) {
       if (off_) return trouble("switched off twice");
+      if (!told_) return trouble("a pt_disabled event without flow control");
       ++of(world_.faults, Fault::flow_control);
       off_ = true;
       return {};
@@ -159,6 +188,9 @@ class Flow final : public Exchange {
   std::vector<bool> sent_;
   std::vector<uint32_t> again_;
   bool off_ = false;
+  bool small_ = false;     // the queue
+  bool disables_ = false;  // the host does, now and then
+  bool told_ = false;      // what switches itself off says so
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
 // One operation to one entry of its own: puts, gets, atomics, fetching ones, swaps; to lists of memory, and with
-// nothing but counters. What the entry allows, where it begins and ends, and what is told varies.
+// nothing but counters. What the entry allows, where it begins and ends, whether the initiator's memory is a list, and
+// what is told varies.
 #include <cstring>
+#include <optional>
 
 #include "torture/elements.hpp"
 #include "torture/exchange.hpp"
+#include "torture/listed.hpp"
 
 namespace spinloom::torture {
 namespace {
@@ -33,6 +36,7 @@ class Transfer final : public Exchange {
     choose_shape();
     choose_entry();
     predict();
+    choose_lists();
     if (entrance_ != Entrance::wrong_bits && entrance_ != Entrance::no_portal && !host(to_).dead) {
       if (work_ == Work::counted) {
         SPL_ASSIGN(entry_.counter, world_.at(to_).ct_alloc());
@@ -66,10 +70,14 @@ class Transfer final : public Exchange {
   }
 
   Status finish() override {
+    if (source_list_ && !host(from_).dead) SPL_TRY(source_list_->let_go(name() + ", at the end"));
+    if (reply_list_ && !host(from_).dead) SPL_TRY(reply_list_->let_go(name() + ", at the end"));
     if (world_.config.dead != 0 && (host(from_).dead || host(to_).dead)) return give_up();
     SPL_TRY(target_.check(name() + ", target"));
     SPL_TRY(source_.check(name() + ", source"));
     SPL_TRY(reply_.check(name() + ", reply"));
+    if (source_list_) SPL_TRY(source_list_->check(name() + ", list of its source"));
+    if (reply_list_) SPL_TRY(reply_list_->check(name() + ", list of its reply"));
     const bool left = entry_.options.use_once && fail_ == Fail::ok;
     if (appended_ && !left) SPL_TRY(unlink(to_, entry_id_));
     if (counter_.exists()) return world_.at(to_).ct_free(counter_);
@@ -174,6 +182,16 @@ class Transfer final : public Exchange {
     entry_.iovec = pieces_;
   }
 
+  // The initiator's memory may be a list, too.
+  void choose_lists() {
+    const uint64_t of_8 = work_ == Work::iovec ? 4 : 2;
+    if (work_ != Work::get && random().chance(of_8, 8)) {
+      source_list_.emplace(random(), length_);
+      source_list_->write(source_.data(), length_);
+    }
+    if (has_reply() && random().chance(of_8, 8)) reply_list_.emplace(random(), length_);
+  }
+
   // What Portals 4 says.
   void predict() {
     source_ = is_atomic() ? numbers(length_) : Region::random(random(), work_ == Work::get ? 0 : length_);
@@ -248,9 +266,11 @@ class Transfer final : public Exchange {
     nic::Event send;
     send.kind = EventKind::send;
     if (!put.event_send_disable) {
-      expect(0, send, [this] {
+      expect(0, send, [this, last = put.ack_request == nic::AckRequest::none] {
         source_.spoil();
-        return Status{};
+        if (!source_list_) return Status{};
+        source_list_->spoil();
+        return last ? source_list_->let_go(name() + ", when it has been sent") : Status{};
       });
     }
     if (put.ct_send) counted.success += put.ct_bytes ? length_ : 1;
@@ -261,7 +281,10 @@ class Transfer final : public Exchange {
     ack.manipulated_bytes = taken_;
     ack.remote_offset = entry_.options.manage_local ? 0 : offset_;
     const bool told = put.ack_request == nic::AckRequest::ack && !(fail_ == Fail::ok && put.event_success_disable);
-    if (told) expect(0, ack);
+    if (told) {
+      expect(0, ack,
+             [this] { return source_list_ ? source_list_->let_go(name() + ", when its ack has come") : Status{}; });
+    }
     if (!put.ct_ack) return;
     if (fail_ != Fail::ok) {
       ++counted.failure;
@@ -276,12 +299,19 @@ class Transfer final : public Exchange {
     event.fail = fail_;
     event.manipulated_bytes = taken_;
     event.remote_offset = entry_.options.manage_local ? 0 : offset_;
-    reply_.expect(0, reply_expected_.data(), reply_expected_.size());
+    if (reply_list_) {
+      reply_list_->expect(reply_expected_.data(), reply_expected_.size());
+    } else {
+      reply_.expect(0, reply_expected_.data(), reply_expected_.size());
+    }
     if (fail_ != Fail::ok || !reply.event_success_disable) {
       expect(2, event, [this]() -> Status {
         SPL_TRY(reply_.check(name() + ", when its reply has come"));
         reply_.spoil();
-        return Status{};
+        if (!reply_list_) return Status{};
+        SPL_TRY(reply_list_->check(name() + ", list, when its reply has come"));
+        reply_list_->spoil();
+        return reply_list_->let_go(name() + ", when its reply has come");
       });
     }
     if (!reply.ct_reply) return;
@@ -296,6 +326,11 @@ class Transfer final : public Exchange {
   Status start() {
     nic::Put put = put_of(from_, to_, 0, source_);
     put.length = length_;
+    if (source_list_) {
+      put.local = nullptr;
+      put.descriptor = source_list_->descriptor();
+      put.descriptor_offset = source_list_->offset();
+    }
     if (entrance_ == Entrance::no_portal) put.portal = nic::PortalIndex{200};
     put.remote_offset = offset_;
     put.counter = host(from_).sent;
@@ -310,7 +345,11 @@ class Transfer final : public Exchange {
       put.event_send_disable = put.event_success_disable = put.ct_send = put.ct_ack = false;
     }
     nic::ReplyTo reply;
-    reply.local = reply_.data();
+    reply.local = reply_list_ ? nullptr : reply_.data();
+    if (reply_list_) {
+      reply.descriptor = reply_list_->descriptor();
+      reply.descriptor_offset = reply_list_->offset();
+    }
     reply.queue = host(from_).departures;
     reply.counter = host(from_).sent;
     reply.ct_reply = world_.config.dead == 0 && random().chance(1, 2);
@@ -400,6 +439,8 @@ class Transfer final : public Exchange {
   Region source_;
   Region target_;
   Region reply_;
+  std::optional<Listed> source_list_;
+  std::optional<Listed> reply_list_;
   std::vector<uint8_t> reply_expected_;
   std::vector<nic::IovecElement> pieces_;
   nic::Entry entry_;

@@ -1,6 +1,6 @@
 // A put that may come before the entry that it is for: then it waits in the overflow entry, and the entry that is
-// appended, or a search that removes, finds it there. Whether it came before, only the events say; the bytes are in one
-// of the two places, once.
+// appended, by the host or by a command that waited for a counter, or a search that removes, finds it there. Whether it
+// came before, only the events say; the bytes are in one of the two places, once.
 #include <cstring>
 
 #include "torture/exchange.hpp"
@@ -23,6 +23,7 @@ class Unexpected final : public Exchange {
     target_ = Region(source_.size());
     searches_ = random().chance(1, 4);
     appends_after_ = random().below(400);
+    if (!searches_ && random().chance(1, 3)) SPL_TRY(append_by_counter());
     nic::Put put = put_of(from_, to_, 0, source_);
     put.portal = host(to_).overflow;
     nic::Event send;
@@ -42,14 +43,10 @@ class Unexpected final : public Exchange {
       return {};
     }
     if (found_ || appended_) return {};
-    nic::Entry entry;
-    entry.start = target_.data();
-    entry.length = target_.size();
-    entry.match_bits = bits();
-    entry.user_ptr = name(1);
-    entry.options.use_once = true;
+    const nic::Entry entry = entry_here();
     if (!searches_) {
       appended_ = true;
+      if (counter_.exists()) return world_.at(to_).ct_inc(counter_, {1, 0});
       const auto appended = world_.at(to_).me_append(host(to_).overflow, entry);
       return appended ? Status{} : Status{appended.error()};
     }
@@ -102,10 +99,29 @@ class Unexpected final : public Exchange {
 
   Status finish() override {
     SPL_TRY(target_.check(name() + ", target"));
+    if (counter_.exists()) SPL_TRY(world_.at(to_).ct_free(counter_));
     return source_.check(name() + ", source");
   }
 
  private:
+  [[nodiscard]] nic::Entry entry_here() {
+    nic::Entry entry;
+    entry.start = target_.data();
+    entry.length = target_.size();
+    entry.match_bits = bits();
+    entry.user_ptr = name(1);
+    entry.options.use_once = true;
+    return entry;
+  }
+
+  // The append waits on the NIC for a counter.
+  Status append_by_counter() {
+    SPL_ASSIGN(counter_, world_.at(to_).ct_alloc());
+    const auto registered = world_.at(to_).me_append(host(to_).overflow, entry_here(), nic::ListKind::priority,
+                                                     nic::Trigger{counter_, 1, 0});
+    return registered ? Status{} : Status{registered.error()};
+  }
+
   Status compare(const nic::Event& event, uint64_t start, bool in_overflow) {
     if (event.in_overflow != in_overflow || event.manipulated_bytes != copy_.size() ||
         event.requested_bytes != copy_.size() || event.initiator != nic::Rank{from_} || event.match_bits != bits() ||
@@ -140,6 +156,7 @@ class Unexpected final : public Exchange {
 
   uint32_t from_ = 0;
   uint32_t to_ = 0;
+  nic::CounterId counter_;  // that starts the append
   Region source_;
   Region target_;
   std::vector<uint8_t> copy_;

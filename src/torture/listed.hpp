@@ -1,0 +1,63 @@
+// Listed - a memory descriptor's list of memory: bytes in pieces, in any order, with gaps, some of them empty.
+//
+// Contract: the bytes of an operation are the list's from offset() on. write() is the host's own: memory and
+//   expectation; expect() is what the NIC will write; spoil() and check() are the region's, gaps included.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <numeric>
+
+#include "nic/descriptor.hpp"
+#include "torture/region.hpp"
+
+namespace spinloom::torture {
+
+class Listed {
+ public:
+  Listed(Random& random, uint64_t length) : offset_(random.below(24)) {
+    std::vector<nic::IovecElement> elements;
+    for (uint64_t left = offset_ + length + random.below(24); left > 0; left -= elements.back().length) {
+      elements.push_back({nullptr, random.chance(1, 8) ? 0 : std::min(left, 1 + random.below(100))});
+    }
+    std::vector<size_t> order(elements.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    random.shuffle(order);
+    std::vector<uint64_t> places(elements.size());
+    uint64_t end = 0;
+    for (const size_t which : order) {
+      places[which] = end + random.below(8);
+      end = places[which] + elements[which].length;
+    }
+    memory_ = Region(end);
+    for (size_t i = 0; i < elements.size(); ++i) elements[i].base = memory_.data() + places[i];
+    descriptor_ = nic::Descriptor::make(std::move(elements));
+  }
+
+  [[nodiscard]] const nic::DescriptorRef& descriptor() const { return descriptor_; }
+  [[nodiscard]] uint64_t offset() const { return offset_; }
+
+  void expect(const uint8_t* from, uint64_t length) {
+    for (const nic::IovecElement& piece : nic::pieces_of(descriptor_->list(), offset_, length)) {
+      memory_.expect(static_cast<uint64_t>(piece.base - memory_.data()), from, piece.length);
+      from += piece.length;
+    }
+  }
+  void write(const uint8_t* from, uint64_t length) {
+    expect(from, length);
+    std::copy_n(memory_.expected(), memory_.size(), memory_.data());
+  }
+  void spoil() { memory_.spoil(); }
+  [[nodiscard]] Status check(const std::string& what) const { return memory_.check(what); }
+  // An operation that has ended has let its descriptor go.
+  [[nodiscard]] Status let_go(const std::string& what) const {
+    if (!descriptor_->in_use()) return {};
+    return fail(Code::mismatch, what, ": its memory descriptor is still in use");
+  }
+
+ private:
+  uint64_t offset_;
+  Region memory_;
+  nic::DescriptorRef descriptor_;
+};
+
+}  // namespace spinloom::torture

@@ -1,15 +1,18 @@
 /* Host time of Portals calls between two real processes; run by tools/live_bench.py under mpiexec -n 2.
  *
  *     portals_bench lat|rate|bw BYTES ROUNDS [heap]
+ *     portals_bench idle BYTES MILLISECONDS
  *
  * lat: half a round trip of puts that match an entry and count, each answered by the program. rate, bw: puts one way, a
- * window of them unacknowledged; the clock stops when all have landed. Rank 0 prints one number: microseconds, messages
- * a second, bytes a second. Every message's bytes are compared outside of the clock: before it, one by one; after it,
- * the last one. `heap`: the buffers are memory that peers map. */
+ * window of them unacknowledged; the clock stops when all have landed. idle: a rank waits so long for a put. Rank 0
+ * prints one number: microseconds, messages a second, bytes a second, microseconds of its processors a second. Every
+ * message's bytes are compared outside of the clock: before it, one by one; after it, the last one. `heap`: the buffers
+ * are memory that peers map. */
 #include <portals4_spin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define CHECK(call)                                                            \
@@ -125,10 +128,29 @@ static double one_way(ptl_size_t bytes, long rounds) {
   return now_s() - start;
 }
 
+static double processor_s(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+/* What the processors of rank 0 do in a second that it waits, all its threads. */
+static double idle(ptl_size_t bytes, long milliseconds) {
+  const double start = now_s(), used = processor_s();
+  if (me.rank == 0) {
+    wait_landed(1);
+  } else {
+    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
+    put(bytes);
+  }
+  return (processor_s() - used) / (now_s() - start);
+}
+
 int main(int argc, char** argv) {
   const int in_heap = argc == 5 && strcmp(argv[4], "heap") == 0;
   if (argc != 4 && !in_heap) {
-    fprintf(stderr, "portals_bench lat|rate|bw BYTES ROUNDS [heap]\n");
+    fprintf(stderr, "portals_bench lat|rate|bw BYTES ROUNDS [heap], or idle BYTES MILLISECONDS\n");
     return 2;
   }
   const ptl_size_t bytes = strtoull(argv[2], NULL, 0);
@@ -167,6 +189,8 @@ int main(int argc, char** argv) {
     round_trips(bytes, warm);
     seconds = round_trips(bytes, rounds);
     result = seconds / (double)rounds / 2 * 1e6;
+  } else if (strcmp(argv[1], "idle") == 0) {
+    result = idle(bytes, rounds) * 1e6;
   } else {
     one_way(bytes, warm);
     seconds = one_way(bytes, rounds);

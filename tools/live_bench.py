@@ -3,8 +3,9 @@
     python tools/live_bench.py --program build/release/bench/portals_bench [--repeat 5] [--csv FILE]
 
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
-`ratio` is ours over the best of the peers' for that row: for times, below 1 is faster; for rates, above 1 is.
-`heap ratio` is that of buffers in the heap.
+lat is half a round trip, rate counts puts, bw streams messages, idle is what a rank takes of its processors
+while it waits. The ratios are ours over the best of the peers' for that row: of times, below 1 is faster; of
+rates, above 1 is. The heap's are of buffers that the peer maps. The file has the numbers of all peers.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -35,25 +37,34 @@ class Row:
     """What is measured: one kind of transfer of one size over one transport."""
 
     transport: str
-    kind: str  # lat, rate, bw
+    kind: str  # lat, rate, bw, idle
     size_bytes: int
     rounds: int
 
     @property
     def unit(self) -> str:
-        return {"lat": "us", "rate": "M/s", "bw": "GB/s"}[self.kind]
+        return {"lat": "us", "rate": "M/s", "bw": "GB/s", "idle": "us/s"}[self.kind]
+
+    @property
+    def name(self) -> str:
+        if self.kind == "idle":
+            return f"{self.transport} {self.kind}"
+        size = next(f"{self.size_bytes >> by} {unit}" for by, unit in UNITS if self.size_bytes >> by)
+        return f"{self.transport} {self.kind} {size}"
 
     @property
     def lower_is_better(self) -> bool:
         return self.kind == "lat"
 
 
+UNITS = ((20, "MiB"), (10, "KiB"), (0, "B"))
 ROWS = [
     Row("shm", "lat", 8, 50_000),
     Row("shm", "rate", 8, 1_000_000),
     Row("shm", "bw", 64 << 10, 5_000),
     Row("shm", "bw", 1 << 20, 2_000),
     Row("shm", "bw", 64 << 20, 20),
+    Row("shm", "idle", 8, 1_000),
     Row("udp", "lat", 8, 5_000),
     Row("udp", "bw", 64 << 10, 500),
     Row("udp", "bw", 1 << 20, 50),
@@ -111,14 +122,14 @@ def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Ca
         said = run(command, SPINLOOM_TRANSPORT=row.transport, **LOOPBACK, **environment).strip()
         if not said:
             return None
-        return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9}[row.kind]
+        return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9, "idle": 1}[row.kind]
 
     return measure
 
 
 def ucx(transports: str) -> Callable[[Row], float | None]:
     def measure(row: Row) -> float | None:
-        if row.transport != "shm":
+        if row.transport != "shm" or row.kind == "idle":
             return None
         test = "tag_lat" if row.kind == "lat" else "tag_bw"
         port = free_port()
@@ -141,7 +152,7 @@ def ucx(transports: str) -> Callable[[Row], float | None]:
 
 def libfabric(provider: str, endpoint: str, transport: str) -> Callable[[Row], float | None]:
     def measure(row: Row) -> float | None:
-        if row.transport != transport or row.kind == "rate":
+        if row.transport != transport or row.kind in ("rate", "idle"):
             return None
         port = str(free_port())
         options = [
@@ -173,11 +184,14 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+OURS = ("spinloom", "spinloom heap", "spinloom two-copy")
+
+
 def contenders(program: Path, mpiexec: str) -> dict[str, Callable[[Row], float | None]]:
     found: dict[str, Callable[[Row], float | None]] = {
-        "spinloom": ours(program, mpiexec),
-        "spinloom heap": ours(program, mpiexec, "heap"),
-        "spinloom two-copy": ours(program, mpiexec, SPINLOOM_COPY="two-copy"),
+        OURS[0]: ours(program, mpiexec),
+        OURS[1]: ours(program, mpiexec, "heap"),
+        OURS[2]: ours(program, mpiexec, SPINLOOM_COPY="two-copy"),
     }
     if shutil.which("ucx_perftest"):
         found["ucx posix"] = ucx("posix,self")
@@ -207,12 +221,24 @@ def measure_all(
     return {key: statistics.median(values) for key, values in samples.items()}
 
 
-def ratio_of(row: Row, medians: dict, way: str) -> float | None:
-    peers = [v for (r, n), v in medians.items() if r == row and not n.startswith("spinloom")]
-    mine = medians.get((row, way))
-    if not peers or mine is None:
+def best_peer(row: Row, medians: dict) -> tuple[float, str] | None:
+    peers = [(v, n) for (r, n), v in medians.items() if r == row and not n.startswith(OURS[0])]
+    if not peers:
         return None
-    return mine / (min(peers) if row.lower_is_better else max(peers))
+    return min(peers) if row.lower_is_better else max(peers)
+
+
+def cells_of(row: Row, medians: dict) -> list[str]:
+    best = best_peer(row, medians)
+    mine = [medians.get((row, way)) for way in OURS]
+    ratios = [value / best[0] if value is not None and best else None for value in mine[:2]]
+    return [
+        row.name,
+        row.unit,
+        *("" if value is None else f"{value:.3g}" for value in mine),
+        f"{best[0]:.3g} {best[1]}" if best else "",
+        *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios),
+    ]
 
 
 def main() -> int:
@@ -223,7 +249,7 @@ def main() -> int:
     parser.add_argument("--only", help="shm or udp")
     parser.add_argument("--csv", type=Path)
     given = parser.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 100)
     if not given.mpiexec:
         console.print("no mpiexec: install an MPI (the Python package mpich has one)")
         return 3
@@ -234,21 +260,14 @@ def main() -> int:
             console.print(f"skipped: {tool} is not installed (Debian: {package})")
     medians = measure_all(rows, which, given.repeat, console)
     table = Table(
-        title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns"
+        title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
-    for column in ("over", "what", "bytes", "unit", *which, "ratio", "heap ratio"):
-        table.add_column(column, justify="right")
+    for column in ("what", "unit", "ours", "heap", "two-copy", "best peer", "ratio", "heap's"):
+        table.add_column(column, justify="left" if column in ("what", "best peer") else "right", no_wrap=True)
     for row in rows:
-        cells = [medians.get((row, name)) for name in which]
-        ratios = [ratio_of(row, medians, way) for way in ("spinloom", "spinloom heap")]
-        table.add_row(
-            row.transport,
-            row.kind,
-            str(row.size_bytes),
-            row.unit,
-            *("-" if cell is None else f"{cell:.3g}" for cell in cells),
-            *("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios),
-        )
+        table.add_row(*cells_of(row, medians))
     console.print(table)
     if given.csv:
         with given.csv.open("w", newline="", encoding="utf-8") as file:

@@ -239,6 +239,13 @@ def test_a_process_alone_is_a_job_of_one(build):
         assert set(answers_of(done.stdout)) == {0}
 
 
+def handler_folder() -> Path:
+    folder = LIBRARY.parent / "handlers"
+    if not (folder / "accumulate.elf").is_file():
+        pytest.skip("the library was built without handlers")
+    return folder
+
+
 def not_simulated_only() -> list[str]:
     return [name for name in CONFORMANCE if "SPINLOOM_RANK" not in (HERE / name).read_text()]
 
@@ -246,8 +253,18 @@ def not_simulated_only() -> list[str]:
 @every_launcher
 @pytest.mark.parametrize("name", not_simulated_only())
 def test_the_conformance_programs_hold_here(build, launcher, name):
+    if "handlers" in name:
+        handler_folder()
     ranks, answers = CONFORMANCE[name]
     output = run(launcher, ranks, build(name))
+    assert answers_of(output) == dict(enumerate(answers)), output
+
+
+@every_launcher
+def test_native_handlers_do_the_same_between_processes(build, launcher):
+    handler_folder()
+    ranks, answers = CONFORMANCE["portals_handlers.c"]
+    output = run(launcher, ranks, build("portals_handlers.c"), SPINLOOM_HANDLER_KIND="native")
     assert answers_of(output) == dict(enumerate(answers)), output
 
 
@@ -312,9 +329,7 @@ def test_a_rank_that_has_left_and_lives_on_cannot_be_reached(build, tmp_path):
 def test_handlers_that_are_not_there_are_told(build, tmp_path):
     broken = tmp_path / "broken.elf"
     broken.write_bytes(b"not an image")
-    images = LIBRARY.parent / "handlers"
-    if not (images / "accumulate.elf").is_file():
-        pytest.skip("the library was built without handlers")
+    images = handler_folder()
     done = subprocess.run(
         [build("live_refused.c"), broken],
         capture_output=True,

@@ -202,7 +202,11 @@ struct Actions {
   // written.
   template <class T, class... Parts>
   T& add(Parts&&... parts) {
+#ifdef __cpp_aggregate_paren_init
     return *std::get_if<T>(&list.emplace_back(std::in_place_type<T>, std::forward<Parts>(parts)...));
+#else  // Clang before 16
+    return *std::get_if<T>(&list.emplace_back(T{std::forward<Parts>(parts)...}));
+#endif
   }
 
   void clear() {

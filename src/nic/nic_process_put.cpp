@@ -84,7 +84,7 @@ void Nic::Impl::fill_packets(Actions& out) {
     }
     ++handled.hers_open;
     ++hers_waiting;
-    out.add<BufferPacket>(her.id, 0);  // it is in its slot already
+    out.add<BufferPacket>(her.id, uint64_t{0});  // it is in its slot already
   }
 }
 

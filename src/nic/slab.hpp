@@ -22,7 +22,7 @@ inline constexpr uint32_t no_slot = UINT32_MAX;
 template <class T>
 class Slab {
  public:
-  // T(parts...), made in its place.
+  // T{parts...}, made in its place.
   template <class... Parts>
   [[nodiscard]] uint32_t take(Parts&&... parts) {
     uint32_t index;
@@ -35,7 +35,7 @@ class Slab {
     }
     Slot& slot = slot_at(index);
     std::destroy_at(&slot.value);
-    new (&slot.value) T(std::forward<Parts>(parts)...);
+    new (&slot.value) T{std::forward<Parts>(parts)...};
     slot.taken = true;
     ++size_;
     return index;

@@ -267,6 +267,7 @@ struct Trigger {
   uint64_t threshold = 0;
   uint64_t every = 0;
   uint64_t round = 0;  // the NIC's own: in which one it runs next
+  uint64_t sequence = 0;  // the NIC's own: since when it waits
 };
 
 struct Command {

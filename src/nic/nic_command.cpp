@@ -41,7 +41,7 @@ void Nic::Impl::forget(const CommandBody& body) {
   for_each_descriptor(body, [](Descriptor& descriptor) { descriptor.end(); });
 }
 
-// What waits for a counter will not be.
+// What waits for a counter will not be; what has fired and is persistent will not be again.
 void Nic::Impl::forget_waiting(CounterState& counter) {
   for (const Waiting& waiting : counter.heap) {
     forget(waiting_commands[waiting.slot].body);
@@ -54,6 +54,7 @@ void Nic::Impl::forget_waiting(CounterState& counter) {
   counter.heap.clear();
   counter.resting.clear();
   counter.operations_waiting = 0;
+  counter.begun = next_trigger_sequence;
 }
 
 Status Nic::Impl::alloc_portal(const PortalAlloc& body) {
@@ -190,6 +191,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         } else if constexpr (std::is_same_v<Body, CounterAlloc>) {
           SPL_ASSIGN(CounterState * counter, counters.create(body.counter));
           counter->triggered_max = body.triggered_max;
+          counter->begun = next_trigger_sequence;
         } else if constexpr (std::is_same_v<Body, CounterCancel>) {
           SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
           forget_waiting(*counter);

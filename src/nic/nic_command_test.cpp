@@ -226,6 +226,30 @@ TEST(Trigger, ACycleOfPersistentCommandsIsBoundedPerCall) {
   EXPECT_EQ(bench.nic.state().triggered_waiting, 2u);
 }
 
+// It has fired, and has not run yet: it runs, and is gone then, also where another counter has its counter's place.
+TEST(Trigger, APersistentCommandThatIsForgottenWhileItIsFiredRunsOnceMore) {
+  const CounterId gate{0}, told{1};
+  for (const bool frees : {false, true}) {
+    Bench bench;
+    for (const CounterId counter : {gate, told}) bench.good(CounterAlloc{counter});
+    bench.good(CounterInc{told, {1, 0}}, Trigger{gate, 1, 1});
+    bench.good(CounterInc{gate, {1, 0}});
+    bench.out.clear();
+    if (frees) {
+      bench.nic.on_command({}, Command{CounterFree{gate}, {}, 0}, bench.out);
+      bench.nic.on_command({}, Command{CounterAlloc{gate}, {}, 0}, bench.out);
+    } else {
+      bench.nic.on_command({}, Command{CounterCancel{gate}, {}, 0}, bench.out);
+    }
+    bench.go_on();
+    EXPECT_EQ(bench.only<PostCounter>().counter, told);
+    EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
+    bench.good(CounterInc{gate, {5, 0}});
+    EXPECT_EQ(bench.only<PostCounter>().counter, gate);
+    EXPECT_TRUE(bench.actions<Continue>().empty());
+  }
+}
+
 // The paper's x -> y: y is persistent, and x's counter resets itself at 1.
 TEST(AutoReset, APersistentCommandRunsOnceARound) {
   Bench bench;

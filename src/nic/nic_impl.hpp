@@ -90,6 +90,7 @@ struct Nic::Impl {
     uint32_t operations_waiting = 0;  // of the heap, and those that rest
     uint64_t resets_at = 0;  // 0: never
     uint64_t round = 0;      // resets so far
+    uint64_t begun = 0;      // what has waited since before this sequence is forgotten
     std::vector<uint32_t> resting;  // commands that have run in this round and run again in the next
   };
 

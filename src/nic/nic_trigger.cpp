@@ -59,13 +59,14 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
 }
 
 void Nic::Impl::arm(uint32_t slot) {
-  const Trigger& trigger = *waiting_commands[slot].trigger;
+  Trigger& trigger = *waiting_commands[slot].trigger;
   CounterState& counter = *counters.find(trigger.counter);
+  trigger.sequence = next_trigger_sequence++;
   if (is_operation(waiting_commands[slot].body)) ++counter.operations_waiting;
   const bool by_round = trigger.every > 0 && counter.resets_at > 0;
   if (by_round && trigger.round > counter.round) return counter.resting.push_back(slot);
   const bool is_late = by_round && trigger.round < counter.round;  // that round has been here
-  counter.heap.push_back(Waiting{is_late ? 0 : trigger.threshold, next_trigger_sequence++, slot});
+  counter.heap.push_back(Waiting{is_late ? 0 : trigger.threshold, trigger.sequence, slot});
   std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
   release_triggered(counter);
 }
@@ -140,7 +141,8 @@ void Nic::Impl::run_fired(Actions& out) {
     forget(given.body);
   }
   Trigger& trigger = *given.trigger;
-  const CounterState* const counter = trigger.every > 0 ? counters.find(trigger.counter) : nullptr;
+  const CounterState* counter = trigger.every > 0 ? counters.find(trigger.counter) : nullptr;
+  if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it could run
   if (counter != nullptr && counter->resets_at > 0) {
     ++trigger.round;
     return arm(slot);

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 namespace spinloom::live {
@@ -25,6 +27,16 @@ bool is_sealed_memory(int file, const SharedHeap::Place& place) {
   }
   const int seals = fcntl(file, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && system.f_type == TMPFS_MAGIC;
+}
+
+// Under a limit of addresses, a quarter stays the program's, however many peers it has.
+bool leaves_room(uint64_t bytes) {
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return true;
+  uint64_t used_pages = 0;
+  std::ifstream("/proc/self/statm") >> used_pages;
+  const uint64_t taken = used_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  return taken <= addresses.rlim_cur && addresses.rlim_cur - taken >= addresses.rlim_cur / 4;
 }
 
 }  // namespace
@@ -52,6 +64,10 @@ Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place) {
   if (!is_sealed_memory(file, place)) {
     close(file);
     return fail(Code::environment, path, " is not its heap, or not sealed");
+  }
+  if (place.bytes > SharedHeap::region_bytes_max || !leaves_room(place.bytes)) {
+    close(file);
+    return fail(Code::environment, place.bytes, " B of address space for it are too much (ulimit -v)");
   }
   void* const mapped = mmap(nullptr, place.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
   const int error = errno;

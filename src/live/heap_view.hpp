@@ -3,7 +3,8 @@
 // Contract: map() opens the file that the peer's SharedHeap is in, as Segment::attach() does; at() is where bytes of
 //   the peer's are here.
 // Invariants: (1) whatever the peer does later, reading is safe: map() takes only memory whose size is sealed; a hole
-//   reads as zeros; (2) nothing at the peer changes; (3) a mapping outlives its peer.
+//   reads as zeros; (2) nothing at the peer changes; (3) a mapping outlives its peer; (4) under a limit of addresses
+//   (ulimit -v), no mapping leaves less than a quarter of them.
 // Threads: one owner. Time: none.
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "live/long_copy.hpp"
 
@@ -69,6 +71,27 @@ TEST(HeapView, AFileThatCouldShrinkIsRefused) {
   EXPECT_NE(File(1 << 20, 0).refusal().find("not sealed"), std::string::npos);
   EXPECT_NE(File(1 << 20, F_SEAL_GROW).refusal(), "");
   EXPECT_NE(File(1 << 20, 0, 0).refusal(), "");
+}
+
+TEST(HeapView, TheProgramKeepsAddresses) {
+  const File huge(uint64_t{16} << 40, F_SEAL_SHRINK);
+  EXPECT_NE(huge.refusal().find("too much"), std::string::npos) << "no heap is as large";
+  const File file(uint64_t{1} << 30, F_SEAL_SHRINK);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  uint64_t used_pages = 0;
+  std::ifstream("/proc/self/statm") >> used_pages;
+  const uint64_t least = (used_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + file.place.bytes) / 3 * 4;
+  std::string refusals[2];
+  for (const bool enough : {false, true}) {
+    const uint64_t addresses = enough ? least + (64 << 20) : least - (64 << 20);
+    const rlimit limit{addresses, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    refusals[enough ? 1 : 0] = file.refusal();
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  }
+  EXPECT_NE(refusals[0].find("ulimit -v"), std::string::npos);
+  EXPECT_EQ(refusals[1], "");
 }
 
 TEST(HeapView, AFileThatIsAnotherOneIsRefused) {

@@ -41,7 +41,7 @@ void Node::put(const nic::Put& put) {
   engine_.on_put({}, put, actions_);
   perform();
   if (!follow_ups_.empty() || !blocked_.empty()) settle();
-  let_peers_catch_up();
+  let_catch_up(put.target);
   if (!doorbell().helper_listens()) look_now_and_then();
 }
 
@@ -51,19 +51,18 @@ void Node::look_now_and_then() {
   poll();
 }
 
-// A program that puts faster than its peers take is slowed down to their pace, within reason.
-void Node::let_peers_catch_up() {
-  for (int tries = 0; tries < catch_up_polls && congested(); ++tries) {
+// A program that puts faster than its peer takes is slowed down to its pace, within reason. What it puts to others is
+// not.
+void Node::let_catch_up(nic::Rank target) {
+  for (int tries = 0; tries < catch_up_polls && congested(target); ++tries) {
     if (!drive()) relax();
   }
 }
 
-bool Node::congested() const {
-  if (blocked_.is_full(rank_)) return true;
-  for (const Transport* transport : transports_) {
-    if (transport->congested()) return true;
-  }
-  return false;
+bool Node::congested(nic::Rank target) const {
+  if (target == rank_) return blocked_.is_full(rank_);
+  const Transport* const way = target.value < routes_.size() ? routes_[target.value] : nullptr;
+  return way != nullptr && way->congested(target);
 }
 
 std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {

@@ -141,8 +141,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void doze(Time deadline);
   void stay_asleep();
   void look_now_and_then();
-  void let_peers_catch_up();
-  [[nodiscard]] bool congested() const;
+  void let_catch_up(nic::Rank target);
+  [[nodiscard]] bool congested(nic::Rank target) const;
   void leave();
 
   nic::Rank rank_;

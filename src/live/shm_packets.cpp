@@ -71,8 +71,10 @@ ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
 // What must have been read by now is.
 void ShmTransport::keep_payload(Waiting& waiting) {
   nic::PayloadRef& payload = waiting.outbound.packet.payload;
-  if (payload.length == 0 || !waiting.outbound.pieces.empty()) return;
-  waiting.kept.assign(payload.bytes, payload.bytes + payload.length);
+  if (payload.length == 0) return;
+  waiting.kept.resize(payload.length);
+  copy_out(waiting.kept.data(), waiting.outbound, 0, payload.length);
+  waiting.outbound.pieces.clear();
   payload.bytes = waiting.kept.data();
 }
 

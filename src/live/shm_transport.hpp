@@ -45,7 +45,7 @@ class ShmTransport final : public Transport {
   void taken(nic::Rank peer, uint64_t loan) override;
   void stop(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
-  [[nodiscard]] bool congested() const override { return waiting_ > 0; }
+  [[nodiscard]] bool congested(nic::Rank peer) const override { return peers_[peer.value]->waits(); }
   [[nodiscard]] bool drained() const override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;

@@ -332,6 +332,40 @@ TEST(ShmTransport, WhyAPeerThatLivesCannotBeReachedIsToldOnce) {
   EXPECT_NE(rig.ends[0]->describe(nic::Rank{1}).find("not reached: the shared memory of rank 1"), std::string::npos);
 }
 
+// Whose peer sends once more whenever something comes.
+class Spurred final : public TransportClient {
+ public:
+  [[nodiscard]] bool arrived(Transport&, const nic::Packet&, uint64_t) override {
+    if (++heard < 100'000) rig->put(1, heard, some(8, 1));
+    return true;
+  }
+  void sent(const Reading&) override {}
+  void lost(nic::Rank) override { gone = true; }
+  Rig* rig = nullptr;
+  uint64_t heard = 0;
+  bool gone = false;
+};
+
+TEST(ShmTransport, APeerOutOfReachThatSendsForEverIsLeft) {
+  Rig rig;
+  rig.start(1);
+  Spurred spurred;
+  spurred.rig = &rig;
+  EXPECT_TRUE(rig.put(1, 0, some(8, 1)));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  close(next);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ShmTransport end(spurred, rig.job.segments[0], 0, rig.job.cards, {}, [](int, nic::Rank) {});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  end.poll();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(spurred.gone);
+  EXPECT_LT(spurred.heard, 100'000u);
+}
+
 TEST(ShmTransport, WhatAPeerKeepsOfALoanIsGivenBackWhenItSaysSo) {
   Rig rig({CopyMode::single, 1000});
   rig.start(0);
@@ -376,6 +410,57 @@ TEST(ShmTransport, AShortReplyThatWaitsIsReadWhenItIsSent) {
       EXPECT_EQ(rig.heard[1].payloads[i], before);
     }
   }
+}
+
+TEST(ShmTransport, AShortReplyInPiecesThatWaitsIsReadWhenItIsSent) {
+  Rig rig;
+  rig.start(0);
+  rig.start(1);
+  const std::vector<uint8_t> small = some(8, 1);
+  std::vector<uint8_t> memory = some(1000, 2);
+  const std::vector<uint8_t> before = memory;
+  uint64_t puts = 0;
+  while (rig.put(0, puts, small)) ++puts;
+  nic::Send reply;
+  reply.packet.operation = nic::Operation::reply;
+  reply.packet.target = nic::Rank{1};
+  reply.packet.message_length = memory.size();
+  reply.packet.payload = {nic::PayloadRef::Space::local, nullptr, memory.size()};
+  for (const uint64_t begin : {0, 400}) {
+    reply.pieces.push_back({nic::PayloadRef::Space::local, memory.data() + begin, begin == 0 ? 400u : 600u});
+  }
+  reply.last = true;
+  EXPECT_FALSE(rig.ends[0]->send(reply)) << "there is no room";
+  memory.assign(memory.size(), 0xee);
+  rig.poll();
+  ASSERT_EQ(rig.heard[1].packets.size(), puts + 2);
+  for (size_t i = 0; i < rig.heard[1].packets.size(); ++i) {
+    if (rig.heard[1].packets[i].operation == nic::Operation::reply) {
+      EXPECT_EQ(rig.heard[1].payloads[i], before);
+    }
+  }
+}
+
+// Programs are slowed down to the pace of the peer to whom they put, not of one that has stopped.
+TEST(ShmTransport, OnePeersFullChannelIsNobodyElses) {
+  auto job = LocalJob::create(3);
+  ASSERT_TRUE(job.ok());
+  Listener heard;
+  ShmTransport end(heard, job->segments[0], 0, job->cards, {}, [](int, nic::Rank) {});
+  const std::vector<uint8_t> small = some(8, 1);
+  nic::Send send;
+  send.packet.message_length = small.size();
+  send.packet.payload = {nic::PayloadRef::Space::local, small.data(), small.size()};
+  send.last = true;
+  for (bool full = false; !full;) {
+    nic::Send one = send;
+    one.packet.target = nic::Rank{1};
+    full = !end.send(one);
+  }
+  send.packet.target = nic::Rank{2};
+  EXPECT_TRUE(end.send(send));
+  EXPECT_TRUE(end.congested(nic::Rank{1}));
+  EXPECT_FALSE(end.congested(nic::Rank{2}));
 }
 
 // What a peer that has been told to stop sends meanwhile waits, but for answers.

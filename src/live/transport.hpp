@@ -62,8 +62,8 @@ class Transport {
   virtual void stop(nic::Rank peer, bool stopped) = 0;
   // Bytes of the peer's memory, of a payload that arrives now or is still needed.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
-  // Something waits for room on its way out.
-  [[nodiscard]] virtual bool congested() const = 0;
+  // What is sent to this peer waits for room.
+  [[nodiscard]] virtual bool congested(nic::Rank peer) const = 0;
   // Nothing is on its way out any more.
   [[nodiscard]] virtual bool drained() const = 0;
   // How a peer is reached, and why so: for people.

@@ -37,7 +37,7 @@ class UdpTransport final : public Transport {
   void taken(nic::Rank, uint64_t) override {}
   void stop(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
-  [[nodiscard]] bool congested() const override { return reliable_.waiting_segments() > waiting_max; }
+  [[nodiscard]] bool congested(nic::Rank peer) const override { return reliable_.waiting_segments(peer) > waiting_max; }
   [[nodiscard]] bool drained() const override { return reliable_.idle(); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override { return reliable_.timer(); }
@@ -48,7 +48,7 @@ class UdpTransport final : public Transport {
   [[nodiscard]] const wire::ReliableCounts& counts() const { return reliable_.counts(); }
 
  private:
-  static constexpr uint64_t waiting_max = 4096;  // segments that wait for the windows of peers
+  static constexpr uint64_t waiting_max = 4096;  // segments that wait for the windows of a peer
 
   struct Incoming {  // a message whose packets come
     bool begun = false;

@@ -72,7 +72,6 @@ Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
   peer->rank = rank;
   peer->epoch = epoch;
   peer->room_end = impl_->config.window;  // a receiver that has said nothing takes what the sender's own window allows
-  if (known != nullptr) impl_->segments_waiting -= known->waiting.size() + known->answers.size();
   if (known == nullptr) {
     impl_->order.push_back(peer.get());
   } else {
@@ -118,7 +117,10 @@ void Reliable::set_room(nic::Rank rank, uint32_t segments, Out& out) {
   impl_->acknowledge(*peer, header, out);
 }
 
-uint64_t Reliable::waiting_segments() const { return impl_->segments_waiting; }
+uint64_t Reliable::waiting_segments(nic::Rank rank) const {
+  const Peer* const peer = impl_->find(rank);
+  return peer == nullptr || peer->lost ? 0 : peer->waiting.size() + peer->answers.size();
+}
 
 const ReliableCounts& Reliable::counts() const { return impl_->counts; }
 

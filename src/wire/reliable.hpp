@@ -120,8 +120,8 @@ class Reliable {
   void set_room(nic::Rank peer, uint32_t segments, Out& out);
 
   [[nodiscard]] const ReliableCounts& counts() const;
-  // Segments that wait for the windows of their receivers.
-  [[nodiscard]] uint64_t waiting_segments() const;
+  // Segments that wait for the windows of their receiver.
+  [[nodiscard]] uint64_t waiting_segments(nic::Rank peer) const;
   // Nothing waits to be sent or acknowledged, no header waits for an earlier one.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;

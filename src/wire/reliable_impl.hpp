@@ -100,7 +100,6 @@ struct Reliable::Impl {
   std::vector<Peer*> order;  // as added: what follows from a walk is the same on every machine
   ReliableCounts counts;
   Time earliest = Time::never();  // no deadline is before it
-  uint64_t segments_waiting = 0;  // of all peers
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
 

@@ -63,7 +63,6 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
 void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const SendOptions& options, uint32_t message_id,
                              bool refers) {
   Segment& segment = (fragment.is_answer() ? peer.answers : peer.waiting).emplace_back();
-  ++segments_waiting;
   segment.packet = fragment;
   segment.message_id = message_id;
   segment.ticket = options.ticket;
@@ -91,7 +90,6 @@ void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out&
       transmit(now, peer, next, out);
       const Segment gone = std::move(next);
       queue.pop_front();
-      --segments_waiting;
       if (gone.refers) release(peer, gone, out);
       continue;
     }
@@ -100,7 +98,6 @@ void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out&
     next.sequence = peer.next_sequence++;
     peer.flight.push_back(std::move(next));
     queue.pop_front();
-    --segments_waiting;
     transmit(now, peer, peer.flight.back(), out);
   }
 }
@@ -203,7 +200,6 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
 
 void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
   peer.lost = true;
-  segments_waiting -= peer.waiting.size() + peer.answers.size();
   for (auto* queue : {&peer.flight, &peer.answers, &peer.waiting}) {
     for (const Segment& segment : *queue) {
       if (segment.refers) release(peer, segment, out);

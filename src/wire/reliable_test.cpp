@@ -312,7 +312,7 @@ TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   Out back;
   receiver->set_room(a, 0, back);
   uint64_t given = 0;
-  while (sender->waiting_segments() < 10) {
+  while (sender->waiting_segments(b) < 10) {
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(given++, bytes, 0, 100), {}, out).ok());
     for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
     for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
@@ -329,7 +329,7 @@ TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   EXPECT_EQ(back.deliver[delivered].operation, nic::Operation::ack);
   EXPECT_EQ(back.deliver[delivered + 1].operation, nic::Operation::reply);
   for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{5}, one, out).ok());
-  EXPECT_EQ(sender->waiting_segments(), 10u) << "these find no room";
+  EXPECT_EQ(sender->waiting_segments(b), 10u) << "these find no room";
   receiver->set_room(a, 100, back);
   for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{6}, one, out).ok());
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{7}, datagram, back).ok());

@@ -63,6 +63,7 @@ class SlowHandlers final : public portals::ScenarioHandlers {
 struct Flood {
   Flood(std::chrono::microseconds pause, Over over, const ShmOptions& options = {})
       : handlers(std::make_shared<SlowHandlers>(pause)), memory(1 << 20) {
+    for (std::vector<uint8_t>& one : landing) one.resize(memory.size());
     nic::NicLimits limits;
     limits.payload_bytes = packet_bytes;
     limits.transfer_bytes = uint64_t{1} << 40;
@@ -79,8 +80,8 @@ struct Flood {
     portal = host.pt_alloc(queue).value();
     for (const uint64_t bits : {handled_bits, plain_bits}) {
       nic::Entry entry;
-      entry.start = memory.data();
-      entry.length = memory.size();
+      entry.start = landing[at].data();
+      entry.length = landing[at].size();
       entry.match_bits = bits;
       entry.options.ct_comm = true;
       entry.options.event_comm_disable = true;
@@ -118,7 +119,8 @@ struct Flood {
   }
 
   std::shared_ptr<SlowHandlers> handlers;
-  std::vector<uint8_t> memory;
+  std::vector<uint8_t> memory;  // what all puts read
+  std::vector<uint8_t> landing[2];
   std::unique_ptr<LiveTestbed> bed;
   nic::QueueId queue;
   nic::PortalIndex portal;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -63,7 +64,7 @@ struct LiveTestbed::Member {
   Member(LiveTestbed& bed, uint32_t rank, const nic::NicLimits& limits, const ShmOptions& options)
       : node(nic::Rank{rank}, static_cast<uint32_t>(bed.job_.cards.size()), limits, bed.job_.segments[rank]),
         shm(node, bed.job_.segments[rank], rank, bed.job_.cards, options,
-            [this](int descriptor, nic::Rank peer) { progress->watch(descriptor, peer.value); }),
+            [this](int descriptor, nic::Rank peer) { helper.load()->watch(descriptor, peer.value); }),
         port(node, monotonic_now() + patience) {}
 
   Node node;
@@ -71,6 +72,7 @@ struct LiveTestbed::Member {
   std::unique_ptr<UdpTransport> udp;
   std::unique_ptr<HpuPool> pool;
   std::unique_ptr<Progress> progress;
+  std::atomic<Progress*> helper{nullptr};  // the same, for its own thread, which may run before and after `progress` is
   LockedPort port;
   std::unique_ptr<portals::Interface> interface;
 };
@@ -112,7 +114,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
       Member* const it = &member;
       SPL_ASSIGN(member.udp, UdpTransport::create(member.node, std::move(ports[rank]), rank, bed->job_.cards,
                                                   std::vector<bool>(ranks, true), [it, ranks](int descriptor) {
-                                                    if (it->progress) it->progress->watch(descriptor, ranks);
+                                                    if (Progress* helper = it->helper) helper->watch(descriptor, ranks);
                                                   }));
       way = member.udp.get();
     }
@@ -136,6 +138,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
                  const std::lock_guard lock(it->node.lock());
                  it->shm.died(nic::Rank{static_cast<uint32_t>(peer)});
                }));
+    it->helper = it->progress.get();
     it->port.set_progress(*it->progress);
     if (it->udp) {  // it may have been armed before there was anybody to hear it
       it->udp->disarmed();

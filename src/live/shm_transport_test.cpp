@@ -471,7 +471,8 @@ TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
   EXPECT_TRUE(rig.put(0, 1, some(8, 1)));
   rig.poll();
   rig.ends[1]->stop(nic::Rank{0}, true);
-  EXPECT_FALSE(rig.put(0, 2, some(8, 2)));
+  const std::vector<uint8_t> late = some(8, 2);  // read when it may leave
+  EXPECT_FALSE(rig.put(0, 2, late));
   nic::Send ack;
   ack.packet.operation = nic::Operation::ack;
   ack.packet.target = nic::Rank{1};

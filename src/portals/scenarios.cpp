@@ -392,6 +392,7 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
     SPL_TRY(expect(event.fail == (dropped ? Fail::dropped : Fail::ok), text("message ", event.user_ptr)));
   }
   for (uint64_t i = 0; i < messages; i += 2) SPL_TRY(memory[i / 2].check(sent[i], text("message ", i)));
+  SPL_TRY(bed.settle());
   SPL_TRY(expect(bed.nic(0).state().dropped_messages == messages / 2, "the drop count"));
   SPL_TRY(check_quiet(bed, hosts));
   return trace.text();

@@ -51,7 +51,11 @@ Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable)
 }
 
 Progress::Progress(Node& node, Readable readable, int events, int stop)
-    : node_(node), readable_(std::move(readable)), events_(events), stop_event_(stop) {
+    : node_(node),
+      readable_(std::move(readable)),
+      heard_(Doorbell::rings(node.doorbell().value())),
+      events_(events),
+      stop_event_(stop) {
   watch(stop_event_, stop_tag);
   node_.doorbell().leave();
 }
@@ -95,15 +99,14 @@ void Progress::look_after() {
 
 void Progress::help() {
   Doorbell& bell = node_.doorbell();
-  uint32_t heard = Doorbell::rings(bell.value());
   while (!stopping_) {
     const Time until = next_look();
     const uint32_t value = bell.value();
-    if (Doorbell::rings(value) == heard && monotonic_now() < until) {
+    if (Doorbell::rings(value) == heard_ && monotonic_now() < until) {
       bell.sleep(value, Doorbell::helper, until);
       continue;
     }
-    heard = Doorbell::rings(value);
+    heard_ = Doorbell::rings(value);
     drive_while_alone();
   }
 }

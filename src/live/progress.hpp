@@ -40,6 +40,7 @@ class Progress {
 
   Node& node_;
   Readable readable_;
+  uint32_t heard_;  // rings that the helper has looked after; those since before its thread began are news to it
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};

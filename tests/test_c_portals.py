@@ -78,7 +78,7 @@ def test_the_package_s_flags_make_one_program_for_both_drivers(spinloom, tmp_pat
 def test_the_headers_functions_are_exported_and_nothing_else(prefix):
     text = "".join((prefix / "include" / name).read_text(encoding="utf-8") for name in HEADERS)
     declared = set(re.findall(r"^(?:int|void) (Ptl\w+)\(", text, re.MULTILINE))
-    listing = run("nm", "-D", "--defined-only", prefix / "lib/libportals.so.4")
+    listing = run("nm", "-D", "--defined-only", "--extern-only", prefix / "lib/libportals.so.4")
     assert {line.split()[-1] for line in listing.splitlines()} == declared
     heap = run("nm", "-D", "--defined-only", prefix / "lib/libspinloom-heap.so").split()[2::3]
     family = {"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc"}

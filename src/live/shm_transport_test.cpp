@@ -347,6 +347,9 @@ class Spurred final : public TransportClient {
 };
 
 TEST(ShmTransport, APeerOutOfReachThatSendsForEverIsLeft) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "sanitizers open a pipe to look at an object, and here is no descriptor left";
+#endif
   Rig rig;
   rig.start(1);
   Spurred spurred;

@@ -104,13 +104,9 @@ def processes_of(program: Path) -> list[int]:
     return found
 
 
-def run(launcher: str, ranks: int, program: Path, *arguments: object, **settings: str) -> str:
-    """What the ranks print; they all succeed, and nothing is left of them."""
-    if launcher not in launchers():
-        pytest.skip(f"there is no launcher of {launcher}")
-    command = [*launchers()[launcher].command, "-n", str(ranks), str(program), *map(str, arguments)]
+def finished(*command: object, **settings: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        command,
+        [*map(str, command)],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -118,6 +114,14 @@ def run(launcher: str, ranks: int, program: Path, *arguments: object, **settings
         timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def run(launcher: str, ranks: int, program: Path, *arguments: object, **settings: str) -> str:
+    """What the ranks print; they all succeed, and nothing is left of them."""
+    if launcher not in launchers():
+        pytest.skip(f"there is no launcher of {launcher}")
+    done = finished(*launchers()[launcher].command, "-n", ranks, program, *arguments, **settings)
     assert processes_of(program) == []
     return done.stdout
 
@@ -174,15 +178,7 @@ def test_programs_whose_malloc_is_the_heap_s(build, launcher):
 @no_sanitizer
 def test_any_program_runs_with_the_heap_s_malloc(build):
     def preloaded(*command: object) -> str:
-        done = subprocess.run(
-            [*map(str, command)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **PRELOADED},
-            timeout=LIMIT_S,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = finished(*command, **PRELOADED)
         assert done.stderr == ""
         return done.stdout
 
@@ -330,14 +326,7 @@ def test_handlers_that_are_not_there_are_told(build, tmp_path):
     broken = tmp_path / "broken.elf"
     broken.write_bytes(b"not an image")
     images = handler_folder()
-    done = subprocess.run(
-        [build("live_refused.c"), broken],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SPINLOOM_HANDLERS": str(images)},
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = finished(build("live_refused.c"), broken, SPINLOOM_HANDLERS=str(images))
     said = done.stderr.splitlines()
     assert len(said) == 3, said
     assert said[0].startswith("spinloom: no handler image 'no_such_image' in")

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -224,9 +225,9 @@ TEST_F(Heap, ADescriptorThatIsGoneHarmsNobodyElsesFile) {
   uint8_t* const one = block(SharedHeap::idle_bytes + granule);
   std::memset(one, 9, granule);
   EXPECT_TRUE(in_child([&] {
-    char path[] = "/tmp/spinloom-heap-XXXXXX";
-    const int other = mkstemp(path);
-    if (other < 0 || unlink(path) != 0 || write(other, "theirs", 6) != 6) return false;
+    std::FILE* const file = std::tmpfile();
+    const int other = file == nullptr ? -1 : fileno(file);
+    if (other < 0 || write(other, "theirs", 6) != 6) return false;
     if (dup2(other, heap.place().file) < 0) return false;
     // What the heap held is there, for a child, too, and what it discards is its own.
     const bool seen = in_child([&] { return one[0] == 9 && (one[1] = 8) == 8; });

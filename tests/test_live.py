@@ -264,6 +264,39 @@ def test_native_handlers_do_the_same_between_processes(build, launcher):
     assert answers_of(output) == dict(enumerate(answers)), output
 
 
+def test_a_rank_that_leaves_waits_for_slow_handlers(build, tmp_path):
+    """12 s, longer than a peer that takes nothing would be waited for, twice: by PtlNIFini, and after it."""
+    compiled = [tmp_path / "slow_handler.so", "--native", "--include", ROOT / "include"]
+    finished(sys.executable, ROOT / "python/spinloom/toolchain.py", HERE / "slow_handler.c", "-o", *compiled)
+    output = run(
+        "mpich",
+        2,
+        build("live_farewell.c"),
+        "slow",
+        SPINLOOM_HANDLERS=str(tmp_path),
+        SPINLOOM_HANDLER_KIND="native",
+        SPINLOOM_HPUS="1",
+    )
+    assert answers_of(output) == {1: 1}
+    assert float(re.search(r"left after ([\d.]+) s", output)[1]) > 10.5, output
+
+
+@pytest.mark.parametrize("transport", ["shm", "udp"])
+def test_a_rank_that_leaves_says_what_a_stopped_peer_has_not_taken(build, transport):
+    program = build("live_farewell.c")
+    with Job([str(program), "stopped"], 2, env={"SPINLOOM_TRANSPORT": transport}) as job:
+        job.wait(LIMIT_S, until=lambda job: "left after" in job.ranks[0].text)
+        said = job.ranks[0].text
+    told = re.findall(
+        r"^spinloom: PtlFini: lost, for it was not taken: (\d+) packets with (\d+) B to rank 1", said, re.M
+    )
+    assert len(told) == 1, said
+    packets, bytes_ = map(int, told[0])
+    assert bytes_ == 8 * packets, said
+    assert 800 - 512 <= packets <= 800, said
+    assert float(re.search(r"left after ([\d.]+) s", said)[1]) < 15, said
+
+
 DEATHS = ["puts", "large", "gets", "serves", "waits", "full"]
 
 

@@ -32,6 +32,7 @@ struct ChannelMemory {
   alignas(64) std::atomic<uint32_t> released;  // cells that the reader is done with
   std::atomic<ReadsPeer> reads_peer;
   alignas(64) std::atomic<uint32_t> stopped;  // not 0: nothing but answers is wanted; on a line that is seldom written
+  alignas(64) std::atomic<uint32_t> moved;  // counts what the reader had kept and has gone on with
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
 };
@@ -56,6 +57,11 @@ class ChannelWriter {
   [[nodiscard]] ReadsPeer reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
   // The reader wants nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
+  // Another number when the reader has gone on.
+  [[nodiscard]] uint64_t progress() const {
+    return uint64_t{memory_->moved.load(std::memory_order_relaxed)} << 32 |
+           memory_->released.load(std::memory_order_relaxed);
+  }
   // What one cell may have of the bulk area.
   [[nodiscard]] static constexpr uint32_t bulk_max() { return ChannelMemory::bulk_bytes / 4; }
 
@@ -87,6 +93,7 @@ class ChannelReader {
   }
   void release() { memory_->released.store(++next_, std::memory_order_release); }
   void say_stopped(bool stopped) { memory_->stopped.store(stopped ? 1 : 0, std::memory_order_relaxed); }
+  void say_moved() { memory_->moved.fetch_add(1, std::memory_order_relaxed); }
   void say_reads(ReadsPeer how) { memory_->reads_peer.store(how, std::memory_order_relaxed); }
 
  private:

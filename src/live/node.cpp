@@ -118,6 +118,13 @@ bool Node::drained() const {
   return true;
 }
 
+Untaken Node::untaken(nic::Rank peer) const {
+  Untaken own;
+  own.packets = own.notes = follow_ups_.empty() ? 0 : 1;
+  if (peer == rank_) return own;
+  return routes_[peer.value] == nullptr ? Untaken{} : routes_[peer.value]->untaken(peer);
+}
+
 void Node::peer_died(nic::Rank peer) {
   lost(peer);
   settle();

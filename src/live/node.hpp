@@ -61,6 +61,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void interrupt();
   // Nothing of ours is on its way out.
   [[nodiscard]] bool drained() const;
+  // Of what was sent to this peer; of ourselves: what is left to do.
+  [[nodiscard]] Untaken untaken(nic::Rank peer) const;
   // The latest moment for the next drive().
   [[nodiscard]] Time timer() const;
   // Something may be there to be driven.

@@ -135,8 +135,12 @@ void Node::unblock() {
     Blocked& first = blocked_.front();
     if (first.lost) {
       follow_ups_.push({FollowUp::Kind::lost, first.packet.source.value});
-    } else if (!feed(first.from, first.packet, engine_.limits().payload_bytes)) {
-      return settle_now();
+    } else {
+      const uint64_t before = first.packet.offset;
+      const bool whole = feed(first.from, first.packet, engine_.limits().payload_bytes);
+      const nic::Rank peer = first.packet.source;
+      if (peer != rank_ && (whole || first.packet.offset > before)) routes_[peer.value]->moved(peer);
+      if (!whole) return settle_now();
     }
     finish(blocked_.pop());
   }

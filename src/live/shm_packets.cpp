@@ -159,7 +159,7 @@ bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
   uint32_t loan = 0;
   while (loan < peer.loans.size() && peer.loans[loan].open) ++loan;
   if (loan == peer.loans.size()) peer.loans.emplace_back();
-  peer.loans[loan] = {true, reading_of(outbound)};
+  peer.loans[loan] = {true, reading_of(outbound), outbound.packet.payload.length};
   ++loans_;
   PacketRecord record = outbound.packet;
   record.payload = {};

@@ -175,6 +175,26 @@ Time ShmTransport::timer() const {
 
 bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0; }
 
+Untaken ShmTransport::untaken(nic::Rank rank) const {
+  const Peer& peer = *peers_[rank.value];
+  if (peer.lost) return peer.left_behind;
+  Untaken left;
+  for (const auto* const queue : {&peer.answers, &peer.waiting}) {
+    for (const Waiting& one : *queue) {
+      const bool note = one.taken != UINT64_MAX || one.outbound.packet.operation == nic::Operation::ack;
+      ++left.packets;
+      left.notes += note ? 1 : 0;
+      left.bytes += note ? 0 : one.outbound.packet.payload.length - one.done;
+    }
+  }
+  for (const Loan& loan : peer.loans) {
+    left.packets += loan.open ? 1 : 0;
+    left.bytes += loan.open ? loan.bytes : 0;
+  }
+  if (peer.attached) left.moved = peer.to.progress();
+  return left;
+}
+
 std::string ShmTransport::describe(nic::Rank rank) {
   if (rank.value >= peers_.size()) return "no such rank";
   Peer& peer = *peers_[rank.value];
@@ -216,6 +236,8 @@ bool ShmTransport::bury() {
 
 void ShmTransport::lose(uint32_t rank) {
   Peer& peer = *peers_[rank];
+  peer.left_behind = untaken(nic::Rank{rank});
+  peer.left_behind.gone = true;
   peer.lost = true;
   peer.heap = {};
   client_.lost(nic::Rank{rank});

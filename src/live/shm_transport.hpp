@@ -47,6 +47,8 @@ class ShmTransport final : public Transport {
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool congested(nic::Rank peer) const override { return peers_[peer.value]->waits(); }
   [[nodiscard]] bool drained() const override;
+  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
+  void moved(nic::Rank peer) override { peers_[peer.value]->from.say_moved(); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
   void say_goodbye() override;
@@ -58,6 +60,7 @@ class ShmTransport final : public Transport {
   struct Loan {
     bool open = false;
     Reading reading;
+    uint64_t bytes = 0;
   };
   struct Waiting {
     nic::Send outbound;
@@ -79,6 +82,7 @@ class ShmTransport final : public Transport {
     bool reading = false;
     bool departed = false;
     bool lost = false;
+    Untaken left_behind;  // when it was lost
     int process = -1;
     std::string reads = "not tried yet";  // how we read its memory
     std::string heap_reads;

@@ -239,8 +239,16 @@ TEST(ShmTransport, WhatWasLentToAPeerThatLeavesIsTold) {
   rig.poll();
   for (uint64_t i = 0; i < 700; ++i) EXPECT_FALSE(rig.put(0, i, lent)) << "read, or waiting for room";
   EXPECT_FALSE(rig.ends[0]->drained());
+  Untaken all;
+  all.packets = 700;
+  all.bytes = 700 * 5000;
+  EXPECT_EQ(rig.ends[0]->untaken(nic::Rank{1}), all);
+  rig.ends[1]->moved(nic::Rank{0});
+  EXPECT_NE(rig.ends[0]->untaken(nic::Rank{1}).moved, all.moved);
   rig.ends[1]->say_goodbye();
   rig.ends[0]->poll();
+  const Untaken then = rig.ends[0]->untaken(nic::Rank{1});
+  EXPECT_TRUE(then.gone && then.packets == all.packets && then.bytes == all.bytes) << then.packets;
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
   EXPECT_EQ(rig.heard[0].read.size(), 700u);
   EXPECT_TRUE(rig.ends[0]->drained());

@@ -36,6 +36,16 @@ struct Reading {
           send.slot.exists() || (send.last && !send.at_once && send.packet.operation != nic::Operation::ack)};
 }
 
+// What was sent to a peer and has not come out on its side, in the channel or the network.
+struct Untaken {
+  uint64_t packets = 0;
+  uint64_t notes = 0;  // of these: acknowledgements and the like, which bring no one anything when their sender leaves
+  uint64_t bytes = 0;
+  uint64_t moved = 0;  // another number whenever the peer has gone on with what it was sent
+  bool gone = false;  // the peer is; then the rest says how it was when it went
+  bool operator==(const Untaken&) const = default;
+};
+
 class TransportClient {
  public:
   virtual ~TransportClient() = default;
@@ -66,6 +76,9 @@ class Transport {
   [[nodiscard]] virtual bool congested(nic::Rank peer) const = 0;
   // Nothing is on its way out any more.
   [[nodiscard]] virtual bool drained() const = 0;
+  [[nodiscard]] virtual Untaken untaken(nic::Rank peer) const = 0;
+  // Something of the peer's that waited here for room has gone on.
+  virtual void moved(nic::Rank) {}
   // How a peer is reached, and why so: for people.
   [[nodiscard]] virtual std::string describe(nic::Rank peer) = 0;
   // The latest moment for the next poll().

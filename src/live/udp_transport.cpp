@@ -158,6 +158,17 @@ Status UdpTransport::fetch(nic::Rank peer, uint64_t, uint8_t*, uint64_t) {
   return fail(Code::unsupported, "rank ", peer, "'s memory is on another machine");
 }
 
+Untaken UdpTransport::untaken(nic::Rank peer) const {
+  const wire::Unacknowledged left = reliable_.unacknowledged(peer);
+  Untaken made;
+  made.packets = left.segments;
+  made.notes = left.acks;
+  made.bytes = left.bytes;
+  made.moved = left.moved;
+  made.gone = left.lost;
+  return made;
+}
+
 std::string UdpTransport::describe(nic::Rank peer) {
   const Card& card = cards_[peer.value];
   return text("UDP ", print(UdpAddress{card.address, card.port}), ", datagrams of up to ", port_->datagram_bytes(),

@@ -39,6 +39,8 @@ class UdpTransport final : public Transport {
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool congested(nic::Rank peer) const override { return reliable_.waiting_segments(peer) > waiting_max; }
   [[nodiscard]] bool drained() const override { return reliable_.idle(); }
+  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
+  void moved(nic::Rank peer) override { reliable_.note_moved(peer); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override { return reliable_.timer(); }
   void arm() override;

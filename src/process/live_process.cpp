@@ -7,12 +7,14 @@
 #include <mutex>
 #include <thread>
 
+#include "base/log.hpp"
+
 namespace spinloom::process {
 namespace {
 
 constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries at once
 constexpr uint32_t at_once_bytes = 256;                   // what a program may change when its call returns
-constexpr Time patience_at_end{5'000'000'000'000};        // 5 s: for peers to read what was sent to them
+constexpr Time look_again{1'000'000'000};                 // 1 ms: at what peers have taken
 
 // Where this library lies.
 std::string own_folder() {
@@ -51,6 +53,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   limits.hpus = settings.hpus;
   limits.transfer_bytes = whole_message;
   limits.at_once_bytes = at_once_bytes;
+  made->farewell_ = live::Farewell(launcher->size());
   made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
   uint32_t here = 0;
   for (const live::Card& other : made->cards_) here += other.machine == card.machine ? 1 : 0;
@@ -140,10 +143,15 @@ std::string LiveProcess::describe(uint32_t peer) {
 }
 
 void LiveProcess::drain() {
-  const Time deadline = live::monotonic_now() + patience_at_end;
   node_->drive();
-  while (!node_->drained() && live::monotonic_now() < deadline) {
-    node_->wait_until(std::min(deadline, live::monotonic_now() + Time{1'000'000'000}));
+  for (bool waits = true; waits;) {
+    waits = false;
+    const Time now = live::monotonic_now();
+    for (uint32_t peer = 0; peer < size(); ++peer) {
+      const nic::Rank rank{peer};
+      waits = farewell_.waits(now, rank, node_->untaken(rank)) || waits;
+    }
+    if (waits) node_->wait_until(now + look_again);
   }
 }
 
@@ -151,6 +159,8 @@ bool LiveProcess::close() {
   {
     const std::lock_guard inside(node_->lock());
     drain();
+    const std::string lost = farewell_.lost();
+    if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
     shm_->say_goodbye();
     if (udp_) udp_->say_goodbye();
     node_->forget_pool();

@@ -2,7 +2,8 @@
 //
 // Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs; all ranks of a job
 //   call it. The C calls find it as their Host.
-// Invariants: (1) a peer is reached by one transport; (2) close() lets what was sent arrive, says goodbye and ends the
+// Invariants: (1) a peer is reached by one transport; (2) close() lets what was sent arrive, or says what does not,
+// says goodbye and ends the
 //   threads; nothing of the job is left on the machine then, nor when the process is killed.
 // Threads: any; begin_call() and end_call() are the owner lock. Time: the monotonic clock.
 #pragma once
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "live/farewell.hpp"
 #include "live/launcher.hpp"
 #include "live/progress.hpp"
 #include "live/udp_transport.hpp"
@@ -60,6 +62,7 @@ class LiveProcess final : public ptl::Host {
   std::shared_ptr<Images> images_;
   std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;
+  live::Farewell farewell_{0};
 };
 
 }  // namespace spinloom::process

@@ -122,6 +122,31 @@ uint64_t Reliable::waiting_segments(nic::Rank rank) const {
   return peer == nullptr || peer->lost ? 0 : peer->waiting.size() + peer->answers.size();
 }
 
+void Reliable::note_moved(nic::Rank rank) {
+  if (Peer* const peer = impl_->find(rank)) ++peer->moved;
+}
+
+Unacknowledged Reliable::unacknowledged(nic::Rank rank) const {
+  const Peer* const peer = impl_->find(rank);
+  return peer == nullptr ? Unacknowledged{} : Impl::unacknowledged(*peer);
+}
+
+Unacknowledged Reliable::Impl::unacknowledged(const Peer& peer) {
+  if (peer.lost) return peer.left;
+  Unacknowledged left;
+  left.moved = peer.moved_there;
+  for (const auto* const queue : {&peer.waiting, &peer.answers, &peer.flight}) {
+    for (const Segment& segment : *queue) {
+      if (segment.acked || segment.probe) continue;
+      const bool ack = segment.packet.operation == nic::Operation::ack;
+      ++left.segments;
+      left.acks += ack ? 1 : 0;
+      left.bytes += ack ? 0 : segment.packet.payload.length;
+    }
+  }
+  return left;
+}
+
 const ReliableCounts& Reliable::counts() const { return impl_->counts; }
 
 bool Reliable::idle() const {

@@ -96,6 +96,15 @@ struct ReliableCounts {
   uint64_t to_lost = 0;  // from peers that are lost
 };
 
+// Of what was sent to a peer; of a lost one: as it was then.
+struct Unacknowledged {
+  uint64_t segments = 0;
+  uint64_t acks = 0;  // of these: the NIC's own acknowledgements
+  uint64_t bytes = 0;
+  uint32_t moved = 0;  // as the peer has said by note_moved, when it was asked last
+  bool lost = false;
+};
+
 class Reliable {
  public:
   Reliable(nic::Rank self, const ReliableConfig& config);
@@ -119,9 +128,14 @@ class Reliable {
   // has been granted once may still come, and answers do.
   void set_room(nic::Rank peer, uint32_t segments, Out& out);
 
+  // The driver has gone on with what it kept of this peer's: the peer hears it when it asks for a sign of life.
+  void note_moved(nic::Rank peer);
+
   [[nodiscard]] const ReliableCounts& counts() const;
   // Segments that wait for the windows of their receiver.
   [[nodiscard]] uint64_t waiting_segments(nic::Rank peer) const;
+  // Work: the segments that wait and those of the window.
+  [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
   // Nothing waits to be sent or acknowledged, no header waits for an earlier one.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;

@@ -60,6 +60,9 @@ struct Peer {
   nic::Rank rank;
   uint32_t epoch = 0;
   bool lost = false;
+  Unacknowledged left;  // when it was lost
+  uint32_t moved = 0;        // by our driver, of the peer's
+  uint32_t moved_there = 0;  // by the peer's, of ours
 
   // Sending.
   std::deque<Segment> waiting;
@@ -102,6 +105,7 @@ struct Reliable::Impl {
   Time earliest = Time::never();  // no deadline is before it
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
+  [[nodiscard]] static Unacknowledged unacknowledged(const Peer& peer);
 
   // reliable_send.cpp
   [[nodiscard]] Status send(Time now, Peer& peer, const nic::Packet& packet, const SendOptions& options, Out& out);
@@ -123,6 +127,7 @@ struct Reliable::Impl {
   [[nodiscard]] Status take_segment(Peer& peer, const Datagram& datagram, Out& out);
   [[nodiscard]] Status take_plain(Peer& peer, const Datagram& datagram, Out& out);
   [[nodiscard]] Result<nic::Packet> packet_of(const Peer& peer, const Datagram& datagram);
+  static void take_answer(Peer& peer, const DatagramHeader& header);
   void take_ack(Time now, Peer& peer, const DatagramHeader& header, Out& out);
   void take_received(Time now, Peer& peer, const DatagramHeader& header, Out& out);
   void acknowledged(Time now, Peer& peer, Segment& segment);

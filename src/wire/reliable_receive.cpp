@@ -41,6 +41,7 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
   peer->heard = now;
   peer->talked = true;
   peer->backoff = 0;
+  if ((header.flags & slmp::ack) != 0) take_answer(*peer, header);
   take_received(now, *peer, header, out);
   if ((header.flags & slmp::ack) != 0) {
     take_ack(now, *peer, header, out);
@@ -75,6 +76,8 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
                 " is beyond the window: ", peer.expected, " is the next, the window ", ReliableConfig::window_max);
   }
   const bool is_probe = datagram.body.empty();
+  DatagramHeader answered = header;
+  if (is_probe) answered.offset = peer.moved;  // there are no bytes to have one
   nic::Packet packet;
   if (!is_probe) {
     SPL_ASSIGN(packet, packet_of(peer, datagram));
@@ -87,7 +90,7 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
   }
   peer.ahead.add(header.sequence);
   while (peer.ahead.holds(peer.expected)) peer.ahead.remove(peer.expected++);
-  acknowledge(peer, header, out);
+  acknowledge(peer, answered, out);
   if (is_probe) return {};
   if (is_ordered(packet) && header.message_id != peer.expected_message) {
     ++counts.held;
@@ -183,6 +186,14 @@ void Reliable::Impl::take_received(Time now, Peer& peer, const DatagramHeader& h
   }
   pump(now, peer, out);
   if (progress) await(now, peer);
+}
+
+// A probe's acknowledgement tells how far the peer has gone on.
+void Reliable::Impl::take_answer(Peer& peer, const DatagramHeader& header) {
+  if (peer.flight.empty()) return;
+  const int32_t index = distance(peer.flight.front().sequence, header.sequence);
+  if (index < 0 || index >= static_cast<int32_t>(peer.flight.size())) return;
+  if (peer.flight[static_cast<size_t>(index)].probe) peer.moved_there = header.offset;
 }
 
 void Reliable::Impl::take_ack(Time now, Peer& peer, const DatagramHeader& header, Out& out) {

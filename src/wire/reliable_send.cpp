@@ -199,6 +199,8 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
 }
 
 void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
+  peer.left = unacknowledged(peer);
+  peer.left.lost = true;
   peer.lost = true;
   for (auto* queue : {&peer.flight, &peer.answers, &peer.waiting}) {
     for (const Segment& segment : *queue) {

@@ -408,6 +408,9 @@ TEST(Reliable, APeerThatKeepsSilentIsLost) {
     sender->on_timer(at, out);
   }
   EXPECT_EQ(timeouts, 6);
+  EXPECT_TRUE(sender->unacknowledged(b).lost);
+  EXPECT_EQ(sender->unacknowledged(b).segments, 3u);
+  EXPECT_EQ(sender->unacknowledged(b).bytes, 3000u) << "as it was then";
   EXPECT_EQ(out.lost[0].peer, b);
   EXPECT_EQ(out.lost[0].why, LostWhy::silent);
   EXPECT_EQ(sender->timer(), Time::never());
@@ -442,6 +445,45 @@ TEST(Reliable, KeepaliveFindsAPeerThatOwesAnAnswer) {
   EXPECT_TRUE(out.lost.empty());
   for (int i = 0; i < 10 && out.lost.empty(); ++i) sender->on_timer(sender->timer(), out);
   ASSERT_EQ(out.lost.size(), 1u) << "now it is dead";
+}
+
+TEST(Reliable, WhoWaitsForRoomHearsThatThePeerGoesOn) {
+  const auto sender = stage(a, b, quick_config());
+  const auto receiver = stage(b, a, quick_config());
+  const std::vector<uint8_t> bytes = content(1, 10);
+  Out out;
+  Out back;
+  Time now{};
+  const auto exchange = [&] {
+    now = now + 1_us;
+    for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(now, datagram, back).ok());
+    receiver->set_room(a, 0, back);
+    now = now + 1_us;
+    for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(now, ack, out).ok());
+  };
+  exchange();
+  ASSERT_TRUE(sender->on_send(now, put_packet(1, bytes, 0, 10), {}, out).ok());
+  exchange();
+  const uint32_t granted = quick_config().window;  // before the receiver had said anything
+  for (uint64_t message = 2; message < 2 * granted; ++message) {
+    ASSERT_TRUE(sender->on_send(now, put_packet(message, bytes, 0, 10), {}, out).ok());
+  }
+  exchange();
+  exchange();
+  const Unacknowledged stuck = sender->unacknowledged(b);
+  EXPECT_GT(stuck.segments, 0u);
+  EXPECT_EQ(stuck.bytes, stuck.segments * 10);
+  EXPECT_EQ(stuck.acks, 0u);
+  EXPECT_EQ(stuck.moved, 0u);
+  for (int i = 0; i < 3; ++i) receiver->note_moved(a);
+  for (int probes = 0; probes < 3; ++probes) {
+    now = std::max(now, sender->timer());
+    sender->on_timer(now, out);
+    exchange();
+  }
+  EXPECT_EQ(sender->unacknowledged(b).segments, stuck.segments) << "probes are no packets";
+  EXPECT_EQ(sender->unacknowledged(b).moved, 3u);
+  EXPECT_FALSE(sender->unacknowledged(b).lost);
 }
 
 TEST(Reliable, LivesAreToldApart) {

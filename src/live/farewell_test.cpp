@@ -1,0 +1,84 @@
+// Whom a process that leaves waits for.
+#include "live/farewell.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spinloom::live {
+namespace {
+
+constexpr Time ms{1'000'000'000};
+constexpr nic::Rank one{1};
+
+Untaken left(uint64_t packets, uint64_t moved) {
+  Untaken made;
+  made.packets = packets;
+  made.bytes = packets * 10;
+  made.moved = moved;
+  return made;
+}
+
+TEST(Farewell, APeerThatTakesALittleNowAndThenIsWaitedFor) {
+  Farewell farewell(3);
+  Time now{};
+  for (uint64_t packets = 100; packets > 0; --packets) {
+    for (int look = 0; look < 4; ++look, now = now + ms * 1000) {
+      EXPECT_TRUE(farewell.waits(now, one, left(packets, 7))) << packets;
+    }
+  }
+  EXPECT_FALSE(farewell.waits(now, one, left(0, 7)));
+  EXPECT_EQ(farewell.lost(), "");
+}
+
+TEST(Farewell, WhatMovesAtThePeerCountsAlso) {
+  Farewell farewell(2);
+  Time now{};
+  for (uint64_t moved = 0; moved < 100; ++moved, now = now + ms * 4000) {
+    EXPECT_TRUE(farewell.waits(now, one, left(3, moved)));
+  }
+}
+
+TEST(Farewell, APeerThatTakesNothingIsGivenUp) {
+  Farewell farewell(3);
+  EXPECT_TRUE(farewell.waits(ms, one, left(4, 0)));
+  EXPECT_TRUE(farewell.waits(Farewell::patience, one, left(4, 0)));
+  EXPECT_EQ(farewell.lost(), "");
+  EXPECT_FALSE(farewell.waits(Farewell::patience + ms, one, left(4, 0)));
+  EXPECT_FALSE(farewell.waits(Farewell::patience + ms * 2, nic::Rank{2}, left(0, 0)));
+  EXPECT_EQ(farewell.lost(), "lost, for it was not taken: 4 packets with 40 B to rank 1, which took nothing for 5 s");
+  EXPECT_FALSE(farewell.waits(Farewell::patience * 2, one, left(4, 0))) << "a second farewell does not wait again";
+  EXPECT_TRUE(farewell.waits(Farewell::patience * 3, one, left(3, 0))) << "but for a peer that has come back";
+  EXPECT_EQ(farewell.lost(), "");
+}
+
+TEST(Farewell, APeerThatGoesMeanwhileLosesWhatItHadNotTaken) {
+  Farewell farewell(3);
+  EXPECT_TRUE(farewell.waits(ms, one, left(4, 0)));
+  Untaken gone = left(2, 0);
+  gone.gone = true;
+  EXPECT_FALSE(farewell.waits(ms * 2, one, gone));
+  EXPECT_FALSE(farewell.waits(ms * 3, one, gone));
+  EXPECT_FALSE(farewell.waits(ms * 3, nic::Rank{2}, gone)) << "known to be gone before";
+  EXPECT_EQ(farewell.lost(), "lost, for it was not taken: 2 packets with 20 B to rank 1, which is gone");
+}
+
+TEST(Farewell, AcknowledgementsAreNoLoss) {
+  Farewell farewell(2);
+  Untaken notes = left(4, 0);
+  notes.notes = 4;
+  EXPECT_TRUE(farewell.waits(Time{}, one, notes));
+  EXPECT_FALSE(farewell.waits(Farewell::patience, one, notes));
+  EXPECT_EQ(farewell.lost(), "");
+}
+
+TEST(Farewell, ALineNamesAFewOfMany) {
+  Farewell farewell(100);
+  for (const Time at : {Time{}, Farewell::patience}) {
+    for (uint32_t rank = 0; rank < 100; ++rank) std::ignore = farewell.waits(at, nic::Rank{rank}, left(1, 0));
+  }
+  EXPECT_NE(farewell.lost().find("to rank 7,"), std::string::npos);
+  EXPECT_EQ(farewell.lost().find("to rank 8,"), std::string::npos);
+  EXPECT_NE(farewell.lost().find("; and some to 92 more ranks"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spinloom::live

@@ -56,7 +56,7 @@ struct CounterSet {
 };
 // When its successes and failures have reached the threshold and what waits for them has started, the counter is set to
 // 0 and a new round begins; threshold 0: it is not. What is persistent starts once a round, also where it starts late.
-// Refused while commands wait for the counter.
+// Refused while commands wait for the counter; a persistent one that is fired does.
 struct CounterAutoReset {
   CounterId counter;
   uint64_t threshold = 0;

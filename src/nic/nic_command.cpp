@@ -54,6 +54,7 @@ void Nic::Impl::forget_waiting(CounterState& counter) {
   counter.heap.clear();
   counter.resting.clear();
   counter.operations_waiting = 0;
+  counter.coming_back = 0;
   counter.begun = next_trigger_sequence;
 }
 

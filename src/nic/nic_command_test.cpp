@@ -325,6 +325,54 @@ TEST(AutoReset, ChecksAndItsEnd) {
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{7, 0}));
 }
 
+// A persistent command waits for its counter also while it is fired: what it waits for does not change under it.
+TEST(AutoReset, IsLeftAloneWhileAPersistentCommandIsFired) {
+  const CounterId gate{0}, told{1};
+  for (const uint64_t resets_at : {uint64_t{0}, uint64_t{4}}) {
+    Bench bench;
+    for (const CounterId counter : {gate, told}) bench.good(CounterAlloc{counter});
+    bench.good(CounterAutoReset{gate, resets_at});
+    bench.good(CounterInc{told, {1, 0}}, Trigger{gate, 3, 3});
+    bench.good(CounterInc{gate, {resets_at + 3, 0}});
+    ASSERT_EQ(bench.actions<Continue>().size(), 1u);
+    const uint64_t other = resets_at == 0 ? 2 : 0;  // a round that ends before its threshold; none
+    bench.out.clear();
+    bench.nic.on_command({}, Command{CounterAutoReset{gate, other}, {}, 7}, bench.out);
+    EXPECT_FALSE(bench.only<Answer>().result.ok());
+    bench.go_on();
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{1, 0}));
+    bench.error(CounterAutoReset{gate, other}, Code::invalid);
+    bench.good(CounterInc{gate, {3, 0}});
+    bench.go_on();
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{2, 0})) << "as if nobody had tried";
+  }
+}
+
+// One that is forgotten, and runs once more, does not count; nor does one that is consumed.
+TEST(AutoReset, MayChangeWhileWhatIsFiredDoesNotComeBack) {
+  const CounterId gate{0}, told{1};
+  for (const uint64_t every : {uint64_t{0}, uint64_t{1}}) {
+    Bench bench;
+    for (const CounterId counter : {gate, told}) bench.good(CounterAlloc{counter});
+    bench.good(CounterInc{told, {1, 0}}, Trigger{gate, 1, every});
+    bench.good(CounterInc{gate, {1, 0}});
+    bench.out.clear();
+    if (every > 0) bench.nic.on_command({}, Command{CounterCancel{gate}, {}, 0}, bench.out);
+    bench.nic.on_command({}, Command{CounterAutoReset{gate, 2}, {}, 7}, bench.out);
+    EXPECT_TRUE(bench.only<Answer>().result.ok());
+    bench.go_on();
+    EXPECT_EQ(bench.only<PostCounter>().counter, told);
+    EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
+    bench.good(CounterInc{told, {1, 0}}, Trigger{gate, 2, 1});
+    bench.error(CounterAutoReset{gate, 0}, Code::invalid);
+    bench.good(CounterInc{gate, {1, 0}});
+    bench.go_on();
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{2, 0}));
+    bench.good(CounterCancel{gate});
+    bench.good(CounterAutoReset{gate, 0});
+  }
+}
+
 TEST(Trigger, ChecksAndLimits) {
   NicLimits limits = small_limits();
   limits.triggered_commands = 2;

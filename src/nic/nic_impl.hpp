@@ -88,6 +88,7 @@ struct Nic::Impl {
     std::vector<Waiting> heap;  // lowest (threshold, sequence) first
     uint32_t triggered_max = UINT32_MAX;
     uint32_t operations_waiting = 0;  // of the heap, and those that rest
+    uint32_t coming_back = 0;         // persistent commands that are fired
     uint64_t resets_at = 0;  // 0: never
     uint64_t round = 0;      // resets so far
     uint64_t begun = 0;      // what has waited since before this sequence is forgotten

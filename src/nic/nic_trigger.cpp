@@ -82,7 +82,9 @@ void Nic::Impl::release_triggered(CounterState& counter) {
   if (counter.heap.empty() || counter.heap.front().threshold > now) return;
   std::vector<Waiting> reached;
   while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
-    if (is_operation(waiting_commands[counter.heap.front().slot].body)) --counter.operations_waiting;
+    const Command& waiting = waiting_commands[counter.heap.front().slot];
+    if (is_operation(waiting.body)) --counter.operations_waiting;
+    if (waiting.trigger->every > 0) ++counter.coming_back;
     std::pop_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
     reached.push_back(counter.heap.back());
     counter.heap.pop_back();
@@ -105,7 +107,7 @@ void Nic::Impl::changed(CounterState& counter) {
 
 Status Nic::Impl::auto_reset(const CounterAutoReset& body) {
   SPL_ASSIGN(CounterState * counter, counters.get(body.counter));
-  if (!counter->heap.empty() || !counter->resting.empty()) {
+  if (!counter->heap.empty() || !counter->resting.empty() || counter->coming_back > 0) {
     return fail(Code::invalid, "counter ", body.counter, ": commands wait for it already");
   }
   counter->resets_at = body.threshold;
@@ -141,8 +143,9 @@ void Nic::Impl::run_fired(Actions& out) {
     forget(given.body);
   }
   Trigger& trigger = *given.trigger;
-  const CounterState* counter = trigger.every > 0 ? counters.find(trigger.counter) : nullptr;
+  CounterState* counter = trigger.every > 0 ? counters.find(trigger.counter) : nullptr;
   if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it could run
+  if (counter != nullptr) --counter->coming_back;
   if (counter != nullptr && counter->resets_at > 0) {
     ++trigger.round;
     return arm(slot);

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,15 +38,22 @@ def shell(command: str, launcher: str) -> str:
         f'spinloom() {{ {shlex.quote(sys.executable)} -m spinloom.cli "$@"; }}\n'
         f'mpiexec() {{ {shlex.join(launchers.found()[launcher])} "$@"; }}\n'
     )
-    done = subprocess.run(
+    started = subprocess.Popen(
         ["bash", "-c", names + command],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=launchers.TIME_LIMIT_S,
+        start_new_session=True,
     )
-    assert done.returncode == 0, f"{command}:\n{done.stderr}"
-    return done.stdout
+    try:
+        said, complaint = started.communicate(timeout=launchers.TIME_LIMIT_S)
+    except subprocess.TimeoutExpired:  # not the shell alone: the launcher and its ranks would go on for ever
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        raise
+    assert started.returncode == 0, f"{command}:\n{complaint}"
+    return said
 
 
 @pytest.mark.parametrize("launcher", launchers.found() or ["none"])

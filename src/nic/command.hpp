@@ -6,6 +6,7 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -90,11 +91,16 @@ struct PortalEnable {
   bool enabled = true;
 };
 
+// What has become of an append that waits for a counter: the NIC writes it, the host looks when it wants ids back.
+enum class Appended : uint8_t { not_yet, done, never };
+using AppendNews = std::shared_ptr<std::atomic<Appended>>;
+
 struct Append {
   EntryId id;
   PortalIndex portal;
   ListKind list = ListKind::priority;
   Entry entry;
+  AppendNews news = {};  // optional
 };
 // Answered by an UnlinkResult; Code::invalid when the entry has already left its list by itself.
 struct Unlink {

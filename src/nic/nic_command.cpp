@@ -39,6 +39,9 @@ void Nic::Impl::command(const Command& given, Actions& out) {
 // An operation that will not be.
 void Nic::Impl::forget(const CommandBody& body) {
   for_each_descriptor(body, [](Descriptor& descriptor) { descriptor.end(); });
+  const auto* const append = std::get_if<Append>(&body);
+  if (append == nullptr || !append->news || *append->news == Appended::done) return;
+  *append->news = Appended::never;
 }
 
 // What waits for a counter will not be; what has fired and is persistent will not be again.

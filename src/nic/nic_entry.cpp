@@ -51,6 +51,7 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
   SPL_ASSIGN(uint32_t* slot, entry_slots.create(command.id));
   *slot = entries.take();
   ++table.entries;
+  if (command.news) *command.news = Appended::done;
   ListedEntry& listed = entries[*slot];
   listed.entry = entry;
   listed.id = command.id;

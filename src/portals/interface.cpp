@@ -11,21 +11,6 @@ bool is_listed(const nic::DescriptorRef& descriptor, uint64_t offset, uint64_t l
   return offset <= whole && length <= whole - offset;
 }
 
-// The NIC walks the list packet by packet and relies on this.
-Status check_iovec(const nic::Entry& entry) {
-  uint64_t sum = 0;
-  for (size_t i = 0; i < entry.iovec.size(); ++i) {
-    const nic::IovecElement& element = entry.iovec[i];
-    if (element.base == nullptr || element.length == 0 || element.length > entry.length - sum) {
-      return fail(Code::invalid, "me_append: element ", i, " of the scatter list is null, empty or goes beyond the ",
-                  "entry's length of ", entry.length, " B");
-    }
-    sum += element.length;
-  }
-  if (sum == entry.length) return {};
-  return fail(Code::invalid, "me_append: the scatter list holds ", sum, " B, the entry's length is ", entry.length);
-}
-
 }  // namespace
 
 Interface::Interface(Port& port, const Limits& limits)
@@ -118,6 +103,7 @@ Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max) {
 Status Interface::ct_free(nic::CounterId counter) {
   SPL_TRY(counters_.check(counter));
   SPL_TRY(ask(nic::CounterFree{counter}));
+  take_back_appends();
   counters_.give_back(counter);
   return {};
 }
@@ -125,6 +111,7 @@ Status Interface::ct_free(nic::CounterId counter) {
 Status Interface::ct_cancel(nic::CounterId counter) {
   SPL_TRY(counters_.check(counter));
   const auto answer = ask(nic::CounterCancel{counter});
+  take_back_appends();
   return answer ? Status{} : Status{answer.error()};
 }
 
@@ -188,98 +175,10 @@ Status Interface::pt_disable(nic::PortalIndex portal) {
   return answer ? Status{} : Status{answer.error()};
 }
 
-Interface::Fate Interface::fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const {
-  const nic::EntryOptions& options = entry.options;
-  const bool unlinks_itself = options.use_once || (options.manage_local && entry.min_free > 0);
-  if (!unlinks_itself) return Fate::explicit_unlink;
-  const bool has_queue = portal_queues_[portal.value].exists();
-  if (has_queue && !options.event_unlink_disable) return Fate::told;
-  const bool put_tells = has_queue && options.use_once && !options.event_comm_disable &&
-                         !options.event_success_disable && !options.event_over_disable;
-  return put_tells && list == nic::ListKind::priority ? Fate::by_put : Fate::silent;
-}
-
-Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list,
-                                          const std::optional<nic::Trigger>& trigger) {
-  SPL_TRY(portals_.check(portal));
-  if (!entry.iovec.empty()) SPL_TRY(check_iovec(entry));
-  if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
-  if (entry.context.exists()) SPL_TRY(contexts_.check(entry.context));
-  if (trigger) SPL_TRY(counters_.check(trigger->counter));
-  if (!entries_.has_free()) return append_under_silent_id(nic::Append{{}, portal, list, entry}, trigger);
-  SPL_ASSIGN(const nic::EntryId id, entries_.take());
-  if (records_.size() <= id.value) records_.resize(id.value + 1);
-  // Before the answer comes, an event may already give the id back.
-  records_[id.value] = EntryRecord{list, fate_of(portal, entry, list)};
-  if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
-  if (const auto appended = ask(nic::Append{id, portal, list, entry}, trigger); !appended) {
-    if (records_[id.value].fate == Fate::silent) silent_.pop_back();
-    entries_.give_back(id);
-    return appended.error();
-  }
-  return id;
-}
-
-// All ids are out: entries that leave their list without a word may have given theirs up. The NIC knows.
-Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const std::optional<nic::Trigger>& trigger) {
-  for (size_t tries = silent_.size(); tries > 0; --tries) {
-    append.id = silent_.front();
-    silent_.pop_front();
-    const auto appended = ask(append, trigger);
-    if (!appended) {
-      silent_.push_back(append.id);
-      continue;
-    }
-    records_[append.id.value] = EntryRecord{append.list, fate_of(append.portal, append.entry, append.list)};
-    if (records_[append.id.value].fate == Fate::silent) silent_.push_back(append.id);
-    return append.id;
-  }
-  return entries_.take();  // says which limit it is
-}
-
-Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
-  SPL_TRY(entries_.check(entry));
-  SPL_ASSIGN(const uint64_t answer, ask(nic::Unlink{entry}));
-  if (answer == static_cast<uint64_t>(nic::UnlinkResult::in_use)) return Unlinked::in_use;
-  if (records_[entry.value].fate == Fate::silent) std::erase(silent_, entry);
-  entries_.give_back(entry);
-  return Unlinked::done;
-}
-
-// No event will tell whether it is gone.
-Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
-  SPL_TRY(entries_.check(entry));
-  SPL_TRY(tell(nic::Unlink{entry}, trigger));
-  EntryRecord& record = records_[entry.value];
-  if (record.fate != Fate::silent) silent_.push_back(entry);
-  record.fate = Fate::silent;
-  return {};
-}
-
 Result<uint64_t> Interface::me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove) {
   SPL_TRY(portals_.check(portal));
   if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
   return ask(nic::Search{portal, entry, remove});
-}
-
-void Interface::reclaim(const nic::Event& event) {
-  if (!entries_.in_use(event.entry)) return;
-  const EntryRecord& record = records_[event.entry.value];
-  bool gone = false;
-  switch (event.kind) {
-    case nic::EventKind::auto_unlink: gone = record.fate == Fate::told && record.list == nic::ListKind::priority; break;
-    case nic::EventKind::auto_free: gone = record.fate == Fate::told; break;
-    case nic::EventKind::put:
-    case nic::EventKind::get:
-    case nic::EventKind::atomic:
-    case nic::EventKind::fetch_atomic:
-    case nic::EventKind::put_overflow:
-    case nic::EventKind::get_overflow:
-    case nic::EventKind::atomic_overflow:
-    case nic::EventKind::fetch_atomic_overflow: gone = record.fate == Fate::by_put; break;
-    default: break;
-  }
-  if (gone) entries_.give_back(event.entry);
 }
 
 Status Interface::check(const char* call, const PutArguments& arguments) const {

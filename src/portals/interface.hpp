@@ -152,6 +152,7 @@ class Interface {
   struct EntryRecord {
     nic::ListKind list = nic::ListKind::priority;
     Fate fate = Fate::explicit_unlink;
+    nic::AppendNews news = {};  // of one that waits for a counter
   };
 
   struct QueueRecord {
@@ -182,6 +183,8 @@ class Interface {
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
                                                             const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Result<uint64_t> ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger);
+  void take_back_appends();
   [[nodiscard]] std::optional<nic::Event> take_event(nic::QueueId queue);
   void reclaim(const nic::Event& event);
 
@@ -197,6 +200,8 @@ class Interface {
   std::vector<QueueRecord> queue_records_;
   std::vector<EntryRecord> records_;
   std::deque<nic::EntryId> silent_;
+  std::vector<nic::EntryId> awaited_;  // whose appends wait for counters, or did
+  size_t awaited_max_ = 64;            // then those that have come are forgotten
   std::vector<StreamRecord> stream_records_;
   uint64_t next_token_ = 1;
 };

@@ -103,6 +103,59 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
   }
 }
 
+// A triggered append that never comes, because it is cancelled or fails at its time, gives its id back.
+TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
+  enum class End { cancelled, freed, failed };
+  for (const End end : {End::cancelled, End::freed, End::failed}) {
+    SCOPED_TRACE(static_cast<int>(end));
+    const auto bed = make_bed();
+    Interface::Limits limits;
+    limits.entries = 3;
+    Interface host(bed->loopback().port(0), limits);
+    const auto queue = good(host.eq_alloc(16));
+    auto counter = good(host.ct_alloc());
+    const auto portal = good(host.pt_alloc(queue));
+    nic::Entry entry;
+    nic::Entry told = entry, silent = entry;  // whose ids come back in other ways
+    told.options.use_once = silent.options.use_once = true;
+    silent.options.event_unlink_disable = silent.options.event_comm_disable = true;
+    const nic::Entry* const kinds[] = {&entry, &told, &silent};
+    const auto kept = good(host.me_append(portal, entry));
+    for (uint64_t round = 1; round <= 20; ++round) {
+      if (end == End::failed) good(host.pt_disable(portal));
+      const auto other = end == End::failed ? good(host.pt_alloc(queue)) : portal;
+      const auto waits =
+          good(host.me_append(other, *kinds[round % 3], nic::ListKind::priority, nic::Trigger{counter, 1000}));
+      const auto comes = good(host.me_append(portal, entry, nic::ListKind::priority, nic::Trigger{counter, round}));
+      EXPECT_NE(waits, kept);
+      EXPECT_FALSE(host.me_append(portal, entry).ok()) << "all are in use";
+      EXPECT_FALSE(host.me_unlink(waits).ok()) << "it is not there";
+      good(host.ct_inc(counter, {1, 0}));
+      good(bed->settle());
+      switch (end) {
+        case End::cancelled: good(host.ct_cancel(counter)); break;
+        case End::freed:
+          good(host.ct_free(counter));
+          counter = good(host.ct_alloc());
+          good(host.ct_inc(counter, {round, 0}));
+          break;
+        case End::failed:
+          good(host.pt_free(other));
+          good(host.ct_inc(counter, {1000 - round, 0}));
+          good(bed->settle());
+          good(host.ct_set(counter, {round, 0}));
+          break;
+      }
+      good(bed->settle());
+      EXPECT_EQ(good(host.me_unlink(comes)), Unlinked::done) << "it has come";
+      const auto again = host.me_append(portal, entry);
+      ASSERT_TRUE(again.ok()) << round;
+      EXPECT_EQ(good(host.me_unlink(*again)), Unlinked::done);
+    }
+    EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+  }
+}
+
 TEST(Interface, ArgumentsAreCheckedBeforeTheNicIsAsked) {
   const auto bed = make_bed();
   Interface& host = bed->rank(0);

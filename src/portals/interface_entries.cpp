@@ -1,0 +1,146 @@
+// Entries: appends and unlinks, and how their ids come back.
+#include <algorithm>
+#include <utility>
+
+#include "portals/interface.hpp"
+
+namespace spinloom::portals {
+namespace {
+
+// The NIC walks the list packet by packet and relies on this.
+Status check_iovec(const nic::Entry& entry) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < entry.iovec.size(); ++i) {
+    const nic::IovecElement& element = entry.iovec[i];
+    if (element.base == nullptr || element.length == 0 || element.length > entry.length - sum) {
+      return fail(Code::invalid, "me_append: element ", i, " of the scatter list is null, empty or goes beyond the ",
+                  "entry's length of ", entry.length, " B");
+    }
+    sum += element.length;
+  }
+  if (sum == entry.length) return {};
+  return fail(Code::invalid, "me_append: the scatter list holds ", sum, " B, the entry's length is ", entry.length);
+}
+
+}  // namespace
+
+Interface::Fate Interface::fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const {
+  const nic::EntryOptions& options = entry.options;
+  const bool unlinks_itself = options.use_once || (options.manage_local && entry.min_free > 0);
+  if (!unlinks_itself) return Fate::explicit_unlink;
+  const bool has_queue = portal_queues_[portal.value].exists();
+  if (has_queue && !options.event_unlink_disable) return Fate::told;
+  const bool put_tells = has_queue && options.use_once && !options.event_comm_disable &&
+                         !options.event_success_disable && !options.event_over_disable;
+  return put_tells && list == nic::ListKind::priority ? Fate::by_put : Fate::silent;
+}
+
+Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list,
+                                          const std::optional<nic::Trigger>& trigger) {
+  SPL_TRY(portals_.check(portal));
+  if (!entry.iovec.empty()) SPL_TRY(check_iovec(entry));
+  if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
+  if (entry.context.exists()) SPL_TRY(contexts_.check(entry.context));
+  if (trigger) SPL_TRY(counters_.check(trigger->counter));
+  if (!entries_.has_free()) take_back_appends();
+  if (!entries_.has_free()) return append_under_silent_id(nic::Append{{}, portal, list, entry}, trigger);
+  SPL_ASSIGN(const nic::EntryId id, entries_.take());
+  if (records_.size() <= id.value) records_.resize(id.value + 1);
+  // Before the answer comes, an event may already give the id back.
+  records_[id.value] = EntryRecord{list, fate_of(portal, entry, list)};
+  if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
+  if (const auto appended = ask_append({id, portal, list, entry}, trigger); !appended) {
+    if (records_[id.value].fate == Fate::silent) silent_.pop_back();
+    entries_.give_back(id);
+    return appended.error();
+  }
+  return id;
+}
+
+// One that waits for a counter may never come.
+Result<uint64_t> Interface::ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger) {
+  if (!trigger) return ask(append);
+  if (awaited_.size() >= awaited_max_) {
+    take_back_appends();
+    awaited_max_ = std::max(awaited_max_, 2 * awaited_.size());
+  }
+  append.news = std::make_shared<std::atomic<nic::Appended>>(nic::Appended::not_yet);
+  SPL_ASSIGN(const uint64_t answer, ask(append, trigger));
+  records_[append.id.value].news = std::move(append.news);
+  awaited_.push_back(append.id);
+  return answer;
+}
+
+// Appends that were cancelled, or failed at their time, give up their ids; no event tells.
+void Interface::take_back_appends() {
+  std::erase_if(awaited_, [this](nic::EntryId id) {
+    EntryRecord& record = records_[id.value];
+    if (!record.news) return true;  // there twice
+    const nic::Appended became = *record.news;
+    if (became == nic::Appended::not_yet) return false;
+    record.news.reset();
+    if (became == nic::Appended::done) return true;
+    if (record.fate == Fate::silent) std::erase(silent_, id);
+    entries_.give_back(id);
+    return true;
+  });
+}
+
+// All ids are out: entries that leave their list without a word may have given theirs up. The NIC knows.
+Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const std::optional<nic::Trigger>& trigger) {
+  for (size_t tries = silent_.size(); tries > 0; --tries) {
+    append.id = silent_.front();
+    silent_.pop_front();
+    EntryRecord& record = records_[append.id.value];
+    if (record.news || !ask_append(append, trigger)) {  // it waits for its counter, or is there still
+      silent_.push_back(append.id);
+      continue;
+    }
+    record.list = append.list;
+    record.fate = fate_of(append.portal, append.entry, append.list);
+    if (record.fate == Fate::silent) silent_.push_back(append.id);
+    return append.id;
+  }
+  return entries_.take();  // says which limit it is
+}
+
+Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
+  SPL_TRY(entries_.check(entry));
+  SPL_ASSIGN(const uint64_t answer, ask(nic::Unlink{entry}));
+  if (answer == static_cast<uint64_t>(nic::UnlinkResult::in_use)) return Unlinked::in_use;
+  if (records_[entry.value].fate == Fate::silent) std::erase(silent_, entry);
+  entries_.give_back(entry);
+  return Unlinked::done;
+}
+
+// No event will tell whether it is gone.
+Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
+  SPL_TRY(entries_.check(entry));
+  SPL_TRY(tell(nic::Unlink{entry}, trigger));
+  EntryRecord& record = records_[entry.value];
+  if (record.fate != Fate::silent) silent_.push_back(entry);
+  record.fate = Fate::silent;
+  return {};
+}
+
+void Interface::reclaim(const nic::Event& event) {
+  if (!entries_.in_use(event.entry)) return;
+  const EntryRecord& record = records_[event.entry.value];
+  bool gone = false;
+  switch (event.kind) {
+    case nic::EventKind::auto_unlink: gone = record.fate == Fate::told && record.list == nic::ListKind::priority; break;
+    case nic::EventKind::auto_free: gone = record.fate == Fate::told; break;
+    case nic::EventKind::put:
+    case nic::EventKind::get:
+    case nic::EventKind::atomic:
+    case nic::EventKind::fetch_atomic:
+    case nic::EventKind::put_overflow:
+    case nic::EventKind::get_overflow:
+    case nic::EventKind::atomic_overflow:
+    case nic::EventKind::fetch_atomic_overflow: gone = record.fate == Fate::by_put; break;
+    default: break;
+  }
+  if (gone) entries_.give_back(event.entry);
+}
+
+}  // namespace spinloom::portals

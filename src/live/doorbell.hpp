@@ -34,6 +34,7 @@ class Doorbell {
   void doze() { set(callers); }
   [[nodiscard]] bool helper_listens() const { return (word_.load(std::memory_order_relaxed) & helper) != 0; }
   [[nodiscard]] bool callers_sleep() const { return (word_.load(std::memory_order_relaxed) & callers) != 0; }
+  [[nodiscard]] bool somebody_polls() const { return (word_.load(std::memory_order_relaxed) & mode_bits) == nobody; }
   [[nodiscard]] uint32_t value() const { return word_.load(); }
   [[nodiscard]] static uint32_t rings(uint32_t value) { return value / one_ring; }
   void sleep(uint32_t value, Sleeper who, Time deadline) { futex_wait(word_, value, who, deadline); }

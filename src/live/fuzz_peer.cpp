@@ -1,6 +1,6 @@
 // Fuzz target: a peer that writes anything into shared memory: cells, records, bulk bytes, sequences, what it has
-// released, who has begun, the doorbell, where its heap is. The other ranks' node goes on, and no byte is written but
-// where entries allow.
+// released, who has begun, the doorbell, where its heap is, what both copy together. The other ranks' node goes on, and
+// no byte is written but where entries allow.
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -18,7 +18,23 @@ constexpr uint64_t entry_bytes = 4096;
 constexpr uint64_t guard_bytes = 256;
 constexpr uint8_t guard = 0x5a;
 
-enum class Step : uint8_t { cell, record, released, begun, bell, reads, poll, put, get, long_put, heap, die, count };
+enum class Step : uint8_t {
+  cell,
+  record,
+  released,
+  begun,
+  bell,
+  reads,
+  helps,
+  share,
+  poll,
+  put,
+  get,
+  long_put,
+  heap,
+  die,
+  count
+};
 
 struct Script {
   const uint8_t* at;
@@ -52,6 +68,14 @@ void place_heap(SegmentHeader& header, Script& script) {
   header.heap_bytes = (spoiled & 8) != 0 ? script.take<uint64_t>() : place.bytes;
 }
 
+void spoil(SharedCopyMemory& shared, Script& script) {
+  const auto next = script.take<uint64_t>();
+  shared.next = next % 2 == 0 ? next : next % 64;
+  shared.ended = script.take<uint8_t>();
+  shared.failed = script.take<uint8_t>() % 2;
+  shared.helps = script.take<uint8_t>() % 2;
+}
+
 class Victim {
  public:
   Victim() : memory_(entry_bytes + 2 * guard_bytes, guard), source_(60'000, 3), back_(entry_bytes) {
@@ -69,7 +93,7 @@ class Victim {
     limits.unexpected_headers = 16;
     node_ = std::make_unique<Node>(nic::Rank{0}, 3, limits, job_.segments[0]);
     shm_ = std::make_unique<ShmTransport>(*node_, job_.segments[0], 0, job_.cards,
-                                          ShmOptions{CopyMode::automatic, 2000}, [](int, nic::Rank) {});
+                                          ShmOptions{CopyMode::automatic, 2000, 8 << 10, 300}, [](int, nic::Rank) {});
     node_->add(*shm_);
     for (const uint32_t peer : {1u, 2u}) node_->route(nic::Rank{peer}, *shm_);
     host_ = std::make_unique<portals::Interface>(*node_);
@@ -101,6 +125,16 @@ class Victim {
         std::memset(static_cast<void*>(&header.doorbell), script.take<uint8_t>(), sizeof(Doorbell));
         break;
       case Step::reads: theirs->reads_peer.store(static_cast<ReadsPeer>(script.take<uint8_t>())); break;
+      case Step::helps: spoil(job_.segments[0].channel_of(1)->shared_copy, script); break;
+      case Step::share: {
+        SharedCopyMemory& theirs_shared = theirs->shared_copy;
+        theirs_shared.from = harmless(script.take<uint64_t>(), back_.data());
+        theirs_shared.to = harmless(script.take<uint8_t>() % 2, back_.data());
+        theirs_shared.length = script.take<uint16_t>() % (entry_bytes - guard_bytes);
+        theirs_shared.part_bytes = script.take<uint16_t>();
+        spoil(theirs_shared, script);
+        break;
+      }
       case Step::poll: node_->poll(); break;
       case Step::put: put(script.take<uint8_t>(), script.take<uint8_t>()); break;
       case Step::get: get(script.take<uint16_t>() % entry_bytes); break;

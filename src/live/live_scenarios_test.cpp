@@ -1,4 +1,5 @@
-// Every scenario over the live driver: copied once or twice, cut into packets or whole, polling or asleep.
+// Every scenario over the live driver: copied once, by both ends, or twice, cut into packets or whole, polling or
+// asleep.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -22,6 +23,7 @@ struct Way {
   uint64_t transfer_bytes;
   uint32_t at_once_bytes;
   Time spin;
+  uint64_t help_from_bytes = ShmOptions{}.help_from_bytes;
   LiveTestbed::Over over = LiveTestbed::Over::shared_memory;
 };
 
@@ -59,8 +61,11 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   ASSERT_TRUE(loopback.ok()) << loopback.error().message;
   const auto expected = scenario.run(**loopback, 1);
   ASSERT_TRUE(expected.ok()) << expected.error().message;
-  auto bed =
-      LiveTestbed::create(scenario.ranks, limits, {way.copy, way.lend_from_bytes}, way.spin, handlers(), way.over);
+  ShmOptions options;
+  options.copy = way.copy;
+  options.lend_from_bytes = way.lend_from_bytes;
+  options.help_from_bytes = way.help_from_bytes;
+  auto bed = LiveTestbed::create(scenario.ranks, limits, options, way.spin, handlers(), way.over);
   ASSERT_TRUE(bed.ok()) << bed.error().message;
   const auto trace = scenario.run(**bed, 1);
   if (!trace.ok() && trace.error().code == Code::unsupported) {
@@ -79,9 +84,10 @@ INSTANTIATE_TEST_SUITE_P(Threads, LiveScenarios,
                          testing::Combine(testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
                                           testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, 100, polling},
                                                           Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
+                                                          Way{"Helped", CopyMode::single, 1, 1 << 30, 0, polling, 6},
                                                           Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
                                                           Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling},
-                                                          Way{"Udp", CopyMode::automatic, 64, 1 << 30, 100, polling,
+                                                          Way{"Udp", CopyMode::automatic, 64, 1 << 30, 100, polling, 0,
                                                               LiveTestbed::Over::udp})),
                          [](const auto& all) {
                            return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name;

@@ -103,6 +103,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // TransportClient
   [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override;
   void sent(const Reading& reading) override;
+  void fetched(uint64_t token, bool well) override;
   void lost(nic::Rank peer) override;
 
  private:
@@ -139,7 +140,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] bool block(Transport& from, const nic::Packet& rest, uint64_t loan);
   void unblock();
   void finish(const Blocked& one);
-  [[nodiscard]] bool bring(const nic::PayloadRef& source, uint8_t* to);
+  void bring(const nic::DmaWrite& write);
   void doze(Time deadline);
   void stay_asleep();
   void look_now_and_then();

@@ -174,8 +174,11 @@ void Node::lost(nic::Rank peer) {
 void Node::dma_ended(nic::DmaId dma) { follow_ups_.push({FollowUp::Kind::dma_end, dma.value}); }
 
 void Node::perform(const nic::DmaWrite& write) {
-  const bool there = write.source.length == 0 || bring(write.source, write.host);
-  follow_ups_.push({there ? FollowUp::Kind::dma_end : FollowUp::Kind::dma_failed, write.dma.value});
+  if (write.source.length > 0) {
+    if (write.source.space == nic::PayloadRef::Space::peer) return bring(write);
+    std::memcpy(write.host, write.source.bytes, write.source.length);
+  }
+  dma_ended(write.dma);
 }
 
 void Node::perform(const nic::BufferPacket& buffer) {

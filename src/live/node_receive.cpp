@@ -49,12 +49,12 @@ bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
   }
 }
 
-// A message's first packet is short enough for handlers; then the engine knows whether it has any.
+// Where there are handlers, a message's first packet is short enough for them; then the engine knows whether it has
+// any.
 uint64_t Node::part_of(const nic::Packet& rest) const {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
   if (rest.payload.length <= short_bytes || rest.is_answer()) return rest.payload.length;
-  const bool cut = rest.is_header() || engine_.wants_packets(rest.source, rest.message);
-  return cut ? short_bytes : rest.payload.length;
+  return engine_.wants_packets(rest) ? short_bytes : rest.payload.length;
 }
 
 // The payload as memory of ours: only long transfers to memory know a peer's bytes.
@@ -154,14 +154,16 @@ void Node::finish(const Blocked& one) {
   if (blocked_.says_go(peer)) routes_[peer.value]->stop(peer, false);
 }
 
-bool Node::bring(const nic::PayloadRef& source, uint8_t* to) {
-  if (source.space != nic::PayloadRef::Space::peer) {
-    std::memcpy(to, source.bytes, source.length);
-    return true;
-  }
+void Node::bring(const nic::DmaWrite& write) {
   SPL_ASSERT(arrival_.from != nullptr, "bytes of a peer that nobody brings");
-  const auto address = reinterpret_cast<uint64_t>(source.bytes);
-  return arrival_.from->fetch(arrival_.packet->source, address, to, source.length).ok();
+  const nic::Rank peer = arrival_.packet->source;
+  const auto address = reinterpret_cast<uint64_t>(write.source.bytes);
+  if (arrival_.from->fetch_with_help(peer, address, write.host, write.source.length, write.dma.value)) return;
+  fetched(write.dma.value, arrival_.from->fetch(peer, address, write.host, write.source.length).ok());
+}
+
+void Node::fetched(uint64_t token, bool well) {
+  follow_ups_.push({well ? FollowUp::Kind::dma_end : FollowUp::Kind::dma_failed, token});
 }
 
 }  // namespace spinloom::live

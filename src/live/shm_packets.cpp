@@ -99,27 +99,6 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
   return Wrote::all;
 }
 
-// A heap that has come after we met is news to the peer: what is sent until it has mapped it goes the other ways.
-bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
-  if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
-  const ReadsPeer reads = peer.to.reads_us();
-  if (heap_.holds(payload.bytes, payload.length)) {
-    if (includes(reads, ReadsPeer::heap)) return payload.length >= options_.lend_heap_from_bytes;
-    tell_heap(peer);
-  }
-  return payload.length >= options_.lend_from_bytes && includes(reads, ReadsPeer::memory);
-}
-
-void ShmTransport::tell_heap(Peer& peer) {
-  if (peer.heap_told || !publish_heap()) return;
-  const ChannelWriter::Room room = peer.to.reserve(0);
-  if (room.cell == nullptr) return;  // another time
-  Cell cell;
-  cell.kind = CellKind::heap;
-  peer.to.publish(room, cell);
-  peer.heap_told = true;
-}
-
 bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
   const ChannelWriter::Room room = peer.to.reserve(0);
   if (room.cell == nullptr) return false;
@@ -149,27 +128,6 @@ bool ShmTransport::write_part(Peer& peer, const nic::Send& outbound, uint64_t do
   cell.kind = CellKind::packet;
   cell.match_bits = room.bulk_offset;
   cell.remote_offset = length;
-  peer.to.publish(room, cell);
-  return true;
-}
-
-bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
-  const ChannelWriter::Room room = peer.to.reserve(sizeof(PacketRecord));
-  if (room.cell == nullptr) return false;
-  uint32_t loan = 0;
-  while (loan < peer.loans.size() && peer.loans[loan].open) ++loan;
-  if (loan == peer.loans.size()) peer.loans.emplace_back();
-  peer.loans[loan] = {true, reading_of(outbound), outbound.packet.payload.length};
-  ++loans_;
-  PacketRecord record = outbound.packet;
-  record.payload = {};
-  std::memcpy(room.bulk, &record, sizeof record);
-  Cell cell;
-  cell.kind = CellKind::lent;
-  cell.message = loan;
-  cell.match_bits = room.bulk_offset;
-  cell.remote_offset = reinterpret_cast<uint64_t>(outbound.packet.payload.bytes);
-  cell.hdr_data = outbound.packet.payload.length;
   peer.to.publish(room, cell);
   return true;
 }
@@ -226,7 +184,11 @@ bool ShmTransport::poll() {
   happened = bury() || happened;
   for (size_t i = 0; i < readable_.size(); ++i) {
     const uint32_t rank = readable_[i];
-    if (!peers_[rank]->lost) happened = read(rank) || happened;
+    Peer& peer = *peers_[rank];
+    if (peer.lost) continue;
+    happened = read(rank) || happened;
+    if (peer.open_loans > 0) happened = help(peer) || happened;
+    if (peer.shared.active()) happened = end_shared(rank) || happened;
   }
   if (waiting_ == 0) return happened;
   for (const uint32_t rank : readable_) happened = flush(rank) || happened;
@@ -299,6 +261,10 @@ void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
 
 void ShmTransport::taken(nic::Rank rank, uint64_t loan) {
   Peer& peer = *peers_[rank.value];
+  if (peer.shared.active()) {
+    peer.taken_later.push_back(loan);
+    return;
+  }
   if (!peer.attached || peer.lost || (peer.answers.empty() && write_taken(peer, loan))) return;
   enqueue(peer, true).taken = loan;
 }
@@ -317,6 +283,7 @@ void ShmTransport::give_back(uint32_t rank, uint64_t loan) {
   }
   peer.loans[loan].open = false;
   --loans_;
+  --peer.open_loans;
   client_.sent(peer.loans[loan].reading);
 }
 

@@ -12,10 +12,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/long_copy.hpp"
 
 namespace spinloom::live {
-
 ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
                            const ShmOptions& options, Watch watch)
     : client_(client),
@@ -30,8 +28,10 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
   small_.target = nic::Rank{rank};
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     peers_[peer] = std::make_unique<Peer>();
-    peers_[peer]->from = ChannelReader(own_.channel_of(peer));
-    peers_[peer]->memory = MemoryReader(cards_[peer].pid);
+    ChannelMemory* const channel = own_.channel_of(peer);
+    peers_[peer]->from = ChannelReader(channel);
+    peers_[peer]->shared = SharedCopy(channel->shared_copy);
+    peers_[peer]->memory = PeerMemory(cards_[peer].pid);
   }
   std::ignore = publish_heap();
 }
@@ -89,47 +89,13 @@ void ShmTransport::begin_reading(uint32_t rank) {
   Status reads = fail(Code::environment, "SPINLOOM_COPY=", options_.copy == CopyMode::heap ? "heap" : "two-copy");
   if (options_.copy == CopyMode::automatic || options_.copy == CopyMode::single) {
     const SegmentHeader& header = peer.segment.header();
-    reads = peer.memory.probe(header.self + offsetof(SegmentHeader, nonce), cards_[rank].nonce[0]);
+    reads = peer.memory.probe_read(header.self + offsetof(SegmentHeader, nonce), cards_[rank].nonce[0]);
   }
   peer.reads = reads ? "one copy (process_vm_readv)" : text("two copies: ", reads.error().message);
   if (reads) peer.able = ReadsPeer::memory;
   peer.from.say_reads(peer.able);
+  offer_help(rank);
   map_heap(rank);
-}
-
-// Once, as soon as it has one.
-void ShmTransport::map_heap(uint32_t rank) {
-  Peer& peer = *peers_[rank];
-  if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
-    return;
-  const SegmentHeader& header = peer.segment.header();
-  SharedHeap::Place place;
-  place.bytes = header.heap_bytes.load(std::memory_order_acquire);
-  if (place.bytes == 0) return;
-  place.base = header.heap_base;
-  place.inode = header.heap_inode;
-  place.file = header.heap_file;
-  peer.heap_tried = true;
-  auto view = HeapView::map(cards_[rank].pid, place);
-  peer.heap_reads =
-      view ? "from its heap one copy (mapped), else " : text("its heap: ", view.error().message, "; else ");
-  if (!view) return;
-  peer.heap = std::move(*view);
-  peer.able = peer.able | ReadsPeer::heap;
-  peer.from.say_reads(peer.able);
-}
-
-// Our segment says where our heap is, if we have one by now.
-bool ShmTransport::publish_heap() {
-  SegmentHeader& header = own_.header();
-  if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
-  const SharedHeap::Place place = heap_.place();
-  if (place.bytes == 0) return false;
-  header.heap_base = place.base;
-  header.heap_inode = place.inode;
-  header.heap_file = place.file;
-  header.heap_bytes.store(place.bytes, std::memory_order_release);
-  return true;
 }
 
 // Peers that attached to us since we looked last.
@@ -148,7 +114,8 @@ void ShmTransport::greet_new() {
 bool ShmTransport::has_news() const {
   if (!departed_.empty()) return true;
   for (const uint32_t rank : readable_) {
-    if (!peers_[rank]->lost && !peers_[rank]->from.empty()) return true;
+    const Peer& peer = *peers_[rank];
+    if (!peer.lost && (!peer.from.empty() || (peer.shared.active() && peer.shared.done()))) return true;
   }
   SegmentHeader& header = own_.header();
   for (uint32_t word = 0; word * 64 < peers_.size(); ++word) {
@@ -157,23 +124,13 @@ bool ShmTransport::has_news() const {
   return false;
 }
 
-Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
-  const Peer& from = *peers_[peer.value];
-  if (const uint8_t* const mapped = from.heap.at(address, length)) {
-    copy_long(to, mapped, length);
-    return {};
-  }
-  if (includes(from.able, ReadsPeer::memory)) return from.memory.read(address, to, length);
-  return fail(Code::environment, "rank ", peer, " lends what we said we cannot read");
-}
-
 // A channel that was full may have room by then.
 Time ShmTransport::timer() const {
   if (!departed_.empty()) return Time{};
   return waiting_ == 0 ? Time::never() : look_at_;
 }
 
-bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0; }
+bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0 && shared_ == 0; }
 
 Untaken ShmTransport::untaken(nic::Rank rank) const {
   const Peer& peer = *peers_[rank.value];
@@ -190,6 +147,10 @@ Untaken ShmTransport::untaken(nic::Rank rank) const {
   for (const Loan& loan : peer.loans) {
     left.packets += loan.open ? 1 : 0;
     left.bytes += loan.open ? loan.bytes : 0;
+  }
+  if (peer.shared.active()) {  // the peer may still be writing to our memory
+    ++left.packets;
+    ++left.notes;
   }
   if (peer.attached) left.moved = peer.to.progress();
   return left;
@@ -240,6 +201,7 @@ void ShmTransport::lose(uint32_t rank) {
   peer.left_behind.gone = true;
   peer.lost = true;
   peer.heap = {};
+  std::ignore = end_shared(rank);
   client_.lost(nic::Rank{rank});
   if (peer.waits()) --waiting_;
   for (auto* const queue : {&peer.answers, &peer.waiting}) {
@@ -250,6 +212,7 @@ void ShmTransport::lose(uint32_t rank) {
   for (Loan& loan : peer.loans) {
     if (!std::exchange(loan.open, false)) continue;
     --loans_;
+    --peer.open_loans;
     client_.sent(loan.reading);
   }
 }

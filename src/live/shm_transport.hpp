@@ -2,7 +2,8 @@
 //
 // Contract: see Transport. Payloads up to limits below travel through the channel (two copies); longer ones are lent:
 //   the receiver copies them from the sender's memory at once (one copy), where it has found that it can: out of the
-//   sender's heap, which it maps, or by the kernel; else they travel through the channel in parts.
+//   sender's heap, which it maps, or by the kernel, then with the sender's help where that one waits anyway; else they
+//   travel through the channel in parts.
 // Invariants: (1) whatever a peer writes into its channel, at worst its own packets are lost; (2) `bye`, or the end of
 //   its process, is the last thing of a peer; (3) answers overtake what waits behind a peer's stop.
 // Threads: the owner of the NIC. Time: none.
@@ -15,7 +16,7 @@
 
 #include "live/card.hpp"
 #include "live/heap_view.hpp"
-#include "live/memory_reader.hpp"
+#include "live/peer_memory.hpp"
 #include "live/transport.hpp"
 
 namespace spinloom::live {
@@ -27,6 +28,7 @@ struct ShmOptions {
   CopyMode copy = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
   uint64_t lend_heap_from_bytes = 8 << 10;  // no call of the kernel to be paid for
+  uint64_t help_from_bytes = 48 << 10;  // shorter parts would cost more calls of the kernel than they save
 };
 
 class ShmTransport final : public Transport {
@@ -45,6 +47,8 @@ class ShmTransport final : public Transport {
   void taken(nic::Rank peer, uint64_t loan) override;
   void stop(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
+  [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
+                                     uint64_t token) override;
   [[nodiscard]] bool congested(nic::Rank peer) const override { return peers_[peer.value]->waits(); }
   [[nodiscard]] bool drained() const override;
   [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
@@ -55,6 +59,8 @@ class ShmTransport final : public Transport {
   // The process of this peer has ended.
   void died(nic::Rank peer);
   [[nodiscard]] uint64_t refused() const { return refused_; }
+  // Parts of what we lent that we have copied ourselves.
+  [[nodiscard]] uint64_t helped() const { return helped_; }
 
  private:
   struct Loan {
@@ -72,7 +78,7 @@ class ShmTransport final : public Transport {
     Segment segment;
     ChannelWriter to;
     ChannelReader from;
-    MemoryReader memory;
+    PeerMemory memory;
     HeapView heap;
     ReadsPeer able = ReadsPeer::nothing;  // what we said that we read
     bool heap_tried = false;  // we have tried to map it
@@ -91,12 +97,19 @@ class ShmTransport final : public Transport {
     std::deque<Waiting> answers;  // for room
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
     std::vector<Loan> loans;
+    uint32_t open_loans = 0;
+    SharedCopy shared;  // of what it lends
+    uint64_t shared_token = 0;
+    bool shared_well = true;  // as far as it was ours
+    CopyHelper help;  // with what we lend
+    std::vector<uint64_t> taken_later;  // loans of its that are given back when the shared copy has ended
   };
   enum class Wrote : uint8_t { all, lent, some };
 
   [[nodiscard]] bool attach(uint32_t rank);
   bool depart(uint32_t rank, std::string why);
   void begin_reading(uint32_t rank);
+  void offer_help(uint32_t rank);
   void map_heap(uint32_t rank);
   [[nodiscard]] bool publish_heap();
   [[nodiscard]] bool can_lend(Peer& peer, const nic::PayloadRef& payload);
@@ -115,6 +128,8 @@ class ShmTransport final : public Transport {
   void take(uint32_t rank, const Cell& cell);
   void take_packet(uint32_t rank, const Cell& cell);
   void give_back(uint32_t rank, uint64_t loan);
+  bool help(Peer& peer);
+  bool end_shared(uint32_t rank);
   bool bury();
   void lose(uint32_t rank);
 
@@ -133,7 +148,9 @@ class ShmTransport final : public Transport {
   uint32_t waiting_ = 0;            // peers with something that waits for room
   Time look_at_{};                  // when to try them again
   uint64_t loans_ = 0;
+  uint32_t shared_ = 0;  // peers that help us copy
   uint64_t refused_ = 0;
+  uint64_t helped_ = 0;
   bool warned_ = false;
 };
 

@@ -12,86 +12,10 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/random.hpp"
-#include "live/live_testbed.hpp"
+#include "live/shm_rig.hpp"
 
 namespace spinloom::live {
 namespace {
-
-// Writes down what it hears, with the bytes.
-class Listener final : public TransportClient {
- public:
-  [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override {
-    packets.push_back(packet);
-    auto& bytes = payloads.emplace_back(packet.payload.length);
-    if (packet.payload.space == nic::PayloadRef::Space::peer) {
-      const auto address = reinterpret_cast<uint64_t>(packet.payload.bytes);
-      readable.push_back(from.fetch(packet.source, address, bytes.data(), bytes.size()).ok());
-    } else if (!bytes.empty()) {
-      std::memcpy(bytes.data(), packet.payload.bytes, bytes.size());
-    }
-    if (!keeps || packet.payload.space != nic::PayloadRef::Space::peer) return true;
-    kept.push_back(loan);
-    return false;
-  }
-  void sent(const Reading& reading) override { read.push_back(reading.message); }
-  void lost(nic::Rank peer) override { gone.push_back(peer.value); }
-
-  std::vector<nic::Packet> packets;
-  std::vector<std::vector<uint8_t>> payloads;
-  std::vector<bool> readable;
-  std::vector<uint64_t> read;
-  std::vector<uint32_t> gone;
-  bool keeps = false;  // what is lent, until somebody says taken()
-  std::vector<uint64_t> kept;
-};
-
-struct Rig {
-  explicit Rig(const ShmOptions& given = {}) : options(given) {
-    auto made = LocalJob::create(2);
-    SPL_ASSERT(made.ok(), made.error().message);
-    job = std::move(*made);
-    for (uint32_t rank = 0; rank < 2; ++rank) job.cards[rank].user = 70 + rank;
-  }
-  void start(uint32_t rank) {
-    ends[rank] = std::make_unique<ShmTransport>(heard[rank], job.segments[rank], rank, job.cards, options,
-                                                [](int, nic::Rank) {});
-  }
-  // Until both have nothing to do.
-  void poll() {
-    for (bool happened = true; happened;) {
-      happened = false;
-      for (const auto& end : ends) happened = (end && end->poll()) || happened;
-    }
-  }
-  // A put of rank `from`, whose `message` is also its match bits.
-  bool put(uint32_t from, uint64_t message, const std::vector<uint8_t>& bytes) {
-    return put(from, message, bytes.data(), bytes.size());
-  }
-  bool put(uint32_t from, uint64_t message, const uint8_t* bytes, uint64_t length) {
-    nic::Send outbound;
-    outbound.packet.source = nic::Rank{from};
-    outbound.packet.target = nic::Rank{1 - from};
-    outbound.packet.message = message;
-    outbound.packet.message_length = length;
-    outbound.packet.fields.match_bits = message;
-    outbound.packet.payload = {nic::PayloadRef::Space::local, bytes, length};
-    outbound.last = true;
-    return ends[from]->send(outbound);
-  }
-
-  ShmOptions options;
-  LocalJob job;
-  Listener heard[2];
-  std::unique_ptr<ShmTransport> ends[2];
-};
-
-std::vector<uint8_t> some(uint64_t length, uint64_t seed) {
-  Random random(seed, "bytes");
-  std::vector<uint8_t> bytes(length);
-  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.next());
-  return bytes;
-}
 
 TEST(ShmTransport, CarriesAllLengthsInOrderHoweverTheyAreCopied) {
   for (const CopyMode copy : {CopyMode::single, CopyMode::twice}) {
@@ -124,84 +48,6 @@ TEST(ShmTransport, CarriesAllLengthsInOrderHoweverTheyAreCopied) {
     EXPECT_EQ(rig.heard[1].readable.empty(), copy == CopyMode::twice);
     EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
   }
-}
-
-// A block of the process's heap, with bytes.
-struct Block {
-  explicit Block(const std::vector<uint8_t>& bytes)
-      : start(static_cast<uint8_t*>(process_heap().allocate(bytes.size()))), length(bytes.size()) {
-    SPL_ASSERT(start != nullptr, "no heap");
-    std::memcpy(start, bytes.data(), length);
-  }
-  ~Block() { EXPECT_TRUE(process_heap().release(start)); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-
-  uint8_t* start;
-  uint64_t length;
-};
-
-TEST(ShmTransport, AHeapIsReadWhereItIsOnceThePeerHasIt) {
-  struct Case {
-    CopyMode copy;
-    bool heap, memory;  // lent from there
-    const char* says;
-  };
-  for (const Case& one : {Case{CopyMode::automatic, true, true, "from its heap one copy (mapped), else one copy"},
-                          Case{CopyMode::heap, true, false, "from its heap one copy (mapped), else two copies"},
-                          Case{CopyMode::single, true, true, "one copy (process_vm_readv)"},
-                          Case{CopyMode::twice, false, false, "two copies: SPINLOOM_COPY=two-copy"}}) {
-    Rig rig({one.copy, 20'000});
-    rig.start(0);
-    rig.start(1);
-    EXPECT_TRUE(rig.put(1, 99, some(4, 1)));
-    rig.poll();
-    const std::vector<uint8_t> bytes = some(100'000, 7);
-    const Block block(bytes);
-    for (int i = 0; i < 3; ++i) {  // the first may be the news of the heap
-      EXPECT_EQ(rig.put(0, 1, block.start, block.length), !one.heap) << i;
-      rig.poll();
-    }
-    EXPECT_EQ(rig.heard[1].readable.empty(), !one.heap);
-    const size_t before = rig.heard[1].readable.size();
-    EXPECT_EQ(rig.put(0, 1, bytes), !one.memory);
-    rig.poll();
-    EXPECT_EQ(rig.heard[1].readable.size() > before, one.memory);
-    for (const bool readable : rig.heard[1].readable) EXPECT_TRUE(readable);
-    uint64_t total = 0;
-    for (size_t i = 0; i < rig.heard[1].payloads.size(); ++i) {
-      const auto& part = rig.heard[1].payloads[i];
-      EXPECT_EQ(std::memcmp(part.data(), bytes.data() + rig.heard[1].packets[i].offset, part.size()), 0);
-      total += part.size();
-    }
-    EXPECT_EQ(total, 4 * bytes.size());
-    EXPECT_EQ(rig.ends[1]->describe(nic::Rank{0}).find(one.says), 0u) << rig.ends[1]->describe(nic::Rank{0});
-    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
-  }
-}
-
-TEST(ShmTransport, AHeapThatIsNoneIsNotMapped) {
-  Rig rig({CopyMode::heap, 20'000});
-  rig.start(0);
-  SegmentHeader& header = rig.job.segments[0].header();
-  header.heap_bytes = 1 << 20;
-  header.heap_file = 0;
-  rig.start(1);
-  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));
-  rig.poll();
-  const std::vector<uint8_t> bytes = some(100'000, 7);
-  const Block block(bytes);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(rig.put(0, 1, block.start, block.length)) << "two copies";
-    rig.poll();
-  }
-  EXPECT_TRUE(rig.heard[1].readable.empty());
-  EXPECT_NE(rig.ends[1]->describe(nic::Rank{0}).find("its heap: "), std::string::npos);
-  // A peer that lends what nobody said could be read.
-  rig.job.segments[1].channel_of(0)->reads_peer = ReadsPeer::both;
-  EXPECT_FALSE(rig.put(0, 1, bytes));
-  rig.poll();
-  EXPECT_EQ(rig.heard[1].readable, std::vector<bool>{false});
 }
 
 TEST(ShmTransport, AChannelThatIsFullHoldsBackAndGoesOn) {
@@ -348,6 +194,7 @@ class Spurred final : public TransportClient {
     return true;
   }
   void sent(const Reading&) override {}
+  void fetched(uint64_t, bool) override {}
   void lost(nic::Rank) override { gone = true; }
   Rig* rig = nullptr;
   uint64_t heard = 0;
@@ -375,24 +222,6 @@ TEST(ShmTransport, APeerOutOfReachThatSendsForEverIsLeft) {
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_TRUE(spurred.gone);
   EXPECT_LT(spurred.heard, 100'000u);
-}
-
-TEST(ShmTransport, WhatAPeerKeepsOfALoanIsGivenBackWhenItSaysSo) {
-  Rig rig({CopyMode::single, 1000});
-  rig.start(0);
-  rig.start(1);
-  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now
-  rig.poll();
-  rig.heard[1].keeps = true;
-  const std::vector<uint8_t> lent = some(5000, 3);
-  EXPECT_FALSE(rig.put(0, 1, lent));
-  rig.poll();
-  ASSERT_EQ(rig.heard[1].kept.size(), 1u);
-  EXPECT_TRUE(rig.heard[0].read.empty());
-  EXPECT_FALSE(rig.ends[0]->drained());
-  rig.ends[1]->taken(nic::Rank{0}, rig.heard[1].kept[0]);
-  rig.poll();
-  EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{1});
 }
 
 // What a get finds is not what a later put to the same memory brings: a reply of `memory` that found no room.

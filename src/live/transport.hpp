@@ -52,6 +52,8 @@ class TransportClient {
   // Whether the payload is done with; one of a peer's may still be needed, then taken(loan) follows.
   [[nodiscard]] virtual bool arrived(class Transport& from, const nic::Packet& packet, uint64_t loan) = 0;
   virtual void sent(const Reading& reading) = 0;
+  // The end of fetch_with_help(), and whether all bytes are there.
+  virtual void fetched(uint64_t token, bool well) = 0;
   virtual void lost(nic::Rank peer) = 0;
 };
 
@@ -72,6 +74,12 @@ class Transport {
   virtual void stop(nic::Rank peer, bool stopped) = 0;
   // Bytes of the peer's memory, of a payload that arrives now or is still needed.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
+  // The same, if it is worth it that the peer copies a part: the client hears of the end by fetched(token), maybe at
+  // once, and what is taken() meanwhile counts from then on.
+  [[nodiscard]] virtual bool fetch_with_help(nic::Rank, uint64_t /*address*/, uint8_t* /*to*/, uint64_t /*length*/,
+                                             uint64_t /*token*/) {
+    return false;
+  }
   // What is sent to this peer waits for room.
   [[nodiscard]] virtual bool congested(nic::Rank peer) const = 0;
   // Nothing is on its way out any more.

@@ -181,7 +181,7 @@ void Nic::on_put(Time, const Put& put, Actions& out) {
   impl_->settle(out);
 }
 
-bool Nic::wants_packets(Rank source, uint64_t message) const { return impl_->wants_packets(source, message); }
+bool Nic::wants_packets(const Packet& packet) const { return impl_->wants_packets(packet); }
 
 bool Nic::has_begun(Rank source, uint64_t message) const {
   const uint32_t slot = impl_->message_slots.find(source, message);

@@ -86,8 +86,9 @@ class Nic {
   void on_packet(Time now, const Packet& packet, Actions& out);
   // From the host. Work: one command.
   void on_command(Time now, const Command& command, Actions& out);
-  // How the rest of a message that has begun may come: in packets of payload_bytes, for its handlers, or in any.
-  [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
+  // How a message may come, or the rest of one that has begun: in packets of payload_bytes, as handlers need them, or
+  // in any.
+  [[nodiscard]] bool wants_packets(const Packet& packet) const;
   // Its header has been here, and its last packet has not.
   [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
   // As a Command that is this put, without token and trigger.

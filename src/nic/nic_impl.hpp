@@ -394,7 +394,7 @@ struct Nic::Impl {
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
 
-  [[nodiscard]] bool wants_packets(Rank source, uint64_t message) const;
+  [[nodiscard]] bool wants_packets(const Packet& packet) const;
 
   // nic_lost.cpp
   void part_from(Rank peer, Actions& out);

@@ -14,7 +14,7 @@ bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
     const bool buffered = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
     return !buffered || fits;
   }
-  if (packet.is_header()) return fits && !waits_for_place(packet);
+  if (packet.is_header()) return (fits || contexts.size() == 0) && !waits_for_place(packet);
   // Ahead of its header: one packet's room stays free, so that the header itself can always come in.
   return early_packets < config.early_packets && free_bytes >= config.payload_bytes + packet.payload.length;
 }
@@ -34,8 +34,9 @@ bool Nic::Impl::waits_for_place(const Packet& packet) const {
   return found != no_slot && entries[found].entry.context.exists();
 }
 
-bool Nic::Impl::wants_packets(Rank source, uint64_t message) const {
-  const uint32_t slot = message_slots.find(source, message);
+bool Nic::Impl::wants_packets(const Packet& packet) const {
+  if (packet.is_header()) return contexts.size() > 0;
+  const uint32_t slot = message_slots.find(packet.source, packet.message);
   if (slot == no_slot) return false;
   const Path path = messages[slot].path;
   return path == Path::undecided || path == Path::handlers;

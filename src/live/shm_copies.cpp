@@ -1,0 +1,175 @@
+// Long payloads: who can read whose memory, and copying out of it.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "live/long_copy.hpp"
+#include "live/shm_transport.hpp"
+
+namespace spinloom::live {
+namespace {
+
+// Of a copy that both ends do, measured: longer parts gain nothing, and keep an end from what else comes.
+constexpr uint64_t part_max_bytes = 256 << 10;
+constexpr int last_part_polls = 2000;  // until the peer has written its last part of the copy before
+constexpr uint64_t wake_from_bytes = 256 << 10;  // by then a caller of the peer's that sleeps is there in time
+constexpr uint64_t page_bytes = 4096;
+
+}  // namespace
+
+// A heap that has come after we met is news to the peer: what is sent until it has mapped it goes the other ways.
+bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
+  if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
+  const ReadsPeer reads = peer.to.reads_us();
+  if (heap_.holds(payload.bytes, payload.length)) {
+    if (includes(reads, ReadsPeer::heap)) return payload.length >= options_.lend_heap_from_bytes;
+    tell_heap(peer);
+  }
+  return payload.length >= options_.lend_from_bytes && includes(reads, ReadsPeer::memory);
+}
+
+void ShmTransport::tell_heap(Peer& peer) {
+  if (peer.heap_told || !publish_heap()) return;
+  const ChannelWriter::Room room = peer.to.reserve(0);
+  if (room.cell == nullptr) return;  // another time
+  Cell cell;
+  cell.kind = CellKind::heap;
+  peer.to.publish(room, cell);
+  peer.heap_told = true;
+}
+
+bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
+  const ChannelWriter::Room room = peer.to.reserve(sizeof(PacketRecord));
+  if (room.cell == nullptr) return false;
+  uint32_t loan = 0;
+  while (loan < peer.loans.size() && peer.loans[loan].open) ++loan;
+  if (loan == peer.loans.size()) peer.loans.emplace_back();
+  peer.loans[loan] = {true, reading_of(outbound), outbound.packet.payload.length};
+  ++loans_;
+  ++peer.open_loans;
+  PacketRecord record = outbound.packet;
+  record.payload = {};
+  std::memcpy(room.bulk, &record, sizeof record);
+  Cell cell;
+  cell.kind = CellKind::lent;
+  cell.message = loan;
+  cell.match_bits = room.bulk_offset;
+  cell.remote_offset = reinterpret_cast<uint64_t>(outbound.packet.payload.bytes);
+  cell.hdr_data = outbound.packet.payload.length;
+  peer.to.publish(room, cell);
+  return true;
+}
+
+void ShmTransport::offer_help(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  if (!peer.attached || options_.copy == CopyMode::heap || options_.copy == CopyMode::twice) return;
+  peer.help = CopyHelper(peer.segment.channel_of(rank_)->shared_copy);
+  const uint64_t nonce = peer.segment.header().self + offsetof(SegmentHeader, nonce);
+  if (peer.memory.probe_write(nonce, cards_[rank].nonce[0])) peer.help.offer();
+}
+
+// Once, as soon as it has one.
+void ShmTransport::map_heap(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
+    return;
+  const SegmentHeader& header = peer.segment.header();
+  SharedHeap::Place place;
+  place.bytes = header.heap_bytes.load(std::memory_order_acquire);
+  if (place.bytes == 0) return;
+  place.base = header.heap_base;
+  place.inode = header.heap_inode;
+  place.file = header.heap_file;
+  peer.heap_tried = true;
+  auto view = HeapView::map(cards_[rank].pid, place);
+  peer.heap_reads =
+      view ? "from its heap one copy (mapped), else " : text("its heap: ", view.error().message, "; else ");
+  if (!view) return;
+  peer.heap = std::move(*view);
+  peer.able = peer.able | ReadsPeer::heap;
+  peer.from.say_reads(peer.able);
+}
+
+// Our segment says where our heap is, if we have one by now.
+bool ShmTransport::publish_heap() {
+  SegmentHeader& header = own_.header();
+  if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
+  const SharedHeap::Place place = heap_.place();
+  if (place.bytes == 0) return false;
+  header.heap_base = place.base;
+  header.heap_inode = place.inode;
+  header.heap_file = place.file;
+  header.heap_bytes.store(place.bytes, std::memory_order_release);
+  return true;
+}
+
+Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
+  const Peer& from = *peers_[peer.value];
+  if (const uint8_t* const mapped = from.heap.at(address, length)) {
+    copy_long(to, mapped, length);
+    return {};
+  }
+  if (includes(from.able, ReadsPeer::memory)) return from.memory.read(address, to, length);
+  return fail(Code::environment, "rank ", peer, " lends what we said we cannot read");
+}
+
+bool ShmTransport::fetch_with_help(nic::Rank rank, uint64_t address, uint8_t* to, uint64_t length, uint64_t token) {
+  Peer& peer = *peers_[rank.value];
+  if (length < options_.help_from_bytes || !peer.attached || peer.lost || peer.heap.at(address, length) != nullptr ||
+      !includes(peer.able, ReadsPeer::memory) || !peer.shared.has_helper()) {
+    return false;
+  }
+  for (int tries = 0; peer.shared.active() && !end_shared(rank.value); ++tries) {
+    if (tries == last_part_polls) return false;
+    relax();
+  }
+  Doorbell& bell = peer.segment.header().doorbell;
+  const bool polls = bell.somebody_polls();
+  if (!polls && (length < wake_from_bytes || !bell.callers_sleep())) return false;
+  const uint64_t shortest = options_.help_from_bytes / 3 * 2;
+  peer.shared.begin({address, reinterpret_cast<uint64_t>(to), length},
+                    std::clamp(length / 4 / page_bytes * page_bytes, shortest, std::max(shortest, part_max_bytes)));
+  if (!polls) bell.wake();
+  ++shared_;
+  peer.shared_token = token;
+  peer.shared_well = true;
+  while (const auto part = peer.shared.take()) {
+    if (peer.memory.read(part->from, reinterpret_cast<uint8_t*>(part->to), part->length)) continue;
+    peer.shared_well = false;
+    peer.shared.stop();
+  }
+  std::ignore = end_shared(rank.value);
+  return true;
+}
+
+// Parts that the peer could not write are read after all.
+bool ShmTransport::end_shared(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  if (!peer.shared.active() || !(peer.shared.done() || peer.lost)) return false;
+  const CopyPart& whole = peer.shared.whole();
+  bool well = peer.shared_well && peer.shared.done();
+  if (well && peer.shared.failed()) {
+    well = peer.memory.read(whole.from, reinterpret_cast<uint8_t*>(whole.to), whole.length).ok();
+  }
+  peer.shared.end();
+  --shared_;
+  client_.fetched(peer.shared_token, well);
+  for (const uint64_t loan : std::exchange(peer.taken_later, {})) taken(nic::Rank{rank}, loan);
+  return true;
+}
+
+// One part of what this peer copies out of our memory. Whether there was one.
+bool ShmTransport::help(Peer& peer) {
+  const auto part = peer.help.take();
+  if (!part) return false;
+  ++helped_;
+  SegmentHeader& header = peer.segment.header();
+  const bool open = header.closed.load() == 0;
+  peer.help.tell(open && peer.memory.write(part->to, reinterpret_cast<const uint8_t*>(part->from), part->length).ok());
+  header.doorbell.ring(peer.fence);
+  return true;
+}
+
+}  // namespace spinloom::live

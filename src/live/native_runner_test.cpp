@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryCall,
 
 std::vector<uint8_t> words(std::initializer_list<uint32_t> given) {
   std::vector<uint8_t> bytes(given.size() * sizeof(uint32_t));
-  std::memcpy(bytes.data(), given.begin(), bytes.size());
+  if (!bytes.empty()) std::memcpy(bytes.data(), given.begin(), bytes.size());
   return bytes;
 }
 

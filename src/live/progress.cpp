@@ -106,8 +106,9 @@ void Progress::help() {
       bell.sleep(value, Doorbell::helper, until);
       continue;
     }
+    const bool rung = Doorbell::rings(value) != heard_;
     heard_ = Doorbell::rings(value);
-    drive_while_alone();
+    drive_while_alone(rung);
   }
 }
 
@@ -133,9 +134,11 @@ Time Progress::next_look_inside() {
   return node_.timer();
 }
 
-void Progress::drive_while_alone() {
+// A ring is followed by others; a timer alone is not, where it finds nothing.
+void Progress::drive_while_alone(bool rung) {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();
+  if (!rung && (node_.somebody_waits() || node_.polled() || !node_.drive())) return;
   for (int idle = 0; !stopping_ && !node_.somebody_waits() && !node_.polled();) {
     if (idle == 0) bell.drive();
     if (node_.drive()) {

@@ -33,7 +33,7 @@ class Progress {
   Progress(Node& node, Readable readable, int events, int stop);
   void begin();
   void help();
-  void drive_while_alone();
+  void drive_while_alone(bool rung);
   void watch_all();
   [[nodiscard]] Time next_look();
   [[nodiscard]] Time next_look_inside();

@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t part_bytes = 32 << 10;  // of a long payload, at a time: sender and receiver copy at once
 constexpr int cells_per_poll = 32;
-constexpr Time look_again{50'000'000};  // 50 us: a channel that was full may have room
+constexpr Time look_first{50'000'000};    // 50 us: a channel that was full may have room
+constexpr Time look_most{4'000'000'000};  // 4 ms: of a peer that takes nothing for long
 static_assert(part_bytes + sizeof(PacketRecord) <= ChannelWriter::bulk_max(), "a part fits into a channel");
 
 uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint64_t length) {
@@ -64,7 +65,10 @@ bool ShmTransport::send(nic::Send& outbound) {
 }
 
 ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
-  if (!peer.waits()) ++waiting_;
+  if (!peer.waits()) {
+    ++waiting_;
+    look_at_ = pause_ = Time{};
+  }
   return (answer ? peer.answers : peer.waiting).emplace_back();
 }
 
@@ -191,9 +195,14 @@ bool ShmTransport::poll() {
     if (peer.shared.active()) happened = end_shared(rank) || happened;
   }
   if (waiting_ == 0) return happened;
-  for (const uint32_t rank : readable_) happened = flush(rank) || happened;
-  look_at_ = monotonic_now() + look_again;
-  return happened;
+  bool moved = false;
+  for (const uint32_t rank : readable_) moved = flush(rank) || moved;
+  const Time now = monotonic_now();
+  if (moved) pause_ = {};
+  if (!moved && now < look_at_) return happened;
+  pause_ = std::clamp(pause_ * 2, look_first, look_most);
+  look_at_ = now + pause_;
+  return happened || moved;
 }
 
 bool ShmTransport::read(uint32_t rank) {

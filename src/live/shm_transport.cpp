@@ -124,7 +124,7 @@ bool ShmTransport::has_news() const {
   return false;
 }
 
-// A channel that was full may have room by then.
+// A channel that was full may have room by then: who takes something out of it does not ring.
 Time ShmTransport::timer() const {
   if (!departed_.empty()) return Time{};
   return waiting_ == 0 ? Time::never() : look_at_;

@@ -147,6 +147,7 @@ class ShmTransport final : public Transport {
   nic::Packet small_;  // of small puts; what they leave as it is stays
   uint32_t waiting_ = 0;            // peers with something that waits for room
   Time look_at_{};                  // when to try them again
+  Time pause_{};                    // until then; it doubles while nothing moves
   uint64_t loans_ = 0;
   uint32_t shared_ = 0;  // peers that help us copy
   uint64_t refused_ = 0;

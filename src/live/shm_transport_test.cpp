@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/log.hpp"
@@ -266,6 +267,28 @@ TEST(ShmTransport, AShortReplyInPiecesThatWaitsIsReadWhenItIsSent) {
 }
 
 // Programs are slowed down to the pace of the peer to whom they put, not of one that has stopped.
+TEST(ShmTransport, AFullChannelIsLookedAtMoreAndMoreSeldom) {
+  Rig rig;
+  rig.start(0);
+  rig.start(1);
+  const std::vector<uint8_t> small = some(8, 1);
+  for (uint64_t i = 0; i < 600; ++i) std::ignore = rig.put(0, i, small);
+  const ShmTransport& end = *rig.ends[0];
+  uint32_t looks = 0;
+  for (const Time begun = monotonic_now(); monotonic_now() < begun + 60000_us;) {
+    if (monotonic_now() < end.timer()) continue;
+    ++looks;
+    EXPECT_FALSE(rig.ends[0]->poll());
+  }
+  EXPECT_GE(looks, 2u);
+  EXPECT_LT(looks, 30u) << "in 60 ms";
+  rig.ends[1]->poll();
+  EXPECT_TRUE(rig.ends[0]->poll());
+  EXPECT_LT(end.timer(), monotonic_now() + 1000_us) << "it moves: soon again";
+  rig.poll();
+  EXPECT_EQ(end.timer(), Time::never());
+}
+
 TEST(ShmTransport, OnePeersFullChannelIsNobodyElses) {
   auto job = LocalJob::create(3);
   ASSERT_TRUE(job.ok());

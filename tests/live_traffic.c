@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     for (unsigned step = 0; step < ranks; ++step) {
       const unsigned from = (my_rank + step) % ranks;
       const uint64_t offset = most > length ? (most - length) / 8 / 2 * 8 : 0;
-      memset(back, 0xee, length + 1 < most ? length + 1 : length);
+      memset(back, 0xee, length < most ? length + 1 : length);
       MUST(PtlGet(get_md, 0, length, rank_of(from), PT_READ, 0, offset, NULL));
       WAIT_FOR(replied, ++replies);
       long long wrong_at = -1;

@@ -5,13 +5,19 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <string_view>
 
 namespace spinloom::live {
 namespace {
 
 constexpr char format[] = "spl1-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x";
+
+constexpr std::string_view trouble_mark = "spl1-trouble-";
+constexpr size_t trouble_letters = 240;
+constexpr char digits[] = "0123456789abcdef";
 
 }  // namespace
 
@@ -25,7 +31,24 @@ std::string write(const Card& card) {
   return text;
 }
 
+// Two digits a letter: launchers take no blanks.
+std::string write(const Error& trouble) {
+  std::string text(trouble_mark);
+  for (const char letter : trouble.message.substr(0, trouble_letters)) {
+    text += digits[static_cast<uint8_t>(letter) >> 4];
+    text += digits[static_cast<uint8_t>(letter) & 15];
+  }
+  return text;
+}
+
 Result<Card> read_card(const std::string& text) {
+  if (text.compare(0, trouble_mark.size(), trouble_mark) == 0) {
+    std::string message;
+    for (size_t at = trouble_mark.size(); at + 1 < text.size(); at += 2) {
+      message += static_cast<char>(std::strtoul(text.substr(at, 2).c_str(), nullptr, 16));
+    }
+    return fail(Code::environment, message);
+  }
   Card card;
   uint64_t pid = 0;
   unsigned file = 0, user = 0, address = 0, port = 0;

@@ -1,6 +1,8 @@
 // Card - what a process of a job publishes so that its peers find it.
 //
-// Contract: write() and read() are each other's inverse; read() of anything else is an Error.
+// Contract: write() and read() are each other's inverse; read() of anything else is an Error. A process that cannot
+// start
+//   publishes why instead: that is the Error then.
 // Invariants: (1) two processes can share memory when their `machine`s are equal: the same kernel since the same boot,
 //   and the same namespace of process ids.
 // Threads: plain values. Time: none.
@@ -27,6 +29,7 @@ struct Card {
 };
 
 [[nodiscard]] std::string write(const Card& card);
+[[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
 
 // This machine, for Card::machine; and numbers that nobody can guess.

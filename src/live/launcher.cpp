@@ -1,5 +1,16 @@
 #include "live/launcher.hpp"
 
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "live/mpi_beside.hpp"
+
 namespace spinloom::live {
 namespace {
 
@@ -9,10 +20,43 @@ class Alone final : public Launcher {
   [[nodiscard]] const char* name() const override { return "none"; }
   [[nodiscard]] uint32_t rank() const override { return 0; }
   [[nodiscard]] uint32_t size() const override { return 1; }
-  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine) override {
+  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait&) override {
     return std::vector<std::string>{mine};
   }
 };
+
+// Variables by which launchers tell a process of others, though they offer it no way to meet them.
+struct Sign {
+  const char* variable;  // the number of processes, or anything where `counts` is false
+  bool counts;
+  const char* cure;
+};
+constexpr std::array<Sign, 5> signs{{
+    {"SLURM_STEP_NUM_TASKS", true, "start it with srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list has those there are)"},
+    {"PMI_PORT", false, "start it without mpiexec's option -pmi-port"},
+    {"PMI_SIZE", true,
+     "its launcher sets no PMI_FD: start it with one that offers PMI-1 or PMIx, as mpiexec of MPICH does"},
+    {"OMPI_COMM_WORLD_SIZE", true, "its launcher sets no PMIX_RANK: start it with mpirun of Open MPI 4 or later"},
+    {"FLUX_JOB_SIZE", true, "start it with flux run -o pmi=simple"},
+}};
+
+Status check_for_others() {
+  for (const Sign& sign : signs) {
+    const char* const found = std::getenv(sign.variable);
+    if (found == nullptr) continue;
+    uint32_t count = 0;
+    std::from_chars(found, found + std::strlen(found), count);
+    if (sign.counts && count <= 1) continue;
+    return fail(Code::environment, sign.variable, "=", found, " says that this process is one of several, but nothing ",
+                "says how to meet the others; ", sign.cure, ". Alone it runs with env -u ", sign.variable);
+  }
+  return {};
+}
+
+struct Leaving {
+  Launcher* launcher = nullptr;
+  pid_t process = 0;
+} leaving;
 
 }  // namespace
 
@@ -21,7 +65,27 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   if (pmi1) return pmi1;
   SPL_ASSIGN(auto pmix, find_pmix());
   if (pmix) return pmix;
+  SPL_TRY(check_for_others());
   return std::unique_ptr<Launcher>(std::make_unique<Alone>());
+}
+
+void leave(Launcher& launcher) {
+  if (mpi_beside().stage != MpiStage::ahead) return launcher.finish();
+  leaving = {&launcher, getpid()};
+  std::atexit([] {
+    if (leaving.process == getpid()) leaving.launcher->finish();  // not a child that was forked
+  });
+}
+
+void tell_of_waiting(uint32_t ranks, const StartWait& wait) {
+  log::emit(log::Level::warning, "live",
+            text("PtlInit has waited ", wait.told_after_s, " s for other ranks: each of the ", ranks,
+                 " of this job must call it"));
+}
+
+Error never_came(const char* launcher, uint32_t ranks, const StartWait& wait) {
+  return fail(Code::environment, launcher, ": not all of the ", ranks, " ranks have called PtlInit in ", wait.limit_s,
+              " s; where some need longer, set SPINLOOM_START_S (0: wait for ever)");
 }
 
 }  // namespace spinloom::live

@@ -1,7 +1,12 @@
-// PMI-1, the wire protocol of MPICH's process managers and Slurm's: lines of key=value over a descriptor that PMI_FD
-// names (MPICH, src/pmi, "simple PMI").
+// PMI-1, the wire protocol of MPICH's process managers and of Slurm's plugin pmi2, which takes it beside PMI-2: lines
+// of key=value over a descriptor that PMI_FD names (MPICH, src/pmi, "simple PMI").
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -10,10 +15,16 @@
 #include <optional>
 #include <tuple>
 
+#include "live/futex.hpp"
 #include "live/launcher.hpp"
+#include "live/mpi_beside.hpp"
 
 namespace spinloom::live {
 namespace {
+
+constexpr int64_t ps_per_s = 1'000'000'000'000;
+constexpr uint32_t answer_limit_s = 30;  // what needs no other rank
+constexpr const char* init_line = "cmd=init pmi_version=1 pmi_subversion=1";
 
 std::optional<uint32_t> number_in(const char* variable) {
   const char* given = std::getenv(variable);
@@ -39,22 +50,43 @@ Fields fields_of(const std::string& line) {
   return fields;
 }
 
+// Whether there is something to read before `deadline`.
+bool readable_by(int file, Time deadline) {
+  for (;;) {
+    const int64_t left_ms = (deadline - monotonic_now()).ps / 1'000'000'000 + 1;
+    pollfd watched{file, POLLIN, 0};
+    const int ready = poll(&watched, 1, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 60'000)));
+    if (ready > 0) return true;
+    if (monotonic_now() >= deadline) return false;
+  }
+}
+
 class Pmi1 final : public Launcher {
  public:
   Pmi1(int file, uint32_t rank, uint32_t size) : file_(file), rank_(rank), size_(size) {}
+  Pmi1(const Pmi1&) = delete;
+  Pmi1& operator=(const Pmi1&) = delete;
+  ~Pmi1() override { close(file_); }
 
   [[nodiscard]] const char* name() const override { return "PMI-1"; }
   [[nodiscard]] uint32_t rank() const override { return rank_; }
   [[nodiscard]] uint32_t size() const override { return size_; }
 
-  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine) override {
-    SPL_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init"));
+  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) override {
+    const MpiBeside mpi = mpi_beside();
+    if (!has_begun(mpi)) SPL_TRY(ask(init_line, "response_to_init"));
     SPL_ASSIGN(const Fields space, ask("cmd=get_my_kvsname", "my_kvsname"));
     const auto kvs = space.find("kvsname");
     if (kvs == space.end()) return fail(Code::environment, "PMI-1: the launcher names no key-value space");
+    if (mpi.stage == MpiStage::ahead && !mpi.open_mpi && is_slurm(kvs->second)) {
+      return fail(Code::environment, "PMI-1: Slurm lets a process start once, and MPI_Init would wait for ever after ",
+                  "PtlInit: call MPI_Init before PtlInit");
+    }
     const std::string in = " kvsname=" + kvs->second;
     SPL_TRY(ask(text("cmd=put", in, " key=spinloom-", rank_, " value=", mine), "put_result"));
-    SPL_TRY(ask("cmd=barrier_in", "barrier_out"));
+    SPL_TRY(send_line("cmd=barrier_in"));
+    if (!wait_for_others(wait)) return never_came(name(), size_, wait);
+    SPL_TRY(answer_to("cmd=barrier_in", "barrier_out"));
     std::vector<std::string> all;
     for (uint32_t rank = 0; rank < size_; ++rank) {
       SPL_ASSIGN(const Fields got, ask(text("cmd=get", in, " key=spinloom-", rank), "get_result"));
@@ -65,22 +97,58 @@ class Pmi1 final : public Launcher {
     return all;
   }
 
-  // A process that ends without this is taken for one that crashed.
-  void finish() override { std::ignore = ask("cmd=finalize", "finalize_ack"); }
+  // A process that ends without this is taken for one that crashed. MPI libraries do it in MPI_Finalize or at exit.
+  void finish() override {
+    if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
+  }
 
  private:
+  // Whether an MPI library has said "init", and will say "finalize".
+  [[nodiscard]] static bool has_begun(const MpiBeside& mpi) {
+    return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
+  }
+
+  // Its key-value space has the name of the job step.
+  [[nodiscard]] static bool is_slurm(const std::string& space) {
+    const char* const step = std::getenv("PMI_JOBID");
+    return step != nullptr && space == step;
+  }
+
+  // Whether an answer has come.
+  [[nodiscard]] bool wait_for_others(const StartWait& wait) const {
+    const Time start = monotonic_now();
+    const auto after = [start](uint32_t seconds) { return start + Time{ps_per_s} * seconds; };
+    if (readable_by(file_, after(wait.first_s()))) return true;
+    if (wait.is_told()) tell_of_waiting(size_, wait);
+    return readable_by(file_, wait.limit_s == 0 ? Time::never() : after(wait.limit_s));
+  }
+
   [[nodiscard]] Result<Fields> ask(const std::string& line, std::string_view expected) {
+    SPL_TRY(send_line(line));
+    return answer_to(line, expected);
+  }
+
+  [[nodiscard]] Status send_line(const std::string& line) const {
     const std::string with_end = line + "\n";
     size_t done = 0;
     while (done < with_end.size()) {
-      const ssize_t wrote = write(file_, with_end.data() + done, with_end.size() - done);
+      const ssize_t wrote = send(file_, with_end.data() + done, with_end.size() - done, MSG_NOSIGNAL);
       if (wrote < 0 && errno == EINTR) continue;
       if (wrote <= 0) return fail(Code::environment, "PMI-1: the launcher is gone: ", std::strerror(errno));
       done += static_cast<size_t>(wrote);
     }
+    return {};
+  }
+
+  [[nodiscard]] Result<Fields> answer_to(const std::string& line, std::string_view expected) const {
+    const Time deadline = monotonic_now() + Time{ps_per_s} * answer_limit_s;
     std::string answer;
     for (char letter = 0;;) {
-      const ssize_t got = read(file_, &letter, 1);
+      if (!readable_by(file_, deadline)) {
+        return fail(Code::environment, "PMI-1: '", line, "' has no answer in ", answer_limit_s,
+                    " s: the launcher may speak another protocol over PMI_FD; under Slurm, try srun --mpi=pmix");
+      }
+      const ssize_t got = read(file_, &letter, 1);  // no more than the line: an MPI library reads here, too
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return fail(Code::environment, "PMI-1: the launcher is gone");
       if (letter == '\n') break;
@@ -99,6 +167,11 @@ class Pmi1 final : public Launcher {
   uint32_t size_;
 };
 
+bool is_socket(int file) {
+  struct stat status{};
+  return fstat(file, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> find_pmi1() {
@@ -107,7 +180,16 @@ Result<std::unique_ptr<Launcher>> find_pmi1() {
   const auto size = number_in("PMI_SIZE");
   if (!file || !rank || !size) return std::unique_ptr<Launcher>();
   if (*rank >= *size) return fail(Code::environment, "PMI-1: PMI_RANK is ", *rank, " of PMI_SIZE ", *size);
-  return std::unique_ptr<Launcher>(std::make_unique<Pmi1>(static_cast<int>(*file), *rank, *size));
+  if (!is_socket(static_cast<int>(*file))) {
+    if (*size == 1 || std::getenv("PMIX_RANK") != nullptr)
+      return std::unique_ptr<Launcher>();  // of a job around this one
+    return fail(Code::environment, "PMI-1: PMI_FD=", *file,
+                " is no connection to a launcher: what started this process ",
+                "has closed it, or MPI_Finalize has. Alone it runs with env -u PMI_FD -u PMI_SIZE");
+  }
+  // One of our own, where there is one left: MPI_Finalize closes the other, whose number something else may have then.
+  const int own = fcntl(static_cast<int>(*file), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return std::unique_ptr<Launcher>(std::make_unique<Pmi1>(own < 0 ? static_cast<int>(*file) : own, *rank, *size));
 }
 
 }  // namespace spinloom::live

@@ -4,11 +4,19 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
 
+#include "base/log.hpp"
 #include "live/launcher.hpp"
+#include "live/mpi_beside.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -27,13 +35,14 @@ struct PmixValue {
 };
 constexpr uint16_t pmix_string = 3, pmix_uint32 = 14;
 constexpr uint8_t pmix_global = 3;
+constexpr int pmix_done_at_once = -157;          // PMIX_OPERATION_SUCCEEDED: there is no callback
 constexpr uint32_t pmix_wildcard = UINT32_MAX - 1;  // all ranks: PMIX_RANK_WILDCARD
 
 struct PmixCalls {
   int (*init)(PmixProcess*, void*, size_t);
   int (*put)(uint8_t, const char*, PmixValue*);
   int (*commit)();
-  int (*fence)(const PmixProcess*, size_t, const void*, size_t);
+  int (*fence)(const PmixProcess*, size_t, const void*, size_t, void (*done)(int, void*), void*);
   int (*finalize)(const void*, size_t);
   int (*get)(const PmixProcess*, const char*, const void*, size_t, PmixValue**);
 };
@@ -44,9 +53,9 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// The one that the launcher itself has loaded serves best: it speaks this server's version, wherever it is installed.
-std::string launcher_library() {
-  std::ifstream maps(text("/proc/", getppid(), "/maps"));
+// The library that a process has loaded.
+std::string library_of(const std::string& process) {
+  std::ifstream maps(text("/proc/", process, "/maps"));
   for (std::string line; std::getline(maps, line);) {
     const size_t path = line.find('/');
     if (path != std::string::npos && line.find("libpmix.so", path) != std::string::npos) return line.substr(path);
@@ -57,11 +66,48 @@ std::string launcher_library() {
 void* load_library() {
   const char* named = std::getenv("SPINLOOM_PMIX");
   if (named != nullptr) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-  if (const std::string same = launcher_library(); !same.empty()) {
-    if (void* library = dlopen(same.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  // An MPI library's own, so that the server sees one client; else the launcher's, which speaks this server's version.
+  for (const std::string& path : {library_of("self"), library_of(text(getppid()))}) {
+    if (path.empty()) continue;
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   }
   return dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
 }
+
+// PMIx 5 ends a process that begins again after PMIx_Finalize (5.0.11, with Open MPI of the same number); what Open MPI
+// 5 says when somebody has begun before MPI_Init ("local rank: Not found") helps nobody.
+Status check_order(void* library) {
+  const char* (*version)() = nullptr;
+  if (!find(library, "PMIx_Get_version", version) || std::strstr(version(), "OpenPMIx 5.") == nullptr) return {};
+  const MpiBeside mpi = mpi_beside();
+  if (mpi.stage == MpiStage::over) return fail(Code::environment, "PMIx 5 ends with MPI_Finalize: call PtlInit before");
+  if (mpi.stage == MpiStage::ahead && mpi.open_mpi) {
+    log::emit(log::Level::warning, "live", "Open MPI 5 does not start after PtlInit: call MPI_Init before it");
+  }
+  return {};
+}
+
+// Ranks that come together. The callback may be called when nobody waits any more.
+class Meeting {
+ public:
+  static void over(int code, void* kept) {
+    const std::unique_ptr<std::shared_ptr<Meeting>> meeting(static_cast<std::shared_ptr<Meeting>*>(kept));
+    const std::lock_guard inside((*meeting)->lock_);
+    (*meeting)->code_ = code;
+    (*meeting)->changed_.notify_all();
+  }
+  // How it ended, if it has after so many seconds.
+  [[nodiscard]] std::optional<int> wait(uint32_t seconds) {
+    std::unique_lock inside(lock_);
+    changed_.wait_for(inside, std::chrono::seconds(seconds), [this] { return code_.has_value(); });
+    return code_;
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::optional<int> code_;
+};
 
 class Pmix final : public Launcher {
  public:
@@ -71,16 +117,14 @@ class Pmix final : public Launcher {
   [[nodiscard]] uint32_t rank() const override { return self_.rank; }
   [[nodiscard]] uint32_t size() const override { return size_; }
 
-  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine) override {
+  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) override {
     std::string copy = mine;
     PmixValue value{};
     value.type = pmix_string;
     value.data.string = copy.data();
     SPL_TRY(good("PMIx_Put", calls_.put(pmix_global, "spinloom", &value)));
     SPL_TRY(good("PMIx_Commit", calls_.commit()));
-    PmixProcess all = self_;
-    all.rank = pmix_wildcard;
-    SPL_TRY(good("PMIx_Fence", calls_.fence(&all, 1, nullptr, 0)));
+    SPL_TRY(meet(wait));
     std::vector<std::string> texts;
     for (uint32_t rank = 0; rank < size_; ++rank) {
       PmixProcess peer = self_;
@@ -98,6 +142,24 @@ class Pmix final : public Launcher {
   void finish() override { calls_.finalize(nullptr, 0); }
 
  private:
+  [[nodiscard]] Status meet(const StartWait& wait) const {
+    PmixProcess all = self_;
+    all.rank = pmix_wildcard;
+    const auto meeting = std::make_shared<Meeting>();
+    auto kept = std::make_unique<std::shared_ptr<Meeting>>(meeting);
+    const int begun = calls_.fence(&all, 1, nullptr, 0, Meeting::over, kept.get());
+    if (begun == pmix_done_at_once) return {};
+    SPL_TRY(good("PMIx_Fence_nb", begun));
+    std::ignore = kept.release();  // the callback's
+    std::optional<int> code = meeting->wait(wait.first_s());
+    if (!code && wait.is_told()) tell_of_waiting(size_, wait);
+    for (uint32_t waited_s = wait.first_s(); !code && (wait.limit_s == 0 || waited_s < wait.limit_s); ++waited_s) {
+      code = meeting->wait(1);
+    }
+    if (!code) return never_came(name(), size_, wait);
+    return good("PMIx_Fence_nb", *code);
+  }
+
   [[nodiscard]] static Status good(const char* call, int code) {
     if (code == 0) return {};
     return fail(Code::environment, "PMIx: ", call, " answered ", code);
@@ -120,13 +182,17 @@ Result<std::unique_ptr<Launcher>> find_pmix() {
   }
   PmixCalls calls{};
   if (!find(library, "PMIx_Init", calls.init) || !find(library, "PMIx_Put", calls.put) ||
-      !find(library, "PMIx_Commit", calls.commit) || !find(library, "PMIx_Fence", calls.fence) ||
+      !find(library, "PMIx_Commit", calls.commit) || !find(library, "PMIx_Fence_nb", calls.fence) ||
       !find(library, "PMIx_Get", calls.get) || !find(library, "PMIx_Finalize", calls.finalize)) {
     return fail(Code::environment, "PMIx: the library lacks a call: ", dlerror());
   }
+  SPL_TRY(check_order(library));
   PmixProcess self{};
   if (const int code = calls.init(&self, nullptr, 0); code != 0) {
-    return fail(Code::environment, "PMIx: PMIx_Init answered ", code);
+    return fail(Code::environment, "PMIx: PMIx_Init answered ", code,
+                ": the server of PMIX_NAMESPACE=", std::getenv("PMIX_NAMESPACE"),
+                " is not reached (its job is over, or another user's). Alone the program ",
+                "runs with env -u PMIX_RANK");
   }
   PmixProcess all = self;
   all.rank = pmix_wildcard;

@@ -39,7 +39,7 @@ class SignalsOff {
 Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable) {
   const int events = epoll_create1(EPOLL_CLOEXEC);
   const int stop = eventfd(0, EFD_CLOEXEC);
-  if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", std::strerror(errno));
+  if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", trouble_of(errno));
   const SignalsOff quiet;
   std::unique_ptr<Progress> made(new Progress(node, std::move(readable), events, stop));
   try {

@@ -24,16 +24,28 @@ constexpr size_t header_bytes = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
 
 }  // namespace
 
-const char* cure_of(int error) {
+const char* limit_of(int error) {
   switch (error) {
     case EMFILE: return "raise the limit of open files: ulimit -n";
     case ENFILE: return "raise the machine's limit of open files: sysctl fs.file-max";
     case ENOMEM: return "raise the limit of memory: ulimit -v, or the container's";
+    default: return nullptr;
+  }
+}
+
+const char* cure_of(int error) {
+  if (const char* const limit = limit_of(error)) return limit;
+  switch (error) {
     case EACCES:
     case EPERM: return "run all ranks as one user, containers with --cap-add=SYS_PTRACE, or set SPINLOOM_TRANSPORT=udp";
     case ENOSYS: return "use Linux 5.3 or later and a seccomp filter that allows it, or set SPINLOOM_TRANSPORT=udp";
     default: return "set SPINLOOM_TRANSPORT=udp";
   }
+}
+
+std::string trouble_of(int error) {
+  const char* const limit = limit_of(error);
+  return limit == nullptr ? std::strerror(error) : text(std::strerror(error), "; ", limit);
 }
 
 Segment::Segment(Segment&& other) noexcept
@@ -78,7 +90,7 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
   }
   Segment made;
   made.file_ = memfd_create("spinloom", MFD_CLOEXEC);
-  if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", std::strerror(errno));
+  if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", trouble_of(errno));
   if (ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
     return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", std::strerror(errno));
   }

@@ -42,6 +42,8 @@ struct SegmentHeader {
 
 // What to do about an errno that kept this process from reaching another one.
 [[nodiscard]] const char* cure_of(int error);
+// The same for what no other transport replaces: what the error says, and the limit to raise where it is one.
+[[nodiscard]] std::string trouble_of(int error);
 
 class Segment {
  public:

@@ -10,6 +10,7 @@
 
 #include "base/random.hpp"
 #include "live/card.hpp"
+#include "live/launcher.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -33,6 +34,15 @@ TEST(Card, IsReadAsItWasWritten) {
     ASSERT_TRUE(again.ok()) << again.error().message;
     EXPECT_EQ(*again, card);
   }
+}
+
+TEST(Card, WhoCannotStartSaysWhy) {
+  const std::string text = write(fail(Code::environment, "no = file; for 'rank 3'\n", std::string(500, 'x')));
+  for (const char letter : text) ASSERT_TRUE(letter > ' ' && letter < 127 && letter != '=' && letter != ';') << text;
+  EXPECT_LE(text.size(), exchange_bytes_max);
+  const auto read = read_card(text);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message.rfind("no = file; for 'rank 3'\nxxx", 0), 0u) << read.error().message;
 }
 
 TEST(Card, WhatIsNoCardIsAnError) {

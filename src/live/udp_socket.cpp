@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "live/datagram_port.hpp"
+#include "live/segment.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -133,7 +134,7 @@ Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address) {
     return fail(Code::environment, "no interface that is up has the address ", print({address, 0}));
   }
   const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (file < 0) return fail(Code::environment, "UDP socket: ", std::strerror(errno));
+  if (file < 0) return fail(Code::environment, "UDP socket: ", trouble_of(errno));
   sockaddr_in here = to_socket({interface.address, 0});
   socklen_t length = sizeof here;
   if (bind(file, reinterpret_cast<const sockaddr*>(&here), length) != 0 ||

@@ -1,7 +1,9 @@
 // libportals.so.4 for real processes: PtlInit makes this process a rank of the job that its launcher has started.
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -17,12 +19,21 @@ LiveProcess* joined = nullptr;  // for ever: threads may be inside a call when t
 ptl::Process* rank_of_all_threads = nullptr;
 bool forked = false;
 
+// Descriptors of ours must not be those that the program prints to.
+void occupy_standard_streams() {
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (open("/dev/null", O_RDWR) < 0) return;  // the lowest that is free: this one
+  }
+}
+
 void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", line.c_str()); }
 
 ptl::Process* join_job() {
   const std::lock_guard one_at_a_time(joining);
   if (forked) return nullptr;
   if (rank_of_all_threads != nullptr) return rank_of_all_threads;
+  occupy_standard_streams();
   log::install([](log::Level, std::string_view, std::string_view message) { say(std::string(message)); },
                log::Level::warning);
   const Settings settings = read_settings(environ);

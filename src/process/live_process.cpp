@@ -38,16 +38,16 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   card.pid = getpid();
   card.nonce = live::random_secret();
   card.user = geteuid();
-  SPL_ASSIGN(made->segment_, live::Segment::create(launcher->rank(), launcher->size(), card.nonce));
-  card.file = made->segment_.file();
-  SPL_ASSIGN(auto port, made->open_port());
-  if (port) {
-    card.address = port->address().address;
-    card.port = port->address().port;
-  }
-  SPL_ASSIGN(const auto texts, launcher->exchange(live::write(card)));
-  for (const std::string& one : texts) {
-    SPL_ASSIGN(made->cards_.emplace_back(), live::read_card(one));
+  auto opened = made->open(card);
+  // Who cannot start says so to the others, which would wait for it.
+  auto texts =
+      launcher->exchange(opened ? live::write(card) : live::write(opened.error()), {.limit_s = settings.start_s});
+  SPL_ASSIGN(auto port, std::move(opened));
+  if (!texts) return texts.error();
+  for (uint32_t rank = 0; rank < launcher->size(); ++rank) {
+    auto read = live::read_card((*texts)[rank]);
+    if (!read) return fail(read.error().code, "rank ", rank, " cannot start: ", read.error().message);
+    made->cards_.push_back(*read);
   }
   nic::NicLimits limits;
   limits.hpus = settings.hpus;
@@ -65,6 +65,18 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   SPL_TRY(made->make_transports(std::move(port)));
   made->node_->doorbell().wake_all();  // peers may have rung before there was anything to look at
   return made;
+}
+
+// What the card tells others of.
+Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) {
+  SPL_ASSIGN(segment_, live::Segment::create(launcher_->rank(), launcher_->size(), card.nonce));
+  card.file = segment_.file();
+  SPL_ASSIGN(auto port, open_port());
+  if (port) {
+    card.address = port->address().address;
+    card.port = port->address().port;
+  }
+  return port;
 }
 
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
@@ -167,7 +179,7 @@ bool LiveProcess::close() {
   }
   if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory
   progress_->stop();  // it stays: calls that come too late still ask it
-  launcher_->finish();
+  live::leave(*launcher_);
   return true;
 }
 

@@ -46,6 +46,7 @@ class LiveProcess final : public ptl::Host {
 
  private:
   LiveProcess() = default;
+  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
   [[nodiscard]] Status make_transports(std::unique_ptr<live::DatagramPort> port);
   void readable(uint64_t tag);

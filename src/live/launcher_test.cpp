@@ -1,0 +1,178 @@
+// Launchers: PMI-1 with a server that takes "init" once, as Slurm's; ranks that do not come; environments of several
+// processes that nothing connects.
+#include "live/launcher.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.hpp"
+
+namespace spinloom::live {
+namespace {
+
+// What the environment says of launchers is this alone while it lives.
+class Environment {
+ public:
+  explicit Environment(std::map<std::string, std::string> only) {
+    for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_JOBID", "PMIX_RANK", "PMIX_NAMESPACE",
+                             "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "FLUX_JOB_SIZE"}) {
+      if (const char* value = std::getenv(name)) before_[name] = value;
+      unsetenv(name);
+      const auto given = only.find(name);
+      if (given != only.end()) setenv(name, given->second.c_str(), 1);
+      names_.emplace_back(name);
+    }
+  }
+  ~Environment() {
+    for (const std::string& name : names_) {
+      unsetenv(name.c_str());
+      if (before_.count(name) != 0) setenv(name.c_str(), before_[name].c_str(), 1);
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::map<std::string, std::string> before_;
+  std::vector<std::string> names_;
+};
+
+// Serves rank 0 of two, as Slurm does: "init" once, nothing is said to what is not known, "finalize" hangs up.
+class Server {
+ public:
+  explicit Server(bool other_comes) : other_comes_(other_comes) {
+    int both[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, both) != 0) std::abort();
+    ours_ = both[0];
+    theirs_ = both[1];
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Server() {
+    shutdown(ours_, SHUT_RDWR);
+    thread_.join();
+    close(ours_);
+    close(theirs_);
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  [[nodiscard]] Environment environment() const {
+    return Environment({{"PMI_FD", std::to_string(theirs_)}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+  }
+  // Those that were answered.
+  [[nodiscard]] std::vector<std::string> heard() {
+    shutdown(ours_, SHUT_RDWR);
+    thread_.join();
+    thread_ = std::thread([] {});
+    return heard_;
+  }
+
+ private:
+  void serve() {
+    std::string line;
+    for (char letter = 0; read(ours_, &letter, 1) == 1;) {
+      if (letter != '\n') {
+        line += letter;
+        continue;
+      }
+      const std::string said = answer(line);
+      if (!said.empty()) {
+        heard_.push_back(line.substr(0, line.find(' ')));
+        EXPECT_EQ(write(ours_, said.data(), said.size()), static_cast<ssize_t>(said.size()));
+      }
+      if (line == "cmd=finalize") shutdown(ours_, SHUT_RDWR);
+      line.clear();
+    }
+  }
+  std::string answer(const std::string& line) {
+    const auto begins = [&line](const char* with) { return line.rfind(with, 0) == 0; };
+    if (begins("cmd=init")) return started_++ == 0 ? "cmd=response_to_init rc=0\n" : "";
+    if (begins("cmd=get_my_kvsname")) return "cmd=my_kvsname rc=0 kvsname=7.0\n";
+    if (begins("cmd=put kvsname=7.0 key=spinloom-0 value=")) {
+      put_ = line.substr(line.rfind('=') + 1);
+      return "cmd=put_result rc=0\n";
+    }
+    if (begins("cmd=barrier_in")) return other_comes_ ? "cmd=barrier_out rc=0\n" : "";
+    if (begins("cmd=get kvsname=7.0 key=spinloom-0")) return "cmd=get_result rc=0 value=" + put_ + "\n";
+    if (begins("cmd=get kvsname=7.0 key=spinloom-1")) return "cmd=get_result rc=0 value=other\n";
+    if (begins("cmd=finalize")) return "cmd=finalize_ack rc=0\n";
+    return "";
+  }
+
+  bool other_comes_;
+  int ours_ = -1;
+  int theirs_ = -1;
+  int started_ = 0;
+  std::string put_;
+  std::vector<std::string> heard_;
+  std::thread thread_;
+};
+
+TEST(Launcher, Pmi1BeginsAndEndsOnce) {
+  Server server(true);
+  const Environment environment = server.environment();
+  auto launcher = find_launcher();
+  ASSERT_TRUE(launcher.ok()) << launcher.error().message;
+  EXPECT_STREQ((*launcher)->name(), "PMI-1");
+  EXPECT_EQ((*launcher)->size(), 2u);
+  const auto all = (*launcher)->exchange("mine", {});
+  ASSERT_TRUE(all.ok()) << all.error().message;
+  EXPECT_EQ(*all, (std::vector<std::string>{"mine", "other"}));
+  leave(**launcher);
+  (*launcher)->finish();  // to a launcher that has hung up: no signal ends us
+  EXPECT_EQ(server.heard(), (std::vector<std::string>{"cmd=init", "cmd=get_my_kvsname", "cmd=put", "cmd=barrier_in",
+                                                      "cmd=get", "cmd=get", "cmd=finalize"}));
+}
+
+TEST(Launcher, ARankThatDoesNotComeIsToldOfAndThenAnError) {
+  Server server(false);
+  const Environment environment = server.environment();
+  auto launcher = find_launcher();
+  ASSERT_TRUE(launcher.ok()) << launcher.error().message;
+  std::vector<std::string> said;
+  log::install([&said](log::Level, std::string_view, std::string_view line) { said.emplace_back(line); },
+               log::Level::warning);
+  const auto all = (*launcher)->exchange("mine", {.told_after_s = 0, .limit_s = 1});
+  log::install(nullptr, log::Level::error);
+  ASSERT_FALSE(all.ok());
+  EXPECT_NE(all.error().message.find("SPINLOOM_START_S"), std::string::npos) << all.error().message;
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("each of the 2 of this job must call it"), std::string::npos) << said[0];
+}
+
+TEST(Launcher, OneOfSeveralThatNothingConnectsIsNotAlone) {
+  const struct {
+    std::map<std::string, std::string> environment;
+    const char* says;  // nothing: it is alone
+  } rows[] = {{{}, nullptr},
+              {{{"SLURM_STEP_NUM_TASKS", "2"}}, "srun --mpi=pmix"},
+              {{{"SLURM_STEP_NUM_TASKS", "1"}}, nullptr},
+              {{{"PMI_PORT", "host:1"}}, "-pmi-port"},
+              {{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}, "env -u PMI_SIZE"},
+              {{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"PMI_FD", "999"}}, nullptr},
+              {{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"PMI_FD", "999"}}, "PMI_FD=999 is no connection"},
+              {{{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}, {"PMI_FD", "999"}}, "PMI_RANK is 2"},
+              {{{"OMPI_COMM_WORLD_SIZE", "2"}}, "mpirun"},
+              {{{"FLUX_JOB_SIZE", "2"}}, "flux run"}};
+  for (const auto& row : rows) {
+    const Environment environment(row.environment);
+    const auto launcher = find_launcher();
+    if (row.says == nullptr) {
+      ASSERT_TRUE(launcher.ok()) << launcher.error().message;
+      EXPECT_STREQ((*launcher)->name(), "none");
+    } else {
+      ASSERT_FALSE(launcher.ok()) << row.says;
+      EXPECT_NE(launcher.error().message.find(row.says), std::string::npos) << launcher.error().message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::live

@@ -1,0 +1,52 @@
+/* MPI and Portals in one process, in the order that argv[1] says, a letter a step: M MPI_Init, P PtlInit, s a ring of
+ * MPI messages, x a ring of puts, m MPI_Finalize, p PtlFini. Every rank prints how many answers were right. */
+#include <mpi.h>
+
+#include "live_common.h"
+
+static void ring_of_puts(void) {
+  static uint64_t in, out;
+  const ptl_handle_ct_t landed = counter(), acked = counter();
+  open_portal(PTL_EQ_NONE, 3);
+  append_to(3, &in, sizeof in, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, landed, 5, PTL_PRIORITY_LIST);
+  const ptl_handle_md_t md = bind(&out, sizeof out, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acked);
+  out = 1000 + my_rank;
+  barrier();
+  MUST(PtlPut(md, 0, sizeof out, PTL_CT_ACK_REQ, rank_of((my_rank + 1) % ranks), 3, 5, 0, NULL, 0));
+  WAIT_FOR(landed, 1);
+  WAIT_FOR(acked, 1);
+  EXPECT(1000 + (my_rank + ranks - 1) % ranks, in);
+}
+
+static void ring_of_messages(void) {
+  int rank, size, in = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 9, &in, 1, MPI_INT, (rank + size - 1) % size, 9, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  EXPECT((rank + size - 1) % size, in);
+  if (ranks != 0) { /* the same job */
+    EXPECT(my_rank, rank);
+    EXPECT(ranks, size);
+  }
+}
+
+int main(int argc, char** argv) {
+  for (const char* step = argc > 1 ? argv[1] : "MPsxpm"; *step != 0; ++step) {
+    switch (*step) {
+      case 'M': MPI_Init(&argc, &argv); break;
+      case 'P': begin(); break;
+      case 's': ring_of_messages(); break;
+      case 'x': ring_of_puts(); break;
+      case 'm': MPI_Finalize(); break;
+      case 'p':
+        barrier();
+        PtlNIFini(ni);
+        PtlFini();
+        break;
+      default: return 3;
+    }
+  }
+  printf("rank %u: %d answers\n", my_rank, answers);
+  return wrong == 0 ? 0 : 1;
+}

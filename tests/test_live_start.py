@@ -1,0 +1,190 @@
+"""How processes become ranks: beside MPI in one process, in odd places, and where not all of them start."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pmi_job import Job
+from test_live import HERE, LIBRARY, LIMIT_S, ROOT, answers_of, build, launchers, processes_of, pytestmark
+
+__all__ = ["build", "pytestmark"]  # pytest finds them here
+
+MPICH = "mpich"
+OPENMPI = "openmpi"
+
+
+@functools.cache
+def mpi_compilers() -> dict[str, tuple[str, str]]:
+    """By name, a compiler of an MPI library and the launchers that start its programs."""
+    found = {}
+    for name, command, launcher in (
+        ("MPICH of Python", f"{sys.prefix}/bin/mpicc", MPICH),
+        ("MPICH of the system", "mpicc.mpich", MPICH),
+        ("Open MPI of the system", "mpicc.openmpi", OPENMPI),
+    ):
+        if shutil.which(command) and launcher in launchers():
+            found[name] = (command, launcher)
+    return found
+
+
+@pytest.fixture(scope="session")
+def beside_mpi(tmp_path_factory):
+    """beside_mpi("MPICH of Python") is the program with that library, and its launcher."""
+    folder = tmp_path_factory.mktemp("mpi")
+
+    @functools.cache
+    def compiled(name: str) -> tuple[Path, str]:
+        if name not in mpi_compilers():
+            pytest.skip(f"there is no compiler and launcher of {name}")
+        command, launcher = mpi_compilers()[name]
+        out = folder / name.replace(" ", "-")
+        linked = [f"-L{LIBRARY}", "-lportals", f"-Wl,-rpath,{LIBRARY}"]
+        words = [command, "-O1", f"-I{ROOT}/include", HERE / "live_beside_mpi.c", "-o", out, *linked]
+        subprocess.run(words, check=True)
+        return out, launcher
+
+    return compiled
+
+
+def job(launcher: str, *command: object, ranks: int = 2, **more) -> subprocess.CompletedProcess[str]:
+    words = [*launchers()[launcher].command, "-n", ranks, *command]
+    options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": LIMIT_S}
+    return subprocess.run([*map(str, words)], **{**options, **more})
+
+
+# M MPI_Init, P PtlInit, s messages, x puts, m MPI_Finalize, p PtlFini.
+ORDERS = ["MPsxpm", "MPsxmp", "PMsxpm", "PMsxmp", "MPsmxp", "PMxpsm", "PxpMsm"]
+LIBRARIES = ["MPICH of Python", "MPICH of the system", "Open MPI of the system"]
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="MPI libraries are not made for sanitizers")
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_mpi_and_portals_in_one_process(beside_mpi, name, order):
+    program, launcher = beside_mpi(name)
+    done = job(launcher, program, order)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert answers_of(done.stdout) == {0: 6, 1: 6}, done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="MPI libraries are not made for sanitizers")
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_portals_after_mpi_work_or_say_why_not(beside_mpi, name):
+    program, launcher = beside_mpi(name)
+    done = job(launcher, program, "MsmPxp")
+    if done.returncode == 0:
+        assert answers_of(done.stdout) == {0: 4, 1: 4}
+    else:
+        assert "MPI_Finalize" in done.stderr
+
+
+def test_who_never_calls_ptlinit_does_not_keep_others_for_ever(build):
+    for launcher in launchers():
+        script = 'if [ "${PMI_RANK:-$PMIX_RANK}" = 1 ]; then sleep 60; else exec "$0" 300; fi'
+        done = job(
+            launcher, "sh", "-c", script, build("live_flood.c"), env={**os.environ, "SPINLOOM_START_S": "2"}
+        )
+        assert done.returncode != 0
+        assert "not all of the 2 ranks have called PtlInit in 2 s" in done.stderr
+
+
+def test_who_cannot_start_is_told_by_all(build):
+    """Descriptors of one rank are scarce; the others do not wait for it."""
+    script = 'if [ "$PMI_RANK" = 1 ]; then ulimit -n 4; fi; exec "$0" 300'
+    with Job(["sh", "-c", script, str(build("live_flood.c"))], 3) as started:
+        assert started.wait(LIMIT_S) == [2, 2, 2], started.said()
+        why = "memfd_create: Too many open files; raise the limit of open files: ulimit -n"
+        assert f"PtlInit: {why}" in started.ranks[1].text
+        for other in (0, 2):
+            assert f"PtlInit: rank 1 cannot start: {why}" in started.ranks[other].text
+
+
+def test_processes_that_nothing_connects_are_not_ranks_of_their_own(build):
+    settings = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PMI", "SLURM", "OMPI"))
+    }
+    for more, says in (
+        ({"SLURM_STEP_NUM_TASKS": "2"}, "srun --mpi=pmix"),
+        ({"PMI_PORT": "a:1"}, "-pmi-port"),
+    ):
+        command = [build("live_flood.c"), "300"]
+        done = subprocess.run(
+            command, env={**settings, **more}, capture_output=True, text=True, timeout=LIMIT_S
+        )
+        assert done.returncode != 0
+        assert says in done.stderr
+
+
+def test_a_lost_pmix_server_is_told(build):
+    settings = {**os.environ, "PMIX_RANK": "0", "PMIX_NAMESPACE": "gone"}
+    if OPENMPI not in launchers():
+        pytest.skip("there is no Open MPI, whose PMIx library this takes")
+    done = subprocess.run(
+        [build("live_flood.c"), "300"], env=settings, capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode != 0
+    assert "env -u PMIX_RANK" in done.stderr or "SPINLOOM_PMIX" in done.stderr, done.stderr
+
+
+def test_sixteen_ranks_on_what_processors_there_are(build):
+    for launcher in launchers():
+        done = job(launcher, build("live_traffic.c"), 4096, ranks=16)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert set(answers_of(done.stdout)) == set(range(16))
+
+
+ODD_PLACES = {
+    "no environment": ("env", "-i", "PATH=/usr/bin:/bin"),
+    "no folder for temporary files": ("env", "TMPDIR=/nonexistent"),
+    "a folder that takes no files": ("sh", "-c", 'cd /sys && exec "$@"', "sh"),
+}
+ODD_RANKS = {
+    "20 open files": ("sh", "-c", 'ulimit -n 20; exec "$@"', "sh"),
+    "no locked memory": ("sh", "-c", 'ulimit -l 0; exec "$@"', "sh"),
+    "stdin closed": ("sh", "-c", 'exec "$@" <&-', "sh"),
+}
+
+
+@pytest.mark.parametrize("launcher", [MPICH, OPENMPI])
+@pytest.mark.parametrize("place", [*ODD_PLACES, *ODD_RANKS])
+def test_odd_places(build, launcher, place):
+    if launcher not in launchers():
+        pytest.skip(f"there is no launcher of {launcher}")
+    around = [*ODD_PLACES.get(place, ()), *launchers()[launcher].command]
+    command = [*around, "-n", 2, *ODD_RANKS.get(place, ()), build("live_traffic.c"), 65536]
+    done = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(answers_of(done.stdout)) == {0, 1}
+
+
+@pytest.mark.parametrize("options", ["size=4k", "ro"])
+def test_shared_memory_needs_no_file_system(build, options):
+    """With a /dev/shm that is full or takes no files."""
+    script = f'mount -t tmpfs -o {options} none /dev/shm && {{ yes 2>&1 > /dev/shm/full; exec "$@"; }}'
+    command = ["unshare", "-m", "sh", "-c", script, "sh"]
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare")
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=LIMIT_S)
+    if tried.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {tried.stdout}{tried.stderr}")
+    with Job([*command, str(build("live_traffic.c")), "300000"], 2) as started:
+        assert started.wait(LIMIT_S) == [0, 0], started.said()
+
+
+def test_streams_that_are_closed_are_nobody_s(build, tmp_path):
+    """What a rank prints then does not end up in its peers' channels."""
+    program = build("live_closed.c")
+    with Job(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", str(program), str(tmp_path)], 3) as started:
+        assert started.wait(LIMIT_S) == [0, 0, 0]
+    assert sorted(os.listdir(tmp_path)) == ["0", "1", "2"]
+    assert processes_of(program) == []

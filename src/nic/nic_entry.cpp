@@ -29,6 +29,7 @@ EventKind overflow_kind_of(Operation operation) {
 }  // namespace
 
 Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
+  const HostAsked asked(*this);
   const Entry& entry = command.entry;
   SPL_ASSIGN(const PortalState* portal, portals.get(command.portal));
   TableState& table = tables[table_of(command.portal.value)];
@@ -110,6 +111,7 @@ void Nic::Impl::claim_headers(uint32_t slot, Actions& out) {
 
 // A claimed header whose data is there leaves the list; so does a use-once claimer, after its event.
 void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
+  const HostAsked asked(*this);
   const uint32_t claiming_entry = headers[index].claimer;
   ListedEntry& claimer = entries[claiming_entry];
   tell_overflow(index, claimer, out);
@@ -170,6 +172,7 @@ uint32_t Nic::Impl::forget_header(uint32_t index) {
 
 // Work: the headers of one portal table entry.
 Result<uint64_t> Nic::Impl::search(const Search& command, Actions& out) {
+  const HostAsked asked(*this);
   SPL_ASSIGN(PortalState * portal, portals.get(command.portal));
   if (command.entry.counter.exists()) {
     SPL_ASSIGN([[maybe_unused]] const CounterState* counter, counters.get(command.entry.counter));
@@ -260,6 +263,7 @@ Result<uint64_t> Nic::Impl::unlink(const Unlink& command) {
 Status Nic::Impl::activate_context(const ContextActivate& body, Actions& out) {
   SPL_ASSIGN(ContextState * context, contexts.get(body.id));
   if (context->context.active) return fail(Code::invalid, "context ", body.id, " is active already");
+  const HostAsked asked(*this);
   context->context.active = true;
   std::vector<uint32_t> waiting;
   entries.for_each([&](uint32_t slot, const ListedEntry& listed) {

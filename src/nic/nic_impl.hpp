@@ -352,6 +352,16 @@ struct Nic::Impl {
   Fifo<uint32_t> fired;
   bool continue_asked = false;
 
+  // While one lives, events are those of what the host asked for.
+  struct HostAsked {
+    explicit HostAsked(Impl& nic_) : nic(nic_) { ++nic.host_asked; }
+    ~HostAsked() { --nic.host_asked; }
+    HostAsked(const HostAsked&) = delete;
+    HostAsked& operator=(const HostAsked&) = delete;
+    Impl& nic;
+  };
+  uint32_t host_asked = 0;
+
   NicMemory memory;
   TelemetryCounts counts{};
   uint64_t buffer_used = 0;

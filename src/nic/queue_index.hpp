@@ -3,7 +3,7 @@
 // Contract: the NIC counts an event before it posts it, the host one after it has taken it. A queue of n slots holds
 // the
 //   newest n events: whoever takes one finds by the two counts how many of the oldest have been overwritten.
-// Threads: the NIC writes `posted`, the host `taken`. Time: none.
+// Threads: the NIC writes `posted` and adds to `added`, the host writes `taken` and ends `added`. Time: none.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,9 @@ namespace spinloom::nic {
 struct QueueIndex {
   std::atomic<uint64_t> posted{0};
   std::atomic<uint64_t> taken{0};
+  // Slots beyond the queue's own, until it is empty: under flow control nothing of what the host asked for itself is
+  // overwritten, for no message can be refused instead.
+  std::atomic<uint64_t> added{0};
 
   [[nodiscard]] uint64_t waiting() const {
     const uint64_t read = taken.load(std::memory_order_acquire);

@@ -62,7 +62,9 @@ Status Interface::eq_free(nic::QueueId queue) {
 std::optional<nic::Event> Interface::eq_get(nic::QueueId queue) {
   if (queue.value >= queue_records_.size()) return std::nullopt;
   QueueRecord& record = queue_records_[queue.value];
-  while (record.index->waiting() > record.slots) {  // the oldest one has been overwritten
+  nic::QueueIndex& index = *record.index;
+  if (index.waiting() == 0) index.added = 0;
+  while (index.waiting() > record.slots + index.added) {  // the oldest one has been overwritten
     if (!take_event(queue)) break;
     record.gap = true;
   }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <vector>
+
 #include "portals/loopback_testbed.hpp"
 #include "spinloom/handler.h"
 
@@ -153,6 +156,60 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
       EXPECT_EQ(good(host.me_unlink(*again)), Unlinked::done);
     }
     EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+  }
+}
+
+// Messages were refused before the queue was full; what then comes of the host's own append finds no room in it.
+TEST(Interface, UnderFlowControlNoEventOfAnAppendIsLost) {
+  const auto bed = make_bed();
+  Interface& host = bed->rank(0);
+  Interface& sender = bed->rank(1);
+  const auto queue = good(host.eq_alloc(4 + 1, 1));
+  const auto portal = good(host.pt_alloc(queue, {true, {}}));
+  nic::Entry holder;
+  uint8_t memory[64] = {};
+  holder.start = memory;
+  holder.length = sizeof memory;
+  holder.options.use_once = true;
+  constexpr uint64_t messages = 12;
+  const uint8_t byte = 7;
+  PutArguments put;
+  put.local = &byte;
+  put.length = 1;
+  put.target = host.rank();
+  put.portal = portal;
+  for (int round = 1; round <= 3; ++round) {
+    for (uint64_t i = 0; i < messages; ++i) {
+      good(host.me_append(portal, holder, nic::ListKind::overflow));
+      put.hdr_data = i;
+      good(sender.put(put));
+      good(bed->settle());
+      EXPECT_EQ(good(host.eq_wait(queue)).kind, nic::EventKind::put);
+      EXPECT_EQ(good(host.eq_wait(queue)).kind, nic::EventKind::auto_unlink);
+    }
+    nic::Entry claimer = holder;
+    claimer.options.use_once = false;
+    claimer.options.event_link_disable = false;
+    const bool searches = round == 2;
+    const auto claiming = searches ? nic::EntryId{} : good(host.me_append(portal, claimer));
+    const uint64_t found = searches ? good(host.me_search(portal, claimer, true)) : messages;
+    EXPECT_EQ(found, messages);
+    good(bed->settle());
+    std::vector<uint64_t> claimed;
+    std::map<nic::EventKind, uint64_t> seen;
+    while (const auto told = host.eq_get(queue)) {
+      EXPECT_FALSE(told->after_gap);
+      ++seen[told->kind];
+      if (told->kind == nic::EventKind::put_overflow) claimed.push_back(told->hdr_data);
+    }
+    ASSERT_EQ(claimed.size(), messages);
+    for (uint64_t i = 0; i < messages; ++i) EXPECT_EQ(claimed[i], i);
+    EXPECT_EQ(seen[nic::EventKind::auto_free], messages);
+    EXPECT_EQ(seen[nic::EventKind::link], searches ? 0u : 1u);
+    EXPECT_EQ(seen[nic::EventKind::pt_disabled], 1u);
+    good(host.pt_enable(portal));
+    if (searches) continue;
+    EXPECT_EQ(good(host.me_unlink(claiming)), Unlinked::done);
   }
 }
 

@@ -86,6 +86,34 @@ def test_portals_after_mpi_work_or_say_why_not(beside_mpi, name):
         assert "MPI_Finalize" in done.stderr
 
 
+@functools.cache
+def slurm_ways() -> tuple[str, ...]:
+    """What srun --mpi= takes, where there is a Slurm that runs jobs."""
+    if shutil.which("srun") is None:
+        return ()
+    options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": LIMIT_S}
+    if subprocess.run(["srun", "--immediate=20", "-n", "2", "true"], **options).returncode != 0:
+        return ()
+    listed = subprocess.run(["srun", "--mpi=list"], **options)
+    return tuple(way for way in ("pmi2", "pmix", "none") if way in (listed.stdout + listed.stderr).split())
+
+
+@pytest.mark.parametrize("way", ["pmi2", "pmix", "none"])
+def test_slurm_starts_ranks(build, way):
+    if way not in slurm_ways():
+        pytest.skip(f"there is no Slurm that runs jobs with --mpi={way}")
+    command = ["srun", "-n", "2", f"--mpi={way}", build("live_traffic.c"), "65536"]
+    done = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S
+    )
+    if way == "none":
+        assert done.returncode != 0
+        assert "start it with srun --mpi=pmix or --mpi=pmi2" in done.stderr
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert set(answers_of(done.stdout)) == {0, 1}
+
+
 def test_who_never_calls_ptlinit_does_not_keep_others_for_ever(build):
     for launcher in launchers():
         script = 'if [ "${PMI_RANK:-$PMIX_RANK}" = 1 ]; then sleep 60; else exec "$0" 300; fi'
@@ -179,6 +207,28 @@ def test_shared_memory_needs_no_file_system(build, options):
         pytest.skip(f"no file system can be mounted here: {tried.stdout}{tried.stderr}")
     with Job([*command, str(build("live_traffic.c")), "300000"], 2) as started:
         assert started.wait(LIMIT_S) == [0, 0], started.said()
+
+
+def test_without_proc_ranks_meet_by_udp(build):
+    script = 'umount -l /proc && exec "$@"'
+    command = ["unshare", "-m", "sh", "-c", script, "sh"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command, "true"], capture_output=True).returncode != 0
+    ):
+        pytest.skip("/proc cannot be unmounted here")
+    with Job([*command, str(build("live_traffic.c")), "65536"], 2) as started:
+        assert started.wait(LIMIT_S) == [0, 0], started.said()
+        assert "there is no /proc" in started.said()
+
+
+@pytest.mark.parametrize(("limit", "says"), [("--fsize=4096", "ulimit -f"), ("--nofile=4", "ulimit -n")])
+def test_a_limit_that_is_too_low_is_named(build, limit, says):
+    if shutil.which("prlimit") is None:
+        pytest.skip("there is no prlimit")
+    with Job(["prlimit", limit, str(build("live_flood.c")), "300"], 2) as started:
+        assert started.wait(LIMIT_S) == [2, 2], started.said()
+        assert f"{says}\n" in started.said()
 
 
 def test_streams_that_are_closed_are_nobody_s(build, tmp_path):

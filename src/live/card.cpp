@@ -68,7 +68,8 @@ uint64_t machine_id() {
   std::string id;
   boot >> id;
   struct stat processes{};
-  if (stat("/proc/self/ns/pid", &processes) == 0) id += text(" ", processes.st_ino);
+  if (id.empty() || stat("/proc/self/ns/pid", &processes) != 0) return 0;
+  id += text(" ", processes.st_ino);
   return std::hash<std::string>{}(id);
 }
 

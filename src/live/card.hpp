@@ -32,7 +32,8 @@ struct Card {
 [[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
 
-// This machine, for Card::machine; and numbers that nobody can guess.
+// This machine, for Card::machine, or 0: a process without /proc has no way to its peers' memory. And numbers that
+// nobody can guess.
 [[nodiscard]] uint64_t machine_id();
 [[nodiscard]] Secret random_secret();
 

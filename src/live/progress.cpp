@@ -45,7 +45,7 @@ Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable)
   try {
     made->begin();
   } catch (const std::system_error& trouble) {
-    return fail(Code::environment, "a thread that makes progress: ", trouble.what());
+    return fail(Code::environment, "a thread that makes progress: ", trouble_of(trouble.code().value()));
   }
   return made;
 }

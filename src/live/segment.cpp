@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ const char* limit_of(int error) {
   switch (error) {
     case EMFILE: return "raise the limit of open files: ulimit -n";
     case ENFILE: return "raise the machine's limit of open files: sysctl fs.file-max";
+    case EAGAIN: return "raise the limit of processes and threads: ulimit -u, or the container's";
+    case EFBIG: return "raise the limit of files' sizes: ulimit -f";
     case ENOMEM: return "raise the limit of memory: ulimit -v, or the container's";
     default: return nullptr;
   }
@@ -91,8 +94,10 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
   Segment made;
   made.file_ = memfd_create("spinloom", MFD_CLOEXEC);
   if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", trouble_of(errno));
-  if (ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
-    return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", std::strerror(errno));
+  rlimit longest{};  // behind it ftruncate would end the process
+  const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes_for(ranks) <= longest.rlim_cur;
+  if (!fits || ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
+    return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", trouble_of(fits ? errno : EFBIG));
   }
   SPL_TRY(made.map(ranks));
   SegmentHeader& header = made.header();

@@ -1,9 +1,8 @@
 // A put that is whole in one packet and goes straight to its entry's memory: most are, so they have a short way.
 //
 // Contract: what comes out is what nic_receive, nic_dma and nic_message make of such a message: its DMA, then its
-// event,
-//   count and acknowledgement. Nothing else of it will come: no packet looks for it, no handler is at work on it, and
-//   nothing of it can fail once it has matched.
+//   event, count and acknowledgement. Nothing else of it will come: no packet looks for it, no handler is at work on
+//   it, and nothing of it can fail once it has matched: its bytes are here.
 #include <algorithm>
 
 #include "nic/nic_impl.hpp"
@@ -15,7 +14,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
   const uint64_t length = packet.payload.length;
   const bool whole = packet.offset == 0 && length == packet.message_length && length > 0 && packet.missing == 0;
   if (packet.operation != Operation::put || !whole || length > config.transfer_bytes ||
-      length > config.packet_buffer_bytes - buffer_used) {
+      length > config.packet_buffer_bytes - buffer_used || packet.payload.space == PayloadRef::Space::peer) {
     return false;
   }
   const MessageFields& fields = packet.fields;

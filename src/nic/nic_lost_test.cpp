@@ -130,6 +130,23 @@ TEST(Lost, AMessageWhoseRestIsMissingEndsWithWhatCame) {
   bench.expect_idle();
 }
 
+// Its sender is gone before all of its memory is read.
+TEST(Lost, AMessageInOnePacketEndsWithoutTheBytesThatCouldNotBeRead) {
+  NicLimits limits = small_limits();
+  limits.transfer_bytes = 1000;
+  limits.packet_buffer_bytes = 1000;
+  Bench bench(limits);
+  bench.append(bench.entry());
+  Packet packet = bench.packet(1, 900, 0);
+  packet.payload = {PayloadRef::Space::peer, packet.payload.bytes, 900};
+  bench.arrive(packet);
+  const DmaId dma = bench.only<DmaWrite>().dma;
+  bench.out.clear();
+  bench.nic.on_dma_done({}, dma, bench.out, Fail::undeliverable);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::undeliverable);
+  bench.expect_idle();
+}
+
 TEST(Lost, PacketsAheadOfAHeaderThatNeverComesGiveTheirRoomBack) {
   Bench bench;
   bench.append(bench.entry());

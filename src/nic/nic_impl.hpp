@@ -281,6 +281,7 @@ struct Nic::Impl {
     HerId waits = {};  // a handler that waits until the packet has been read
     Outcome ack = {};  // kept while the ack is ahead of the send event
     bool queued = true;              // in `outbound` or `flowing`
+    bool may_wait = false;           // in `outbound`, for bytes that are not there yet
     std::unique_ptr<Stream> stream = {};  // streaming put: until its last packet is handed to the driver
     // Process-put: the message of its handlers, until the last packet is handed to the driver.
     uint32_t processed = no_slot;
@@ -332,6 +333,7 @@ struct Nic::Impl {
   uint32_t next_message_sequence = 0;
   Fifo<uint32_t> outbound;  // messages with packets to emit
   Fifo<uint32_t> flowing;   // those whose header has left and that have waited since
+  uint32_t waiting_headers = 0;  // of `outbound`: those that may wait
   bool emit_due = false;
   Table<StreamId, uint32_t> streams{"streaming put", limits::stream_count_max, "limits::stream_count_max"};
   Slab<OutboundPacket> outbound_packets;

@@ -41,6 +41,8 @@ void Nic::Impl::start_process_put(const ProcessPut& given, Actions& out) {
     handled.outgoing = slot;
     ++contexts.find(given.context)->messages;
     filling.push(slot);
+    message.may_wait = true;
+    ++waiting_headers;
   }
   outbound.push(slot);
   fill_packets(out);

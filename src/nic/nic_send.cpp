@@ -96,7 +96,15 @@ void Nic::Impl::start_put(const Put& put, Actions& out, HerId waits) {
   if (goes_at_once(put, waits)) return put_at_once(put, out);
   const uint32_t slot = open_put(put);
   outgoing[slot].waits = waits;
-  if (outbound.empty() && flowing.empty()) {  // so it need not stand in line
+  // A reply matches nothing, so it need not stand in line behind a header that waits for its bytes: what a get finds
+  // would be read when those have come.
+  if (put.operation == Operation::reply && waiting_headers > 0) {
+    uint32_t left = limits::packets_per_call_max;
+    if (emit_read(slot, left, out) == Emitted::all) return;
+    emit_due = true;
+    return flowing.push(slot);
+  }
+  if (outbound.empty() && flowing.empty()) {  // nor does this
     uint32_t left = limits::packets_per_call_max;
     if (emit_read(slot, left, out) == Emitted::all) return;
     emit_due = true;
@@ -126,6 +134,7 @@ void Nic::Impl::emit_packets(Actions& out) {
     Fifo<uint32_t>& queue = flowing.empty() ? outbound : flowing;
     const uint32_t slot = queue.front();
     const bool processed = outgoing[slot].processed != no_slot;
+    const bool may_wait = outgoing[slot].may_wait;
     const Emitted emitted = processed ? emit_processed(slot, left, out) : emit_read(slot, left, out);
     if (emitted == Emitted::some) {
       emit_due = true;
@@ -133,8 +142,9 @@ void Nic::Impl::emit_packets(Actions& out) {
     }
     if (emitted == Emitted::waits) {
       if (outgoing[slot].emitted == 0) return;
-      outgoing[slot].queued = false;
+      outgoing[slot].queued = outgoing[slot].may_wait = false;
     }
+    if (may_wait) --waiting_headers;
     queue.pop();
   }
 }

@@ -33,6 +33,8 @@ Status Nic::Impl::start_stream(const StreamStart& start, Actions& out) {
   message.stream->memory_bytes = start.memory_bytes;
   message.stream->given = start.first.length;
   if (start.first.length > 0) message.stream->regions.push(start.first);
+  message.may_wait = true;
+  ++waiting_headers;
   outbound.push(*slot);
   if (is_next(*slot)) emit_packets(out);
   return {};

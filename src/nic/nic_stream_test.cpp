@@ -45,6 +45,40 @@ struct StreamBench : Bench {
 
 using Pieces = std::vector<std::pair<uint64_t, uint64_t>>;
 
+// What a get finds is read when it comes: its reply matches nothing, so no put's header is in its way.
+TEST(StreamingPut, RepliesDoNotWaitBehindItsHeader) {
+  for (const bool busy : {false, true}) {  // packets of another put leave yet
+    StreamBench bench;
+    Entry entry = bench.entry();
+    entry.options.op_get = true;
+    bench.Bench::append(entry);
+    const uint64_t packets = limits::packets_per_call_max + 2;
+    std::vector<uint8_t> bytes(busy ? 16 * packets : 1);
+    Put before = bench.plain(bytes.size());
+    before.local = bytes.data();
+    bench.good(before);
+    uint64_t sends = bench.actions<Send>().size();
+    bench.good(bench.start(40, {0, 10}));
+    EXPECT_EQ(bench.actions<Continue>().size() + bench.actions<Send>().size(), 0u);
+    Packet get = bench.packet(7, 0, 0);
+    get.operation = Operation::get;
+    get.fields.hdr_data = 0;
+    get.fields.request.requested_bytes = 40;
+    bench.arrive(get);
+    const std::vector<Send> reply = bench.actions<Send>();
+    ASSERT_EQ(reply.size(), 3u) << busy;
+    for (const Send& send : reply) EXPECT_EQ(send.packet.operation, Operation::reply);
+    EXPECT_TRUE(reply[2].last);
+    for (int i = 0; i < 3 && busy && sends < packets; ++i) {
+      bench.go_on();
+      sends += bench.actions<Send>().size();
+    }
+    EXPECT_EQ(sends, busy ? packets : 1u);
+    bench.good(bench.append({20, 30}, true));
+    EXPECT_EQ(bench.actions<Send>().size(), 3u) << "the streaming put itself";
+  }
+}
+
 TEST(StreamingPut, FillsPacketsAcrossRegions) {
   StreamBench bench;
   bench.good(bench.start(40, {0, 10}));

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -198,6 +200,52 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_TRUE(one[0] == 1 && one[1] == 3 && one[2] == 1);
+  EXPECT_EQ(heap.place().inode, parents);
+  EXPECT_TRUE(heap.release(one));
+  for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(end);
+}
+
+// As where a copy would take too much memory: here files may not grow. The child goes on with what its parent's file
+// has, and its own writes are nobody else's.
+TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
+  uint8_t* const one = block(4 * granule, granule, true);
+  std::memset(one, 1, 3 * granule);
+  const uint64_t parents = heap.place().inode;
+  int to_child[2], to_parent[2];
+  ASSERT_EQ(pipe(to_child) + pipe(to_parent), 0);
+  const auto before_that = signal(SIGXFSZ, SIG_IGN);
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &files), 0);
+  const rlimit none{0, files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const pid_t child = fork();
+  setrlimit(RLIMIT_FSIZE, &files);
+  if (child == 0) {
+    char word = 0;
+    bool good = all(one, 3 * granule, 1) && all(one + 3 * granule, granule, 0);
+    one[0] = 2;
+    good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;  // the parent has written
+    good = good && one[0] == 2 && one[1] == 1 && one[granule] == 3;  // in a page of its own, and not
+    good = good && heap.place().bytes == 0 && heap.size_of(one) == 4 * granule;  // no peer may map this
+    std::memset(one + 3 * granule, 7, granule);
+    good = good && heap.release(one);
+    auto* const more = static_cast<uint8_t*>(heap.allocate(4 * granule, granule, true));
+    good = good && more != nullptr && all(more, 4 * granule, 0);
+    more[0] = 4;
+    good = good && in_child([&] { return more[0] == 4 && (more[0] = 5) == 5; }) && more[0] == 4;
+    _exit(good && heap.release(more) ? 0 : 1);
+  }
+  signal(SIGXFSZ, before_that);
+  char word = 0;
+  ASSERT_EQ(read(to_parent[0], &word, 1), 1);
+  EXPECT_EQ(one[0], 1);
+  one[1] = 3;
+  one[granule] = 3;
+  ASSERT_EQ(write(to_child[1], "x", 1), 1);
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(one[0] == 1 && all(one + 3 * granule, granule, 0)) << "what the child wrote";
   EXPECT_EQ(heap.place().inode, parents);
   EXPECT_TRUE(heap.release(one));
   for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(end);

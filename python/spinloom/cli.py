@@ -38,6 +38,7 @@ from spinloom.verbs.share import share
 from spinloom.verbs.sim import sim
 from spinloom.verbs.study import study
 from spinloom.verbs.torture import torture_verb
+from spinloom.verbs.trace import trace
 from spinloom.verbs.validate import validate
 from spinloom.verbs.workloads import workloads
 
@@ -86,6 +87,7 @@ for verb in (
     hostmodel,
     bench,
     torture_verb,
+    trace,
     nics,
     workloads,
     doctor,

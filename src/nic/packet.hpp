@@ -29,6 +29,11 @@ enum class AckRequest : uint8_t { none, ack, ct_ack, oc_ack };
 // A reply brings what a get or a fetching atomic asked for; an atomic is one packet.
 enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
 
+[[nodiscard]] constexpr const char* name_of(Operation operation) {
+  constexpr const char* names[] = {"put", "ack", "get", "atomic", "fetch_atomic", "reply"};
+  return names[static_cast<size_t>(operation)];
+}
+
 // What a header packet asks for beyond moving its bytes.
 struct Request {
   uint64_t requested_bytes = 0;  // get; of an atomic the operand's third word

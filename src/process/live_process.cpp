@@ -25,6 +25,14 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+// What the node sees of a transport: itself, or who records it.
+live::Transport& add(live::Node& node, live::Transport& transport, live::TracingTransport* trace) {
+  if (trace != nullptr) trace->over(transport);
+  live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
+  node.add(top);
+  return top;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings) {
@@ -95,31 +103,41 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
   return port;
 }
 
+// Whom a transport calls: the node, or who records for it.
+live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace) {
+  if (!trace_) return *node_;
+  trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
+  return *trace;
+}
+
 // Peers with whom we share a machine by shared memory, others by UDP.
 Status LiveProcess::make_transports(std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
   SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
   const std::lock_guard inside(node.lock());
   node.set_after([this] { progress_->look_after(); });
+  if (!settings_.trace.empty()) {
+    SPL_ASSIGN(trace_, live::TraceLog::open(text(settings_.trace, ".", rank_)));
+  }
   shm_ = std::make_unique<live::ShmTransport>(
-      node, segment_, rank_, cards_, live::ShmOptions{settings_.copy},
+      client(shm_trace_), segment_, rank_, cards_, live::ShmOptions{settings_.copy},
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
-  node.add(*shm_);
+  live::Transport& by_memory = add(node, *shm_, shm_trace_.get());
   std::vector<bool> elsewhere(size());
   for (uint32_t peer = 0; peer < size(); ++peer) {
     elsewhere[peer] = settings_.transport == Way::udp || cards_[peer].machine != cards_[rank_].machine;
     if (settings_.transport == Way::shm) elsewhere[peer] = false;
-    if (peer != rank_ && !elsewhere[peer]) node.route(nic::Rank{peer}, *shm_);
+    if (peer != rank_ && !elsewhere[peer]) node.route(nic::Rank{peer}, by_memory);
   }
   elsewhere[rank_] = false;
   if (std::find(elsewhere.begin(), elsewhere.end(), true) == elsewhere.end()) return {};
   const uint64_t udp_tag = size();
   SPL_ASSIGN(udp_,
-             live::UdpTransport::create(node, std::move(port), rank_, cards_, elsewhere,
+             live::UdpTransport::create(client(udp_trace_), std::move(port), rank_, cards_, elsewhere,
                                         [this, udp_tag](int descriptor) { progress_->watch(descriptor, udp_tag); }));
-  node.add(*udp_);
+  live::Transport& by_udp = add(node, *udp_, udp_trace_.get());
   for (uint32_t peer = 0; peer < size(); ++peer) {
-    if (elsewhere[peer]) node.route(nic::Rank{peer}, *udp_);
+    if (elsewhere[peer]) node.route(nic::Rank{peer}, by_udp);
   }
   udp_->arm();
   return {};
@@ -179,6 +197,7 @@ bool LiveProcess::close() {
     if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
     shm_->say_goodbye();
     if (udp_) udp_->say_goodbye();
+    if (trace_) trace_->flush();
     node_->forget_pool();
   }
   if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory

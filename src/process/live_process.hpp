@@ -15,6 +15,7 @@
 #include "live/farewell.hpp"
 #include "live/launcher.hpp"
 #include "live/progress.hpp"
+#include "live/tracing_transport.hpp"
 #include "live/udp_transport.hpp"
 #include "process/settings.hpp"
 #include "ptl/process.hpp"
@@ -49,6 +50,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
   [[nodiscard]] Status make_transports(std::unique_ptr<live::DatagramPort> port);
+  [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace);
   void readable(uint64_t tag);
   [[nodiscard]] Status make_pool();
 
@@ -58,6 +60,9 @@ class LiveProcess final : public ptl::Host {
   std::vector<live::Card> cards_;
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
+  std::unique_ptr<live::TraceLog> trace_;  // where packets are recorded
+  std::unique_ptr<live::TracingTransport> shm_trace_;
+  std::unique_ptr<live::TracingTransport> udp_trace_;
   std::unique_ptr<live::ShmTransport> shm_;
   std::unique_ptr<live::UdpTransport> udp_;  // where a peer is elsewhere
   std::shared_ptr<Images> images_;

@@ -13,7 +13,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 11> known{{
+constexpr std::array<Variable, 12> known{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
@@ -23,6 +23,7 @@ constexpr std::array<Variable, 11> known{{
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
+    {"SPINLOOM_TRACE", "a file", "records packets for 'spinloom trace'; the rank is appended to the name"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp", "how ranks reach each other"},
     {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine", "where UDP is bound; else the first interface's"},
     {"SPINLOOM_UDP_FAULTS", "drop=, duplicate=, reorder=, corrupt=RATE, seed=N",
@@ -98,6 +99,7 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     return faults.ok();
   }
   if (name == "SPINLOOM_PCAP") settings.record = value;
+  if (name == "SPINLOOM_TRACE") settings.trace = value;
   if (name == "SPINLOOM_HPUS") return number(value, 1, 64, settings.hpus);
   if (name == "SPINLOOM_SPIN_US") return number(value, 0, 1'000'000, settings.spin_us);
   if (name == "SPINLOOM_START_S") return number(value, 0, 1'000'000, settings.start_s);

@@ -29,6 +29,7 @@ struct Settings {
   uint32_t udp_address = 0;  // 0: any
   live::Faults faults;
   std::string record;
+  std::string trace;
   std::vector<std::string> warnings;
 };
 

@@ -27,7 +27,7 @@ TEST(Settings, TakeWhatTheySay) {
   const Settings settings =
       read({"SPINLOOM_COPY=two-copy", "SPINLOOM_TRANSPORT=udp", "SPINLOOM_HPUS=64", "SPINLOOM_SPIN_US=0",
             "SPINLOOM_START_S=0", "SPINLOOM_HANDLERS=/a::/b", "SPINLOOM_HANDLER_KIND=native",
-            "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=out.pcap"});
+            "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=out.pcap", "SPINLOOM_TRACE=run"});
   EXPECT_TRUE(settings.warnings.empty()) << settings.warnings.front();
   EXPECT_EQ(settings.copy, live::CopyMode::twice);
   EXPECT_EQ(settings.transport, Way::udp);
@@ -38,6 +38,7 @@ TEST(Settings, TakeWhatTheySay) {
   EXPECT_EQ(settings.handlers, HandlerKind::native);
   EXPECT_EQ(settings.udp_address, 0x7f000001u);
   EXPECT_EQ(settings.record, "out.pcap");
+  EXPECT_EQ(settings.trace, "run");
   EXPECT_EQ(read({"SPINLOOM_COPY=heap"}).copy, live::CopyMode::heap);
 }
 

@@ -1,0 +1,179 @@
+"""What a live job's ranks sent each other, read from the files that SPINLOOM_TRACE=NAME wrote (NAME.RANK).
+
+Contract: read() answers with the messages of a job: each from the line of its first packet at the sender to
+that of its last at the receiver, or of the copy out of the sender's memory that this one announced, in
+nanoseconds since the epoch. A message's packets have its operation and number in common; who asked for an
+answer gave it its number. Clocks of different machines are taken as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinloom.errors import Trouble
+from spinloom.perfetto_file import Lanes, TraceFile
+
+COLUMNS = (
+    "time_ns",
+    "event",
+    "peer",
+    "operation",
+    "message",
+    "portal",
+    "match_bits",
+    "offset",
+    "bytes",
+    "message_bytes",
+)
+
+
+@dataclass
+class Message:
+    source: int
+    target: int
+    operation: str
+    number: int
+    bytes: int
+    portal: int
+    match_bits: int
+    sent_ns: int | None = None  # its first packet; None: its sender's file does not have it
+    first_ns: int | None = None  # arrived
+    last_ns: int | None = None
+    arrived_bytes: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.last_ns is not None and self.arrived_bytes >= self.bytes
+
+    @property
+    def took_ns(self) -> int | None:
+        """From the sender's first packet to the receiver's last."""
+        return self.last_ns - self.sent_ns if self.complete and self.sent_ns is not None else None
+
+
+def files_of(name: str) -> list[tuple[int, Path]]:
+    """(rank, file), by rank. Raises Trouble where there is none."""
+    path = Path(name)
+    found = []
+    for file in path.parent.glob(f"{path.name}.*") if path.parent.is_dir() else ():
+        if re.fullmatch(r"\d+", file.name[len(path.name) + 1 :]):
+            found.append((int(file.name[len(path.name) + 1 :]), file))
+    if not found:
+        raise Trouble(
+            "environment", f"there is no {name}.0: run the job with SPINLOOM_TRACE={name} in its environment"
+        )
+    return sorted(found)
+
+
+def lines_of(file: Path) -> Iterator[dict[str, str]]:
+    """The lines of a file, but for a last one that a rank did not come to finish."""
+    try:
+        with file.open(newline="") as text:
+            lines = csv.DictReader(text)
+            if tuple(lines.fieldnames or ()) != COLUMNS:
+                raise Trouble(
+                    "invalid", f"{file} is no trace: its first line is not what SPINLOOM_TRACE writes"
+                )
+            for line in lines:
+                if None not in line.values() and None not in line:
+                    yield line
+    except (OSError, UnicodeDecodeError, csv.Error) as trouble:
+        raise Trouble("environment", f"{file}: {trouble}") from trouble
+
+
+def number(file: Path, line: dict[str, str], column: str) -> int:
+    if re.fullmatch(r"\d+", line[column]):
+        return int(line[column])
+    raise Trouble("invalid", f"{file}: '{line[column]}' is no {column}")
+
+
+def read(name: str) -> list[Message]:
+    """The messages of the job, in the order of their first lines."""
+    sends: dict[tuple[int, int, str, int], deque[Message]] = {}
+    arrivals: dict[tuple[int, int, str, int], deque[Message]] = {}
+    for rank, file in files_of(name):
+        for line in lines_of(file):
+            event = line["event"]
+            if event not in ("send", "arrive", "copied"):
+                continue
+            peer = number(file, line, "peer")
+            source, target = (rank, peer) if event == "send" else (peer, rank)
+            key = (source, target, line["operation"], number(file, line, "message"))
+            add(sends if event == "send" else arrivals, key, file, line, event)
+    messages = [message for queue in joined(sends, arrivals) for message in queue]
+    return sorted(messages, key=lambda one: one.sent_ns if one.sent_ns is not None else one.first_ns or 0)
+
+
+def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str, str], event: str) -> None:
+    time_ns, offset = number(file, line, "time_ns"), number(file, line, "offset")
+    queue = found.setdefault(key, deque())
+    if not queue or (offset == 0 and event != "copied"):  # a number that comes again is another message's
+        queue.append(
+            Message(
+                *key,
+                bytes=number(file, line, "message_bytes"),
+                portal=number(file, line, "portal"),
+                match_bits=number(file, line, "match_bits"),
+            )
+        )
+    message = queue[-1]
+    if event == "copied":
+        message.last_ns = time_ns
+        return
+    if event == "send":
+        message.sent_ns = time_ns if message.sent_ns is None else message.sent_ns
+        return
+    message.first_ns = time_ns if message.first_ns is None else message.first_ns
+    message.last_ns = time_ns
+    message.arrived_bytes += number(file, line, "bytes")
+
+
+def joined(sends: dict, arrivals: dict) -> Iterable[deque[Message]]:
+    """What was sent, with what became of it; then what came from ranks whose files are not there."""
+    for key, queue in sends.items():
+        came = arrivals.pop(key, deque())
+        for message in queue:
+            if came:
+                other = came.popleft()
+                message.first_ns, message.last_ns = other.first_ns, other.last_ns
+                message.arrived_bytes = other.arrived_bytes
+        yield queue
+        yield came
+    yield from arrivals.values()
+
+
+def timeline(messages: list[Message], title: str) -> bytes:
+    """A Perfetto trace: a track a rank and direction, an arrow a message."""
+    trace = TraceFile("--out")
+    times = [time for one in messages for time in (one.sent_ns, one.first_ns) if time is not None]
+    start = min(times, default=0)
+    root = trace.track(title)
+    ranks = {rank: trace.track(f"rank {rank}", root) for rank in ranks_of(messages)}
+    places: dict[tuple[int, str, int], int] = {}
+    free: dict[tuple[int, str], Lanes] = {}
+
+    def put(rank: int, way: str, begin: int, end: int, name: str, flow: int) -> None:
+        lane = free.setdefault((rank, way), Lanes()).lane(begin, end)
+        key = (rank, way, lane)
+        if key not in places:
+            places[key] = trace.track(f"{way} {lane}" if lane else way, ranks[rank])
+        trace.slice(places[key], begin - start, end - start, name, flow)
+
+    for flow, one in enumerate(messages, 1):
+        if one.sent_ns is not None:
+            end = one.last_ns if one.took_ns is not None and one.took_ns >= 0 else one.sent_ns
+            put(one.source, "out", one.sent_ns, end, f"{one.operation} {one.bytes} B to {one.target}", flow)
+    for flow, one in sorted(enumerate(messages, 1), key=lambda item: item[1].first_ns or 0):
+        if one.first_ns is not None:
+            end = one.last_ns if one.last_ns is not None else one.first_ns
+            put(one.target, "in", one.first_ns, end, f"{one.operation} {one.bytes} B of {one.source}", flow)
+    return trace.content()
+
+
+def ranks_of(messages: list[Message]) -> list[int]:
+    return sorted({rank for one in messages for rank in (one.source, one.target)})

@@ -1,0 +1,85 @@
+"""`spinloom trace`: what the ranks of a live job sent each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from spinloom import live_trace, output
+from spinloom.errors import EXIT_NEGATIVE, EXIT_OK, Trouble
+from spinloom.live_trace import Message
+from spinloom.verbs.options import form_options
+
+
+@click.command(
+    epilog="Example: mpiexec -n 2 -genv SPINLOOM_TRACE run ./program; spinloom trace run --out run.pftrace"
+)
+@click.argument("name", metavar="NAME")
+@click.option("--out", type=click.Path(dir_okay=False), help="A timeline for ui.perfetto.dev, too.")
+@form_options
+def trace(name: str, out: str | None, form: str) -> int:
+    """Print what the ranks of a live job sent each other, from what SPINLOOM_TRACE=NAME wrote to NAME.RANK.
+
+    Times are host time, from the sender's call until the receiver had the message's last packet, or had
+    copied the bytes that it announced out of the sender's memory; recording a packet takes part of a
+    microsecond itself. Messages that did not arrive whole make the verb exit with 1.
+    """
+    messages = live_trace.read(name)
+    pairs: dict[tuple[int, int, str], list[Message]] = {}
+    for one in messages:
+        pairs.setdefault((one.source, one.target, one.operation), []).append(one)
+    rows = [row_of(key, found) for key, found in sorted(pairs.items())]
+    if out is not None:
+        write(Path(out), live_trace.timeline(messages, name))
+    output.emit(rows, form, lambda: table_of(rows))
+    return EXIT_NEGATIVE if any(row["missing"] for row in rows) else EXIT_OK
+
+
+def row_of(key: tuple[int, int, str], found: list[Message]) -> dict[str, Any]:
+    times = sorted(one.took_ns / 1e3 for one in found if one.took_ns is not None)
+    return {
+        "from": key[0],
+        "to": key[1],
+        "operation": key[2],
+        "messages": len(found),
+        "bytes": sum(one.bytes for one in found),
+        "median_us": median(times) if times else None,
+        "max_us": times[-1] if times else None,
+        "missing": sum(not one.complete for one in found),
+    }
+
+
+def table_of(rows: list[dict[str, Any]]):
+    def us(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
+
+    shown = [
+        [
+            str(row["from"]),
+            str(row["to"]),
+            row["operation"],
+            str(row["messages"]),
+            str(row["bytes"]),
+            us(row["median_us"]),
+            us(row["max_us"]),
+            str(row["missing"] or ""),
+        ]
+        for row in rows
+    ]
+    numeric = {"messages", "bytes", "median us", "max us", "missing"}
+    return output.table(
+        ["from", "to", "operation", "messages", "bytes", "median us", "max us", "missing"],
+        shown,
+        numeric=numeric,
+    )
+
+
+def write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as trouble:
+        raise Trouble("environment", f"{path}: {trouble.strerror}") from trouble

@@ -1,0 +1,92 @@
+// TracingTransport - stands between a node and a transport, and writes down what passes.
+//
+// Contract: a Transport to the node, a TransportClient to the one below, which over() names before anything is called.
+// Invariants: (1) nothing is changed, delayed or held back; (2) when the one below has nothing to do, the log is in its
+//   file.
+// Threads: the owner of the NIC. Time: none.
+#pragma once
+
+#include <unordered_map>
+
+#include "live/trace_log.hpp"
+#include "live/transport.hpp"
+
+namespace spinloom::live {
+
+class TracingTransport final : public Transport, public TransportClient {
+ public:
+  TracingTransport(TransportClient& client, TraceLog& log) : client_(client), log_(log) {}
+  void over(Transport& below) { below_ = &below; }
+
+  // Transport
+  [[nodiscard]] const char* name() const override { return below_->name(); }
+  [[nodiscard]] bool send(nic::Send& send) override {
+    log_.packet("send", send.packet.target, send.packet);
+    return below_->send(send);
+  }
+  bool poll() override {
+    const bool happened = below_->poll();
+    if (!happened) log_.flush();
+    return happened;
+  }
+  [[nodiscard]] bool has_news() const override { return below_->has_news(); }
+  void arm() override { below_->arm(); }
+  void taken(nic::Rank peer, uint64_t loan) override { below_->taken(peer, loan); }
+  void stop(nic::Rank peer, bool stopped) override { below_->stop(peer, stopped); }
+  [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override {
+    Status done = below_->fetch(peer, address, to, length);
+    if (arriving_ != nullptr) log_.packet("copied", peer, *arriving_);
+    return done;
+  }
+  [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
+                                     uint64_t token) override {
+    if (arriving_ != nullptr) helped_[token] = *arriving_;  // its end may come at once
+    const bool begun = below_->fetch_with_help(peer, address, to, length, token);
+    if (!begun) helped_.erase(token);
+    return begun;
+  }
+  [[nodiscard]] bool congested(nic::Rank peer) const override { return below_->congested(peer); }
+  [[nodiscard]] bool drained() const override { return below_->drained(); }
+  [[nodiscard]] Untaken untaken(nic::Rank peer) const override { return below_->untaken(peer); }
+  void moved(nic::Rank peer) override { below_->moved(peer); }
+  [[nodiscard]] std::string describe(nic::Rank peer) override { return below_->describe(peer); }
+  [[nodiscard]] Time timer() const override { return below_->timer(); }
+  void say_goodbye() override {
+    below_->say_goodbye();
+    log_.flush();
+  }
+
+  // TransportClient
+  [[nodiscard]] bool arrived(Transport&, const nic::Packet& packet, uint64_t loan) override {
+    log_.packet("arrive", packet.source, packet);
+    arriving_ = &packet;
+    const bool done = client_.arrived(*this, packet, loan);
+    arriving_ = nullptr;
+    return done;
+  }
+  void sent(const Reading& reading) override {
+    if (reading.told) log_.message("left", reading.message);
+    client_.sent(reading);
+  }
+  void fetched(uint64_t token, bool well) override {
+    const auto helped = helped_.find(token);
+    if (helped != helped_.end()) {
+      log_.packet("copied", helped->second.source, helped->second);
+      helped_.erase(helped);
+    }
+    client_.fetched(token, well);
+  }
+  void lost(nic::Rank peer) override {
+    log_.peer("lost", peer);
+    client_.lost(peer);
+  }
+
+ private:
+  TransportClient& client_;
+  TraceLog& log_;
+  Transport* below_ = nullptr;
+  const nic::Packet* arriving_ = nullptr;
+  std::unordered_map<uint64_t, nic::Packet> helped_;  // packets whose bytes are being copied, by token
+};
+
+}  // namespace spinloom::live

@@ -1,0 +1,158 @@
+"""What a live job recorded: every message with its time, from files of real ranks and from broken ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import test_live
+from spinloom import live_trace, perfetto_file
+from spinloom.cli import cli
+from spinloom.live_trace import Message
+from test_live import build, launchers, run
+
+__all__ = ["build"]
+HEAD = ",".join(live_trace.COLUMNS) + "\n"
+
+
+def spinloom(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, [str(one) for one in arguments], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value or 0, result.stdout
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Writes the files of a job by rank, of lines without their newlines, and gives their name."""
+
+    def write(*ranks: list[str]) -> str:
+        for rank, lines in enumerate(ranks):
+            (tmp_path / f"run.{rank}").write_text(HEAD + "".join(f"{line}\n" for line in lines))
+        return str(tmp_path / "run")
+
+    return write
+
+
+def test_a_message_is_timed_from_its_first_packet_to_its_last(job):
+    name = job(
+        [
+            "1000,send,1,put,7,3,42,0,8192,10000",
+            "1100,send,1,put,7,3,42,8192,1808,10000",
+            "1900,arrive,1,ack,7,0,0,0,0,0",
+        ],
+        [
+            "1500,arrive,0,put,7,3,42,0,8192,10000",
+            "1700,arrive,0,put,7,3,42,8192,1808,10000",
+            "1750,send,0,ack,7,0,0,0,0,0",
+        ],
+    )
+    put, ack = live_trace.read(name)
+    assert put == Message(0, 1, "put", 7, 10000, 3, 42, 1000, 1500, 1700, 10000)
+    assert (put.took_ns, ack.took_ns, ack.operation) == (700, 150, "ack")
+
+
+def test_what_is_read_from_the_senders_memory_is_there_when_it_is_copied(job):
+    name = job(
+        ["1000,send,1,put,7,3,42,0,99999,99999"],
+        ["1500,arrive,0,put,7,3,42,0,99999,99999", "9000,copied,0,put,7,3,42,0,99999,99999"],
+    )
+    assert [one.took_ns for one in live_trace.read(name)] == [8000]
+
+
+def test_what_did_not_arrive_is_counted_and_the_verb_says_no(job):
+    name = job(
+        [
+            "1000,send,1,put,1,3,42,0,10,20",
+            "1001,send,1,put,1,3,42,10,10,20",
+            "1100,send,1,put,2,3,42,0,5,5",
+            "2000,lost,1,,,,,,,",
+        ],
+        ["1500,arrive,0,put,1,3,42,0,10,20"],
+    )
+    code, said = spinloom("trace", name, "--json")
+    (row,) = json.loads(said)
+    assert code == 1
+    assert (row["operation"], row["messages"], row["bytes"], row["missing"]) == ("put", 2, 25, 2)
+    assert row["median_us"] is None
+
+
+def test_a_number_that_comes_again_is_another_message(job):
+    name = job(
+        ["1000,send,1,put,1,3,42,0,4,4", "2000,send,1,put,1,3,42,0,4,4"],
+        ["1200,arrive,0,put,1,3,42,0,4,4", "2300,arrive,0,put,1,3,42,0,4,4"],
+    )
+    assert [one.took_ns for one in live_trace.read(name)] == [200, 300]
+
+
+def test_a_rank_that_was_killed_leaves_a_line_without_an_end(job, tmp_path):
+    name = job(["1000,send,1,put,1,3,42,0,4,4"])
+    with (tmp_path / "run.0").open("a") as file:
+        file.write("1000,send,1,pu")
+    assert len(live_trace.read(name)) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "run the job with SPINLOOM_TRACE="),
+        ("hello\n", "is no trace"),
+        (HEAD + "x,send,1,put,1,3,42,0,4,4\n", "'x' is no time_ns"),
+        (HEAD + "1,send,-1,put,1,3,42,0,4,4\n", "'-1' is no peer"),
+    ],
+)
+def test_files_that_are_no_trace_are_told(tmp_path, content, says):
+    if content is not None:
+        (tmp_path / "run.0").write_text(content)
+    with pytest.raises(Exception, match=says):
+        live_trace.read(str(tmp_path / "run"))
+
+
+@pytest.mark.skipif(not perfetto_file.available(), reason="there is no perfetto package")
+def test_the_timeline_joins_what_was_sent_with_what_arrived(job):
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
+
+    name = job(
+        ["1000,send,1,put,7,3,42,0,100,100", "1010,send,1,put,8,3,42,0,100,100"],
+        ["1500,arrive,0,put,7,3,42,0,100,100", "1600,arrive,0,put,8,3,42,0,100,100"],
+    )
+    trace = proto.Trace.FromString(live_trace.timeline(live_trace.read(name), "run"))
+    names = {packet.track_descriptor.uuid: packet.track_descriptor.name for packet in trace.packet}
+    begun = [packet for packet in trace.packet if packet.track_event.name]
+    seen = [
+        (
+            names[one.track_event.track_uuid],
+            one.timestamp,
+            one.track_event.name,
+            list(one.track_event.flow_ids),
+        )
+        for one in begun
+    ]
+    assert seen == [
+        ("out", 0, "put 100 B to 1", [1]),
+        ("out 1", 10, "put 100 B to 1", [2]),
+        ("in", 500, "put 100 B of 0", [1]),
+        ("in", 600, "put 100 B of 0", [2]),
+    ]
+
+
+@pytest.mark.skipif(test_live.LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+@pytest.mark.parametrize("transport", ["shm", "udp"])
+@pytest.mark.usefixtures("build")
+def test_every_message_of_a_real_job_is_recorded(build, transport, tmp_path):
+    launcher = next(iter(launchers()), None)
+    if launcher is None:
+        pytest.skip("there is no mpiexec")
+    name = tmp_path / "run"
+    run(launcher, 2, build("live_traffic.c"), 100_000, SPINLOOM_TRANSPORT=transport, SPINLOOM_TRACE=str(name))
+    messages = live_trace.read(str(name))
+    assert {(one.source, one.target) for one in messages} == {(0, 1), (1, 0)}
+    assert {"put", "get", "reply"} <= {one.operation for one in messages}
+    assert max(one.bytes for one in messages) == 65_553
+    assert all(one.complete and one.took_ns is not None and one.took_ns >= 0 for one in messages)
+    code, said = spinloom("trace", name, "--out", tmp_path / "run.pftrace", "--json")
+    assert code == 0
+    assert sum(row["messages"] for row in json.loads(said)) == len(messages)
+    assert (tmp_path / "run.pftrace").stat().st_size > 1000

@@ -31,13 +31,12 @@ struct Sign {
   bool counts;
   const char* cure;
 };
-constexpr std::array<Sign, 5> signs{{
+constexpr std::array<Sign, 4> signs{{
     {"SLURM_STEP_NUM_TASKS", true, "start it with srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list has those there are)"},
     {"PMI_PORT", false, "start it without mpiexec's option -pmi-port"},
     {"PMI_SIZE", true,
      "its launcher sets no PMI_FD: start it with one that offers PMI-1 or PMIx, as mpiexec of MPICH does"},
     {"OMPI_COMM_WORLD_SIZE", true, "its launcher sets no PMIX_RANK: start it with mpirun of Open MPI 4 or later"},
-    {"FLUX_JOB_SIZE", true, "start it with flux run -o pmi=simple"},
 }};
 
 Status check_for_others() {

@@ -22,7 +22,7 @@ class Environment {
  public:
   explicit Environment(std::map<std::string, std::string> only) {
     for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_JOBID", "PMIX_RANK", "PMIX_NAMESPACE",
-                             "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "FLUX_JOB_SIZE"}) {
+                             "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"}) {
       if (const char* value = std::getenv(name)) before_[name] = value;
       unsetenv(name);
       const auto given = only.find(name);
@@ -159,8 +159,7 @@ TEST(Launcher, OneOfSeveralThatNothingConnectsIsNotAlone) {
               {{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"PMI_FD", "999"}}, nullptr},
               {{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"PMI_FD", "999"}}, "PMI_FD=999 is no connection"},
               {{{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}, {"PMI_FD", "999"}}, "PMI_RANK is 2"},
-              {{{"OMPI_COMM_WORLD_SIZE", "2"}}, "mpirun"},
-              {{{"FLUX_JOB_SIZE", "2"}}, "flux run"}};
+              {{{"OMPI_COMM_WORLD_SIZE", "2"}}, "mpirun"}};
   for (const auto& row : rows) {
     const Environment environment(row.environment);
     const auto launcher = find_launcher();

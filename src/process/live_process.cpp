@@ -69,12 +69,14 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
   uint32_t here = 0;
   for (const live::Card& other : made->cards_) here += other.machine == card.machine ? 1 : 0;
+  live::ShmOptions memory{settings.copy};
   if (here <= std::thread::hardware_concurrency()) {
     made->node_->set_patience(Time{int64_t{settings.spin_us} * 1'000'000});
   } else {
     made->node_->set_patience(Time{});
+    memory.help_from_bytes = UINT64_MAX;  // a helper would take its processor from somebody
   }
-  SPL_TRY(made->make_transports(std::move(port)));
+  SPL_TRY(made->make_transports(memory, std::move(port)));
   made->node_->doorbell().wake_all();  // peers may have rung before there was anything to look at
   return made;
 }
@@ -111,7 +113,7 @@ live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTranspor
 }
 
 // Peers with whom we share a machine by shared memory, others by UDP.
-Status LiveProcess::make_transports(std::unique_ptr<live::DatagramPort> port) {
+Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
   SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
   const std::lock_guard inside(node.lock());
@@ -120,7 +122,7 @@ Status LiveProcess::make_transports(std::unique_ptr<live::DatagramPort> port) {
     SPL_ASSIGN(trace_, live::TraceLog::open(text(settings_.trace, ".", rank_)));
   }
   shm_ = std::make_unique<live::ShmTransport>(
-      client(shm_trace_), segment_, rank_, cards_, live::ShmOptions{settings_.copy},
+      client(shm_trace_), segment_, rank_, cards_, memory,
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
   live::Transport& by_memory = add(node, *shm_, shm_trace_.get());
   std::vector<bool> elsewhere(size());

@@ -49,7 +49,7 @@ class LiveProcess final : public ptl::Host {
   LiveProcess() = default;
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
-  [[nodiscard]] Status make_transports(std::unique_ptr<live::DatagramPort> port);
+  [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
   [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace);
   void readable(uint64_t tag);
   [[nodiscard]] Status make_pool();

@@ -122,28 +122,22 @@ struct HelpedRig : Rig {
 
 TEST(ShmCopies, ASenderThatPollsCopiesItsShare) {
   HelpedRig rig;
-  std::atomic<bool> over{false};
-  std::thread sender([&] {
-    while (!over) rig.ends[0]->poll();
-  });
   const std::vector<uint8_t> bytes = some(300'000, 3);
   // The sender's thread may come late again and again, not for ever.
   uint64_t rounds = 0;
   for (; rounds < 100'000 && (rounds < 20 || rig.ends[0]->helped() < 20); ++rounds) {
     rig.heard[1] = {};
-    over = true;
-    sender.join();
     EXPECT_FALSE(rig.put(0, 1, bytes));
-    over = false;
-    sender = std::thread([&] {
+    std::atomic<bool> over{false};
+    std::thread sender([&] {
       while (!over) rig.ends[0]->poll();
     });
     while (rig.heard[1].fetches.empty()) rig.ends[1]->poll();
+    over = true;
+    sender.join();
     ASSERT_EQ(rig.heard[1].fetches, (std::vector<std::pair<uint64_t, bool>>{{1, true}}));
     ASSERT_TRUE(rig.heard[1].payloads[0] == bytes) << "round " << rounds;
   }
-  over = true;
-  sender.join();
   rig.poll();
   EXPECT_GE(rig.ends[0]->helped(), 20u) << rounds << " rounds";
   EXPECT_EQ(rig.heard[0].read.size(), rounds) << "what was lent is given back";

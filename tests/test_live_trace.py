@@ -87,11 +87,22 @@ def test_a_number_that_comes_again_is_another_message(job):
     assert [one.took_ns for one in live_trace.read(name)] == [200, 300]
 
 
-def test_a_rank_that_was_killed_leaves_a_line_without_an_end(job, tmp_path):
+@pytest.mark.parametrize(
+    "rest", ["1000,send,1,pu", "2000,send,1,put,2,3,42,0,40,", "2000,send,1,put,2,3,42,0,40,4"]
+)
+def test_a_rank_that_was_killed_leaves_a_line_without_an_end(job, tmp_path, rest):
     name = job(["1000,send,1,put,1,3,42,0,4,4"])
     with (tmp_path / "run.0").open("a") as file:
-        file.write("1000,send,1,pu")
+        file.write(rest)
     assert len(live_trace.read(name)) == 1
+
+
+def test_a_name_may_have_any_characters(tmp_path):
+    for rank in ("0", "10", "x"):
+        (tmp_path / f"a[1]*.b.{rank}").write_text(HEAD)
+    (tmp_path / "a[1]*.b.2").mkdir()
+    found = live_trace.files_of(str(tmp_path / "a[1]*.b"))
+    assert [(rank, file.name) for rank, file in found] == [(0, "a[1]*.b.0"), (10, "a[1]*.b.10")]
 
 
 @pytest.mark.parametrize(

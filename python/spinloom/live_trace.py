@@ -60,9 +60,10 @@ def files_of(name: str) -> list[tuple[int, Path]]:
     """(rank, file), by rank. Raises Trouble where there is none."""
     path = Path(name)
     found = []
-    for file in path.parent.glob(f"{path.name}.*") if path.parent.is_dir() else ():
-        if re.fullmatch(r"\d+", file.name[len(path.name) + 1 :]):
-            found.append((int(file.name[len(path.name) + 1 :]), file))
+    for file in path.parent.iterdir() if path.parent.is_dir() else ():
+        rank = file.name.removeprefix(f"{path.name}.")
+        if rank != file.name and re.fullmatch(r"\d+", rank) and file.is_file():
+            found.append((int(rank), file))
     if not found:
         raise Trouble(
             "environment", f"there is no {name}.0: run the job with SPINLOOM_TRACE={name} in its environment"
@@ -74,7 +75,7 @@ def lines_of(file: Path) -> Iterator[dict[str, str]]:
     """The lines of a file, but for a last one that a rank did not come to finish."""
     try:
         with file.open(newline="") as text:
-            lines = csv.DictReader(text)
+            lines = csv.DictReader(line for line in text if line.endswith("\n"))
             if tuple(lines.fieldnames or ()) != COLUMNS:
                 raise Trouble(
                     "invalid", f"{file} is no trace: its first line is not what SPINLOOM_TRACE writes"

@@ -87,6 +87,19 @@ def test_a_number_that_comes_again_is_another_message(job):
     assert [one.took_ns for one in live_trace.read(name)] == [200, 300]
 
 
+def test_an_answer_may_come_in_any_order(job):
+    name = job(
+        ["1000,send,1,reply,1,0,0,0,9,9", "2000,send,1,reply,1,0,0,0,9,9"],
+        [
+            "1200,arrive,0,reply,1,0,0,4,5,9",
+            "1300,arrive,0,reply,1,0,0,0,4,9",
+            "2300,arrive,0,reply,1,0,0,4,5,9",
+            "2400,arrive,0,reply,1,0,0,0,4,9",
+        ],
+    )
+    assert [(one.complete, one.took_ns) for one in live_trace.read(name)] == [(True, 300), (True, 400)]
+
+
 @pytest.mark.parametrize(
     "rest", ["1000,send,1,pu", "2000,send,1,put,2,3,42,0,40,", "2000,send,1,put,2,3,42,0,40,4"]
 )

@@ -12,7 +12,7 @@ import csv
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from spinloom.errors import Trouble
@@ -45,6 +45,7 @@ class Message:
     first_ns: int | None = None  # arrived
     last_ns: int | None = None
     arrived_bytes: int = 0
+    begun: bool = field(default=False, compare=False)  # its first bytes have been seen
 
     @property
     def complete(self) -> bool:
@@ -113,7 +114,9 @@ def read(name: str) -> list[Message]:
 def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str, str], event: str) -> None:
     time_ns, offset = number(file, line, "time_ns"), number(file, line, "offset")
     queue = found.setdefault(key, deque())
-    if not queue or (offset == 0 and event != "copied"):  # a number that comes again is another message's
+    # A number that comes again is another message's; answers may come in any order.
+    again = bool(queue) and event != "copied" and (queue[-1].complete or (offset == 0 and queue[-1].begun))
+    if not queue or again:
         queue.append(
             Message(
                 *key,
@@ -123,6 +126,7 @@ def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str,
             )
         )
     message = queue[-1]
+    message.begun = message.begun or offset == 0
     if event == "copied":
         message.last_ns = time_ns
         return

@@ -62,6 +62,14 @@ def test_what_is_read_from_the_senders_memory_is_there_when_it_is_copied(job):
     assert [one.took_ns for one in live_trace.read(name)] == [8000]
 
 
+def test_what_could_not_be_read_did_not_arrive(job):
+    name = job(
+        ["1000,send,1,put,7,3,42,0,99999,99999"],
+        ["1500,arrive,0,put,7,3,42,0,99999,99999", "9000,failed,0,put,7,3,42,0,99999,99999"],
+    )
+    assert [(one.complete, one.took_ns) for one in live_trace.read(name)] == [(False, None)]
+
+
 def test_what_did_not_arrive_is_counted_and_the_verb_says_no(job):
     name = job(
         [

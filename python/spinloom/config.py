@@ -39,7 +39,9 @@ VARIABLES = {
         Variable("SPINLOOM_PCAP", "", "live: records UDP datagrams in this file; the rank is appended"),
         Variable("SPINLOOM_PMIX", "", "live: the PMIx library, where it is not found"),
         Variable("SPINLOOM_SPIN_US", "100", "live: microseconds a waiting call polls before it sleeps"),
-        Variable("SPINLOOM_START_S", "300", "live: seconds that PtlInit waits for the other ranks; 0 is for ever"),
+        Variable(
+            "SPINLOOM_START_S", "300", "live: seconds that PtlInit waits for the other ranks; 0 is for ever"
+        ),
         Variable("SPINLOOM_TRACE", "", "live: records packets in this file; the rank is appended"),
         Variable("SPINLOOM_TRANSPORT", "auto", "live: how ranks reach each other: auto, shm, udp"),
         Variable("SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 address where UDP is bound"),

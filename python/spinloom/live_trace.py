@@ -32,6 +32,9 @@ COLUMNS = (
 )
 
 
+COPIES = ("copied", "failed")  # how copies out of the sender's memory ended
+
+
 @dataclass
 class Message:
     source: int
@@ -101,7 +104,7 @@ def read(name: str) -> list[Message]:
     for rank, file in files_of(name):
         for line in lines_of(file):
             event = line["event"]
-            if event not in ("send", "arrive", "copied"):
+            if event not in ("send", "arrive", *COPIES):
                 continue
             peer = number(file, line, "peer")
             source, target = (rank, peer) if event == "send" else (peer, rank)
@@ -115,7 +118,7 @@ def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str,
     time_ns, offset = number(file, line, "time_ns"), number(file, line, "offset")
     queue = found.setdefault(key, deque())
     # A number that comes again is another message's; answers may come in any order.
-    again = bool(queue) and event != "copied" and (queue[-1].complete or (offset == 0 and queue[-1].begun))
+    again = bool(queue) and event not in COPIES and (queue[-1].complete or (offset == 0 and queue[-1].begun))
     if not queue or again:
         queue.append(
             Message(
@@ -127,8 +130,9 @@ def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str,
         )
     message = queue[-1]
     message.begun = message.begun or offset == 0
-    if event == "copied":
+    if event in COPIES:
         message.last_ns = time_ns
+        message.arrived_bytes -= number(file, line, "bytes") if event == "failed" else 0
         return
     if event == "send":
         message.sent_ns = time_ns if message.sent_ns is None else message.sent_ns

@@ -3,7 +3,8 @@
 // Contract: waits() is told again and again what a peer has not taken; it holds while the peer is worth waiting for.
 //   lost() says for people what those that were given up have not taken, once nobody is waited for.
 // Invariants: (1) a peer that goes on taking is waited for, however long it needs; (2) one that has taken nothing for
-//   `patience` is given up, also over several farewells, until it takes something; (3) a peer that was gone before
+//   `patience` is given up, also over several farewells, until it takes something, but never one that may be writing
+//   to this process's memory; (3) a peer that was gone before
 //   anything waited for it loses nothing here: the program has heard of it.
 // Threads: one owner. Time: an argument.
 #pragma once

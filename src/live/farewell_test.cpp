@@ -50,6 +50,17 @@ TEST(Farewell, APeerThatTakesNothingIsGivenUp) {
   EXPECT_EQ(farewell.lost(), "");
 }
 
+TEST(Farewell, APeerThatMayBeWritingHereIsWaitedForUntilItIsGone) {
+  Farewell farewell(2);
+  Untaken writing = left(0, 0);
+  writing.writes = true;
+  EXPECT_TRUE(farewell.waits(ms, one, writing));
+  EXPECT_TRUE(farewell.waits(Farewell::patience * 100, one, writing));
+  writing.gone = true;
+  EXPECT_FALSE(farewell.waits(Farewell::patience * 101, one, writing));
+  EXPECT_EQ(farewell.lost(), "");
+}
+
 TEST(Farewell, APeerThatGoesMeanwhileLosesWhatItHadNotTaken) {
   Farewell farewell(3);
   EXPECT_TRUE(farewell.waits(ms, one, left(4, 0)));

@@ -186,7 +186,7 @@ TEST(ShmCopies, WhatAHelperHasBegunIsWaitedForAndOtherMessagesAreNot) {
   EXPECT_TRUE(rig.heard[0].read.empty()) << "given back in their order";
   EXPECT_TRUE(rig.heard[1].fetches.empty());
   EXPECT_FALSE(rig.ends[1]->has_news());
-  EXPECT_EQ(rig.ends[1]->untaken(nic::Rank{0}).packets, 1u) << "nobody leaves while a peer writes to its memory";
+  EXPECT_TRUE(rig.ends[1]->untaken(nic::Rank{0}).writes);
   write(part);
   CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(true);
   EXPECT_TRUE(rig.ends[1]->has_news());

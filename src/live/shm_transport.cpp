@@ -148,10 +148,7 @@ Untaken ShmTransport::untaken(nic::Rank rank) const {
     left.packets += loan.open ? 1 : 0;
     left.bytes += loan.open ? loan.bytes : 0;
   }
-  if (peer.shared.active()) {  // the peer may still be writing to our memory
-    ++left.packets;
-    ++left.notes;
-  }
+  left.writes = peer.shared.active();
   if (peer.attached) left.moved = peer.to.progress();
   return left;
 }

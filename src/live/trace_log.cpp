@@ -1,59 +1,91 @@
 #include "live/trace_log.hpp"
 
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cinttypes>
 #include <cstring>
 
 namespace spinloom::live {
 namespace {
 
+constexpr size_t kept_bytes = 64 << 10;
 constexpr const char* head = "time_ns,event,peer,operation,message,portal,match_bits,offset,bytes,message_bytes\n";
 
 // Of one clock for all ranks of a machine.
-long long now_ns() {
+int64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<long long>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void append(std::string& line, uint64_t number) {
+  line += ',';
+  line += std::to_string(number);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<TraceLog>> TraceLog::open(const std::string& path) {
-  FILE* const file = std::fopen(path.c_str(), "we");
-  if (file == nullptr) return fail(Code::environment, "SPINLOOM_TRACE: ", path, ": ", std::strerror(errno));
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return fail(Code::environment, "SPINLOOM_TRACE: ", path, ": ", std::strerror(errno));
   std::unique_ptr<TraceLog> made(new TraceLog(file));
-  std::fputs(head, file);
-  made->dirty_ = true;
+  made->kept_ = head;
   made->flush();
   return made;
 }
 
-TraceLog::~TraceLog() { std::fclose(file_); }
+TraceLog::~TraceLog() {
+  flush();
+  if (file_ >= 0) close(file_);
+}
+
+void TraceLog::begin(const char* what) {
+  if (kept_.size() >= kept_bytes) flush();
+  kept_ += std::to_string(now_ns());
+  kept_ += ',';
+  kept_ += what;
+}
 
 void TraceLog::packet(const char* what, nic::Rank peer, const nic::Packet& packet) {
-  dirty_ = true;
-  std::fprintf(file_,
-               "%lld,%s,%" PRIu32 ",%s,%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-               now_ns(), what, peer.value, nic::name_of(packet.operation), packet.message, packet.fields.portal_index,
-               packet.fields.match_bits, packet.offset, packet.payload.length, packet.message_length);
+  begin(what);
+  append(kept_, peer.value);
+  kept_ += ',';
+  kept_ += nic::name_of(packet.operation);
+  for (const uint64_t number : {packet.message, uint64_t{packet.fields.portal_index}, packet.fields.match_bits,
+                                packet.offset, packet.payload.length, packet.message_length}) {
+    append(kept_, number);
+  }
+  kept_ += '\n';
 }
 
 void TraceLog::message(const char* what, uint64_t message) {
-  dirty_ = true;
-  std::fprintf(file_, "%lld,%s,,,%" PRIu64 ",,,,,\n", now_ns(), what, message);
+  begin(what);
+  kept_ += ",,";
+  append(kept_, message);
+  kept_ += ",,,,,\n";
 }
 
 void TraceLog::peer(const char* what, nic::Rank peer) {
-  dirty_ = true;
-  std::fprintf(file_, "%lld,%s,%" PRIu32 ",,,,,,,\n", now_ns(), what, peer.value);
+  begin(what);
+  append(kept_, peer.value);
+  kept_ += ",,,,,,,\n";
 }
 
+// What the file does not take ends it: a hole in its middle would be read as messages that were never sent.
 void TraceLog::flush() {
-  if (!dirty_) return;
-  dirty_ = false;
-  std::fflush(file_);
+  for (size_t done = 0; file_ >= 0 && done < kept_.size();) {
+    const ssize_t written = write(file_, kept_.data() + done, kept_.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      close(file_);
+      file_ = -1;
+      break;
+    }
+    done += static_cast<size_t>(written);
+  }
+  kept_.clear();
 }
 
 }  // namespace spinloom::live

@@ -2,13 +2,12 @@
 //
 // Contract: open() writes the head of a new file; each call adds a line: when (nanoseconds since the epoch), what
 //   (`send`; `left`, when its payload has been read; `arrive`; `copied`, when bytes that it announced have been read
-//   out of the sender's memory; `lost` for a peer that is gone), the peer, and of a packet the operation, message,
-//   portal, match bits, offset, bytes, and the message's bytes. flush() brings all to the file.
+//   out of the sender's memory, or `failed`; `lost` for a peer that is gone), the peer, and of a packet the operation,
+//   message, portal, match bits, offset, bytes, and the message's bytes. flush() brings all to the file.
 // Invariants: trouble with the file ends the log, nothing else.
 // Threads: the owner of the NIC. Time: the real-time clock.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -30,10 +29,11 @@ class TraceLog {
   void flush();
 
  private:
-  explicit TraceLog(FILE* file) : file_(file) {}
+  explicit TraceLog(int file) : file_(file) {}
+  void begin(const char* what);
 
-  FILE* file_;
-  bool dirty_ = false;
+  int file_;  // -1: there was trouble with it
+  std::string kept_;  // lines that are not in the file yet
 };
 
 }  // namespace spinloom::live

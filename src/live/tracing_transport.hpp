@@ -35,12 +35,12 @@ class TracingTransport final : public Transport, public TransportClient {
   void stop(nic::Rank peer, bool stopped) override { below_->stop(peer, stopped); }
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override {
     Status done = below_->fetch(peer, address, to, length);
-    if (arriving_ != nullptr) log_.packet("copied", peer, *arriving_);
+    if (is_arriving(peer, address)) log_.packet(done ? "copied" : "failed", peer, *arriving_);
     return done;
   }
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
                                      uint64_t token) override {
-    if (arriving_ != nullptr) helped_[token] = *arriving_;  // its end may come at once
+    if (is_arriving(peer, address)) helped_[token] = *arriving_;  // its end may come at once
     const bool begun = below_->fetch_with_help(peer, address, to, length, token);
     if (!begun) helped_.erase(token);
     return begun;
@@ -71,7 +71,7 @@ class TracingTransport final : public Transport, public TransportClient {
   void fetched(uint64_t token, bool well) override {
     const auto helped = helped_.find(token);
     if (helped != helped_.end()) {
-      log_.packet("copied", helped->second.source, helped->second);
+      log_.packet(well ? "copied" : "failed", helped->second.source, helped->second);
       helped_.erase(helped);
     }
     client_.fetched(token, well);
@@ -82,6 +82,12 @@ class TracingTransport final : public Transport, public TransportClient {
   }
 
  private:
+  // Bytes of the packet that arrives, not of one that has waited.
+  [[nodiscard]] bool is_arriving(nic::Rank peer, uint64_t address) const {
+    if (arriving_ == nullptr || arriving_->source != peer) return false;
+    return address - reinterpret_cast<uint64_t>(arriving_->payload.bytes) < arriving_->payload.length;
+  }
+
   TransportClient& client_;
   TraceLog& log_;
   Transport* below_ = nullptr;

@@ -42,6 +42,7 @@ struct Untaken {
   uint64_t notes = 0;  // of these: acknowledgements and the like, which bring no one anything when their sender leaves
   uint64_t bytes = 0;
   uint64_t moved = 0;  // another number whenever the peer has gone on with what it was sent
+  bool writes = false;  // the peer may be writing to this process's memory
   bool gone = false;  // the peer is; then the rest says how it was when it went
   bool operator==(const Untaken&) const = default;
 };

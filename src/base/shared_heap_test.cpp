@@ -169,6 +169,19 @@ TEST_F(Heap, ItsFileCanNeitherShrinkNorGrow) {
   EXPECT_EQ(fcntl(place.file, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW), F_SEAL_SHRINK | F_SEAL_GROW);
 }
 
+// The parent's side of a fork: it writes to two pages of `one` once the child has written there, which ends well.
+void write_beside(pid_t child, int from_child, int to_child, uint8_t* one) {
+  char word = 0;
+  ASSERT_EQ(read(from_child, &word, 1), 1);
+  EXPECT_EQ(one[0], 1);
+  one[1] = 3;
+  one[granule] = 3;
+  ASSERT_EQ(write(to_child, "x", 1), 1);
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
   uint8_t* const one = block(8 * granule, granule, true);
   std::memset(one, 1, 4 * granule);  // the rest is never touched
@@ -190,15 +203,7 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
     good = good && heap.release(one) && fcntl(heap.place().file, F_GET_SEALS) > 0;
     _exit(good ? 0 : 1);
   }
-  char word = 0;
-  ASSERT_EQ(read(to_parent[0], &word, 1), 1);
-  EXPECT_EQ(one[0], 1);
-  one[1] = 3;
-  one[granule] = 3;
-  ASSERT_EQ(write(to_child[1], "x", 1), 1);
-  int status = 1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  write_beside(child, to_parent[0], to_child[1], one);
   EXPECT_TRUE(one[0] == 1 && one[1] == 3 && one[2] == 1);
   EXPECT_EQ(heap.place().inode, parents);
   EXPECT_TRUE(heap.release(one));
@@ -236,15 +241,7 @@ TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
     _exit(good && heap.release(more) ? 0 : 1);
   }
   signal(SIGXFSZ, before_that);
-  char word = 0;
-  ASSERT_EQ(read(to_parent[0], &word, 1), 1);
-  EXPECT_EQ(one[0], 1);
-  one[1] = 3;
-  one[granule] = 3;
-  ASSERT_EQ(write(to_child[1], "x", 1), 1);
-  int status = 1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  write_beside(child, to_parent[0], to_child[1], one);
   EXPECT_TRUE(one[0] == 1 && all(one + 3 * granule, granule, 0)) << "what the child wrote";
   EXPECT_EQ(heap.place().inode, parents);
   EXPECT_TRUE(heap.release(one));

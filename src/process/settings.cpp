@@ -23,7 +23,7 @@ constexpr std::array<Variable, 12> known{{
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
-    {"SPINLOOM_TRACE", "a file", "records packets for 'spinloom trace'; the rank is appended to the name"},
+    {"SPINLOOM_TRACE", "a file", "records packets for spinloom trace; the rank is appended to the name"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp", "how ranks reach each other"},
     {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine", "where UDP is bound; else the first interface's"},
     {"SPINLOOM_UDP_FAULTS", "drop=, duplicate=, reorder=, corrupt=RATE, seed=N",

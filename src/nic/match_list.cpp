@@ -66,7 +66,9 @@ uint32_t MatchList::find(const Slab<ListedEntry>& slab, const MatchKey& key, uin
   const Line* const begin = lines_.data() + first_;
   const Line* const end = lines_.data() + lines_.size();
   for (const Line* line = begin; line != end; ++line) {
-    if (((line->bits ^ key.match_bits) & line->care) != 0 || ((line->rank ^ key.source.value) & line->rank_care) != 0) {
+    const bool differs =
+        (((line->bits ^ key.match_bits) & line->care) | ((line->rank ^ key.source.value) & line->rank_care)) != 0;
+    if (differs) [[likely]] {  // without it the loop is in two places
       continue;
     }
     if (line->slot == no_slot || !matches(slab[line->slot], key)) continue;

@@ -104,6 +104,7 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "full") == 0) {
     enum { MANY = 2500 };
     unsigned lost = 0, fine = 0;
+    sleep_ms(200); /* until it has stopped: its helper thread would take all of them before */
     for (unsigned i = 0; i < MANY; ++i) {
       MUST(PtlPut(md, 0, i % 3 == 0 ? 5000 : 8, PTL_ACK_REQ, it, PT_TARGET, 0, 0, NULL, 0));
     }

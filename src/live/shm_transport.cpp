@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 
 namespace spinloom::live {
+
 ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
                            const ShmOptions& options, Watch watch)
     : client_(client),

@@ -14,7 +14,7 @@ FLOORS = [
     ["layout"],
     ["hpu"],
     ["nic"],
-    ["wire"],
+    ["wire", "peer"],
     ["portals"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process"],
@@ -79,6 +79,7 @@ def copy(tmp_path):
     [
         ("src/base/spoiled.hpp", '#include "layout/type.hpp"', "layout is not under base"),
         ("src/sim/spoiled.cpp", '#include "live/threads.hpp"', "live is not under sim"),
+        ("src/peer/spoiled.cpp", '#include "live/segment.hpp"', "live is not under peer"),
         ("src/live/spoiled.cpp", '#  include "sim/profile.hpp"', "sim is not under live"),
         ("src/nic/spoiled.cpp", '#include "profile.hpp"', "write floor/file.hpp"),
         ("include/spinloom/spoiled.h", '#include "base/result.hpp"', "public headers only"),

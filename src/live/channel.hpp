@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "live/cell.hpp"
-#include "live/shared_copy.hpp"
+#include "peer/shared_copy.hpp"
 
 namespace spinloom::live {
 
@@ -34,7 +34,7 @@ struct ChannelMemory {
   std::atomic<ReadsPeer> reads_peer;
   alignas(64) std::atomic<uint32_t> stopped;  // not 0: nothing but answers is wanted; on a line that is seldom written
   alignas(64) std::atomic<uint32_t> moved;  // counts what the reader had kept and has gone on with
-  SharedCopyMemory shared_copy;
+  peer::SharedCopyMemory shared_copy;
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
 };

@@ -68,7 +68,7 @@ void place_heap(SegmentHeader& header, Script& script) {
   header.heap_bytes = (spoiled & 8) != 0 ? script.take<uint64_t>() : place.bytes;
 }
 
-void spoil(SharedCopyMemory& shared, Script& script) {
+void spoil(peer::SharedCopyMemory& shared, Script& script) {
   const auto next = script.take<uint64_t>();
   shared.next = next % 2 == 0 ? next : next % 64;
   shared.ended = script.take<uint8_t>();
@@ -127,7 +127,7 @@ class Victim {
       case Step::reads: theirs->reads_peer.store(static_cast<ReadsPeer>(script.take<uint8_t>())); break;
       case Step::helps: spoil(job_.segments[0].channel_of(1)->shared_copy, script); break;
       case Step::share: {
-        SharedCopyMemory& theirs_shared = theirs->shared_copy;
+        peer::SharedCopyMemory& theirs_shared = theirs->shared_copy;
         theirs_shared.from = harmless(script.take<uint64_t>(), back_.data());
         theirs_shared.to = harmless(script.take<uint8_t>() % 2, back_.data());
         theirs_shared.length = script.take<uint16_t>() % (entry_bytes - guard_bytes);

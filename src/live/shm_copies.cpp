@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "live/long_copy.hpp"
 #include "live/shm_transport.hpp"
+#include "peer/long_copy.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -65,7 +65,7 @@ bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
 void ShmTransport::offer_help(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.attached || options_.copy == CopyMode::heap || options_.copy == CopyMode::twice) return;
-  peer.help = CopyHelper(peer.segment.channel_of(rank_)->shared_copy);
+  peer.help = peer::CopyHelper(peer.segment.channel_of(rank_)->shared_copy);
   const uint64_t nonce = peer.segment.header().self + offsetof(SegmentHeader, nonce);
   if (peer.memory.probe_write(nonce, cards_[rank].nonce[0])) peer.help.offer();
 }
@@ -83,7 +83,7 @@ void ShmTransport::map_heap(uint32_t rank) {
   place.inode = header.heap_inode;
   place.file = header.heap_file;
   peer.heap_tried = true;
-  auto view = HeapView::map(cards_[rank].pid, place);
+  auto view = peer::HeapView::map(cards_[rank].pid, place);
   peer.heap_reads =
       view ? "from its heap one copy (mapped), else " : text("its heap: ", view.error().message, "; else ");
   if (!view) return;
@@ -108,7 +108,7 @@ bool ShmTransport::publish_heap() {
 Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
   const Peer& from = *peers_[peer.value];
   if (const uint8_t* const mapped = from.heap.at(address, length)) {
-    copy_long(to, mapped, length);
+    peer::copy_long(to, mapped, length);
     return {};
   }
   if (includes(from.able, ReadsPeer::memory)) return from.memory.read(address, to, length);
@@ -148,7 +148,7 @@ bool ShmTransport::fetch_with_help(nic::Rank rank, uint64_t address, uint8_t* to
 bool ShmTransport::end_shared(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.shared.active() || !(peer.shared.done() || peer.lost)) return false;
-  const CopyPart& whole = peer.shared.whole();
+  const peer::CopyPart& whole = peer.shared.whole();
   bool well = peer.shared_well && peer.shared.done();
   if (well && peer.shared.failed()) {
     well = peer.memory.read(whole.from, reinterpret_cast<uint8_t*>(whole.to), whole.length).ok();

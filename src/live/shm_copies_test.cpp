@@ -146,9 +146,9 @@ TEST(ShmCopies, ASenderThatPollsCopiesItsShare) {
 }
 
 // A put of rank 0 of which somebody has taken a part, and does not say what became of it.
-CopyPart begin_helped(HelpedRig& rig, const std::vector<uint8_t>& bytes) {
-  CopyHelper helper(rig.job.segments[1].channel_of(0)->shared_copy);
-  std::optional<CopyPart> part;
+peer::CopyPart begin_helped(HelpedRig& rig, const std::vector<uint8_t>& bytes) {
+  peer::CopyHelper helper(rig.job.segments[1].channel_of(0)->shared_copy);
+  std::optional<peer::CopyPart> part;
   for (int tries = 0; tries < 100'000 && !part; ++tries) {
     rig.poll();
     rig.heard[0] = {};
@@ -165,10 +165,10 @@ CopyPart begin_helped(HelpedRig& rig, const std::vector<uint8_t>& bytes) {
   EXPECT_TRUE(part);
   EXPECT_TRUE(rig.heard[1].fetches.empty());
   EXPECT_FALSE(rig.ends[1]->drained());
-  return part.value_or(CopyPart{});
+  return part.value_or(peer::CopyPart{});
 }
 
-void write(const CopyPart& part) {
+void write(const peer::CopyPart& part) {
   std::memcpy(reinterpret_cast<void*>(part.to), reinterpret_cast<const void*>(part.from), part.length);
 }
 
@@ -177,7 +177,7 @@ using Fetches = std::vector<std::pair<uint64_t, bool>>;
 TEST(ShmCopies, WhatAHelperHasBegunIsWaitedForAndOtherMessagesAreNot) {
   HelpedRig rig;
   const std::vector<uint8_t> bytes = some(300'000, 3);
-  const CopyPart part = begin_helped(rig, bytes);
+  const peer::CopyPart part = begin_helped(rig, bytes);
   EXPECT_TRUE(rig.put(0, 2, some(4, 1)));
   EXPECT_FALSE(rig.put(0, 3, bytes)) << "long, but the helper is busy";
   rig.poll();
@@ -188,7 +188,7 @@ TEST(ShmCopies, WhatAHelperHasBegunIsWaitedForAndOtherMessagesAreNot) {
   EXPECT_FALSE(rig.ends[1]->has_news());
   EXPECT_TRUE(rig.ends[1]->untaken(nic::Rank{0}).writes);
   write(part);
-  CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(true);
+  peer::CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(true);
   EXPECT_TRUE(rig.ends[1]->has_news());
   rig.poll();
   EXPECT_EQ(rig.heard[1].fetches, (Fetches{{1, true}}));
@@ -201,7 +201,7 @@ TEST(ShmCopies, WhatAHelperCouldNotWriteIsRead) {
   HelpedRig rig;
   const std::vector<uint8_t> bytes = some(300'000, 3);
   std::ignore = begin_helped(rig, bytes);
-  CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(false);
+  peer::CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(false);
   rig.poll();
   EXPECT_EQ(rig.heard[1].fetches, (Fetches{{1, true}}));
   EXPECT_TRUE(rig.heard[1].payloads[0] == bytes);

@@ -31,8 +31,8 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
     peers_[peer] = std::make_unique<Peer>();
     ChannelMemory* const channel = own_.channel_of(peer);
     peers_[peer]->from = ChannelReader(channel);
-    peers_[peer]->shared = SharedCopy(channel->shared_copy);
-    peers_[peer]->memory = PeerMemory(cards_[peer].pid);
+    peers_[peer]->shared = peer::SharedCopy(channel->shared_copy);
+    peers_[peer]->memory = peer::PeerMemory(cards_[peer].pid);
   }
   std::ignore = publish_heap();
 }

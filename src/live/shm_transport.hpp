@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "live/card.hpp"
-#include "live/heap_view.hpp"
-#include "live/peer_memory.hpp"
 #include "live/transport.hpp"
+#include "peer/heap_view.hpp"
+#include "peer/peer_memory.hpp"
 
 namespace spinloom::live {
 
@@ -78,8 +78,8 @@ class ShmTransport final : public Transport {
     Segment segment;
     ChannelWriter to;
     ChannelReader from;
-    PeerMemory memory;
-    HeapView heap;
+    peer::PeerMemory memory;
+    peer::HeapView heap;
     ReadsPeer able = ReadsPeer::nothing;  // what we said that we read
     bool heap_tried = false;  // we have tried to map it
     bool heap_told = false;   // it knows that we have one
@@ -98,10 +98,10 @@ class ShmTransport final : public Transport {
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
     std::vector<Loan> loans;
     uint32_t open_loans = 0;
-    SharedCopy shared;  // of what it lends
+    peer::SharedCopy shared;  // of what it lends
     uint64_t shared_token = 0;
     bool shared_well = true;  // as far as it was ours
-    CopyHelper help;  // with what we lend
+    peer::CopyHelper help;  // with what we lend
     std::vector<uint64_t> taken_later;  // loans of its that are given back when the shared copy has ended
   };
   enum class Wrote : uint8_t { all, lent, some };

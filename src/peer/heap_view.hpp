@@ -13,7 +13,7 @@
 #include "base/result.hpp"
 #include "base/shared_heap.hpp"
 
-namespace spinloom::live {
+namespace spinloom::peer {
 
 class HeapView {
  public:
@@ -35,4 +35,4 @@ class HeapView {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::live {
+namespace spinloom::peer {
 
 class PeerMemory {
  public:
@@ -28,4 +28,4 @@ class PeerMemory {
   int64_t pid_ = 0;
 };
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -1,4 +1,4 @@
-#include "live/shared_copy.hpp"
+#include "peer/shared_copy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/random.hpp"
 
-namespace spinloom::live {
+namespace spinloom::peer {
 namespace {
 
 struct Ends {
@@ -116,4 +116,4 @@ TEST(SharedCopy, AHelperTakesNothingFromNonsense) {
 }
 
 }  // namespace
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -1,4 +1,4 @@
-#include "live/long_copy.hpp"
+#include "peer/long_copy.hpp"
 
 #include <cstring>
 
@@ -6,7 +6,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace spinloom::live {
+namespace spinloom::peer {
 namespace {
 
 constexpr uint64_t line_bytes = 64;
@@ -44,4 +44,4 @@ void copy_long(uint8_t* to, const uint8_t* from, uint64_t length) {
   std::memcpy(to, from, length);
 }
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -1,10 +1,10 @@
-#include "live/shared_copy.hpp"
+#include "peer/shared_copy.hpp"
 
 #include <algorithm>
 
 #include "base/assert.hpp"
 
-namespace spinloom::live {
+namespace spinloom::peer {
 namespace {
 
 constexpr uint32_t none_left = UINT32_MAX;  // no copy has so many parts
@@ -69,4 +69,4 @@ void CopyHelper::tell(bool well) {
   memory_->ended.fetch_add(1, std::memory_order_release);
 }
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -1,4 +1,4 @@
-#include "live/peer_memory.hpp"
+#include "peer/peer_memory.hpp"
 
 #include <sys/uio.h>
 
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace spinloom::live {
+namespace spinloom::peer {
 namespace {
 
 using Call = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
@@ -51,4 +51,4 @@ Status PeerMemory::probe_write(uint64_t address, uint64_t value) const {
   return write(address, reinterpret_cast<const uint8_t*>(&value), sizeof value);
 }
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace spinloom::live {
+namespace spinloom::peer {
 
 struct SharedCopyMemory {
   alignas(64) std::atomic<uint64_t> next;  // which copy (upper half), and its first part that nobody has taken
@@ -74,4 +74,4 @@ class CopyHelper {
   SharedCopyMemory* memory_ = nullptr;
 };
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-namespace spinloom::live {
+namespace spinloom::peer {
 
 void copy_long(uint8_t* to, const uint8_t* from, uint64_t length);
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

@@ -1,4 +1,4 @@
-#include "live/heap_view.hpp"
+#include "peer/heap_view.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,7 +13,7 @@
 #include <fstream>
 #include <utility>
 
-namespace spinloom::live {
+namespace spinloom::peer {
 namespace {
 
 // Memory of the system's own file system, not of one that is mounted somewhere: that may be full, and a hole of it then
@@ -85,4 +85,4 @@ Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place) {
   return made;
 }
 
-}  // namespace spinloom::live
+}  // namespace spinloom::peer

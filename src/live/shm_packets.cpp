@@ -39,7 +39,8 @@ uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint6
 // Words of a peer's as far as they must mean something here; the engine checks the rest.
 bool plausible(const nic::Packet& packet) {
   return packet.operation <= nic::Operation::reply && packet.fields.ack_request <= nic::AckRequest::oc_ack &&
-         packet.fields.fail <= static_cast<uint8_t>(nic::Fail::no_match);
+         packet.fields.fail <= static_cast<uint8_t>(nic::Fail::no_match) &&
+         packet.fields.list <= nic::ListKind::overflow;
 }
 
 }  // namespace

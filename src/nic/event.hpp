@@ -104,7 +104,7 @@ struct Event {
   uint64_t start = 0;  // host address where the data begins
   uint64_t hdr_data = 0;
   uint64_t user_ptr = 0;
-  bool in_overflow = false;  // ptl_list
+  bool in_overflow = false;  // ptl_list; ack, reply: of the entry that took the operation
   bool after_gap = false;    // events before it were overwritten before the host took them
   uint64_t dropped_bytes = 0;
   AtomicOperation atomic = AtomicOperation::min;  // atomic kinds

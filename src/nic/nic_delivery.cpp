@@ -68,6 +68,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
 void Nic::Impl::delivered(uint32_t slot, Actions& out) {
   const Delivery& delivery = deliveries[slot];
   ListedEntry& listed = entries[delivery.entry];
+  SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);  // as its acknowledgement says
   const EntryOptions& options = listed.entry.options;
   const PortalIndex portal = listed.portal;
   const QueueId queue = portals.find(portal)->queue;

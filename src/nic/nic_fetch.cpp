@@ -161,6 +161,7 @@ void Nic::Impl::finish_fetch(uint32_t slot, Actions& out) {
     event.fail = failure;
     event.manipulated_bytes = fetch.result.manipulated_bytes;
     event.remote_offset = fetch.result.remote_offset;
+    event.in_overflow = fetch.result.list == ListKind::overflow;
     event.start = reinterpret_cast<uint64_t>(reply.local);
     event.user_ptr = reply.user_ptr;
     post_event(reply.queue, event, out);
@@ -227,6 +228,7 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   reply.result.fail = static_cast<uint8_t>(message.failure);
   reply.result.manipulated_bytes = reply.length;
   reply.result.remote_offset = message.offset;
+  if (message.entry != no_slot) reply.result.list = entries[message.entry].list;
   start_put(reply, out);
 }
 

@@ -523,7 +523,7 @@ struct Nic::Impl {
   void finish_send(uint32_t slot, Actions& out);
   void receive_ack(const Packet& packet, Actions& out);
   void finish_ack(uint32_t slot, Actions& out);
-  void send_ack(const Message& message, uint64_t manipulated, Actions& out);
+  void send_ack(const Message& message, ListKind list, uint64_t manipulated, Actions& out);
   MessageFields& add_ack(Rank target, uint64_t message, Actions& out);
 
   // nic_stream.cpp

@@ -108,7 +108,9 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   SPL_ASSERT(message.dma_first == no_slot, "message ", message.id, " of rank ", message.source);
   uint64_t manipulated = 0;
+  ListKind list = ListKind::priority;  // read while the entry is here
   if (message.entry != no_slot) {
+    list = entries[message.entry].list;
     if (message.failure != Fail::ok) tally(message.context, Telemetry::failed_messages);
     tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
     SPL_ASSERT(message.dropped_bytes <= message.requested, message.dropped_bytes, " of ", message.requested);
@@ -145,7 +147,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     if (portal->flow_control) --queues.find(portal->queue)->events_due;
   }
   leave(message.portal, out);
-  send_ack(message, manipulated, out);
+  send_ack(message, list, manipulated, out);
   message_slots.remove(message.source, message.id);
   messages.give_back(slot);
 }

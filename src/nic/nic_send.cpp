@@ -163,6 +163,7 @@ void Nic::Impl::fill_packet(uint32_t slot, Packet& packet) const {
     packet.answers = put.request.reply_to;
     if (packet.is_header()) {
       packet.fields.fail = put.result.fail;
+      packet.fields.list = put.result.list;
       packet.fields.manipulated_bytes = put.result.manipulated_bytes;
       packet.fields.remote_offset = put.result.remote_offset;
     }
@@ -280,6 +281,7 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
     event.fail = failure;
     event.manipulated_bytes = message.ack.manipulated_bytes;
     event.remote_offset = message.ack.remote_offset;
+    event.in_overflow = message.ack.list == ListKind::overflow;
     event.user_ptr = put.user_ptr;
     post_event(put.queue, event, out);
   }
@@ -288,7 +290,7 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
   outgoing.give_back(slot);
 }
 
-void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& out) {
+void Nic::Impl::send_ack(const Message& message, ListKind list, uint64_t manipulated, Actions& out) {
   if (message.fields.ack_request == AckRequest::none) return;
   MessageFields& told = add_ack(message.source, message.id, out);
   if (message.ack_disabled) return;
@@ -297,6 +299,7 @@ void Nic::Impl::send_ack(const Message& message, uint64_t manipulated, Actions& 
   told.remote_offset = message.offset;
   told.manipulated_bytes = manipulated;
   told.fail = static_cast<uint8_t>(message.failure);
+  told.list = list;
 }
 
 // An acknowledgement whose fields the caller fills; without them the initiator only learns that nothing more will come.

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "nic/atomic.hpp"
+#include "nic/entry.hpp"
 #include "nic/ids.hpp"
 
 namespace spinloom::nic {
@@ -53,6 +54,7 @@ struct MessageFields {
   AckRequest ack_request = AckRequest::none;
   uint64_t manipulated_bytes = 0;  // ack, reply: mlength
   uint8_t fail = 0;  // ack, reply: nic::Fail of the target
+  ListKind list = ListKind::priority;  // ack, reply: whose entry took the operation
   Request request;
 };
 
@@ -62,9 +64,10 @@ struct Outcome {
   uint64_t remote_offset = 0;
   uint8_t fail = 0;
   AckRequest ack_request = AckRequest::none;
+  ListKind list = ListKind::priority;
 };
 [[nodiscard]] inline Outcome outcome_of(const MessageFields& fields) {
-  return {fields.manipulated_bytes, fields.remote_offset, fields.fail, fields.ack_request};
+  return {fields.manipulated_bytes, fields.remote_offset, fields.fail, fields.ack_request, fields.list};
 }
 
 struct Packet {

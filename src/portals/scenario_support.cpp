@@ -29,9 +29,15 @@ void Trace::add(uint32_t rank, const nic::Event& event) {
   std::ostringstream line;
   line << name_of(event.kind);
   switch (event.kind) {
-    case nic::EventKind::send:
-    case nic::EventKind::ack: key << "rank " << rank << " sends " << event.user_ptr; break;
-    case nic::EventKind::reply: key << "rank " << rank << " asks for " << event.user_ptr; break;
+    case nic::EventKind::send: key << "rank " << rank << " sends " << event.user_ptr; break;
+    case nic::EventKind::ack:
+      line << (event.in_overflow ? " overflow" : "");
+      key << "rank " << rank << " sends " << event.user_ptr;
+      break;
+    case nic::EventKind::reply:
+      line << (event.in_overflow ? " overflow" : "");
+      key << "rank " << rank << " asks for " << event.user_ptr;
+      break;
     case nic::EventKind::get:
     case nic::EventKind::get_overflow:
       key << "rank " << rank << " gives " << event.match_bits << " to " << event.initiator;

@@ -398,7 +398,7 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-constexpr std::array<Scenario, 19> all = {{
+constexpr std::array<Scenario, 20> all = {{
     {"contiguous_puts", ScenarioTag::confluent, 2, contiguous_puts},
     {"unexpected_then_matched", ScenarioTag::confluent, 2, unexpected_then_matched},
     {"many_to_one_tagged", ScenarioTag::confluent, 5, many_to_one_tagged},
@@ -415,6 +415,7 @@ constexpr std::array<Scenario, 19> all = {{
     {"commuting_atomics", ScenarioTag::confluent, 4, commuting_atomics},
     {"drawing_numbers", ScenarioTag::racy, 4, drawing_numbers},
     {"refused_gets", ScenarioTag::confluent, 2, refused_gets},
+    {"lists_told", ScenarioTag::confluent, 2, lists_told},
     {"exchanging_handlers", ScenarioTag::confluent, 3, exchanging_handlers},
     {"started_by_hosts", ScenarioTag::confluent, 2, started_by_hosts},
     {"streaming_puts", ScenarioTag::confluent, 2, streaming_puts},

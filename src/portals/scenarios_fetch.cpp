@@ -259,6 +259,58 @@ Result<std::string> refused_gets(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
+Result<std::string> lists_told(Testbed& bed, uint64_t seed) {
+  SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
+  Trace trace;
+  Host& target = hosts[0];
+  Host& initiator = hosts[1];
+  // Message i: bit 0, its entry is in the overflow list; bit 1, that is used once; bit 2, it has several packets; from
+  // `gets` on a get, from `atomics` on a fetching atomic.
+  constexpr uint64_t gets = 8, atomics = 16, messages = 24;
+  const uint64_t payload = bed.nic(0).limits().payload_bytes;
+  std::deque<std::vector<uint8_t>> entries, local;
+  for (uint64_t i = 0; i < messages; ++i) {
+    const uint64_t length = i >= atomics || (i & 4) == 0 ? 8 : 3 * payload + 1;
+    nic::Entry entry = readable(target, entries.emplace_back(length), i);
+    entry.options.use_once = (i & 2) != 0;
+    local.push_back(random_bytes(seed, stream_of(1, i), length));
+    const nic::ListKind list = (i & 1) != 0 ? nic::ListKind::overflow : nic::ListKind::priority;
+    SPL_TRY(target.interface->me_append(target.portal, entry, list));
+  }
+  for (uint64_t i = 0; i < messages; ++i) {
+    if (i < gets) {
+      SPL_TRY(initiator.interface->put(initiator.put(local[i], target, i)));
+    } else if (i < atomics) {
+      SPL_TRY(initiator.interface->get(get_of(initiator, local[i].data(), local[i].size(), target, i)));
+    } else {
+      AtomicArguments atomic;
+      atomic.put = initiator.put(local[i], target, i);
+      atomic.put.ack_request = nic::AckRequest::none;
+      atomic.operation = AtomicOperation::sum;
+      atomic.datatype = Datatype::uint64;
+      atomic.fetch = get_of(initiator, local[i].data(), local[i].size(), target, i).reply;
+      SPL_TRY(initiator.interface->atomic(atomic));
+    }
+  }
+  SPL_ASSIGN(const auto told, initiator.wait(initiator.departures, messages + gets + (messages - atomics), trace));
+  for (const nic::Event& event : told) {
+    if (event.kind == EventKind::send) continue;
+    SPL_TRY(expect(event.fail == Fail::ok && event.in_overflow == ((event.user_ptr & 1) != 0),
+                   text(name_of(event.kind), " of message ", event.user_ptr, ": ", name_of(event.fail),
+                        ", taken by the ", event.in_overflow ? "overflow" : "priority", " list")));
+  }
+  SPL_TRY(target.wait(target.arrivals, messages + messages / 2, trace));  // every other entry leaves its list
+  for (uint64_t i = 1; i < messages; i += 2) {  // what waits is found, and its entries are done
+    nic::Entry entry = target.entry(nullptr, 0, i);
+    entry.options.op_get = true;
+    entry.options.use_once = true;
+    SPL_TRY(target.interface->me_append(target.portal, entry));
+    SPL_TRY(target.wait(target.arrivals, (i & 2) != 0 ? 3 : 2, trace));
+  }
+  SPL_TRY(check_quiet(bed, hosts));
+  return trace.text();
+}
+
 Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;

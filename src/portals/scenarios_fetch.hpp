@@ -16,6 +16,8 @@ namespace spinloom::portals {
 [[nodiscard]] Result<std::string> drawing_numbers(Testbed& bed, uint64_t seed);
 // Gets that wait for a counter, and gets that nobody answers with bytes.
 [[nodiscard]] Result<std::string> refused_gets(Testbed& bed, uint64_t seed);
+// Puts, gets and atomics to entries of both lists; the initiator hears which one took each.
+[[nodiscard]] Result<std::string> lists_told(Testbed& bed, uint64_t seed);
 
 // Handlers of one rank get from the two that put to it, and count there.
 [[nodiscard]] Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed);

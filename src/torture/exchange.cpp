@@ -27,6 +27,9 @@ std::string difference(const nic::Event& got, const nic::Event& want) {
   if (offset_counts && got.remote_offset != want.remote_offset) {
     return differs("remote offset", got.remote_offset, want.remote_offset);
   }
+  if (of_initiator(got.kind) && got.fail == nic::Fail::ok && got.in_overflow != want.in_overflow) {
+    return differs("in overflow", got.in_overflow, want.in_overflow);
+  }
   if (of_initiator(got.kind)) return {};
   if (got.initiator != want.initiator) return differs("initiator", got.initiator.value, want.initiator.value);
   if (got.match_bits != want.match_bits) return differs("match bits", got.match_bits, want.match_bits);

@@ -69,6 +69,7 @@ class Unexpected final : public Exchange {
     if (role == 0 && event.kind == EventKind::ack) {
       if (!std::exchange(acks_due_, false)) return trouble("a second ack");
       if (event.fail != Fail::ok || event.manipulated_bytes != copy_.size()) return trouble("its ack is wrong");
+      acked_in_overflow_ = event.in_overflow;
       return {};
     }
     if (role == 0) return Exchange::on_event(rank, role, event);
@@ -84,7 +85,7 @@ class Unexpected final : public Exchange {
       case EventKind::put_overflow:
         if (searches_ && searches_out_-- == 0) return trouble("an overflow event without a search");
         if (landed_) return trouble("it landed twice");
-        landed_ = true;
+        landed_ = waited_ = true;
         return compare(event, 0, true);
       case EventKind::auto_unlink:
         if (!landed_ || searches_ || std::exchange(unlinked_, true)) return trouble("an auto_unlink at the wrong time");
@@ -98,6 +99,7 @@ class Unexpected final : public Exchange {
   }
 
   Status finish() override {
+    if (acked_in_overflow_ != waited_) return trouble("its ack names the other list");
     SPL_TRY(target_.check(name() + ", target"));
     if (counter_.exists()) SPL_TRY(world_.at(to_).ct_free(counter_));
     return source_.check(name() + ", source");
@@ -166,6 +168,8 @@ class Unexpected final : public Exchange {
   bool found_ = false;
   bool acks_due_ = false;
   bool landed_ = false;
+  bool waited_ = false;  // in the overflow entry
+  bool acked_in_overflow_ = false;
   bool unlinked_ = false;
   uint32_t searches_out_ = 0;
 };

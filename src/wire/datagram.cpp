@@ -6,7 +6,7 @@ namespace spinloom::wire {
 namespace {
 
 constexpr uint32_t magic = 0x574c5053;  // "SPLW"
-constexpr uint8_t version = 1;
+constexpr uint8_t version = 2;
 
 }  // namespace
 

@@ -37,6 +37,7 @@ void header_fields(Fields& fields, Visit&& visit) {
   visit("ack_request", fields.ack_request);
   visit("manipulated_bytes", fields.manipulated_bytes);
   visit("fail", fields.fail);
+  visit("list", fields.list);
   visit("requested_bytes", fields.request.requested_bytes);
   visit("reply_to", fields.request.reply_to);
   visit("atomic", fields.request.atomic);
@@ -130,6 +131,7 @@ Status check(const nic::Packet& packet) {
     return out_of_range("datatype", static_cast<uint64_t>(fields.request.datatype));
   }
   if (fields.fail > static_cast<uint8_t>(nic::Fail::no_match)) return out_of_range("fail", fields.fail);
+  if (fields.list > nic::ListKind::overflow) return out_of_range("list", static_cast<uint64_t>(fields.list));
   return {};
 }
 

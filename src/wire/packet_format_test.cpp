@@ -50,15 +50,15 @@ TEST(PacketFormat, HasItsPlacesForEver) {
   packet.payload = {nic::PayloadRef::Space::local, payload.data(), 3};
   std::vector<uint8_t> bytes;
   encode(packet, bytes);
-  ASSERT_EQ(bytes.size(), 51u + 76u + 3u);
+  ASSERT_EQ(bytes.size(), 51u + 77u + 3u);
   EXPECT_EQ(bytes[0], 4);
   EXPECT_EQ(load_le<uint16_t>(&bytes[1]), packet.port);
   EXPECT_EQ(load_le<uint32_t>(&bytes[3]), packet.source.value);
   EXPECT_EQ(load_le<uint64_t>(&bytes[11]), packet.message);
   EXPECT_EQ(bytes[11], 0x28) << "least significant byte first";
   EXPECT_EQ(load_le<uint64_t>(&bytes[59]), packet.fields.match_bits);
-  EXPECT_EQ(load_le<uint64_t>(&bytes[119]), packet.fields.request.operand[1]);
-  EXPECT_EQ(bytes[127], 1);
+  EXPECT_EQ(load_le<uint64_t>(&bytes[120]), packet.fields.request.operand[1]);
+  EXPECT_EQ(bytes[128], 1);
 }
 
 TEST(PacketFormat, LaterPacketsCarryNoFields) {
@@ -91,7 +91,7 @@ TEST(PacketFormat, ValuesThatDoNotExistAreRefused) {
   const struct {
     size_t at;
     uint8_t first_bad;
-  } places[] = {{0, 6}, {83, 4}, {92, 13}, {109, 18}, {110, 14}};
+  } places[] = {{0, 6}, {83, 4}, {92, 13}, {93, 2}, {110, 18}, {111, 14}};
   for (const auto& place : places) {
     std::vector<uint8_t> spoiled = bytes;
     spoiled[place.at] = static_cast<uint8_t>(place.first_bad - 1);

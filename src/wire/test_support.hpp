@@ -34,6 +34,7 @@ inline nic::Packet random_packet(Random& random, const std::vector<uint8_t>& byt
   fields.ack_request = static_cast<nic::AckRequest>(random.below(4));
   fields.manipulated_bytes = number();
   fields.fail = static_cast<uint8_t>(random.below(static_cast<uint64_t>(nic::Fail::no_match) + 1));
+  fields.list = static_cast<nic::ListKind>(random.below(2));
   fields.request.requested_bytes = number();
   fields.request.reply_to = number();
   fields.request.atomic = static_cast<nic::AtomicOperation>(random.below(nic::atomic_operations));

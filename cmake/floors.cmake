@@ -38,7 +38,7 @@ function(spinloom_floor name)
     add_executable(spinloom_${name}_test ${FLOOR_TESTS})
     spinloom_options(spinloom_${name}_test)
     target_link_libraries(spinloom_${name}_test PRIVATE spinloom_${name} GTest::gtest GTest::gtest_main)
-    gtest_discover_tests(spinloom_${name}_test DISCOVERY_TIMEOUT 60)
+    gtest_discover_tests(spinloom_${name}_test DISCOVERY_TIMEOUT 600)
   endif()
 endfunction()
 

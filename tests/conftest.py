@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import patience
 from c_programs import NIC
 from spinloom import cli, data
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)
 settings.load_profile("spinloom")
+patience.default_signals()
 
 
 # A checkout whose engine has its Python face must have built it: then a missing engine is a failure.

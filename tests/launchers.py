@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import seconds
+
 BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
-TIME_LIMIT_S = 60
+TIME_LIMIT_S = seconds(240)
 
 
 @functools.cache

@@ -6,9 +6,12 @@
 #ifndef SPINLOOM_TESTS_LIVE_COMMON_H
 #define SPINLOOM_TESTS_LIVE_COMMON_H
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "portals_common.h"
 
@@ -94,6 +97,47 @@ static inline double processor_seconds(void) {
 static inline void sleep_ms(unsigned ms) {
   struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
   while (nanosleep(&left, &left) != 0) {
+  }
+}
+
+/* A time limit, longer by the factor SPINLOOM_TEST_PATIENCE where there is one. */
+static inline unsigned patient_ms(unsigned limit) {
+  const char* const factor = getenv("SPINLOOM_TEST_PATIENCE");
+  return factor == NULL || *factor == 0 ? limit : (unsigned)(limit * strtod(factor, NULL));
+}
+
+/* Whether a process of this program is stopped by a signal. */
+static inline int somebody_is_stopped(void) {
+  char ours[PATH_MAX], path[300], theirs[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", ours, sizeof ours);
+  DIR* const processes = opendir("/proc");
+  int found = 0;
+  if (length < 0 || processes == NULL) exit(3);
+  for (struct dirent* each; !found && (each = readdir(processes)) != NULL;) {
+    if (each->d_name[0] < '0' || each->d_name[0] > '9') continue;
+    snprintf(path, sizeof path, "/proc/%s/exe", each->d_name);
+    if (readlink(path, theirs, sizeof theirs) != length || memcmp(ours, theirs, (size_t)length) != 0) continue;
+    snprintf(path, sizeof path, "/proc/%s/stat", each->d_name);
+    FILE* const stat = fopen(path, "r");
+    char state = 0;
+    found = stat != NULL && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state == 'T';
+    if (stat != NULL) fclose(stat);
+  }
+  closedir(processes);
+  return found;
+}
+
+/* A peer that stops itself has stopped: before, its helper thread would still take messages. */
+static inline void wait_for_a_stopped_peer(void) {
+  while (!somebody_is_stopped()) sleep_ms(1);
+}
+
+/* The threads of this process rest: what they did before does not count as time that waiting takes. */
+static inline void wait_until_at_rest(void) {
+  for (unsigned ms = 0; ms < patient_ms(30000); ms += 20) {
+    const double before = processor_seconds();
+    sleep_ms(20);
+    if (processor_seconds() - before < 0.0005) return;
   }
 }
 

@@ -35,7 +35,7 @@ static int fate(ptl_handle_eq_t eq) {
   for (;;) {
     ptl_event_t event;
     unsigned which;
-    if (PtlEQPoll(&eq, 1, 30000, &event, &which) != PTL_OK) return -1;
+    if (PtlEQPoll(&eq, 1, patient_ms(30000), &event, &which) != PTL_OK) return -1;
     if (event.type == PTL_EVENT_SEND && event.ni_fail_type == PTL_NI_OK) continue;
     return event.ni_fail_type;
   }
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "full") == 0) {
     enum { MANY = 2500 };
     unsigned lost = 0, fine = 0;
-    sleep_ms(200); /* until it has stopped: its helper thread would take all of them before */
+    wait_for_a_stopped_peer();
     for (unsigned i = 0; i < MANY; ++i) {
       MUST(PtlPut(md, 0, i % 3 == 0 ? 5000 : 8, PTL_ACK_REQ, it, PT_TARGET, 0, 0, NULL, 0));
     }

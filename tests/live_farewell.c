@@ -52,11 +52,11 @@ int main(int argc, char** argv) {
   if (slow) {
     MUST(PtlPut(md, 0, LARGE, PTL_NO_ACK_REQ, rank_of(1), 0, 0, 0, NULL, 0));
   } else {
-    sleep_ms(200);
+    wait_for_a_stopped_peer();
     for (unsigned i = 0; i < SMALL; ++i) {
       MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, rank_of(1), 0, 0, 0, NULL, 0));
     }
-    sleep_ms(100);
+    wait_until_at_rest();
     const double before = processor_seconds();
     sleep_ms(1000);
     printf("used %.0f us\n", (processor_seconds() - before) * 1e6);

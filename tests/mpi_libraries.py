@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpi_worker import memory_of, place
+from patience import seconds
 from spinloom import core
 
 WORKER = Path(__file__).with_name("mpi_worker.py")
-TIME_LIMIT_S = 240
+TIME_LIMIT_S = seconds(240)
 
 
 @dataclass(frozen=True)

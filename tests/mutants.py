@@ -17,10 +17,12 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import seconds
+
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "mutants"
 SEEDS = ((1, 10), (11, 100), (101, 1000))
-SECONDS_A_RANGE = 120  # of one scenario; a mutant that goes round in circles is found, too
+SECONDS_A_RANGE = seconds(120)  # of one scenario; a mutant that goes round in circles is found, too
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
+from patience import seconds
 from spinloom import __version__, config, core, profiles
 from spinloom.cli import cli
 
@@ -110,7 +111,9 @@ def test_the_pages_list_every_environment_variable():
 
 def run_command(*arguments: str, **streams) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", "from spinloom import cli; cli.main()", *arguments]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False, **streams)
+    return subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, timeout=seconds(60), check=False, **streams
+    )
 
 
 def test_output_that_cannot_be_written_is_an_environment_error():
@@ -177,7 +180,10 @@ def test_doctor_and_info_show_the_live_nic(spinloom):
     assert "cop" in rows["live: long messages here"]["found"]
     assert rows["live: UDP"]["found"]
     shown = subprocess.run(
-        [sys.executable, "-m", "spinloom.cli", "info", "--live"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "spinloom.cli", "info", "--live"],
+        capture_output=True,
+        text=True,
+        timeout=seconds(60),
     )
     assert shown.returncode == 0, shown.stderr
     assert "max_pt_index" in shown.stdout

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_strategies
 
 from conftest import needs_engine
+from patience import seconds, until
 from spinloom import layout
 from spinloom.errors import Trouble
 
@@ -306,12 +307,17 @@ def test_other_threads_run_while_bytes_move():
     ticker = threading.Thread(target=tick)
     ticker.start()
     out = bytearray(made.size)
-    begin = time.perf_counter()
-    made.pack(array, out)
-    end = time.perf_counter()
+
+    def others_ran() -> bool:
+        begin = time.perf_counter()
+        made.pack(array, out)
+        end = time.perf_counter()
+        return sum(begin < when < end for when in ticks) >= 2
+
+    ran = until(others_ran)  # a busy machine may give the other thread no processor meanwhile
     stop.set()
     ticker.join()
-    assert sum(begin < when < end for when in ticks) >= 2, f"nothing else ran in {end - begin:.3f} s"
+    assert ran, "nothing else ran while bytes moved"
 
 
 MPI_ROUND_TRIP = """
@@ -338,7 +344,9 @@ print("good")
 
 def test_datatypes_of_mpi4py_and_back():
     pytest.importorskip("mpi4py")
-    done = subprocess.run([sys.executable, "-c", MPI_ROUND_TRIP], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", MPI_ROUND_TRIP], capture_output=True, text=True, timeout=seconds(240)
+    )
     if "cannot load MPI library" in done.stderr or "libmpi" in done.stderr:
         pytest.skip("there is no MPI library")
     assert done.stdout == "good\n", done.stderr

@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 
 from c_programs import CONFORMANCE
+from patience import seconds, until
 from pmi_job import Job
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-LIMIT_S = 240  # of one run; the machine may be busy with other things
+LIMIT_S = seconds(240)  # of one run; the machine may be busy with other things
 
 
 def library_folder() -> Path | None:
@@ -104,6 +105,11 @@ def processes_of(program: Path) -> list[int]:
     return found
 
 
+def nothing_runs(program: Path) -> bool:
+    """A launcher may end a moment before the kernel has taken its ranks away."""
+    return until(lambda: not processes_of(program))
+
+
 def finished(*command: object, **settings: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*map(str, command)],
@@ -122,7 +128,7 @@ def run(launcher: str, ranks: int, program: Path, *arguments: object, **settings
     if launcher not in launchers():
         pytest.skip(f"there is no launcher of {launcher}")
     done = finished(*launchers()[launcher].command, "-n", ranks, program, *arguments, **settings)
-    assert processes_of(program) == []
+    assert nothing_runs(program)
     return done.stdout
 
 
@@ -296,7 +302,7 @@ def test_a_rank_that_leaves_says_what_a_stopped_peer_has_not_taken(build, transp
     packets, bytes_ = map(int, told[0])
     assert bytes_ == 8 * packets, said
     assert 800 - 512 <= packets <= 800, said
-    assert float(re.search(r"left after ([\d.]+) s", said)[1]) < 15, said
+    assert float(re.search(r"left after ([\d.]+) s", said)[1]) < seconds(60), said
 
 
 DEATHS = ["puts", "large", "gets", "serves", "waits", "full"]
@@ -315,7 +321,7 @@ def deaths(program: Path, what: str, **settings: str) -> None:
             victim.process.send_signal(signal.SIGKILL)
         assert job.wait(LIMIT_S) == [0, 0, -signal.SIGKILL], job.said()
         assert set(answers_of(job.said())) == {0, 1}, job.said()
-    assert processes_of(program) == []
+    assert nothing_runs(program)
 
 
 @pytest.mark.parametrize("what", DEATHS)
@@ -336,7 +342,7 @@ def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
     command = [*launchers()["mpich"].command, "-n", "3", str(program), "large"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
     assert done.returncode != 0
-    assert processes_of(program) == []
+    assert nothing_runs(program)
     new = set(os.listdir("/dev/shm")) - shared
     assert [name for name in new if "spinloom" in name] == []
     run("mpich", 3, build("live_sleeper.c"))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from test_live import LIMIT_S, answers_of, build, launchers, processes_of, run
+from test_live import LIMIT_S, answers_of, build, launchers, nothing_runs, run
 
 __all__ = ["build"]
 pytestmark = pytest.mark.usefixtures("build")
@@ -94,4 +94,4 @@ def test_namespaces_are_as_good_as_machines(build, ranks, faults, longest):
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(answers_of(done.stdout)) == set(range(ranks))
-    assert processes_of(program) == []
+    assert nothing_runs(program)

@@ -14,6 +14,7 @@ import mpi_program
 from conftest import needs_engine
 from mpi_libraries import differences, libraries
 from mpi_worker import place
+from patience import seconds
 from spinloom import core, mpi_types
 from type_trees import random_text
 
@@ -96,7 +97,9 @@ def test_the_c_interface_says_the_same(compiler, tmp_path):
     for text, count in questions:
         tree = engine.type_tree(text)
         lines.append(" ".join(map(str, [*mpi_program.program(tree), count, *place(tree, count)])))
-    done = subprocess.run([str(peer)], input="\n".join(lines), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [str(peer)], input="\n".join(lines), capture_output=True, text=True, timeout=seconds(240)
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     version, *answers = done.stdout.splitlines()
     library = "MPICH" if "MPICH" in version else "Open MPI"

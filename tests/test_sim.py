@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from c_programs import compile_with, needs_compiler
 from conftest import needs_engine
+from patience import until
 
 pytestmark = [needs_engine, needs_compiler]
 
@@ -171,12 +171,12 @@ def test_the_simulation_ends_with_whoever_started_it(source):
     command = [sys.executable, "-m", "spinloom.cli", "sim", "-n", "1", str(program)]
     started = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-    launched = wait_for(
+    launched = until(
         lambda: [pid for pid in children.read_text().split() if "spinloom-sim" in command_of(pid)]
     )
     started.kill()
     started.wait()
-    assert wait_for(lambda: not running(launched[0]))
+    assert until(lambda: not running(launched[0]))
 
 
 def command_of(pid: str) -> str:
@@ -190,13 +190,6 @@ def running(pid: str) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return False
-
-
-def wait_for(ready, seconds: float = 30):
-    end = time.monotonic() + seconds
-    while not (found := ready()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return found
 
 
 def test_a_sleep_beyond_the_clock_is_told(sim, source):

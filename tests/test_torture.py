@@ -10,6 +10,7 @@ import pytest
 
 import mutants
 from conftest import needs_engine
+from patience import seconds
 from spinloom import core, torture
 
 pytestmark = needs_engine
@@ -80,7 +81,7 @@ def test_what_cannot_be_run_is_refused(spinloom, arguments, complaint):
 
 def test_a_trace_shows_datagrams_and_events():
     command = [sys.executable, "-m", "spinloom.cli", "torture", "order", "--seeds", "3..3", "--trace"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds(60))
     assert ran.returncode == 0, ran.stderr
     assert "link: datagram 0 of" in ran.stdout
     assert "auto_unlink" in ran.stdout

@@ -30,6 +30,9 @@ VARIABLES = {
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
         Variable("SPINLOOM_TEST_SEED", "1", "seed of the random C++ tests; a failure prints its own"),
         Variable("SPINLOOM_TEST_BUILD", "", "build folder that tests install libraries from; empty: make's"),
+        Variable(
+            "SPINLOOM_TEST_PATIENCE", "1", "a factor for all time limits of tests, for machines that are busy"
+        ),
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
         # The live library's own, as src/process/settings.cpp has them; a test compares.
         Variable("SPINLOOM_COPY", "auto", "live: how long messages go: auto, heap, single-copy, two-copy"),

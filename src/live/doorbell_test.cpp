@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/test_patience.hpp"
 #include "live/owner_lock.hpp"
 
 namespace spinloom::live {
 namespace {
 
-constexpr Time a_minute{60'000'000'000'000};
+const Time a_minute = patient(Time{60'000'000'000'000});
 
 // Work that ringers leave, and a sleeper that takes it, as Node and Progress do.
 struct Post {

@@ -65,7 +65,7 @@ struct LiveTestbed::Member {
       : node(nic::Rank{rank}, static_cast<uint32_t>(bed.job_.cards.size()), limits, bed.job_.segments[rank]),
         shm(node, bed.job_.segments[rank], rank, bed.job_.cards, options,
             [this](int descriptor, nic::Rank peer) { helper.load()->watch(descriptor, peer.value); }),
-        port(node, monotonic_now() + patience) {}
+        port(node, monotonic_now() + patience()) {}
 
   Node node;
   ShmTransport shm;
@@ -165,7 +165,7 @@ Result<portals::TestHandlers> LiveTestbed::handlers(std::string_view name) {
 
 // Quiet on all ranks, twice in a row: what left one in between is at another by then.
 Status LiveTestbed::settle() {
-  const Time give_up = monotonic_now() + patience;
+  const Time give_up = monotonic_now() + patience();
   for (int quiet_rounds = 0; quiet_rounds < 3;) {
     bool quiet = true;
     for (const auto& member : members_) {

@@ -2,7 +2,8 @@
 //
 // Contract: the testbed of scenarios (portals/testbed.hpp). Each rank has its segment, node, transport, helper and
 //   watcher threads, and a pool of HPU threads if there are handlers.
-// Invariants: (1) nobody calls a node without its lock; (2) wait() and settle() give up with an Error after `patience`.
+// Invariants: (1) nobody calls a node without its lock; (2) wait() and settle() give up with an Error after
+//   patience().
 // Threads: the scenario's one, and those of the ranks. Time: real.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/test_patience.hpp"
 #include "live/node.hpp"
 #include "live/progress.hpp"
 #include "live/shm_transport.hpp"
@@ -28,7 +30,7 @@ struct LocalJob {
 
 class LiveTestbed final : public portals::Testbed {
  public:
-  static constexpr Time patience{120'000'000'000'000};  // 120 s: the machine may be busy
+  static Time patience() { return patient(Time{120'000'000'000'000}); }  // 120 s: the machine may be busy
 
   enum class Over : uint8_t { shared_memory, udp };
 

@@ -46,7 +46,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   }
   Status wait() override {
     std::unique_lock lock(bed_.lock_);
-    const bool news = bed_.changed_.wait_for(lock, patience, [this] { return bed_.changes_ != seen_; });
+    const bool news = bed_.changed_.wait_for(lock, patience(), [this] { return bed_.changes_ != seen_; });
     seen_ = bed_.changes_;
     if (!news) return fail(Code::stalled, "rank ", rank_, " waits: ", engine.waiting());
     return {};
@@ -131,7 +131,7 @@ bool PoolTestbed::quiet() const {
 
 Status PoolTestbed::settle() {
   std::unique_lock lock(lock_);
-  if (changed_.wait_for(lock, patience, [this] { return quiet(); })) return {};
+  if (changed_.wait_for(lock, patience(), [this] { return quiet(); })) return {};
   std::string report;
   for (const auto& node : nodes_) report += node->engine.waiting() + ". ";
   return fail(Code::stalled, "handlers run on: ", report);

@@ -3,7 +3,7 @@
 // Contract: the testbed of scenarios (portals/testbed.hpp) for what src/live runs handlers with; packets, DMAs and
 //   commands are performed at once by whoever holds the lock, handlers meanwhile on the threads of their rank's pool.
 // Invariants: (1) an engine is called under the lock only; (2) wait() and settle() give up with an Error when nothing
-//   has changed for `patience`; (3) payloads are kept until the end.
+//   has changed for patience(); (3) payloads are kept until the end.
 // Threads: the scenario's one, and the pools'. Time: none that anybody looks at.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/test_patience.hpp"
 #include "live/hpu_pool.hpp"
 #include "portals/loopback_testbed.hpp"
 #include "portals/testbed.hpp"
@@ -24,7 +25,7 @@ namespace spinloom::live {
 
 class PoolTestbed final : public portals::Testbed {
  public:
-  static constexpr std::chrono::seconds patience{20};
+  static std::chrono::milliseconds patience() { return patient(std::chrono::seconds(60)); }
   static Result<std::unique_ptr<PoolTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
                                                      std::shared_ptr<portals::ScenarioHandlers> handlers,
                                                      std::chrono::nanoseconds spin);

@@ -91,6 +91,9 @@ class Nic {
   [[nodiscard]] bool wants_packets(const Packet& packet) const;
   // Its header has been here, and its last packet has not.
   [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
+  // Packets of this message were kept, and it has not ended: the engine may still refer to their bytes. False for a
+  // message whose packet was whole: only the actions that on_packet gave refer to it.
+  [[nodiscard]] bool is_open(Rank source, uint64_t message) const;
   // As a Command that is this put, without token and trigger.
   void on_put(Time now, const Put& put, Actions& out);
   // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:

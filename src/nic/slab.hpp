@@ -7,6 +7,7 @@
 // Threads: one owner. Time: none.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -31,7 +32,9 @@ class Slab {
       free_.pop_back();
     } else {
       index = created_++;
-      if (index % chunk_slots == 0) chunks_.push_back(std::make_unique<Slot[]>(chunk_slots));
+      if (const Place place = place_of(index); place.at == 0) {
+        chunks_.push_back(std::make_unique<Slot[]>(slots_of(place.chunk)));
+      }
     }
     Slot& slot = slot_at(index);
     std::destroy_at(&slot.value);
@@ -56,29 +59,44 @@ class Slab {
   }
   [[nodiscard]] const T& operator[](uint32_t index) const { return const_cast<Slab&>(*this)[index]; }
 
-  [[nodiscard]] bool taken(uint32_t index) const {
-    return index < created_ && chunks_[index / chunk_slots][index % chunk_slots].taken;
-  }
+  [[nodiscard]] bool taken(uint32_t index) const { return index < created_ && at(index).taken; }
   [[nodiscard]] uint32_t size() const { return size_; }
 
   // Taken slots in index order; for reports only.
   template <class Visit>
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < created_; ++i) {
-      if (taken(i)) visit(i, chunks_[i / chunk_slots][i % chunk_slots].value);
+      if (taken(i)) visit(i, at(i).value);
     }
   }
 
  private:
-  static constexpr uint32_t chunk_slots = 256;
+  // Few slots at first, for most slabs of a NIC that does little stay small; then each chunk has as many as all before.
+  static constexpr uint32_t first_slots = 4;
   struct Slot {
     T value{};
     bool taken = false;
   };
+  struct Place {
+    uint32_t chunk;
+    uint32_t at;
+  };
+  [[nodiscard]] static constexpr Place place_of(uint32_t index) {
+    const auto chunk = static_cast<uint32_t>(std::bit_width(index / first_slots));
+    return {chunk, chunk == 0 ? index : index - slots_of(chunk)};
+  }
+  [[nodiscard]] static constexpr uint32_t slots_of(uint32_t chunk) {
+    return chunk == 0 ? first_slots : first_slots << (chunk - 1);
+  }
+
+  [[nodiscard]] Slot& at(uint32_t index) const {
+    const Place place = place_of(index);
+    return chunks_[place.chunk][place.at];
+  }
 
   [[nodiscard]] Slot& slot_at(uint32_t index) {
     SPL_ASSERT(index < created_, "slot ", index, " of ", created_);
-    return chunks_[index / chunk_slots][index % chunk_slots];
+    return at(index);
   }
 
   std::vector<std::unique_ptr<Slot[]>> chunks_;

@@ -13,11 +13,6 @@ HostCache::HostCache(int64_t bytes, int64_t ways, int64_t line_bytes)
 
 bool HostCache::access(uint64_t line, bool write) {
   ++clock_;
-  if (line == last_line_) {
-    last_->used = clock_;
-    last_->dirty = last_->dirty || write;
-    return true;
-  }
   Line* const set = &lines_[(line % sets_) * ways_];
   Line* victim = set;
   for (uint64_t way = 0; way < ways_; ++way) {
@@ -25,16 +20,12 @@ bool HostCache::access(uint64_t line, bool write) {
     if (candidate.tag == line) {
       candidate.used = clock_;
       candidate.dirty = candidate.dirty || write;
-      last_line_ = line;
-      last_ = &candidate;
       return true;
     }
     if (candidate.used < victim->used) victim = &candidate;
   }
   if (victim->dirty) ++writebacks_;
   *victim = {line, clock_, write};
-  last_line_ = line;
-  last_ = victim;
   return false;
 }
 

@@ -1,8 +1,7 @@
 // HostCache - one level of the modelled host's caches: which lines it holds.
 //
 // Contract: set-associative, write-allocate, write-back, least recently used; starts cold. access() says whether the
-// line
-//   was there and brings it in if not; writebacks() counts dirty lines that had to leave for others, flush() adds
+//   line was there and brings it in if not; writebacks() counts dirty lines that had to leave for others, flush() adds
 //   those still there.
 // Invariants: (1) writebacks never exceed the written lines that were not there; (2) addresses count, bytes do not.
 // Threads: one owner. Time: none; the caller prices the transfers.
@@ -34,8 +33,6 @@ class HostCache {
   std::vector<Line> lines_;
   uint64_t clock_ = 0;
   uint64_t writebacks_ = 0;
-  uint64_t last_line_ = UINT64_MAX;  // repeated accesses to one line are the common case
-  Line* last_ = nullptr;
 };
 
 }  // namespace spinloom::sim

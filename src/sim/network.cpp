@@ -4,16 +4,18 @@
 #include <numeric>
 
 #include "base/log.hpp"
+#include "base/random.hpp"
 
 namespace spinloom::sim {
 
-std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, Random& random) {
+std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, nic::Rank source, uint64_t message) {
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  if (ordering.window <= 1) return order;
-  const uint32_t first = ordering.reorder_all || count < 3 ? 0 : 1;
-  const uint32_t end = ordering.reorder_all || count < 3 ? count : count - 1;
-  if (!ordering.reorder_all && count < 3) return order;
+  const uint32_t fixed = ordering.reorder_all ? 0 : 1;  // at each end
+  if (ordering.window <= 1 || count < 2 * fixed + 2) return order;
+  const uint32_t first = fixed;
+  const uint32_t end = count - fixed;
+  Random random(ordering.seed, text("network.order of message ", message, " of rank ", source.value));
   // Draw the next packet from a window that slides over the message.
   std::vector<uint32_t> window;
   uint32_t next = first;
@@ -28,7 +30,7 @@ std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, 
 }
 
 Network::Network(EventQueue& events, const Profile& profile, const Ordering& ordering)
-    : events_(events), link_(profile.link), ordering_(ordering), random_(ordering.seed, "network.order") {}
+    : events_(events), link_(profile.link), ordering_(ordering) {}
 
 void Network::attach(nic::Rank rank, Receiver& receiver) {
   if (receivers_.size() <= rank.value) {
@@ -46,7 +48,7 @@ Time Network::duration_of(const nic::Packet& packet) const {
 
 void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   SPL_ASSERT(!packets.empty(), "a message has at least one packet");
-  const auto order = departure_order(static_cast<uint32_t>(packets.size()), ordering_, random_);
+  const auto order = departure_order(static_cast<uint32_t>(packets.size()), ordering_, source, packets.front().message);
   Service service{};
   uint32_t slot = 0;
   for (const uint32_t index : order) {

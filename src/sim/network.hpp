@@ -6,7 +6,8 @@
 //   of a message leave in a seeded order in which no more than N packets are in play at once; the first and
 //   the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers header and completion
 //   packets first and last) unless `reorder_all`.
-// Invariants: (1) every packet arrives exactly once; (2) the order depends on (seed, message, window) only.
+// Invariants: (1) every packet arrives exactly once; (2) the order of a message's packets depends on
+//   (seed, sender, message, number of packets, window) only, never on what was sent before.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -15,7 +16,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/random.hpp"
 #include "nic/action.hpp"
 #include "nic/slab.hpp"
 #include "sim/event_queue.hpp"
@@ -30,8 +30,9 @@ struct Ordering {
   uint64_t seed = 1;
 };
 
-// The order in which `count` packets leave: element i is the index of the packet that leaves i-th.
-[[nodiscard]] std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, Random& random);
+// The order in which the `count` packets of a message leave: element i is the index of the packet that leaves i-th.
+[[nodiscard]] std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, nic::Rank source,
+                                                    uint64_t message);
 
 struct Arrival {
   nic::Packet packet;
@@ -68,7 +69,6 @@ class Network final : EventTarget {
   EventQueue& events_;
   decltype(Profile::link) link_;
   Ordering ordering_;
-  Random random_;
   std::vector<Resource> injectors_;   // by rank: its link into the switch
   std::vector<Resource> ejectors_;    // by rank: its link out of the switch
   std::vector<Receiver*> receivers_;  // by rank

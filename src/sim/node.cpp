@@ -185,7 +185,6 @@ void Node::on_event(uint32_t code, uint64_t argument) {
         case HostDelivery::Kind::event:
           statistics_.last_event = events_.now();
           host_events_[delivery.event.queue.value].push_back(delivery.event.event);
-          release_arrivals();
           break;
         case HostDelivery::Kind::counter:
           host_counters_[delivery.counter.counter.value] = delivery.counter.value;

@@ -85,6 +85,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
+  // Packets whose bytes are still here after they were parsed.
+  [[nodiscard]] uint64_t packets_held() const { return held_.size() + moving_.size(); }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
   void profile_functions() { hpus_->profile_functions(); }
   void profile_instructions() { hpus_->profile_instructions(); }
@@ -112,6 +114,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // node_inbound.cpp
   void parse_next();
   void parsed();
+  void keep(std::unique_ptr<Arrival> arrival);
   void release_arrivals();
   // node_actions.cpp
   void perform(nic::Actions& actions);
@@ -169,7 +172,11 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Inbound.
   std::deque<std::unique_ptr<Arrival>> inbound_;  // not yet parsed
-  std::vector<std::unique_ptr<Arrival>> held_;    // parsed; the engine may refer to their bytes
+  std::vector<std::unique_ptr<Arrival>> held_;    // parsed; their messages are open, or were not long ago
+  static constexpr size_t held_at_least = 16;
+  size_t release_at_ = held_at_least;  // so many are held: those whose messages have ended go
+  // By DMA, packets that are whole messages: their bytes are on the way to host memory.
+  std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> moving_;
   bool parsing_ = false;
   Time parsed_last_byte_{};  // of the packet whose actions are being performed
   nic::Actions parsed_actions_;

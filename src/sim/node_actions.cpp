@@ -168,6 +168,7 @@ void Node::stored(uint32_t slot) {
 }
 
 void Node::done(nic::DmaId dma) {
+  moving_.erase(dma.value);
   nic::Actions actions;
   nic_.on_dma_done(events_.now(), dma, actions);
   perform(actions);
@@ -182,6 +183,7 @@ void Node::dma_served(uint32_t slot) {
     std::memcpy(write.host, write.source.bytes, write.source.length);
     statistics_.data_landed = events_.now() + pcie_.latency();
   }
+  moving_.erase(write.dma.value);
   nic::Actions actions;
   std::swap(actions, scratch_);
   actions.clear();

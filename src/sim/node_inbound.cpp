@@ -50,7 +50,7 @@ void Node::parsed() {
   inbound_.pop_front();
   parsing_ = false;
   parsed_last_byte_ = arrival->last_byte;
-  held_.push_back(std::move(arrival));
+  keep(std::move(arrival));
   nic::Actions actions;
   std::swap(actions, parsed_actions_);
   perform(actions);
@@ -59,11 +59,30 @@ void Node::parsed() {
   parse_next();
 }
 
-// When no message is open and no DMA under way, nothing refers to the packets' bytes any more.
+// The bytes of a packet stay as long as somebody refers to them: the engine while the packet's message is open, or,
+// where the message was whole in this packet or the packet is an answer, the DMAs that its actions start.
+void Node::keep(std::unique_ptr<Arrival> arrival) {
+  const nic::Packet& packet = arrival->packet;
+  if (!packet.is_answer() && nic_.is_open(packet.source, packet.message)) {
+    if (held_.size() >= release_at_) release_arrivals();
+    held_.push_back(std::move(arrival));
+    return;
+  }
+  const std::shared_ptr<const Arrival> shared = std::move(arrival);
+  for (const nic::Action& action : parsed_actions_.list) {
+    std::visit(
+        [this, &shared](const auto& given) {
+          if constexpr (requires { given.dma, given.source; }) moving_.insert_or_assign(given.dma.value, shared);
+        },
+        action);
+  }
+}
+
 void Node::release_arrivals() {
-  if (held_.empty() || dmas_.size() > 0) return;
-  const nic::NicState state = nic_.state();
-  if (state.messages_open == 0 && state.early_packets == 0 && state.dmas_open == 0) held_.clear();
+  std::erase_if(held_, [this](const std::unique_ptr<Arrival>& arrival) {
+    return !nic_.is_open(arrival->packet.source, arrival->packet.message);
+  });
+  release_at_ = std::max(held_at_least, held_.size() * 2);  // looked through rarely enough to cost little a packet
 }
 
 }  // namespace spinloom::sim

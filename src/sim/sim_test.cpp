@@ -1,13 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <numeric>
 
 #include "sim/event_queue.hpp"
 #include "sim/fetch_pattern.hpp"
 #include "sim/host_cache.hpp"
 #include "sim/host_model.hpp"
-#include "sim/network.hpp"
 #include "sim/pcie.hpp"
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
@@ -144,28 +141,6 @@ TEST(HostModel, ALineThatTheNearCacheLostIsRefilled) {
   const HostCost cost = host_cost(test_profile(), work);
   EXPECT_EQ(cost.line_fetches(), 9u);
   EXPECT_EQ(cost.lines_refilled, 9u);
-}
-
-TEST(DepartureOrder, InOrderWithoutAWindow) {
-  Random random(1);
-  const auto order = departure_order(5, {1, false, 1}, random);
-  EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
-}
-
-TEST(DepartureOrder, IsAPermutationWithinTheWindowThatKeepsTheEnds) {
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
-    Random random(seed);
-    const uint32_t window = 8;
-    const auto order = departure_order(100, {window, false, seed}, random);
-    EXPECT_EQ(order.front(), 0u) << "seed " << seed;
-    EXPECT_EQ(order.back(), 99u) << "seed " << seed;
-    auto sorted = order;
-    std::sort(sorted.begin(), sorted.end());
-    for (uint32_t i = 0; i < 100; ++i) ASSERT_EQ(sorted[i], i) << "seed " << seed;
-    // A packet never leaves before all but window - 1 of its predecessors have left.
-    for (uint32_t place = 0; place < 100; ++place) ASSERT_LT(order[place], place + window) << "seed " << seed;
-    EXPECT_FALSE(std::is_sorted(order.begin(), order.end())) << "seed " << seed;
-  }
 }
 
 TEST(Profile, NamesAMissingAnUnknownAndAnImpossibleField) {

@@ -191,9 +191,7 @@ bool Nic::has_begun(Rank source, uint64_t message) const {
   return slot != no_slot && impl_->messages[slot].path != Impl::Path::waiting;
 }
 
-bool Nic::is_open(Rank source, uint64_t message) const {
-  return impl_->message_slots.find(source, message) != no_slot;
-}
+bool Nic::is_open(Rank source, uint64_t message) const { return impl_->message_slots.find(source, message) != no_slot; }
 
 void Nic::on_peer_unreachable(Time, Rank peer, Actions& out) {
   impl_->part_from(peer, out);

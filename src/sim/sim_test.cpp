@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-
 #include "sim/event_queue.hpp"
 #include "sim/fetch_pattern.hpp"
 #include "sim/host_cache.hpp"

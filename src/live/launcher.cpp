@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "live/mpi_beside.hpp"
@@ -52,10 +53,23 @@ Status check_for_others() {
   return {};
 }
 
-struct Leaving {
+// Whom the end of this process concerns.
+struct Ending {
   Launcher* launcher = nullptr;
-  pid_t process = 0;
-} leaving;
+  pid_t process = 0;  // not a child that was forked
+  void (*leaving)() = nullptr;
+} ending;
+
+// Who exits with a failure before it has left is one that the launcher should know of: it ends the others then.
+void end_with_process(int code, void*) {
+  if (ending.launcher == nullptr || ending.process != getpid()) return;
+  if (ending.leaving != nullptr && code != 0) return;
+  if (const auto leaving = std::exchange(ending.leaving, nullptr)) leaving();
+  if (Launcher* const launcher = std::exchange(ending.launcher, nullptr)) launcher->finish();
+}
+
+// What is registered first is called last: others that end with the process come before.
+[[maybe_unused]] const int registered = on_exit(end_with_process, nullptr);
 
 }  // namespace
 
@@ -68,12 +82,15 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   return std::unique_ptr<Launcher>(std::make_unique<Alone>());
 }
 
+void attend_to_end(Launcher& launcher, void (*leaving)()) { ending = {&launcher, getpid(), leaving}; }
+
 void leave(Launcher& launcher) {
-  if (mpi_beside().stage != MpiStage::ahead) return launcher.finish();
-  leaving = {&launcher, getpid()};
-  std::atexit([] {
-    if (leaving.process == getpid()) leaving.launcher->finish();  // not a child that was forked
-  });
+  ending = {};
+  if (mpi_beside().stage == MpiStage::ahead || launcher.is_shared()) {
+    ending = {&launcher, getpid(), nullptr};
+  } else {
+    launcher.finish();
+  }
 }
 
 void tell_of_waiting(uint32_t ranks, const StartWait& wait) {

@@ -3,9 +3,12 @@
 // Contract: find_launcher() takes what the environment offers: PMI-1, PMIx, or nothing, which is a job of one process;
 // an
 //   environment of several ranks without either is an Error, not a job of one. exchange() publishes a text of this rank
-//   and returns the texts of all, in the order of ranks; it waits for all. leave() comes last.
-// Invariants: (1) trouble is an Error that names the launcher's interface and its answer; (2) exchange() is called
-//   once; (3) an MPI library of this process finds the launcher as it would without us.
+//   and returns the texts of all, in the order of ranks; it waits for all. leave() comes last; a process that ends by
+//   exit(0) without it has left, too.
+// Invariants: (1) trouble is an Error that names the launcher's interface and its answer; (2) exchange() may be
+//   called again: every rank calls it as often; (3) an MPI library of this process, and a program that speaks PMI-1
+//   itself, find the launcher as they would without us: what ends the connection is said when nobody else can want it
+//   any more.
 // Threads: one owner. Time: exchange() waits for the slowest rank, as long as StartWait says.
 #pragma once
 
@@ -35,6 +38,8 @@ class Launcher {
   [[nodiscard]] virtual uint32_t size() const = 0;
   // At most exchange_bytes_max printable characters without blanks.
   [[nodiscard]] virtual Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) = 0;
+  // Something else of this process may speak to the launcher, now or later, over what finish() ends.
+  [[nodiscard]] virtual bool is_shared() const { return false; }
   // This process has left the job: the launcher may take it for ended.
   virtual void finish() {}
 };
@@ -42,7 +47,10 @@ class Launcher {
 inline constexpr size_t exchange_bytes_max = 512;
 
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_launcher();
-// Finishes; only when the process ends where MPI_Init may still come. `launcher` lives as long.
+// From now on a process that ends by exit(0) calls `leaving` and finishes; one that ends in another way has crashed,
+// for all that the launcher knows. `launcher` lives as long.
+void attend_to_end(Launcher& launcher, void (*leaving)());
+// Finishes; only when the process ends, by exit() with any code, where somebody else may still need the launcher.
 void leave(Launcher& launcher);
 
 // The single ones; null where the environment does not offer them.

@@ -18,12 +18,14 @@
 #include "live/futex.hpp"
 #include "live/launcher.hpp"
 #include "live/mpi_beside.hpp"
+#include "live/pmi_users.hpp"
 
 namespace spinloom::live {
 namespace {
 
 constexpr int64_t ps_per_s = 1'000'000'000'000;
 constexpr uint32_t answer_limit_s = 30;  // what needs no other rank
+constexpr uint32_t repeated_limit_s = 5;  // an "init" that may not be the first
 constexpr const char* init_line = "cmd=init pmi_version=1 pmi_subversion=1";
 
 std::optional<uint32_t> number_in(const char* variable) {
@@ -73,23 +75,16 @@ class Pmi1 final : public Launcher {
   [[nodiscard]] uint32_t size() const override { return size_; }
 
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) override {
-    const MpiBeside mpi = mpi_beside();
-    if (!has_begun(mpi)) SPL_TRY(ask(init_line, "response_to_init"));
-    SPL_ASSIGN(const Fields space, ask("cmd=get_my_kvsname", "my_kvsname"));
-    const auto kvs = space.find("kvsname");
-    if (kvs == space.end()) return fail(Code::environment, "PMI-1: the launcher names no key-value space");
-    if (mpi.stage == MpiStage::ahead && !mpi.open_mpi && is_slurm(kvs->second)) {
-      return fail(Code::environment, "PMI-1: Slurm lets a process start once, and MPI_Init would wait for ever after ",
-                  "PtlInit: call MPI_Init before PtlInit");
-    }
-    const std::string in = " kvsname=" + kvs->second;
-    SPL_TRY(ask(text("cmd=put", in, " key=spinloom-", rank_, " value=", mine), "put_result"));
+    if (space_.empty()) SPL_TRY(enter());
+    const std::string in = " kvsname=" + space_;
+    const std::string key = ++exchanges_ == 1 ? "spinloom-" : text("spinloom-", exchanges_, "-");
+    SPL_TRY(ask(text("cmd=put", in, " key=", key, rank_, " value=", mine), "put_result"));
     SPL_TRY(send_line("cmd=barrier_in"));
     if (!wait_for_others(wait)) return never_came(name(), size_, wait);
     SPL_TRY(answer_to("cmd=barrier_in", "barrier_out"));
     std::vector<std::string> all;
     for (uint32_t rank = 0; rank < size_; ++rank) {
-      SPL_ASSIGN(const Fields got, ask(text("cmd=get", in, " key=spinloom-", rank), "get_result"));
+      SPL_ASSIGN(const Fields got, ask(text("cmd=get", in, " key=", key, rank), "get_result"));
       const auto value = got.find("value");
       if (value == got.end()) return fail(Code::environment, "PMI-1: rank ", rank, " has published nothing");
       all.push_back(value->second);
@@ -97,12 +92,39 @@ class Pmi1 final : public Launcher {
     return all;
   }
 
+  // An MPI library that has begun ends it, too, and needs nothing of us.
+  [[nodiscard]] bool is_shared() const override { return !has_begun(mpi_beside()) && pmi_has_other_users(); }
+
   // A process that ends without this is taken for one that crashed. MPI libraries do it in MPI_Finalize or at exit.
+  // Where somebody else has done it, the launcher has hung up, or answers again: both are well.
   void finish() override {
     if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
   }
 
  private:
+  // Its key-value space is ours, too.
+  [[nodiscard]] Status enter() {
+    const MpiBeside mpi = mpi_beside();
+    if (!has_begun(mpi)) SPL_TRY(begin());
+    SPL_ASSIGN(const Fields space, ask("cmd=get_my_kvsname", "my_kvsname"));
+    const auto kvs = space.find("kvsname");
+    if (kvs == space.end()) return fail(Code::environment, "PMI-1: the launcher names no key-value space");
+    if (mpi.stage == MpiStage::ahead && !mpi.open_mpi && is_slurm(kvs->second)) {
+      return fail(Code::environment, "PMI-1: Slurm lets a process start once, and MPI_Init would wait for ever after ",
+                  "PtlInit: call MPI_Init before PtlInit");
+    }
+    space_ = kvs->second;
+    return {};
+  }
+
+  // Slurm answers the first "init" only, which may have been somebody else's.
+  [[nodiscard]] Status begin() {
+    SPL_TRY(send_line(init_line));
+    if (pmi_has_other_users() && !readable_by(file_, monotonic_now() + Time{ps_per_s} * repeated_limit_s)) return {};
+    auto answer = answer_to(init_line, "response_to_init");
+    return answer ? Status{} : Status{answer.error()};
+  }
+
   // Whether an MPI library has said "init", and will say "finalize".
   [[nodiscard]] static bool has_begun(const MpiBeside& mpi) {
     return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
@@ -128,13 +150,19 @@ class Pmi1 final : public Launcher {
     return answer_to(line, expected);
   }
 
+  [[nodiscard]] static Error gone() {
+    return fail(Code::environment,
+                "PMI-1: the launcher has hung up: it is gone, or something else in this process has ",
+                "said cmd=finalize (MPI_Finalize does): call PtlInit before that");
+  }
+
   [[nodiscard]] Status send_line(const std::string& line) const {
     const std::string with_end = line + "\n";
     size_t done = 0;
     while (done < with_end.size()) {
       const ssize_t wrote = send(file_, with_end.data() + done, with_end.size() - done, MSG_NOSIGNAL);
       if (wrote < 0 && errno == EINTR) continue;
-      if (wrote <= 0) return fail(Code::environment, "PMI-1: the launcher is gone: ", std::strerror(errno));
+      if (wrote <= 0) return gone();
       done += static_cast<size_t>(wrote);
     }
     return {};
@@ -150,7 +178,7 @@ class Pmi1 final : public Launcher {
       }
       const ssize_t got = read(file_, &letter, 1);  // no more than the line: an MPI library reads here, too
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return fail(Code::environment, "PMI-1: the launcher is gone");
+      if (got <= 0) return gone();
       if (letter == '\n') break;
       answer += letter;
     }
@@ -165,6 +193,8 @@ class Pmi1 final : public Launcher {
   int file_;
   uint32_t rank_;
   uint32_t size_;
+  std::string space_;
+  uint32_t exchanges_ = 0;
 };
 
 bool is_socket(int file) {

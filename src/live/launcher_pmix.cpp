@@ -122,7 +122,8 @@ class Pmix final : public Launcher {
     PmixValue value{};
     value.type = pmix_string;
     value.data.string = copy.data();
-    SPL_TRY(good("PMIx_Put", calls_.put(pmix_global, "spinloom", &value)));
+    const std::string key = ++exchanges_ == 1 ? "spinloom" : text("spinloom-", exchanges_);
+    SPL_TRY(good("PMIx_Put", calls_.put(pmix_global, key.c_str(), &value)));
     SPL_TRY(good("PMIx_Commit", calls_.commit()));
     SPL_TRY(meet(wait));
     std::vector<std::string> texts;
@@ -130,7 +131,7 @@ class Pmix final : public Launcher {
       PmixProcess peer = self_;
       peer.rank = rank;
       PmixValue* got = nullptr;
-      SPL_TRY(good("PMIx_Get", calls_.get(&peer, "spinloom", nullptr, 0, &got)));
+      SPL_TRY(good("PMIx_Get", calls_.get(&peer, key.c_str(), nullptr, 0, &got)));
       if (got == nullptr || got->type != pmix_string) {
         return fail(Code::environment, "PMIx: rank ", rank, " has published something else");
       }
@@ -168,6 +169,7 @@ class Pmix final : public Launcher {
   PmixCalls calls_;
   PmixProcess self_;
   uint32_t size_;
+  uint32_t exchanges_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +30,17 @@ void occupy_standard_streams() {
 
 void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", line.c_str()); }
 
+// A program that has closed its interfaces has left the job, though it exits without PtlFini. Of one that has not,
+// calls may be under way in other threads.
+void leave_at_end() {
+  if (rank_of_all_threads == nullptr) return;
+  for (uint32_t number = 0; number < ptl::interface_count; ++number) {
+    if (rank_of_all_threads->interface_at(number)) return;
+  }
+  rank_of_all_threads->initialised = std::min(rank_of_all_threads->initialised, 1u);
+  PtlFini();
+}
+
 ptl::Process* join_job() {
   const std::lock_guard one_at_a_time(joining);
   if (forked) return nullptr;
@@ -45,6 +57,7 @@ ptl::Process* join_job() {
   }
   joined = made->release();
   rank_of_all_threads = new ptl::Process(*joined);
+  joined->attend_to_end(leave_at_end);
   // A child has neither our threads nor our place in the job.
   pthread_atfork(nullptr, nullptr, [] {
     forked = true;

@@ -2,8 +2,8 @@
 //
 // Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs; all ranks of a job
 //   call it. The C calls find it as their Host.
-// Invariants: (1) a peer is reached by one transport; (2) close() lets what was sent arrive, or says what does not,
-// says goodbye and ends the
+// Invariants: (1) a peer is reached by one transport, the same that it reaches us by; (2) close() lets what was sent
+// arrive, or says what does not, says goodbye and ends the
 //   threads; nothing of the job is left on the machine then, nor when the process is killed.
 // Threads: any; begin_call() and end_call() are the owner lock. Time: the monotonic clock.
 #pragma once
@@ -15,6 +15,7 @@
 #include "live/farewell.hpp"
 #include "live/launcher.hpp"
 #include "live/progress.hpp"
+#include "live/reach.hpp"
 #include "live/tracing_transport.hpp"
 #include "live/udp_transport.hpp"
 #include "process/settings.hpp"
@@ -30,6 +31,8 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t rank() const { return rank_; }
   [[nodiscard]] const char* launcher() const { return launcher_->name(); }
   [[nodiscard]] std::string describe(uint32_t peer);
+  // What to call when the process ends by exit(0), not closed.
+  void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 
   // ptl::Host
   [[nodiscard]] portals::Port& port() override { return *node_; }
@@ -49,6 +52,8 @@ class LiveProcess final : public ptl::Host {
   LiveProcess() = default;
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
+  [[nodiscard]] Status agree_on_ways();
+  [[nodiscard]] bool goes_by_udp(uint32_t peer) const;
   [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
   [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace);
   void readable(uint64_t tag);
@@ -58,6 +63,7 @@ class LiveProcess final : public ptl::Host {
   std::unique_ptr<live::Launcher> launcher_;
   uint32_t rank_ = 0;
   std::vector<live::Card> cards_;
+  live::Unreached unreached_;  // why not by shared memory; as the peers see it, too
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::TraceLog> trace_;  // where packets are recorded

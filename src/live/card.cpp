@@ -1,19 +1,21 @@
 #include "live/card.hpp"
 
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <string_view>
 
 namespace spinloom::live {
 namespace {
 
-constexpr char format[] = "spl1-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x";
+constexpr char format[] = "spl1-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%" PRIx64;
 
 constexpr std::string_view trouble_mark = "spl1-trouble-";
 constexpr size_t trouble_letters = 240;
@@ -26,7 +28,7 @@ std::string write(const Card& card) {
   const int length =
       std::snprintf(text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid),
                     static_cast<unsigned>(card.file), card.nonce[0], card.nonce[1], static_cast<unsigned>(card.user),
-                    static_cast<unsigned>(card.address), static_cast<unsigned>(card.port));
+                    static_cast<unsigned>(card.address), static_cast<unsigned>(card.port), card.traits);
   SPL_ASSERT(length > 0 && static_cast<size_t>(length) < sizeof text, length);
   return text;
 }
@@ -52,25 +54,29 @@ Result<Card> read_card(const std::string& text) {
   Card card;
   uint64_t pid = 0;
   unsigned file = 0, user = 0, address = 0, port = 0;
-  const int fields = std::sscanf(text.c_str(), "spl1-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x",
-                                 &card.machine, &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port);
+  const int fields =
+      std::sscanf(text.c_str(), "spl1-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%" SCNx64,
+                  &card.machine, &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &card.traits);
   card.pid = static_cast<int64_t>(pid);
   card.file = static_cast<int>(file);
   card.user = user;
   card.address = address;
   card.port = static_cast<uint16_t>(port);
-  if (fields == 8 && write(card) == text) return card;
+  if (fields == 9 && write(card) == text) return card;
   return fail(Code::environment, "a rank published '", text, "', which is not of this version of the library");
 }
 
-uint64_t machine_id() {
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  boot >> id;
+Result<uint64_t> machine_id() {
+  const char* const path = "/proc/sys/kernel/random/boot_id";
+  char id[64] = "";
   struct stat processes{};
-  if (id.empty() || stat("/proc/self/ns/pid", &processes) != 0) return 0;
-  id += text(" ", processes.st_ino);
-  return std::hash<std::string>{}(id);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int error = errno;
+  if (file < 0 && error != ENOENT) return fail(Code::environment, path, ": ", trouble_of(error));
+  const bool known = file >= 0 && read(file, id, sizeof id - 1) > 0 && stat("/proc/self/ns/pid", &processes) == 0;
+  if (file >= 0) close(file);
+  if (!known) return fail(Code::unsupported, "there is no /proc");
+  return std::hash<std::string>{}(text(id, " ", processes.st_ino));
 }
 
 Secret random_secret() {

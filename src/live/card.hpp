@@ -24,6 +24,7 @@ struct Card {
   uint32_t user = 0;
   uint32_t address = 0;  // IPv4, host order; 0: no UDP
   uint16_t port = 0;
+  uint64_t traits = 0;  // of who may reach whom: reach.hpp
 
   bool operator==(const Card&) const = default;
 };
@@ -32,9 +33,9 @@ struct Card {
 [[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
 
-// This machine, for Card::machine, or 0: a process without /proc has no way to its peers' memory. And numbers that
-// nobody can guess.
-[[nodiscard]] uint64_t machine_id();
+// This machine, for Card::machine. Code::unsupported: there is no /proc, so that this process has no way to its peers'
+// memory; another Error: what kept it from being read, a limit for example. And numbers that nobody can guess.
+[[nodiscard]] Result<uint64_t> machine_id();
 [[nodiscard]] Secret random_secret();
 
 }  // namespace spinloom::live

@@ -81,7 +81,7 @@ Result<LocalJob> LocalJob::create(uint32_t ranks) {
   LocalJob job;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     Card card;
-    card.machine = machine_id();
+    SPL_ASSIGN(card.machine, machine_id());
     card.pid = getpid();
     card.nonce = random_secret();
     card.user = geteuid();

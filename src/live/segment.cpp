@@ -21,6 +21,9 @@ constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemo
 // Whether a process that cannot be found is what it says.
 bool is_absence(int error) { return error == ENOENT || error == ESRCH; }
 
+// A page behind the end of a file kills who touches it: the length stands for good.
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
 constexpr size_t header_bytes = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
 
 }  // namespace
@@ -92,12 +95,15 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
                 " (live::local_ranks_max)");
   }
   Segment made;
-  made.file_ = memfd_create("spinloom", MFD_CLOEXEC);
+  made.file_ = memfd_create("spinloom", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", trouble_of(errno));
   rlimit longest{};  // behind it ftruncate would end the process
   const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes_for(ranks) <= longest.rlim_cur;
   if (!fits || ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
     return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", trouble_of(fits ? errno : EFBIG));
+  }
+  if (fcntl(made.file_, F_ADD_SEALS, seals) != 0) {
+    return fail(Code::environment, "shared memory cannot be sealed: ", std::strerror(errno));
   }
   SPL_TRY(made.map(ranks));
   SegmentHeader& header = made.header();
@@ -124,6 +130,10 @@ Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t r
   if (fstat(made.file_, &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<size_t>(status.st_size) < bytes_for(ranks)) {
     return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
+  }
+  const int sealed = fcntl(made.file_, F_GET_SEALS);  // before it is touched: nobody can undo it
+  if (sealed < 0 || (sealed & F_SEAL_SHRINK) == 0) {
+    return fail(Code::invalid, "rank ", rank, " has other memory at ", path, " by now: it is not sealed");
   }
   SPL_TRY(made.map(ranks));
   const SegmentHeader& header = made.header();

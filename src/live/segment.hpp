@@ -4,7 +4,8 @@
 //   it lives as long as a process has it mapped, so that nothing is left of a job that dies, however it dies.
 // Invariants: (1) attach() answers with a segment only when its job, its rank and its build are the expected ones;
 //   Code::invalid says that its process is gone; (2) `begun` names the peers that have attached; who finds `closed` set
-//   after that may not have been seen; what else a peer writes is checked where it is read.
+//   after that may not have been seen; what else a peer writes is checked where it is read; (3) nobody makes it
+//   shorter: its length is sealed, and attach() takes nothing else.
 // Threads: creation and attaching by one thread. Time: none.
 #pragma once
 

@@ -1,7 +1,11 @@
 // Segments and the cards by which peers find them.
 #include "live/segment.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +15,7 @@
 #include "base/random.hpp"
 #include "live/card.hpp"
 #include "live/launcher.hpp"
+#include "live/reach.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -28,6 +33,7 @@ TEST(Card, IsReadAsItWasWritten) {
     card.user = static_cast<uint32_t>(random.next());
     card.address = static_cast<uint32_t>(random.next());
     card.port = static_cast<uint16_t>(random.next());
+    card.traits = random.next();
     const std::string text = write(card);
     for (const char letter : text) ASSERT_TRUE(letter > ' ' && letter < 127 && letter != '=') << text;
     const auto again = read_card(text);
@@ -71,7 +77,57 @@ TEST(Card, SecretsDifferAndTheMachineIsTheSame) {
   std::set<Secret> secrets;
   for (int i = 0; i < 100; ++i) secrets.insert(random_secret());
   EXPECT_EQ(secrets.size(), 100u);
-  EXPECT_EQ(machine_id(), machine_id());
+  const auto once = machine_id(), again = machine_id();
+  ASSERT_TRUE(once.ok() && again.ok());
+  EXPECT_EQ(*once, *again);
+}
+
+TEST(Card, AMachineThatALimitHidesIsNotOneWithoutProc) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto machine = machine_id();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(machine.ok());
+  EXPECT_EQ(machine.error().code, Code::environment);
+  EXPECT_NE(machine.error().message.find("ulimit -n"), std::string::npos) << machine.error().message;
+}
+
+TEST(Reach, ARankThatCannotBeReachedMakesAllAgree) {
+  const auto job = [](std::vector<std::pair<uint64_t, uint64_t>> machines_and_traits) {
+    std::vector<Card> cards;
+    for (const auto& [machine, traits] : machines_and_traits) {
+      cards.emplace_back();
+      cards.back().machine = machine;
+      cards.back().traits = traits;
+    }
+    return cards;
+  };
+  EXPECT_FALSE(must_agree(job({{1, 7}})));
+  EXPECT_FALSE(must_agree(job({{1, 0}}))) << "alone";
+  EXPECT_FALSE(must_agree(job({{1, 7}, {1, 7}, {2, 9}, {2, 9}, {3, 0}})));
+  EXPECT_TRUE(must_agree(job({{1, 7}, {2, 9}, {1, 8}})));
+  EXPECT_TRUE(must_agree(job({{2, 9}, {1, 7}, {1, 7}, {1, 8}})));
+  EXPECT_TRUE(must_agree(job({{1, 0}, {1, 0}})));
+  EXPECT_NE(traits_of_self(), 0u);
+  EXPECT_EQ(traits_of_self(), traits_of_self());
+}
+
+TEST(Reach, IsReadAsItWasWritten) {
+  Random random(3, "reach");
+  for (uint32_t ranks = 1; ranks < 40; ++ranks) {
+    Unreached unreached(ranks);
+    for (std::string& why : unreached) why = random.below(2) == 0 ? "" : "forbidden";
+    const std::string text = write(unreached);
+    ASSERT_LE(text.size(), exchange_bytes_max);
+    const auto read = read_reach(text, ranks);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_EQ((*read)[rank], !unreached[rank].empty());
+    EXPECT_FALSE(read_reach(text + "0", ranks).ok());
+    EXPECT_FALSE(read_reach(text.substr(0, text.size() - 1) + "g", ranks).ok());
+  }
+  EXPECT_LE(write(Unreached(local_ranks_max)).size(), exchange_bytes_max);
 }
 
 TEST(Segment, IsTheSameMemoryForBoth) {
@@ -127,6 +183,28 @@ TEST(Segment, OfAnotherJobRankSizeOrBuildIsRefused) {
   EXPECT_NE(refusal(getpid(), pipe_ends[1], 1, 3, nonce), "");
   close(pipe_ends[0]);
   close(pipe_ends[1]);
+}
+
+TEST(Segment, NobodyMakesItShorter) {
+  auto own = Segment::create(1, 3, nonce);
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  EXPECT_NE(ftruncate(own->file(), 0), 0);
+  EXPECT_NE(ftruncate(own->file(), 1 << 30), 0);
+  EXPECT_NE(fcntl(own->file(), F_ADD_SEALS, F_SEAL_WRITE), 0) << "nor read-only for its own process";
+  ASSERT_TRUE(Segment::attach(getpid(), own->file(), 1, 3, nonce).ok());
+
+  // The same bytes in memory that its process may make shorter.
+  const int other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  struct stat status{};
+  ASSERT_EQ(fstat(own->file(), &status), 0);
+  ASSERT_EQ(ftruncate(other, status.st_size), 0);
+  ASSERT_EQ(pwrite(other, &own->header(), sizeof(SegmentHeader), 0), static_cast<ssize_t>(sizeof(SegmentHeader)));
+  const auto refused = Segment::attach(getpid(), other, 1, 3, nonce);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("not sealed"), std::string::npos) << refused.error().message;
+  ASSERT_EQ(fcntl(other, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_TRUE(Segment::attach(getpid(), other, 1, 3, nonce).ok()) << "sealed, it is as good";
+  close(other);
 }
 
 TEST(Segment, OfAProcessThatHasEndedIsRefused) {

@@ -42,14 +42,10 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   made->settings_ = settings;
   made->rank_ = launcher->rank();
   live::Card card;
-  card.machine = live::machine_id();
-  if (card.machine == 0) {
-    log::emit(log::Level::warning, "live", "there is no /proc: this rank and its peers reach each other by UDP");
-    card.machine = live::random_secret()[0];
-  }
   card.pid = getpid();
   card.nonce = live::random_secret();
   card.user = geteuid();
+  card.traits = live::traits_of_self();
   auto opened = made->open(card);
   // Who cannot start says so to the others, which would wait for it.
   auto texts =
@@ -61,6 +57,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
     if (!read) return fail(read.error().code, "rank ", rank, " cannot start: ", read.error().message);
     made->cards_.push_back(*read);
   }
+  SPL_TRY(made->agree_on_ways());
   nic::NicLimits limits;
   limits.hpus = settings.hpus;
   limits.transfer_bytes = whole_message;
@@ -81,8 +78,34 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   return made;
 }
 
+// Where ranks of a machine may not reach each other's memory, all tell whom they do reach, for a rank cannot know who
+// reaches it.
+Status LiveProcess::agree_on_ways() {
+  unreached_.resize(size());
+  if (!live::must_agree(cards_)) return {};
+  unreached_ = live::unreachable_from(rank_, cards_);
+  SPL_ASSIGN(const auto texts, launcher_->exchange(live::write(unreached_), {.limit_s = settings_.start_s}));
+  for (uint32_t peer = 0; peer < size(); ++peer) {
+    SPL_ASSIGN(const auto marks, live::read_reach(texts[peer], size()));
+    if (marks[rank_] && unreached_[peer].empty()) unreached_[peer] = "it cannot use this process's memory";
+  }
+  return {};
+}
+
+bool LiveProcess::goes_by_udp(uint32_t peer) const {
+  if (peer == rank_ || settings_.transport == Way::shm) return false;
+  return settings_.transport == Way::udp || cards_[peer].machine != cards_[rank_].machine || !unreached_[peer].empty();
+}
+
 // What the card tells others of.
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) {
+  const auto machine = live::machine_id();
+  if (!machine && machine.error().code != Code::unsupported) return machine.error();
+  card.machine = machine ? *machine : live::random_secret()[0];
+  if (!machine) {
+    log::emit(log::Level::warning, "live",
+              text(machine.error().message, ": this rank and its peers reach each other by UDP"));
+  }
   SPL_ASSIGN(segment_, live::Segment::create(launcher_->rank(), launcher_->size(), card.nonce));
   card.file = segment_.file();
   SPL_ASSIGN(auto port, open_port());
@@ -127,11 +150,9 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
   live::Transport& by_memory = add(node, *shm_, shm_trace_.get());
   std::vector<bool> elsewhere(size());
   for (uint32_t peer = 0; peer < size(); ++peer) {
-    elsewhere[peer] = settings_.transport == Way::udp || cards_[peer].machine != cards_[rank_].machine;
-    if (settings_.transport == Way::shm) elsewhere[peer] = false;
+    elsewhere[peer] = goes_by_udp(peer);
     if (peer != rank_ && !elsewhere[peer]) node.route(nic::Rank{peer}, by_memory);
   }
-  elsewhere[rank_] = false;
   if (std::find(elsewhere.begin(), elsewhere.end(), true) == elsewhere.end()) return {};
   const uint64_t udp_tag = size();
   SPL_ASSIGN(udp_,
@@ -170,12 +191,13 @@ void LiveProcess::end_call() {
 std::string LiveProcess::describe(uint32_t peer) {
   const std::lock_guard inside(node_->lock());
   if (peer == rank_) return "itself";
-  const bool by_shm = settings_.transport == Way::shm ||
-                      (settings_.transport == Way::automatic && cards_[peer].machine == cards_[rank_].machine);
-  if (by_shm) return text("shared memory, ", shm_->describe(nic::Rank{peer}));
-  const char* const why =
-      settings_.transport == Way::udp ? " (SPINLOOM_TRANSPORT=udp)" : " (another machine or process namespace)";
-  return udp_->describe(nic::Rank{peer}) + why;
+  if (!goes_by_udp(peer)) return text("shared memory, ", shm_->describe(nic::Rank{peer}));
+  std::string why = "another machine or process namespace";
+  if (settings_.transport == Way::udp)
+    why = "SPINLOOM_TRANSPORT=udp";
+  else if (!unreached_[peer].empty())
+    why = unreached_[peer];
+  return text(udp_->describe(nic::Rank{peer}), " (", why, ")");
 }
 
 void LiveProcess::drain() {

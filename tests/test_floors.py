@@ -16,6 +16,7 @@ FLOORS = [
     ["nic"],
     ["wire", "peer"],
     ["portals"],
+    ["testbed"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process"],
     ["mpi"],

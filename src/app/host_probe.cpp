@@ -163,7 +163,7 @@ Result<HostRates> measure_rates(int repetitions) {
 
 Result<HostPrediction> predict_unpack(const sim::Profile& profile, const std::string& type_text, int64_t count) {
   SPL_ASSIGN(const offload::Message message, message_of(type_text, count));
-  const portals::HostWork work = offload::unpack_work(message, portals::HostWork::Kind::unpack_mpitypes);
+  const portals::HostWork work = offload::unpack_work(message, portals::HostWork::Kind::interpret);
   return HostPrediction{work.blocks, sim::host_cost(profile, work)};
 }
 

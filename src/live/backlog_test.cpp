@@ -21,7 +21,7 @@ constexpr uint64_t handled_bits = 1, plain_bits = 2;
 constexpr uint32_t packet_bytes = 2048;
 
 // A handler that waits at the gate and takes a while; named by a rank, it puts its packet to that rank's plain entry.
-class SlowHandlers final : public portals::ScenarioHandlers {
+class SlowHandlers final : public testbed::ScenarioHandlers {
  public:
   explicit SlowHandlers(std::chrono::microseconds pause) : pause_(pause) {
     for (uint32_t target = 0; target < 3; ++target) {
@@ -34,8 +34,8 @@ class SlowHandlers final : public portals::ScenarioHandlers {
       });
     }
   }
-  [[nodiscard]] Result<portals::TestHandlers> find(std::string_view name) override {
-    return portals::TestHandlers{0, entries_[name == "0" ? 0 : name == "1" ? 1 : 2], {}};
+  [[nodiscard]] Result<testbed::TestHandlers> find(std::string_view name) override {
+    return testbed::TestHandlers{0, entries_[name == "0" ? 0 : name == "1" ? 1 : 2], {}};
   }
   [[nodiscard]] portals::HandlerRunner& runner() override { return handlers_; }
 

@@ -9,18 +9,18 @@
 
 #include "live/pool_testbed.hpp"
 #include "live/test_runners.hpp"
-#include "portals/scenario_support.hpp"
-#include "portals/scenarios.hpp"
 #include "spinloom/handler.h"
+#include "testbed/scenario_support.hpp"
+#include "testbed/scenarios.hpp"
 
 namespace spinloom::live {
 namespace {
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 
-using portals::Host;
-using portals::Scenario;
 using std::chrono::nanoseconds;
+using testbed::Host;
+using testbed::Scenario;
 
 nic::NicLimits pool_limits() {
   nic::NicLimits limits;
@@ -31,9 +31,9 @@ nic::NicLimits pool_limits() {
   return limits;
 }
 
-std::shared_ptr<portals::ScenarioHandlers> handlers_of(bool native, const char* folder) {
+std::shared_ptr<testbed::ScenarioHandlers> handlers_of(bool native, const char* folder) {
   if (native) return std::make_shared<NativeObjects>(folder);
-  auto made = portals::ImageScenarioHandlers::create(folder);
+  auto made = testbed::ImageScenarioHandlers::create(folder);
   SPL_ASSERT(made.ok(), made.error().message);
   return std::move(*made);
 }
@@ -54,7 +54,7 @@ class PoolScenarios : public testing::TestWithParam<std::tuple<Scenario, Way>> {
 
 TEST_P(PoolScenarios, GiveTheTraceOfTheLoopbackDriver) {
   const auto& [scenario, way] = GetParam();
-  auto loopback = portals::LoopbackTestbed::create(scenario.ranks, pool_limits(), {});
+  auto loopback = testbed::LoopbackTestbed::create(scenario.ranks, pool_limits(), {});
   ASSERT_TRUE(loopback.ok()) << loopback.error().message;
   const auto expected = scenario.run(**loopback, 1);
   ASSERT_TRUE(expected.ok()) << expected.error().message;
@@ -63,14 +63,14 @@ TEST_P(PoolScenarios, GiveTheTraceOfTheLoopbackDriver) {
   ASSERT_TRUE(bed.ok()) << bed.error().message;
   const auto trace = scenario.run(**bed, 1);
   ASSERT_TRUE(trace.ok()) << trace.error().message;
-  if (scenario.tag == portals::ScenarioTag::confluent) {
+  if (scenario.tag == testbed::ScenarioTag::confluent) {
     EXPECT_EQ(*trace, *expected);
   }
   EXPECT_TRUE((*bed)->shut_down().ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, PoolScenarios,
-                         testing::Combine(testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
+                         testing::Combine(testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
                                           testing::ValuesIn(ways)),
                          [](const auto& given) {
                            return std::string(std::get<0>(given.param).name) + "_" + std::get<1>(given.param).name;
@@ -85,7 +85,7 @@ struct Pair {
     auto made = PoolTestbed::create(2, pool_limits(), handlers_of(native, SPINLOOM_LIVE_TEST_HANDLERS), nanoseconds{0});
     SPL_ASSERT(made.ok(), made.error().message);
     bed = std::move(*made);
-    hosts = portals::make_hosts(*bed).value();
+    hosts = testbed::make_hosts(*bed).value();
   }
 
   [[nodiscard]] portals::Interface& target() const { return *hosts[1].interface; }
@@ -161,7 +161,7 @@ TEST_P(Misdeeds, EndAsTheTableSaysAndHarmNobody) {
   std::vector<uint8_t> good(4096, 0xa5);
   pair.append(harmed, 1, pair.context("bad", {misdeed.number, 0}, 8, 200'000));
   pair.append(good, 2, pair.context("echo", {}, 0));
-  const std::vector<uint8_t> payload = portals::random_bytes(5, "payload", 4096);
+  const std::vector<uint8_t> payload = testbed::random_bytes(5, "payload", 4096);
   for (int round = 0; round < 3; ++round) {
     std::fill(good.begin(), good.end(), uint8_t{0xa5});
     pair.put(payload, 1);
@@ -189,7 +189,7 @@ TEST_P(SharedState, LocksAndAtomicsHoldBetweenHpus) {
   Pair pair(GetParam());
   std::vector<uint8_t> memory(4096);
   pair.append(memory, 1, pair.context("locks", {100}, 16, 1'000'000'000));
-  pair.put(portals::random_bytes(5, "payload", 4096), 1);
+  pair.put(testbed::random_bytes(5, "payload", 4096), 1);
   EXPECT_EQ(static_cast<int>(pair.put_event(1).fail), static_cast<int>(nic::Fail::ok));
   ASSERT_TRUE(pair.bed->settle().ok());
   uint32_t words[2] = {};

@@ -7,14 +7,14 @@
 #include <tuple>
 
 #include "live/live_testbed.hpp"
-#include "portals/loopback_testbed.hpp"
-#include "portals/scenarios.hpp"
+#include "testbed/loopback_testbed.hpp"
+#include "testbed/scenarios.hpp"
 
 namespace spinloom::live {
 namespace {
 
-using portals::Scenario;
-using portals::ScenarioTag;
+using testbed::Scenario;
+using testbed::ScenarioTag;
 
 struct Way {
   const char* name;
@@ -39,9 +39,9 @@ nic::NicLimits limits_of(const Way& way) {
 }
 
 // The handlers of the other scenarios are RV32 images.
-std::shared_ptr<portals::ScenarioHandlers> handlers() {
+std::shared_ptr<testbed::ScenarioHandlers> handlers() {
 #ifdef SPINLOOM_SCENARIO_HANDLERS
-  auto made = portals::ImageScenarioHandlers::create(SPINLOOM_SCENARIO_HANDLERS);
+  auto made = testbed::ImageScenarioHandlers::create(SPINLOOM_SCENARIO_HANDLERS);
   SPL_ASSERT(made.ok(), made.error().message);
   return std::move(*made);
 #else
@@ -57,7 +57,7 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   nic::NicLimits packets = limits;
   packets.transfer_bytes = 0;  // it does not cut what it carries for handlers
   packets.at_once_bytes = 0;
-  auto loopback = portals::LoopbackTestbed::create(scenario.ranks, packets, {});
+  auto loopback = testbed::LoopbackTestbed::create(scenario.ranks, packets, {});
   ASSERT_TRUE(loopback.ok()) << loopback.error().message;
   const auto expected = scenario.run(**loopback, 1);
   ASSERT_TRUE(expected.ok()) << expected.error().message;
@@ -81,7 +81,7 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
 constexpr Time asleep{}, polling{20'000'000};
 
 INSTANTIATE_TEST_SUITE_P(Threads, LiveScenarios,
-                         testing::Combine(testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
+                         testing::Combine(testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
                                           testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, 100, polling},
                                                           Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
                                                           Way{"Helped", CopyMode::single, 1, 1 << 30, 0, polling, 6},

@@ -94,7 +94,7 @@ Result<LocalJob> LocalJob::create(uint32_t ranks) {
 
 Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
                                                          const ShmOptions& options, Time spin,
-                                                         std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                         std::shared_ptr<testbed::ScenarioHandlers> handlers,
                                                          Over over) {
   std::unique_ptr<LiveTestbed> bed(new LiveTestbed);
   SPL_ASSIGN(bed->job_, LocalJob::create(ranks));
@@ -158,7 +158,7 @@ portals::Interface& LiveTestbed::rank(uint32_t rank) { return *members_.at(rank)
 
 const nic::Nic& LiveTestbed::nic(uint32_t rank) const { return members_.at(rank)->node.engine(); }
 
-Result<portals::TestHandlers> LiveTestbed::handlers(std::string_view name) {
+Result<testbed::TestHandlers> LiveTestbed::handlers(std::string_view name) {
   if (!handlers_) return fail(Code::unsupported, "this testbed has no handlers");
   return handlers_->find(name);
 }

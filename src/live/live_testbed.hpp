@@ -1,6 +1,6 @@
 // LiveTestbed - several ranks of the live driver in one process, over shared memory or UDP as between processes.
 //
-// Contract: the testbed of scenarios (portals/testbed.hpp). Each rank has its segment, node, transport, helper and
+// Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its segment, node, transport, helper and
 //   watcher threads, and a pool of HPU threads if there are handlers.
 // Invariants: (1) nobody calls a node without its lock; (2) wait() and settle() give up with an Error after
 //   patience().
@@ -16,8 +16,8 @@
 #include "live/progress.hpp"
 #include "live/shm_transport.hpp"
 #include "live/udp_transport.hpp"
-#include "portals/loopback_testbed.hpp"
-#include "portals/testbed.hpp"
+#include "testbed/loopback_testbed.hpp"
+#include "testbed/testbed.hpp"
 
 namespace spinloom::live {
 
@@ -28,7 +28,7 @@ struct LocalJob {
   std::vector<Segment> segments;
 };
 
-class LiveTestbed final : public portals::Testbed {
+class LiveTestbed final : public testbed::Testbed {
  public:
   static Time patience() { return patient(Time{120'000'000'000'000}); }  // 120 s: the machine may be busy
 
@@ -37,14 +37,14 @@ class LiveTestbed final : public portals::Testbed {
   // `handlers` may be null: then scenarios with handlers do not run.
   static Result<std::unique_ptr<LiveTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
                                                      const ShmOptions& options, Time spin,
-                                                     std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                     std::shared_ptr<testbed::ScenarioHandlers> handlers,
                                                      Over over = Over::shared_memory);
   ~LiveTestbed() override;
 
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(members_.size()); }
   [[nodiscard]] portals::Interface& rank(uint32_t rank) override;
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
-  [[nodiscard]] Result<portals::TestHandlers> handlers(std::string_view name) override;
+  [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override;
   [[nodiscard]] Status settle() override;
   // Packets that some rank refused.
   [[nodiscard]] uint64_t refused();
@@ -58,7 +58,7 @@ class LiveTestbed final : public portals::Testbed {
   LiveTestbed() = default;
 
   LocalJob job_;
-  std::shared_ptr<portals::ScenarioHandlers> handlers_;
+  std::shared_ptr<testbed::ScenarioHandlers> handlers_;
   std::vector<std::unique_ptr<Member>> members_;
 };
 

@@ -9,14 +9,14 @@
 #include "base/log.hpp"
 #include "live/handler_library.hpp"
 #include "live/test_runners.hpp"
-#include "portals/scenarios.hpp"
+#include "testbed/scenarios.hpp"
 
 namespace spinloom::live {
 namespace {
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 
-using portals::Scenario;
+using testbed::Scenario;
 
 nic::NicLimits scenario_limits() {
   nic::NicLimits limits;
@@ -28,9 +28,9 @@ nic::NicLimits scenario_limits() {
 }
 
 Result<std::string> run(const Scenario& scenario, std::optional<uint64_t> racy_seed,
-                        std::unique_ptr<portals::ScenarioHandlers> handlers) {
+                        std::unique_ptr<testbed::ScenarioHandlers> handlers) {
   SPL_ASSIGN(auto bed,
-             portals::LoopbackTestbed::create(scenario.ranks, scenario_limits(), racy_seed, std::move(handlers)));
+             testbed::LoopbackTestbed::create(scenario.ranks, scenario_limits(), racy_seed, std::move(handlers)));
   return scenario.run(*bed, 1);
 }
 
@@ -38,7 +38,7 @@ class NativeScenarios : public testing::TestWithParam<Scenario> {};
 
 TEST_P(NativeScenarios, GiveTheTraceOfTheLoopbackDriversOwnHandlers) {
   const Scenario& scenario = GetParam();
-  const auto expected = run(scenario, {}, std::make_unique<portals::NativeScenarioHandlers>());
+  const auto expected = run(scenario, {}, std::make_unique<testbed::NativeScenarioHandlers>());
   ASSERT_TRUE(expected.ok()) << expected.error().message;
   const auto in_order = run(scenario, {}, std::make_unique<NativeObjects>(SPINLOOM_SCENARIO_HANDLERS));
   ASSERT_TRUE(in_order.ok()) << in_order.error().message;
@@ -48,7 +48,7 @@ TEST_P(NativeScenarios, GiveTheTraceOfTheLoopbackDriversOwnHandlers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Loopback, NativeScenarios,
-                         testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
+                         testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
                          [](const auto& scenario) { return std::string(scenario.param.name); });
 
 class EveryCall : public testing::TestWithParam<nic::HandlerKind> {};

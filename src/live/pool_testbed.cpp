@@ -87,7 +87,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
 };
 
 Result<std::unique_ptr<PoolTestbed>> PoolTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
-                                                         std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                         std::shared_ptr<testbed::ScenarioHandlers> handlers,
                                                          std::chrono::nanoseconds spin) {
   SPL_TRY(nic::check(limits));
   std::unique_ptr<PoolTestbed> bed(new PoolTestbed);

@@ -1,6 +1,6 @@
 // PoolTestbed - engines of several ranks in one process under one lock, whose handlers run on HPU threads.
 //
-// Contract: the testbed of scenarios (portals/testbed.hpp) for what src/live runs handlers with; packets, DMAs and
+// Contract: the testbed of scenarios (testbed/testbed.hpp) for what src/live runs handlers with; packets, DMAs and
 //   commands are performed at once by whoever holds the lock, handlers meanwhile on the threads of their rank's pool.
 // Invariants: (1) an engine is called under the lock only; (2) wait() and settle() give up with an Error when nothing
 //   has changed for patience(); (3) payloads are kept until the end.
@@ -18,23 +18,23 @@
 
 #include "base/test_patience.hpp"
 #include "live/hpu_pool.hpp"
-#include "portals/loopback_testbed.hpp"
-#include "portals/testbed.hpp"
+#include "testbed/loopback_testbed.hpp"
+#include "testbed/testbed.hpp"
 
 namespace spinloom::live {
 
-class PoolTestbed final : public portals::Testbed {
+class PoolTestbed final : public testbed::Testbed {
  public:
   static std::chrono::milliseconds patience() { return patient(std::chrono::seconds(60)); }
   static Result<std::unique_ptr<PoolTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
-                                                     std::shared_ptr<portals::ScenarioHandlers> handlers,
+                                                     std::shared_ptr<testbed::ScenarioHandlers> handlers,
                                                      std::chrono::nanoseconds spin);
   ~PoolTestbed() override;
 
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(interfaces_.size()); }
   [[nodiscard]] portals::Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
-  [[nodiscard]] Result<portals::TestHandlers> handlers(std::string_view name) override { return handlers_->find(name); }
+  [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override { return handlers_->find(name); }
   [[nodiscard]] Status settle() override;
   [[nodiscard]] Status shut_down();
   // HPUs of a rank whose handlers run or wait, and the most there were at a time.
@@ -80,7 +80,7 @@ class PoolTestbed final : public portals::Testbed {
   uint32_t busy_peak_ = 0;
   std::deque<Work> work_;
   std::vector<std::unique_ptr<uint8_t[]>> payloads_;
-  std::shared_ptr<portals::ScenarioHandlers> handlers_;
+  std::shared_ptr<testbed::ScenarioHandlers> handlers_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<portals::Interface>> interfaces_;
 };

@@ -18,17 +18,17 @@
 
 #include "live/handler_library.hpp"
 #include "portals/host_fetch.hpp"
-#include "portals/loopback_testbed.hpp"
 #include "spinloom/handler.h"
+#include "testbed/loopback_testbed.hpp"
 
 namespace spinloom::live {
 
-class NativeObjects final : public portals::ScenarioHandlers {
+class NativeObjects final : public testbed::ScenarioHandlers {
  public:
   explicit NativeObjects(std::string folder) : folder_(std::move(folder)) {}
 
-  [[nodiscard]] Result<portals::TestHandlers> find(std::string_view name) override {
-    portals::TestHandlers found;
+  [[nodiscard]] Result<testbed::TestHandlers> find(std::string_view name) override {
+    testbed::TestHandlers found;
     SPL_ASSIGN(found.image, native_.load(folder_ + "/" + std::string(name) + ".so"));
     if (const auto entry = native_.entry(found.image, "payload_handler")) found.payload_entry = *entry;
     if (const auto entry = native_.entry(found.image, "completion_handler")) found.completion_entry = *entry;

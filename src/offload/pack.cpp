@@ -13,7 +13,7 @@ Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> pac
 }
 
 portals::HostWork pack_work(const Message& message) {
-  portals::HostWork work = unpack_work(message, portals::HostWork::Kind::pack_mpitypes);
+  portals::HostWork work = unpack_work(message, portals::HostWork::Kind::interpret);
   work.touches = [unpacked = std::move(work.touches)](const portals::HostWork::Touch& touch) {
     unpacked([&](uint64_t address, uint64_t length, bool write) { touch(address, length, !write); });
   };

@@ -96,9 +96,9 @@ uint64_t Receive::nic_bytes_moved() const {
 
 Status Receive::unpack_on_host(const uint8_t* packed) {
   uint8_t* const first = base_ + message_.reach.first;
-  auto kind = portals::HostWork::Kind::unpack_mpitypes;
+  auto kind = portals::HostWork::Kind::interpret;
   if (strategy_ == Strategy::host_best) {
-    kind = portals::HostWork::Kind::unpack_best;
+    kind = portals::HostWork::Kind::copy;
     SPL_TRY(layout::unpack(message_.blob, 1, reinterpret_cast<std::byte*>(first - message_.blob.true_lb()), 0,
                            message_.bytes, std::as_bytes(std::span(packed, static_cast<size_t>(message_.bytes)))));
   } else {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "layout/text.hpp"
-#include "portals/loopback_testbed.hpp"
+#include "testbed/loopback_testbed.hpp"
 
 namespace spinloom::offload {
 namespace {
@@ -16,11 +16,11 @@ class ReceiveCacheTest : public testing::Test {
   void SetUp() override {
     nic::NicLimits limits;
     limits.nic_memory_bytes = nic_bytes;
-    bed_ = std::move(*portals::LoopbackTestbed::create(1, limits, {}));
+    bed_ = std::move(*testbed::LoopbackTestbed::create(1, limits, {}));
     interface_ = &bed_->rank(0);
     const nic::QueueId queue = interface_->eq_alloc(16).value();
     const nic::PortalIndex portal = interface_->pt_alloc(queue).value();
-    const portals::TestHandlers handlers = bed_->handlers("scatter").value();
+    const testbed::TestHandlers handlers = bed_->handlers("scatter").value();
     // Nothing is received here: any handlers do.
     const HandlerImage image{"indexed", handlers.image, handlers.payload_entry, handlers.completion_entry, {}};
     NicFacts facts;
@@ -39,7 +39,7 @@ class ReceiveCacheTest : public testing::Test {
   }
   void use(const layout::Type& type, TypeAttributes attributes = {}) { cache_->give_back(acquire(type, attributes)); }
 
-  std::unique_ptr<portals::LoopbackTestbed> bed_;
+  std::unique_ptr<testbed::LoopbackTestbed> bed_;
   portals::Interface* interface_ = nullptr;
   std::unique_ptr<ReceiveCache> cache_;
 };

@@ -1,4 +1,4 @@
-// Port - what the portals floor needs of whatever drives a NIC: simulated, live or loopback.
+// Port - what the portals floor needs of whatever drives a NIC: simulated, live or of tests.
 //
 // Contract: one port per process (rank). submit() hands a command to the rank's NIC; wait() lets the driver
 //   go on until something readable by this host may have changed. The host's work (unpacking, building
@@ -21,8 +21,13 @@ namespace spinloom::portals {
 
 // What the host's processor does between calls.
 struct HostWork {
-  // react: a program that waits sees what came, and posts a call. post: it posts a call, having found the blocks.
-  enum class Kind : uint8_t { unpack_mpitypes, unpack_best, pack_mpitypes, build_checkpoints, react, post, other };
+  enum class Kind : uint8_t {
+    interpret,  // copies blocks that it finds by walking a datatype while it copies
+    copy,       // copies blocks by loops that were made for the datatype beforehand
+    react,      // a program that waits sees what came, and posts a call
+    post,       // posts a call for which it has found the blocks
+    other
+  };
   Kind kind = Kind::other;
   struct Blocks {
     uint64_t in_vectors = 0;  // found by adding a stride

@@ -15,14 +15,12 @@ int64_t cycles_of(uint64_t count, const Rational& each) {
 int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   switch (work.kind) {
-    case Kind::unpack_mpitypes:
-    case Kind::pack_mpitypes:  // the same loops, the other way round
+    case Kind::interpret:  // as MPITypes does; packing has the same loops, the other way round
       return cycles_of(work.blocks.in_vectors, host.mpitypes_vector_cycles) +
              cycles_of(work.blocks.listed, host.mpitypes_list_cycles);
-    case Kind::unpack_best:
+    case Kind::copy:
       return cycles_of(work.blocks.in_vectors, host.best_vector_cycles) +
              cycles_of(work.blocks.listed, host.best_list_cycles);
-    case Kind::build_checkpoints:
     case Kind::post: return cycles_of(work.blocks.in_vectors + work.blocks.listed, host.segment_block_cycles);
     case Kind::react:
     case Kind::other: break;

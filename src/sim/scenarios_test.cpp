@@ -1,14 +1,14 @@
 // Every scenario under the simulated driver, against the loopback driver's trace: in order and with packets shuffled.
-#include "portals/scenarios.hpp"
+#include "testbed/scenarios.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
 
-#include "portals/loopback_testbed.hpp"
 #include "sim/test_profile.hpp"
 #include "sim/world.hpp"
+#include "testbed/loopback_testbed.hpp"
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 
@@ -32,7 +32,7 @@ nic::NicLimits scenario_limits() {
   return limits;
 }
 
-class SimTestbed final : public portals::Testbed {
+class SimTestbed final : public testbed::Testbed {
  public:
   static std::unique_ptr<SimTestbed> create(uint32_t ranks, const Ordering& ordering, uint32_t slice_cycles,
                                             uint64_t packet_buffer_bytes = scenario_limits().packet_buffer_bytes) {
@@ -42,7 +42,7 @@ class SimTestbed final : public portals::Testbed {
     bed->profile_.memory.packet_buffer_bytes = static_cast<int64_t>(packet_buffer_bytes);
     bed->profile_.memory.state_bytes = static_cast<int64_t>(limits.nic_memory_bytes);
     for (const std::string_view name : handler_names) {
-      auto loaded = portals::load_scenario_image(SPINLOOM_SCENARIO_HANDLERS, name);
+      auto loaded = testbed::load_scenario_image(SPINLOOM_SCENARIO_HANDLERS, name);
       SPL_ASSERT(loaded.ok(), loaded.error().message);
       bed->handlers_.push_back(loaded->handlers);
       bed->handlers_.back().image = static_cast<uint32_t>(bed->images_.size());
@@ -64,7 +64,7 @@ class SimTestbed final : public portals::Testbed {
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(interfaces_.size()); }
   [[nodiscard]] portals::Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override { return world_->node(rank).nic(); }
-  [[nodiscard]] Result<portals::TestHandlers> handlers(std::string_view name) override {
+  [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override {
     for (size_t i = 0; i < handler_names.size(); ++i) {
       if (handler_names[i] == name) return handlers_[i];
     }
@@ -81,34 +81,34 @@ class SimTestbed final : public portals::Testbed {
 
   Profile profile_;
   std::vector<hpu::Image> images_;
-  std::vector<portals::TestHandlers> handlers_;
+  std::vector<testbed::TestHandlers> handlers_;
   std::unique_ptr<World> world_;
   std::vector<std::unique_ptr<portals::Interface>> interfaces_;
 };
 
-std::string loopback_trace(const portals::Scenario& scenario, uint64_t seed) {
-  auto bed = portals::LoopbackTestbed::create(scenario.ranks, scenario_limits(), {});
+std::string loopback_trace(const testbed::Scenario& scenario, uint64_t seed) {
+  auto bed = testbed::LoopbackTestbed::create(scenario.ranks, scenario_limits(), {});
   SPL_ASSERT(bed.ok(), bed.error().message);
   const auto trace = scenario.run(**bed, seed);
   SPL_ASSERT(trace.ok(), trace.error().message);
   return *trace;
 }
 
-class SimScenarios : public testing::TestWithParam<portals::Scenario> {};
+class SimScenarios : public testing::TestWithParam<testbed::Scenario> {};
 
 TEST_P(SimScenarios, AgreesWithLoopback) {
-  const portals::Scenario& scenario = GetParam();
+  const testbed::Scenario& scenario = GetParam();
   const auto bed = SimTestbed::create(scenario.ranks, {}, limits::slice_cycles);
   const auto trace = scenario.run(*bed, test_seed());
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_GT(bed->now(), 0_ps);
-  if (scenario.tag == portals::ScenarioTag::confluent) {
+  if (scenario.tag == testbed::ScenarioTag::confluent) {
     EXPECT_EQ(*trace, loopback_trace(scenario, test_seed()));
   }
 }
 
 TEST_P(SimScenarios, HoldsWithShuffledPackets) {
-  const portals::Scenario& scenario = GetParam();
+  const testbed::Scenario& scenario = GetParam();
   const std::string expected = loopback_trace(scenario, 1);
   for (uint64_t seed = test_seed(); seed < test_seed() + 20; ++seed) {
     const std::string replay = text("replay: SPINLOOM_TEST_SEED=", seed,
@@ -116,7 +116,7 @@ TEST_P(SimScenarios, HoldsWithShuffledPackets) {
     const auto bed = SimTestbed::create(scenario.ranks, {6, true, seed}, limits::slice_cycles);
     const auto trace = scenario.run(*bed, 1);
     ASSERT_TRUE(trace.ok()) << trace.error().message << "; " << replay;
-    if (scenario.tag == portals::ScenarioTag::confluent) {
+    if (scenario.tag == testbed::ScenarioTag::confluent) {
       ASSERT_EQ(*trace, expected) << replay;
     }
   }
@@ -124,7 +124,7 @@ TEST_P(SimScenarios, HoldsWithShuffledPackets) {
 
 // Two packets of room, packets in any order: headers behind packets that came ahead of them.
 TEST_P(SimScenarios, HoldsWithHardlyAnyPacketBuffer) {
-  const portals::Scenario& scenario = GetParam();
+  const testbed::Scenario& scenario = GetParam();
   const std::string expected = loopback_trace(scenario, 1);
   for (uint64_t seed = test_seed(); seed < test_seed() + 20; ++seed) {
     const std::string replay =
@@ -132,14 +132,14 @@ TEST_P(SimScenarios, HoldsWithHardlyAnyPacketBuffer) {
     const auto bed = SimTestbed::create(scenario.ranks, {6, true, seed}, limits::slice_cycles, 2 * 128);
     const auto trace = scenario.run(*bed, 1);
     ASSERT_TRUE(trace.ok()) << trace.error().message << "; " << replay;
-    if (scenario.tag == portals::ScenarioTag::confluent) {
+    if (scenario.tag == testbed::ScenarioTag::confluent) {
       ASSERT_EQ(*trace, expected) << replay;
     }
   }
 }
 
 TEST_P(SimScenarios, TakesTheSameTimeForEverySlice) {
-  const portals::Scenario& scenario = GetParam();
+  const testbed::Scenario& scenario = GetParam();
   Time first{};
   for (const uint32_t slice : {64u, 256u, 1024u}) {
     const auto bed = SimTestbed::create(scenario.ranks, {}, slice);
@@ -149,7 +149,7 @@ TEST_P(SimScenarios, TakesTheSameTimeForEverySlice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, SimScenarios, testing::ValuesIn(portals::scenarios().begin(), portals::scenarios().end()),
+INSTANTIATE_TEST_SUITE_P(Sim, SimScenarios, testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
                          [](const auto& scenario) { return std::string(scenario.param.name); });
 
 }  // namespace

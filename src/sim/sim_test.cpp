@@ -111,7 +111,7 @@ TEST(FetchPattern, ANeighbourInTheCacheStandsForAPrefetcher) {
 TEST(HostModel, AddsWhatItSays) {
   const Profile profile = test_profile();
   portals::HostWork work;
-  work.kind = portals::HostWork::Kind::unpack_mpitypes;
+  work.kind = portals::HostWork::Kind::interpret;
   work.blocks = {2, 1};
   constexpr uint64_t array = 1 << 20;
   work.touches = [](const portals::HostWork::Touch& touch) {
@@ -131,7 +131,7 @@ TEST(HostModel, AddsWhatItSays) {
 
 TEST(HostModel, ALineThatTheNearCacheLostIsRefilled) {
   portals::HostWork work;
-  work.kind = portals::HostWork::Kind::unpack_best;
+  work.kind = portals::HostWork::Kind::copy;
   work.touches = [](const portals::HostWork::Touch& touch) {
     for (int pass = 0; pass < 2; ++pass) {
       for (uint64_t i = 0; i < 9; ++i) touch(i * 4096, 8, true);  // nine lines in a set of eight ways

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "portals/links.hpp"
+#include "testbed/links.hpp"
 #include "torture/config.hpp"
 #include "wire/reliable.hpp"
 
 namespace spinloom::torture {
 
-class LossyLinks final : public portals::Links {
+class LossyLinks final : public testbed::Links {
  public:
   LossyLinks(const Config& config, uint64_t seed, FaultCounts& faults, bool trace);
   ~LossyLinks() override;

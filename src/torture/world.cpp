@@ -25,14 +25,14 @@ Result<std::unique_ptr<World>> World::make(const Config& config, uint64_t seed, 
   std::unique_ptr<World> world(new World(config, seed, trace));
   world->handlers = std::make_unique<Handlers>(world->faults);
   world->links = std::make_unique<LossyLinks>(world->config, seed, world->faults, trace);
-  portals::LoopbackOptions options;
+  testbed::LoopbackOptions options;
   options.ranks = config.ranks;
   options.nic = limits_of(config);
   options.handlers = &world->handlers->runner();
   options.racy_seed = seed;
   options.links = world->links.get();
   options.steps_max = 2'000'000;
-  SPL_ASSIGN(world->loopback, portals::Loopback::create(options));
+  SPL_ASSIGN(world->loopback, testbed::Loopback::create(options));
   world->hosts.resize(config.ranks);
   for (uint32_t rank = 0; rank < config.ranks; ++rank) SPL_TRY(world->open(rank));
   return world;

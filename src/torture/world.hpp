@@ -11,7 +11,7 @@
 
 #include "base/random.hpp"
 #include "portals/interface.hpp"
-#include "portals/loopback.hpp"
+#include "testbed/loopback.hpp"
 #include "torture/config.hpp"
 #include "torture/handlers.hpp"
 #include "torture/lossy_links.hpp"
@@ -55,7 +55,7 @@ class World {
   FaultCounts faults{};
   std::unique_ptr<Handlers> handlers;
   std::unique_ptr<LossyLinks> links;
-  std::unique_ptr<portals::Loopback> loopback;
+  std::unique_ptr<testbed::Loopback> loopback;
   std::vector<Host> hosts;
   uint64_t messages = 0;
 

@@ -1,13 +1,13 @@
-#include "portals/scenarios_fetch.hpp"
+#include "testbed/scenarios_fetch.hpp"
 
 #include <array>
 #include <cstring>
 #include <deque>
 #include <set>
 
-#include "portals/scenario_support.hpp"
+#include "testbed/scenario_support.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
 using nic::AtomicOperation;
@@ -21,8 +21,9 @@ Status expect(bool condition, const std::string& what) {
 
 std::string stream_of(uint32_t rank, uint64_t message) { return text("rank ", rank, " message ", message); }
 
-GetArguments get_of(const Host& host, uint8_t* local, uint64_t length, const Host& target, uint64_t match_bits) {
-  GetArguments get;
+portals::GetArguments get_of(const Host& host, uint8_t* local, uint64_t length, const Host& target,
+                             uint64_t match_bits) {
+  portals::GetArguments get;
   get.reply.local = local;
   get.reply.queue = host.departures;
   get.reply.user_ptr = match_bits;
@@ -68,7 +69,7 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
     for (size_t i = 0; i < sizes.size(); ++i) {
       GuardedBuffer& buffer = memory[host.rank * sizes.size() + i];
       // Two bytes more than there are: the target truncates.
-      GetArguments get = get_of(host, buffer.data(), sizes[i] + 2, hosts[1 - host.rank], i);
+      portals::GetArguments get = get_of(host, buffer.data(), sizes[i] + 2, hosts[1 - host.rank], i);
       get.remote_offset = 5;
       get.reply.counter = replies[host.rank];
       get.reply.ct_reply = true;
@@ -138,7 +139,7 @@ Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed) {
             default: word *= words[i]; break;
           }
         }
-        AtomicArguments atomic;
+        portals::AtomicArguments atomic;
         atomic.put = hosts[rank].put(sent.back(), target, kind);
         atomic.put.hdr_data = number;
         atomic.put.user_ptr = number;
@@ -181,7 +182,7 @@ Result<std::string> drawing_numbers(Testbed& bed, uint64_t seed) {
     Host& host = hosts[rank];
     for (uint64_t draw = 0; draw <= draws; ++draw) {
       const bool races = draw == draws;  // the last one swaps the word if nobody has
-      AtomicArguments atomic;
+      portals::AtomicArguments atomic;
       sources.push_back(races ? rank : step);
       before.push_back(UINT64_MAX);
       atomic.put.local = reinterpret_cast<const uint8_t*>(&sources.back());
@@ -401,7 +402,7 @@ Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed) {
   }
   SPL_TRY(host.interface->memory_write(context.constants.offset, bytes_of_words<uint32_t>({block, stride})));
   SPL_TRY(host.interface->context_activate(id));
-  PutArguments late = hosts[1].put(second, host, 1);
+  portals::PutArguments late = hosts[1].put(second, host, 1);
   late.hdr_data = 11;
   late.user_ptr = 11;
   SPL_TRY(hosts[1].interface->put(late));
@@ -424,4 +425,4 @@ Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -20,9 +20,9 @@
 #include <span>
 #include <string>
 
-#include "portals/testbed.hpp"
+#include "testbed/testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 enum class ScenarioTag : uint8_t { confluent, racy };
 
@@ -35,4 +35,4 @@ struct Scenario {
 
 [[nodiscard]] std::span<const Scenario> scenarios();
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
-#include "portals/testbed.hpp"
+#include "testbed/testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 Result<std::string> streaming_puts(Testbed& bed, uint64_t seed);
 Result<std::string> process_puts(Testbed& bed, uint64_t seed);
 Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed);
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -1,4 +1,4 @@
-#include "portals/loopback.hpp"
+#include "testbed/loopback.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,10 +6,10 @@
 #include "portals/host_atomic.hpp"
 #include "portals/host_fetch.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 // One rank: its engine and what its host can read.
-class Loopback::Node final : public Port {
+class Loopback::Node final : public portals::Port {
  public:
   Node(Loopback& loopback, nic::Rank rank)
       : engine(rank, loopback.options_.nic),
@@ -58,7 +58,7 @@ class Loopback::Node final : public Port {
     }
     return {};
   }
-  Status host_work(const HostWork&) override { return {}; }  // it takes no time here
+  Status host_work(const portals::HostWork&) override { return {}; }  // it takes no time here
 
   nic::Nic engine;
   std::vector<uint8_t> memory;
@@ -76,7 +76,7 @@ class Loopback::Node final : public Port {
 };
 
 // Forwards a running handler's calls to its engine.
-class Loopback::Calls final : public HandlerCalls {
+class Loopback::Calls final : public portals::HandlerCalls {
  public:
   Calls(Loopback& loopback, uint32_t rank, nic::HerId her) : loopback_(loopback), rank_(rank), her_(her) {}
 
@@ -125,7 +125,7 @@ Loopback::Loopback(const LoopbackOptions& options) : options_(options) {
 
 Loopback::~Loopback() = default;
 
-Port& Loopback::port(uint32_t rank) {
+portals::Port& Loopback::port(uint32_t rank) {
   SPL_ASSERT(rank < nodes_.size(), "rank ", rank, " of ", nodes_.size());
   return *nodes_[rank];
 }
@@ -202,7 +202,7 @@ void Loopback::do_work(Work& work, Calls* calls) {
   } else if (auto* start = std::get_if<nic::RunHandler>(&work.item)) {
     return run_handler(rank, start->her);
   } else if (auto* done = std::get_if<HandlerDone>(&work.item)) {
-    const HandlerOutcome& outcome = done->outcome;
+    const portals::HandlerOutcome& outcome = done->outcome;
     node.engine.on_handler_done(node.now(), done->her, outcome.end, outcome.code, actions, outcome.cycles);
   } else if (auto* write = std::get_if<nic::DmaWrite>(&work.item)) {
     if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
@@ -331,7 +331,7 @@ void Loopback::unblock(uint32_t rank) {
 void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   Node& node = *nodes_[rank];
   SPL_ASSERT(options_.handlers != nullptr, "a context was created without a runner");
-  HandlerFrame frame;
+  portals::HandlerFrame frame;
   frame.her = her;
   frame.context = node.engine.context(her.context);
   SPL_ASSERT(frame.context != nullptr, "context ", her.context);
@@ -340,7 +340,7 @@ void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   frame.state = {node.memory.data() + frame.context->state.offset, frame.context->state.length};
   frame.hpu_count = options_.nic.hpus;
   Calls calls(*this, rank, her.id);
-  const HandlerOutcome outcome = options_.handlers->run(frame, calls);
+  const portals::HandlerOutcome outcome = options_.handlers->run(frame, calls);
   work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
 }
 
@@ -447,4 +447,4 @@ void Loopback::forget_payloads_if_idle() {
   payloads_.clear();
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -11,31 +11,31 @@
 
 #include "portals/handler_runner.hpp"
 #include "portals/image_runner.hpp"
-#include "portals/loopback.hpp"
-#include "portals/testbed.hpp"
+#include "testbed/loopback.hpp"
+#include "testbed/testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 // Scenario handlers by name, and what executes them.
 class ScenarioHandlers {
  public:
   virtual ~ScenarioHandlers() = default;
   [[nodiscard]] virtual Result<TestHandlers> find(std::string_view name) = 0;
-  [[nodiscard]] virtual HandlerRunner& runner() = 0;
+  [[nodiscard]] virtual portals::HandlerRunner& runner() = 0;
 };
 
 class NativeScenarioHandlers final : public ScenarioHandlers {
  public:
   NativeScenarioHandlers();
   [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
-  [[nodiscard]] HandlerRunner& runner() override { return handlers_; }
+  [[nodiscard]] portals::HandlerRunner& runner() override { return handlers_; }
 
  private:
   struct Named {
     std::string_view name;
     TestHandlers handlers;
   };
-  NativeHandlers handlers_;
+  portals::NativeHandlers handlers_;
   std::vector<Named> named_;
 };
 
@@ -44,11 +44,11 @@ class ImageScenarioHandlers final : public ScenarioHandlers {
  public:
   static Result<std::unique_ptr<ImageScenarioHandlers>> create(const std::string& folder);
   [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
-  [[nodiscard]] HandlerRunner& runner() override { return *handlers_; }
+  [[nodiscard]] portals::HandlerRunner& runner() override { return *handlers_; }
 
  private:
   std::string folder_;
-  std::unique_ptr<ImageHandlers> handlers_;
+  std::unique_ptr<portals::ImageHandlers> handlers_;
 };
 
 // One image and where its handlers are in it.
@@ -65,7 +65,7 @@ class LoopbackTestbed final : public Testbed {
       std::unique_ptr<ScenarioHandlers> handlers = std::make_unique<NativeScenarioHandlers>());
 
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(interfaces_.size()); }
-  [[nodiscard]] Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }
+  [[nodiscard]] portals::Interface& rank(uint32_t rank) override { return *interfaces_.at(rank); }
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override { return loopback_->nic(rank); }
   [[nodiscard]] Result<TestHandlers> handlers(std::string_view name) override { return handlers_->find(name); }
   [[nodiscard]] Status settle() override { return loopback_->run(); }
@@ -76,7 +76,7 @@ class LoopbackTestbed final : public Testbed {
 
   std::unique_ptr<ScenarioHandlers> handlers_;
   std::unique_ptr<Loopback> loopback_;
-  std::vector<std::unique_ptr<Interface>> interfaces_;
+  std::vector<std::unique_ptr<portals::Interface>> interfaces_;
 };
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -6,10 +6,10 @@
 #include <map>
 #include <vector>
 
-#include "portals/loopback_testbed.hpp"
 #include "spinloom/handler.h"
+#include "testbed/loopback_testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
 std::unique_ptr<LoopbackTestbed> make_bed(uint32_t ranks = 2) {
@@ -31,7 +31,7 @@ void good(const Status& status) { EXPECT_TRUE(status.ok()) << (status.ok() ? "" 
 
 TEST(Interface, IdsComeBack) {
   const auto bed = make_bed();
-  Interface& host = bed->rank(0);
+  portals::Interface& host = bed->rank(0);
   const auto queue = good(host.eq_alloc(4));
   const auto other = good(host.eq_alloc(4));
   EXPECT_NE(queue, other);
@@ -63,10 +63,10 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
        {Row{"by auto_unlink", false, false}, Row{"by put", true, false}, Row{"silently", true, true}}) {
     SCOPED_TRACE(row.what);
     const auto bed = make_bed();
-    Interface::Limits limits;
+    portals::Interface::Limits limits;
     limits.entries = 2;
-    Interface host(bed->loopback().port(0), limits);
-    Interface& sender = bed->rank(1);
+    portals::Interface host(bed->loopback().port(0), limits);
+    portals::Interface& sender = bed->rank(1);
     const auto queue = good(host.eq_alloc(16));
     const auto counter = good(host.ct_alloc());
     const auto portal = good(host.pt_alloc(queue));
@@ -90,7 +90,7 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
       ASSERT_FALSE(full.ok()) << "round " << round;
       EXPECT_EQ(full.error().code, Code::exhausted);
       EXPECT_NE(full.error().message.find("Limits::entries"), std::string::npos);
-      PutArguments put;
+      portals::PutArguments put;
       put.local = bytes;
       put.length = sizeof bytes;
       put.target = host.rank();
@@ -101,7 +101,7 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
       while (host.eq_get(queue)) {
       }
     }
-    EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+    EXPECT_EQ(good(host.me_unlink(kept)), portals::Unlinked::done);
     EXPECT_FALSE(host.me_unlink(kept).ok());
   }
 }
@@ -112,9 +112,9 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
   for (const End end : {End::cancelled, End::freed, End::failed}) {
     SCOPED_TRACE(static_cast<int>(end));
     const auto bed = make_bed();
-    Interface::Limits limits;
+    portals::Interface::Limits limits;
     limits.entries = 3;
-    Interface host(bed->loopback().port(0), limits);
+    portals::Interface host(bed->loopback().port(0), limits);
     const auto queue = good(host.eq_alloc(16));
     auto counter = good(host.ct_alloc());
     const auto portal = good(host.pt_alloc(queue));
@@ -150,20 +150,20 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
           break;
       }
       good(bed->settle());
-      EXPECT_EQ(good(host.me_unlink(comes)), Unlinked::done) << "it has come";
+      EXPECT_EQ(good(host.me_unlink(comes)), portals::Unlinked::done) << "it has come";
       const auto again = host.me_append(portal, entry);
       ASSERT_TRUE(again.ok()) << round;
-      EXPECT_EQ(good(host.me_unlink(*again)), Unlinked::done);
+      EXPECT_EQ(good(host.me_unlink(*again)), portals::Unlinked::done);
     }
-    EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+    EXPECT_EQ(good(host.me_unlink(kept)), portals::Unlinked::done);
   }
 }
 
 // Messages were refused before the queue was full; what then comes of the host's own append finds no room in it.
 TEST(Interface, UnderFlowControlNoEventOfAnAppendIsLost) {
   const auto bed = make_bed();
-  Interface& host = bed->rank(0);
-  Interface& sender = bed->rank(1);
+  portals::Interface& host = bed->rank(0);
+  portals::Interface& sender = bed->rank(1);
   const auto queue = good(host.eq_alloc(4 + 1, 1));
   const auto portal = good(host.pt_alloc(queue, {true, {}}));
   nic::Entry holder;
@@ -173,7 +173,7 @@ TEST(Interface, UnderFlowControlNoEventOfAnAppendIsLost) {
   holder.options.use_once = true;
   constexpr uint64_t messages = 12;
   const uint8_t byte = 7;
-  PutArguments put;
+  portals::PutArguments put;
   put.local = &byte;
   put.length = 1;
   put.target = host.rank();
@@ -209,13 +209,13 @@ TEST(Interface, UnderFlowControlNoEventOfAnAppendIsLost) {
     EXPECT_EQ(seen[nic::EventKind::pt_disabled], 1u);
     good(host.pt_enable(portal));
     if (searches) continue;
-    EXPECT_EQ(good(host.me_unlink(claiming)), Unlinked::done);
+    EXPECT_EQ(good(host.me_unlink(claiming)), portals::Unlinked::done);
   }
 }
 
 TEST(Interface, ArgumentsAreCheckedBeforeTheNicIsAsked) {
   const auto bed = make_bed();
-  Interface& host = bed->rank(0);
+  portals::Interface& host = bed->rank(0);
   const auto queue = good(host.eq_alloc(4));
   EXPECT_NE(host.eq_free(nic::QueueId{9}).error().message.find("queue 9"), std::string::npos);
   EXPECT_FALSE(host.eq_wait(nic::QueueId{9}).ok());
@@ -223,7 +223,7 @@ TEST(Interface, ArgumentsAreCheckedBeforeTheNicIsAsked) {
   EXPECT_FALSE(host.pt_disable(nic::PortalIndex{0}).ok());
   EXPECT_FALSE(host.me_append(nic::PortalIndex{0}, {}).ok());
   EXPECT_FALSE(host.context_free(nic::ContextId{0}).ok());
-  PutArguments put;
+  portals::PutArguments put;
   put.portal = nic::PortalIndex{0};
   put.length = 1;
   EXPECT_NE(host.put(put).error().message.find("null"), std::string::npos);
@@ -239,7 +239,7 @@ TEST(Interface, ArgumentsAreCheckedBeforeTheNicIsAsked) {
 
 TEST(Interface, NicMemoryAndContexts) {
   const auto bed = make_bed();
-  Interface& host = bed->rank(0);
+  portals::Interface& host = bed->rank(0);
   const uint64_t offset = good(host.memory_alloc(16));
   const std::vector<uint8_t> bytes = {9, 8, 7};
   good(host.memory_write(offset + 1, bytes));
@@ -259,7 +259,7 @@ TEST(Interface, NicMemoryAndContexts) {
 
 TEST(Loopback, WaitingForWhatNeverComesIsAStallThatNamesTheWaiter) {
   const auto bed = make_bed();
-  Interface& host = bed->rank(0);
+  portals::Interface& host = bed->rank(0);
   const auto queue = good(host.eq_alloc(4));
   const auto stalled = host.eq_wait(queue);
   ASSERT_FALSE(stalled.ok());
@@ -272,7 +272,7 @@ TEST(Loopback, ACycleOfPersistentCommandsEndsInAStall) {
   options.ranks = 1;
   options.steps_max = 1000;
   const auto loopback = std::move(*Loopback::create(options));
-  Interface host(loopback->port(0));
+  portals::Interface host(loopback->port(0));
   const auto a = good(host.ct_alloc());
   const auto b = good(host.ct_alloc());
   good(host.ct_inc(b, {1, 0}, nic::Trigger{a, 1, 1}));
@@ -286,7 +286,7 @@ TEST(Loopback, ACycleOfPersistentCommandsEndsInAStall) {
 
 TEST(Loopback, WithoutARunnerContextsAreRefused) {
   const auto loopback = std::move(*Loopback::create({}));
-  Interface host(loopback->port(0));
+  portals::Interface host(loopback->port(0));
   nic::Context context;
   context.payload_entry = 0;
   EXPECT_EQ(host.context_create(context).error().code, Code::unsupported);
@@ -302,4 +302,4 @@ TEST(Loopback, BadOptionsAreErrors) {
 }
 
 }  // namespace
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

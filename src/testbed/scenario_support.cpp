@@ -1,9 +1,9 @@
-#include "portals/scenario_support.hpp"
+#include "testbed/scenario_support.hpp"
 
 #include <cstring>
 #include <sstream>
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 Status GuardedBuffer::check(const std::vector<uint8_t>& expected, const std::string& what) const {
   SPL_ASSERT(expected.size() == size(), what, ": ", expected.size(), " expected bytes for ", size());
   for (size_t i = 0; i < bytes_.size(); ++i) {
@@ -85,8 +85,8 @@ nic::Entry Host::entry(uint8_t* start, uint64_t length, uint64_t match_bits) con
   return made;
 }
 
-PutArguments Host::put(const std::vector<uint8_t>& bytes, const Host& target, uint64_t match_bits) const {
-  PutArguments made;
+portals::PutArguments Host::put(const std::vector<uint8_t>& bytes, const Host& target, uint64_t match_bits) const {
+  portals::PutArguments made;
   made.local = bytes.data();
   made.length = bytes.size();
   made.target = nic::Rank{target.rank};
@@ -160,4 +160,4 @@ std::vector<uint8_t> scattered(const std::vector<uint8_t>& packed, uint32_t bloc
   return spread;
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

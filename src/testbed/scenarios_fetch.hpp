@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "portals/testbed.hpp"
+#include "testbed/testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 // Two ranks get pieces of each other's entries at once.
 [[nodiscard]] Result<std::string> crossing_gets(Testbed& bed, uint64_t seed);
@@ -24,4 +24,4 @@ namespace spinloom::portals {
 // A context that is installed first and activated later, one that only the host starts, and what they counted.
 [[nodiscard]] Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed);
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

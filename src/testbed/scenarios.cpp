@@ -1,14 +1,14 @@
-#include "portals/scenarios.hpp"
+#include "testbed/scenarios.hpp"
 
 #include <array>
 #include <deque>
 #include <set>
 
-#include "portals/scenario_support.hpp"
-#include "portals/scenarios_fetch.hpp"
-#include "portals/scenarios_send.hpp"
+#include "testbed/scenario_support.hpp"
+#include "testbed/scenarios_fetch.hpp"
+#include "testbed/scenarios_send.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
 using nic::EventKind;
@@ -43,7 +43,7 @@ Result<std::string> contiguous_puts(Testbed& bed, uint64_t seed) {
   for (Host& host : hosts) {
     for (size_t i = 0; i < sizes.size(); ++i) {
       sent.push_back(random_bytes(seed, stream_of(host.rank, i), sizes[i]));
-      PutArguments put = host.put(sent.back(), hosts[1 - host.rank], i);
+      portals::PutArguments put = host.put(sent.back(), hosts[1 - host.rank], i);
       put.counter = acked[host.rank];
       put.remote_offset = i;
       SPL_TRY(host.interface->put(put));
@@ -90,8 +90,8 @@ Result<std::string> unexpected_then_matched(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(const auto landed, receiver.wait(receiver.arrivals, messages, trace));
   for (const nic::Event& event : landed)
     SPL_TRY(expect(event.in_overflow, "a message did not land in the overflow list"));
-  SPL_ASSIGN(const Unlinked early, receiver.interface->me_unlink(holder_id));
-  SPL_TRY(expect(early == Unlinked::in_use, "the overflow entry was unlinked although it holds messages"));
+  SPL_ASSIGN(const portals::Unlinked early, receiver.interface->me_unlink(holder_id));
+  SPL_TRY(expect(early == portals::Unlinked::in_use, "the overflow entry was unlinked although it holds messages"));
   for (uint64_t i = messages; i-- > 0;) {
     nic::Entry entry = receiver.entry(nullptr, 0, i);
     entry.options.use_once = true;
@@ -104,8 +104,8 @@ Result<std::string> unexpected_then_matched(Testbed& bed, uint64_t seed) {
                    text("message ", i, " in the overflow entry has other bytes")));
   }
   SPL_TRY(hosts[1].wait(hosts[1].departures, 2 * messages, trace));
-  SPL_ASSIGN(const Unlinked late, receiver.interface->me_unlink(holder_id));
-  SPL_TRY(expect(late == Unlinked::done, "the overflow entry is free after all its messages were claimed"));
+  SPL_ASSIGN(const portals::Unlinked late, receiver.interface->me_unlink(holder_id));
+  SPL_TRY(expect(late == portals::Unlinked::done, "the overflow entry is free after all its messages were claimed"));
   SPL_TRY(check_quiet(bed, hosts));
   return trace.text();
 }
@@ -272,7 +272,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
     }
   }
   const auto forward = [&](uint64_t ring, uint32_t rank, const std::optional<nic::Trigger>& trigger) {
-    PutArguments put = hosts[rank].put({}, hosts[(rank + 1) % ranks], ring);
+    portals::PutArguments put = hosts[rank].put({}, hosts[(rank + 1) % ranks], ring);
     put.local = memory[ring * ranks + rank].data();
     put.length = length;
     put.ack_request = nic::AckRequest::none;
@@ -428,4 +428,4 @@ constexpr std::array<Scenario, 20> all = {{
 
 std::span<const Scenario> scenarios() { return all; }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -1,4 +1,4 @@
-#include "portals/loopback_testbed.hpp"
+#include "testbed/loopback_testbed.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,13 +7,13 @@
 
 #include "spinloom/handler.h"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
-constexpr HandlerOutcome returned(uint32_t code) { return {nic::HandlerEnd::returned, code}; }
+constexpr portals::HandlerOutcome returned(uint32_t code) { return {nic::HandlerEnd::returned, code}; }
 
-HandlerOutcome scatter(NativeHandler& handler) {
-  const HandlerFrame& frame = handler.frame();
+portals::HandlerOutcome scatter(portals::NativeHandler& handler) {
+  const portals::HandlerFrame& frame = handler.frame();
   uint32_t words[2];
   if (frame.constants.size() < sizeof words) return {nic::HandlerEnd::segv, 0};
   std::memcpy(words, frame.constants.data(), sizeof words);
@@ -29,8 +29,8 @@ HandlerOutcome scatter(NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
-HandlerOutcome gather(NativeHandler& handler) {
-  const HandlerFrame& frame = handler.frame();
+portals::HandlerOutcome gather(portals::NativeHandler& handler) {
+  const portals::HandlerFrame& frame = handler.frame();
   uint32_t words[2];
   if (frame.constants.size() < sizeof words) return {nic::HandlerEnd::segv, 0};
   std::memcpy(words, frame.constants.data(), sizeof words);
@@ -45,13 +45,14 @@ HandlerOutcome gather(NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
-HandlerOutcome tell_completion(NativeHandler& handler) {
+portals::HandlerOutcome tell_completion(portals::NativeHandler& handler) {
   handler.dma_to_host(nullptr, 0, 0, PTL_ME_HOST_MEM);
   return returned(SUCCESS);
 }
 
 // A call of one that is local to the handler.
-uint32_t ask(NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t length, uint64_t bits, uint64_t offset) {
+uint32_t ask(portals::NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t length, uint64_t bits,
+             uint64_t offset) {
   uint32_t words[2];
   std::memcpy(words, handler.frame().constants.data(), sizeof words);
   nic::HandlerCall call;
@@ -67,8 +68,8 @@ uint32_t ask(NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t l
   return handler.call(call);
 }
 
-HandlerOutcome exchange(NativeHandler& handler) {
-  const HandlerFrame& frame = handler.frame();
+portals::HandlerOutcome exchange(portals::NativeHandler& handler) {
+  const portals::HandlerFrame& frame = handler.frame();
   std::vector<uint8_t> theirs(frame.packet.size());
   uint64_t one = 1;
   const uint64_t at = frame.her.offset;
@@ -88,11 +89,13 @@ HandlerOutcome exchange(NativeHandler& handler) {
   return returned(one > 1000 ? FAIL : SUCCESS);
 }
 
-HandlerOutcome drop(NativeHandler&) { return returned(DROP); }
+portals::HandlerOutcome drop(portals::NativeHandler&) { return returned(DROP); }
 
-HandlerOutcome fail_later(NativeHandler& handler) { return returned(handler.frame().her.offset > 0 ? FAIL : SUCCESS); }
+portals::HandlerOutcome fail_later(portals::NativeHandler& handler) {
+  return returned(handler.frame().her.offset > 0 ? FAIL : SUCCESS);
+}
 
-HandlerOutcome unknown_call(NativeHandler& handler) {
+portals::HandlerOutcome unknown_call(portals::NativeHandler& handler) {
   nic::HandlerCall call;
   call.call = 0xff;
   handler.call(call);
@@ -131,7 +134,7 @@ Result<ScenarioImage> load_scenario_image(const std::string& folder, std::string
 Result<std::unique_ptr<ImageScenarioHandlers>> ImageScenarioHandlers::create(const std::string& folder) {
   auto made = std::make_unique<ImageScenarioHandlers>();
   made->folder_ = folder;
-  SPL_ASSIGN(made->handlers_, ImageHandlers::create());
+  SPL_ASSIGN(made->handlers_, portals::ImageHandlers::create());
   return made;
 }
 
@@ -153,9 +156,9 @@ Result<std::unique_ptr<LoopbackTestbed>> LoopbackTestbed::create(uint32_t ranks,
   options.racy_seed = racy_seed;
   SPL_ASSIGN(bed->loopback_, Loopback::create(options));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    bed->interfaces_.push_back(std::make_unique<Interface>(bed->loopback_->port(rank)));
+    bed->interfaces_.push_back(std::make_unique<portals::Interface>(bed->loopback_->port(rank)));
   }
   return bed;
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

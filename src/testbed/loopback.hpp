@@ -22,15 +22,15 @@
 #include "base/random.hpp"
 #include "nic/nic.hpp"
 #include "portals/handler_runner.hpp"
-#include "portals/links.hpp"
 #include "portals/port.hpp"
+#include "testbed/links.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 struct LoopbackOptions {
   uint32_t ranks = 2;
   nic::NicLimits nic;
-  HandlerRunner* handlers = nullptr;  // outlives the driver; none: contexts cannot be created
+  portals::HandlerRunner* handlers = nullptr;  // outlives the driver; none: contexts cannot be created
   std::optional<uint64_t> racy_seed;
   Links* links = nullptr;  // outlives the driver; none: packets arrive by themselves
   uint64_t steps_max = 100'000'000;  // then it is a stall: somebody goes round in circles
@@ -42,7 +42,7 @@ class Loopback final : private Links::Ends {
   ~Loopback() override;
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(nodes_.size()); }
-  [[nodiscard]] Port& port(uint32_t rank);
+  [[nodiscard]] portals::Port& port(uint32_t rank);
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const;
   [[nodiscard]] std::span<const uint8_t> nic_memory(uint32_t rank) const;
 
@@ -67,7 +67,7 @@ class Loopback final : private Links::Ends {
   };
   struct HandlerDone {
     nic::HerId her;
-    HandlerOutcome outcome;
+    portals::HandlerOutcome outcome;
   };
   struct Sent {
     uint64_t message = 0;
@@ -119,4 +119,4 @@ class Loopback final : private Links::Ends {
   uint64_t packets_blocked_ = 0;
 };
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -10,7 +10,7 @@
 
 #include "nic/action.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 class Links {
  public:
@@ -28,4 +28,4 @@ class Links {
   virtual bool step(Ends& ends) = 0;
 };
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

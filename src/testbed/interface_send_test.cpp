@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "portals/interface.hpp"
-#include "portals/loopback_testbed.hpp"
+#include "testbed/loopback_testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
 class InterfaceSend : public testing::Test {
@@ -17,8 +17,8 @@ class InterfaceSend : public testing::Test {
     ASSERT_TRUE(bed.ok());
     bed_ = std::move(*bed);
   }
-  PutArguments put(uint64_t length) const {
-    PutArguments made;
+  portals::PutArguments put(uint64_t length) const {
+    portals::PutArguments made;
     made.local = memory_;
     made.length = length;
     made.target = nic::Rank{1};
@@ -37,10 +37,10 @@ class InterfaceSend : public testing::Test {
 };
 
 TEST_F(InterfaceSend, RefusesRegionsAndEndsThatDoNotFit) {
-  Interface& host = bed_->rank(0);
+  portals::Interface& host = bed_->rank(0);
   expect_error(host.stream_start(put(10), 100, {95, 6}), Code::invalid, "not inside its memory of 100 B");
   expect_error(host.stream_start(put(10), 100, {0, 11}), Code::invalid, "declared length of 10 B");
-  PutArguments nobody = put(10);
+  portals::PutArguments nobody = put(10);
   nobody.target = nic::Rank::any();
   expect_error(host.stream_start(nobody, 100, {0, 1}), Code::invalid, "stream_start: the target must be one rank");
   const auto stream = host.stream_start(put(10), 100, {0, 4});
@@ -56,9 +56,9 @@ TEST_F(InterfaceSend, RefusesRegionsAndEndsThatDoNotFit) {
 }
 
 TEST_F(InterfaceSend, GivesAStreamBackWithItsEnd) {
-  Interface::Limits limits;
+  portals::Interface::Limits limits;
   limits.streams = 2;
-  Interface host(bed_->loopback().port(0), limits);
+  portals::Interface host(bed_->loopback().port(0), limits);
   const auto first = host.stream_start(put(1), 100, {});
   const auto second = host.stream_start(put(1), 100, {});
   ASSERT_TRUE(first.ok() && second.ok());
@@ -74,12 +74,12 @@ TEST_F(InterfaceSend, GivesAStreamBackWithItsEnd) {
 }
 
 TEST_F(InterfaceSend, AProcessPutNeedsItsContext) {
-  Interface& host = bed_->rank(0);
+  portals::Interface& host = bed_->rank(0);
   expect_error(host.process_put(put(10), 100, nic::ContextId{3}), Code::invalid, "context");
-  PutArguments counted = put(10);
+  portals::PutArguments counted = put(10);
   counted.ct_send = true;
   expect_error(host.process_put(counted, 100, nic::ContextId{}), Code::invalid, "process_put: counting");
 }
 
 }  // namespace
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -1,14 +1,14 @@
 // Every scenario over the loopback driver: in order, and racy with many seeds.
-#include "portals/scenarios.hpp"
+#include "testbed/scenarios.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <set>
 
-#include "portals/loopback_testbed.hpp"
+#include "testbed/loopback_testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
 uint64_t test_seed() {
@@ -58,7 +58,7 @@ TEST_P(Scenarios, RacyWithManySeeds) {
   uint64_t overtakes = 0;
   for (uint64_t racy_seed = first; racy_seed < first + 60; ++racy_seed) {
     const std::string replay = text("replay: SPINLOOM_TEST_SEED=", racy_seed,
-                                    " spinloom_portals_test --gtest_filter=*RacyWithManySeeds/", scenario.name);
+                                    " spinloom_testbed_test --gtest_filter=*RacyWithManySeeds/", scenario.name);
     const Ran ran = run(scenario, first, racy_seed, scenario_limits());
     ASSERT_TRUE(ran.trace.ok()) << ran.trace.error().message << "; " << replay;
     if (scenario.tag == ScenarioTag::confluent) {
@@ -119,4 +119,4 @@ TEST(ScenarioSet, RacyRunsAreReplayableAndDiffer) {
 }
 
 }  // namespace
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "portals/testbed.hpp"
+#include "testbed/testbed.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 // Bytes between guard zones, filled so that a stray or missing write shows.
 class GuardedBuffer {
@@ -45,7 +45,7 @@ class Trace {
 
 // One rank with a queue for what arrives and one for what it sends.
 struct Host {
-  Interface* interface = nullptr;
+  portals::Interface* interface = nullptr;
   uint32_t rank = 0;
   nic::QueueId arrivals;
   nic::QueueId departures;
@@ -53,7 +53,8 @@ struct Host {
 
   static Result<Host> make(Testbed& bed, uint32_t rank);
   [[nodiscard]] nic::Entry entry(uint8_t* start, uint64_t length, uint64_t match_bits) const;
-  [[nodiscard]] PutArguments put(const std::vector<uint8_t>& bytes, const Host& target, uint64_t match_bits) const;
+  [[nodiscard]] portals::PutArguments put(const std::vector<uint8_t>& bytes, const Host& target,
+                                          uint64_t match_bits) const;
   [[nodiscard]] Result<nic::ContextId> context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
                                                bool blocked) const;
   // Waits for so many events of a queue, in order.
@@ -68,4 +69,4 @@ struct Host {
 [[nodiscard]] std::vector<uint8_t> scattered(const std::vector<uint8_t>& packed, uint32_t block, uint32_t stride,
                                              uint64_t length);
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -14,7 +14,7 @@
 #include "nic/nic.hpp"
 #include "portals/interface.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 
 // What goes into a context.
 struct TestHandlers {
@@ -27,10 +27,10 @@ class Testbed {
  public:
   virtual ~Testbed() = default;
   [[nodiscard]] virtual uint32_t ranks() const = 0;
-  [[nodiscard]] virtual Interface& rank(uint32_t rank) = 0;
+  [[nodiscard]] virtual portals::Interface& rank(uint32_t rank) = 0;
   [[nodiscard]] virtual const nic::Nic& nic(uint32_t rank) const = 0;
   [[nodiscard]] virtual Result<TestHandlers> handlers(std::string_view name) = 0;
   [[nodiscard]] virtual Status settle() = 0;
 };
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

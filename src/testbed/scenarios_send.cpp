@@ -1,13 +1,13 @@
 // Scenarios of the sender's side: streaming puts and process-puts.
-#include "portals/scenarios_send.hpp"
+#include "testbed/scenarios_send.hpp"
 
 #include <algorithm>
 #include <array>
 #include <deque>
 
-#include "portals/scenario_support.hpp"
+#include "testbed/scenario_support.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::testbed {
 namespace {
 
 using nic::EventKind;
@@ -88,7 +88,7 @@ Result<std::string> streaming_puts(Testbed& bed, uint64_t seed) {
         const Streamed& message = streamed[host.rank * messages + i];
         if (turn > message.regions.size()) continue;
         if (turn == 0) {
-          PutArguments put = host.put(message.memory, target, i);
+          portals::PutArguments put = host.put(message.memory, target, i);
           put.length = message.packed.size();
           SPL_ASSIGN(const nic::StreamId id,
                      host.interface->stream_start(put, message.memory.size(), message.regions[0]));
@@ -162,7 +162,7 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
                  outbound_context(bed, host, "gather", block, stride, (rank + i) % 2 == 0));
       contexts.emplace_back(rank, context);
       const uint64_t index = (rank - 1) * messages + i;
-      PutArguments put = host.put(sources[index], receiver, i);
+      portals::PutArguments put = host.put(sources[index], receiver, i);
       put.length = packed[index].size();
       SPL_TRY(host.interface->process_put(put, sources[index].size(), context));
     }
@@ -202,7 +202,7 @@ Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
     SPL_TRY(receiver.interface->me_append(receiver.portal, receiver.entry(memory.back().data(), length, i)));
     sources.push_back(random_bytes(seed, text("message ", i), length / block * stride));
     SPL_ASSIGN(const nic::ContextId context, outbound_context(bed, sender, handlers[i % 3], block, stride, false));
-    PutArguments put = sender.put(sources.back(), receiver, i);
+    portals::PutArguments put = sender.put(sources.back(), receiver, i);
     put.length = length;
     SPL_TRY(sender.interface->process_put(put, sources.back().size(), context));
   }
@@ -243,4 +243,4 @@ Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::testbed

@@ -1,8 +1,7 @@
 // Study - the small experiments of the SC'17 sPIN paper (section 4.4): one message, four ways to treat it.
 //
 // Contract: run_study() builds a world of two ranks (broadcast: more), warms it up with one round, measures the next,
-// and compares every
-//   byte that the experiment moves or computes before it gives a time (Code::mismatch otherwise).
+//   and compares every byte that the experiment moves or computes before it gives a time (Code::mismatch otherwise).
 //   pingpong: rank 0 puts `bytes`, rank 1 answers with them; time_ps is half of the time from the put until all of the
 //     answer is counted at rank 0.
 //   accumulate: rank 1's array of complex numbers is multiplied by rank 0's message; time_ps is from the put until rank

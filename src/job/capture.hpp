@@ -1,12 +1,10 @@
 // Capture - what ranks print: one stream of this process, its bytes given to the rank that ran, whole lines printed.
 //
 // Contract: from begin() on the stream's file descriptor leads into memory; collect(rank) prints the lines that this
-// rank
-//   has finished since, with the rank's name before each when asked; finish(rank) also prints its last, unfinished
+//   rank has finished since, with the rank's name before each when asked; finish(rank) also prints its last, unfinished
 //   line.
 // Invariants: (1) lines of two ranks never mix; (2) a rank's bytes keep their order; (3) only one rank prints between
-// two
-//   calls.
+//   two calls.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -26,9 +24,9 @@ class Capture {
   Status begin(uint32_t ranks, bool prefix);
   void collect(uint32_t rank);
   void finish(uint32_t rank);
-  // For a signal handler: locks of the stream may be held, so its buffer is read as it lies there.
+  // For a signal handler. The stream's lock may be held then, so its buffer is read without it.
   void rescue(uint32_t rank);
-  // Of the first line that could not be written; 0: all were.
+  // errno of the first line that could not be written; 0 where all were.
   [[nodiscard]] int error() const { return error_; }
 
  private:

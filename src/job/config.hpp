@@ -1,8 +1,7 @@
 // Config - a job's settings as the launcher gets them: one line each, "key value".
 //
 // Contract: read_config() takes the whole text; an unknown key, a wrong value or a missing setting is an Error that
-// names
-//   it. Lines:
+//   names it. Lines:
 //     profile NAME INTEGER | profile NAME NUMERATOR/DENOMINATOR | profile NAME "text"
 //     image NAME PATH | ranks N | hpus N | mtu N | stack N | seed N | prefix 0|1
 // Threads: any. Time: none.

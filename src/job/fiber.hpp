@@ -3,8 +3,7 @@
 // Contract: resume() runs the body until it yields or ends; yield() goes back to where resume() was called. The body
 //   starts at the first resume().
 // Invariants: (1) under a stack lies memory that cannot be touched: running over its end faults; (2) errno belongs to
-// the
-//   fiber; (3) a fiber that has not ended may be dropped: nothing of it runs any more.
+//   the fiber; (3) a fiber that has not ended may be dropped: nothing of it runs any more.
 // Threads: one for all fibers of a scheduler. Time: none.
 #pragma once
 

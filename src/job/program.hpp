@@ -45,7 +45,7 @@ class Program {
   std::string path_;
   std::vector<uint8_t> file_;
   uint64_t main_ = 0;
-  uint64_t size_ = 0;  // of a copy in memory
+  uint64_t size_ = 0;  // bytes of memory that one copy takes
   std::vector<Function> functions_;
 
   friend class ElfReader;

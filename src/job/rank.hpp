@@ -1,10 +1,10 @@
 // Rank - one process of a job: its program's fiber, its node, and the Portals library between them.
 //
-// Contract: begin() makes the fiber; go() lets the program run until it waits or ends. Whatever waits is woken through
-//   `ready`, in virtual-time order. Port and Host in one: a call that waits leaves the fiber.
+// Contract: begin() makes the fiber; go() lets the program run until it waits or ends. What waits is
+//   woken through `ready`, in virtual-time order. A Rank is both the Port and the Host of its program: a call that
+//   waits leaves the fiber.
 // Invariants: (1) the program runs only inside go(); (2) waiting ranks are told once when something has become
-// readable;
-//   (3) time that a call spends is spent whatever arrives meanwhile.
+//   readable; (3) time that a call spends is spent whatever arrives meanwhile.
 // Threads: one. Time: virtual.
 #pragma once
 
@@ -28,7 +28,7 @@ struct Images {
   std::vector<hpu::Image> images;
 };
 
-// State of the C library that a program thinks is its own.
+// State of the C library that a program believes is its own.
 struct LibraryState {
   char* option_argument = nullptr;
   int option_index = 0;  // 0: getopt() begins anew
@@ -43,9 +43,9 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
 
   Status begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes);
   void go();
-  // From inside the program: exit(). Destructors run unless `at_once`.
+  // The program calls this to exit. Destructors run unless `at_once`.
   [[noreturn]] void leave(int code, bool at_once);
-  // From inside the program: nothing happens here until then.
+  // The program calls this to sleep until then.
   void sleep(Time duration);
 
   [[nodiscard]] bool ended() const { return code_.has_value(); }
@@ -75,7 +75,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] uint32_t user() const override;
-  // An atomic changes memory at one moment, and programs run between moments.
+  // Atomics are coherent: the NIC changes memory at one moment of virtual time, and programs run between such moments.
   [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
@@ -97,7 +97,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   Copy copy_;
   LibraryState library_;
   State state_ = State::running;
-  uint64_t pauses_ = 0;  // timers of earlier ones are stale
+  uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses mean nothing any more
   std::optional<int> code_;
   std::optional<Error> trouble_;
   Time end_{};

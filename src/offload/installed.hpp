@@ -1,8 +1,7 @@
 // Installed - a plan on a NIC: its constants and state in NIC memory, and the execution context over them.
 //
 // Contract: install() allocates, writes and creates; on an Error nothing is left on the NIC. uninstall() gives
-// everything
-//   back.
+//   everything back.
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
 

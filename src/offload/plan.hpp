@@ -47,8 +47,8 @@ struct NicFacts {
   uint32_t iovec_entries = 32;  // scatter-list entries that the NIC holds at a time
 };
 
-// T_PH(gamma) = fixed + gamma * block: T_init + T_setup and T_block of the paper, from one calibration a
-// profile and image.
+// T_PH(gamma) = fixed + gamma * block. `fixed` is T_init + T_setup of the paper and `block` its T_block; both come from
+// one calibration for each profile and image.
 struct HandlerCost {
   Time fixed;
   Time block;

@@ -25,7 +25,7 @@ namespace spinloom::offload {
 struct TypeAttributes {
   bool offload = true;
   int32_t priority = 0;  // higher: evicted later
-  // Of the checkpoint strategies, instead of the NIC's.
+  // For checkpoint strategies: used instead of the profile's epsilon.
   struct Epsilon {
     int64_t numerator = 1;
     int64_t denominator = 5;
@@ -60,7 +60,7 @@ class ReceiveCache {
   [[nodiscard]] Result<Lease> acquire(const layout::Type& type, int64_t count, Strategy wanted,
                                       const TypeAttributes& attributes = {});
   void give_back(const Lease& lease);
-  // Releases everything that nobody holds.
+  // Releases all prepared receives that are not in use.
   [[nodiscard]] Status clear();
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }
   // NIC memory of the prepared receives, in use or not.
@@ -81,9 +81,9 @@ class ReceiveCache {
   [[nodiscard]] static bool may_leave(const Held& held, int32_t priority) {
     return held.users == 0 && held.priority <= priority;
   }
-  // NIC memory that no receive of this priority can get.
+  // NIC memory that a receive of this priority cannot get.
   [[nodiscard]] uint64_t staying_bytes(int32_t priority) const;
-  // False when there is nobody to evict for this priority.
+  // Evicts one receive for this priority; false when there is none to evict.
   [[nodiscard]] Result<bool> evict_one(int32_t priority);
 
   Nic nic_;

@@ -3,7 +3,7 @@
 // Contract: prepare() installs what the strategy needs: a buffer to pack into, or NIC memory and an execution context
 //   with gather handlers. start() sends one message and returns when the host's program is free again: packed and
 //   posted, every region streamed, or the process-put posted. finish() waits until the memory is the host's again.
-//   To the target each is one put.
+//   For the target each of them is one put.
 //   Source: SC'19 datatypes paper, section 3.1.
 // Invariants: (1) the NIC memory taken is given back by release(); (2) the message is the packed bytes of the type map.
 // Threads: the owner of the Interface. Time: whatever drives the port.

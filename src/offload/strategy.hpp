@@ -32,7 +32,7 @@ enum class Strategy : uint8_t {
 [[nodiscard]] constexpr bool puts_on_nic(Strategy strategy) {
   return !unpacks_on_host(strategy) && strategy != Strategy::iovec;
 }
-// The checkpoint interval decides, and with it the cost of a handler.
+// Whether the strategy has checkpoints, whose interval decides what a handler costs.
 [[nodiscard]] constexpr bool uses_checkpoints(Strategy strategy) {
   return strategy == Strategy::ro_cp || strategy == Strategy::rw_cp;
 }

@@ -1,7 +1,8 @@
 // Data order - how far drivers keep the order of bytes at the same address: max_waw_ordered_size, max_war_ordered_size.
 //
-// Contract: puts of up to ordered_bytes_max land in their order, and a get of as much finds nothing of a put behind it:
-//   whoever reads a short reply later than the NIC sends it keeps what was there.
+// Contract: puts of up to ordered_bytes_max land in the order in which they were sent, and a get of up to as
+//   much never reads bytes of a put that was sent after it. A driver that reads the bytes of such a short reply later
+//   than the NIC asked for it must therefore keep a copy of them.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -33,16 +33,17 @@ struct HandlerFrame {
 class HandlerCalls {
  public:
   virtual ~HandlerCalls() = default;
-  // The call's result; nothing: the handler must stop.
+  // The call's result; none: the handler must stop.
   virtual std::optional<uint32_t> call(const nic::HandlerCall& call) = 0;
-  // Nobody waits for the handler any more; a runner that can stop it does, as a fault. Asked from time to time.
+  // Whether nobody waits for the handler any more. Runners that can stop a handler ask from time to time, and then end
+  // it as a fault.
   [[nodiscard]] virtual bool given_up() const { return false; }
 };
 
 struct HandlerOutcome {
   nic::HandlerEnd end = nic::HandlerEnd::returned;
   uint32_t code = 0;
-  uint64_t cycles = 0;  // of runners that count
+  uint64_t cycles = 0;  // 0 of runners that do not count them
 };
 
 class HandlerRunner {

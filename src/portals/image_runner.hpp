@@ -5,8 +5,8 @@
 // Invariants: (1) a handler that leaves its memory, does what is illegal or runs past its budget ends as such;
 //   the runner and its host go on; (2) the same frame gives the same outcome; (3) accesses to writable memory that
 //   handlers share, atomics among them, happen one at a time.
-// Threads: run() on any number of threads at once, each with its own frame; add() meanwhile. Time: none; one cycle is
-//   one instruction.
+// Threads: run() may be called on any number of threads at once, each with its own frame, and add()
+//   meanwhile. Time: none; one cycle is one instruction.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class ImageHandlers final : public HandlerRunner {
   HandlerOutcome run(const HandlerFrame& frame, HandlerCalls& calls) override;
 
  private:
-  // What one handler runs on; a handler that waits for another rank lets others run meanwhile.
+  // The core on which one handler runs. While a handler waits for another rank, others run on cores of their own.
   struct Machine {
     explicit Machine(hpu::Core made) : core(std::move(made)) {}
     hpu::Core core;
@@ -46,7 +46,7 @@ class ImageHandlers final : public HandlerRunner {
   mutable std::mutex lending_;  // guards the two below
   std::vector<std::unique_ptr<Machine>> idle_;
   std::deque<hpu::Image> images_;  // addresses are stable
-  std::array<std::mutex, 64> turns_;  // of shared memory, by line
+  std::array<std::mutex, 64> turns_;  // who accesses shared memory now, by line of memory
 };
 
 }  // namespace spinloom::portals

@@ -33,7 +33,7 @@ using AtomicArguments = nic::Atomic;
 
 struct PortalOptions {
   bool flow_control = false;
-  nic::PortalIndex want;  // none: any free one
+  nic::PortalIndex want;  // none: any that is free
 };
 
 enum class Unlinked : uint8_t { done, in_use };
@@ -56,32 +56,33 @@ class Interface {
   [[nodiscard]] nic::Rank rank() const { return port_.rank(); }
   [[nodiscard]] Port& port() { return port_; }
 
-  // A full queue overwrites the oldest event, and the next one taken says so (after_gap). The reserved slots are for
-  // the news that flow control disabled a portal table entry, which happens when the others are taken.
+  // A full queue overwrites its oldest event; the next event that is taken says so (after_gap). Reserved slots are kept
+  // for the event that flow control has disabled a portal table entry, which comes when all other slots are in use.
   [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots, uint32_t reserved = 0);
   [[nodiscard]] Status eq_free(nic::QueueId queue);
   // The oldest event, or nothing.
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
   [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
 
-  // `triggered_max`: operations that wait for it.
+  // At most `triggered_max` operations may wait for the counter at a time.
   [[nodiscard]] Result<nic::CounterId> ct_alloc(uint32_t triggered_max = UINT32_MAX);
   [[nodiscard]] Status ct_free(nic::CounterId counter);
-  // Forgets what waits for the counter.
+  // Drops the operations that wait for the counter.
   [[nodiscard]] Status ct_cancel(nic::CounterId counter);
-  // From now on it is set to 0 when it has reached the threshold; 0: it is not. Before anything waits for it.
+  // From now on the counter is set to 0 whenever it reaches the threshold; threshold 0 ends that. Nothing may wait for
+  // the counter yet.
   [[nodiscard]] Status ct_auto_reset(nic::CounterId counter, uint64_t threshold);
   [[nodiscard]] Status ct_inc(nic::CounterId counter, nic::CounterValue by,
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] nic::CounterValue ct_get(nic::CounterId counter) const { return port_.counter(counter); }
-  // Until success >= test, or anything has failed.
+  // Returns when success >= test, or when any operation has failed.
   [[nodiscard]] Result<nic::CounterValue> ct_wait(nic::CounterId counter, uint64_t test);
 
-  // Of a part of the portal table: whose it is and how much it holds, for the commands that follow.
+  // Says to whom a part of the portal table belongs and how much it holds; it applies to the commands that follow.
   void table_setup(const nic::TableSetup& setup) { port_.submit(nic::Command{setup, {}, 0}); }
-  // Messages for a part of the portal table that were refused.
+  // How many messages for a part of the portal table were refused.
   [[nodiscard]] Result<uint64_t> refusals(uint32_t table, nic::Refusal which) {
     return ask(nic::RefusalsRead{table, which});
   }
@@ -95,11 +96,11 @@ class Interface {
                                                const std::optional<nic::Trigger>& trigger = {});
   // An Error when the entry has already left its list by itself; its id is then on its way back with its event.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
-  // Later; an entry that is in use then stays.
+  // Unlinks the entry when the trigger fires. An entry that is in use then stays.
   [[nodiscard]] Status me_unlink(nic::EntryId entry, const nic::Trigger& trigger);
 
-  // Tells, by events and counts, of messages that wait in overflow entries and that an entry like this matches; with
-  // `remove` they leave. The number of them.
+  // Finds the messages that wait in overflow entries and that an entry like this matches, and tells of them by events
+  // and counts. With `remove` they leave. Returns how many they are.
   [[nodiscard]] Result<uint64_t> me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove);
 
   // The buffer stays untouched until its send event (or its acknowledgement).
@@ -123,17 +124,17 @@ class Interface {
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 
-  // Spends the host's time on work of the floors above.
+  // Spends the host's time on work that a floor above does.
   [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
 
-  // NIC memory for handlers, by offset.
+  // Memory on the NIC for handlers. An address is an offset in it.
   [[nodiscard]] Result<uint64_t> memory_alloc(uint64_t bytes, uint64_t align = 64);
   [[nodiscard]] Status memory_free(uint64_t offset);
   [[nodiscard]] Status memory_write(uint64_t offset, std::span<const uint8_t> bytes);
 
   [[nodiscard]] Result<nic::ContextId> context_create(const nic::Context& context);
   [[nodiscard]] Status context_free(nic::ContextId context);
-  // A context that was created with active = false: from now on its entries match.
+  // From now on the entries of a context that was created with active = false match.
   [[nodiscard]] Status context_activate(nic::ContextId context);
   // Runs an entry's handlers on bytes of the host's own, at most one packet; the entry may match nothing
   // (host_activated), or belong to a context that is not active yet.
@@ -147,17 +148,17 @@ class Interface {
     explicit_unlink,  // leaves its list only by me_unlink
     told,             // its auto_unlink (priority) or auto_free (overflow) event gives the id back
     by_put,           // use-once without unlink event: its put event gives the id back
-    silent,           // nothing tells: the id is tried again when ids run out
+    silent,           // no event gives the id back: it is tried again when ids run out
   };
   struct EntryRecord {
     nic::ListKind list = nic::ListKind::priority;
     Fate fate = Fate::explicit_unlink;
-    nic::AppendNews news = {};  // of one that waits for a counter
+    nic::AppendNews news = {};  // what became of an append that waits for a counter
   };
 
   struct QueueRecord {
     uint32_t slots = 0;
-    bool gap = false;  // since the newest event that was taken
+    bool gap = false;  // events have been overwritten since the newest one that was taken
     std::shared_ptr<nic::QueueIndex> index;
   };
   struct StreamRecord {
@@ -169,8 +170,8 @@ class Interface {
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
-  // Fire and forget, unless it has to be registered. The command is made in its place: its body is copied once. The NIC
-  // ends what begins here.
+  // Gives a command to the NIC and does not wait for it, unless it has a trigger and must be registered. The body is
+  // built in the command itself, so it is copied once. The NIC ends the operation that begins here.
   template <class Body>
   [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
     if (trigger) SPL_TRY(counters_.check(trigger->counter));
@@ -200,8 +201,9 @@ class Interface {
   std::vector<QueueRecord> queue_records_;
   std::vector<EntryRecord> records_;
   std::deque<nic::EntryId> silent_;
-  std::vector<nic::EntryId> awaited_;  // whose appends wait for counters, or did
-  size_t awaited_max_ = 64;            // then those that have come are forgotten
+  std::vector<nic::EntryId> awaited_;  // entries whose appends wait for counters, or have waited
+  // At this number, entries whose appends have been performed are dropped from awaited_.
+  size_t awaited_max_ = 64;
   std::vector<StreamRecord> stream_records_;
   uint64_t next_token_ = 1;
 };

@@ -48,14 +48,14 @@ class Port {
   [[nodiscard]] virtual Time now() const = 0;
   // Commands of one port reach the NIC in order.
   virtual void submit(const nic::Command& command) = 0;
-  // A put that nobody answers and nothing triggers.
+  // Submits a put that has no token and no trigger; drivers may have a shorter way for it.
   virtual void put(const nic::Put& put) { submit(nic::Command{put, {}, 0}); }
-  // The answer to a command with a token, once it is there.
+  // The answer to the command with this token; nothing while it has not come.
   virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;
   // The oldest event of a queue that the host can read now.
   virtual std::optional<nic::Event> take_event(nic::QueueId queue) = 0;
   [[nodiscard]] virtual nic::CounterValue counter(nic::CounterId counter) const = 0;
-  // Goes on until something may have changed for this host.
+  // Lets the driver go on until something may have changed for this host.
   virtual Status wait() = 0;
   // Spends the host's time on work; returns when it is done.
   virtual Status host_work(const HostWork& work) = 0;

@@ -1,8 +1,7 @@
 // CopyCheck - whether processes of this machine can read each other's memory, and what forbids it.
 //
 // Contract: check_copies() lets one child of this process read a word of another, as two ranks of a job would;
-// explain()
-//   says what the outcome means and, where it does not work, the smallest cure, in one sentence each.
+//   explain() says what the outcome means and, where it does not work, the smallest cure, in one sentence each.
 // Invariants: (1) nothing on the machine is changed; (2) both children have ended when check_copies() returns.
 // Threads: call it before the process has any. Time: that of two processes.
 #pragma once

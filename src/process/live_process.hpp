@@ -3,8 +3,8 @@
 // Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs; all ranks of a job
 //   call it. The C calls find it as their Host.
 // Invariants: (1) a peer is reached by one transport, the same that it reaches us by; (2) close() lets what was sent
-// arrive, or says what does not, says goodbye and ends the
-//   threads; nothing of the job is left on the machine then, nor when the process is killed.
+//   arrive, or says what does not, says goodbye and ends the threads; nothing of the job is left on the machine then,
+//   nor when the process is killed.
 // Threads: any; begin_call() and end_call() are the owner lock. Time: the monotonic clock.
 #pragma once
 

@@ -1,8 +1,7 @@
 // Movement - an operation on a memory descriptor as a program gives it, checked and in the NIC's words.
 //
 // Contract: put_of() and reply_of() check their arguments and fill in what the NIC takes; trigger_of() finds the
-// counter
-//   that an operation waits for. The answer is PTL_OK, or the one for the program.
+//   counter that an operation waits for. The answer is PTL_OK, or the one for the program.
 // Threads: the rank's. Time: none.
 #pragma once
 

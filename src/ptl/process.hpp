@@ -3,8 +3,7 @@
 // Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on; the C calls
 //   work for the process that was entered last on this thread.
 // Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) what blocked() says
-// is
-//   true while the program is inside a call that waits.
+//   is true while the program is inside a call that waits.
 // Threads: one at a time. Time: that of the host.
 #pragma once
 

@@ -33,16 +33,17 @@ class FetchPattern {
   }
 
  private:
-  // A stride in bytes is no whole number of lines.
+  // Whether two steps belong to the same stride: one in bytes need not be a whole number of lines.
   static bool near(int64_t step, int64_t other) { return std::abs(step - other) <= 1; }
 
   // Strides that prefetchers follow (Intel 64 and IA-32 architectures optimization manual: "up to 2K bytes").
   static constexpr int64_t stride_bytes_max = 2048;
 
   int64_t stride_lines_max_;
-  uint64_t line_ = uint64_t{1} << 60;  // of the last fetch; at first none: beyond every line, and differences fit
-  int64_t step_ = 0;                // from the one before
-  int64_t jump_ = 0;                // the last step to another line than the next
+  // Of the last fetch. Before the first it is far from every line, and differences with it do not overflow.
+  uint64_t line_ = uint64_t{1} << 60;
+  int64_t step_ = 0;                // between the last two fetches
+  int64_t jump_ = 0;                // the last step that did not go to the next line
 };
 
 }  // namespace spinloom::sim

@@ -6,10 +6,10 @@
 //   prefetchers help, where a regular stride lets it run ahead, and where neither is so (Little's law); R the price of
 //   a line that the near cache lost and the last level still has; B the memory's bandwidth. Lines are those that
 //   cold caches of the profile move for the touched ranges until the last byte is in its place; lines that are dirty
-//   then are written back later, in nobody's time. Packing costs what unpacking does, with what is read and written
-//   exchanged. A call that is posted costs host.call and the segment's walk over its blocks. A block's cost is a
-//   measured one with warm data. Fixed before any speed-up is looked at; `spinloom hostmodel` compares it with loops on
-//   the machine at hand.
+//   then are written back later, which costs this message nothing. Packing costs what unpacking does, with what is read
+//   and what is written exchanged. A call that is posted costs host.call and the segment's walk over its blocks. The
+//   cost of a block was measured with warm data. The model was fixed before any speed-up was looked at; `spinloom
+//   hostmodel` compares it with loops on the machine where it runs.
 // Threads: pure. Time: modelled, in ps.
 #pragma once
 
@@ -24,9 +24,9 @@ struct HostCost {
   uint64_t lines_streamed = 0;
   uint64_t lines_strided = 0;
   uint64_t lines_scattered = 0;
-  uint64_t lines_refilled = 0;  // in the near cache, from the last level
-  uint64_t lines_evicted = 0;  // written back before the end
-  uint64_t line_writebacks = 0;  // with those at rest
+  uint64_t lines_refilled = 0;  // lines that the near cache had lost, fetched from the last level
+  uint64_t lines_evicted = 0;  // dirty lines written back before the last byte was in its place
+  uint64_t line_writebacks = 0;  // all dirty lines, also those written back later
   Time lines;  // part of the time that waits for lines
   Time blocks;  // part that finds blocks and copies them
   [[nodiscard]] uint64_t line_fetches() const { return lines_streamed + lines_strided + lines_scattered; }

@@ -32,7 +32,7 @@ namespace spinloom::sim {
 
 class HpuClient {
  public:
-  // True: the handler must stop; false: resume() answers the call, now or later.
+  // Carries out a call. True: the handler must stop. False: resume() answers the call, now or later.
   virtual bool on_handler_call(const nic::Her& her, const nic::HandlerCall& call) = 0;
   virtual void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, uint64_t cycles,
                               const std::string& reason) = 0;
@@ -73,7 +73,7 @@ class HpuBank final : EventTarget {
   void record(Trace* trace) { trace_ = trace; }
   // Starts a handler at the first tick not before `start`.
   void run(const nic::Her& her, const nic::Context& context, std::span<uint8_t> nic_memory, Time start);
-  // Answers the call that this handler waits in: the value is there now.
+  // Answers the call in which this handler waits; `value` is the call's result.
   void resume(nic::HerId her, uint32_t value);
 
   [[nodiscard]] const HandlerStatistics& statistics(nic::HandlerKind kind) const {
@@ -89,7 +89,7 @@ class HpuBank final : EventTarget {
   [[nodiscard]] std::map<std::string, uint64_t> function_cycles() const;
   // From here on cycles and accesses are also counted by instruction.
   void profile_instructions();
-  // By image, as installed; empty when nobody asked.
+  // Cycles and accesses by image, in the order in which images were installed; empty when nobody asked.
   [[nodiscard]] const std::vector<hpu::InstructionProfile>& instructions() const { return instructions_; }
 
  private:
@@ -106,10 +106,10 @@ class HpuBank final : EventTarget {
     uint64_t constants_offset = 0;  // of the context's windows in NIC memory
     uint64_t state_offset = 0;
     uint64_t first_call_cycle = 0;
-    uint32_t call = 0;  // the newest one
+    uint32_t call = 0;  // number of its newest call
     bool called = false;
     bool answered = false;
-    bool asking = false;  // its call is being carried out
+    bool asking = false;  // it waits for the answer to its call
     bool running = false;
   };
   HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles);
@@ -127,7 +127,7 @@ class HpuBank final : EventTarget {
   const std::vector<hpu::Image>* images_ = nullptr;
   bool has_float_ = false;
   std::vector<Unit> units_;
-  uint64_t calling_ = 0;  // the unit whose call is at hand: most answers are immediate
+  uint64_t calling_ = 0;  // the unit whose call is being carried out, since most calls are answered at once
   std::array<HandlerStatistics, 3> statistics_{};
   Trace* trace_ = nullptr;
   Time busy_{};

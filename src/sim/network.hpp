@@ -25,7 +25,7 @@
 namespace spinloom::sim {
 
 struct Ordering {
-  uint32_t window = 1;  // 1: in order
+  uint32_t window = 1;  // packets of a message that are in play at once; 1: they keep their order
   bool reorder_all = false;
   uint64_t seed = 1;
 };

@@ -95,7 +95,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] std::span<const uint8_t> nic_memory() const { return nic_memory_; }
   // From here on, what the units do and how many DMAs wait is recorded; either may be null. Both outlive the node.
   void record(Trace* trace, DepthSeries* dma_queue);
-  // Called whenever something has become readable for this host: programs of several nodes side by side.
+  // `watcher` is called whenever something has become readable for this host. A driver of several programs learns by it
+  // which of them can go on.
   void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
   // Starts a new measurement: first byte and totals count from here.
   void reset_statistics() { statistics_ = {}; }
@@ -172,10 +173,11 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Inbound.
   std::deque<std::unique_ptr<Arrival>> inbound_;  // not yet parsed
-  std::vector<std::unique_ptr<Arrival>> held_;    // parsed; their messages are open, or were not long ago
+  // Parsed packets of messages that are open; some of these messages may have ended since the last release.
+  std::vector<std::unique_ptr<Arrival>> held_;
   static constexpr size_t held_at_least = 16;
-  size_t release_at_ = held_at_least;  // so many are held: those whose messages have ended go
-  // By DMA, packets that are whole messages: their bytes are on the way to host memory.
+  size_t release_at_ = held_at_least;  // when so many are held, those whose messages have ended are released
+  // Packets that are whole messages, by the DMA that brings their bytes to host memory.
   std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> moving_;
   bool parsing_ = false;
   Time parsed_last_byte_{};  // of the packet whose actions are being performed
@@ -219,9 +221,9 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   struct Scattered {
     uint32_t slot = 0;
-    Time here;  // when its bytes are on the NIC
+    Time here;  // when the bytes of this write are on the NIC
   };
-  std::deque<Scattered> scattered_;  // writes that wait for elements of their scatter list
+  std::deque<Scattered> scattered_;  // writes that wait until the NIC has read the elements of their scatter list
   bool iovec_reading_ = false;
 
   // What the host can read.

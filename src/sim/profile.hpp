@@ -66,7 +66,7 @@ struct Profile {
     Place constants = Place::l2, state = Place::l2, packets = Place::l1;
     // Transfers, in bytes a cycle and cycles; fabric.hpp has the algebra.
     int64_t port_width = 0, dma_width = 0, dma_setup = 0, dma_latency = 0;
-    bool preloaded = false;  // not in the file: packets are in packet memory before time starts
+    bool preloaded = false;  // set by experiments, not by the file: packets are in packet memory before time starts
   } pulp;
   struct {
     Rate channel_byte_time;

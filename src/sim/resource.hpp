@@ -1,4 +1,4 @@
-// Resource - something that serves one request after the other, and several of them side by side.
+// Resource - something that serves one request after the other. Channels - several equal resources side by side.
 //
 // Contract: serve(now, duration) returns when service of that request ends; requests are served in the
 //   order of the calls. Channels is a bank of equal resources: each request takes the lowest-numbered

@@ -2,7 +2,7 @@
 //
 // Contract: units call span() when service of something is decided, with its beginning and its end. A trace is
 //   made only when somebody asks for one; a unit without a trace does nothing.
-// Invariants: (1) at most limits::trace_spans_max spans are kept, the first ones; what comes later is counted
+// Invariants: (1) at most limits::trace_spans_max spans are kept, the first ones; later ones are counted
 //   in dropped(); (2) recording changes no modelled number.
 // Threads: one owner. Time: virtual.
 #pragma once
@@ -25,7 +25,7 @@ enum class Track : uint8_t {
   completion,     // a completion handler; lane: HPU, number: HER
   call,           // a handler's call until it is answered; lane: HPU, number: SPL_CALL_... of spinloom/hpu_map.h
   dma,            // a DMA write: request until its last byte has left on PCIe; number: bytes
-  pcie,           // the part of it that the link is busy; number: bytes
+  pcie,           // the time that the link is busy with a DMA write; number: bytes
   event,          // an event on PCIe until the host can read it
   host_work,      // the host's processor; number: blocks
 };

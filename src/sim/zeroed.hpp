@@ -1,7 +1,7 @@
 // Zeroed - memory that is zero and takes no room before it is touched.
 //
-// Contract: ZeroedBytes(n) is a vector of n zeros whose pages the system gives when they are first written; for memory
-//   that is large, there once a rank, and mostly unused.
+// Contract: ZeroedBytes(n) is a vector of n zeros whose pages the system gives when they are first written. It is for
+//   memory that is large, that each rank has, and most of which stays unused.
 // Threads: as a vector. Time: none.
 #pragma once
 

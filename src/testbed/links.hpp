@@ -1,8 +1,9 @@
 // Links - what carries packets between the ranks of a loopback driver, where they do not just arrive.
 //
 // Contract: send() takes a packet whose bytes may be read until the link says sent() or left() for it, once each; an
-//   acknowledgement (Operation::ack) is not spoken of again. step() goes on by one thing; false: nothing is under way.
-//   What happens at an end is told to Ends. arrive() copies the payload; headers of a pair arrive in the order sent.
+//   acknowledgement (Operation::ack) has neither. step() performs one thing that is due, or returns false where nothing
+//   is under way. Ends hears what happens at either end of a link. arrive() copies the payload. Headers from one rank
+//   to another arrive in the order sent.
 // Threads: one owner. Time: the links' own.
 #pragma once
 

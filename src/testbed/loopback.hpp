@@ -33,7 +33,7 @@ struct LoopbackOptions {
   portals::HandlerRunner* handlers = nullptr;  // outlives the driver; none: contexts cannot be created
   std::optional<uint64_t> racy_seed;
   Links* links = nullptr;  // outlives the driver; none: packets arrive by themselves
-  uint64_t steps_max = 100'000'000;  // then it is a stall: somebody goes round in circles
+  uint64_t steps_max = 100'000'000;  // after so many steps the run is an Error: somebody goes round in circles
 };
 
 class Loopback final : private Links::Ends {
@@ -46,14 +46,14 @@ class Loopback final : private Links::Ends {
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const;
   [[nodiscard]] std::span<const uint8_t> nic_memory(uint32_t rank) const;
 
-  // One item of work; false when there is none.
+  // Performs one item of work; false when there is none.
   bool step();
-  // Until nothing is left to do.
+  // Performs items until nothing is left to do.
   [[nodiscard]] Status run();
   [[nodiscard]] uint64_t steps() const { return steps_; }
-  // Items that went before an older one.
+  // How many items were performed before an older one.
   [[nodiscard]] uint64_t overtakes() const { return overtakes_; }
-  // Packets that had to wait for room.
+  // How many packets had to wait for room.
   [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
   // From now on this rank does nothing any more; what is sent to it vanishes.
   void kill(uint32_t rank);

@@ -15,7 +15,7 @@
 
 namespace spinloom::testbed {
 
-// Bytes between guard zones, filled so that a stray or missing write shows.
+// Bytes between two guard zones. All are filled with a pattern, so that a stray or missing write shows.
 class GuardedBuffer {
  public:
   static constexpr size_t guard_bytes = 64;
@@ -24,7 +24,7 @@ class GuardedBuffer {
 
   [[nodiscard]] uint8_t* data() { return bytes_.data() + guard_bytes; }
   [[nodiscard]] uint64_t size() const { return bytes_.size() - 2 * guard_bytes; }
-  // The whole buffer is what is expected (untouched bytes hold `fill`), the guards are as they were.
+  // An Error unless the whole buffer is what is expected (untouched bytes hold `fill`) and the guards are as they were.
   [[nodiscard]] Status check(const std::vector<uint8_t>& expected, const std::string& what) const;
 
  private:
@@ -62,7 +62,7 @@ struct Host {
 };
 
 [[nodiscard]] Result<std::vector<Host>> make_hosts(Testbed& bed);
-// Nothing is under way and nothing leaked on any rank; the queues hold no event that nobody waited for.
+// An Error where something is under way or has leaked on any rank, or a queue holds an event that nobody waited for.
 [[nodiscard]] Status check_quiet(Testbed& bed, std::vector<Host>& hosts);
 
 // The entry's memory after scatter: `packed` spread as the handler says, `fill` elsewhere.

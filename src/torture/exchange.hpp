@@ -1,9 +1,8 @@
 // Exchange - one thing that ranks do with each other, and the oracle that knows what must come of it.
 //
 // Contract: begin() makes the host calls; expect() writes down, role by role, the events that must come, in their
-// order;
-//   on_event() takes each event and is an Error when it is not the next one of its role or a field differs. finish()
-//   comes when nothing is under way any more: it gives everything back and compares memory.
+//   order; on_event() takes each event and is an Error when it is not the next one of its role or a field differs.
+//   finish() comes when nothing is under way any more: it gives everything back and compares memory.
 // Invariants: (1) user_ptr of every call and entry is name(role), so that an event finds its exchange and role; (2) an
 //   exchange is done when all its events have come (and what poll() waits for).
 // Threads: one owner. Time: none.

@@ -2,8 +2,7 @@
 // that loses, repeats, delays and damages them as the seed says.
 //
 // Contract: a Links for the loopback driver. A datagram takes a random time, one that is reordered several times as
-// long.
-//   Where any fault has a rate, two of the early datagrams are sure to have one.
+//   long. Where any fault has a rate, two of the early datagrams are sure to have one.
 // Invariants: (1) the same seed and the same calls give the same datagrams; (2) `bytes_hash` covers every datagram in
 //   the order sent.
 // Threads: one owner. Time: its own, of datagrams and time-outs.

@@ -1,8 +1,9 @@
 // Datagram - what goes over a lossy link: an SLMP header, ours around it, a body, and the job's tag.
 //
 // Contract: begin(), then the body is appended, then seal(). open() gives header and body of bytes that a process of
-//   this job sealed, undamaged; of all others an Error that says why. The header is SLMP's 10 bytes (FPsPIN,
-//   deliverable D4.7, section 4.4.1: flags, message ID, offset) after magic and version, and what retransmission needs.
+//   this job sealed and that are undamaged; for any other bytes it is an Error that says why. The header is SLMP's 10
+//   bytes (FPsPIN, deliverable D4.7, section 4.4.1: flags, message ID, offset) after magic and version, and what
+//   retransmission needs.
 // Invariants: (1) the tag covers every byte before it; (2) no bytes make open() read outside of them.
 // Threads: pure. Time: none.
 //
@@ -32,11 +33,11 @@ struct DatagramHeader {
   uint32_t offset = 0;  // of the first payload byte in the message
   nic::Rank source;
   nic::Rank target;
-  uint32_t source_epoch = 0;  // which life of the source this is, and of the target to whom it speaks
+  uint32_t source_epoch = 0;  // which life of the source sends this; target_epoch: to which life of the target
   uint32_t target_epoch = 0;
-  uint32_t sequence = 0;  // counts the segments of a source to a target; those with and without SYN apart
-  uint32_t received = 0;  // the source of this datagram has had every segment with SYN before this one
-  uint32_t window = 0;  // segments that it takes beyond `received`
+  uint32_t sequence = 0;  // counts the segments of a source to a target; segments without SYN have a count of their own
+  uint32_t received = 0;  // the source of this datagram has received every segment with SYN before this one
+  uint32_t window = 0;  // how many segments beyond `received` the source of this datagram takes
 };
 
 struct Datagram {
@@ -47,7 +48,7 @@ struct Datagram {
 inline constexpr size_t datagram_header_bytes = 44;
 inline constexpr size_t datagram_tag_bytes = 8;
 
-// Appends the header; the result is where it begins.
+// Appends the header and returns the place where it begins.
 [[nodiscard]] size_t begin(const DatagramHeader& header, std::vector<uint8_t>& out);
 void seal(const SipKey& secret, size_t begin, std::vector<uint8_t>& out);
 [[nodiscard]] Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes);

@@ -8,7 +8,7 @@
 
 namespace spinloom::wire {
 
-// Compilers make one load or store of these loops.
+// Compilers turn each of these loops into one load or store.
 template <class T>
 [[nodiscard]] inline T load_le(const uint8_t* at) {
   uint64_t value = 0;

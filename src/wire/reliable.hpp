@@ -7,8 +7,7 @@
 //   retransmission (time-outs that double, and after three later acknowledgements), duplicates, order, a second window
 //   from the receiver, lives (epochs), and the verdict that a peer is lost.
 // Invariants: (1) with Reliability::segment every packet is delivered exactly once, or the peer is lost; (2) headers of
-// a
-//   pair are delivered in the order sent, what follows them and answers in any order, also before them; (3) a packet
+//   a pair are delivered in the order sent, what follows them and answers in any order, also before them; (3) a packet
 //   larger than a datagram leaves as several smaller packets of the same message; (4) a payload is not read after
 //   message_sent or released says so; (5) datagrams of another job, another life, or damaged ones change nothing but a
 //   count; (6) a lost peer stays lost until add_peer names its next life; (7) answers need no room at the receiver:
@@ -42,8 +41,8 @@ struct ReliableConfig {
   Time timeout_first{1'000'000'000};  // until the round trip has been measured
   Time timeout_min{200'000'000};
   Time timeout_max{1'000'000'000'000};
-  uint32_t timeouts_max = 12;  // one after the other without a word from the peer: it is lost
-  Time keepalive = Time::never();  // silence of a peer after which it is asked for a sign of life
+  uint32_t timeouts_max = 12;  // after so many time-outs in a row without a datagram from it, a peer is lost
+  Time keepalive = Time::never();  // a peer that has been silent for so long is asked for a sign of life
 
   static constexpr uint32_t window_max = 4096;
 };
@@ -53,7 +52,7 @@ struct ReliableConfig {
 struct SendOptions {
   Reliability reliability = Reliability::segment;
   bool copy = false;  // the payload is read before on_send returns
-  uint64_t ticket = 0;  // not 0: released(ticket) tells when this packet's payload is free, and message_sent does not
+  uint64_t ticket = 0;  // not 0: `released` names it when this packet's payload is free, and message_sent does not tell
 };
 
 enum class LostWhy : uint8_t { silent, restarted };
@@ -90,18 +89,18 @@ struct ReliableCounts {
   uint64_t delivered = 0;
   uint64_t duplicates = 0;
   uint64_t held = 0;  // headers that waited for an earlier one
-  uint64_t foreign = 0;  // damaged, of another job, to or from nobody here
-  uint64_t stale = 0;  // of or to another life
-  uint64_t malformed = 0;  // sealed by our job and not a packet, or beyond the window
-  uint64_t to_lost = 0;  // from peers that are lost
+  uint64_t foreign = 0;  // datagrams that are damaged, of another job, or to or from a rank that is unknown here
+  uint64_t stale = 0;  // datagrams from or to another life of a process
+  uint64_t malformed = 0;  // datagrams that our job sealed but that are no packet or lie beyond the window
+  uint64_t to_lost = 0;  // datagrams from peers that are lost
 };
 
-// Of what was sent to a peer; of a lost one: as it was then.
+// What was sent to a peer and is not acknowledged; for a lost peer, as it was when it was lost.
 struct Unacknowledged {
   uint64_t segments = 0;
-  uint64_t acks = 0;  // of these: the NIC's own acknowledgements
+  uint64_t acks = 0;  // those segments that are the NIC's own acknowledgements
   uint64_t bytes = 0;
-  uint32_t moved = 0;  // as the peer has said by note_moved, when it was asked last
+  uint32_t moved = 0;  // how often the peer's driver has called note_moved, as the peer said when asked last
   bool lost = false;
 };
 
@@ -112,7 +111,7 @@ class Reliable {
   Reliable(const Reliable&) = delete;
   Reliable& operator=(const Reliable&) = delete;
 
-  // Whom this NIC talks to, and which life of it; only a later one replaces what is known.
+  // Adds a peer that this NIC talks to, and says which life of it. Only a later life replaces one that is known.
   [[nodiscard]] Status add_peer(nic::Rank peer, uint32_t epoch);
 
   // One packet of the engine. An Error: the peer is unknown, or an atomic does not fit into a datagram. Payloads that
@@ -121,22 +120,24 @@ class Reliable {
   // An Error says why the datagram was refused; it has been counted.
   [[nodiscard]] Status on_datagram(Time now, std::span<const uint8_t> bytes, Out& out);
   void on_timer(Time now, Out& out);
-  // When on_timer is wanted next, or never; sometimes early, then there is nothing to do. Ask after each call.
+  // When on_timer must be called next, or never. The time may be too early; on_timer then does nothing. Ask again after
+  // each call.
   [[nodiscard]] Time timer() const;
 
-  // How many packets of a peer the driver can still take; it is told this as a window. Default: as many as come. What
-  // has been granted once may still come, and answers do.
+  // Sets how many packets of a peer the driver can still take; the peer is told so as a window. Without this call all
+  // that come are taken. Packets that an earlier window allowed may still come, and answers always do.
   void set_room(nic::Rank peer, uint32_t segments, Out& out);
 
-  // The driver has gone on with what it kept of this peer's: the peer hears it when it asks for a sign of life.
+  // The driver has worked on packets of this peer that it had kept. The peer hears of it when it asks for a sign of
+  // life.
   void note_moved(nic::Rank peer);
 
   [[nodiscard]] const ReliableCounts& counts() const;
-  // Segments that wait for the windows of their receiver.
+  // How many segments wait for the window of their receiver.
   [[nodiscard]] uint64_t waiting_segments(nic::Rank peer) const;
-  // Work: the segments that wait and those of the window.
+  // Takes time in proportion to the segments that wait and those in the window.
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
-  // Nothing waits to be sent or acknowledged, no header waits for an earlier one.
+  // Whether nothing waits to be sent or acknowledged and no header waits for an earlier one.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;
 

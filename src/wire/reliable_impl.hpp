@@ -17,7 +17,7 @@
 
 namespace spinloom::wire {
 
-// Sequences count modulo 2^32: how far `a` is behind `b`.
+// How far `a` is behind `b`; sequences count modulo 2^32.
 [[nodiscard]] inline int32_t distance(uint32_t a, uint32_t b) { return static_cast<int32_t>(b - a); }
 
 // Which of the next window_max sequences have come.
@@ -52,7 +52,7 @@ struct Segment {
 struct OpenMessage {
   uint32_t id = 0;
   uint32_t unreleased = 0;  // segments that refer to its buffer
-  bool given = false;       // the last packet, too
+  bool given = false;       // the last packet has been given, too
   bool ticketed = false;
 };
 
@@ -61,12 +61,12 @@ struct Peer {
   uint32_t epoch = 0;
   bool lost = false;
   Unacknowledged left;  // when it was lost
-  uint32_t moved = 0;        // by our driver, of the peer's
-  uint32_t moved_there = 0;  // by the peer's, of ours
+  uint32_t moved = 0;        // how often our driver has called note_moved for this peer
+  uint32_t moved_there = 0;  // how often the peer's driver has called it for us
 
   // Sending.
   std::deque<Segment> waiting;
-  std::deque<Segment> answers;  // wait for the sender's own window only
+  std::deque<Segment> answers;  // answers wait for the sender's own window only, not for the receiver's
   std::deque<Segment> flight;
   uint32_t next_sequence = 0;        // with SYN
   uint32_t next_plain_sequence = 0;  // without
@@ -100,7 +100,7 @@ struct Reliable::Impl {
   nic::Rank self;
   ReliableConfig config;
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers;
-  std::vector<Peer*> order;  // as added: what follows from a walk is the same on every machine
+  std::vector<Peer*> order;  // in the order added, so that a walk has the same results on every machine
   ReliableCounts counts;
   Time earliest = Time::never();  // no deadline is before it
 

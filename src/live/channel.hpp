@@ -17,21 +17,12 @@
 
 namespace spinloom::live {
 
-// What of this sender's memory the receiver can read where it is; the receiver writes it.
-enum class ReadsPeer : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
-[[nodiscard]] constexpr ReadsPeer operator|(ReadsPeer a, ReadsPeer b) {
-  return static_cast<ReadsPeer>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
-}
-[[nodiscard]] constexpr bool includes(ReadsPeer all, ReadsPeer one) {
-  return (static_cast<uint32_t>(all) & static_cast<uint32_t>(one)) == static_cast<uint32_t>(one);
-}
-
 struct ChannelMemory {
   static constexpr uint32_t cells_count = 512;
   static constexpr uint32_t bulk_bytes = 256 << 10;
 
   alignas(64) std::atomic<uint32_t> released;  // cells that the reader is done with
-  std::atomic<ReadsPeer> reads_peer;
+  std::atomic<peer::Reach> reads_peer;  // what of the sender's memory the reader reads where it is
   alignas(64) std::atomic<uint32_t> stopped;  // not 0: nothing but answers is wanted; on a line that is seldom written
   alignas(64) std::atomic<uint32_t> moved;  // counts what the reader had kept and has gone on with
   peer::SharedCopyMemory shared_copy;
@@ -56,7 +47,7 @@ class ChannelWriter {
   // `cell` without its sequence; or what the caller has written into room.cell.
   void publish(const Room& room, const Cell& cell);
   void publish(const Room& room);
-  [[nodiscard]] ReadsPeer reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
+  [[nodiscard]] peer::Reach reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
   // The reader wants nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
   // Another number when the reader has gone on.
@@ -96,7 +87,7 @@ class ChannelReader {
   void release() { memory_->released.store(++next_, std::memory_order_release); }
   void say_stopped(bool stopped) { memory_->stopped.store(stopped ? 1 : 0, std::memory_order_relaxed); }
   void say_moved() { memory_->moved.fetch_add(1, std::memory_order_relaxed); }
-  void say_reads(ReadsPeer how) { memory_->reads_peer.store(how, std::memory_order_relaxed); }
+  void say_reads(peer::Reach how) { memory_->reads_peer.store(how, std::memory_order_relaxed); }
 
  private:
   ChannelMemory* memory_ = nullptr;

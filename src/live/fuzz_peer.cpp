@@ -124,7 +124,7 @@ class Victim {
       case Step::bell:
         std::memset(static_cast<void*>(&header.doorbell), script.take<uint8_t>(), sizeof(Doorbell));
         break;
-      case Step::reads: theirs->reads_peer.store(static_cast<ReadsPeer>(script.take<uint8_t>())); break;
+      case Step::reads: theirs->reads_peer.store(static_cast<peer::Reach>(script.take<uint8_t>())); break;
       case Step::helps: spoil(job_.segments[0].channel_of(1)->shared_copy, script); break;
       case Step::share: {
         peer::SharedCopyMemory& theirs_shared = theirs->shared_copy;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "live/shm_transport.hpp"
-#include "peer/long_copy.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -22,12 +21,12 @@ constexpr uint64_t page_bytes = 4096;
 // A heap that has come after we met is news to the peer: what is sent until it has mapped it goes the other ways.
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
   if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
-  const ReadsPeer reads = peer.to.reads_us();
+  const peer::Reach reads = peer.to.reads_us();
   if (heap_.holds(payload.bytes, payload.length)) {
-    if (includes(reads, ReadsPeer::heap)) return payload.length >= options_.lend_heap_from_bytes;
+    if (includes(reads, peer::Reach::heap)) return payload.length >= options_.lend_heap_from_bytes;
     tell_heap(peer);
   }
-  return payload.length >= options_.lend_from_bytes && includes(reads, ReadsPeer::memory);
+  return payload.length >= options_.lend_from_bytes && includes(reads, peer::Reach::memory);
 }
 
 void ShmTransport::tell_heap(Peer& peer) {
@@ -66,8 +65,7 @@ void ShmTransport::offer_help(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.attached || options_.copy == CopyMode::heap || options_.copy == CopyMode::twice) return;
   peer.help = peer::CopyHelper(peer.segment.channel_of(rank_)->shared_copy);
-  const uint64_t nonce = peer.segment.header().self + offsetof(SegmentHeader, nonce);
-  if (peer.memory.probe_write(nonce, cards_[rank].nonce[0])) peer.help.offer();
+  if (peer.memory.try_writing()) peer.help.offer();
 }
 
 // Once, as soon as it has one.
@@ -83,13 +81,7 @@ void ShmTransport::map_heap(uint32_t rank) {
   place.inode = header.heap_inode;
   place.file = header.heap_file;
   peer.heap_tried = true;
-  auto view = peer::HeapView::map(cards_[rank].pid, place);
-  peer.heap_reads =
-      view ? "from its heap one copy (mapped), else " : text("its heap: ", view.error().message, "; else ");
-  if (!view) return;
-  peer.heap = std::move(*view);
-  peer.able = peer.able | ReadsPeer::heap;
-  peer.from.say_reads(peer.able);
+  if (peer.memory.map_heap(place)) peer.from.say_reads(peer.memory.reach());
 }
 
 // Our segment says where our heap is, if we have one by now.
@@ -106,19 +98,13 @@ bool ShmTransport::publish_heap() {
 }
 
 Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
-  const Peer& from = *peers_[peer.value];
-  if (const uint8_t* const mapped = from.heap.at(address, length)) {
-    peer::copy_long(to, mapped, length);
-    return {};
-  }
-  if (includes(from.able, ReadsPeer::memory)) return from.memory.read(address, to, length);
-  return fail(Code::environment, "rank ", peer, " lends what we said we cannot read");
+  return peers_[peer.value]->memory.read(address, to, length);
 }
 
 bool ShmTransport::fetch_with_help(nic::Rank rank, uint64_t address, uint8_t* to, uint64_t length, uint64_t token) {
   Peer& peer = *peers_[rank.value];
-  if (length < options_.help_from_bytes || !peer.attached || peer.lost || peer.heap.at(address, length) != nullptr ||
-      !includes(peer.able, ReadsPeer::memory) || !peer.shared.has_helper()) {
+  if (length < options_.help_from_bytes || !peer.attached || peer.lost || peer.memory.maps(address, length) ||
+      !includes(peer.memory.reach(), peer::Reach::memory) || !peer.shared.has_helper()) {
     return false;
   }
   for (int tries = 0; peer.shared.active() && !end_shared(rank.value); ++tries) {
@@ -134,40 +120,27 @@ bool ShmTransport::fetch_with_help(nic::Rank rank, uint64_t address, uint8_t* to
   if (!polls) bell.wake();
   ++shared_;
   peer.shared_token = token;
-  peer.shared_well = true;
-  while (const auto part = peer.shared.take()) {
-    if (peer.memory.read(part->from, reinterpret_cast<uint8_t*>(part->to), part->length)) continue;
-    peer.shared_well = false;
-    peer.shared.stop();
-  }
+  peer.shared.read_parts(peer.memory);
   std::ignore = end_shared(rank.value);
   return true;
 }
 
-// Parts that the peer could not write are read after all.
 bool ShmTransport::end_shared(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (!peer.shared.active() || !(peer.shared.done() || peer.lost)) return false;
-  const peer::CopyPart& whole = peer.shared.whole();
-  bool well = peer.shared_well && peer.shared.done();
-  if (well && peer.shared.failed()) {
-    well = peer.memory.read(whole.from, reinterpret_cast<uint8_t*>(whole.to), whole.length).ok();
-  }
-  peer.shared.end();
+  if (!peer.shared.active()) return false;
+  const auto well = peer.shared.finish(peer.memory, peer.lost);
+  if (!well) return false;
   --shared_;
-  client_.fetched(peer.shared_token, well);
+  client_.fetched(peer.shared_token, *well);
   for (const uint64_t loan : std::exchange(peer.taken_later, {})) taken(nic::Rank{rank}, loan);
   return true;
 }
 
 // One part of what this peer copies out of our memory. Whether there was one.
 bool ShmTransport::help(Peer& peer) {
-  const auto part = peer.help.take();
-  if (!part) return false;
-  ++helped_;
   SegmentHeader& header = peer.segment.header();
-  const bool open = header.closed.load() == 0;
-  peer.help.tell(open && peer.memory.write(part->to, reinterpret_cast<const uint8_t*>(part->from), part->length).ok());
+  if (!peer.help.help(peer.memory, [&] { return header.closed.load() == 0; })) return false;
+  ++helped_;
   header.doorbell.ring(peer.fence);
   return true;
 }

@@ -87,7 +87,7 @@ TEST(ShmCopies, AHeapThatIsNoneIsNotMapped) {
   EXPECT_TRUE(rig.heard[1].readable.empty());
   EXPECT_NE(rig.ends[1]->describe(nic::Rank{0}).find("its heap: "), std::string::npos);
   // A peer that lends what nobody said could be read.
-  rig.job.segments[1].channel_of(0)->reads_peer = ReadsPeer::both;
+  rig.job.segments[1].channel_of(0)->reads_peer = peer::Reach::both;
   EXPECT_FALSE(rig.put(0, 1, bytes));
   rig.poll();
   EXPECT_EQ(rig.heard[1].readable, std::vector<bool>{false});

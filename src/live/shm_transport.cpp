@@ -32,15 +32,8 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
     ChannelMemory* const channel = own_.channel_of(peer);
     peers_[peer]->from = ChannelReader(channel);
     peers_[peer]->shared = peer::SharedCopy(channel->shared_copy);
-    peers_[peer]->memory = peer::PeerMemory(cards_[peer].pid);
   }
   std::ignore = publish_heap();
-}
-
-ShmTransport::~ShmTransport() {
-  for (const auto& peer : peers_) {
-    if (peer->process >= 0) close(peer->process);
-  }
 }
 
 // Finds the peer's memory and says that we are there. One that cannot be found is gone: poll() tells, for we may be in
@@ -52,17 +45,18 @@ bool ShmTransport::attach(uint32_t rank) {
   auto segment = Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
   if (!segment) return depart(rank, segment.error().code == Code::invalid ? "" : segment.error().message);
   if (segment->header().closed.load() != 0) return depart(rank, "");
-  peer.process = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(card.pid), 0));
-  if (peer.process < 0) {
-    const int error = errno;
+  peer::Process process;
+  if (const int error = process.open(card.pid)) {
     return depart(rank, error == ESRCH ? "" : text("pidfd_open: ", std::strerror(error), "; ", cure_of(error)));
   }
   peer.segment = std::move(*segment);
+  const uint64_t nonce = peer.segment.header().self + offsetof(SegmentHeader, nonce);
+  peer.memory = peer::PeerMemory(std::move(process), {nonce, card.nonce[0]});
   peer.to = ChannelWriter(peer.segment.channel_of(rank_));
   peer.attached = true;
   peer.fence = peer.segment.header().fences != 0 || own_.header().fences != 0;
   begin_reading(rank);
-  watch_(peer.process, nic::Rank{rank});
+  watch_(peer.memory.process().descriptor(), nic::Rank{rank});
   SegmentHeader& header = peer.segment.header();
   header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
   header.doorbell.ring(true);
@@ -87,14 +81,12 @@ void ShmTransport::begin_reading(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (std::exchange(peer.reading, true)) return;
   readable_.push_back(rank);
-  Status reads = fail(Code::environment, "SPINLOOM_COPY=", options_.copy == CopyMode::heap ? "heap" : "two-copy");
   if (options_.copy == CopyMode::automatic || options_.copy == CopyMode::single) {
-    const SegmentHeader& header = peer.segment.header();
-    reads = peer.memory.probe_read(header.self + offsetof(SegmentHeader, nonce), cards_[rank].nonce[0]);
+    std::ignore = peer.memory.try_reading();
+  } else {
+    peer.memory.leave_unread(text("SPINLOOM_COPY=", options_.copy == CopyMode::heap ? "heap" : "two-copy"));
   }
-  peer.reads = reads ? "one copy (process_vm_readv)" : text("two copies: ", reads.error().message);
-  if (reads) peer.able = ReadsPeer::memory;
-  peer.from.say_reads(peer.able);
+  peer.from.say_reads(peer.memory.reach());
   offer_help(rank);
   map_heap(rank);
 }
@@ -159,7 +151,7 @@ std::string ShmTransport::describe(nic::Rank rank) {
   Peer& peer = *peers_[rank.value];
   if (!peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
   if (!peer.unreachable.empty()) return "not reached: " + peer.unreachable;
-  return peer.lost || peer.departed ? "gone" : peer.heap_reads + peer.reads;
+  return peer.lost || peer.departed ? "gone" : peer.memory.describe();
 }
 
 // Who attaches from now on finds us closed; who has attached before is told.
@@ -198,7 +190,7 @@ void ShmTransport::lose(uint32_t rank) {
   peer.left_behind = untaken(nic::Rank{rank});
   peer.left_behind.gone = true;
   peer.lost = true;
-  peer.heap = {};
+  peer.memory.unmap_heap();
   std::ignore = end_shared(rank);
   client_.lost(nic::Rank{rank});
   if (peer.waits()) --waiting_;

@@ -16,8 +16,8 @@
 
 #include "live/card.hpp"
 #include "live/transport.hpp"
-#include "peer/heap_view.hpp"
 #include "peer/peer_memory.hpp"
+#include "peer/shared_copy.hpp"
 
 namespace spinloom::live {
 
@@ -38,7 +38,6 @@ class ShmTransport final : public Transport {
 
   ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
                const ShmOptions& options, Watch watch);
-  ~ShmTransport() override;
 
   [[nodiscard]] const char* name() const override { return "shm"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
@@ -79,8 +78,6 @@ class ShmTransport final : public Transport {
     ChannelWriter to;
     ChannelReader from;
     peer::PeerMemory memory;
-    peer::HeapView heap;
-    ReadsPeer able = ReadsPeer::nothing;  // what we said that we read
     bool heap_tried = false;  // we have tried to map it
     bool heap_told = false;   // it knows that we have one
     bool attached = false;
@@ -89,9 +86,6 @@ class ShmTransport final : public Transport {
     bool departed = false;
     bool lost = false;
     Untaken left_behind;  // when it was lost
-    int process = -1;
-    std::string reads = "not tried yet";  // how we read its memory
-    std::string heap_reads;
     std::string unreachable;  // why, where it lives and we cannot get at it
     std::deque<Waiting> waiting;  // for room, or for a peer that has said stop
     std::deque<Waiting> answers;  // for room
@@ -100,7 +94,6 @@ class ShmTransport final : public Transport {
     uint32_t open_loans = 0;
     peer::SharedCopy shared;  // of what it lends
     uint64_t shared_token = 0;
-    bool shared_well = true;  // as far as it was ours
     peer::CopyHelper help;  // with what we lend
     std::vector<uint64_t> taken_later;  // loans of its that are given back when the shared copy has ended
   };

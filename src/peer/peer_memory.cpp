@@ -1,54 +1,130 @@
 #include "peer/peer_memory.hpp"
 
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <utility>
+
+#include "peer/long_copy.hpp"
 
 namespace spinloom::peer {
 namespace {
 
-using Call = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
+Block block_of(const void* start, uint64_t length) { return {reinterpret_cast<uint64_t>(start), length}; }
 
-Status transfer(Call call, const char* name, int64_t pid, uint64_t address, uint8_t* here, uint64_t length) {
-  while (length > 0) {
-    // The kernel copies less than 2^31 bytes at once.
-    const uint64_t now = std::min<uint64_t>(length, uint64_t{1} << 30);
-    const iovec local{here, now};
-    const iovec remote{reinterpret_cast<void*>(address), now};
-    const ssize_t done = call(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0);
-    if (done <= 0) {
-      const char* const why = done < 0 ? std::strerror(errno) : "nothing was copied";
-      return fail(Code::environment, name, " of ", now, " B of process ", pid, ": ", why);
-    }
-    address += static_cast<uint64_t>(done);
-    here += done;
-    length -= static_cast<uint64_t>(done);
-  }
-  return {};
+Result<uint64_t> common_bytes(Blocks theirs, Blocks ours) {
+  const auto there = bytes_of(theirs);
+  const auto here = bytes_of(ours);
+  if (!there || !here) return fail(Code::overflow, "a list of more bytes than 64 bits count");
+  if (*there == *here) return *there;
+  return fail(Code::invalid, "a list of ", *there, " B of the peer's and one of ", *here, " B here");
 }
 
 }  // namespace
 
+Status PeerMemory::find_known() const {
+  uint64_t found = 0;
+  const Block theirs{known_.address, sizeof found};
+  const Block ours = block_of(&found, sizeof found);
+  BlockCursor from({&theirs, 1});
+  BlockCursor to({&ours, 1});
+  SPL_TRY(kernel_read(process_, from, to, sizeof found).status);
+  if (found == known_.value) return {};
+  return fail(Code::environment, "process ", process_.id(),
+              " has another value there: it is in another process namespace");
+}
+
+Status PeerMemory::try_reading() {
+  if (Status found = find_known(); !found) {
+    leave_unread(found.error().message);
+    return found;
+  }
+  kernel_ = "one copy (process_vm_readv)";
+  reach_ = reach_ | Reach::memory;
+  return {};
+}
+
+Status PeerMemory::try_writing() const {
+  SPL_TRY(find_known());
+  return write(known_.address, reinterpret_cast<const uint8_t*>(&known_.value), sizeof known_.value);
+}
+
+Status PeerMemory::map_heap(const SharedHeap::Place& place) {
+  auto view = HeapView::map(process_.id(), place);
+  if (!view) {
+    mapped_ = text("its heap: ", view.error().message, "; else ");
+    return view.error();
+  }
+  mapped_ = "from its heap one copy (mapped), else ";
+  heap_ = std::move(*view);
+  reach_ = reach_ | Reach::heap;
+  return {};
+}
+
 Status PeerMemory::read(uint64_t address, uint8_t* to, uint64_t length) const {
-  return transfer(process_vm_readv, "process_vm_readv", pid_, address, to, length);
+  if (const uint8_t* const here = heap_.at(address, length)) {
+    copy_long(to, here, length);
+    return {};
+  }
+  const Block theirs{address, length};
+  const Block ours = block_of(to, length);
+  return read({&theirs, 1}, {&ours, 1}).status;
 }
 
 Status PeerMemory::write(uint64_t address, const uint8_t* from, uint64_t length) const {
-  return transfer(process_vm_writev, "process_vm_writev", pid_, address, const_cast<uint8_t*>(from), length);
+  const Block theirs{address, length};
+  const Block ours = block_of(from, length);
+  return write({&theirs, 1}, {&ours, 1}).status;
 }
 
-Status PeerMemory::probe_read(uint64_t address, uint64_t value) const {
-  uint64_t found = 0;
-  SPL_TRY(read(address, reinterpret_cast<uint8_t*>(&found), sizeof found));
-  if (found == value) return {};
-  return fail(Code::environment, "process ", pid_, " has another value there: it is in another process namespace");
+Copied PeerMemory::read(Blocks theirs, Blocks ours) const {
+  const auto bytes = common_bytes(theirs, ours);
+  if (!bytes) return {0, bytes.error()};
+  BlockCursor from(theirs);
+  BlockCursor to(ours);
+  Copied all;
+  while (all.ok() && all.bytes < *bytes) {
+    const uint8_t* const here = heap_.at(from.address(), from.left());
+    if (here == nullptr && !includes(reach_, Reach::memory)) {
+      all.status = fail(Code::environment, "memory of process ", process_.id(), " that cannot be read");
+      break;
+    }
+    Copied some = here != nullptr ? read_heap(here, from, to)
+                                  : kernel_read(process_, from, to, outside_heap(from, *bytes - all.bytes));
+    all.bytes += some.bytes;
+    all.status = std::move(some.status);
+  }
+  return all;
 }
 
-Status PeerMemory::probe_write(uint64_t address, uint64_t value) const {
-  SPL_TRY(probe_read(address, value));
-  return write(address, reinterpret_cast<const uint8_t*>(&value), sizeof value);
+// The block where `theirs` stands.
+Copied PeerMemory::read_heap(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const {
+  const uint64_t length = theirs.left();
+  for (uint64_t done = 0; done < length;) {
+    const uint64_t now = std::min(length - done, ours.left());
+    copy_long(reinterpret_cast<uint8_t*>(ours.address()), here + done, now);
+    done += now;
+    ours.skip(now);
+  }
+  theirs.skip(length);
+  return {length, {}};
+}
+
+// Bytes of the blocks in front of the next one that is in the heap.
+uint64_t PeerMemory::outside_heap(BlockCursor theirs, uint64_t bytes) const {
+  if (!includes(reach_, Reach::heap)) return bytes;
+  uint64_t outside = 0;
+  while (outside < bytes && !maps(theirs.address(), theirs.left())) {
+    outside += theirs.left();
+    theirs.skip(theirs.left());
+  }
+  return outside;
+}
+
+Copied PeerMemory::write(Blocks theirs, Blocks ours) const {
+  const auto bytes = common_bytes(theirs, ours);
+  if (!bytes) return {0, bytes.error()};
+  BlockCursor to(theirs);
+  BlockCursor from(ours);
+  return kernel_write(process_, known_, to, from, *bytes);
 }
 
 }  // namespace spinloom::peer

@@ -21,6 +21,7 @@ CopyPart part_at(const CopyPart& whole, uint64_t part_bytes, uint64_t index) {
 void SharedCopy::begin(const CopyPart& whole, uint64_t part_bytes) {
   SPL_ASSERT(!active_ && whole.length > 0, "a copy of ", whole.length, " B");
   active_ = true;
+  well_ = true;
   whole_ = whole;
   part_bytes_ = part_bytes;
   parts_ = static_cast<uint32_t>((whole.length + part_bytes_ - 1) / part_bytes_);
@@ -48,6 +49,22 @@ std::optional<CopyPart> SharedCopy::take() {
 void SharedCopy::stop() {
   while (take()) {
   }
+}
+
+void SharedCopy::read_parts(const PeerMemory& theirs) {
+  while (const auto part = take()) {
+    if (theirs.read(part->from, reinterpret_cast<uint8_t*>(part->to), part->length)) continue;
+    well_ = false;
+    stop();
+  }
+}
+
+std::optional<bool> SharedCopy::finish(const PeerMemory& theirs, bool gone) {
+  if (!done() && !gone) return std::nullopt;
+  bool well = well_ && done();
+  if (well && failed()) well = theirs.read(whole_.from, reinterpret_cast<uint8_t*>(whole_.to), whole_.length).ok();
+  end();
+  return well;
 }
 
 std::optional<CopyPart> CopyHelper::take() {

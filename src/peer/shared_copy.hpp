@@ -3,15 +3,21 @@
 //
 // Contract: the receiver begin()s a copy and take()s parts until there are none; done() once the parts that the helper
 //   took have ended, too. The sender's CopyHelper take()s parts and tell()s how they went. One copy at a time.
+//   read_parts() and finish() are that for a receiver that reads a PeerMemory; help() for a sender that writes one.
 // Invariants: (1) every part is taken once; (2) a helper writes nothing of a copy that is done(); (3) whatever a peer
 //   writes here, the receiver's loops end, and the helper copies nothing but its own process's memory to the
 //   receiver's.
+// Ends: a helper that dies in the midst leaves a copy that has failed, of which nothing is written any more; one that
+//   is stopped in the midst is waited for, however long, since it may still write. A receiver that has died is not
+//   written to (PeerMemory).
 // Threads: one receiver, one sender, in different processes. Time: none.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
+
+#include "peer/peer_memory.hpp"
 
 namespace spinloom::peer {
 
@@ -49,10 +55,16 @@ class SharedCopy {
   [[nodiscard]] bool failed() const { return memory_->failed.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] const CopyPart& whole() const { return whole_; }
   void end() { active_ = false; }
+  // All parts that the helper does not take.
+  void read_parts(const PeerMemory& theirs);
+  // Nothing while the helper may still write; else ends the copy: whether all bytes are there. Parts that the helper
+  // could not write are read after all. `gone`: its process has ended.
+  [[nodiscard]] std::optional<bool> finish(const PeerMemory& theirs, bool gone);
 
  private:
   SharedCopyMemory* memory_ = nullptr;
   bool active_ = false;
+  bool well_ = true;  // as far as it was the receiver's
   uint32_t generation_ = 0;
   uint32_t parts_ = 0;
   uint32_t own_ = 0;  // parts that the receiver took
@@ -69,6 +81,13 @@ class CopyHelper {
   void offer() { memory_->helps.store(1, std::memory_order_relaxed); }
   [[nodiscard]] std::optional<CopyPart> take();
   void tell(bool well);
+  // One part of what the receiver copies out of our memory, if there is one. `open`: it still takes what we write.
+  template <class Open>
+  [[nodiscard]] bool help(const PeerMemory& theirs, const Open& open) {
+    const auto part = take();
+    if (part) tell(open() && theirs.write(part->to, reinterpret_cast<const uint8_t*>(part->from), part->length).ok());
+    return part.has_value();
+  }
 
  private:
   SharedCopyMemory* memory_ = nullptr;

@@ -1,0 +1,65 @@
+// Blocks - memory of one process as a list of pieces, in the order of the bytes that they hold together.
+//
+// Contract: a list is lent to a call for its time. BlockCursor walks one: address() and left() are what is left of the
+//   block where it stands, never an empty one; skip() goes on by bytes, over as many blocks as they are.
+// Invariants: (1) empty blocks count for nothing, wherever they point; (2) a cursor never leaves its list.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/assert.hpp"
+
+namespace spinloom::peer {
+
+struct Block {
+  uint64_t address = 0;
+  uint64_t length = 0;
+};
+
+using Blocks = std::span<const Block>;
+
+// All bytes of a list; nothing, where they are more than 64 bits count.
+[[nodiscard]] inline std::optional<uint64_t> bytes_of(Blocks blocks) {
+  uint64_t bytes = 0;
+  for (const Block& block : blocks) {
+    if (__builtin_add_overflow(bytes, block.length, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+class BlockCursor {
+ public:
+  explicit BlockCursor(Blocks blocks) : at_(blocks.data()), end_(blocks.data() + blocks.size()) { pass_empty(); }
+
+  [[nodiscard]] bool done() const { return at_ == end_; }
+  [[nodiscard]] uint64_t address() const { return at_->address + within_; }
+  [[nodiscard]] uint64_t left() const { return at_->length - within_; }
+  void skip(uint64_t bytes) {
+    while (bytes > 0) {
+      SPL_ASSERT(!done(), bytes, " B behind the end of a list");
+      if (bytes < left()) {
+        within_ += bytes;
+        return;
+      }
+      bytes -= left();
+      ++at_;
+      pass_empty();
+    }
+  }
+
+ private:
+  void pass_empty() {
+    within_ = 0;
+    while (at_ != end_ && at_->length == 0) ++at_;
+  }
+
+  const Block* at_;
+  const Block* end_;
+  uint64_t within_ = 0;
+};
+
+}  // namespace spinloom::peer

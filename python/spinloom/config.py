@@ -43,6 +43,9 @@ VARIABLES = {
         Variable("SPINLOOM_PMIX", "", "live: the PMIx library, where it is not found"),
         Variable("SPINLOOM_SPIN_US", "100", "live: microseconds a waiting call polls before it sleeps"),
         Variable(
+            "SPINLOOM_END_S", "300", "live: seconds that PtlNIFini and PtlFini wait for peers; 0 is for ever"
+        ),
+        Variable(
             "SPINLOOM_START_S", "300", "live: seconds that PtlInit waits for the other ranks; 0 is for ever"
         ),
         Variable("SPINLOOM_TRACE", "", "live: records packets in this file; the rank is appended"),

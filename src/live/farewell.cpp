@@ -6,33 +6,87 @@ namespace spinloom::live {
 namespace {
 
 constexpr uint32_t named_max = 8;  // peers of a line
+constexpr int64_t ps_per_s = 1'000'000'000'000;
+
+// So many seconds after `from`, which may be for ever.
+bool has_passed(Time now, Time from, Time limit) { return limit != Time::never() && now - from >= limit; }
 
 }  // namespace
+
+void Farewell::begin(Time now) {
+  begun_ = now;
+  for (Peer& peer : peers_) {
+    if (peer.fate != Fate::late) continue;
+    if (peer.left.writes || has_passed(now, peer.late_at, limit_)) peer.fate = Fate::waited_for;
+  }
+}
+
+bool Farewell::is_late(Time now, const Peer& peer) const {
+  return peer.fate == Fate::late || has_passed(now, begun_, limit_);
+}
 
 bool Farewell::waits(Time now, nic::Rank peer, const Untaken& left) {
   Peer& known = peers_[peer.value];
   if (left.gone) {
-    if (!known.left.gone) known = {left, now, known.left.packets > 0};
+    const bool owed = known.left.packets > 0;
+    if (!known.left.gone) known = {left, now, owed ? Fate::silent : Fate::waited_for, {}};
     return false;
   }
-  if (left != known.left) known = {left, now, false};
-  if (left.writes) return true;  // however long: its bytes would land in memory that is the program's again
-  known.given_up = left.packets > 0 && now - known.since >= patience;
-  return left.packets > 0 && !known.given_up;
+  const bool late = is_late(now, known);
+  if (left != known.left) known = {left, now, known.fate == Fate::late ? Fate::late : Fate::waited_for, known.late_at};
+  if (left.packets == 0 && !left.writes) {
+    known.fate = Fate::waited_for;
+    return false;
+  }
+  if (late) {
+    if (known.fate != Fate::late) known.late_at = now;
+    known.fate = Fate::late;
+    return false;
+  }
+  if (left.writes) return true;  // its bytes would land in memory that is the program's again
+  known.fate = now - known.since >= patience ? Fate::silent : Fate::waited_for;
+  return known.fate == Fate::waited_for;
+}
+
+bool Farewell::may_be_written() const {
+  for (const Peer& peer : peers_) {
+    if (peer.fate == Fate::late && peer.left.writes && !peer.left.gone) return true;
+  }
+  return false;
+}
+
+std::string Farewell::late() const {
+  std::ostringstream line;
+  uint32_t named = 0;
+  for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
+    const Peer& peer = peers_[rank];
+    if (peer.fate != Fate::late || peer.late_at < begun_ || ++named > named_max) continue;
+    line << (named == 1 ? "" : "; ") << "rank " << rank;
+    if (peer.left.writes) {
+      line << " may still write to this process's memory, where a message of its lands";
+    } else {
+      line << " has not taken " << peer.left.packets - peer.left.notes << " packets with " << peer.left.bytes << " B";
+    }
+  }
+  if (named > named_max) line << "; and " << named - named_max << " more ranks";
+  return line.str();
 }
 
 std::string Farewell::lost() const {
   std::ostringstream line;
   uint32_t named = 0;
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
-    const Untaken& left = peers_[rank].left;
-    if (!peers_[rank].given_up || left.packets == left.notes || ++named > named_max) continue;
+    const Peer& peer = peers_[rank];
+    const Untaken& left = peer.left;
+    if (peer.fate == Fate::waited_for || left.packets == left.notes || ++named > named_max) continue;
     line << (named == 1 ? "lost, for it was not taken: " : "; ") << left.packets - left.notes << " packets with "
          << left.bytes << " B to rank " << rank;
     if (left.gone) {
       line << ", which is gone";
+    } else if (peer.fate == Fate::late) {
+      line << ", which has not taken all in " << limit_.ps / ps_per_s << " s";
     } else {
-      line << ", which took nothing for " << patience.ps / 1'000'000'000'000 << " s";
+      line << ", which took nothing for " << patience.ps / ps_per_s << " s";
     }
   }
   if (named > named_max) line << "; and some to " << named - named_max << " more ranks";

@@ -72,6 +72,48 @@ TEST(Farewell, APeerThatGoesMeanwhileLosesWhatItHadNotTaken) {
   EXPECT_EQ(farewell.lost(), "lost, for it was not taken: 2 packets with 20 B to rank 1, which is gone");
 }
 
+TEST(Farewell, EndsAtItsLimitAlsoForWhoGoesOnTaking) {
+  Farewell farewell(3, ms * 10'000);
+  const Time start = ms * 500;
+  farewell.begin(start);
+  Time now = start;
+  uint64_t packets = 1000;
+  for (; now < start + ms * 10'000; now = now + ms * 1000) EXPECT_TRUE(farewell.waits(now, one, left(--packets, 0)));
+  EXPECT_EQ(farewell.late(), "");
+  EXPECT_FALSE(farewell.waits(now, one, left(--packets, 0)));
+  EXPECT_FALSE(farewell.waits(now, nic::Rank{2}, left(0, 0)));
+  EXPECT_EQ(farewell.late(), "rank 1 has not taken 989 packets with 9890 B");
+  EXPECT_EQ(farewell.lost(),
+            "lost, for it was not taken: 989 packets with 9890 B to rank 1, which has not taken all in 10 s");
+  EXPECT_FALSE(farewell.may_be_written());
+  farewell.begin(now + ms);  // PtlFini after PtlNIFini
+  EXPECT_FALSE(farewell.waits(now + ms, one, left(--packets, 0))) << "the limit is not waited for twice";
+  EXPECT_EQ(farewell.late(), "") << "nor told";
+  now = now + ms * 20'000;
+  farewell.begin(now);
+  EXPECT_TRUE(farewell.waits(now, one, left(--packets, 0))) << "another farewell, much later";
+  EXPECT_FALSE(farewell.waits(now, one, left(0, 0)));
+  EXPECT_EQ(farewell.lost(), "");
+}
+
+TEST(Farewell, SaysWhoMayStillWriteAtTheLimit) {
+  Farewell farewell(2, ms * 10'000);
+  Untaken writing = left(0, 0);
+  writing.writes = true;
+  farewell.begin(Time{});
+  EXPECT_TRUE(farewell.waits(ms * 9'999, one, writing));
+  EXPECT_FALSE(farewell.may_be_written());
+  EXPECT_FALSE(farewell.waits(ms * 10'000, one, writing));
+  EXPECT_TRUE(farewell.may_be_written());
+  EXPECT_EQ(farewell.late(), "rank 1 may still write to this process's memory, where a message of its lands");
+  EXPECT_EQ(farewell.lost(), "");
+  farewell.begin(ms * 11'000);
+  EXPECT_TRUE(farewell.waits(ms * 11'000, one, writing)) << "the call is made again, and waits again";
+  EXPECT_FALSE(farewell.waits(ms * 11'000, one, left(0, 1)));
+  EXPECT_FALSE(farewell.may_be_written()) << "it has ended";
+  EXPECT_EQ(farewell.late(), "");
+}
+
 TEST(Farewell, AcknowledgementsAreNoLoss) {
   Farewell farewell(2);
   Untaken notes = left(4, 0);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "base/log.hpp"
 
@@ -62,7 +63,8 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   limits.hpus = settings.hpus;
   limits.transfer_bytes = whole_message;
   limits.at_once_bytes = at_once_bytes;
-  made->farewell_ = live::Farewell(launcher->size());
+  made->farewell_ = live::Farewell(
+      launcher->size(), settings.end_s == 0 ? Time::never() : Time{int64_t{settings.end_s} * 1'000'000'000'000});
   made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
   uint32_t here = 0;
   for (const live::Card& other : made->cards_) here += other.machine == card.machine ? 1 : 0;
@@ -200,8 +202,9 @@ std::string LiveProcess::describe(uint32_t peer) {
   return text(udp_->describe(nic::Rank{peer}), " (", why, ")");
 }
 
-void LiveProcess::drain() {
+bool LiveProcess::drain() {
   node_->drive();
+  farewell_.begin(live::monotonic_now());
   for (bool waits = true; waits;) {
     waits = false;
     const Time now = live::monotonic_now();
@@ -211,12 +214,20 @@ void LiveProcess::drain() {
     }
     if (waits) node_->wait_until(now + look_again);
   }
+  const bool written = farewell_.may_be_written();
+  const std::string late = farewell_.late();
+  if (!late.empty()) {
+    log::emit(log::Level::warning, "live",
+              text("PtlNIFini or PtlFini has waited ", settings_.end_s, " s (SPINLOOM_END_S): ", late,
+                   written ? "; until that peer goes on or ends, the memory must be neither freed nor used" : ""));
+  }
+  return !written;
 }
 
 bool LiveProcess::close() {
   {
     const std::lock_guard inside(node_->lock());
-    drain();
+    std::ignore = drain();
     const std::string lost = farewell_.lost();
     if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
     shm_->say_goodbye();

@@ -42,7 +42,7 @@ class LiveProcess final : public ptl::Host {
   void end_call() override;
   void interrupt() override { node_->interrupt(); }
   void call() override {}
-  void drain() override;
+  [[nodiscard]] bool drain() override;
   [[nodiscard]] bool close() override;
   [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }

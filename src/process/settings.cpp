@@ -13,9 +13,11 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 12> known{{
+constexpr std::array<Variable, 13> known{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
+    {"SPINLOOM_END_S", "0 to 1000000",
+     "seconds that PtlNIFini and PtlFini wait for peers to end messages; 0 is for ever"},
     {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
     {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
     {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
@@ -102,6 +104,7 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
   if (name == "SPINLOOM_TRACE") settings.trace = value;
   if (name == "SPINLOOM_HPUS") return number(value, 1, 64, settings.hpus);
   if (name == "SPINLOOM_SPIN_US") return number(value, 0, 1'000'000, settings.spin_us);
+  if (name == "SPINLOOM_END_S") return number(value, 0, 1'000'000, settings.end_s);
   if (name == "SPINLOOM_START_S") return number(value, 0, 1'000'000, settings.start_s);
   return true;
 }

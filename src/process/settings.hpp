@@ -26,6 +26,7 @@ struct Settings {
   uint32_t hpus = 4;
   uint32_t spin_us = 100;
   uint32_t start_s = 300;
+  uint32_t end_s = 300;  // 0: for ever
   uint32_t udp_address = 0;  // 0: any
   live::Faults faults;
   std::string record;

@@ -26,7 +26,7 @@ TEST(Settings, StandAsTheyAreWhereNothingIsSet) {
 TEST(Settings, TakeWhatTheySay) {
   const Settings settings =
       read({"SPINLOOM_COPY=two-copy", "SPINLOOM_TRANSPORT=udp", "SPINLOOM_HPUS=64", "SPINLOOM_SPIN_US=0",
-            "SPINLOOM_START_S=0", "SPINLOOM_HANDLERS=/a::/b", "SPINLOOM_HANDLER_KIND=native",
+            "SPINLOOM_START_S=0", "SPINLOOM_END_S=7", "SPINLOOM_HANDLERS=/a::/b", "SPINLOOM_HANDLER_KIND=native",
             "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=out.pcap", "SPINLOOM_TRACE=run"});
   EXPECT_TRUE(settings.warnings.empty()) << settings.warnings.front();
   EXPECT_EQ(settings.copy, live::CopyMode::twice);
@@ -34,6 +34,7 @@ TEST(Settings, TakeWhatTheySay) {
   EXPECT_EQ(settings.hpus, 64u);
   EXPECT_EQ(settings.spin_us, 0u);
   EXPECT_EQ(settings.start_s, 0u);
+  EXPECT_EQ(settings.end_s, 7u);
   EXPECT_EQ(settings.handler_folders, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(settings.handlers, HandlerKind::native);
   EXPECT_EQ(settings.udp_address, 0x7f000001u);
@@ -52,7 +53,8 @@ TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {
               {"SPINLOOM_HPUS= 4", "1 to 64"},         {"SPINLOOM_HPUS=-1", "1 to 64"},
               {"SPINLOOM_SPIN_US=1000001", "1000000"}, {"SPINLOOM_SPIN_US=99999999999999999999", "1000000"},
               {"SPINLOOM_HANDLER_KIND=elf", "native"}, {"SPINLOOM_UDP_ADDRESS=localhost", "IPv4"},
-              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="}, {"SPINLOOM_START_S=5s", "1000000"}};
+              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="}, {"SPINLOOM_START_S=5s", "1000000"},
+              {"SPINLOOM_END_S=-1", "1000000"}};
   for (const auto& row : rows) {
     const Settings settings = read({row.entry});
     ASSERT_EQ(settings.warnings.size(), 1u) << row.entry;

@@ -1,5 +1,6 @@
 // The library and its network interfaces: beginning and end, limits, identity, the map of ranks.
 #include <algorithm>
+#include <tuple>
 
 #include "portals/data_order.hpp"
 #include "ptl/call.hpp"
@@ -98,7 +99,7 @@ void PtlFini() {
     const spinloom::ptl::Inside inside(process->host());
     if (process->initialised == 0 || --process->initialised > 0) return;
     for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) {
-      spinloom::ptl::release(*process, number);
+      std::ignore = spinloom::ptl::release(*process, number);  // it stays where a peer may write to its memory
     }
   }
   process->closed = process->host().close();
@@ -142,8 +143,9 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
   return enter("PtlNIFini", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
-    if (--interface->users == 0) spinloom::ptl::release(process, interface->number);
-    return PTL_OK;
+    if (--interface->users > 0 || spinloom::ptl::release(process, interface->number)) return PTL_OK;
+    ++interface->users;
+    return PTL_IN_USE;
   });
 }
 

@@ -39,8 +39,9 @@ class Host {
   virtual void wait(Time deadline) = 0;
   // A call looks and does not wait: what has come is readable then.
   virtual void poll() {}
-  // What the program has sent does not need its memory any more; or waiting for that is in vain.
-  virtual void drain() {}
+  // What the program has sent does not need its memory any more; or waiting for that is in vain. False: a peer may
+  // still write to the program's memory, and it must not be given back.
+  [[nodiscard]] virtual bool drain() { return true; }
   // After the last PtlFini; whether the library is final then.
   [[nodiscard]] virtual bool close() { return false; }
   // Around every call: one thread of a program at a time, but for calls that wait.

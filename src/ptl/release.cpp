@@ -13,10 +13,10 @@ constexpr Time pause{1'000'000'000};         // 1 ms
 
 }  // namespace
 
-void release(Process& process, uint32_t number) {
+bool release(Process& process, uint32_t number) {
   auto& interface = process.interface_at(number);
-  if (!interface) return;
-  process.host().drain();
+  if (!interface) return true;
+  if (!process.host().drain()) return false;
   portals::Interface& nic = process.portals();
   // Nothing more lands in the program's memory: first no messages come in, then what waits in overflow entries goes.
   nic::Entry all;
@@ -46,6 +46,7 @@ void release(Process& process, uint32_t number) {
       [&](ptl_handle_any_t, const Counter& counter) { std::ignore = nic.ct_free(counter.id); });
   interface->queues.for_each([&](ptl_handle_any_t, const Queue& queue) { std::ignore = nic.eq_free(queue.id); });
   interface.reset();
+  return true;
 }
 
 }  // namespace spinloom::ptl

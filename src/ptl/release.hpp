@@ -1,6 +1,7 @@
 // Release - gives an interface's objects back to the NIC, whatever the program left behind.
 //
 // Contract: release() forgets interface `number` of a process; what the NIC still uses stays with the NIC.
+//   False: a peer may still write to its memory, and nothing has been forgotten.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -8,6 +9,6 @@
 
 namespace spinloom::ptl {
 
-void release(Process& process, uint32_t number);
+[[nodiscard]] bool release(Process& process, uint32_t number);
 
 }  // namespace spinloom::ptl

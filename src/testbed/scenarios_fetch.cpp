@@ -284,7 +284,7 @@ Result<std::string> lists_told(Testbed& bed, uint64_t seed) {
     } else if (i < atomics) {
       SPL_TRY(initiator.interface->get(get_of(initiator, local[i].data(), local[i].size(), target, i)));
     } else {
-      AtomicArguments atomic;
+      portals::AtomicArguments atomic;
       atomic.put = initiator.put(local[i], target, i);
       atomic.put.ack_request = nic::AckRequest::none;
       atomic.operation = AtomicOperation::sum;

@@ -241,6 +241,17 @@ def test_a_process_alone_is_a_job_of_one(build):
         assert set(answers_of(done.stdout)) == {0}
 
 
+@pytest.mark.parametrize("what", ["puts", "gets"])
+def test_a_chain_to_oneself_needs_no_stack(build, what):
+    assert answers_of(finished(build("live_chain.c"), what).stdout) == {0: 6}
+
+
+@every_launcher
+def test_a_cycle_to_oneself_starves_nobody(build, launcher):
+    """A persistent triggered put that starts itself for ever, in both ranks: calls, peers and the end are served."""
+    assert answers_of(run(launcher, 2, build("live_chain.c"), "cycle")) == {0: 104, 1: 104}
+
+
 def handler_folder() -> Path:
     folder = LIBRARY.parent / "handlers"
     if not (folder / "accumulate.elf").is_file():

@@ -160,6 +160,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   nic::Actions actions_;
   nic::Fifo<FollowUp> follow_ups_;
+  bool settling_ = false;  // they are being done
   std::deque<nic::Send> to_self_;  // one for each FollowUp of that kind
   std::deque<std::vector<uint8_t>> at_once_;  // their payloads, of those that the engine takes for read
   Arrival arrival_;

@@ -13,6 +13,18 @@ namespace {
 
 constexpr int follow_ups_per_call = 4096;  // operations that fire each other for ever let others in
 
+// However it ends.
+class Settling {
+ public:
+  explicit Settling(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Settling() { flag_ = false; }
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 template <class T>
 T& grown(std::vector<T>& list, size_t index) {
   if (index >= list.size()) list.resize(index + 1);
@@ -26,7 +38,10 @@ void Node::settle() {
   if (!blocked_.empty()) unblock();
 }
 
+// What a packet to this process itself leads to joins the queue that is being worked on.
 void Node::settle_now() {
+  if (settling_) return;
+  const Settling now(settling_);
   for (int done = 0; done < follow_ups_per_call && !follow_ups_.empty(); ++done) {
     const FollowUp& first = follow_ups_.front();
     const FollowUp one{first.kind, first.id, first.bytes};  // as it was written: field by field

@@ -66,12 +66,11 @@ hpu::TimingParameters timing_of(const Profile& profile) {
 
 Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& client, const Profile& profile,
                                                  uint32_t hpus, uint32_t slice_cycles) {
-  std::unique_ptr<HpuBank> bank(new HpuBank(events, client, Rate::cycle_of(profile.hpu.clock), hpus, slice_cycles));
-  for (uint32_t index = 0; index < hpus; ++index) {
-    SPL_ASSIGN(hpu::Core core, hpu::Core::create(timing_of(profile)));
-    bank->units_.emplace_back(std::move(core));
-  }
-  bank->has_float_ = hpu::has_float(timing_of(profile));
+  const hpu::TimingParameters timing = timing_of(profile);
+  SPL_TRY(hpu::Core::create(timing));  // what is wrong with the parameters is told now
+  std::unique_ptr<HpuBank> bank(
+      new HpuBank(events, client, Rate::cycle_of(profile.hpu.clock), hpus, slice_cycles, timing));
+  bank->has_float_ = hpu::has_float(timing);
   if (profile.clustered()) {
     bank->ports_.emplace(profile);
     bank->places_ = {class_of(profile.pulp.constants, hpu::LatencyClass::nic_memory),
@@ -81,8 +80,15 @@ Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& 
   return bank;
 }
 
-HpuBank::HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles)
-    : events_(events), client_(client), cycle_(cycle), hpus_(hpus), slice_cycles_(slice_cycles) {}
+HpuBank::HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles,
+                 const hpu::TimingParameters& timing)
+    : events_(events),
+      client_(client),
+      cycle_(cycle),
+      hpus_(hpus),
+      slice_cycles_(slice_cycles),
+      timing_(timing),
+      units_(hpus) {}
 
 Status HpuBank::check(uint32_t image) const {
   if (has_float_ || images_ == nullptr || image >= images_->size() || !(*images_)[image].needs_float()) return {};
@@ -102,6 +108,12 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   Unit& unit = units_[her.hpu.value];
   SPL_ASSERT(!unit.running, "HPU ", her.hpu, " already runs a handler");
   unit.running = true;
+  if (!unit.core) {
+    auto made = hpu::Core::create(timing_);
+    SPL_ASSERT(made.ok(), "the parameters were right when the bank was made");
+    unit.core.emplace(std::move(*made));
+    unit.stack.resize(limits::handler_stack_bytes);
+  }
   const hpu::Image& image = (*images_)[context.image];
 
   using hpu::Region;
@@ -137,7 +149,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   unit.her = her;
   unit.budget_cycles = context.budget_cycles;
   unit.start_cycle = cycle_at_or_after(start);
-  unit.at_start = unit.core.counters();
+  unit.at_start = unit.core->counters();
   unit.called = false;
 
   hpu::Start begin;
@@ -152,7 +164,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   begin.hpu_count = hpus_;
   if (!functions_.empty()) begin.profile = &functions_[context.image];
   if (!instructions_.empty()) begin.instructions = &instructions_[context.image];
-  unit.core.start(begin);
+  unit.core->start(begin);
   events_.at(std::max(events_.now(), cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle))), *this, starts,
              her.hpu.value, tie_of(her.hpu.value));
 }
@@ -178,7 +190,7 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       calling_ = argument;
       if (!unit.called) unit.first_call_cycle = unit.stop.cycle;
       unit.called = true;
-      const nic::HandlerCall call = nic::decode_call(unit.core.command(), unit.memory);
+      const nic::HandlerCall call = nic::decode_call(unit.core->command(), unit.memory);
       unit.call = call.call;
       const bool stops = client_.on_handler_call(unit.her, call);
       unit.asking = false;
@@ -190,7 +202,7 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       break;
     }
     case hpu::StopKind::shared:
-      if (ports_) unit.core.delay_shared(granted(unit));
+      if (ports_) unit.core->delay_shared(granted(unit));
       break;
     case hpu::StopKind::quantum: break;
   }
@@ -210,7 +222,7 @@ uint64_t HpuBank::granted(const Unit& unit) {
 
 void HpuBank::slice(uint64_t index) {
   Unit& unit = units_[index];
-  unit.stop = unit.core.run(unit.core.cycle() + slice_cycles_);
+  unit.stop = unit.core->run(unit.core->cycle() + slice_cycles_);
   const Time when = cycle_.time_of_cycles(static_cast<int64_t>(unit.stop.cycle));
   events_.at(std::max(when, events_.now()), *this, stops, index, tie_of(index));
 }
@@ -252,15 +264,15 @@ void HpuBank::resume(nic::HerId her, uint32_t value) {
     trace_->span({Track::call, *index, unit.call, cycle_.time_of_cycles(static_cast<int64_t>(unit.stop.cycle)),
                   cycle_.time_of_cycles(static_cast<int64_t>(answered_cycle))});
   }
-  unit.core.resume_call(value, answered_cycle);
+  unit.core->resume_call(value, answered_cycle);
   unit.answered = true;
   if (!unit.asking) slice(*index);
 }
 
 void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason) {
   unit.running = false;
-  if (unit.core.busy()) unit.core.abandon();
-  const hpu::Counters counters = unit.core.counters();
+  if (unit.core->busy()) unit.core->abandon();
+  const hpu::Counters counters = unit.core->counters();
   HandlerStatistics& statistics = statistics_[static_cast<size_t>(unit.her.kind)];
   const uint64_t cycles = unit.stop.cycle - unit.start_cycle;
   ++statistics.handlers;

@@ -94,8 +94,8 @@ class HpuBank final : EventTarget {
 
  private:
   struct Unit {
-    explicit Unit(hpu::Core made) : core(std::move(made)), stack(limits::handler_stack_bytes) {}
-    hpu::Core core;
+    // Core and stack are made when the HPU runs its first handler: most NICs of a large job never use most of theirs.
+    std::optional<hpu::Core> core;
     hpu::AddressSpace memory;
     std::vector<uint8_t> stack;
     nic::Her her;
@@ -112,7 +112,8 @@ class HpuBank final : EventTarget {
     bool asking = false;  // it waits for the answer to its call
     bool running = false;
   };
-  HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles);
+  HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles,
+          const hpu::TimingParameters& timing);
   void on_event(uint32_t code, uint64_t argument) override;
   void slice(uint64_t unit);
   uint64_t granted(const Unit& unit);
@@ -124,6 +125,7 @@ class HpuBank final : EventTarget {
   Rate cycle_;
   uint32_t hpus_;
   uint32_t slice_cycles_;
+  hpu::TimingParameters timing_;
   const std::vector<hpu::Image>* images_ = nullptr;
   bool has_float_ = false;
   std::vector<Unit> units_;

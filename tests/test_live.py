@@ -224,6 +224,22 @@ def test_a_rank_that_calls_nothing_still_serves(build, launcher, ranks):
     assert set(answers_of(run(launcher, ranks, build("live_sleeper.c")))) == set(range(ranks))
 
 
+# The home rank's own attempts are ready at once and look at no channel: it must hear of the lock's release
+# all the same.
+LOCKS = pytest.mark.parametrize(("transport", "ranks"), [("shm", 2), ("shm", 4), ("udp", 2), ("udp", 4)])
+
+
+@LOCKS
+def test_a_lock_over_compare_and_swap_is_passed_on(build, transport, ranks):
+    run("mpich", ranks, build("live_locks.c"), 1000, SPINLOOM_TRANSPORT=transport)
+
+
+@pytest.mark.slow
+@LOCKS
+def test_a_lock_is_passed_on_many_times(build, transport, ranks):
+    run("mpich", ranks, build("live_locks.c"), 100_000, SPINLOOM_TRANSPORT=transport)
+
+
 @pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers have threads of their own")
 @every_launcher
 def test_waiting_costs_no_processor_time(build, launcher):

@@ -127,11 +127,9 @@ Time Progress::next_look() {
 
 Time Progress::next_look_inside() {
   if (node_.somebody_waits()) return Time::never();
-  if (!node_.doorbell().helper_listens()) {
-    node_.stop_polling();
-    if (node_.has_news()) return Time{};
-  }
-  return node_.timer();
+  if (!node_.doorbell().helper_listens()) node_.stop_polling();
+  // Also where the helper listened before: it may have seen news then and left them to a caller that only looked once.
+  return node_.has_news() ? Time{} : node_.timer();
 }
 
 // A ring is followed by others; a timer alone is not, where it finds nothing.

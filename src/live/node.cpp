@@ -45,6 +45,24 @@ void Node::put(const nic::Put& put) {
   if (!doorbell().helper_listens()) look_now_and_then();
 }
 
+// The same, where neither the engine nor the way to the peer has anything to decide or to wait for.
+bool Node::put_quickly(const nic::QuickPut& put) {
+  Transport* const way = put.target.value < routes_.size() ? routes_[put.target.value] : nullptr;
+  if (way == nullptr || !follow_ups_.empty() || !blocked_.empty()) return false;
+  const std::optional<uint64_t> message = engine_.quick_put(put);
+  if (!message || !way->send_small(put, *message)) return false;
+  publish(engine_.quick_sent(put));
+  if (!doorbell().helper_listens()) look_now_and_then();
+  return true;
+}
+
+void Node::publish(const nic::QuickCount& count) {
+  if (!count.counter.exists()) return;
+  if (count.counter.value >= counters_.size()) counters_.resize(count.counter.value + 1);
+  counters_[count.counter.value] = count.value;
+  ++changes_;
+}
+
 // Nobody hears the bell: a program that puts again and again without looking has to.
 void Node::look_now_and_then() {
   if (++puts_ % look_every != 0) return;

@@ -88,6 +88,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] Time now() const override { return monotonic_now(); }
   void submit(const nic::Command& command) override;
   void put(const nic::Put& put) override;
+  bool put_quickly(const nic::QuickPut& put) override;
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override;
   std::optional<nic::Event> take_event(nic::QueueId queue) override;
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
@@ -121,6 +122,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
     const nic::Packet* packet = nullptr;
   };
 
+  [[nodiscard]] bool land_quickly(const nic::Packet& packet);
+  void publish(const nic::QuickCount& count);
   void settle();
   void settle_now();
   void do_one(const FollowUp& one);
@@ -164,6 +167,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   std::deque<nic::Send> to_self_;  // one for each FollowUp of that kind
   std::deque<std::vector<uint8_t>> at_once_;  // their payloads, of those that the engine takes for read
   Arrival arrival_;
+  nic::QuickLanding landing_;
   std::vector<uint8_t> nic_memory_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER
   std::vector<uint8_t> window_;  // bytes of a peer on their way to handlers

@@ -14,6 +14,7 @@ constexpr uint64_t window_bytes = 64 << 10;  // read from a peer at a time, for 
 }  // namespace
 
 bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
+  if (land_quickly(packet)) return true;
   const bool passes = blocked_.empty() || packet.is_answer();
   const bool here =
       packet.payload.length <= engine_.limits().payload_bytes && packet.payload.space != nic::PayloadRef::Space::peer;
@@ -26,6 +27,19 @@ bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
   }
   settle();
   return done;
+}
+
+// A whole put that the engine has nothing to decide about, and that is behind nothing.
+bool Node::land_quickly(const nic::Packet& packet) {
+  if (!follow_ups_.empty() || !blocked_.empty() || !engine_.quick_landing(packet, landing_)) return false;
+  if (landing_.length > 0) std::memcpy(landing_.host, packet.payload.bytes, landing_.length);
+  if (landing_.queue.exists()) {
+    if (landing_.queue.value >= queues_.size()) queues_.resize(landing_.queue.value + 1);
+    queues_[landing_.queue.value].push(landing_.event);
+    ++changes_;
+  }
+  publish(landing_.count);
+  return true;
 }
 
 // As much of a packet as the engine has room for; whether that is all. What is left is `rest`.

@@ -65,6 +65,27 @@ bool ShmTransport::send(nic::Send& outbound) {
   return handlers;
 }
 
+bool ShmTransport::send_small(const nic::QuickPut& put, uint64_t message) {
+  Peer& peer = *peers_[put.target.value];
+  if (put.length > small_bytes || !peer.attached || peer.lost || !peer.waiting.empty() || peer.to.stopped())
+    return false;
+  const ChannelWriter::Room room = peer.to.reserve(0);
+  if (room.cell == nullptr) return false;
+  Cell& cell = *room.cell;
+  cell.kind = CellKind::small;
+  cell.ack_request = static_cast<uint8_t>(nic::AckRequest::none);
+  cell.length = static_cast<uint8_t>(put.length);
+  cell.message = message;
+  cell.match_bits = put.match_bits;
+  cell.remote_offset = put.remote_offset;
+  cell.hdr_data = put.hdr_data;
+  cell.portal = put.portal.value;
+  if (put.length > 0) std::memcpy(cell.payload, put.bytes, put.length);
+  peer.to.publish(room);
+  peer.segment.header().doorbell.ring(peer.fence);
+  return true;
+}
+
 ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
   if (!peer.waits()) {
     ++waiting_;

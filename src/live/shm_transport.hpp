@@ -41,6 +41,7 @@ class ShmTransport final : public Transport {
 
   [[nodiscard]] const char* name() const override { return "shm"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
+  [[nodiscard]] bool send_small(const nic::QuickPut& put, uint64_t message) override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override;
   void taken(nic::Rank peer, uint64_t loan) override;

@@ -21,6 +21,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "nic/action.hpp"
+#include "nic/quick.hpp"
 
 namespace spinloom::live {
 
@@ -63,6 +64,8 @@ class Transport {
   virtual ~Transport() = default;
   [[nodiscard]] virtual const char* name() const = 0;
   [[nodiscard]] virtual bool send(nic::Send& send) = 0;
+  // A short put, if it can leave now: in one step, and nobody will hear of its end. False: nothing has happened.
+  [[nodiscard]] virtual bool send_small(const nic::QuickPut&, uint64_t /*message*/) { return false; }
   // Whether anything happened.
   virtual bool poll() = 0;
   // Whether poll() would find something that has come.

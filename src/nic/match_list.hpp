@@ -119,6 +119,8 @@ class MatchList {
   void unlink(Slab<ListedEntry>& slab, uint32_t slot);
   // Adds the entries compared to `searched`; no_slot when none matches.
   [[nodiscard]] uint32_t find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const;
+  // The entry that a walk looks at first, or no_slot.
+  [[nodiscard]] uint32_t first() const { return first_ < lines_.size() ? lines_[first_].slot : no_slot; }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(lines_.size()) - first_ - left_; }
 
  private:

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
@@ -22,6 +23,7 @@
 #include "nic/action.hpp"
 #include "nic/command.hpp"
 #include "nic/handler_call.hpp"
+#include "nic/quick.hpp"
 
 namespace spinloom::nic {
 
@@ -96,6 +98,12 @@ class Nic {
   [[nodiscard]] bool is_open(Rank source, uint64_t message) const;
   // As a Command that is this put, without token and trigger.
   void on_put(Time now, const Put& put, Actions& out);
+  // Quick puts (quick.hpp). quick_put(): the name of the message that this put would be, or none; quick_sent(), when
+  // its bytes have been read: what is counted for it. quick_landing(): whether this packet needs no more than `landing`
+  // says. Work: one entry is compared.
+  [[nodiscard]] std::optional<uint64_t> quick_put(const QuickPut& put) const;
+  [[nodiscard]] QuickCount quick_sent(const QuickPut& put);
+  [[nodiscard]] bool quick_landing(const Packet& packet, QuickLanding& landing);
   // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:
   // where they came from. They stay there until the HER's id is given out again.
   void on_her_ready(Time now, HerId her, Actions& out, const uint8_t* bytes = nullptr);

@@ -1,6 +1,8 @@
 // Nic::Impl - the engine's state, shared by the files that hold its verbs.
 //
-// Contract: each verb has a file: nic_receive (packets, matching), nic_delivery (whole puts), nic_iovec (scatter
+// Contract: each verb has a file: nic_receive (packets, matching), nic_delivery (whole puts), nic_quick (those that
+// find
+//   nothing to decide), nic_iovec (scatter
 // lists), nic_lost (peers that are gone),
 //   nic_entry (append, unlink, events of entries),
 //   nic_message (completion), nic_header (header handlers), nic_schedule (HPUs), nic_handler (ends of handlers),
@@ -69,6 +71,11 @@ class IdleHpus {
   std::array<uint64_t, limits::hpu_count_max / 64> words_{};
   uint32_t count_ = 0;
 };
+
+// A message's name: unique at its sender while something of it is under way.
+[[nodiscard]] constexpr uint64_t message_id(uint32_t sequence, uint32_t slot) {
+  return uint64_t{sequence} << 32 | slot;
+}
 
 struct Nic::Impl {
   struct QueueState {
@@ -419,6 +426,10 @@ struct Nic::Impl {
   // nic_delivery.cpp
   bool deliver(const Packet& packet, Walk& walk, Actions& out);
   void delivered(uint32_t delivery, Actions& out);
+
+  // nic_quick.cpp
+  [[nodiscard]] bool only_adds(CounterId id) const;
+  QuickCount add_quickly(CounterId id, uint64_t by);
 
   // nic_iovec.cpp
   void scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out);

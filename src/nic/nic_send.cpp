@@ -5,11 +5,6 @@
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
-namespace {
-
-constexpr uint64_t message_id(uint32_t sequence, uint32_t slot) { return uint64_t{sequence} << 32 | slot; }
-
-}  // namespace
 
 // A range of a descriptor's list.
 bool Nic::Impl::listed(const DescriptorRef& descriptor, uint64_t offset, uint64_t length) {

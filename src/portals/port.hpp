@@ -16,6 +16,7 @@
 #include "base/units.hpp"
 #include "nic/command.hpp"
 #include "nic/event.hpp"
+#include "nic/quick.hpp"
 
 namespace spinloom::portals {
 
@@ -50,6 +51,8 @@ class Port {
   virtual void submit(const nic::Command& command) = 0;
   // Submits a put that has no token and no trigger; drivers may have a shorter way for it.
   virtual void put(const nic::Put& put) { submit(nic::Command{put, {}, 0}); }
+  // The same for a put that finds nothing to decide. False: nothing has happened, and the caller uses put().
+  virtual bool put_quickly(const nic::QuickPut&) { return false; }
   // The answer to the command with this token; nothing while it has not come.
   virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;
   // The oldest event of a queue that the host can read now.

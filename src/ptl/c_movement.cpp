@@ -7,6 +7,8 @@ namespace {
 
 int put(const char* name, const Operation& given, const std::optional<When>& when) {
   return priced(name, [&](Process& process) -> int {
+    nic::QuickPut quick;
+    if (!when && quick_of(process, given, quick) && process.portals().port().put_quickly(quick)) return PTL_OK;
     nic::Put put;
     std::optional<nic::Trigger> trigger;
     int code = put_of(process, given, put, when.has_value());
@@ -46,6 +48,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
       for (const auto& element : list) made.length += element.length;
     }
     made.shared = spinloom::nic::Descriptor::make(std::move(list));
+    const bool silent = (md->options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
+    made.plain = (md->options & PTL_IOVEC) == 0 && (queue == nullptr || silent);
     if (queue != nullptr) made.queue = queue->id;
     if (counter != nullptr) made.counter = counter->id;
     *md_handle = interface->descriptors.add(made);

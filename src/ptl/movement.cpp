@@ -44,6 +44,31 @@ void copy_now(nic::Put& put, const nic::DescriptorRef& descriptor) {
 
 }  // namespace
 
+bool quick_of(Process& process, const Operation& given, nic::QuickPut& put) {
+  if (given.ack_req != PTL_NO_ACK_REQ) return false;
+  const NetworkInterface* const interface = process.owner_of(given.md, Kind::descriptor);
+  if (interface == nullptr) return false;
+  const Descriptor* const md = interface->descriptors.find(given.md);
+  if (md == nullptr || !md->plain || (md->given.start == nullptr && given.length > 0)) return false;
+  if (given.local_offset > md->length || given.length > md->length - given.local_offset ||
+      given.length > interface->limits.max_msg_size) {
+    return false;
+  }
+  put.target = target_of(process, *interface, given.target);
+  if (put.target == nic::Rank::any()) return false;
+  put.bytes = static_cast<const uint8_t*>(md->given.start) + given.local_offset;
+  put.length = given.length;
+  put.portal = portal_of(*interface, given.portal);
+  put.match_bits = given.match_bits;
+  put.remote_offset = given.remote_offset;
+  put.hdr_data = given.hdr_data;
+  put.queue = md->queue;
+  put.counter = md->counter;
+  const bool counts = (md->given.options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
+  if (counts) put.counted = (md->given.options & PTL_MD_EVENT_CT_BYTES) != 0 ? given.length : 1;
+  return true;
+}
+
 int put_of(Process& process, const Operation& given, nic::Put& put, bool later) {
   const Descriptor* md = process.descriptor(given.md);
   if (md == nullptr || given.ack_req > PTL_OC_ACK_REQ) return PTL_ARG_INVALID;

@@ -29,6 +29,8 @@ struct When {
   ptl_size_t threshold;
 };
 
+// Whether this is a put that nobody is told of (nic/quick.hpp); false also where an argument is wrong.
+[[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
 // `later`: what the buffer holds when the operation starts counts, volatile or not.
 [[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put, bool later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,

@@ -31,6 +31,7 @@ struct Descriptor {
   nic::QueueId queue;
   nic::CounterId counter;
   nic::DescriptorRef shared;  // with the operations on it
+  bool plain = false;         // its bytes lie together, and a put from it that nobody acknowledges has no event
 };
 
 struct HpuMemory {

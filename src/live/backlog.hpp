@@ -1,9 +1,8 @@
 // Backlog - packets that have come and that the engine has no room for yet, in the order in which they came.
 //
 // Contract: add() takes one over; the owner gives the front one to the engine, or a part of it, and pops it when
-// nothing
-//   is left. says_stop() and says_go() are true once when so much of a peer waits that it must be told to stop, and
-//   when it may go on. A peer's loss waits behind its packets.
+//   nothing is left. says_stop() and says_go() are true once when so much of a peer waits that it must be told to stop,
+//   and when it may go on. A peer's loss waits behind its packets.
 // Invariants: (1) of a peer that stops when told, at most `stop_at` and what was on its way wait; of one that does not,
 //   twice that, and then nothing more is taken.
 // Threads: one owner. Time: none.

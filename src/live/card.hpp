@@ -1,8 +1,7 @@
 // Card - what a process of a job publishes so that its peers find it.
 //
 // Contract: write() and read() are each other's inverse; read() of anything else is an Error. A process that cannot
-// start
-//   publishes why instead: that is the Error then.
+//   start publishes why instead: that is the Error then.
 // Invariants: (1) two processes can share memory when their `machine`s are equal: the same kernel since the same boot,
 //   and the same namespace of process ids.
 // Threads: plain values. Time: none.

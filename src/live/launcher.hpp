@@ -1,10 +1,9 @@
 // Launcher - what the program that started this process says of its job, and a place to publish to the other ranks.
 //
 // Contract: find_launcher() takes what the environment offers: PMI-1, PMIx, or nothing, which is a job of one process;
-// an
-//   environment of several ranks without either is an Error, not a job of one. exchange() publishes a text of this rank
-//   and returns the texts of all, in the order of ranks; it waits for all. leave() comes last; a process that ends by
-//   exit(0) without it has left, too.
+//   an environment of several ranks without either is an Error, not a job of one. exchange() publishes a text of this
+//   rank and returns the texts of all, in the order of ranks; it waits for all. leave() comes last; a process that ends
+//   by exit(0) without it has left, too.
 // Invariants: (1) trouble is an Error that names the launcher's interface and its answer; (2) exchange() may be
 //   called again: every rank calls it as often; (3) an MPI library of this process, and a program that speaks PMI-1
 //   itself, find the launcher as they would without us: what ends the connection is said when nobody else can want it

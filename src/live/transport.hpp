@@ -1,12 +1,11 @@
 // Transport - carries packets between this process's NIC and some of its peers.
 //
 // Contract: send() takes one Send action over, which it may move from, and answers whether its bytes have been read; if
-// not, the client hears
-//   sent() when they have. poll() looks for what came and what can go on; the client hears of packets by arrived(), of
-//   peers that are gone by lost(). Transports stack: one that traces or disturbs is client of the one below it.
+//   not, the client hears sent() when they have. poll() looks for what came and what can go on; the client hears of
+//   packets by arrived(), of peers that are gone by lost(). Transports stack: one that traces or disturbs is client of
+//   the one below it.
 // Invariants: (1) packets of one sender arrive in the order sent, but that answers may overtake others; (2) a payload
-// of
-//   space `local` stays until arrived() returns; one of space `peer` is an address that fetch() takes until then, or
+//   of space `local` stays until arrived() returns; one of space `peer` is an address that fetch() takes until then, or
 //   until taken() where arrived() said that it is still needed; (3) after lost() nothing comes from that peer, and what
 //   was sent to it is told by sent(), as if it had been read; (4) what a handler sends never waits for a peer: it is
 //   copied where it cannot leave at once, and so are short replies (portals/data_order.hpp); (5) a peer that was told

@@ -264,7 +264,7 @@ def test_a_chain_to_oneself_needs_no_stack(build, what):
 
 @every_launcher
 def test_a_cycle_to_oneself_starves_nobody(build, launcher):
-    """A persistent triggered put that starts itself for ever, in both ranks: calls, peers and the end are served."""
+    """A persistent triggered put that starts itself for ever: calls, peers and the end are served."""
     assert answers_of(run(launcher, 2, build("live_chain.c"), "cycle")) == {0: 104, 1: 104}
 
 

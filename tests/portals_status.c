@@ -66,11 +66,13 @@ int main(void) {
       EXPECT(PTL_OK, PtlGet(md, 0, 8, rank_of(1), rows[i].pt, rows[i].bits, 0, NULL));
       EXPECT(rows[i].get, ended(eq));
     }
+    EXPECT(PTL_OK, PtlPut(md, 0, 8, PTL_ACK_REQ, rank_of(1), 0, 3, 0, NULL, 0)); /* so that no two counts are equal */
+    EXPECT(PTL_NI_OP_VIOLATION, ended(eq));
   }
   barrier();
   EXPECT(my_rank == 0 ? 0 : 8, status(PTL_SR_DROP_COUNT) - before[0]);
   EXPECT(my_rank == 0 ? 0 : 2, status(PTL_SR_PERMISSION_VIOLATIONS) - before[1]);
-  EXPECT(my_rank == 0 ? 0 : 2, status(PTL_SR_OPERATION_VIOLATIONS) - before[2]);
+  EXPECT(my_rank == 0 ? 0 : 3, status(PTL_SR_OPERATION_VIOLATIONS) - before[2]);
   ptl_sr_value_t value;
   EXPECT(PTL_ARG_INVALID, PtlNIStatus(ni, (ptl_sr_index_t)PTL_SR_LAST, &value));
   EXPECT(PTL_ARG_INVALID, PtlNIStatus(ni, PTL_SR_DROP_COUNT, NULL));

@@ -36,10 +36,10 @@ constexpr Field fields[] = {
 }  // namespace
 
 const char* name_of(Work work) {
-  constexpr const char* names[work_count] = {"put",     "get",       "atomic",     "fetch_atomic", "swap",
-                                             "queue",   "append",    "unexpected", "chain",        "release",
-                                             "shared",  "iovec",     "stream",     "process",      "scatter",
-                                             "forward", "misbehave", "flow",       "counted",      "overrun"};
+  constexpr const char* names[work_count] = {"put",     "get",        "atomic",  "fetch_atomic", "swap",      "queue",
+                                             "append",  "unexpected", "chain",   "release",      "shared",    "iovec",
+                                             "stream",  "process",    "scatter", "forward",      "misbehave", "flow",
+                                             "counted", "overrun",    "crowd"};
   return names[static_cast<size_t>(work)];
 }
 

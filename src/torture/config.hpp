@@ -36,8 +36,9 @@ enum class Work : uint8_t {
   flow,        // a portal table entry that is switched off: too few entries, a small queue, the host
   counted,     // no events at all: the counter says that the bytes are there
   overrun,     // event queues that are too small, without flow control: the newest events stay
+  crowd,       // more unexpected puts than a portal table entry keeps headers for
 };
-inline constexpr size_t work_count = 20;
+inline constexpr size_t work_count = 21;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {

@@ -140,6 +140,14 @@ class Runner {
         return fail(Code::mismatch, "rank ", rank, ": the overflow entry is in use");
     }
     if (world_.config.dead != 0) return {};
+    for (const nic::Refusal which : {nic::Refusal::permission, nic::Refusal::operation}) {
+      SPL_ASSIGN(const uint64_t refused, interface.refusals(0, which));
+      const uint64_t expected = host.refused_expected[static_cast<size_t>(which)];
+      if (refused != expected) {
+        return fail(Code::mismatch, "rank ", rank, ": ", refused, " messages were refused for want of ",
+                    which == nic::Refusal::permission ? "permission" : "the operation", ", not ", expected);
+      }
+    }
     SPL_TRY(interface.pt_free(host.portal));
     SPL_TRY(interface.pt_free(host.overflow));
     SPL_TRY(interface.pt_free(host.flow));

@@ -357,6 +357,9 @@ class Transfer final : public Exchange {
     reply.event_success_disable = world_.config.dead == 0 && random().chance(1, 8);
     reply.user_ptr = name(2);
     expect_target();
+    auto& refused = host(to_).refused_expected;
+    if (fail_ == Fail::perm_violation) ++refused[static_cast<size_t>(nic::Refusal::permission)];
+    if (fail_ == Fail::op_violation) ++refused[static_cast<size_t>(nic::Refusal::operation)];
     if (work_ == Work::get) {
       expect_reply(reply);
       nic::Get get;

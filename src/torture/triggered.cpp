@@ -125,16 +125,21 @@ class Release final : public Exchange {
     SPL_ASSIGN(follower_, world_.at(from_).ct_alloc());
     SPL_TRY(world_.at(from_).ct_inc(follower_, {1, 0}, nic::Trigger{counter_, 1, 1}));
     SPL_TRY(world_.at(from_).put(put_of(from_, to_, 60, sources_[0]), nic::Trigger{counter_, 1000, 0}));
-    if (at_once_ && random().chance(1, 2)) return world_.at(from_).ct_set(counter_, {2, 0});
-    if (at_once_) return world_.at(from_).ct_inc(counter_, {2, 0});
-    SPL_TRY(world_.at(from_).ct_inc(counter_, {1, 0}, nic::Trigger{counter_, 1, 0}));
-    return world_.at(from_).ct_inc(counter_, {1, 0});
+    // Failures start what waits as successes do.
+    final_.failure = random().below(3);
+    final_.success = 2 - final_.failure;
+    if (at_once_ && random().chance(1, 2)) return world_.at(from_).ct_set(counter_, final_);
+    if (at_once_) return world_.at(from_).ct_inc(counter_, final_);
+    const nic::CounterValue first = final_.failure > 0 ? nic::CounterValue{0, 1} : nic::CounterValue{1, 0};
+    const nic::CounterValue second{final_.success - first.success, final_.failure - first.failure};
+    SPL_TRY(world_.at(from_).ct_inc(counter_, second, nic::Trigger{counter_, 1, 0}));
+    return world_.at(from_).ct_inc(counter_, first);
   }
 
   Status finish() override {
     for (size_t i = 0; i < targets_.size(); ++i) SPL_TRY(targets_[i].check(text(name(), ", entry ", i)));
     const nic::CounterValue value = world_.at(from_).ct_get(counter_);
-    if (value != nic::CounterValue{2, 0}) return trouble(text("its counter is ", value.success, ", ", value.failure));
+    if (value != final_) return trouble(text("its counter is ", value.success, ", ", value.failure));
     const nic::CounterValue followed = world_.at(from_).ct_get(follower_);
     if (followed != nic::CounterValue{2, 0})
       return trouble(text("a persistent count is ", followed.success, ", not 2"));
@@ -172,6 +177,7 @@ class Release final : public Exchange {
   bool at_once_ = false;
   nic::CounterId counter_;
   nic::CounterId follower_;
+  nic::CounterValue final_;  // of its counter
   std::vector<Region> sources_;
   std::vector<Region> targets_;
 };

@@ -48,6 +48,10 @@ Status World::open(uint32_t rank) {
   SPL_ASSIGN(host.landed, interface.ct_alloc());
   SPL_ASSIGN(host.portal, interface.pt_alloc(host.arrivals));
   SPL_ASSIGN(host.overflow, interface.pt_alloc(host.arrivals));
+  nic::TableSetup few_headers;
+  few_headers.table = crowd_table;
+  few_headers.headers_max = crowd_headers;
+  interface.table_setup(few_headers);
   portals::PortalOptions flow;
   flow.flow_control = true;
   SPL_ASSIGN(host.flow, interface.pt_alloc(host.arrivals, flow));

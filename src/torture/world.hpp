@@ -5,6 +5,7 @@
 // Threads: one owner. Time: that of the loopback driver.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct Host {
   nic::CounterId landed;      // of its entries
   nic::CounterValue sent_expected;
   nic::CounterValue landed_expected;
+  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; of what was dropped, nobody knows how much
+  uint32_t crowds = 0;        // portal table entries from World::crowd_portals on
   Region waiting_room;        // the overflow entry's
   uint64_t waiting_room_used = 0;
   nic::EntryId waiting_room_entry;
@@ -38,6 +41,11 @@ struct Host {
 
 class World {
  public:
+  // A part of the portal table whose entries keep few headers.
+  static constexpr uint32_t crowd_table = 1;
+  static constexpr uint32_t crowd_portals = limits::portal_table_max / limits::portal_tables * crowd_table;
+  static constexpr uint32_t crowd_headers = 5;
+
   static Result<std::unique_ptr<World>> make(const Config& config, uint64_t seed, bool trace);
 
   [[nodiscard]] portals::Interface& at(uint32_t rank) { return *hosts[rank].interface; }

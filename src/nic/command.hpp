@@ -33,6 +33,8 @@ struct QueueAlloc {
   uint32_t reserved = 0;
   std::shared_ptr<QueueIndex> index = {};
 };
+// Events for it are dropped from now on; a portal table entry that posts to it has no queue, and no flow control, any
+// more.
 struct QueueFree {
   QueueId queue;
 };

@@ -2,6 +2,8 @@
 //
 // Contract: an Id<Tag> is an index that cannot be mistaken for another kind's; the host's floor
 //   (portals) picks the ids of entries, queues and counters, the engine those of HERs and DMAs.
+// Invariants: an id that the host picks has a generation beside its index: what still names an object that is gone (an
+//   entry its counter, a waiting command its entry) never means the next object with that index.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -11,7 +13,9 @@
 
 namespace spinloom::nic {
 
-template <class Tag>
+enum class Reuse : uint8_t { same_id, next_generation };
+
+template <class Tag, Reuse reuse = Reuse::same_id>
 struct Id {
   static constexpr uint32_t none_value = UINT32_MAX;
   uint32_t value = none_value;
@@ -21,14 +25,31 @@ struct Id {
 };
 
 template <class Tag>
-std::ostream& operator<<(std::ostream& out, Id<Tag> id) {
+struct Id<Tag, Reuse::next_generation> {
+  static constexpr uint32_t none_value = UINT32_MAX;
+  uint32_t value = none_value;
+  uint32_t generation = 0;
+
+  [[nodiscard]] constexpr bool exists() const { return value != none_value; }
+  constexpr auto operator<=>(const Id&) const = default;
+};
+
+// The id of this index that follows this one.
+template <class Tag, Reuse reuse>
+[[nodiscard]] constexpr Id<Tag, reuse> next_of(Id<Tag, reuse> id) {
+  if constexpr (reuse == Reuse::next_generation) ++id.generation;
+  return id;
+}
+
+template <class Tag, Reuse reuse>
+std::ostream& operator<<(std::ostream& out, Id<Tag, reuse> id) {
   return id.exists() ? out << id.value : out << "none";
 }
 
 using PortalIndex = Id<struct PortalTag>;
-using EntryId = Id<struct EntryTag>;
-using QueueId = Id<struct QueueTag>;
-using CounterId = Id<struct CounterTag>;
+using EntryId = Id<struct EntryTag, Reuse::next_generation>;
+using QueueId = Id<struct QueueTag, Reuse::next_generation>;
+using CounterId = Id<struct CounterTag, Reuse::next_generation>;
 using ContextId = Id<struct ContextTag>;
 using HerId = Id<struct HerTag>;
 using DmaId = Id<struct DmaTag>;

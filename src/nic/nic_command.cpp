@@ -61,6 +61,18 @@ void Nic::Impl::forget_waiting(CounterState& counter) {
   counter.begun = next_trigger_sequence;
 }
 
+// Portal table entries that post to it go on without one. Flow control ends with it: its news have nowhere to go.
+Status Nic::Impl::free_queue(const QueueFree& body) {
+  SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));
+  portals.for_each([&](PortalIndex, PortalState& portal) {
+    if (portal.queue != body.queue) return;
+    portal.queue = {};
+    portal.flow_control = false;
+  });
+  queues.remove(body.queue);
+  return {};
+}
+
 Status Nic::Impl::alloc_portal(const PortalAlloc& body) {
   QueueState* queue = nullptr;
   if (body.queue.exists()) {
@@ -183,15 +195,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           queue->events_max = body.slots - std::min(body.slots, body.reserved);
           queue->index = body.index;
         } else if constexpr (std::is_same_v<Body, QueueFree>) {
-          SPL_ASSIGN([[maybe_unused]] const QueueState* queue, queues.get(body.queue));
-          PortalIndex user;
-          portals.for_each([&](PortalIndex index, const PortalState& portal) {
-            if (portal.queue == body.queue) user = index;
-          });
-          if (user.exists()) {
-            return fail(Code::invalid, "queue ", body.queue, " is in use by portal table entry ", user);
-          }
-          queues.remove(body.queue);
+          SPL_TRY(free_queue(body));
         } else if constexpr (std::is_same_v<Body, CounterAlloc>) {
           SPL_ASSIGN(CounterState * counter, counters.create(body.counter));
           counter->triggered_max = body.triggered_max;

@@ -228,7 +228,8 @@ void Nic::Impl::post_unlinked(uint32_t slot, Actions& out) {
 
 // The room that flow control kept for its auto_unlink event is needed no more.
 void Nic::Impl::settle_unlink(ListedEntry& listed) {
-  if (std::exchange(listed.unlink_due, false)) --queues.find(portals.find(listed.portal)->queue)->events_due;
+  if (!std::exchange(listed.unlink_due, false)) return;
+  if (QueueState* const queue = queues.find(portals.find(listed.portal)->queue)) --queue->events_due;
 }
 
 // Forgets an entry that is in no list once nothing refers to it.

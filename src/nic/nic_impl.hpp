@@ -591,6 +591,7 @@ struct Nic::Impl {
   // nic_command.cpp
   void command(const Command& given, Actions& out);
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
+  [[nodiscard]] Status free_queue(const QueueFree& body);
   [[nodiscard]] Status alloc_portal(const PortalAlloc& body);
   [[nodiscard]] Status free_portal(const PortalFree& body, Actions& out);
   [[nodiscard]] bool answers_later(const Command& given);

@@ -2,7 +2,8 @@
 //
 // Contract: create() makes an object under an id that is free and within the limit; find() returns it or
 //   null; remove() frees the id. User trouble is an Error that names the object and the limit.
-// Invariants: (1) an id names at most one object; (2) addresses are stable until remove().
+// Invariants: (1) an index names at most one object, under one id: its other generations name nothing; (2) addresses
+//   are stable until remove().
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -27,13 +28,18 @@ class Table {
       return fail(Code::exhausted, what_, " id ", id, " is beyond the limit of ", limit_, " (", limit_name_, ")");
     }
     if (id.value >= objects_.size()) objects_.resize(id.value + 1);
-    if (objects_[id.value]) return fail(Code::invalid, what_, " ", id, " is already in use");
-    objects_[id.value] = std::make_unique<T>();
+    std::unique_ptr<Named>& place = objects_[id.value];
+    if (place) return fail(Code::invalid, what_, " ", id, " is already in use");
+    place = std::make_unique<Named>();
+    place->id = id;
     ++size_;
-    return objects_[id.value].get();
+    return &place->object;
   }
 
-  [[nodiscard]] T* find(IdType id) const { return id.value < objects_.size() ? objects_[id.value].get() : nullptr; }
+  [[nodiscard]] T* find(IdType id) const {
+    Named* const found = id.value < objects_.size() ? objects_[id.value].get() : nullptr;
+    return found != nullptr && found->id == id ? &found->object : nullptr;
+  }
 
   [[nodiscard]] Result<T*> get(IdType id) const {
     if (T* object = find(id)) return object;
@@ -50,17 +56,21 @@ class Table {
   template <class Visit>
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < objects_.size(); ++i) {
-      if (objects_[i]) visit(IdType{i}, *objects_[i]);
+      if (objects_[i]) visit(objects_[i]->id, objects_[i]->object);
     }
   }
 
   [[nodiscard]] uint32_t size() const { return size_; }
 
  private:
+  struct Named {
+    T object{};
+    IdType id;
+  };
   const char* what_;
   uint32_t limit_;
   const char* limit_name_;
-  std::vector<std::unique_ptr<T>> objects_;
+  std::vector<std::unique_ptr<Named>> objects_;
   uint32_t size_ = 0;
 };
 

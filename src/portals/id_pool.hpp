@@ -1,7 +1,8 @@
 // IdPool - which ids of one kind are in use; the last one given back is the next one given out.
 //
 // Contract: take() gives an unused id or Code::exhausted with the name of the limit.
-// Invariants: (1) an id is in use from take() to give_back(); (2) ids stay below the limit.
+// Invariants: (1) an id is in use from take() to give_back(); (2) indices stay below the limit; (3) where ids have a
+//   generation, an index comes with another one each time: nothing that still names an earlier id means it.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -10,6 +11,7 @@
 
 #include "base/assert.hpp"
 #include "base/result.hpp"
+#include "nic/ids.hpp"
 
 namespace spinloom::portals {
 
@@ -20,20 +22,20 @@ class IdPool {
   IdPool(const char* what, uint32_t limit, const char* limit_name)
       : what_(what), limit_(limit), limit_name_(limit_name) {}
 
-  [[nodiscard]] bool has_free() const { return !free_.empty() || used_.size() < limit_; }
+  [[nodiscard]] bool has_free() const { return !free_.empty() || places_.size() < limit_; }
 
   [[nodiscard]] Result<IdType> take() {
     if (!free_.empty()) {
-      const IdType id{free_.back()};
+      Place& place = places_[free_.back()];
       free_.pop_back();
-      used_[id.value] = true;
-      return id;
+      place.used = true;
+      return place.id;
     }
-    if (used_.size() >= limit_) {
+    if (places_.size() >= limit_) {
       return fail(Code::exhausted, "all ", limit_, " ids of ", what_, " are in use (", limit_name_, ")");
     }
-    used_.push_back(true);
-    return IdType{static_cast<uint32_t>(used_.size() - 1)};
+    places_.push_back({IdType{static_cast<uint32_t>(places_.size())}, true});
+    return places_.back().id;
   }
 
   // One particular id.
@@ -42,9 +44,10 @@ class IdPool {
       return fail(Code::invalid, what_, " ", id, " is beyond the limit of ", limit_, " (", limit_name_, ")");
     }
     if (in_use(id)) return fail(Code::invalid, what_, " ", id, " is already in use");
-    while (used_.size() <= id.value) {
-      free_.push_back(static_cast<uint32_t>(used_.size()));
-      used_.push_back(false);
+    while (places_.size() <= id.value) {
+      const auto index = static_cast<uint32_t>(places_.size());
+      free_.push_back(index);
+      places_.push_back({IdType{index}, false});
     }
     for (size_t i = 0; i < free_.size(); ++i) {
       if (free_[i] != id.value) continue;
@@ -52,17 +55,25 @@ class IdPool {
       free_.pop_back();
       break;
     }
-    used_[id.value] = true;
+    places_[id.value].used = true;
     return {};
   }
 
   void give_back(IdType id) {
     SPL_ASSERT(in_use(id), what_, " ", id, " given back twice");
-    used_[id.value] = false;
+    places_[id.value] = {nic::next_of(id), false};
     free_.push_back(id.value);
   }
 
-  [[nodiscard]] bool in_use(IdType id) const { return id.value < used_.size() && used_[id.value]; }
+  // One that is in use has another owner from now on, under this id.
+  void pass_on(IdType from, IdType to) {
+    SPL_ASSERT(in_use(from) && from.value == to.value, what_, " ", from);
+    places_[from.value].id = to;
+  }
+
+  [[nodiscard]] bool in_use(IdType id) const {
+    return id.value < places_.size() && places_[id.value].used && places_[id.value].id == id;
+  }
 
   [[nodiscard]] Status check(IdType id) const {
     if (in_use(id)) return {};
@@ -70,10 +81,14 @@ class IdPool {
   }
 
  private:
+  struct Place {
+    IdType id;  // where it is not in use: the next one
+    bool used = false;
+  };
   const char* what_;
   uint32_t limit_;
   const char* limit_name_;
-  std::vector<bool> used_;
+  std::vector<Place> places_;
   std::vector<uint32_t> free_;
 };
 

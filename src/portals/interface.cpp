@@ -55,6 +55,9 @@ Status Interface::eq_free(nic::QueueId queue) {
   SPL_TRY(ask(nic::QueueFree{queue}));
   while (eq_get(queue)) {
   }
+  for (uint32_t portal = 0; portal < portal_queues_.size(); ++portal) {
+    if (portal_queues_[portal] == queue) forget_queue_of(nic::PortalIndex{portal});
+  }
   queues_.give_back(queue);
   return {};
 }
@@ -162,6 +165,7 @@ Status Interface::pt_free(nic::PortalIndex portal) {
   SPL_TRY(portals_.check(portal));
   SPL_TRY(ask(nic::PortalFree{portal}));
   portals_.give_back(portal);
+  portal_queues_[portal.value] = {};
   return {};
 }
 

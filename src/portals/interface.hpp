@@ -4,8 +4,10 @@
 //   write NIC memory, register a triggered command) wait for the NIC's answer; put, ct_inc and ct_set do not.
 //   Names and meaning follow Portals 4 (PtlEQAlloc is eq_alloc, ...); what only a sPIN NIC has (NIC memory,
 //   execution contexts) follows the SC'17 sPIN paper, appendix B.
-// Invariants: (1) an id is given out again only after the NIC has forgotten its object; (2) events of a queue come
-//   in the order in which the NIC posted them; (3) trouble is a returned Error that names call and values.
+// Invariants: (1) an id is given out once: what still names an object that is gone (an entry its counter, a message
+//   under way its queue) means no other one; an index serves again after the NIC has forgotten its object; (2) events
+//   of a queue come in the order in which the NIC posted them; (3) trouble is a returned Error that names call and
+//   values.
 // Threads: the owner of the port. Time: that of the port; waiting lets it go on.
 #pragma once
 
@@ -59,6 +61,8 @@ class Interface {
   // A full queue overwrites its oldest event; the next event that is taken says so (after_gap). Reserved slots are kept
   // for the event that flow control has disabled a portal table entry, which comes when all other slots are in use.
   [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots, uint32_t reserved = 0);
+  // Also while portal table entries, descriptors or messages under way name it: events for it are dropped from then on,
+  // and flow control of such a portal table entry ends.
   [[nodiscard]] Status eq_free(nic::QueueId queue);
   // The oldest event, or nothing.
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
@@ -153,6 +157,8 @@ class Interface {
   struct EntryRecord {
     nic::ListKind list = nic::ListKind::priority;
     Fate fate = Fate::explicit_unlink;
+    nic::EntryId id = {};  // whose record it is
+    nic::PortalIndex portal = {};
     nic::AppendNews news = {};  // what became of an append that waits for a counter
   };
 
@@ -186,6 +192,7 @@ class Interface {
                                                             const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Result<uint64_t> ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger);
   void take_back_appends();
+  void forget_queue_of(nic::PortalIndex portal);
   [[nodiscard]] std::optional<nic::Event> take_event(nic::QueueId queue);
   void reclaim(const nic::Event& event);
 

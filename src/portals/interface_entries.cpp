@@ -47,7 +47,7 @@ Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::En
   SPL_ASSIGN(const nic::EntryId id, entries_.take());
   if (records_.size() <= id.value) records_.resize(id.value + 1);
   // Before the answer comes, an event may already give the id back.
-  records_[id.value] = EntryRecord{list, fate_of(portal, entry, list)};
+  records_[id.value] = EntryRecord{list, fate_of(portal, entry, list), id, portal};
   if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
   if (const auto appended = ask_append({id, portal, list, entry}, trigger); !appended) {
     if (records_[id.value].fate == Fate::silent) silent_.pop_back();
@@ -75,7 +75,7 @@ Result<uint64_t> Interface::ask_append(nic::Append append, const std::optional<n
 void Interface::take_back_appends() {
   std::erase_if(awaited_, [this](nic::EntryId id) {
     EntryRecord& record = records_[id.value];
-    if (!record.news) return true;  // there twice
+    if (record.id != id || !record.news) return true;  // another one's by now, or there twice
     const nic::Appended became = *record.news;
     if (became == nic::Appended::not_yet) return false;
     record.news.reset();
@@ -89,14 +89,18 @@ void Interface::take_back_appends() {
 // All ids are out: entries that leave their list without a word may have given theirs up. The NIC knows.
 Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const std::optional<nic::Trigger>& trigger) {
   for (size_t tries = silent_.size(); tries > 0; --tries) {
-    append.id = silent_.front();
+    const nic::EntryId older = silent_.front();
     silent_.pop_front();
-    EntryRecord& record = records_[append.id.value];
+    EntryRecord& record = records_[older.value];
+    append.id = nic::next_of(older);
     if (record.news || !ask_append(append, trigger)) {  // it waits for its counter, or is there still
-      silent_.push_back(append.id);
+      silent_.push_back(older);
       continue;
     }
+    entries_.pass_on(older, append.id);
     record.list = append.list;
+    record.id = append.id;
+    record.portal = append.portal;
     record.fate = fate_of(append.portal, append.entry, append.list);
     if (record.fate == Fate::silent) silent_.push_back(append.id);
     return append.id;
@@ -121,6 +125,17 @@ Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
   if (record.fate != Fate::silent) silent_.push_back(entry);
   record.fate = Fate::silent;
   return {};
+}
+
+// Nobody hears any more which of its entries are gone.
+void Interface::forget_queue_of(nic::PortalIndex portal) {
+  portal_queues_[portal.value] = {};
+  for (EntryRecord& record : records_) {
+    const bool is_told = record.fate == Fate::told || record.fate == Fate::by_put;
+    if (!is_told || record.portal != portal || !entries_.in_use(record.id)) continue;
+    record.fate = Fate::silent;
+    silent_.push_back(record.id);
+  }
 }
 
 void Interface::reclaim(const nic::Event& event) {

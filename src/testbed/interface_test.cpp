@@ -85,7 +85,7 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
     permanent.options.use_once = false;
     const auto kept = good(host.me_append(portal, permanent));
     for (uint64_t round = 1; round <= 20; ++round) {
-      EXPECT_NE(good(host.me_append(portal, entry)), kept);
+      EXPECT_NE(good(host.me_append(portal, entry)).value, kept.value);
       const auto full = host.me_append(portal, entry);
       ASSERT_FALSE(full.ok()) << "round " << round;
       EXPECT_EQ(full.error().code, Code::exhausted);
@@ -103,6 +103,67 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
     }
     EXPECT_EQ(good(host.me_unlink(kept)), portals::Unlinked::done);
     EXPECT_FALSE(host.me_unlink(kept).ok());
+  }
+}
+
+// Nobody is told any more which entries have left; those that are there stay, and keep their ids.
+TEST(Interface, EntryIdsComeBackWithoutTheirQueue) {
+  const auto bed = make_bed();
+  Interface::Limits limits;
+  limits.entries = 3;
+  Interface host(bed->loopback().port(0), limits);
+  Interface& sender = bed->rank(1);
+  const auto counter = good(host.ct_alloc());
+  nic::Entry once;
+  once.counter = counter;
+  once.options.ct_comm = true;
+  once.options.use_once = true;
+  nic::Entry stays = once;
+  stays.match_bits = 99;
+  for (uint64_t round = 1; round <= 20; ++round) {
+    const auto queue = good(host.eq_alloc(16));
+    const auto portal = good(host.pt_alloc(queue, {round % 2 == 0, {}}));
+    std::vector<nic::EntryId> gone{good(host.me_append(portal, once)), good(host.me_append(portal, once))};
+    const auto kept = good(host.me_append(portal, stays));
+    EXPECT_FALSE(host.me_append(portal, once).ok());
+    good(host.eq_free(queue));
+    EXPECT_FALSE(host.eq_free(queue).ok());
+    EXPECT_FALSE(host.me_append(portal, once).ok()) << "all are there still";
+    PutArguments put;
+    put.target = host.rank();
+    put.portal = portal;
+    for (size_t i = 0; i < 2; ++i) good(sender.put(put));
+    EXPECT_EQ(good(host.ct_wait(counter, 2 * round)).success, 2 * round);
+    good(bed->settle());
+    for (size_t i = 0; i < 2; ++i) gone.push_back(good(host.me_append(portal, once)));
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_FALSE(host.me_unlink(gone[i]).ok()) << "it is another one's";
+      EXPECT_EQ(good(host.me_unlink(gone[i + 2])), Unlinked::done);
+    }
+    EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+    good(host.pt_free(portal));
+  }
+}
+
+TEST(Interface, AnIdIsGivenOutOnce) {
+  const auto bed = make_bed();
+  Interface& host = bed->rank(0);
+  const auto queue = good(host.eq_alloc(16));
+  const auto counter = good(host.ct_alloc());
+  good(host.eq_free(queue));
+  good(host.ct_free(counter));
+  for (int round = 0; round < 5; ++round) {
+    const auto next_queue = good(host.eq_alloc(16));
+    const auto next_counter = good(host.ct_alloc());
+    EXPECT_EQ(next_queue.value, queue.value);
+    EXPECT_NE(next_queue, queue);
+    EXPECT_EQ(next_counter.value, counter.value);
+    EXPECT_NE(next_counter, counter);
+    EXPECT_FALSE(host.ct_wait(counter, 0).ok());
+    EXPECT_FALSE(host.ct_inc(counter, {1, 0}).ok());
+    EXPECT_FALSE(host.pt_alloc(queue).ok());
+    good(host.eq_free(next_queue));
+    good(host.ct_free(next_counter));
   }
 }
 
@@ -130,7 +191,7 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
       const auto waits =
           good(host.me_append(other, *kinds[round % 3], nic::ListKind::priority, nic::Trigger{counter, 1000}));
       const auto comes = good(host.me_append(portal, entry, nic::ListKind::priority, nic::Trigger{counter, round}));
-      EXPECT_NE(waits, kept);
+      EXPECT_NE(waits.value, kept.value);
       EXPECT_FALSE(host.me_append(portal, entry).ok()) << "all are in use";
       EXPECT_FALSE(host.me_unlink(waits).ok()) << "it is not there";
       good(host.ct_inc(counter, {1, 0}));

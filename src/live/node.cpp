@@ -103,10 +103,11 @@ bool Node::drive() {
   return happened;
 }
 
-void Node::poll() {
+bool Node::poll() {
   if (asleep_ == 0) doorbell().drive();
-  drive();
+  const bool happened = drive();
   polled_.store(true, std::memory_order_relaxed);
+  return happened;
 }
 
 bool Node::has_news() const {

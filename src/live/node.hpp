@@ -51,7 +51,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // Everything that can go on now; whether anything did.
   bool drive();
   // A caller looks without waiting, and may do so again and again: the helper leaves it the work for a while.
-  void poll();
+  // Whether anything went on.
+  bool poll();
   // Whether a call has looked, or left, since somebody asked last, or one polls now; without the lock, too.
   [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
@@ -82,6 +83,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void set_after(After after) { after_ = std::move(after); }
   // How long a caller that waits polls before it sleeps; with more ranks than processors, hardly at all.
   void set_patience(Time spin) { patience_ = spin; }
+  [[nodiscard]] bool has_patience() const { return patience_ > Time{}; }
 
   // portals::Port
   [[nodiscard]] nic::Rank rank() const override { return rank_; }

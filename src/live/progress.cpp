@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t stop_tag = UINT64_MAX;
 constexpr int idle_polls = 1000;                 // of the helper, before it sleeps again
+constexpr int idle_polls_crowded = 16;           // where that keeps a processor from others
 
 constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program does something else
 
@@ -136,13 +137,14 @@ Time Progress::next_look_inside() {
 void Progress::drive_while_alone(bool rung) {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();
+  const int idle_most = node_.has_patience() ? idle_polls : idle_polls_crowded;
   if (!rung && (node_.somebody_waits() || node_.polled() || !node_.drive())) return;
   for (int idle = 0; !stopping_ && !node_.somebody_waits() && !node_.polled();) {
     if (idle == 0) bell.drive();
     if (node_.drive()) {
       idle = 0;
       node_.tell_sleepers();
-    } else if (++idle > idle_polls) {
+    } else if (++idle > idle_most) {
       node_.stop_polling();
       if (!node_.has_news()) break;
       idle = 0;

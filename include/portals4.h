@@ -36,7 +36,7 @@ enum ptl_retvals {
   PTL_PT_EQ_NEEDED = 13,
   PTL_PT_IN_USE = 14,
   PTL_ABORTED = 15,
-  PTL_INTERRUPTED = 16 /* of 4.2; never returned */
+  PTL_INTERRUPTED = 16 /* of 4.2: what a call waited for has been freed */
 };
 #define PTL_STATUS_LAST (PTL_PT_IN_USE + 1)
 

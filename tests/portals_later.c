@@ -203,7 +203,6 @@ int main(void) {
   ptl_handle_ni_t owner = PTL_INVALID_HANDLE;
   EXPECT(PTL_OK, PtlNIHandle(landed, &owner));
   EXPECT(ni, owner);
-  PtlAbort(); /* nobody waits: nothing happens */
   EXPECT(PTL_CT_NONE_REACHED, PtlCTPoll(&trigger, &(ptl_size_t){99}, 1, 1, &count, &(unsigned){0}));
   /* A counter that resets itself starts an operation that persists once a round: a put of the other's counts a half. */
   ptl_handle_ct_t halves, rounds;

@@ -219,6 +219,45 @@ def test_threads_wait_however_long_they_poll_first(build, spin):
     run("mpich", 3, build("live_threads.c"), 40, SPINLOOM_SPIN_US=spin)
 
 
+def test_threads_that_wait_for_what_is_freed_are_told(build):
+    assert answers_of(finished(build("live_release.c")).stdout)[0] >= 24
+
+
+@every_launcher
+def test_an_abort_ends_what_waits_and_what_would_wait(build, launcher):
+    assert answers_of(run(launcher, 2, build("live_abort.c"))).keys() == {0, 1}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_objects_are_freed_at_random_while_others_wait_and_nobody_hangs(build, seed):
+    output = run("mpich", 2, build("live_storm.c"), 2000, seed)
+    assert len(re.findall(r"rank \d: \d+ waits, \d+ interrupted, 0 wrong", output)) == 2, output
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers have a malloc")
+def test_looks_that_need_not_wait_neither_allocate_nor_read_a_clock(build):
+    assert answers_of(finished(build("live_counted.c")).stdout) == {0: 4}
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers take time of their own")
+@pytest.mark.parametrize("how", ["eqget", "eqpoll", "ctget", "ctpoll", "wait"])
+def test_ranks_that_poll_let_each_other_run(build, how):
+    """Three on one processor: what each uses of it is independent of what else the machine does."""
+    program = build("live_ring.c")
+    confine = (
+        "import os, sys\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "os.execvp(sys.argv[1], sys.argv[1:])\n"
+    )
+    if "mpich" not in launchers():
+        pytest.skip("there is no launcher of mpich")
+    launcher = [*launchers()["mpich"].command, "-n", 3]
+    output = finished(sys.executable, "-c", confine, *launcher, program, how, 200).stdout
+    used = [float(us) for us in re.findall(r"used ([\d.]+) us a step", output)]
+    assert len(used) == 3, output
+    assert max(used) < 150, output
+
+
 @pytest.mark.parametrize(("launcher", "ranks"), [("mpich", 2), ("mpich", 4), ("openmpi", 2)])
 def test_a_rank_that_calls_nothing_still_serves(build, launcher, ranks):
     assert set(answers_of(run(launcher, ranks, build("live_sleeper.c")))) == set(range(ranks))

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -121,5 +122,10 @@ Result<ptl::HandlerImage> Rank::image(std::string_view name) {
 }
 
 uint32_t Rank::user() const { return simulated_user; }
+
+uint32_t Rank::atomic_bytes() const {
+  const nic::NicLimits& limits = node_.nic().limits();
+  return std::min(limits.atomic_bytes, limits.payload_bytes);
+}
 
 }  // namespace spinloom::job

@@ -75,6 +75,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] uint32_t user() const override;
+  [[nodiscard]] uint32_t atomic_bytes() const override;
   // Atomics are coherent: the NIC changes memory at one moment of virtual time, and programs run between such moments.
   [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;

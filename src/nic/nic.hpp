@@ -38,8 +38,8 @@ struct NicLimits {
   uint32_t triggered_commands = 1 << 16;  // waiting for one counter
   uint32_t at_once_bytes = 0;  // of a put that the driver reads while it performs its Send
   uint32_t iovec_entries = 32;  // elements of a scatter list that the NIC holds at a time
-  uint32_t atomic_bytes = 512;        // of an atomic; never more than a packet
-  uint32_t fetch_atomic_bytes = 512;  // of one that returns the values before
+  uint32_t atomic_bytes = 4096;        // of an atomic; never more than a packet
+  uint32_t fetch_atomic_bytes = 4096;  // of one that returns the values before
   uint32_t handler_messages = 256;  // incoming messages with a context that are under way at a time
   uint32_t outbound_packets = 64;  // slots of the outbound buffer, for packets that handlers fill
 };

@@ -1,20 +1,24 @@
 #include "process/live_process.hpp"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 #include <tuple>
 
 #include "base/log.hpp"
+#include "process/crowding.hpp"
+#include "wire/reliable.hpp"
 
 namespace spinloom::process {
 namespace {
 
 constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries at once
+constexpr uint32_t payload_bytes = 4096;                  // of a packet that handlers see, and of an atomic
 constexpr uint32_t at_once_bytes = 256;                   // what a program may change when its call returns
+constexpr uint32_t idle_looks = 16;                       // in a row, before others get the processor
 constexpr Time look_again{1'000'000'000};                 // 1 ms: at what peers have taken
 
 // Where this library lies.
@@ -61,15 +65,28 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   SPL_TRY(made->agree_on_ways());
   nic::NicLimits limits;
   limits.hpus = settings.hpus;
+  limits.payload_bytes = payload_bytes;
   limits.transfer_bytes = whole_message;
+  limits.atomic_bytes = payload_bytes;
+  for (uint32_t peer = 0; peer < launcher->size(); ++peer) {  // a datagram carries all of one
+    if (!port || !made->goes_by_udp(peer)) continue;
+    limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(port->datagram_bytes()));
+  }
+  limits.fetch_atomic_bytes = limits.atomic_bytes;
   limits.at_once_bytes = at_once_bytes;
   made->farewell_ = live::Farewell(
       launcher->size(), settings.end_s == 0 ? Time::never() : Time{int64_t{settings.end_s} * 1'000'000'000'000});
   made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
-  uint32_t here = 0;
-  for (const live::Card& other : made->cards_) here += other.machine == card.machine ? 1 : 0;
+  std::vector<Processors> here;
+  size_t own = 0;
+  for (uint32_t rank = 0; rank < launcher->size(); ++rank) {
+    if (made->cards_[rank].machine != card.machine) continue;
+    if (rank == made->rank_) own = here.size();
+    here.push_back(processors_of(static_cast<pid_t>(made->cards_[rank].pid)));
+  }
+  made->crowded_ = are_crowded(here, own);
   live::ShmOptions memory{settings.copy};
-  if (here <= std::thread::hardware_concurrency()) {
+  if (!made->crowded_) {
     made->node_->set_patience(Time{int64_t{settings.spin_us} * 1'000'000});
   } else {
     made->node_->set_patience(Time{});
@@ -188,6 +205,16 @@ void LiveProcess::end_call() {
   node_->tell_sleepers();
   progress_->look_after();
   node_->lock().unlock();
+}
+
+// A program that polls for what another rank sends must not keep the processor from that rank.
+void LiveProcess::poll() {
+  if (node_->poll()) idle_looks_ = 0;
+  if (!crowded_ || ++idle_looks_ <= idle_looks) return;
+  node_->lock().unlock();
+  sched_yield();
+  node_->lock().lock();
+  if (node_->poll()) idle_looks_ = 0;
 }
 
 std::string LiveProcess::describe(uint32_t peer) {

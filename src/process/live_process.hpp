@@ -37,7 +37,7 @@ class LiveProcess final : public ptl::Host {
   // ptl::Host
   [[nodiscard]] portals::Port& port() override { return *node_; }
   void wait(Time deadline) override { node_->wait_until(deadline); }
-  void poll() override { node_->poll(); }
+  void poll() override;
   void begin_call() override { node_->lock().lock(); }
   void end_call() override;
   void interrupt() override { node_->interrupt(); }
@@ -46,6 +46,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] bool close() override;
   [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
+  [[nodiscard]] uint32_t atomic_bytes() const override { return node_->engine().limits().atomic_bytes; }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:
@@ -62,6 +63,8 @@ class LiveProcess final : public ptl::Host {
   Settings settings_;
   std::unique_ptr<live::Launcher> launcher_;
   uint32_t rank_ = 0;
+  bool crowded_ = false;     // ranks share processors
+  uint32_t idle_looks_ = 0;  // in a row, that found nothing
   std::vector<live::Card> cards_;
   live::Unreached unreached_;  // why not by shared memory; as the peers see it, too
   live::Segment segment_;

@@ -12,6 +12,45 @@ nic::CounterValue value_of(const ptl_ct_event_t& value) { return {value.success,
 
 bool reached(const nic::CounterValue& value, ptl_size_t test) { return value.success >= test || value.failure > 0; }
 
+struct Counters {
+  const ptl_handle_ct_t* handles;
+  const ptl_size_t* tests;
+  unsigned int size;
+};
+
+// Of one interface, all of them.
+bool are_good(Process& process, const Counters& counters) {
+  for (unsigned int i = 0; i < counters.size; ++i) {
+    if (process.counter(counters.handles[i]) == nullptr) return false;
+    if (decode(counters.handles[i]).interface != decode(counters.handles[0]).interface) return false;
+  }
+  return true;
+}
+
+// Waits for the first counter in their order that has reached its test.
+int wait_for(Process& process, const char* name, const Counters& counters, ptl_time_t timeout, ptl_ct_event_t& event,
+             unsigned int& which) {
+  const Blocked blocked{name, process.counter(counters.handles[0])->id, counters.tests[0], counters.size};
+  const auto look = [&] {
+    for (unsigned int i = 0; i < counters.size; ++i) {
+      const Counter* const counter = process.counter(counters.handles[i]);
+      if (counter == nullptr) return Look::gone;
+      const nic::CounterValue value = process.portals().ct_get(counter->id);
+      if (!reached(value, counters.tests[i])) continue;
+      tell(value, event);
+      which = i;
+      return Look::ready;
+    }
+    return Look::nothing;
+  };
+  switch (wait_until(process, blocked, timeout, look)) {
+    case Waited::ready: return PTL_OK;
+    case Waited::aborted: return PTL_ABORTED;
+    case Waited::gone: return PTL_INTERRUPTED;
+    default: return PTL_CT_NONE_REACHED;
+  }
+}
+
 // Changes a counter and waits until this host reads the new value.
 template <class Change>
 int change(const char* name, ptl_handle_ct_t handle, Change change_it) {
@@ -59,7 +98,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) {
-  return priced("PtlCTFree", [&](Process& process) -> int {
+  return spinloom::ptl::freeing("PtlCTFree", [&](Process& process) -> int {
     const auto* counter = process.counter(ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
     const auto freed = process.portals().ct_free(counter->id);
@@ -79,9 +118,10 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
 
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   return priced("PtlCTGet", [&](Process& process) -> int {
-    const auto* counter = process.counter(ct_handle);
-    if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+    if (process.counter(ct_handle) == nullptr || event == nullptr) return PTL_ARG_INVALID;
     process.host().poll();
+    const auto* counter = process.counter(ct_handle);  // others may have come in
+    if (counter == nullptr) return PTL_ARG_INVALID;
     spinloom::ptl::tell(process.portals().ct_get(counter->id), *event);
     return PTL_OK;
   });
@@ -90,14 +130,10 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) {
   return priced("PtlCTWait", [&](Process& process) -> int {
     using namespace spinloom::ptl;
-    const Counter* counter = process.counter(ct_handle);
-    if (counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
-    const spinloom::nic::CounterId id = counter->id;
-    const Waited waited = wait_until(process, {"PtlCTWait", id, test, 1}, spinloom::Time::never(),
-                                     [&] { return reached(process.portals().ct_get(id), test); });
-    if (waited == Waited::aborted) return PTL_ABORTED;
-    tell(process.portals().ct_get(id), *event);
-    return PTL_OK;
+    const Counters one{&ct_handle, &test, 1};
+    if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
+    unsigned int which = 0;
+    return wait_for(process, "PtlCTWait", one, PTL_TIME_FOREVER, *event, which);
   });
 }
 
@@ -108,29 +144,9 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
     if (ct_handles == nullptr || tests == nullptr || size == 0 || event == nullptr || which == nullptr) {
       return PTL_ARG_INVALID;
     }
-    std::vector<spinloom::nic::CounterId> ids;
-    for (unsigned int i = 0; i < size; ++i) {
-      const Counter* counter = process.counter(ct_handles[i]);
-      if (counter == nullptr || decode(ct_handles[i]).interface != decode(ct_handles[0]).interface)
-        return PTL_ARG_INVALID;
-      ids.push_back(counter->id);
-    }
-    const auto ready = [&] {
-      for (unsigned int i = 0; i < size; ++i) {
-        const auto value = process.portals().ct_get(ids[i]);
-        if (!reached(value, tests[i])) continue;
-        tell(value, *event);
-        *which = i;
-        return true;
-      }
-      return false;
-    };
-    const Blocked blocked{"PtlCTPoll", ids[0], tests[0], size};
-    switch (wait_until(process, blocked, deadline_of(process, timeout), ready)) {
-      case Waited::ready: return PTL_OK;
-      case Waited::aborted: return PTL_ABORTED;
-      default: return PTL_CT_NONE_REACHED;
-    }
+    const Counters counters{ct_handles, tests, size};
+    if (!are_good(process, counters)) return PTL_ARG_INVALID;
+    return wait_for(process, "PtlCTPoll", counters, timeout, *event, *which);
   });
 }
 

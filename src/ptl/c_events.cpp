@@ -5,45 +5,51 @@
 namespace spinloom::ptl {
 namespace {
 
-// Takes an event of any of these queues, the first in their order; waits until the deadline.
-int take(Process& process, const char* name, const std::vector<nic::QueueId>& queues, Time deadline, ptl_event_t* event,
-         unsigned int* which) {
+struct Queues {
+  const ptl_handle_eq_t* handles;
+  unsigned int size;
+};
+
+// Of one interface, all of them.
+bool are_good(Process& process, const Queues& queues) {
+  for (unsigned int i = 0; i < queues.size; ++i) {
+    if (process.queue(queues.handles[i]) == nullptr) return false;
+    if (decode(queues.handles[i]).interface != decode(queues.handles[0]).interface) return false;
+  }
+  return true;
+}
+
+// What a call that takes an event tells: code, event, which queue.
+struct Taken {
+  ptl_event_t* event;
+  unsigned int which = 0;
   int code = PTL_EQ_EMPTY;
-  const auto ready = [&] {
-    for (size_t i = 0; i < queues.size(); ++i) {
-      const auto found = process.portals().eq_get(queues[i]);
-      if (!found) continue;
-      *event = event_of(process, *found);
-      code = found->after_gap ? PTL_EQ_DROPPED : PTL_OK;
-      *which = static_cast<unsigned int>(i);
-      return true;
-    }
-    return false;
-  };
+};
+
+// Takes an event of the first queue in their order that has one.
+Look take(Process& process, const Queues& queues, Taken& taken) {
+  for (unsigned int i = 0; i < queues.size; ++i) {
+    const Queue* const queue = process.queue(queues.handles[i]);
+    if (queue == nullptr) return Look::gone;
+    const auto found = process.portals().eq_get(queue->id);
+    if (!found) continue;
+    *taken.event = event_of(process, *found);
+    taken.code = found->after_gap ? PTL_EQ_DROPPED : PTL_OK;
+    taken.which = i;
+    return Look::ready;
+  }
+  return Look::nothing;
+}
+
+int wait_for(Process& process, const char* name, const Queues& queues, ptl_time_t timeout, Taken& taken) {
   Blocked blocked;
   blocked.call = name;
-  blocked.count = static_cast<uint32_t>(queues.size());
-  return wait_until(process, blocked, deadline, ready) == Waited::aborted ? PTL_ABORTED : code;
-}
-
-// The NIC's queues of handles that belong to one interface; empty where one does not.
-std::vector<nic::QueueId> queues_of(Process& process, const ptl_handle_eq_t* handles, unsigned int size) {
-  std::vector<nic::QueueId> queues;
-  for (unsigned int i = 0; i < size; ++i) {
-    const Queue* queue = process.queue(handles[i]);
-    if (queue == nullptr || decode(handles[i]).interface != decode(handles[0]).interface) return {};
-    queues.push_back(queue->id);
+  blocked.count = queues.size;
+  switch (wait_until(process, blocked, timeout, [&] { return take(process, queues, taken); })) {
+    case Waited::aborted: return PTL_ABORTED;
+    case Waited::gone: return PTL_INTERRUPTED;
+    default: return taken.code;
   }
-  return queues;
-}
-
-int take_one(const char* name, ptl_handle_eq_t handle, bool waits, ptl_event_t* event) {
-  return priced(name, [&](Process& process) -> int {
-    const Queue* queue = process.queue(handle);
-    if (queue == nullptr || event == nullptr) return PTL_ARG_INVALID;
-    unsigned int which = 0;
-    return take(process, name, {queue->id}, waits ? Time::never() : Time{}, event, &which);
-  });
 }
 
 }  // namespace
@@ -70,7 +76,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) {
-  return priced("PtlEQFree", [&](Process& process) -> int {
+  return spinloom::ptl::freeing("PtlEQFree", [&](Process& process) -> int {
     const auto* queue = process.queue(eq_handle);
     if (queue == nullptr) return PTL_ARG_INVALID;
     const auto freed = process.portals().eq_free(queue->id);
@@ -81,11 +87,24 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
-  return spinloom::ptl::take_one("PtlEQGet", eq_handle, false, event);
+  return priced("PtlEQGet", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const Queues one{&eq_handle, 1};
+    if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
+    Taken taken{event};
+    const Look look = look_twice(process, [&] { return take(process, one, taken); });
+    return look == Look::gone ? static_cast<int>(PTL_ARG_INVALID) : taken.code;
+  });
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
-  return spinloom::ptl::take_one("PtlEQWait", eq_handle, true, event);
+  return priced("PtlEQWait", [&](Process& process) -> int {
+    using namespace spinloom::ptl;
+    const Queues one{&eq_handle, 1};
+    if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
+    Taken taken{event};
+    return wait_for(process, "PtlEQWait", one, PTL_TIME_FOREVER, taken);
+  });
 }
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event,
@@ -93,9 +112,12 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   return priced("PtlEQPoll", [&](Process& process) -> int {
     using namespace spinloom::ptl;
     if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr) return PTL_ARG_INVALID;
-    const auto queues = queues_of(process, eq_handles, size);
-    if (queues.empty()) return PTL_ARG_INVALID;
-    return take(process, "PtlEQPoll", queues, deadline_of(process, timeout), event, which);
+    const Queues queues{eq_handles, size};
+    if (!are_good(process, queues)) return PTL_ARG_INVALID;
+    Taken taken{event};
+    const int code = wait_for(process, "PtlEQPoll", queues, timeout, taken);
+    if (code == PTL_OK || code == PTL_EQ_DROPPED) *which = taken.which;
+    return code;
   });
 }
 

@@ -15,12 +15,13 @@ struct Range {
 };
 
 constexpr Range range_entries{0, 1024, place_count - 1};
-constexpr Range range_headers{0, 1024, 1 << 16};
+constexpr Range range_headers{0, 1 << 16, 1 << 16};  // none has memory before its message
 constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
 constexpr Range range_counters{0, 1024, place_count - 1};
 constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
-constexpr Range range_atomic{0, 512, 512};
-constexpr Range range_ordered{8, 64, portals::ordered_bytes_max};
+constexpr ptl_size_t usual_ordered = 64;
+constexpr Time between_looks{1'000'000'000};  // 1 ms
+constexpr ptl_size_t usual_volatile = 512;
 
 // A negative wish is a very large one: programs leave members uninitialised.
 template <class T>
@@ -29,8 +30,10 @@ void clamp(T& value, const T* desired, const Range& range) {
   value = static_cast<T>(std::clamp(wanted, range.least, range.most));
 }
 
-// Every wish is met as far as the NIC goes, none is an error.
-ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired) {
+// Every wish is met as far as the NIC goes, none is an error. Limits that a program takes for one another agree: what
+// is volatile or fetched is no longer than an atomic, what is ordered as a write after a read no longer than as a write
+// after a write.
+ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired, ptl_size_t atomic_bytes) {
   ptl_ni_limits_t out{};
   const auto take = [&](auto member, const Range& range) {
     clamp(out.*member, desired == nullptr ? nullptr : &(desired->*member), range);
@@ -45,11 +48,12 @@ ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired) {
   take(&ptl_ni_limits_t::max_list_size, range_entries);
   take(&ptl_ni_limits_t::max_triggered_ops, Range{0, 1024, 1 << 16});
   take(&ptl_ni_limits_t::max_msg_size, range_message);
-  take(&ptl_ni_limits_t::max_atomic_size, range_atomic);
-  take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, 512, 512});
-  take(&ptl_ni_limits_t::max_waw_ordered_size, Range{64, 64, portals::ordered_bytes_max});
-  take(&ptl_ni_limits_t::max_war_ordered_size, range_ordered);
-  take(&ptl_ni_limits_t::max_volatile_size, Range{0, 512, 4096});
+  take(&ptl_ni_limits_t::max_atomic_size, Range{8, atomic_bytes, atomic_bytes});
+  take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, out.max_atomic_size, out.max_atomic_size});
+  const ptl_size_t volatile_bytes = std::min(usual_volatile, out.max_atomic_size);
+  take(&ptl_ni_limits_t::max_volatile_size, Range{0, volatile_bytes, out.max_atomic_size});
+  take(&ptl_ni_limits_t::max_waw_ordered_size, Range{usual_ordered, usual_ordered, portals::ordered_bytes_max});
+  take(&ptl_ni_limits_t::max_war_ordered_size, Range{8, usual_ordered, out.max_waw_ordered_size});
   return out;
 }
 
@@ -75,6 +79,20 @@ void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint3
   }
 }
 
+// Nothing of it can be named any more: who waits for something of it is told, and release() may let others in.
+void begin_closing(Process& process, uint32_t number) {
+  if (const auto& interface = process.interface_at(number)) interface->closing = true;
+}
+
+// The last PtlFini has begun.
+bool end_all(Process& process) {
+  const Inside inside(process.host());
+  if (process.initialised == 0 || --process.initialised > 0) return false;
+  process.ending = true;
+  for (uint32_t number = 0; number < interface_count; ++number) begin_closing(process, number);
+  return true;
+}
+
 }  // namespace
 }  // namespace spinloom::ptl
 
@@ -86,8 +104,9 @@ extern "C" {
 
 int PtlInit() {
   Process* process = Process::current_or_made();
-  if (process == nullptr || process->closed) return PTL_FAIL;
+  if (process == nullptr) return PTL_FAIL;
   const spinloom::ptl::Inside inside(process->host());
+  if (process->closed || process->ending) return PTL_FAIL;
   ++process->initialised;
   return PTL_OK;
 }
@@ -95,14 +114,19 @@ int PtlInit() {
 void PtlFini() {
   Process* process = Process::current();
   if (process == nullptr) return;
+  if (!spinloom::ptl::end_all(*process)) return;
+  process->wake_waiters();
   {
     const spinloom::ptl::Inside inside(process->host());
-    if (process->initialised == 0 || --process->initialised > 0) return;
     for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) {
       std::ignore = spinloom::ptl::release(*process, number);  // it stays where a peer may write to its memory
     }
   }
-  process->closed = process->host().close();
+  const bool closed = process->host().close();
+  const spinloom::ptl::Inside inside(process->host());
+  process->closed = closed;
+  process->ending = false;
+  process->forget_abort();
 }
 
 void PtlAbort() {
@@ -121,9 +145,13 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
     }
     const uint32_t number = index_of(options);
     auto& interface = process.interface_at(number);
+    while (interface && interface->closing && process.initialised > 0) {  // another thread is in its PtlNIFini
+      process.host().wait(process.host().port().now() + between_looks);
+    }
+    if (process.initialised == 0) return PTL_NO_INIT;
     if (!interface) {
       interface = std::make_unique<NetworkInterface>(number, process.next_generation());
-      interface->limits = limits_of(desired);
+      interface->limits = limits_of(desired, process.host().atomic_bytes());
       interface->limits.features = process.host().features();
       const auto limit = [](int value) { return static_cast<uint32_t>(value); };
       process.portals().table_setup({number, process.host().user(), limit(interface->limits.max_entries),
@@ -140,13 +168,27 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
 }
 
 int PtlNIFini(ptl_handle_ni_t ni_handle) {
-  return enter("PtlNIFini", [&](Process& process) -> int {
+  bool last = false;
+  const int code = enter("PtlNIFini", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
-    if (--interface->users > 0 || spinloom::ptl::release(process, interface->number)) return PTL_OK;
-    ++interface->users;
-    return PTL_IN_USE;
+    if (interface->users == 1 && !process.host().drain()) return PTL_IN_USE;
+    interface = process.interface_of(ni_handle);  // others may have come in
+    if (interface == nullptr) return PTL_ARG_INVALID;
+    last = --interface->users == 0;
+    if (last) spinloom::ptl::begin_closing(process, interface->number);
+    return PTL_OK;
   });
+  if (!last) return code;
+  Process& process = *Process::current();
+  process.wake_waiters();
+  const spinloom::ptl::Inside inside(process.host());
+  const uint32_t number = spinloom::ptl::decode(ni_handle).interface;
+  if (spinloom::ptl::release(process, number)) return code;
+  NetworkInterface& stays = *process.interface_at(number);
+  stays.users = 1;
+  stays.closing = false;
+  return PTL_IN_USE;
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t* status) {

@@ -49,31 +49,55 @@ int priced(const char* name, Work work) {
   return status ? static_cast<int>(PTL_OK) : code_of(status.error());
 }
 
-enum class Waited : uint8_t { ready, late, aborted };
+// What a look at the objects of a call finds; gone: one of them has been freed.
+enum class Look : uint8_t { ready, nothing, gone };
+enum class Waited : uint8_t { ready, late, aborted, gone };
 
-// Waits until `ready`, the deadline, or PtlAbort. `blocked` is what a report says meanwhile.
-template <class Ready>
-Waited wait_until(Process& process, const Blocked& blocked, Time deadline, Ready ready) {
-  if (ready()) return Waited::ready;
-  const Waiter waiter(process);
-  do {
-    const bool late = deadline != Time::never() && (deadline == Time{} || process.host().port().now() >= deadline);
-    if (late) {
-      process.host().poll();
-      return ready() ? Waited::ready : Waited::late;
-    }
-    if (waiter.aborted()) return Waited::aborted;
-    process.block(&blocked);
-    process.host().wait(deadline);
-    process.block(nullptr);
-  } while (!ready());
-  return Waited::ready;
+[[nodiscard]] inline Waited waited(Look look) {
+  if (look == Look::gone) return Waited::gone;
+  return look == Look::ready ? Waited::ready : Waited::late;
 }
 
-[[nodiscard]] inline Time deadline_of(Process& process, ptl_time_t milliseconds) {
+// Looks, and where nothing is there, once more at what has come meanwhile. `look` finds its objects by their handles
+// each time: others may come in before the second one.
+template <class LookAt>
+Look look_twice(Process& process, LookAt look) {
+  const Look first = look();
+  if (first != Look::nothing) return first;
+  process.host().poll();
+  return look();
+}
+
+// Waits until `look` is ready, the timeout, PtlAbort, or the end of an object. What is there at once, or is not waited
+// for, costs no look at the clock. `blocked` is what a report says meanwhile.
+template <class LookAt>
+Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, LookAt look) {
+  if (process.aborted()) return Waited::aborted;
+  if (timeout == 0) return waited(look_twice(process, look));
+  Look found = look();
+  if (found != Look::nothing) return waited(found);
   constexpr int64_t ps_per_ms = 1'000'000'000;
-  if (milliseconds == PTL_TIME_FOREVER) return Time::never();
-  return process.host().port().now() + Time{int64_t{milliseconds} * ps_per_ms};
+  const bool for_ever = timeout == PTL_TIME_FOREVER;
+  Host& host = process.host();
+  const Time deadline = for_ever ? Time::never() : host.port().now() + Time{int64_t{timeout} * ps_per_ms};
+  const Waiter waiter(process);
+  for (;;) {
+    process.block(&blocked);
+    host.wait(deadline);
+    process.block(nullptr);
+    if (process.aborted()) return Waited::aborted;
+    found = look();
+    if (found != Look::nothing) return waited(found);
+    if (!for_ever && host.port().now() >= deadline) return waited(look_twice(process, look));
+  }
+}
+
+// A call that ends an object: who waits for it hears of it at once.
+template <class Work>
+int freeing(const char* name, Work work) {
+  const int code = priced(name, work);
+  if (code == PTL_OK) Process::current()->wake_waiters();
+  return code;
 }
 
 }  // namespace spinloom::ptl

@@ -37,7 +37,7 @@ class Host {
   virtual ~Host() = default;
   [[nodiscard]] virtual portals::Port& port() = 0;
   virtual void wait(Time deadline) = 0;
-  // A call looks and does not wait: what has come is readable then.
+  // A call looks and does not wait: what has come is readable then. Other calls, and other processes, may come in.
   virtual void poll() {}
   // What the program has sent does not need its memory any more; or waiting for that is in vain. False: a peer may
   // still write to the program's memory, and it must not be given back.
@@ -54,6 +54,8 @@ class Host {
   // Ranks of the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
+  // Of an atomic to any rank of the job, at most.
+  [[nodiscard]] virtual uint32_t atomic_bytes() const = 0;
   // What the driver gives beyond the least that Portals 4 asks for: ptl_ni_limits_t.features.
   [[nodiscard]] virtual uint32_t features() const { return 0; }
   [[nodiscard]] virtual Result<HandlerImage> image(std::string_view name) = 0;

@@ -92,11 +92,13 @@ int put_of(Process& process, const Operation& given, nic::Put& put, bool later) 
   put.match_bits = given.match_bits;
   put.remote_offset = given.remote_offset;
   put.hdr_data = given.hdr_data;
-  put.ack_request = ack_of(given.ack_req);
+  // An acknowledgement that nobody would hear of is not asked for: nothing has to wait for it.
+  const bool counts_acks = (options & PTL_MD_EVENT_CT_ACK) != 0 && md->counter.exists();
+  if (counts_acks || given.ack_req == PTL_ACK_REQ) put.ack_request = ack_of(given.ack_req);
   put.queue = md->queue;
   put.counter = md->counter;
   put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
-  put.ct_ack = (options & PTL_MD_EVENT_CT_ACK) != 0;
+  put.ct_ack = counts_acks;
   put.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   put.event_send_disable = (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
   put.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;

@@ -75,11 +75,13 @@ struct NetworkInterface {
   uint32_t number;
   ptl_handle_ni_t handle;
   uint32_t users = 0;
+  bool closing = false;  // its last PtlNIFini is at work, which lets others in: nothing of it can be named any more
+  bool releasing = false;  // and a thread gives its objects back
   ptl_ni_limits_t limits{};
-  std::vector<ptl_process_t> map;     // logical: node and process of each rank
-  std::vector<uint32_t> rank_of;      // by node
-  bool mapped = false;                // by the program; before that, the launcher's map holds
-  std::vector<bool> portals;          // allocated ones
+  std::vector<ptl_process_t> map;  // logical: node and process of each rank
+  std::vector<uint32_t> rank_of;  // by node
+  bool mapped = false;  // by the program; before that, the launcher's map holds
+  std::vector<bool> portals;  // allocated ones
   ptl_pt_index_t next_portal = 0;
   HandleTable<Descriptor> descriptors;
   HandleTable<Entry> entries;
@@ -87,7 +89,7 @@ struct NetworkInterface {
   HandleTable<Counter> counters;
   HandleTable<HpuMemory> memories;
   HandleTable<nic::StreamId> streams;  // streaming puts that are not ended
-  HandleTable<Spin> contexts;          // of process-puts
+  HandleTable<Spin> contexts;  // of process-puts
 };
 
 }  // namespace spinloom::ptl

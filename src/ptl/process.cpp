@@ -31,7 +31,8 @@ void Process::enter(Process* process) { entered = process; }
 
 NetworkInterface* Process::owner_of(ptl_handle_any_t handle, Kind kind) {
   const HandleParts parts = decode(handle);
-  return parts.kind == kind ? interfaces_[parts.interface].get() : nullptr;
+  NetworkInterface* const found = parts.kind == kind ? interfaces_[parts.interface].get() : nullptr;
+  return found != nullptr && !found->closing ? found : nullptr;
 }
 
 NetworkInterface* Process::interface_of(ptl_handle_ni_t handle) {

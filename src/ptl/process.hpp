@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -47,7 +48,7 @@ class Process {
   [[nodiscard]] portals::Interface& portals() { return interface_; }
   [[nodiscard]] uint32_t node() const { return interface_.rank().value; }
 
-  // The interface that owns a handle of this kind, or null.
+  // The interface that owns a handle of this kind, or null; one that is closing owns none.
   [[nodiscard]] NetworkInterface* owner_of(ptl_handle_any_t handle, Kind kind);
   [[nodiscard]] NetworkInterface* interface_of(ptl_handle_ni_t handle);
   [[nodiscard]] std::unique_ptr<NetworkInterface>& interface_at(uint32_t number) { return interfaces_.at(number); }
@@ -72,25 +73,31 @@ class Process {
   // Of an interface that begins: handles of one before it are stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
-  // PtlAbort: calls that wait now end. Without any, nothing happens.
+  // PtlAbort: calls that wait end, and so do all that would wait, until the last PtlFini.
   void abort() {
     host_.begin_call();
-    const bool waited_for = waiters_ > 0;
-    if (waited_for) aborting_ = true;
+    aborted_ = initialised > 0;
     host_.end_call();
-    if (waited_for) host_.interrupt();
+    wake_waiters();
+  }
+  [[nodiscard]] bool aborted() const { return aborted_; }
+  void forget_abort() { aborted_ = false; }
+  // Outside of a call: those that wait look again.
+  void wake_waiters() {
+    if (waiters_ > 0) host_.interrupt();
   }
 
   uint32_t initialised = 0;  // PtlInit less PtlFini
   bool closed = false;       // and will never be again
+  bool ending = false;       // the last PtlFini is at work
   const char* call = "";  // the newest one
   uint64_t calls = 0;
 
  private:
   friend class Waiter;
   Host& host_;
-  uint32_t waiters_ = 0;
-  bool aborting_ = false;  // until the last waiter has left
+  std::atomic<uint32_t> waiters_{0};
+  bool aborted_ = false;
   portals::Interface interface_;
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id, also of entries that are gone
@@ -103,12 +110,9 @@ class Process {
 class Waiter {
  public:
   explicit Waiter(Process& process) : process_(process) { ++process_.waiters_; }
-  ~Waiter() {
-    if (--process_.waiters_ == 0) process_.aborting_ = false;
-  }
+  ~Waiter() { --process_.waiters_; }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
-  [[nodiscard]] bool aborted() const { return process_.aborting_; }
 
  private:
   Process& process_;

@@ -15,8 +15,14 @@ constexpr Time pause{1'000'000'000};         // 1 ms
 
 bool release(Process& process, uint32_t number) {
   auto& interface = process.interface_at(number);
+  Host& host = process.host();
+  while (interface && interface->releasing) host.wait(host.port().now() + pause);
   if (!interface) return true;
-  if (!process.host().drain()) return false;
+  interface->releasing = true;
+  if (!host.drain()) {
+    interface->releasing = false;
+    return false;
+  }
   portals::Interface& nic = process.portals();
   // Nothing more lands in the program's memory: first no messages come in, then what waits in overflow entries goes.
   nic::Entry all;

@@ -104,6 +104,9 @@ struct Unacknowledged {
   bool lost = false;
 };
 
+// Of an atomic, which goes in one datagram: whole elements of any datatype.
+[[nodiscard]] uint32_t atomic_bytes_max(size_t datagram_bytes);
+
 class Reliable {
  public:
   Reliable(nic::Rank self, const ReliableConfig& config);

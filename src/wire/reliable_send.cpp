@@ -9,6 +9,13 @@ namespace spinloom::wire {
 // SLMP's offset has four bytes.
 constexpr uint64_t message_bytes_max = uint64_t{1} << 32;
 
+uint32_t atomic_bytes_max(size_t datagram_bytes) {
+  const size_t headers = datagram_header_bytes + datagram_tag_bytes + packet_header_bytes_max();
+  constexpr size_t longest_element = 32;
+  const size_t room = datagram_bytes - std::min(datagram_bytes, headers);
+  return static_cast<uint32_t>(room - room % longest_element);
+}
+
 Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, const SendOptions& options, Out& out) {
   if (packet.message_length > message_bytes_max) {
     return fail(Code::overflow, "reliable link: a message of ", packet.message_length, " B, the most is ",

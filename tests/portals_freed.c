@@ -1,0 +1,234 @@
+/* Objects that are freed while something names them, and what PtlAbort leaves: nothing that named one object means the
+ * next one. Each rank puts to the other. */
+#include "portals_common.h"
+
+static unsigned char memory[64];
+static ptl_handle_eq_t mine; /* what this rank's own operations tell */
+static ptl_handle_md_t md;
+static ptl_process_t other;
+
+static ptl_handle_ct_t counter(void) {
+  ptl_handle_ct_t made;
+  MUST(PtlCTAlloc(ni, &made));
+  return made;
+}
+
+static ptl_ct_event_t value(ptl_handle_ct_t ct) {
+  ptl_ct_event_t count;
+  MUST(PtlCTGet(ct, &count));
+  return count;
+}
+
+static ptl_handle_me_t append(ptl_pt_index_t pt, ptl_match_bits_t bits, unsigned options, ptl_handle_ct_t ct) {
+  ptl_handle_me_t made;
+  ptl_me_t me = {.start = memory,
+                 .length = sizeof memory,
+                 .ct_handle = ct,
+                 .uid = PTL_UID_ANY,
+                 .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | options,
+                 .match_id = {.rank = PTL_RANK_ANY},
+                 .match_bits = bits};
+  EXPECT(PTL_OK, PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &made));
+  return made;
+}
+
+/* How a put to the other rank ends there. */
+static ptl_ni_fail_t put(ptl_pt_index_t pt, ptl_match_bits_t bits) {
+  MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, other, pt, bits, 0, NULL, 0));
+  return ended(mine);
+}
+
+static void counters_of_entries(void) {
+  ptl_pt_index_t pt;
+  MUST(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
+  const ptl_handle_ct_t freed = counter();
+  const ptl_handle_me_t entry = append(pt, 1, 0, freed);
+  EXPECT(PTL_OK, PtlCTFree(freed));
+  const ptl_handle_ct_t next = counter();
+  barrier();
+  EXPECT(PTL_NI_OK, put(pt, 1));
+  barrier();
+  EXPECT(0, value(next).success);
+  EXPECT(PTL_ARG_INVALID, PtlCTFree(freed));
+  EXPECT(PTL_OK, PtlCTFree(next));
+  EXPECT(PTL_OK, PtlMEUnlink(entry));
+  EXPECT(PTL_OK, PtlPTFree(ni, pt));
+}
+
+/* A triggered count whose counter is gone when it fires; a descriptor's acknowledgement for one that is gone. */
+static void counters_of_operations(void) {
+  const ptl_handle_ct_t trigger = counter(), freed = counter();
+  EXPECT(PTL_OK, PtlTriggeredCTInc(freed, (ptl_ct_event_t){1, 0}, trigger, 1));
+  EXPECT(PTL_OK, PtlTriggeredCTSet(freed, (ptl_ct_event_t){9, 0}, trigger, 1));
+  EXPECT(PTL_OK, PtlCTFree(freed));
+  const ptl_handle_ct_t next = counter();
+  EXPECT(PTL_OK, PtlCTInc(trigger, (ptl_ct_event_t){1, 0}));
+  const ptl_handle_ct_t last = counter();
+  EXPECT(PTL_OK, PtlTriggeredCTInc(last, (ptl_ct_event_t){1, 0}, trigger, 1)); /* after those */
+  ptl_ct_event_t count;
+  MUST(PtlCTWait(last, 1, &count));
+  EXPECT(0, value(next).success);
+  EXPECT(PTL_OK, PtlCTFree(next));
+  EXPECT(PTL_OK, PtlCTFree(last));
+  EXPECT(PTL_OK, PtlCTFree(trigger));
+}
+
+/* A descriptor waits for acknowledgements only where somebody hears of them. */
+static void descriptors(void) {
+  ptl_pt_index_t pt;
+  ptl_ct_event_t count;
+  ptl_handle_md_t unheard;
+  MUST(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
+  const ptl_handle_ct_t sent = counter(), landed = counter();
+  const ptl_handle_me_t entry = append(pt, 1, 0, landed);
+  barrier();
+  static const ptl_ack_req_t requests[] = {PTL_CT_ACK_REQ, PTL_OC_ACK_REQ, PTL_NO_ACK_REQ};
+  for (int i = 0; i < 3; ++i) {
+    ptl_md_t what = {.start = memory,
+                     .length = sizeof memory,
+                     .options = PTL_MD_EVENT_CT_SEND,
+                     .eq_handle = PTL_EQ_NONE,
+                     .ct_handle = sent};
+    MUST(PtlMDBind(ni, &what, &unheard));
+    MUST(PtlPut(unheard, 0, 8, requests[i], other, pt, 1, 0, NULL, 0));
+    MUST(PtlCTWait(sent, (ptl_size_t)i + 1, &count));
+    EXPECT(PTL_OK, PtlMDRelease(unheard));
+  }
+  /* The event of a descriptor's acknowledgement is heard, whatever is counted. */
+  ptl_md_t told = {.start = memory,
+                   .length = sizeof memory,
+                   .options = PTL_MD_EVENT_CT_ACK,
+                   .eq_handle = mine,
+                   .ct_handle = PTL_CT_NONE};
+  MUST(PtlMDBind(ni, &told, &unheard));
+  MUST(PtlPut(unheard, 0, 8, PTL_ACK_REQ, other, pt, 1, 0, NULL, 0));
+  EXPECT(PTL_NI_OK, ended(mine));
+  EXPECT(PTL_OK, PtlMDRelease(unheard));
+  MUST(PtlCTWait(landed, 4, &count));
+  barrier();
+  EXPECT(3, value(sent).success);
+  EXPECT(PTL_OK, PtlMEUnlink(entry));
+  EXPECT(PTL_OK, PtlPTFree(ni, pt));
+  EXPECT(PTL_OK, PtlCTFree(sent));
+  EXPECT(PTL_OK, PtlCTFree(landed));
+}
+
+/* An unlink that waits for a counter, for an entry that was unlinked by hand meanwhile. */
+static void unlinks_that_wait(void) {
+  ptl_pt_index_t pt;
+  ptl_ct_event_t count;
+  MUST(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
+  const ptl_handle_ct_t trigger = counter(), landed = counter(), after = counter();
+  const ptl_handle_me_t older = append(pt, 1, 0, PTL_CT_NONE);
+  EXPECT(PTL_OK, PtlTriggeredMEUnlink(older, trigger, 1));
+  EXPECT(PTL_OK, PtlMEUnlink(older));
+  const ptl_handle_me_t next = append(pt, 1, 0, landed);
+  EXPECT(PTL_OK, PtlCTInc(trigger, (ptl_ct_event_t){1, 0}));
+  EXPECT(PTL_OK, PtlTriggeredCTInc(after, (ptl_ct_event_t){1, 0}, trigger, 1));
+  MUST(PtlCTWait(after, 1, &count));
+  barrier();
+  EXPECT(PTL_NI_OK, put(pt, 1));
+  barrier();
+  EXPECT(1, value(landed).success);
+  EXPECT(PTL_OK, PtlMEUnlink(next));
+  EXPECT(PTL_OK, PtlPTFree(ni, pt));
+  EXPECT(PTL_OK, PtlCTFree(trigger));
+  EXPECT(PTL_OK, PtlCTFree(landed));
+  EXPECT(PTL_OK, PtlCTFree(after));
+}
+
+/* A queue that a portal table entry names: what comes later is dropped, the rest goes on; with flow control, too. */
+static void queues_of_portals(unsigned options) {
+  ptl_handle_eq_t freed, next;
+  ptl_event_t event;
+  ptl_pt_index_t pt;
+  MUST(PtlEQAlloc(ni, 8, &freed));
+  MUST(PtlPTAlloc(ni, options, freed, 0, &pt));
+  const ptl_handle_ct_t landed = counter();
+  const ptl_handle_me_t stays = append(pt, 1, 0, landed);
+  append(pt, 2, PTL_ME_USE_ONCE, landed);
+  EXPECT(PTL_EVENT_LINK, (PtlEQWait(freed, &event), event.type));
+  EXPECT(PTL_OK, PtlEQFree(freed));
+  EXPECT(PTL_ARG_INVALID, PtlEQGet(freed, &event));
+  MUST(PtlEQAlloc(ni, 8, &next));
+  barrier();
+  EXPECT(PTL_NI_OK, put(pt, 1));
+  EXPECT(PTL_NI_OK, put(pt, 2));
+  EXPECT(PTL_NI_DROPPED, put(pt, 2)); /* it was used once */
+  for (int i = 0; i < 20; ++i) EXPECT(PTL_NI_OK, put(pt, 1));
+  barrier();
+  EXPECT(22, value(landed).success);
+  EXPECT(PTL_EQ_EMPTY, PtlEQGet(next, &event));
+  const ptl_handle_me_t late = append(pt, 3, 0, landed);
+  EXPECT(PTL_EQ_EMPTY, PtlEQGet(next, &event));
+  EXPECT(PTL_OK, PtlMEUnlink(stays));
+  EXPECT(PTL_OK, PtlMEUnlink(late));
+  EXPECT(PTL_OK, PtlPTFree(ni, pt));
+  EXPECT(PTL_OK, PtlEQFree(next));
+  EXPECT(PTL_OK, PtlCTFree(landed));
+}
+
+/* Entries that leave by themselves tell nobody when their queue is gone; their places come back all the same. */
+static void places_of_entries(void) {
+  ptl_handle_eq_t freed;
+  ptl_pt_index_t pt;
+  MUST(PtlEQAlloc(ni, 8, &freed));
+  MUST(PtlPTAlloc(ni, 0, freed, 0, &pt));
+  for (int i = 0; i < limits.max_entries / 2; ++i)
+    append(pt, 1, PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE, PTL_CT_NONE);
+  EXPECT(PTL_OK, PtlEQFree(freed));
+  barrier();
+  for (int i = 0; i < limits.max_entries / 2; ++i) EXPECT(PTL_NI_OK, put(pt, 1));
+  barrier();
+  for (int i = 0; i < limits.max_entries / 2; ++i) EXPECT(PTL_OK, PtlMEUnlink(append(pt, 1, 0, PTL_CT_NONE)));
+  EXPECT(PTL_OK, PtlPTFree(ni, pt));
+}
+
+/* After it, nothing waits any more; all else goes on. */
+static int aborted(void) {
+  ptl_event_t event;
+  ptl_ct_event_t count;
+  unsigned which = 7;
+  const ptl_handle_ct_t ct = counter();
+  MUST(PtlCTSet(ct, (ptl_ct_event_t){5, 0}));
+  barrier();
+  PtlAbort(); /* nobody waits: it is remembered */
+  for (int i = 0; i < 2; ++i) {
+    EXPECT(PTL_ABORTED, PtlCTWait(ct, 99, &count));
+    EXPECT(PTL_ABORTED, PtlCTWait(ct, 5, &count));
+    EXPECT(PTL_ABORTED, PtlCTPoll(&ct, &(ptl_size_t){5}, 1, 0, &count, &which));
+    EXPECT(PTL_ABORTED, PtlCTPoll(&ct, &(ptl_size_t){99}, 1, PTL_TIME_FOREVER, &count, &which));
+    EXPECT(PTL_ABORTED, PtlEQWait(mine, &event));
+    EXPECT(PTL_ABORTED, PtlEQPoll(&mine, 1, 0, &event, &which));
+    EXPECT(PTL_ABORTED, PtlEQPoll(&mine, 1, PTL_TIME_FOREVER, &event, &which));
+    EXPECT(PTL_EQ_EMPTY, PtlEQGet(mine, &event));
+    EXPECT(5, value(ct).success);
+  }
+  EXPECT(PTL_OK, PtlCTInc(ct, (ptl_ct_event_t){1, 0}));
+  EXPECT(6, value(ct).success);
+  EXPECT(PTL_ARG_INVALID, PtlCTWait(mine, 1, &count));
+  EXPECT(PTL_OK, PtlCTFree(ct));
+  EXPECT(PTL_OK, PtlMDRelease(md));
+  EXPECT(PTL_OK, PtlEQFree(mine));
+  EXPECT(PTL_OK, PtlNIFini(ni));
+  printf("rank %u: %d answers\n", my_rank, answers);
+  fflush(stdout);
+  PtlFini();
+  return wrong == 0 ? 0 : 1;
+}
+
+int main(void) {
+  begin();
+  other = rank_of((my_rank + 1) % ranks);
+  MUST(PtlEQAlloc(ni, 64, &mine));
+  ptl_md_t what = {.start = memory, .length = sizeof memory, .eq_handle = mine, .ct_handle = PTL_CT_NONE};
+  MUST(PtlMDBind(ni, &what, &md));
+  counters_of_entries();
+  counters_of_operations();
+  descriptors();
+  unlinks_that_wait();
+  queues_of_portals(0);
+  queues_of_portals(PTL_PT_FLOWCTRL);
+  places_of_entries();
+  return aborted();
+}

@@ -106,6 +106,7 @@ def fake_engine(monkeypatch):
     module.SpinloomError = FakeError
     module.run_cell = fake_run_cell
     module.check_type = fake_check_type
+    module.limits = dict.fromkeys(("hpu_count_max", "payload_bytes_max", "rank_count_max"), 1 << 16)
     monkeypatch.setitem(sys.modules, "spinloom._core", module)
     monkeypatch.setattr(data, "handler_images", lambda: {"seek": b"\x7fELF seek", "rw_cp": b"\x7fELF rw_cp"})
     return module

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from spinloom.errors import Trouble
-from spinloom.handler_budget import HPUS_MAX, SLACK, smallest
+from spinloom.handler_budget import SLACK, hpus_max, smallest
 from spinloom.profiles import Profile
 
 PACKETS = 512
@@ -86,9 +86,9 @@ class Bench:
 
 
 def hpus_needed(bench: Bench, service_ps: int) -> dict[str, Any]:
-    """The fewest HPUs that are within 5 % of the line; 0: HPUS_MAX are not."""
+    """The fewest HPUs that are within 5 % of the line; 0: not even hpus_max() are."""
     law = Fraction(service_ps) / bench.packet_ps
     found = smallest(
         lambda hpus: bench.line_part(hpus, service_ps)["part"] >= 1 / (1 + SLACK), max(1, round(law))
     )
-    return {"hpus_by_law": float(law), "hpus": found or 0, "hpus_max": HPUS_MAX}
+    return {"hpus_by_law": float(law), "hpus": found or 0, "hpus_max": hpus_max()}

@@ -18,6 +18,7 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     describe_image(elf), disassemble_image(elf)        what a handler image holds
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
     run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
+    limits                      those of src/base/limits.hpp that this package needs, by name
     SpinloomError               with .code (errors.EXIT_OF_CODE) and .message
 and releases the interpreter lock while it runs.
 """
@@ -39,6 +40,11 @@ def load() -> ModuleType:
             f"this installation has no engine (spinloom._core: {error}); "
             "build it with 'make setup' in the checkout or 'pip install .'",
         ) from None
+
+
+def limit(name: str) -> int:
+    """One of the engine's limits, by its name in src/base/limits.hpp."""
+    return load().limits[name]
 
 
 def available() -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from spinloom import handler_runs, units
+from spinloom import core, handler_runs, units
 from spinloom.handler_build import Image
 from spinloom.handler_runs import HandlerRun
 from spinloom.handler_setup import HandlerSetup
@@ -22,7 +22,11 @@ from spinloom.profiles import Profile
 PACKETS = 512  # of the long message, at least
 ROUNDS = 4  # ... of packets for each HPU
 SLACK = Fraction(5, 100)
-HPUS_MAX = 256
+
+
+def hpus_max() -> int:
+    """As many HPUs as the engine takes."""
+    return core.limit("hpu_count_max")
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,10 @@ class Budget:
     packet_ps: Fraction  # a packet's time on the line
     handler_ps: Fraction  # mean of a payload handler
     hpus_by_law: int
-    hpus_by_simulation: int | None  # None: no number up to HPUS_MAX keeps up
+    hpus_by_simulation: int | None  # None: not even as many as an engine has keep up
     message_bytes: int
     line_ps: int
-    fastest_ps: int  # with as many HPUs as simulation says, or HPUS_MAX
+    fastest_ps: int  # with as many HPUs as simulation says, or as many as an engine has
 
 
 def processing_ps(ran: HandlerRun, cycle_ps: Fraction) -> int:
@@ -55,7 +59,7 @@ def of(image: Image, setup: HandlerSetup, profile: Profile, seed: int) -> Budget
     handler_ps = Fraction(payload["cycles"], max(payload["handlers"], 1)) * cycle_ps
     by_law = max(1, math.ceil(handler_ps / packet_ps))
 
-    packets = max(PACKETS, ROUNDS * min(by_law, HPUS_MAX))
+    packets = max(PACKETS, ROUNDS * min(by_law, hpus_max()))
     line_ps = math.ceil(packets * packet_ps)
     times: dict[int, int] = {}
 
@@ -64,17 +68,17 @@ def of(image: Image, setup: HandlerSetup, profile: Profile, seed: int) -> Budget
         return times[hpus] <= line_ps * (1 + SLACK)
 
     hpus = smallest(keeps_up, by_law)
-    fastest_ps = times[hpus or HPUS_MAX]
+    fastest_ps = times[hpus or hpus_max()]
     return Budget(packet_ps, handler_ps, by_law, hpus, packets * packet_bytes, line_ps, fastest_ps)
 
 
 def smallest(keeps_up: Callable[[int], bool], guess: int) -> int | None:
     """The smallest number of HPUs that does, by steps of an eighth from the guess, then by halving."""
-    good = min(guess, HPUS_MAX)
+    good = min(guess, hpus_max())
     while not keeps_up(good):
-        if good == HPUS_MAX:
+        if good == hpus_max():
             return None
-        good = min(good + max(1, good // 8), HPUS_MAX)
+        good = min(good + max(1, good // 8), hpus_max())
     bad = 0
     while good > 1:
         fewer = good - max(1, good // 8)

@@ -29,7 +29,6 @@ COMPILERS = {
     ".cc": ("CXX", "c++", "CXXFLAGS"),
     ".cpp": ("CXX", "c++", "CXXFLAGS"),
 }
-RANKS_MAX = 4096
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@
 
 #include "app/bindings_setup.hpp"
 #include "app/ddt.hpp"
+#include "base/limits.hpp"
 #include "layout/blob.hpp"
 #include "layout/oracle.hpp"
 #include "layout/text.hpp"
@@ -135,6 +136,11 @@ NB_MODULE(_core, module) {
       PyErr_SetObject(error_type.ptr(), instance.ptr());
     }
   });
+  nb::dict limits;
+  limits["hpu_count_max"] = spinloom::limits::hpu_count_max;
+  limits["payload_bytes_max"] = spinloom::limits::payload_bytes_max;
+  limits["rank_count_max"] = spinloom::limits::rank_count_max;
+  module.attr("limits") = limits;
   spinloom::app::bind_bandwidth(module);
   spinloom::app::bind_bench(module);
   spinloom::app::bind_explain(module);

@@ -1,4 +1,5 @@
-// Every named limit in one place; hitting one is an error that names it.
+// Every named limit in one place; hitting one is an error that names it. The Python package reads those that it needs
+// from spinloom._core.limits (app/bindings.cpp).
 //
 // Relations between limits are asserted here with the sentence that explains them.
 #pragma once
@@ -32,6 +33,9 @@ inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts th
 inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
 inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
 inline constexpr uint64_t datagram_bytes_max = 65507;  // what UDP over IPv4 carries
+
+// Simulated jobs.
+inline constexpr uint32_t rank_count_max = 4096;
 
 // Handlers.
 inline constexpr uint32_t handler_stack_bytes = 8192;

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "base/limits.hpp"
+
 namespace spinloom::job {
 namespace {
 
@@ -50,6 +52,9 @@ Result<JobConfig> read_config(std::string_view text) {
       config.images[name] = std::string(value);
     } else if (key == "ranks") {
       SPL_ASSIGN(config.world.ranks, number<uint32_t>(line, value));
+      if (config.world.ranks == 0 || config.world.ranks > limits::rank_count_max) {
+        return fail(Code::invalid, "'", line, "': a job has 1 to ", limits::rank_count_max, " ranks");
+      }
     } else if (key == "hpus") {
       SPL_ASSIGN(config.world.node.hpus, number<uint32_t>(line, value));
     } else if (key == "mtu") {

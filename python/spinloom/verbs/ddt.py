@@ -29,6 +29,7 @@ from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.sweep import Cell, Outcome, Setup
 from spinloom.verbs import ddt_tables, send_tables
 from spinloom.verbs.options import (
+    UpTo,
     form_options,
     nic_option,
     quiet_option,
@@ -39,9 +40,6 @@ from spinloom.verbs.options import (
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 from spinloom.workloads import Row
-
-# The engine's limits (src/base/limits.hpp), for messages that name the option.
-HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
 
 
 @click.command(
@@ -72,7 +70,7 @@ HPUS_MAX, PAYLOAD_BYTES_MAX = 256, 1 << 16
 )
 @click.option(
     "--hpus",
-    type=click.IntRange(1, HPUS_MAX),
+    type=UpTo("hpu_count_max"),
     help="Handler processors; the profile says how many otherwise.",
 )
 @click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise.")
@@ -275,8 +273,9 @@ def parse_mtu(text: str) -> int:
         mtu = units.parse_bytes(text)
     except ValueError as error:
         raise Trouble("invalid", f"--mtu '{text}': {error}") from None
-    if not 1 <= mtu <= PAYLOAD_BYTES_MAX:
-        raise Trouble("invalid", f"--mtu '{text}': a packet carries 1 B to {PAYLOAD_BYTES_MAX // 1024} KiB")
+    largest = core.limit("payload_bytes_max")
+    if not 1 <= mtu <= largest:
+        raise Trouble("invalid", f"--mtu '{text}': a packet carries 1 B to {largest // 1024} KiB")
     return mtu
 
 

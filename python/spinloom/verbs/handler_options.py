@@ -16,6 +16,7 @@ from spinloom.handler_build import Image
 from spinloom.handler_runs import Expect, HandlerRun
 from spinloom.handler_setup import HandlerSetup
 from spinloom.profiles import Profile
+from spinloom.verbs.options import UpTo
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def run_options(function: Callable) -> Callable:
     decorators = [
         click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
         click.option("--nic", help="NIC profile, by name or path; FILE.toml says otherwise."),
-        click.option("--hpus", type=click.IntRange(1, 256), help="Handler processors."),
+        click.option("--hpus", type=UpTo("hpu_count_max"), help="Handler processors."),
         click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB."),
         click.option(
             "--order", metavar="ORDER", help="'in'; 'window:N' or 'all:N': shuffled within N packets."

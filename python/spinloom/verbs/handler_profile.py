@@ -110,11 +110,10 @@ def show_traffic(ran: HandlerRun) -> None:
 def show_budget(chosen: Chosen, budget: Budget) -> None:
     packet = units.format_bytes(chosen.setup.packet_of(chosen.profile))
     found = budget.hpus_by_simulation
-    simulated = (
-        f"HPUs within 5 %: {found}, {units.format_time(budget.fastest_ps)}"
-        if found
-        else f"not even {handler_budget.HPUS_MAX} HPUs are within 5 %: {units.format_time(budget.fastest_ps)}"
-    )
+    fastest = units.format_time(budget.fastest_ps)
+    simulated = f"HPUs within 5 %: {found}, {fastest}"
+    if not found:
+        simulated = f"not even {handler_budget.hpus_max()} HPUs are within 5 %: {fastest}"
     size, line_time = units.format_bytes(budget.message_bytes), units.format_time(budget.line_ps)
     packet_time, handler_time = (units.format_time(round(ps)) for ps in (budget.packet_ps, budget.handler_ps))
     lines = [

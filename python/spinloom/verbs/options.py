@@ -8,7 +8,20 @@ from typing import Any
 
 import click
 
+from spinloom import core
 from spinloom.errors import Trouble
+
+
+class UpTo(click.IntRange):
+    """A whole number from 1 to a limit of the engine, which is asked when a number is given."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(1)
+        self.limit = limit
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        self.max = core.limit(self.limit)
+        return super().convert(value, param, ctx)
 
 
 def one_form(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> bool:

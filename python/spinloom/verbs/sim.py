@@ -11,7 +11,7 @@ import click
 
 from spinloom import handler_build, jobs, output, profiles, units
 from spinloom.errors import Trouble
-from spinloom.verbs.options import nic_option, seed_option, set_option
+from spinloom.verbs.options import UpTo, nic_option, seed_option, set_option
 
 
 def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -28,12 +28,10 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 )
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "-n", "--ranks", type=click.IntRange(1, jobs.RANKS_MAX), default=2, show_default=True, help="Processes."
-)
+@click.option("-n", "--ranks", type=UpTo("rank_count_max"), default=2, show_default=True, help="Processes.")
 @nic_option
 @set_option
-@click.option("--hpus", type=click.IntRange(1, 256), help="Handler processors of each NIC.")
+@click.option("--hpus", type=UpTo("hpu_count_max"), help="Handler processors of each NIC.")
 @click.option(
     "--handler",
     "handlers",

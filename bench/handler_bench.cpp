@@ -49,10 +49,10 @@ class Owner final : public portals::HandlerCalls, public live::HandlerOwner {
     note_call();
     return 0;
   }
-  bool call(nic::HerId her, const nic::HandlerCall&) override {
+  Called call(nic::HerId her, const nic::HandlerCall&) override {
     note_call();
     pool->resume(her, 0);
-    return true;
+    return {};
   }
   void ended(nic::HerId, const portals::HandlerOutcome&) override {
     end_ns = since(begin);

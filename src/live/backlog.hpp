@@ -4,7 +4,8 @@
 //   nothing is left. says_stop() and says_go() are true once when so much of a peer waits that it must be told to stop,
 //   and when it may go on. A peer's loss waits behind its packets.
 // Invariants: (1) of a peer that stops when told, at most `stop_at` and what was on its way wait; of one that does not,
-//   twice that, and then nothing more is taken.
+//   twice that, and then nothing more is taken. What this process sends itself is taken all; is_full_of_handlers() says
+//   that its handlers must not leave more.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -25,6 +26,7 @@ struct Blocked {
   uint64_t loan = 0;  // its name then
   Reading reading;  // told when it is done, where its sender is this process
   bool lost = false;  // no packet: its source is gone
+  bool by_handler = false;  // of this process
 };
 
 class Backlog {
@@ -44,6 +46,9 @@ class Backlog {
   [[nodiscard]] bool holds(nic::Rank peer) const { return peers_[peer.value].held.packets > 0; }
   [[nodiscard]] bool is_full(nic::Rank peer) const { return peers_[peer.value].held.reaches(stop_at, 1); }
   [[nodiscard]] bool takes(nic::Rank peer) const { return !peers_[peer.value].held.reaches(stop_at, 2); }
+  // Packets of this process's handlers that have ever come to wait here, and whether too many wait now.
+  [[nodiscard]] uint64_t left_by_handlers() const { return left_by_handlers_; }
+  [[nodiscard]] bool is_full_of_handlers() const { return of_handlers_.reaches(stop_at, 2); }
   // The most that ever waited of one peer.
   [[nodiscard]] const Amount& peak() const { return peak_; }
 
@@ -51,6 +56,11 @@ class Backlog {
     Amount& held = peers_[one.packet.source.value].held;
     ++held.packets;
     held.bytes += one.bytes.size();
+    if (one.by_handler) {
+      ++left_by_handlers_;
+      ++of_handlers_.packets;
+      of_handlers_.bytes += one.bytes.size();
+    }
     peak_ = {std::max(peak_.packets, held.packets), std::max(peak_.bytes, held.bytes)};
     waiting_.push_back(std::move(one));
   }
@@ -61,6 +71,10 @@ class Backlog {
     Amount& held = peers_[one.packet.source.value].held;
     --held.packets;
     held.bytes -= one.bytes.size();
+    if (one.by_handler) {
+      --of_handlers_.packets;
+      of_handlers_.bytes -= one.bytes.size();
+    }
     return one;
   }
   [[nodiscard]] bool says_stop(nic::Rank peer) {
@@ -78,6 +92,8 @@ class Backlog {
   };
   std::deque<Blocked> waiting_;
   std::vector<Peer> peers_;
+  Amount of_handlers_;
+  uint64_t left_by_handlers_ = 0;
   Amount peak_;
 };
 

@@ -64,6 +64,7 @@ struct alignas(64) HpuPool::Slot final : portals::HandlerCalls {
   explicit Slot(Shared& whole) : shared(whole) {}
   std::optional<uint32_t> call(const nic::HandlerCall& given) override;
   [[nodiscard]] bool given_up() const override { return shared.stop.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool budget_used() const override { return spent; }
   void work();
 
   Shared& shared;
@@ -72,12 +73,16 @@ struct alignas(64) HpuPool::Slot final : portals::HandlerCalls {
   std::atomic<uint32_t> answers{0};
   uint32_t answer = 0;
   nic::HerId her;  // the thread's: whose handler runs
+  bool spent = false;  // the thread's: that handler's budget
   std::atomic<bool> gone{false};
 };
 
 std::optional<uint32_t> HpuPool::Slot::call(const nic::HandlerCall& given) {
   const uint32_t seen = answers.load(std::memory_order_relaxed);
-  if (given_up() || !shared.owner->call(her, given)) return std::nullopt;
+  if (given_up()) return std::nullopt;
+  const HandlerOwner::Called called = shared.owner->call(her, given);
+  if (!called.goes_on) return std::nullopt;
+  spent = spent || called.budget_used;
   await_change(answers, seen, shared.options.spin);
   if (given_up()) return std::nullopt;
   return answer;
@@ -89,6 +94,7 @@ void HpuPool::Slot::work() {
     if (given_up()) break;
     Job& job = jobs[done % 2];
     her = job.frame.her.id;
+    spent = false;
     const portals::HandlerOutcome outcome = shared.runner->run(job.frame, *this);
     if (given_up()) break;
     shared.owner->ended(her, outcome);

@@ -25,9 +25,12 @@ namespace spinloom::live {
 class HandlerOwner {
  public:
   virtual ~HandlerOwner() = default;
-  // Takes the owner's lock, gives the call to the engine and performs what comes back. False: the handler must stop,
-  // and no Resume comes.
-  [[nodiscard]] virtual bool call(nic::HerId her, const nic::HandlerCall& call) = 0;
+  struct Called {
+    bool goes_on = true;       // else the handler must stop, and no Resume comes
+    bool budget_used = false;  // it has left so much waiting that its budget is used up
+  };
+  // Takes the owner's lock, gives the call to the engine and performs what comes back.
+  [[nodiscard]] virtual Called call(nic::HerId her, const nic::HandlerCall& call) = 0;
   virtual void ended(nic::HerId her, const portals::HandlerOutcome& outcome) = 0;
 };
 

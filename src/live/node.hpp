@@ -100,7 +100,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   Status host_work(const portals::HostWork&) override { return {}; }  // it has taken its time already
 
   // HandlerOwner, from the pool's threads
-  [[nodiscard]] bool call(nic::HerId her, const nic::HandlerCall& call) override;
+  [[nodiscard]] Called call(nic::HerId her, const nic::HandlerCall& call) override;
   void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override;
 
   // TransportClient

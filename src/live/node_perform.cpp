@@ -98,6 +98,7 @@ void Node::arrive_from_self() {
     sent(std::exchange(one.reading, {}));
   }
   one.packet = send.packet;
+  one.by_handler = send.by_handler;
   blocked_.add(std::move(one));
 }
 
@@ -220,15 +221,19 @@ void Node::perform(const nic::RunHandler& start) {
   pool_->start(frame);
 }
 
-bool Node::call(nic::HerId her, const nic::HandlerCall& call) {
+HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
   const std::lock_guard inside(lock_);
+  const uint64_t left = blocked_.left_by_handlers();
   actions_.clear();
   const bool stop = engine_.on_handler_call({}, her, call, actions_);
   perform();
   settle();
   tell_sleepers();
   if (after_) after_();
-  return !stop;
+  // Every packet to this process that waits holds memory until a handler has run for it: a handler that goes on leaving
+  // some must come to an end.
+  const bool leaves = blocked_.left_by_handlers() != left;
+  return {!stop, leaves && blocked_.is_full_of_handlers()};
 }
 
 void Node::ended(nic::HerId her, const portals::HandlerOutcome& outcome) {

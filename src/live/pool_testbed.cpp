@@ -54,13 +54,13 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   Status host_work(const portals::HostWork&) override { return {}; }
 
   // HandlerOwner
-  bool call(nic::HerId her, const nic::HandlerCall& call) override {
+  Called call(nic::HerId her, const nic::HandlerCall& call) override {
     const std::lock_guard lock(bed_.lock_);
     nic::Actions actions;
-    if (engine.on_handler_call({}, her, call, actions)) return false;
+    if (engine.on_handler_call({}, her, call, actions)) return {false};
     bed_.perform(*this, actions);
     bed_.drain();
-    return true;
+    return {};
   }
   void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override {
     const std::lock_guard lock(bed_.lock_);

@@ -45,7 +45,7 @@ struct Her {
 };
 
 // Driver -> engine later: on_packet_sent(message) when the last byte of the buffer has been read. `from_device`: the
-// payload lies in the memory of a handler that waits for that. An acknowledgement
+// payload lies in the memory of a handler that waits for that. `by_handler`: a handler asked for it. An acknowledgement
 // (operation ack) is one packet, the last of its message, has no buffer and no on_packet_sent.
 // `pieces` (streaming puts): not empty, the payload's bytes lie there, in this order; the driver reads them together.
 // `slot` (process-puts): the payload lies in that slot of the outbound buffer; the driver calls on_packet_left(slot)
@@ -56,6 +56,7 @@ struct Send {
   Packet packet;
   bool last = false;
   bool from_device = false;
+  bool by_handler = false;
   bool at_once = false;
   std::vector<PayloadRef> pieces = {};
   OutboundSlotId slot = {};

@@ -179,6 +179,7 @@ struct Put {
   Operation operation = Operation::put;
   Request request;
   bool on_nic = false;  // `local` lies on the NIC
+  bool by_handler = false;  // of this NIC
   Outcome result;  // reply
 };
 

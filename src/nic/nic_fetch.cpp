@@ -63,8 +63,9 @@ uint64_t Nic::Impl::open_fetch(const ReplyTo& reply, Rank target, uint64_t lengt
   return name_of_fetch(fetch.sequence, slot);
 }
 
-void Nic::Impl::start_get(const Get& get, Actions& out, HerId waits) {
+void Nic::Impl::start_get(const Get& get, Actions& out, HerId waits, bool by_handler) {
   Put request;
+  request.by_handler = by_handler;
   request.operation = Operation::get;
   request.target = get.target;
   request.portal = get.portal;

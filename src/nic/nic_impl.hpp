@@ -567,7 +567,7 @@ struct Nic::Impl {
   [[nodiscard]] Status check_get(const Get& get) const;
   [[nodiscard]] Status check_atomic(const Atomic& atomic) const;
   uint64_t open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits);
-  void start_get(const Get& get, Actions& out, HerId waits = {});
+  void start_get(const Get& get, Actions& out, HerId waits = {}, bool by_handler = false);
   void start_atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
   void receive_reply(const Packet& packet, Actions& out);
   void land_reply(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);

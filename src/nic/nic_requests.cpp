@@ -43,6 +43,7 @@ Put Nic::Impl::put_of(uint32_t index, const HandlerCall& call, uint8_t* local) c
   put.queue = offer.queue;
   put.event_send_disable = true;
   put.on_nic = !is_from_host(call.call);
+  put.by_handler = true;
   if ((call.options & PTL_LOCAL_ME_CT) != 0 && counters.find(offer.counter) != nullptr) {
     put.counter = offer.counter;
     put.ct_send = true;
@@ -95,7 +96,7 @@ bool Nic::Impl::get_call(uint32_t index, const HandlerCall& call, Actions& out) 
     answer_failed(index, good.error(), out);
     return false;
   }
-  start_get(get, out, like.on_nic ? HerId{index} : HerId{});
+  start_get(get, out, like.on_nic ? HerId{index} : HerId{}, true);
   if (!like.on_nic) out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
   return false;
 }

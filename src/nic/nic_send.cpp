@@ -61,6 +61,7 @@ void Nic::Impl::put_at_once(const Put& put, Actions& out) {
   send.last = true;
   send.at_once = true;
   send.from_device = put.on_nic;
+  send.by_handler = put.by_handler;
   packet.source = rank;
   packet.target = put.target;
   packet.message_length = put.length;
@@ -195,6 +196,7 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
     }
     send.last = send.packet.is_last();
     send.from_device = message.waits.exists() || put.on_nic;
+    send.by_handler = put.by_handler;
     message.emitted += length;
     if (!send.last) continue;
     --left;

@@ -30,6 +30,7 @@ struct HandlerFrame {
   uint32_t hpu_count = 1;
 };
 
+// The calls of one handler at a time.
 class HandlerCalls {
  public:
   virtual ~HandlerCalls() = default;
@@ -38,6 +39,8 @@ class HandlerCalls {
   // Whether nobody waits for the handler any more. Runners that can stop a handler ask from time to time, and then end
   // it as a fault.
   [[nodiscard]] virtual bool given_up() const { return false; }
+  // What it left waiting has used up its budget; a runner that has budgets ends it. Asked after each call.
+  [[nodiscard]] virtual bool budget_used() const { return false; }
 };
 
 struct HandlerOutcome {

@@ -116,6 +116,7 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
       case hpu::StopKind::call: {
         const auto answer = calls.call(nic::decode_call(machine.core.command(), machine.memory));
         if (!answer) return {nic::HandlerEnd::fault, 0};
+        if (calls.budget_used()) return {nic::HandlerEnd::budget, 0};
         machine.core.resume_call(*answer, stop.cycle);
         break;
       }

@@ -43,7 +43,8 @@ void MatchList::link(Slab<ListedEntry>& slab, uint32_t slot) {
 
 void MatchList::unlink(Slab<ListedEntry>& slab, uint32_t slot) {
   ListedEntry& listed = slab[slot];
-  SPL_ASSERT(listed.linked && lines_[listed.place].slot == slot, "entry ", listed.id);
+  SPL_ASSERT(listed.linked && listed.place < lines_.size(), "entry ", listed.id, " at ", listed.place);
+  SPL_ASSERT(lines_[listed.place].slot == slot, "entry ", listed.id, ": slot ", lines_[listed.place].slot);
   listed.linked = false;
   lines_[listed.place].slot = no_slot;
   ++left_;
@@ -51,12 +52,15 @@ void MatchList::unlink(Slab<ListedEntry>& slab, uint32_t slot) {
     ++first_;
     --left_;
   }
+  SPL_ASSERT(first_ + left_ <= lines_.size(), first_, " and ", left_, " of ", lines_.size());
   if (first_ + left_ >= size() + close_up_least) close_up(slab);
 }
 
 // Takes the lines of entries that have left out of the array.
 void MatchList::close_up(Slab<ListedEntry>& slab) {
+  const uint32_t linked = size();
   std::erase_if(lines_, [](const Line& line) { return line.slot == no_slot; });
+  SPL_ASSERT(lines_.size() == linked, lines_.size(), " entries, not ", linked);
   for (uint32_t place = 0; place < lines_.size(); ++place) slab[lines_[place].slot].place = place;
   first_ = 0;
   left_ = 0;

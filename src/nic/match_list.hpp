@@ -87,6 +87,7 @@ class LinkedList {
 
   void insert_before(Slab<T>& slab, uint32_t slot, uint32_t successor) {
     T& item = slab[slot];
+    SPL_ASSERT(item.next == no_slot && item.previous == no_slot && first_ != slot, "slot ", slot, " is in a list");
     item.next = successor;
     item.previous = successor == no_slot ? last_ : slab[successor].previous;
     (item.previous == no_slot ? first_ : slab[item.previous].next) = slot;
@@ -102,6 +103,7 @@ class LinkedList {
     item.previous = no_slot;
     item.next = no_slot;
     --size_;
+    SPL_ASSERT((size_ == 0) == (first_ == no_slot) && (size_ == 0) == (last_ == no_slot), size_, " items");
   }
 
  private:

@@ -27,6 +27,7 @@ class MessageIndex {
   }
 
   void add(Rank source, uint64_t message, uint32_t slot) {
+    SPL_ASSERT(slot != no_slot, "message ", message, " of rank ", source);
     if (2 * ++size_ > items_.size()) grow();
     insert({message, source.value, slot});
   }
@@ -45,6 +46,7 @@ class MessageIndex {
       hole = at;
     }
     items_[hole].slot = no_slot;
+    SPL_ASSERT(size_ > 0, "message ", message, " of rank ", source);
     --size_;
   }
 
@@ -68,7 +70,11 @@ class MessageIndex {
 
   void insert(const Item& item) {
     size_t at = home_of(item.source, item.message);
-    while (items_[at].slot != no_slot) at = next(at);
+    while (items_[at].slot != no_slot) {
+      SPL_ASSERT(items_[at].message != item.message || items_[at].source != item.source, "message ", item.message,
+                 " of rank ", item.source, " has two slots: ", items_[at].slot, " and ", item.slot);
+      at = next(at);
+    }
     items_[at] = item;
   }
 

@@ -83,6 +83,7 @@ void Nic::Impl::disable_portals(QueueId queue, Actions& out) {
 
 void Nic::Impl::post_disabled(PortalIndex index, PortalState& portal, Actions& out) {
   if (!std::exchange(portal.disabled_event_due, false)) return;
+  SPL_ASSERT(portal.flow_control && portal.messages_open == 0, "portal ", index, ", ", portal.messages_open, " open");
   Event event;
   event.kind = EventKind::pt_disabled;
   event.fail = Fail::pt_disabled;
@@ -97,6 +98,8 @@ void Nic::Impl::tally(ContextId id, Telemetry which, uint64_t by) {
 }
 
 void Nic::Impl::buffer_take(uint64_t bytes) {
+  SPL_ASSERT(bytes <= config.packet_buffer_bytes - buffer_used, bytes, " B beside ", buffer_used, " of ",
+             config.packet_buffer_bytes);
   buffer_used += bytes;
   buffer_peak = std::max(buffer_peak, buffer_used);
 }
@@ -218,6 +221,7 @@ NicState Nic::state() const {
   state.nic_memory_peak = impl_->memory.peak();
   state.hpus_busy = impl_->config.hpus - impl_->idle.count();
   state.hers_waiting = impl_->hers_waiting;
+  SPL_ASSERT(impl_->messages_processed <= impl_->messages.size(), impl_->messages_processed);
   state.messages_open = impl_->messages.size() - impl_->messages_processed + impl_->deliveries.size();
   state.early_packets = impl_->early_packets;
   state.dmas_open = impl_->dmas.size();

@@ -98,7 +98,12 @@ Status Nic::Impl::free_portal(const PortalFree& body, Actions& out) {
                 portal->messages_open, " messages under way");
   }
   while (portal->unexpected.first() != no_slot) release_entry(forget_header(portal->unexpected.first()), out);
-  if (portal->flow_control) --queues.find(portal->queue)->flow_portals;
+  SPL_ASSERT(portal->unexpected.size() == 0, "portal ", body.portal);
+  if (portal->flow_control) {
+    QueueState& queue = *queues.find(portal->queue);
+    SPL_ASSERT(queue.flow_portals > 0, "queue ", portal->queue);
+    --queue.flow_portals;
+  }
   portals.remove(body.portal);
   return {};
 }

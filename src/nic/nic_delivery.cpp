@@ -69,6 +69,7 @@ void Nic::Impl::delivered(uint32_t slot, Actions& out) {
   const Delivery& delivery = deliveries[slot];
   ListedEntry& listed = entries[delivery.entry];
   SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);  // as its acknowledgement says
+  SPL_ASSERT(delivery.taken <= delivery.requested, delivery.taken, " of ", delivery.requested);
   const EntryOptions& options = listed.entry.options;
   const PortalIndex portal = listed.portal;
   const QueueId queue = portals.find(portal)->queue;

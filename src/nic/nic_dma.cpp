@@ -44,6 +44,7 @@ uint32_t Nic::Impl::issue_dma(uint32_t slot, uint32_t execution) {
 // A handler's DMA over several elements of a list: one transfer a piece, done when all are.
 void Nic::Impl::issue_pieces(uint32_t whole, uint8_t* local, const std::vector<IovecElement>& pieces, bool to_host,
                              Actions& out) {
+  SPL_ASSERT(pieces.size() > 1 && dmas[whole].whole == no_slot, pieces.size(), " pieces of DMA ", whole);
   const HerId her{dmas[whole].execution};
   const bool blocking = dmas[whole].blocks;
   dmas[whole].pieces = static_cast<uint32_t>(pieces.size());
@@ -65,6 +66,7 @@ void Nic::Impl::issue_pieces(uint32_t whole, uint8_t* local, const std::vector<I
 
 void Nic::Impl::fail_dma(DmaId id, Fail failure) {
   const Dma& dma = dmas[id.value];
+  SPL_ASSERT(failure != Fail::ok && dma.delivery == no_slot, "DMA ", id, ": ", name_of(failure));
   const uint32_t whole = dma.whole == no_slot ? id.value : dma.whole;
   if (dma.fetch != no_slot) {
     fetches[dma.fetch].result.fail = static_cast<uint8_t>(failure);
@@ -75,6 +77,7 @@ void Nic::Impl::fail_dma(DmaId id, Fail failure) {
 
 void Nic::Impl::forget_dma(Message& message, uint32_t index) {
   const Dma& dma = dmas[index];
+  SPL_ASSERT(message.dmas_open > 0 && dma.done, "DMA ", index, " of message ", message.id);
   (dma.previous == no_slot ? message.dma_first : dmas[dma.previous].next) = dma.next;
   (dma.next == no_slot ? message.dma_last : dmas[dma.next].previous) = dma.previous;
   dmas.give_back(index);
@@ -85,6 +88,7 @@ void Nic::Impl::forget_dma(Message& message, uint32_t index) {
 void Nic::Impl::dma_read(DmaId id, Actions& out) {
   Dma& dma = dmas[id.value];
   if (dma.whole != no_slot) {
+    SPL_ASSERT(dmas[dma.whole].pieces_unread > 0, "DMA ", dma.whole, " has no more pieces");
     if (--dmas[dma.whole].pieces_unread == 0) dma_read(DmaId{dma.whole}, out);
     return;
   }
@@ -105,6 +109,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
   if (dma.whole != no_slot) {
     const DmaId whole{dma.whole};
     dmas.give_back(id.value);
+    SPL_ASSERT(dmas[whole.value].pieces > 0, "DMA ", whole, " has no more pieces");
     if (--dmas[whole.value].pieces == 0) dma_done(whole, out);
     return;
   }

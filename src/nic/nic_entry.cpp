@@ -74,6 +74,7 @@ Result<uint64_t> Nic::Impl::append(const Append& command, Actions& out) {
 void Nic::Impl::link_entry(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
   PortalState& portal = *portals.find(listed.portal);
+  SPL_ASSERT(!listed.linked && !listed.waits && !listed.auto_unlinked, "entry ", listed.id);
   if (listed.list == ListKind::priority) {
     listed.claiming = true;  // the entry must outlive the headers it takes
     ++listed.messages_open;
@@ -89,6 +90,7 @@ void Nic::Impl::link_entry(uint32_t slot, Actions& out) {
 void Nic::Impl::claim_headers(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
   const PortalState& portal = *portals.find(listed.portal);
+  SPL_ASSERT(listed.claiming && listed.list == ListKind::priority, "entry ", listed.id);
   uint32_t index = portal.unexpected.first();
   while (index != no_slot && !listed.auto_unlinked) {
     UnexpectedHeader& header = headers[index];
@@ -126,6 +128,7 @@ void Nic::Impl::post_overflow(uint32_t index, Actions& out) {
 void Nic::Impl::tell_overflow(uint32_t index, const ListedEntry& claimer, Actions& out) {
   const EntryOptions& options = claimer.entry.options;
   const UnexpectedHeader& header = headers[index];
+  SPL_ASSERT(header.landed, "entry ", claimer.id, " takes a message that is still coming");
   const Event event = event_of(header, claimer, overflow_kind_of(header.operation));
   if (!options.event_over_disable) post_event(portals.find(event.portal)->queue, event, out);
   count_overflow(claimer.entry, event, out);
@@ -220,6 +223,7 @@ void Nic::Impl::post_unlinked(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
   const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
   if (!listed.auto_unlinked || listed.unlink_told || open > 0) return;
+  SPL_ASSERT(!listed.linked, "entry ", listed.id);
   listed.unlink_told = true;
   settle_unlink(listed);
   if (listed.entry.options.event_unlink_disable) return;
@@ -229,7 +233,10 @@ void Nic::Impl::post_unlinked(uint32_t slot, Actions& out) {
 // The room that flow control kept for its auto_unlink event is needed no more.
 void Nic::Impl::settle_unlink(ListedEntry& listed) {
   if (!std::exchange(listed.unlink_due, false)) return;
-  if (QueueState* const queue = queues.find(portals.find(listed.portal)->queue)) --queue->events_due;
+  QueueState* const queue = queues.find(portals.find(listed.portal)->queue);
+  if (queue == nullptr) return;  // freed by the host
+  SPL_ASSERT(queue->events_due > 0, "entry ", listed.id);
+  --queue->events_due;
 }
 
 // Forgets an entry that is in no list once nothing refers to it.
@@ -244,8 +251,15 @@ void Nic::Impl::release_entry(uint32_t slot, Actions& out) {
 
 void Nic::Impl::forget_entry(uint32_t slot) {
   const ListedEntry& listed = entries[slot];
-  if (ContextState* context = contexts.find(listed.entry.context)) --context->entries;
-  --tables[table_of(listed.portal.value)].entries;
+  SPL_ASSERT(!listed.linked && listed.messages_open == 0 && listed.headers_kept == 0, "entry ", listed.id, ": ",
+             listed.messages_open, " messages, ", listed.headers_kept, " headers");
+  if (ContextState* context = contexts.find(listed.entry.context)) {
+    SPL_ASSERT(context->entries > 0, "context ", listed.entry.context);
+    --context->entries;
+  }
+  TableState& table = tables[table_of(listed.portal.value)];
+  SPL_ASSERT(table.entries > 0, "portal ", listed.portal);
+  --table.entries;
   entry_slots.remove(listed.id);
   entries.give_back(slot);
 }

@@ -141,6 +141,7 @@ void Nic::Impl::land_reply(uint32_t slot, uint8_t* local, const PayloadRef& sour
 void Nic::Impl::reply_landed(DmaId id, Actions& out) {
   const uint32_t slot = dmas[id.value].fetch;
   dmas.give_back(id.value);
+  SPL_ASSERT(fetches[slot].dmas_open > 0, "fetch ", slot);
   --fetches[slot].dmas_open;
   finish_fetch(slot, out);
 }
@@ -180,6 +181,7 @@ void Nic::Impl::finish_fetch(uint32_t slot, Actions& out) {
 void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out) {
   Message& message = messages[slot];
   const Request& request = message.fields.request;
+  SPL_ASSERT(message.landing <= payload.length, message.landing, " of ", payload.length);
   if (message.landing == 0) return buffer_release(buffer_bytes);
   const uint32_t dma = issue_dma(slot, no_slot);
   dmas[dma].buffer_bytes = buffer_bytes;
@@ -207,6 +209,7 @@ void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t 
 // What the message asked for, as far as its entry gives it; empty when it failed.
 void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
+  SPL_ASSERT(!message.reply_started && message.dmas_open == 0, "message ", message.id);
   message.reply_started = true;
   message.reply_open = true;
   Put reply;
@@ -217,6 +220,7 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   reply.user_ptr = slot;
   if (message.entry != no_slot && message.failure == Fail::ok) {
     if (message.operation == Operation::get) {
+      SPL_ASSERT(message.dropped_bytes <= message.landing, message.dropped_bytes, " of ", message.landing);
       reply.length = message.landing - message.dropped_bytes;
       const Entry& entry = entries[message.entry].entry;
       if (entry.iovec.empty()) reply.local = entry.start + message.offset;
@@ -236,6 +240,7 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
 void Nic::Impl::reply_sent(uint32_t slot, Actions& out) {
   const auto message = static_cast<uint32_t>(outgoing[slot].put.user_ptr);
   outgoing.give_back(slot);
+  SPL_ASSERT(messages[message].reply_open, "message ", message);
   messages[message].reply_open = false;
   advance(message, out);
 }

@@ -42,6 +42,7 @@ void Nic::Impl::handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t 
   if (message.failure != Fail::ok) message.pending = false;
   execution.stage = Stage::ended;
   free_hpu(execution, out);  // may drop other packets of this message, which must not complete before this one counts
+  SPL_ASSERT(message.hers_open > 0, "message ", message.id);
   --message.hers_open;
   release_execution(her.value);
   advance(slot, out);

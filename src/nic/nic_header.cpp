@@ -16,6 +16,7 @@ void Nic::Impl::place(uint32_t index, Actions& out) {
   Execution& execution = executions[index];
   const uint32_t slot = execution.message;
   Message& message = messages[slot];
+  SPL_ASSERT(execution.stage < Stage::running && message.path != Path::waiting, "HER ", index);
   if (message.path == Path::undecided) {
     execution.stage = Stage::ready;
     (message.parked_last == no_slot ? message.parked_first : executions[message.parked_last].next) = index;
@@ -48,7 +49,9 @@ void Nic::Impl::place(uint32_t index, Actions& out) {
 // A packet that no handler will see.
 void Nic::Impl::take_out(uint32_t index) {
   Execution& execution = executions[index];
-  --messages[execution.message].hers_open;
+  Message& message = messages[execution.message];
+  SPL_ASSERT(message.hers_open > 0 && hers_waiting > 0, message.hers_open, ", ", hers_waiting);
+  --message.hers_open;
   --hers_waiting;
   execution.stage = Stage::ended;
   release_execution(index);
@@ -56,6 +59,7 @@ void Nic::Impl::take_out(uint32_t index) {
 
 void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
   Message& message = messages[slot];
+  SPL_ASSERT(!message.header_started && message.path == Path::undecided, "message ", message.id);
   message.header_started = true;
   const uint32_t index = executions.take();
   Execution& execution = executions[index];
@@ -80,6 +84,7 @@ void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
 
 void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Actions& out) {
   Message& message = messages[slot];
+  SPL_ASSERT(message.header_started && message.path == Path::undecided, "message ", message.id);
   message.path = Path::dropped;
   if (end == HandlerEnd::returned && (code == PROCESS_DATA || code == PROCESS_DATA_PENDING)) {
     const bool handled = contexts.find(message.context)->context.payload_entry.has_value();

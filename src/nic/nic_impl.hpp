@@ -43,6 +43,7 @@ class IdleHpus {
     for (uint32_t hpu = 0; hpu < count; ++hpu) add(hpu);
   }
   void add(uint32_t hpu) {
+    SPL_ASSERT((words_[hpu / 64] >> (hpu % 64) & 1) == 0, "HPU ", hpu, " is idle already");
     words_[hpu / 64] |= uint64_t{1} << (hpu % 64);
     ++count_;
   }
@@ -61,6 +62,7 @@ class IdleHpus {
       if (here == 0) continue;
       const uint32_t bit = static_cast<uint32_t>(std::countr_zero(here));
       words_[word] &= ~(uint64_t{1} << bit);
+      SPL_ASSERT(count_ > 0, "HPU ", bit);
       --count_;
       return word * 64 + bit;
     }

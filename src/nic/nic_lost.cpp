@@ -66,6 +66,8 @@ void Nic::Impl::lose_fetch(uint64_t name, Actions& out) {
 // The rest of a message never comes.
 void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
+  SPL_ASSERT(message.bytes_in < message.length, message.bytes_in, " of ", message.length);
+  SPL_ASSERT(message.early.size() <= early_packets, message.early.size(), " of ", early_packets);
   if (message.path == Path::waiting) {  // nor its header
     for (const Packet& packet : message.early) buffer_release(packet.payload.length);
     early_packets -= static_cast<uint32_t>(message.early.size());

@@ -38,6 +38,7 @@ Status NicMemory::free(uint64_t offset) {
   if (block == allocated_.end()) return fail(Code::invalid, "NIC memory: no block starts at offset ", offset);
   uint64_t start = offset;
   uint64_t length = block->second;
+  SPL_ASSERT(length <= used_, length, " B of ", used_);
   used_ -= length;
   allocated_.erase(block);
   auto next = free_.lower_bound(start);

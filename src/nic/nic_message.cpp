@@ -22,6 +22,7 @@ EventKind kind_of(Operation operation) {
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   if (message.outgoing != no_slot) return;  // it ends when its last packet leaves
+  SPL_ASSERT(message.bytes_in <= message.length, message.bytes_in, " of ", message.length);
   if (message.hers_open > 0 || message.bytes_in < message.length || message.path == Path::waiting) return;
   if (message.path == Path::undecided) {
     // Without bytes there is no packet to wait for.
@@ -29,6 +30,7 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
     return;
   }
   if (message.completion_wanted && !message.completion_started && !message.stopped) {
+    SPL_ASSERT(message.context.exists() && message.entry != no_slot, "message ", message.id);
     message.completion_started = true;
     const uint32_t index = executions.take();
     Execution& execution = executions[index];
@@ -107,6 +109,9 @@ void Nic::Impl::leave(PortalIndex index, Actions& out) {
 void Nic::Impl::complete(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   SPL_ASSERT(message.dma_first == no_slot, "message ", message.id, " of rank ", message.source);
+  SPL_ASSERT(message.hers_open == 0 && message.dmas_open == 0, message.hers_open, " handlers, ", message.dmas_open);
+  SPL_ASSERT(message.bytes_in == message.length, message.bytes_in, " of ", message.length);
+  SPL_ASSERT(message.parked_first == no_slot && message.early.empty(), "message ", message.id, " has packets");
   uint64_t manipulated = 0;
   ListKind list = ListKind::priority;  // read while the entry is here
   if (message.entry != no_slot) {
@@ -114,6 +119,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     if (message.failure != Fail::ok) tally(message.context, Telemetry::failed_messages);
     tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
     SPL_ASSERT(message.dropped_bytes <= message.requested, message.dropped_bytes, " of ", message.requested);
+    SPL_ASSERT(message.missing <= message.requested, message.missing, " of ", message.requested);
     const uint64_t here = std::min(message.landing, message.requested - message.missing);
     manipulated = here - std::min(here, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
     ListedEntry& listed = entries[message.entry];
@@ -131,6 +137,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
     --listed.messages_open;
     if (ContextState* context = contexts.find(message.context)) {
+      SPL_ASSERT(context->messages > 0 && handler_messages > 0, context->messages, ", ", handler_messages);
       --context->messages;
       --handler_messages;
     }
@@ -144,7 +151,11 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     release_entry(message.entry, out);
   }
   if (PortalState* portal = portals.find(message.portal); portal != nullptr && message.entry != no_slot) {
-    if (portal->flow_control) --queues.find(portal->queue)->events_due;
+    if (portal->flow_control) {
+      QueueState& queue = *queues.find(portal->queue);
+      SPL_ASSERT(queue.events_due > 0, "queue ", portal->queue);
+      --queue.events_due;
+    }
   }
   leave(message.portal, out);
   send_ack(message, list, manipulated, out);

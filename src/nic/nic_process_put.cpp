@@ -54,6 +54,7 @@ void Nic::Impl::fill_packets(Actions& out) {
   while (!filling.empty() && outbound_packets.size() < config.outbound_packets) {
     const uint32_t slot = filling.front();
     Outgoing& message = outgoing[slot];
+    SPL_ASSERT(message.processed != no_slot && message.assigned < message.put.length, message.assigned);
     const uint32_t index = outbound_packets.take();
     outbound_packets_peak = std::max(outbound_packets_peak, outbound_packets.size());
     if (index == outbound_bytes.size()) outbound_bytes.push_back(std::make_unique<uint8_t[]>(config.payload_bytes));
@@ -93,6 +94,7 @@ void Nic::Impl::fill_packets(Actions& out) {
 // The handler has ended, or will never start, and nothing writes to the packet any more.
 void Nic::Impl::packet_filled(uint32_t index) {
   OutboundPacket& packet = outbound_packets[index];
+  SPL_ASSERT(!packet.filled, "packet ", index, " is filled twice");
   packet.filled = true;
   if (outgoing[packet.outgoing].packet_first == index && is_next(packet.outgoing)) emit_due = true;
 }
@@ -103,6 +105,7 @@ Nic::Impl::Emitted Nic::Impl::emit_processed(uint32_t slot, uint32_t& left, Acti
     const uint32_t index = message.packet_first;
     if (index == no_slot || !outbound_packets[index].filled) return Emitted::waits;
     OutboundPacket& packet = outbound_packets[index];
+    SPL_ASSERT(packet.outgoing == slot && packet.offset >= message.emitted, packet.offset, ", ", message.emitted);
     const bool is_cut = packet.offset >= messages[message.processed].cut;
     message.packet_first = packet.next;
     if (packet.next == no_slot) message.packet_last = no_slot;
@@ -141,6 +144,7 @@ Nic::Impl::Emitted Nic::Impl::emit_processed(uint32_t slot, uint32_t& left, Acti
 void Nic::Impl::close_processed(Outgoing& message) {
   const Message& handled = messages[message.processed];
   SPL_ASSERT(handled.hers_open == 0 && handled.dma_first == no_slot, handled.hers_open, " handlers are open");
+  SPL_ASSERT(message.packet_first == no_slot && messages_processed > 0, messages_processed);
   message.failure = handled.failure;
   --contexts.find(handled.context)->messages;
   messages.give_back(message.processed);
@@ -150,6 +154,7 @@ void Nic::Impl::close_processed(Outgoing& message) {
 
 void Nic::Impl::packet_left(OutboundSlotId id, Actions& out) {
   const OutboundPacket packet = outbound_packets[id.value];
+  SPL_ASSERT(packet.filled, "packet ", id, " left before its handler had ended");
   outbound_packets.give_back(id.value);
   if (packet.last) finish_send(packet.outgoing, out);
   fill_packets(out);
@@ -165,6 +170,7 @@ void Nic::Impl::outbound_handler_done(uint32_t index, HandlerEnd end, uint32_t c
   }
   execution.stage = Stage::ended;
   free_hpu(execution, out);
+  SPL_ASSERT(message.hers_open > 0, "message ", message.id);
   --message.hers_open;
   release_execution(index);
 }
@@ -173,6 +179,7 @@ void Nic::Impl::outbound_handler_done(uint32_t index, HandlerEnd end, uint32_t c
 void Nic::Impl::cut(uint32_t index) {
   const Execution& execution = executions[index];
   Message& message = messages[execution.message];
+  SPL_ASSERT(message.outgoing != no_slot, "message ", message.id, " is incoming");
   message.stopped = true;
   message.cut = std::min(message.cut, execution.packet_offset);
   if (!filling.empty() && filling.front() == message.outgoing) filling.pop();

@@ -87,6 +87,7 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
   }
   if (packet.is_header()) return receive_header(slot, packet, walk, out);
   message.bytes_in += packet.payload.length + packet.missing;
+  SPL_ASSERT(message.bytes_in <= message.length, message.bytes_in, " of ", message.length, " B");
   if (packet.missing > 0) {
     message.missing = packet.missing;
     record_failure(message, Fail::aborted);
@@ -104,19 +105,24 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
 
 void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out) {
   Message& message = messages[slot];
+  SPL_ASSERT(message.path == Path::waiting && message.entry == no_slot, "message ", message.id, " has its header");
   message.bytes_in += packet.payload.length;
+  SPL_ASSERT(message.bytes_in <= message.length, message.bytes_in, " of ", message.length, " B");
   message.fields = packet.fields;
   message.requested = packet.operation == Operation::get ? packet.fields.request.requested_bytes : message.length;
   out.work.matched_by_message = false;
   match(slot, packet, walk, out);
+  SPL_ASSERT(message.path != Path::waiting, "message ", message.id, " goes nowhere");
   accept_payload(slot, packet, false, out);
   const std::vector<Packet> early = std::exchange(message.early, {});
+  SPL_ASSERT(early.size() <= early_packets, early.size(), " of ", early_packets);
   early_packets -= static_cast<uint32_t>(early.size());
   for (const Packet& waited : early) accept_payload(slot, waited, true, out);
   advance(slot, out);
 }
 
 void Nic::Impl::refuse_message(Message& message, Fail failure) {
+  SPL_ASSERT(failure != Fail::ok && message.entry == no_slot, name_of(failure), ", entry ", message.entry);
   message.path = Path::discard;
   message.failure = failure;
   message.dropped_bytes = message.length;
@@ -189,6 +195,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   PortalState* const portal = portals.find(listed.portal);
   ContextState* const context = contexts.find(entry.context);
   const bool in_overflow = keeps_headers(listed);
+  SPL_ASSERT(message.entry == no_slot && portal != nullptr, "message ", message.id, " has entry ", message.entry);
   message.portal = listed.portal;
   message.entry = found;
   message.context = entry.context;
@@ -204,6 +211,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   message.landing = handled ? message.length : taken;
   message.room = taken;
   if (context != nullptr) {
+    SPL_ASSERT(handler_messages < config.handler_messages, handler_messages, " of ", config.handler_messages);
     ++context->messages;
     ++handler_messages;
     if (context->context.header_entry) message.path = Path::undecided;
@@ -214,6 +222,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   ++listed.messages_open;
 
   if (in_overflow) {
+    SPL_ASSERT(portal->unexpected.size() < config.unexpected_headers, portal->unexpected.size(), " headers");
     message.unexpected = headers.take();
     UnexpectedHeader& header = headers[message.unexpected];
     header.key = key;
@@ -239,6 +248,8 @@ bool Nic::Impl::use(uint32_t slot, uint64_t taken) {
   const EntryOptions& options = entry.options;
   if (!options.manage_local && !options.use_once) return false;
   if (options.manage_local) listed.local_offset += taken;
+  SPL_ASSERT(!options.manage_local || taken == 0 || listed.local_offset <= entry.length, listed.local_offset, " of ",
+             entry.length);
   const bool exhausted =
       options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
   if (!listed.linked || !(options.use_once || exhausted)) return false;
@@ -295,6 +306,7 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
 // Bytes straight to the entry's memory, as far as it takes them. buffer_bytes: what they hold of the packet buffer.
 void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out) {
   const Message& message = messages[slot];
+  SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);
   if (message.operation != Operation::put) return apply_atomic(slot, payload, buffer_bytes, out);
   if (offset >= message.landing) return buffer_release(buffer_bytes);
   const uint32_t dma = issue_dma(slot, no_slot);

@@ -11,12 +11,15 @@ namespace spinloom::nic {
 
 void Nic::Impl::enqueue(uint32_t index) {
   Execution& execution = executions[index];
+  SPL_ASSERT(execution.stage < Stage::running, "HER ", index, " is past that");
   execution.stage = Stage::ready;
   if (!execution.her.vhpu.exists()) {
     make_runnable(Runnable{index, execution.her.context, no_slot});
     return;
   }
-  VirtualHpu& vhpu = contexts.find(execution.her.context)->vhpus[execution.her.vhpu.value];
+  ContextState& context = *contexts.find(execution.her.context);
+  SPL_ASSERT(execution.her.vhpu.value < context.vhpus.size(), execution.her.vhpu, " of ", context.vhpus.size());
+  VirtualHpu& vhpu = context.vhpus[execution.her.vhpu.value];
   (vhpu.ready_last == no_slot ? vhpu.ready_first : executions[vhpu.ready_last].next) = index;
   vhpu.ready_last = index;
   if (vhpu.queued || vhpu.hpu != no_slot) return;
@@ -52,6 +55,7 @@ void Nic::Impl::dispatch(Actions& out) {
       continue;
     }
     VirtualHpu& vhpu = context.vhpus[next.vhpu];
+    SPL_ASSERT(vhpu.queued && vhpu.hpu == no_slot, "virtual HPU ", next.vhpu, " on HPU ", vhpu.hpu);
     vhpu.queued = false;
     const uint32_t execution = take_ready(vhpu, out);
     if (execution == no_slot) continue;
@@ -62,6 +66,7 @@ void Nic::Impl::dispatch(Actions& out) {
 
 void Nic::Impl::run(uint32_t index, uint32_t hpu, Actions& out) {
   Execution& execution = executions[index];
+  SPL_ASSERT(execution.stage == Stage::ready && hers_waiting > 0 && hpu < config.hpus, "HER ", index, " on HPU ", hpu);
   execution.stage = Stage::running;
   --hers_waiting;
   execution.her.hpu = HpuId{hpu};
@@ -103,6 +108,7 @@ bool Nic::Impl::skip_if_stopped(uint32_t index, Actions& out) {
   Execution& execution = executions[index];
   const uint32_t slot = execution.message;
   Message& message = messages[slot];
+  SPL_ASSERT(execution.stage == Stage::ready, "HER ", index);
   if (!message.stopped) return false;
   SPL_ASSERT(execution.her.kind == HandlerKind::payload, "a stopped message runs no completion handler");
   message.dropped_bytes += execution.buffer_bytes;

@@ -140,6 +140,7 @@ void Nic::Impl::emit_packets(Actions& out) {
       if (outgoing[slot].emitted == 0) return;
       outgoing[slot].queued = outgoing[slot].may_wait = false;
     }
+    SPL_ASSERT(!may_wait || waiting_headers > 0, "message ", slot);
     if (may_wait) --waiting_headers;
     queue.pop();
   }
@@ -198,6 +199,7 @@ Nic::Impl::Emitted Nic::Impl::emit_read(uint32_t slot, uint32_t& left, Actions& 
     send.from_device = message.waits.exists() || put.on_nic;
     send.by_handler = put.by_handler;
     message.emitted += length;
+    SPL_ASSERT(message.emitted <= put.length, message.emitted, " of ", put.length);
     if (!send.last) continue;
     --left;
     message.stream.reset();
@@ -266,6 +268,7 @@ void Nic::Impl::receive_ack(const Packet& packet, Actions& out) {
 void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
   Outgoing& message = outgoing[slot];
   Put& put = message.put;
+  SPL_ASSERT(message.sent && message.acked, "message ", message_id(message.sequence, slot));
   const Fail failure = static_cast<Fail>(message.ack.fail);
   end_operation(put);
   if (failure == Fail::ok && message.ack.ack_request == AckRequest::none) {  // the entry wants nobody to be told
@@ -289,6 +292,7 @@ void Nic::Impl::finish_ack(uint32_t slot, Actions& out) {
 
 void Nic::Impl::send_ack(const Message& message, ListKind list, uint64_t manipulated, Actions& out) {
   if (message.fields.ack_request == AckRequest::none) return;
+  SPL_ASSERT(manipulated <= message.requested, manipulated, " of ", message.requested);
   MessageFields& told = add_ack(message.source, message.id, out);
   if (message.ack_disabled) return;
   told.ack_request = message.fields.ack_request;

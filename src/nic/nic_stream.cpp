@@ -44,9 +44,11 @@ Status Nic::Impl::stream(const StreamAppend& append, Actions& out) {
   SPL_ASSIGN(const uint32_t* found, streams.get(append.id));
   const uint32_t slot = *found;
   Outgoing& message = outgoing[slot];
+  SPL_ASSERT(message.stream != nullptr && !message.stream->ended, "stream ", append.id);
   Stream& stream = *message.stream;
   SPL_TRY(check_region(append.region, stream.memory_bytes));
   const uint64_t length = message.put.length;
+  SPL_ASSERT(stream.given <= length, stream.given, " of ", length);
   if (append.region.length > length - stream.given) return too_long(stream.given, append.region, length);
   const uint64_t given = stream.given + append.region.length;
   if (append.end && given < length) {
@@ -72,6 +74,7 @@ bool Nic::Impl::packet_is_there(const Outgoing& message, uint64_t length) {
 
 // The bytes of the next packet.
 std::vector<PayloadRef> Nic::Impl::take_pieces(Outgoing& message, uint64_t length) {
+  SPL_ASSERT(message.emitted + length <= message.stream->given, length, " B behind ", message.emitted);
   std::vector<PayloadRef> pieces;
   Fifo<PutRegion>& regions = message.stream->regions;
   while (length > 0) {

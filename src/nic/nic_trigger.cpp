@@ -59,7 +59,9 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
 }
 
 void Nic::Impl::arm(uint32_t slot) {
+  SPL_ASSERT(waiting_commands[slot].trigger.has_value(), "command ", slot);
   Trigger& trigger = *waiting_commands[slot].trigger;
+  SPL_ASSERT(counters.find(trigger.counter) != nullptr, "counter ", trigger.counter);
   CounterState& counter = *counters.find(trigger.counter);
   trigger.sequence = next_trigger_sequence++;
   if (is_operation(waiting_commands[slot].body)) ++counter.operations_waiting;
@@ -83,7 +85,9 @@ void Nic::Impl::release_triggered(CounterState& counter) {
   std::vector<Waiting> reached;
   while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
     const Command& waiting = waiting_commands[counter.heap.front().slot];
-    if (is_operation(waiting.body)) --counter.operations_waiting;
+    const bool counted = is_operation(waiting.body);
+    SPL_ASSERT(!counted || counter.operations_waiting > 0, "command ", counter.heap.front().slot);
+    if (counted) --counter.operations_waiting;
     if (waiting.trigger->every > 0) ++counter.coming_back;
     std::pop_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
     reached.push_back(counter.heap.back());
@@ -100,7 +104,9 @@ void Nic::Impl::changed(CounterState& counter) {
   counter.value = {};
   ++counter.round;
   for (const uint32_t slot : std::exchange(counter.resting, {})) {
-    if (is_operation(waiting_commands[slot].body)) --counter.operations_waiting;
+    const bool counted = is_operation(waiting_commands[slot].body);
+    SPL_ASSERT(!counted || counter.operations_waiting > 0, "command ", slot);
+    if (counted) --counter.operations_waiting;
     arm(slot);
   }
 }
@@ -125,6 +131,7 @@ void Nic::Impl::count(CounterId id, CounterValue by, Actions& out) {
 }
 
 void Nic::Impl::set_counter(CounterId id, CounterValue to, Actions& out) {
+  SPL_ASSERT(counters.find(id) != nullptr, "counter ", id);
   CounterState& counter = *counters.find(id);
   counter.value = to;
   changed(counter);
@@ -136,6 +143,7 @@ void Nic::Impl::run_fired(Actions& out) {
   if (fired.empty()) return;
   const uint32_t slot = fired.pop();
   Command& given = waiting_commands[slot];
+  SPL_ASSERT(given.trigger.has_value(), "command ", slot);
   if (given.trigger->every > 0) for_each_descriptor(given.body, [](Descriptor& descriptor) { descriptor.begin(); });
   const Result<uint64_t> result = execute(given.body, out);
   if (!result) {
@@ -145,6 +153,7 @@ void Nic::Impl::run_fired(Actions& out) {
   Trigger& trigger = *given.trigger;
   CounterState* counter = trigger.every > 0 ? counters.find(trigger.counter) : nullptr;
   if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it could run
+  SPL_ASSERT(counter == nullptr || counter->coming_back > 0, "command ", slot);
   if (counter != nullptr) --counter->coming_back;
   if (counter != nullptr && counter->resets_at > 0) {
     ++trigger.round;

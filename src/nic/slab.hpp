@@ -31,12 +31,14 @@ class Slab {
       index = free_.back();
       free_.pop_back();
     } else {
+      SPL_ASSERT(created_ < no_slot, "all ", created_, " slots are taken");
       index = created_++;
       if (const Place place = place_of(index); place.at == 0) {
         chunks_.push_back(std::make_unique<Slot[]>(slots_of(place.chunk)));
       }
     }
     Slot& slot = slot_at(index);
+    SPL_ASSERT(!slot.taken, "slot ", index, " is in use and was free");
     std::destroy_at(&slot.value);
     new (&slot.value) T{std::forward<Parts>(parts)...};
     slot.taken = true;
@@ -47,6 +49,7 @@ class Slab {
   void give_back(uint32_t index) {
     Slot& slot = slot_at(index);
     SPL_ASSERT(slot.taken, "slot ", index, " given back twice");
+    SPL_ASSERT(size_ > 0, "slot ", index);
     slot.taken = false;
     free_.push_back(index);
     --size_;

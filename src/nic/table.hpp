@@ -48,6 +48,7 @@ class Table {
 
   void remove(IdType id) {
     SPL_ASSERT(find(id) != nullptr, what_, " ", id);
+    SPL_ASSERT(size_ > 0, what_, " ", id);
     objects_[id.value].reset();
     --size_;
   }

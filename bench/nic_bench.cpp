@@ -65,7 +65,7 @@ struct Side {
     give(CounterAlloc{counter});
     give(PortalAlloc{portal, queue});
   }
-  void give(const CommandBody& body) { nic.on_command({}, Command{body, {}, 0}, out.clear_all()); }
+  void give(const CommandBody& body) { nic.on_command(Command{body, {}, 0}, out.clear_all()); }
 
   struct Output : Actions {
     Actions& clear_all() {
@@ -131,9 +131,9 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
   std::vector<Packet> acks(batch);
   const bool acked = put.ack_request != AckRequest::none;
   const auto take = [&](int i) {
-    side.nic.on_command({}, command, side.out.clear_all());
+    side.nic.on_command(command, side.out.clear_all());
     const uint64_t message = std::get<Send>(side.out.list.front()).packet.message;
-    side.nic.on_packet_sent({}, message, side.out.clear_all());
+    side.nic.on_packet_sent(message, side.out.clear_all());
     if (!acked) return;
     acks[i].operation = Operation::ack;
     acks[i].source = there;
@@ -143,7 +143,7 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
     acks[i].fields.manipulated_bytes = 8;
   };
   const auto answer = [&] {
-    for (int i = 0; acked && i < batch; ++i) side.nic.on_packet({}, acks[i], side.out.clear_all());
+    for (int i = 0; acked && i < batch; ++i) side.nic.on_packet(acks[i], side.out.clear_all());
   };
   const auto take_all = [&] {
     for (int i = 0; i < batch; ++i) take(i);
@@ -171,9 +171,9 @@ void target(const char* name, uint32_t entries, bool events, AckRequest ack) {
   const auto work = [&] {
     for (int i = 0; i < batch; ++i) {
       ++packet.message;
-      side.nic.on_packet({}, packet, side.out.clear_all());
+      side.nic.on_packet(packet, side.out.clear_all());
       const DmaId dma = std::get<DmaWrite>(side.out.list.front()).dma;
-      side.nic.on_dma_done({}, dma, side.out.clear_all());
+      side.nic.on_dma_done(dma, side.out.clear_all());
     }
   };
   work();
@@ -199,15 +199,15 @@ void gets() {
   const Command command{get, {}, 0};
   const auto work = [&] {
     for (int i = 0; i < batch; ++i) {
-      initiator_side.nic.on_command({}, command, initiator_side.out.clear_all());
+      initiator_side.nic.on_command(command, initiator_side.out.clear_all());
       const Packet request = std::get<Send>(initiator_side.out.list.front()).packet;
-      initiator_side.nic.on_packet_sent({}, request.message, initiator_side.out.clear_all());
-      target_side.nic.on_packet({}, request, target_side.out.clear_all());
+      initiator_side.nic.on_packet_sent(request.message, initiator_side.out.clear_all());
+      target_side.nic.on_packet(request, target_side.out.clear_all());
       const Packet reply = first<Send>(target_side.out).packet;
-      target_side.nic.on_packet_sent({}, reply.message, target_side.out.clear_all());
-      initiator_side.nic.on_packet({}, reply, initiator_side.out.clear_all());
+      target_side.nic.on_packet_sent(reply.message, target_side.out.clear_all());
+      initiator_side.nic.on_packet(reply, initiator_side.out.clear_all());
       const DmaId dma = first<DmaWrite>(initiator_side.out).dma;
-      initiator_side.nic.on_dma_done({}, dma, initiator_side.out.clear_all());
+      initiator_side.nic.on_dma_done(dma, initiator_side.out.clear_all());
     }
   };
   work();
@@ -224,12 +224,12 @@ void triggered() {
     ++round;
     for (uint32_t i = 0; i < batch; ++i) {
       const Command step{CounterInc{CounterId{i + 1}, {1, 0}}, Trigger{CounterId{i}, round, 0}, 0};
-      side.nic.on_command({}, step, side.out.clear_all());
+      side.nic.on_command(step, side.out.clear_all());
     }
   };
   const auto fire = [&] {
     side.give(CounterInc{CounterId{0}, {1, 0}});
-    for (int i = 0; i < batch; ++i) side.nic.on_continue({}, side.out.clear_all());
+    for (int i = 0; i < batch; ++i) side.nic.on_continue(side.out.clear_all());
   };
   arm();
   fire();
@@ -265,34 +265,34 @@ void handler_calls() {
   std::vector<DmaId> open(batch);
   const auto end = [&] {
     if (!her.exists()) return;
-    for (const DmaId dma : open) side.nic.on_dma_done({}, dma, side.out.clear_all());
-    side.nic.on_handler_done({}, her, HandlerEnd::returned, SUCCESS, side.out.clear_all());
+    for (const DmaId dma : open) side.nic.on_dma_done(dma, side.out.clear_all());
+    side.nic.on_handler_done(her, HandlerEnd::returned, SUCCESS, side.out.clear_all());
   };
   const auto begin = [&] {
     end();
     ++packet.message;
-    side.nic.on_packet({}, packet, side.out.clear_all());
+    side.nic.on_packet(packet, side.out.clear_all());
     her = first<BufferPacket>(side.out).her;
-    side.nic.on_her_ready({}, her, side.out.clear_all());
+    side.nic.on_her_ready(her, side.out.clear_all());
     for (DmaId& dma : open) {
-      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) give_up();
+      if (side.nic.on_handler_call(her, call, side.out.clear_all())) give_up();
       dma = first<DmaWrite>(side.out).dma;
     }
   };
   const auto pairs = [&] {
     for (DmaId& dma : open) {
-      side.nic.on_dma_done({}, dma, side.out.clear_all());
-      if (side.nic.on_handler_call({}, her, call, side.out.clear_all())) give_up();
+      side.nic.on_dma_done(dma, side.out.clear_all());
+      if (side.nic.on_handler_call(her, call, side.out.clear_all())) give_up();
       dma = std::get<DmaWrite>(side.out.list.front()).dma;
     }
   };
   const auto messages = [&] {
     for (int i = 0; i < batch; ++i) {
       ++packet.message;
-      side.nic.on_packet({}, packet, side.out.clear_all());
+      side.nic.on_packet(packet, side.out.clear_all());
       const HerId one = std::get<BufferPacket>(side.out.list.front()).her;
-      side.nic.on_her_ready({}, one, side.out.clear_all());
-      side.nic.on_handler_done({}, one, HandlerEnd::returned, SUCCESS, side.out.clear_all());
+      side.nic.on_her_ready(one, side.out.clear_all());
+      side.nic.on_handler_done(one, HandlerEnd::returned, SUCCESS, side.out.clear_all());
     }
   };
   measure({"handler: a DMA call with its end", begin, pairs});

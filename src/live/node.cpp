@@ -31,14 +31,14 @@ Node::~Node() = default;
 
 void Node::submit(const nic::Command& command) {
   actions_.clear();
-  engine_.on_command({}, command, actions_);
+  engine_.on_command(command, actions_);
   perform();
   settle();
 }
 
 void Node::put(const nic::Put& put) {
   actions_.clear();
-  engine_.on_put({}, put, actions_);
+  engine_.on_put(put, actions_);
   perform();
   if (!follow_ups_.empty() || !blocked_.empty()) settle();
   let_catch_up(put.target);

@@ -53,22 +53,22 @@ void Node::settle_now() {
 void Node::do_one(const FollowUp& one) {
   actions_.clear();
   switch (one.kind) {
-    case FollowUp::Kind::dma_end: engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(one.id)}, actions_); break;
+    case FollowUp::Kind::dma_end: engine_.on_dma_done(nic::DmaId{static_cast<uint32_t>(one.id)}, actions_); break;
     case FollowUp::Kind::dma_failed:
-      engine_.on_dma_done({}, nic::DmaId{static_cast<uint32_t>(one.id)}, actions_, nic::Fail::undeliverable);
+      engine_.on_dma_done(nic::DmaId{static_cast<uint32_t>(one.id)}, actions_, nic::Fail::undeliverable);
       break;
-    case FollowUp::Kind::sent: engine_.on_packet_sent({}, one.id, actions_); break;
+    case FollowUp::Kind::sent: engine_.on_packet_sent(one.id, actions_); break;
     case FollowUp::Kind::left:
-      engine_.on_packet_left({}, nic::OutboundSlotId{static_cast<uint32_t>(one.id)}, actions_);
+      engine_.on_packet_left(nic::OutboundSlotId{static_cast<uint32_t>(one.id)}, actions_);
       break;
     case FollowUp::Kind::her_ready:
-      engine_.on_her_ready({}, nic::HerId{static_cast<uint32_t>(one.id)}, actions_, one.bytes);
+      engine_.on_her_ready(nic::HerId{static_cast<uint32_t>(one.id)}, actions_, one.bytes);
       break;
-    case FollowUp::Kind::go_on: engine_.on_continue({}, actions_); break;
+    case FollowUp::Kind::go_on: engine_.on_continue(actions_); break;
     case FollowUp::Kind::unreachable:
-      engine_.on_peer_unreachable({}, nic::Rank{static_cast<uint32_t>(one.id)}, actions_);
+      engine_.on_peer_unreachable(nic::Rank{static_cast<uint32_t>(one.id)}, actions_);
       break;
-    case FollowUp::Kind::lost: engine_.on_peer_lost({}, nic::Rank{static_cast<uint32_t>(one.id)}, actions_); break;
+    case FollowUp::Kind::lost: engine_.on_peer_lost(nic::Rank{static_cast<uint32_t>(one.id)}, actions_); break;
     case FollowUp::Kind::to_self: return arrive_from_self();
   }
   perform();
@@ -225,7 +225,7 @@ HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
   const std::lock_guard inside(lock_);
   const uint64_t left = blocked_.left_by_handlers();
   actions_.clear();
-  const bool stop = engine_.on_handler_call({}, her, call, actions_);
+  const bool stop = engine_.on_handler_call(her, call, actions_);
   perform();
   settle();
   tell_sleepers();
@@ -239,7 +239,7 @@ HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
 void Node::ended(nic::HerId her, const portals::HandlerOutcome& outcome) {
   const std::lock_guard inside(lock_);
   actions_.clear();
-  engine_.on_handler_done({}, her, outcome.end, outcome.code, actions_, outcome.cycles);
+  engine_.on_handler_done(her, outcome.end, outcome.code, actions_, outcome.cycles);
   perform();
   settle();
   tell_sleepers();

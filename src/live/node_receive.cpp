@@ -119,7 +119,7 @@ bool Node::is_stray(const nic::Packet& packet) const {
 void Node::enter(Transport* from, const nic::Packet& packet) {
   arrival_ = {from, &packet};
   actions_.clear();
-  engine_.on_packet({}, packet, actions_);
+  engine_.on_packet(packet, actions_);
   perform();
   arrival_ = {};
   settle_now();

@@ -19,7 +19,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   void submit(const nic::Command& command) override {
     const std::lock_guard lock(bed_.lock_);
     nic::Actions actions;
-    engine.on_command({}, command, actions);
+    engine.on_command(command, actions);
     bed_.perform(*this, actions);
     bed_.drain();
   }
@@ -57,7 +57,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   Called call(nic::HerId her, const nic::HandlerCall& call) override {
     const std::lock_guard lock(bed_.lock_);
     nic::Actions actions;
-    if (engine.on_handler_call({}, her, call, actions)) return {false};
+    if (engine.on_handler_call(her, call, actions)) return {false};
     bed_.perform(*this, actions);
     bed_.drain();
     return {};
@@ -65,7 +65,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override {
     const std::lock_guard lock(bed_.lock_);
     nic::Actions actions;
-    engine.on_handler_done({}, her, outcome.end, outcome.code, actions, outcome.cycles);
+    engine.on_handler_done(her, outcome.end, outcome.code, actions, outcome.cycles);
     bed_.perform(*this, actions);
     bed_.drain();
     ++bed_.changes_;
@@ -155,7 +155,7 @@ bool PoolTestbed::unblock() {
       const nic::Packet packet = node->blocked.front();
       node->blocked.pop_front();
       nic::Actions actions;
-      node->engine.on_packet({}, packet, actions);
+      node->engine.on_packet(packet, actions);
       perform(*node, actions);
       any = true;
     }
@@ -168,15 +168,15 @@ void PoolTestbed::do_one(const Work& work) {
   nic::Actions actions;
   if (const auto* arrival = std::get_if<Arrive>(&work.item)) return arrive(node, arrival->packet);
   if (const auto* ready = std::get_if<HerReady>(&work.item)) {
-    node.engine.on_her_ready({}, ready->her, actions);
+    node.engine.on_her_ready(ready->her, actions);
   } else if (const auto* dma = std::get_if<DmaDone>(&work.item)) {
-    node.engine.on_dma_done({}, dma->dma, actions);
+    node.engine.on_dma_done(dma->dma, actions);
   } else if (const auto* sent = std::get_if<Sent>(&work.item)) {
-    node.engine.on_packet_sent({}, sent->message, actions);
+    node.engine.on_packet_sent(sent->message, actions);
   } else if (const auto* left = std::get_if<Left>(&work.item)) {
-    node.engine.on_packet_left({}, left->slot, actions);
+    node.engine.on_packet_left(left->slot, actions);
   } else {
-    node.engine.on_continue({}, actions);
+    node.engine.on_continue(actions);
   }
   perform(node, actions);
 }
@@ -188,7 +188,7 @@ void PoolTestbed::arrive(Node& node, const nic::Packet& packet) {
     return;
   }
   nic::Actions actions;
-  node.engine.on_packet({}, packet, actions);
+  node.engine.on_packet(packet, actions);
   perform(node, actions);
 }
 

@@ -122,17 +122,17 @@ bool Nic::can_accept(const Packet& packet) const {
   return impl_->has_room(packet, impl_->message_slots.find(packet.source, packet.message));
 }
 
-void Nic::on_packet(Time, const Packet& packet, Actions& out) {
+void Nic::on_packet(const Packet& packet, Actions& out) {
   impl_->receive(packet, out);
   impl_->settle(out);
 }
 
-void Nic::on_command(Time, const Command& command, Actions& out) {
+void Nic::on_command(const Command& command, Actions& out) {
   impl_->command(command, out);
   impl_->settle(out);
 }
 
-void Nic::on_her_ready(Time, HerId her, Actions& out, const uint8_t* bytes) {
+void Nic::on_her_ready(HerId her, Actions& out, const uint8_t* bytes) {
   auto& execution = impl_->executions[her.value];
   SPL_ASSERT(execution.stage == Impl::Stage::buffering, "HER ", her);
   if (bytes != nullptr) execution.her.payload = {PayloadRef::Space::local, bytes, execution.her.payload.length};
@@ -140,36 +140,36 @@ void Nic::on_her_ready(Time, HerId her, Actions& out, const uint8_t* bytes) {
   impl_->settle(out);
 }
 
-bool Nic::on_handler_call(Time, HerId her, const HandlerCall& call, Actions& out) {
+bool Nic::on_handler_call(HerId her, const HandlerCall& call, Actions& out) {
   const bool stop = impl_->handler_call(her, call, out);
   if (!impl_->fired.empty()) impl_->settle(out);
   return stop;
 }
 
-void Nic::on_handler_done(Time, HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles) {
+void Nic::on_handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles) {
   impl_->handler_done(her, end, code, cycles, out);
   impl_->settle(out);
 }
 
-void Nic::on_dma_done(Time, DmaId dma, Actions& out, Fail failure) {
+void Nic::on_dma_done(DmaId dma, Actions& out, Fail failure) {
   if (failure != Fail::ok) impl_->fail_dma(dma, failure);
   impl_->dma_done(dma, out);
   impl_->settle(out);
 }
 
-void Nic::on_dma_read(Time, DmaId dma, Actions& out) { impl_->dma_read(dma, out); }
+void Nic::on_dma_read(DmaId dma, Actions& out) { impl_->dma_read(dma, out); }
 
-void Nic::on_packet_sent(Time, uint64_t message, Actions& out) {
+void Nic::on_packet_sent(uint64_t message, Actions& out) {
   impl_->packet_sent(message, out);
   impl_->settle(out);
 }
 
-void Nic::on_packet_left(Time, OutboundSlotId slot, Actions& out) {
+void Nic::on_packet_left(OutboundSlotId slot, Actions& out) {
   impl_->packet_left(slot, out);
   impl_->settle(out);
 }
 
-void Nic::on_continue(Time, Actions& out) {
+void Nic::on_continue(Actions& out) {
   SPL_ASSERT(impl_->continue_asked, "on_continue was not asked for");
   impl_->continue_asked = false;
   if (impl_->emit_due) impl_->emit_packets(out);
@@ -177,7 +177,7 @@ void Nic::on_continue(Time, Actions& out) {
   impl_->settle(out);
 }
 
-void Nic::on_put(Time, const Put& put, Actions& out) {
+void Nic::on_put(const Put& put, Actions& out) {
   if (const Status good = impl_->check_put(put); !good) {
     impl_->note_failure(good.error());
     if (put.descriptor) put.descriptor->end();
@@ -196,12 +196,12 @@ bool Nic::has_begun(Rank source, uint64_t message) const {
 
 bool Nic::is_open(Rank source, uint64_t message) const { return impl_->message_slots.find(source, message) != no_slot; }
 
-void Nic::on_peer_unreachable(Time, Rank peer, Actions& out) {
+void Nic::on_peer_unreachable(Rank peer, Actions& out) {
   impl_->part_from(peer, out);
   impl_->settle(out);
 }
 
-void Nic::on_peer_lost(Time, Rank peer, Actions& out) {
+void Nic::on_peer_lost(Rank peer, Actions& out) {
   impl_->lose_peer(peer, out);
   impl_->settle(out);
 }

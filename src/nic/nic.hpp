@@ -10,7 +10,7 @@
 //   when its handler has ended and its DMAs are done; (5) a message completes when its bytes are in, its
 //   handlers have ended and its DMAs are done; (6) a use-once entry leaves its list before its event is
 //   posted; (7) each call does bounded work: a fired triggered command is a queued Continue, never recursion.
-// Threads: exactly one owner. Time: `now` is an argument, never read.
+// Threads: exactly one owner. Time: none.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,6 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "base/units.hpp"
 #include "nic/action.hpp"
 #include "nic/command.hpp"
 #include "nic/handler_call.hpp"
@@ -85,9 +84,9 @@ class Nic {
 
   // Service starts at the parser and matching unit. Work: at most one walk over the lists, and the packets of the
   // message that came ahead of this header (limits().early_packets).
-  void on_packet(Time now, const Packet& packet, Actions& out);
+  void on_packet(const Packet& packet, Actions& out);
   // From the host. Work: one command.
-  void on_command(Time now, const Command& command, Actions& out);
+  void on_command(const Command& command, Actions& out);
   // How a message may come, or the rest of one that has begun: in packets of payload_bytes, as handlers need them, or
   // in any.
   [[nodiscard]] bool wants_packets(const Packet& packet) const;
@@ -97,7 +96,7 @@ class Nic {
   // message whose packet was whole: only the actions that on_packet gave refer to it.
   [[nodiscard]] bool is_open(Rank source, uint64_t message) const;
   // As a Command that is this put, without token and trigger.
-  void on_put(Time now, const Put& put, Actions& out);
+  void on_put(const Put& put, Actions& out);
   // Quick puts (quick.hpp). quick_put(): the name of the message that this put would be, or none; quick_sent(), when
   // its bytes have been read: what is counted for it. quick_landing(): whether this packet needs no more than `landing`
   // says. Work: one entry is compared.
@@ -106,31 +105,31 @@ class Nic {
   [[nodiscard]] bool quick_landing(const Packet& packet, QuickLanding& landing);
   // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:
   // where they came from. They stay there until the HER's id is given out again.
-  void on_her_ready(Time now, HerId her, Actions& out, const uint8_t* bytes = nullptr);
+  void on_her_ready(HerId her, Actions& out, const uint8_t* bytes = nullptr);
   // A running handler calls. Work: one call. False: the call is answered by the Resume among the actions. True:
   // the handler must stop (the call or its options do not exist here, docs/handlers.md); there is no Resume and the
   // driver ends it with on_handler_done(her, HandlerEnd::fault).
-  [[nodiscard]] bool on_handler_call(Time now, HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] bool on_handler_call(HerId her, const HandlerCall& call, Actions& out);
   // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most the next
   // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
   // `cycles`: how long it ran, for telemetry.
-  void on_handler_done(Time now, HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles = 0);
+  void on_handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles = 0);
   // `failure`: why its bytes are not where they should be; its message fails so.
-  void on_dma_done(Time now, DmaId dma, Actions& out, Fail failure = Fail::ok);
+  void on_dma_done(DmaId dma, Actions& out, Fail failure = Fail::ok);
   // A write that blocks its handler has read its source.
-  void on_dma_read(Time now, DmaId dma, Actions& out);
+  void on_dma_read(DmaId dma, Actions& out);
   // The last packet of an outgoing message has been read from its buffer.
-  void on_packet_sent(Time now, uint64_t message, Actions& out);
+  void on_packet_sent(uint64_t message, Actions& out);
   // A packet of the outbound buffer has left: its slot is free. Work: at most as many packets as there are slots.
-  void on_packet_left(Time now, OutboundSlotId slot, Actions& out);
-  void on_continue(Time now, Actions& out);
+  void on_packet_left(OutboundSlotId slot, Actions& out);
+  void on_continue(Actions& out);
   // Nothing will come from this rank any more, nor reach it. What waits for it ends as undeliverable: acknowledgements,
   // replies, messages whose rest is missing; so does what is sent to it later, when it has been read. Work: all that is
   // open.
-  void on_peer_lost(Time now, Rank peer, Actions& out);
+  void on_peer_lost(Rank peer, Actions& out);
   // The same for what is sent to this rank only: packets of it that it sent before are still to come, then
   // on_peer_lost.
-  void on_peer_unreachable(Time now, Rank peer, Actions& out);
+  void on_peer_unreachable(Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
   [[nodiscard]] NicState state() const;

@@ -62,7 +62,7 @@ TEST(Answer, TheInitiatorIsToldTheList) {
     bench.good(put);
     const Packet sent = bench.only<Send>().packet;
     bench.out.clear();
-    bench.nic.on_packet_sent({}, sent.message, bench.out);
+    bench.nic.on_packet_sent(sent.message, bench.out);
     EXPECT_FALSE(bench.event(EventKind::send).in_overflow);
     Packet ack = ack_for(sent, 16);
     ack.fields.list = list;
@@ -76,7 +76,7 @@ TEST(Answer, TheInitiatorIsToldTheList) {
     bench.good(get);
     const Packet asked = bench.only<Send>().packet;
     bench.out.clear();
-    bench.nic.on_packet_sent({}, asked.message, bench.out);
+    bench.nic.on_packet_sent(asked.message, bench.out);
     Packet reply;
     reply.operation = Operation::reply;
     reply.source = asked.target;

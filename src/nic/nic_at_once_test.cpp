@@ -25,7 +25,7 @@ Put put_of(Bench& bench, uint64_t length) {
 
 void give(Bench& bench, const Put& put) {
   bench.out.clear();
-  bench.nic.on_put({}, put, bench.out);
+  bench.nic.on_put(put, bench.out);
 }
 
 TEST(AtOnce, TheSendIsFollowedByItsEventAndCountAndNothingIsLeft) {
@@ -120,7 +120,7 @@ TEST(AtOnce, ToALostPeerItIsUndeliverable) {
   Bench bench(at_once_limits());
   bench.good(CounterAlloc{CounterId{0}});
   bench.out.clear();
-  bench.nic.on_peer_lost({}, Rank{0}, bench.out);
+  bench.nic.on_peer_lost(Rank{0}, bench.out);
   give(bench, put_of(bench, 8));
   EXPECT_EQ(bench.event(EventKind::send).fail, Fail::undeliverable);
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1}));

@@ -48,7 +48,7 @@ TEST(HandlerCalls, ABlockingWriteIsAnsweredWhenItsSourceHasBeenRead) {
   const auto write = bench.only<DmaWrite>();
   EXPECT_TRUE(write.blocking);
   bench.out.clear();
-  bench.nic.on_dma_read({}, write.dma, bench.out);
+  bench.nic.on_dma_read(write.dma, bench.out);
   EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
   bench.dma_done(write.dma);
   EXPECT_FALSE(bench.answer()) << "it is answered once";
@@ -240,7 +240,7 @@ TEST(HandlerCalls, APutFromDeviceBlocksUntilItsPacketHasBeenRead) {
   EXPECT_EQ(send.packet.fields.hdr_data, 77u);
   EXPECT_EQ(send.packet.fields.portal_index, bench.portal.value) << "inherited from the entry";
   bench.out.clear();
-  bench.nic.on_packet_sent({}, send.packet.message, bench.out);
+  bench.nic.on_packet_sent(send.packet.message, bench.out);
   EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
   EXPECT_EQ(bench.only<PostCounter>().value.success, 1u) << "PTL_LOCAL_ME_CT";
   bench.finish();
@@ -260,7 +260,7 @@ TEST(HandlerCalls, APutFromHostIsTheHosts) {
   EXPECT_EQ(sends[0].packet.payload.bytes, bench.memory.data() + 100);
   EXPECT_FALSE(sends[0].from_device);
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sends[0].packet.message, bench.out);
+  bench.nic.on_packet_sent(sends[0].packet.message, bench.out);
   bench.finish();
 }
 
@@ -362,7 +362,7 @@ TEST(HandlerHostList, ABlockingWriteIsAnsweredWhenAllItsPiecesHaveBeenRead) {
     EXPECT_TRUE(write.blocking);
     EXPECT_FALSE(bench.answer());
     bench.out.clear();
-    bench.nic.on_dma_read({}, write.dma, bench.out);
+    bench.nic.on_dma_read(write.dma, bench.out);
   }
   EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
   for (const DmaWrite& write : writes) bench.dma_done(write.dma);

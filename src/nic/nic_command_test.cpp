@@ -27,7 +27,7 @@ TEST(Put, AnEntryThatTellsNobodyLetsTheInitiatorForget) {
   bench.good(put);
   const Packet sent = bench.only<Send>().packet;
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sent.message, bench.out);
+  bench.nic.on_packet_sent(sent.message, bench.out);
   Packet ack = ack_for(sent, 0);
   ack.fields.ack_request = AckRequest::none;
   bench.arrive(ack);
@@ -56,7 +56,7 @@ TEST(Put, BecomesPackets) {
   EXPECT_EQ(sends[0].packet.fields.remote_offset, 77u);
   EXPECT_EQ(sends[0].packet.fields.hdr_data, 11u);
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sends[0].packet.message, bench.out);
+  bench.nic.on_packet_sent(sends[0].packet.message, bench.out);
   EXPECT_EQ(bench.kinds(), Kinds{EventKind::send});
   EXPECT_EQ(bench.event(EventKind::send).user_ptr, 55u);
   bench.expect_idle();
@@ -106,12 +106,12 @@ TEST(Put, AckAfterSendWhateverComesFirst) {
     EXPECT_EQ(sent.fields.ack_request, AckRequest::ack);
     bench.out.clear();
     if (ack_first) {
-      bench.nic.on_packet({}, ack_for(sent, 12), bench.out);
+      bench.nic.on_packet(ack_for(sent, 12), bench.out);
       EXPECT_TRUE(bench.out.list.empty());
-      bench.nic.on_packet_sent({}, sent.message, bench.out);
+      bench.nic.on_packet_sent(sent.message, bench.out);
     } else {
-      bench.nic.on_packet_sent({}, sent.message, bench.out);
-      bench.nic.on_packet({}, ack_for(sent, 12), bench.out);
+      bench.nic.on_packet_sent(sent.message, bench.out);
+      bench.nic.on_packet(ack_for(sent, 12), bench.out);
     }
     EXPECT_EQ(bench.kinds(), (Kinds{EventKind::send, EventKind::ack}));
     EXPECT_EQ(bench.event(EventKind::ack).manipulated_bytes, 12u);
@@ -134,8 +134,8 @@ TEST(Put, CountingAckAndFailure) {
     bench.good(put);
     const Packet sent = bench.only<Send>().packet;
     bench.out.clear();
-    bench.nic.on_packet_sent({}, sent.message, bench.out);
-    bench.nic.on_packet({}, ack_for(sent, 0, failure), bench.out);
+    bench.nic.on_packet_sent(sent.message, bench.out);
+    bench.nic.on_packet(ack_for(sent, 0, failure), bench.out);
     EXPECT_TRUE(bench.kinds().empty());
     EXPECT_EQ(bench.only<PostCounter>().value, (failure == Fail::ok ? CounterValue{1, 0} : CounterValue{1, 1}));
   }
@@ -236,10 +236,10 @@ TEST(Trigger, APersistentCommandThatIsForgottenWhileItIsFiredRunsOnceMore) {
     bench.good(CounterInc{gate, {1, 0}});
     bench.out.clear();
     if (frees) {
-      bench.nic.on_command({}, Command{CounterFree{gate}, {}, 0}, bench.out);
-      bench.nic.on_command({}, Command{CounterAlloc{gate}, {}, 0}, bench.out);
+      bench.nic.on_command(Command{CounterFree{gate}, {}, 0}, bench.out);
+      bench.nic.on_command(Command{CounterAlloc{gate}, {}, 0}, bench.out);
     } else {
-      bench.nic.on_command({}, Command{CounterCancel{gate}, {}, 0}, bench.out);
+      bench.nic.on_command(Command{CounterCancel{gate}, {}, 0}, bench.out);
     }
     bench.go_on();
     EXPECT_EQ(bench.only<PostCounter>().counter, told);
@@ -291,7 +291,7 @@ TEST(AutoReset, WhatRunsLateMissesNoRound) {
   bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 1, 1});
   for (int i = 0; i < 7; ++i) {  // three rounds, and half of one
     bench.out.clear();
-    bench.nic.on_command({}, Command{CounterInc{CounterId{0}, {1, 0}}, {}, 0}, bench.out);
+    bench.nic.on_command(Command{CounterInc{CounterId{0}, {1, 0}}, {}, 0}, bench.out);
   }
   uint64_t runs = 0;
   for (int i = 0; i < 10 && bench.nic.state().triggered_waiting == 1; ++i) {
@@ -337,7 +337,7 @@ TEST(AutoReset, IsLeftAloneWhileAPersistentCommandIsFired) {
     ASSERT_EQ(bench.actions<Continue>().size(), 1u);
     const uint64_t other = resets_at == 0 ? 2 : 0;  // a round that ends before its threshold; none
     bench.out.clear();
-    bench.nic.on_command({}, Command{CounterAutoReset{gate, other}, {}, 7}, bench.out);
+    bench.nic.on_command(Command{CounterAutoReset{gate, other}, {}, 7}, bench.out);
     EXPECT_FALSE(bench.only<Answer>().result.ok());
     bench.go_on();
     EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{1, 0}));
@@ -357,8 +357,8 @@ TEST(AutoReset, MayChangeWhileWhatIsFiredDoesNotComeBack) {
     bench.good(CounterInc{told, {1, 0}}, Trigger{gate, 1, every});
     bench.good(CounterInc{gate, {1, 0}});
     bench.out.clear();
-    if (every > 0) bench.nic.on_command({}, Command{CounterCancel{gate}, {}, 0}, bench.out);
-    bench.nic.on_command({}, Command{CounterAutoReset{gate, 2}, {}, 7}, bench.out);
+    if (every > 0) bench.nic.on_command(Command{CounterCancel{gate}, {}, 0}, bench.out);
+    bench.nic.on_command(Command{CounterAutoReset{gate, 2}, {}, 7}, bench.out);
     EXPECT_TRUE(bench.only<Answer>().result.ok());
     bench.go_on();
     EXPECT_EQ(bench.only<PostCounter>().counter, told);

@@ -145,8 +145,8 @@ TEST(TelemetryCounts, FollowAMessage) {
   bench.done(bench.only<RunHandler>().her.id, PROCESS_DATA);
   bench.her_ready(second);
   bench.out.clear();
-  bench.nic.on_handler_done({}, first, HandlerEnd::returned, DROP, bench.out, 100);
-  bench.nic.on_handler_done({}, second, HandlerEnd::fault, 0, bench.out, 40);
+  bench.nic.on_handler_done(first, HandlerEnd::returned, DROP, bench.out, 100);
+  bench.nic.on_handler_done(second, HandlerEnd::fault, 0, bench.out, 40);
   bench.arrive(2, 16, 0, 99);
   const auto is = [&](Telemetry which, uint64_t nic, uint64_t of_context) {
     EXPECT_EQ(bench.good(TelemetryRead{which, {}}), nic) << name_of(which);

@@ -35,7 +35,7 @@ EntryId open_entry(Bench& bench, uint64_t length = Bench::memory_bytes) {
 // The reply has been read: its message completes.
 void reply_read(Bench& bench, const Packet& reply) {
   bench.out.clear();
-  bench.nic.on_packet_sent({}, reply.message, bench.out);
+  bench.nic.on_packet_sent(reply.message, bench.out);
 }
 
 TEST(GetTarget, RepliesFromTheEntryAndTellsWhenItHasBeenRead) {
@@ -165,7 +165,7 @@ struct FetchBench : Bench {
     good(get);
     const Packet request = only<Send>().packet;
     out.clear();
-    nic.on_packet_sent({}, request.message, out);
+    nic.on_packet_sent(request.message, out);
     EXPECT_TRUE(kinds().empty()) << "a get has no send event";
     return request;
   }
@@ -429,7 +429,7 @@ TEST(HandlerRequests, AnAtomicWaitsUntilItsSourceHasBeenRead) {
   EXPECT_EQ(send.packet.operation, Operation::atomic);
   EXPECT_TRUE(send.from_device);
   bench.out.clear();
-  bench.nic.on_packet_sent({}, send.packet.message, bench.out);
+  bench.nic.on_packet_sent(send.packet.message, bench.out);
   EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
 }
 
@@ -443,7 +443,7 @@ TEST(HandlerRequests, AFetchingAtomicIsAnsweredByItsReply) {
   EXPECT_EQ(request.operation, Operation::fetch_atomic);
   EXPECT_EQ(request.fields.request.operand[0], 99u);
   bench.out.clear();
-  bench.nic.on_packet_sent({}, request.message, bench.out);
+  bench.nic.on_packet_sent(request.message, bench.out);
   EXPECT_FALSE(bench.answer());
   bench.reply(request, 8);
   bench.dma_done(bench.only<StorePacket>().dma);

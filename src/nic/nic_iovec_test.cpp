@@ -167,7 +167,7 @@ TEST(Iovec, GetsAndAtomicsReachListsToo) {
   EXPECT_EQ(pieces_of(sends[0]), "8+2 13+4 20+10 ");
   EXPECT_EQ(pieces_of(sends[1]), "30+4 ");
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sends[0].packet.message, bench.out);
+  bench.nic.on_packet_sent(sends[0].packet.message, bench.out);
   EXPECT_EQ(bench.event(EventKind::get).manipulated_bytes, 20u);
 
   Packet atomic = bench.packet(2, 8, 0);
@@ -209,7 +209,7 @@ TEST(Iovec, PutsLeaveFromADescriptorsListAndRepliesLandInIt) {
   EXPECT_EQ(sends[1].pieces[1].length, 8u);
   EXPECT_TRUE(descriptor->in_use());
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sends[0].packet.message, bench.out);
+  bench.nic.on_packet_sent(sends[0].packet.message, bench.out);
   EXPECT_EQ(bench.kinds(), std::vector<EventKind>{EventKind::send});
   EXPECT_FALSE(descriptor->in_use());
 

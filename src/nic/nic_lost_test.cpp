@@ -20,7 +20,7 @@ Put put_to_peer(Bench& bench, uint64_t length, AckRequest ack) {
 
 void lose(Bench& bench) {
   bench.out.clear();
-  bench.nic.on_peer_lost({}, peer, bench.out);
+  bench.nic.on_peer_lost(peer, bench.out);
 }
 
 TEST(Lost, AnAcknowledgementThatNeverComesIsUndeliverable) {
@@ -31,7 +31,7 @@ TEST(Lost, AnAcknowledgementThatNeverComesIsUndeliverable) {
   bench.good(put);
   const uint64_t message = bench.only<Send>().packet.message;
   bench.out.clear();
-  bench.nic.on_packet_sent({}, message, bench.out);
+  bench.nic.on_packet_sent(message, bench.out);
   EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
   lose(bench);
   EXPECT_EQ(bench.event(EventKind::ack).fail, Fail::undeliverable);
@@ -49,7 +49,7 @@ TEST(Lost, WhatWasAcknowledgedBeforeItCountsAsReadIsDelivered) {
   bench.arrive(ack);
   lose(bench);
   bench.out.clear();
-  bench.nic.on_packet_sent({}, ack.message, bench.out);
+  bench.nic.on_packet_sent(ack.message, bench.out);
   EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
   EXPECT_EQ(bench.event(EventKind::ack).fail, Fail::ok);
   bench.expect_idle();
@@ -64,7 +64,7 @@ TEST(Lost, WhatIsSentLaterFailsWhenItHasBeenReadAndHasNoAcknowledgement) {
   bench.good(put);
   const uint64_t message = bench.only<Send>().packet.message;
   bench.out.clear();
-  bench.nic.on_packet_sent({}, message, bench.out);
+  bench.nic.on_packet_sent(message, bench.out);
   EXPECT_EQ(bench.kinds(), std::vector<EventKind>{EventKind::send});
   EXPECT_EQ(bench.event(EventKind::send).fail, Fail::undeliverable);
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1})) << "who counts acknowledgements is told";
@@ -87,7 +87,7 @@ TEST(Lost, AGetEndsByAReplyThatFailed) {
     bench.good(get);
     const uint64_t message = bench.only<Send>().packet.message;
     bench.out.clear();
-    bench.nic.on_packet_sent({}, message, bench.out);
+    bench.nic.on_packet_sent(message, bench.out);
     if (before) {
       EXPECT_TRUE(bench.kinds().empty());
       lose(bench);
@@ -112,7 +112,7 @@ TEST(Lost, APeerThatCannotBeReachedAnswersNothingAndItsMessagesGoOn) {
   get.portal = PortalIndex{3};
   bench.good(get);
   bench.out.clear();
-  bench.nic.on_peer_unreachable({}, peer, bench.out);
+  bench.nic.on_peer_unreachable(peer, bench.out);
   EXPECT_EQ(bench.kinds(), std::vector<EventKind>{EventKind::reply});
   EXPECT_EQ(bench.event(EventKind::reply).fail, Fail::undeliverable);
   lose(bench);
@@ -142,7 +142,7 @@ TEST(Lost, AMessageInOnePacketEndsWithoutTheBytesThatCouldNotBeRead) {
   bench.arrive(packet);
   const DmaId dma = bench.only<DmaWrite>().dma;
   bench.out.clear();
-  bench.nic.on_dma_done({}, dma, bench.out, Fail::undeliverable);
+  bench.nic.on_dma_done(dma, bench.out, Fail::undeliverable);
   EXPECT_EQ(bench.event(EventKind::put).fail, Fail::undeliverable);
   bench.expect_idle();
 }
@@ -227,7 +227,7 @@ TEST(Transfer, ThePacketBufferMayBeElsewhere) {
   const HerId her = bench.only<BufferPacket>().her;
   const uint8_t kept[16] = {};
   bench.out.clear();
-  bench.nic.on_her_ready({}, her, bench.out, kept);
+  bench.nic.on_her_ready(her, bench.out, kept);
   EXPECT_EQ(bench.only<RunHandler>().her.payload.bytes, kept);
 }
 

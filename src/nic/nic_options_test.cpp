@@ -19,8 +19,8 @@ CounterValue counted(const Put& like, Fail failure = Fail::ok, Kinds* told = nul
   bench.good(put);
   const Packet sent = bench.only<Send>().packet;
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sent.message, bench.out);
-  if (put.ack_request != AckRequest::none) bench.nic.on_packet({}, ack_for(sent, 12, failure), bench.out);
+  bench.nic.on_packet_sent(sent.message, bench.out);
+  if (put.ack_request != AckRequest::none) bench.nic.on_packet(ack_for(sent, 12, failure), bench.out);
   if (told != nullptr) *told = bench.kinds();
   const auto posted = bench.actions<PostCounter>();
   return posted.empty() ? CounterValue{} : posted.back().value;

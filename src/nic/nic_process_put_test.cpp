@@ -64,7 +64,7 @@ struct ProcessBench : Bench {
   }
   void left(OutboundSlotId slot) {
     out.clear();
-    nic.on_packet_left({}, slot, out);
+    nic.on_packet_left(slot, out);
   }
   void expect_all_back() {
     expect_idle();
@@ -160,7 +160,7 @@ TEST(ProcessPut, AnEmptyMessageRunsNoHandler) {
   const Send only = bench.only<Send>();
   EXPECT_TRUE(only.last && !only.slot.exists());
   bench.out.clear();
-  bench.nic.on_packet_sent({}, only.packet.message, bench.out);
+  bench.nic.on_packet_sent(only.packet.message, bench.out);
   EXPECT_EQ(bench.kinds(), std::vector{EventKind::send});
   bench.expect_all_back();
 }

@@ -133,7 +133,7 @@ class QuickPair {
     for (Bench* bench : {&quick_, &slow_}) {
       perform(*bench, bench == &quick_ ? quick_seen_ : slow_seen_, [&] {
         bench->out.clear();
-        bench->nic.on_peer_lost({}, peer, bench->out);
+        bench->nic.on_peer_lost(peer, bench->out);
       });
     }
   }
@@ -170,7 +170,7 @@ class QuickPair {
   }
   static void on_put(Bench& bench, const Put& put, std::vector<uint64_t>& messages) {
     bench.out.clear();
-    bench.nic.on_put({}, put, bench.out);
+    bench.nic.on_put(put, bench.out);
     for (const Send& send : bench.actions<Send>()) messages.push_back(send.packet.message);
   }
 
@@ -193,7 +193,7 @@ class QuickPair {
         } else if (const auto* send = std::get_if<Send>(&action)) {
           if (send->at_once || !send->last || send->packet.operation == Operation::ack) continue;
           bench.out.clear();
-          bench.nic.on_packet_sent({}, send->packet.message, bench.out);
+          bench.nic.on_packet_sent(send->packet.message, bench.out);
         } else if (std::holds_alternative<Continue>(action)) {
           bench.go_on();
         } else {

@@ -39,7 +39,7 @@ struct StreamBench : Bench {
   }
   void sent(uint64_t message) {
     out.clear();
-    nic.on_packet_sent({}, message, out);
+    nic.on_packet_sent(message, out);
   }
 };
 

@@ -2,7 +2,7 @@
 // what came out.
 //
 // Contract: helpers for the usual objects (queue 0, portal 0) and messages; actions<T>() are those of the last call.
-// Threads: one owner. Time: always zero, the engine does not look at it.
+// Threads: one owner. Time: none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ class Bench {
   // Commands.
   Result<uint64_t> give(const CommandBody& body, std::optional<Trigger> trigger = {}) {
     out.clear();
-    nic.on_command({}, Command{body, trigger, 7}, out);
+    nic.on_command(Command{body, trigger, 7}, out);
     for (const Action& action : out.list) {
       if (const auto* answer = std::get_if<Answer>(&action)) return answer->result;
     }
@@ -125,7 +125,7 @@ class Bench {
   }
   void arrive(const Packet& given) {
     out.clear();
-    nic.on_packet({}, given, out);
+    nic.on_packet(given, out);
   }
   void arrive(uint64_t message, uint64_t length, uint64_t offset, uint64_t match_bits = 5) {
     arrive(packet(message, length, offset, match_bits));
@@ -134,23 +134,23 @@ class Bench {
   // Handlers.
   void her_ready(HerId her) {
     out.clear();
-    nic.on_her_ready({}, her, out);
+    nic.on_her_ready(her, out);
   }
   bool call(HerId her, const HandlerCall& given) {
     out.clear();
-    return nic.on_handler_call({}, her, given, out);
+    return nic.on_handler_call(her, given, out);
   }
   void done(HerId her, uint32_t code = SUCCESS, HandlerEnd end = HandlerEnd::returned) {
     out.clear();
-    nic.on_handler_done({}, her, end, code, out);
+    nic.on_handler_done(her, end, code, out);
   }
   void dma_done(DmaId dma) {
     out.clear();
-    nic.on_dma_done({}, dma, out);
+    nic.on_dma_done(dma, out);
   }
   void go_on() {
     out.clear();
-    nic.on_continue({}, out);
+    nic.on_continue(out);
   }
   HandlerCall dma_call(uint64_t offset, uint64_t length, uint32_t options = PTL_DMA_NO_EVENT,
                        LocalMemory from = LocalMemory::packet) {

@@ -74,7 +74,6 @@ struct Packet {
   Operation operation = Operation::put;
   Rank source;
   Rank target;
-  uint16_t port = 0;  // of the receiving NIC: rails and bridges tell their links apart by it
   uint64_t message = 0;  // unique per source; an ack carries the message it acknowledges
   uint64_t answers = 0;  // reply: Request::reply_to
   uint64_t message_length = 0;  // payload bytes of the whole message

@@ -44,7 +44,6 @@ class EventQueue {
   }
 
   [[nodiscard]] Time now() const { return now_; }
-  [[nodiscard]] Time next_time() const { return heap_.empty() ? Time::never() : heap_.top().time; }
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] uint64_t steps() const { return steps_; }
 

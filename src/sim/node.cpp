@@ -122,7 +122,7 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
   std::swap(actions, scratch_);  // keeps the storage of the hot path
   actions.clear();
   if (log_ != nullptr) log_->call(call.call);
-  const bool stop = nic_.on_handler_call(events_.now(), her.id, call, actions);
+  const bool stop = nic_.on_handler_call(her.id, call, actions);
   perform(actions);
   std::swap(actions, scratch_);
   return stop;
@@ -142,7 +142,7 @@ void Node::handler_done(uint32_t slot) {
   const HandlerEnded ended = ended_[slot];
   ended_.give_back(slot);
   nic::Actions actions;
-  nic_.on_handler_done(events_.now(), ended.her, ended.end, ended.code, actions, ended.cycles);
+  nic_.on_handler_done(ended.her, ended.end, ended.code, actions, ended.cycles);
   perform(actions);
   parse_next();  // a slot may have become free
 }
@@ -160,14 +160,14 @@ void Node::on_event(uint32_t code, uint64_t argument) {
           return perform_one(refusal);
         }
       }
-      nic_.on_command(events_.now(), command, actions);
+      nic_.on_command(command, actions);
       perform(actions);
       return;
     }
     case parse_ends: return parsed();
     case her_ready: {
       nic::Actions actions;
-      nic_.on_her_ready(events_.now(), nic::HerId{slot}, actions);
+      nic_.on_her_ready(nic::HerId{slot}, actions);
       perform(actions);
       return parse_next();  // packets of a stopped message give their slots back here
     }
@@ -198,7 +198,7 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     }
     case continues: {
       nic::Actions actions;
-      nic_.on_continue(events_.now(), actions);
+      nic_.on_continue(actions);
       return perform(actions);
     }
     case work_done: working_ = false; return;

@@ -120,7 +120,7 @@ void Node::serve_dma(uint32_t slot, Time here) {
 
 void Node::source_read(uint32_t slot) {
   nic::Actions actions;
-  nic_.on_dma_read(events_.now(), dmas_[slot].dma, actions);
+  nic_.on_dma_read(dmas_[slot].dma, actions);
   perform(actions);
 }
 
@@ -170,7 +170,7 @@ void Node::stored(uint32_t slot) {
 void Node::done(nic::DmaId dma) {
   moving_.erase(dma.value);
   nic::Actions actions;
-  nic_.on_dma_done(events_.now(), dma, actions);
+  nic_.on_dma_done(dma, actions);
   perform(actions);
   if (!inbound_.empty()) parse_next();  // a slot may have become free
 }
@@ -187,7 +187,7 @@ void Node::dma_served(uint32_t slot) {
   nic::Actions actions;
   std::swap(actions, scratch_);
   actions.clear();
-  nic_.on_dma_done(events_.now(), write.dma, actions);
+  nic_.on_dma_done(write.dma, actions);
   perform(actions);
   std::swap(actions, scratch_);
   if (!inbound_.empty()) parse_next();  // a slot may have become free

@@ -37,7 +37,7 @@ void Node::parse_next() {
   const Arrival& arrival = *inbound_.front();
   parsing_ = true;
   parsed_actions_.clear();
-  nic_.on_packet(events_.now(), arrival.packet, parsed_actions_);
+  nic_.on_packet(arrival.packet, parsed_actions_);
   const Time duration = parsed_actions_.work.matched_by_message ? profile_.match.packet : profile_.match.header;
   if (trace_ != nullptr) {
     trace_->span({Track::parser, 0, arrival.packet.offset, events_.now(), events_.now() + duration});

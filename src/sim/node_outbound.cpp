@@ -36,7 +36,7 @@ void Node::send(const nic::Send& send) {
   network_.inject(rank_, std::move(packets), ready, [this, message, held] {
     if (held != nic::no_slot) short_replies_.give_back(held);
     nic::Actions actions;
-    nic_.on_packet_sent(events_.now(), message, actions);
+    nic_.on_packet_sent(message, actions);
     perform(actions);
     if (!inbound_.empty()) parse_next();  // a reply's message may have made room
   });
@@ -54,7 +54,7 @@ void Node::send_filled(const nic::Send& send) {
   const Time ready = length == 0 ? events_.now() : fabric_.read(events_.now(), std::nullopt, length).end;
   network_.inject(rank_, {send.packet}, ready, [this, slot = send.slot] {
     nic::Actions actions;
-    nic_.on_packet_left(events_.now(), slot, actions);
+    nic_.on_packet_left(slot, actions);
     perform(actions);
   });
 }
@@ -94,7 +94,7 @@ void Node::pieces_here(uint32_t slot) {
     gathered_.give_back(slot);
     if (!last) return;
     nic::Actions actions;
-    nic_.on_packet_sent(events_.now(), message, actions);
+    nic_.on_packet_sent(message, actions);
     perform(actions);
     if (!inbound_.empty()) parse_next();  // a reply's message may have made room
   });

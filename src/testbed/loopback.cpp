@@ -83,7 +83,7 @@ class Loopback::Calls final : public portals::HandlerCalls {
   std::optional<uint32_t> call(const nic::HandlerCall& call) override {
     actions_.clear();
     Node& node = *loopback_.nodes_[rank_];
-    if (node.engine.on_handler_call(node.now(), her_, call, actions_)) return std::nullopt;
+    if (node.engine.on_handler_call(her_, call, actions_)) return std::nullopt;
     result_.reset();
     outer_ = std::exchange(node.waiting, this);
     loopback_.perform(rank_, actions_, this);
@@ -194,37 +194,37 @@ void Loopback::do_work(Work& work, Calls* calls) {
   if (node.dead) return;
   nic::Actions actions;
   if (auto* command = std::get_if<nic::Command>(&work.item)) {
-    node.engine.on_command(node.now(), *command, actions);
+    node.engine.on_command(*command, actions);
   } else if (auto* arrival = std::get_if<Arrive>(&work.item)) {
     return take_arrival(rank, arrival->packet, calls);
   } else if (auto* ready = std::get_if<HerReady>(&work.item)) {
-    node.engine.on_her_ready(node.now(), ready->her, actions);
+    node.engine.on_her_ready(ready->her, actions);
   } else if (auto* start = std::get_if<nic::RunHandler>(&work.item)) {
     return run_handler(rank, start->her);
   } else if (auto* done = std::get_if<HandlerDone>(&work.item)) {
     const portals::HandlerOutcome& outcome = done->outcome;
-    node.engine.on_handler_done(node.now(), done->her, outcome.end, outcome.code, actions, outcome.cycles);
+    node.engine.on_handler_done(done->her, outcome.end, outcome.code, actions, outcome.cycles);
   } else if (auto* write = std::get_if<nic::DmaWrite>(&work.item)) {
     if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
-    node.engine.on_dma_done(node.now(), write->dma, actions);
+    node.engine.on_dma_done(write->dma, actions);
   } else if (auto* read = std::get_if<nic::DmaRead>(&work.item)) {
-    node.engine.on_dma_done(node.now(), portals::perform(*read), actions);
+    node.engine.on_dma_done(portals::perform(*read), actions);
   } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&work.item)) {
-    node.engine.on_dma_done(node.now(), portals::perform(*atomic), actions);
+    node.engine.on_dma_done(portals::perform(*atomic), actions);
   } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&work.item)) {
-    node.engine.on_dma_done(node.now(), portals::perform(*apply), actions);
+    node.engine.on_dma_done(portals::perform(*apply), actions);
   } else if (auto* stored = std::get_if<nic::StorePacket>(&work.item)) {
     std::memcpy(stored->local, stored->source.bytes, stored->source.length);
-    node.engine.on_dma_done(node.now(), stored->dma, actions);
+    node.engine.on_dma_done(stored->dma, actions);
   } else if (auto* read_out = std::get_if<Sent>(&work.item)) {
-    node.engine.on_packet_sent(node.now(), read_out->message, actions);
+    node.engine.on_packet_sent(read_out->message, actions);
   } else if (auto* gone = std::get_if<Left>(&work.item)) {
-    node.engine.on_packet_left(node.now(), gone->slot, actions);
+    node.engine.on_packet_left(gone->slot, actions);
   } else if (auto* silent = std::get_if<Lost>(&work.item)) {
-    node.engine.on_peer_lost(node.now(), silent->peer, actions);
+    node.engine.on_peer_lost(silent->peer, actions);
   } else {
     SPL_ASSERT(std::holds_alternative<nic::Continue>(work.item), "item ", work.item.index());
-    node.engine.on_continue(node.now(), actions);
+    node.engine.on_continue(actions);
   }
   perform(rank, actions, calls);
   unblock(rank);
@@ -279,7 +279,7 @@ void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet, Calls* cal
     return;
   }
   nic::Actions actions;
-  node.engine.on_packet(node.now(), packet, actions);
+  node.engine.on_packet(packet, actions);
   perform(rank, actions, calls);
   if (random_) unblock(rank);
 }
@@ -301,7 +301,7 @@ void Loopback::unblock_in_header_order(uint32_t rank) {
     node.blocked.erase(node.blocked.begin() + static_cast<ptrdiff_t>(i));
     --blocked_;
     nic::Actions actions;
-    node.engine.on_packet(node.now(), packet, actions);
+    node.engine.on_packet(packet, actions);
     perform(rank, actions);
     i = 0;  // a header makes room for what came before it
     behind.clear();
@@ -318,7 +318,7 @@ void Loopback::unblock(uint32_t rank) {
       node.blocked.pop_front();
       --blocked_;
       nic::Actions actions;
-      node.engine.on_packet(node.now(), packet, actions);
+      node.engine.on_packet(packet, actions);
       perform(rank, actions);
       continue;
     }

@@ -17,7 +17,6 @@ static_assert(sizeof(nic::MessageFields) == 96 && sizeof(nic::Packet) == 176, "a
 template <class Packet, class Visit>
 void common_fields(Packet& packet, Visit&& visit) {
   visit("operation", packet.operation);
-  visit("port", packet.port);
   visit("source", packet.source.value);
   visit("target", packet.target.value);
   visit("message", packet.message);

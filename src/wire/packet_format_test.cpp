@@ -41,7 +41,6 @@ TEST(PacketFormat, HasItsPlacesForEver) {
   const std::vector<uint8_t> payload = counting(3);
   nic::Packet packet;
   packet.operation = nic::Operation::fetch_atomic;
-  packet.port = 0x0102;
   packet.source.value = 0x11121314;
   packet.message = 0x2122232425262728;
   packet.message_length = 3;
@@ -50,15 +49,14 @@ TEST(PacketFormat, HasItsPlacesForEver) {
   packet.payload = {nic::PayloadRef::Space::local, payload.data(), 3};
   std::vector<uint8_t> bytes;
   encode(packet, bytes);
-  ASSERT_EQ(bytes.size(), 51u + 77u + 3u);
+  ASSERT_EQ(bytes.size(), 49u + 77u + 3u);
   EXPECT_EQ(bytes[0], 4);
-  EXPECT_EQ(load_le<uint16_t>(&bytes[1]), packet.port);
-  EXPECT_EQ(load_le<uint32_t>(&bytes[3]), packet.source.value);
-  EXPECT_EQ(load_le<uint64_t>(&bytes[11]), packet.message);
-  EXPECT_EQ(bytes[11], 0x28) << "least significant byte first";
-  EXPECT_EQ(load_le<uint64_t>(&bytes[59]), packet.fields.match_bits);
-  EXPECT_EQ(load_le<uint64_t>(&bytes[120]), packet.fields.request.operand[1]);
-  EXPECT_EQ(bytes[128], 1);
+  EXPECT_EQ(load_le<uint32_t>(&bytes[1]), packet.source.value);
+  EXPECT_EQ(load_le<uint64_t>(&bytes[9]), packet.message);
+  EXPECT_EQ(bytes[9], 0x28) << "least significant byte first";
+  EXPECT_EQ(load_le<uint64_t>(&bytes[57]), packet.fields.match_bits);
+  EXPECT_EQ(load_le<uint64_t>(&bytes[118]), packet.fields.request.operand[1]);
+  EXPECT_EQ(bytes[126], 1);
 }
 
 TEST(PacketFormat, LaterPacketsCarryNoFields) {
@@ -66,7 +64,7 @@ TEST(PacketFormat, LaterPacketsCarryNoFields) {
   packet.message_length = 10;
   EXPECT_EQ(packet_header_bytes(packet), packet_header_bytes_max());
   packet.offset = 10;
-  EXPECT_EQ(packet_header_bytes(packet), 51u);
+  EXPECT_EQ(packet_header_bytes(packet), 49u);
 }
 
 TEST(PacketFormat, WhatIsCutIsAnErrorThatNamesTheField) {
@@ -91,7 +89,7 @@ TEST(PacketFormat, ValuesThatDoNotExistAreRefused) {
   const struct {
     size_t at;
     uint8_t first_bad;
-  } places[] = {{0, 6}, {83, 4}, {92, 13}, {93, 2}, {110, 18}, {111, 14}};
+  } places[] = {{0, 6}, {81, 4}, {90, 13}, {91, 2}, {108, 18}, {109, 14}};
   for (const auto& place : places) {
     std::vector<uint8_t> spoiled = bytes;
     spoiled[place.at] = static_cast<uint8_t>(place.first_bad - 1);

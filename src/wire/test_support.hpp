@@ -16,7 +16,6 @@ inline nic::Packet random_packet(Random& random, const std::vector<uint8_t>& byt
   packet.operation = static_cast<nic::Operation>(random.below(6));
   packet.source.value = static_cast<uint32_t>(number());
   packet.target.value = static_cast<uint32_t>(number());
-  packet.port = static_cast<uint16_t>(number());
   packet.message = number();
   packet.answers = number();
   packet.payload.length = random.below(bytes.size() + 1);

@@ -507,7 +507,7 @@ TEST(Objects, WhatNamesAFreedCounterDoesNotMeanTheNext) {
   bench.land();
   EXPECT_TRUE(bench.actions<PostCounter>().empty());
   bench.out.clear();
-  bench.nic.on_packet_sent({}, sent.packet.message, bench.out);
+  bench.nic.on_packet_sent(sent.packet.message, bench.out);
   Packet ack;
   ack.operation = Operation::ack;
   ack.source = sent.packet.target;

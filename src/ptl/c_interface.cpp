@@ -14,7 +14,8 @@ struct Range {
   ptl_size_t least, usual, most;
 };
 
-constexpr Range range_entries{0, 1024, place_count - 1};
+// MPI libraries ask for no limits and have an entry for each pending receive.
+constexpr Range range_entries{0, 1 << 16, place_count - 1};
 constexpr Range range_headers{0, 1 << 16, 1 << 16};  // none has memory before its message
 constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
 constexpr Range range_counters{0, 1024, place_count - 1};

@@ -11,7 +11,7 @@ int payload_handler(const ptl_payload_t p, void* state) {
   if (((const uint8_t*)p.base)[0] == 0) return SUCCESS;
   for (unsigned i = 0; i < sizeof zeros; ++i) zeros[i] = 0;
   for (;;) {
-    PtlHandlerPutFromDevice(zeros, sizeof zeros, PTL_NO_CT_REQ, PTL_NO_ACK_REQ, self, constants[1], 0, NULL, 0);
+    PtlHandlerPutFromDevice(zeros, sizeof zeros, 0, PTL_NO_ACK_REQ, self, constants[1], 0, NULL, 0);
     puts[0] += 1;
   }
 }

@@ -36,13 +36,13 @@ TEST(Interface, IdsComeBack) {
   const auto other = good(host.eq_alloc(4));
   EXPECT_NE(queue, other);
   good(host.eq_free(other));
-  EXPECT_EQ(good(host.eq_alloc(4)), other);
+  EXPECT_EQ(good(host.eq_alloc(4)).value, other.value);
   const auto counter = good(host.ct_alloc());
   good(host.ct_inc(counter, {3, 0}));
   EXPECT_EQ(good(host.ct_wait(counter, 3)), (nic::CounterValue{3, 0}));
   good(host.ct_free(counter));
   const auto again = good(host.ct_alloc());
-  EXPECT_EQ(again, counter);
+  EXPECT_EQ(again.value, counter.value);
   EXPECT_EQ(host.ct_get(again), nic::CounterValue{}) << "a new counter starts at zero";
   EXPECT_EQ(good(host.pt_alloc(queue)), nic::PortalIndex{0});
   EXPECT_EQ(good(host.pt_alloc(queue, {false, nic::PortalIndex{7}})), nic::PortalIndex{7});
@@ -109,10 +109,10 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
 // Nobody is told any more which entries have left; those that are there stay, and keep their ids.
 TEST(Interface, EntryIdsComeBackWithoutTheirQueue) {
   const auto bed = make_bed();
-  Interface::Limits limits;
+  portals::Interface::Limits limits;
   limits.entries = 3;
-  Interface host(bed->loopback().port(0), limits);
-  Interface& sender = bed->rank(1);
+  portals::Interface host(bed->loopback().port(0), limits);
+  portals::Interface& sender = bed->rank(1);
   const auto counter = good(host.ct_alloc());
   nic::Entry once;
   once.counter = counter;
@@ -129,7 +129,7 @@ TEST(Interface, EntryIdsComeBackWithoutTheirQueue) {
     good(host.eq_free(queue));
     EXPECT_FALSE(host.eq_free(queue).ok());
     EXPECT_FALSE(host.me_append(portal, once).ok()) << "all are there still";
-    PutArguments put;
+    portals::PutArguments put;
     put.target = host.rank();
     put.portal = portal;
     for (size_t i = 0; i < 2; ++i) good(sender.put(put));
@@ -138,16 +138,16 @@ TEST(Interface, EntryIdsComeBackWithoutTheirQueue) {
     for (size_t i = 0; i < 2; ++i) gone.push_back(good(host.me_append(portal, once)));
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_FALSE(host.me_unlink(gone[i]).ok()) << "it is another one's";
-      EXPECT_EQ(good(host.me_unlink(gone[i + 2])), Unlinked::done);
+      EXPECT_EQ(good(host.me_unlink(gone[i + 2])), portals::Unlinked::done);
     }
-    EXPECT_EQ(good(host.me_unlink(kept)), Unlinked::done);
+    EXPECT_EQ(good(host.me_unlink(kept)), portals::Unlinked::done);
     good(host.pt_free(portal));
   }
 }
 
 TEST(Interface, AnIdIsGivenOutOnce) {
   const auto bed = make_bed();
-  Interface& host = bed->rank(0);
+  portals::Interface& host = bed->rank(0);
   const auto queue = good(host.eq_alloc(16));
   const auto counter = good(host.ct_alloc());
   good(host.eq_free(queue));

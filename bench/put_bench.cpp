@@ -50,6 +50,7 @@ class BenchHost final : public ptl::Host {
   void call() override {}
   [[nodiscard]] uint32_t size() const override { return 2; }
   [[nodiscard]] uint32_t user() const override { return geteuid(); }
+  [[nodiscard]] uint32_t atomic_bytes() const override { return node_.engine().limits().atomic_bytes; }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view) override { return ptl::HandlerImage{}; }
 
  private:
@@ -140,7 +141,7 @@ void run() {
   std::vector<Segment> segments;
   for (uint32_t rank = 0; rank < 2; ++rank) {
     Card card;
-    card.machine = machine_id();
+    card.machine = *machine_id();
     card.pid = getpid();
     card.nonce = random_secret();
     card.user = geteuid();

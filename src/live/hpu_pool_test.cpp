@@ -233,9 +233,9 @@ TEST(ShutDown, EndsSandboxedHandlersThatRun) {
 TEST(ShutDown, LeavesANativeHandlerThatDoesNotComeBack) {
   class Owner final : public HandlerOwner {
    public:
-    bool call(nic::HerId, const nic::HandlerCall&) override {
+    Called call(nic::HerId, const nic::HandlerCall&) override {
       ++heard;
-      return true;
+      return {};
     }
     void ended(nic::HerId, const portals::HandlerOutcome&) override { ++heard; }
     std::atomic<int> heard{0};
@@ -296,7 +296,7 @@ TEST(HpuPool, IdleThreadsTakeNoTime) {
 
 TEST(HpuPool, RefusesNoThreads) {
   class Owner final : public HandlerOwner {
-    bool call(nic::HerId, const nic::HandlerCall&) override { return false; }
+    Called call(nic::HerId, const nic::HandlerCall&) override { return {.goes_on = false}; }
     void ended(nic::HerId, const portals::HandlerOutcome&) override {}
   } owner;
   HpuPoolOptions options;

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "live/live_testbed.hpp"
-#include "portals/scenario_support.hpp"
+#include "testbed/scenario_support.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -20,14 +20,14 @@ TEST(Node, AHandlerThatPutsToItsOwnEntryForEverUsesUpItsBudget) {
   limits.handler_messages = 4;
   limits.packet_buffer_bytes = 64 * 128;
   limits.nic_memory_bytes = 1 << 16;
-  auto images = portals::ImageScenarioHandlers::create(SPINLOOM_LIVE_TEST_HANDLERS);
+  auto images = testbed::ImageScenarioHandlers::create(SPINLOOM_LIVE_TEST_HANDLERS);
   ASSERT_TRUE(images.ok()) << images.error().message;
   auto made = LiveTestbed::create(1, limits, {}, Time{}, std::move(*images));
   ASSERT_TRUE(made.ok()) << made.error().message;
   LiveTestbed& bed = **made;
-  auto hosts = portals::make_hosts(bed);
+  auto hosts = testbed::make_hosts(bed);
   ASSERT_TRUE(hosts.ok()) << hosts.error().message;
-  portals::Host& host = hosts->front();
+  testbed::Host& host = hosts->front();
   const auto found = bed.handlers("flood");
   ASSERT_TRUE(found.ok()) << found.error().message;
   const uint32_t constants[2] = {0, 5};  // rank and match bits

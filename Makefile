@@ -83,7 +83,7 @@ check-python: setup
 # 10^7 cuts of random datatypes that fit in memory and as many of those that do not; types against every MPI here.
 test-slow: check-cpp
 	SPINLOOM_TEST_CUTS=10000000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R Shards/Differential
-	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/test_mpi.py
+	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/mpi/test_mpi.py
 	$(BIN)/python -m pytest -q -m slow
 
 lint: check-cpp
@@ -130,7 +130,7 @@ tsan: setup build/stamps/need-test
 	$(BIN)/cmake --build --preset tsan
 	build/tsan/src/peer/spinloom_peer_test
 	build/tsan/src/live/spinloom_live_test
-	SPINLOOM_TEST_LIVE=build/tsan/live SPINLOOM_TEST_CFLAGS=-fsanitize=thread $(BIN)/python -m pytest -q tests/test_live.py \
+	SPINLOOM_TEST_LIVE=build/tsan/live SPINLOOM_TEST_CFLAGS=-fsanitize=thread $(BIN)/python -m pytest -q tests/live/test_live.py \
 	  -k 'not calls_nothing and not nothing_is_left'  # live_sleeper.c looks at memory that a put changes, on purpose
 
 clean:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples/portals"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples/portals"
+PORTALS = Path(__file__).resolve().parent / "portals"  # where the programs of CONFORMANCE are
 NIC = "sc17-discrete"
 
 # Programs that rely on messages only, not on modelled time: they hold on any driver.

@@ -22,7 +22,7 @@ patience.default_signals()
 
 # A checkout whose engine has its Python face must have built it: then a missing engine is a failure.
 needs_engine = pytest.mark.skipif(
-    not (Path(__file__).parent.parent / "src/app/bindings.cpp").exists(),
+    not (Path(__file__).resolve().parents[1] / "src/app/bindings.cpp").exists(),
     reason="there is no src/app/bindings.cpp",
 )
 
@@ -96,6 +96,21 @@ def fake_run_cell(config: dict) -> dict:
         "checked": True,
         "destination": b"the bytes in memory",
         "event_log": b"the events",
+    }
+
+
+def fake_claim_cell(config: dict) -> dict:
+    """For claims: specialised reaches line rate in proportion to the clock; everything else is idle."""
+    clock = config["profile"]["hpu.clock"]
+    return {
+        "size_bytes": 4 << 20,
+        "packets": 2048,
+        "blocks_per_packet": 32.0,
+        "line_time_ps": 10**8,
+        "time_ps": 10**8 * 8 * 10**8 // clock if "65536," in config["type"] else 10**9,
+        "checked": True,
+        "destination": b"",
+        "event_log": b"",
     }
 
 

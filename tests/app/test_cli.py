@@ -1,0 +1,189 @@
+"""The verbs besides ddt, and what every verb promises."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conftest import needs_engine
+from patience import seconds
+from spinloom import __version__, config, core, profiles
+from spinloom.cli import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_version(spinloom):
+    assert spinloom("--version").out == f"spinloom {__version__}\n"
+
+
+def test_the_package_and_the_build_agree_on_the_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["version"] == __version__
+    assert f"project(spinloom VERSION {__version__} " in (ROOT / "CMakeLists.txt").read_text()
+
+
+@pytest.mark.parametrize("verb", sorted(cli.commands))
+def test_help_has_an_example(spinloom, verb):
+    ran = spinloom(verb, "--help")
+    assert ran.code == 0
+    assert f"spinloom {verb}" in ran.out.split("Example", 1)[1]
+
+
+def test_an_unknown_verb_is_answered_with_the_nearest(spinloom):
+    ran = spinloom("nisc")
+    assert ran.code == 2
+    assert "did you mean 'nics'" in ran.err
+
+
+def test_nics_lists_every_number_with_its_source(spinloom):
+    rows = json.loads(spinloom("nics", "sc19-slingshot", "--json").out)
+    assert [row["field"] for row in rows] == profiles.fields_of("a15")
+    assert all(row["label"] in profiles.LABELS and row["source"] for row in rows)
+    table = spinloom("nics", "sc19-slingshot").out
+    assert "37.25 ps/B" in table
+    assert len(list(csv.DictReader(spinloom("nics", "sc19-slingshot", "--csv").out.splitlines()))) == len(
+        rows
+    )
+
+
+def test_workloads_lists_applications_and_rows(spinloom):
+    names = [row["application"] for row in json.loads(spinloom("workloads", "--json").out)]
+    assert {"MILC", "LAMMPS_full", "FFT2D", "WRF_y", "COMB"} <= set(names)
+    rows = json.loads(spinloom("workloads", "milc", "--json").out)
+    assert rows[0]["datatype"] == "16^4"
+    assert rows[0]["size_bytes"] == 98304
+    assert "96 KiB" in spinloom("workloads", "MILC").out
+
+
+def test_info_says_where_a_value_comes_from(spinloom, monkeypatch):
+    monkeypatch.setenv("SPINLOOM_SEED", "9")
+    rows = {row["name"]: row for row in json.loads(spinloom("info", "--config", "--json").out)}
+    assert (rows["SPINLOOM_SEED"]["value"], rows["SPINLOOM_SEED"]["origin"]) == ("9", "environment")
+    assert rows["SPINLOOM_NIC"]["origin"] == "default"
+
+
+def test_an_unknown_variable_gets_a_warning(spinloom, monkeypatch):
+    monkeypatch.setenv("SPINLOOM_SEDE", "9")
+    ran = spinloom("info")
+    assert ran.code == 0
+    assert "did you mean 'SPINLOOM_SEED'" in ran.err
+
+
+@pytest.mark.usefixtures("fake_engine")
+def test_doctor_is_content_with_the_optional_missing(spinloom, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    ran = spinloom("doctor", "--json")
+    found = {row["part"]: row["found"] for row in json.loads(ran.out)}
+    assert ran.code == 0
+    assert found["MPI"] == ""
+    assert found["handler images"] == "seek, rw_cp"
+
+
+def test_doctor_exits_with_3_when_a_needed_part_is_missing(spinloom, monkeypatch):
+    monkeypatch.setattr("spinloom.data.handler_images", dict)
+    ran = spinloom("doctor")
+    assert ran.code == 3
+    assert "handler images" in ran.err
+
+
+def test_without_an_engine_ddt_exits_with_3(spinloom, fake_engine, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spinloom._core", None)
+    assert not core.available()
+    ran = spinloom("ddt", "MILC")
+    assert ran.code == 3
+    assert "make setup" in ran.err
+
+
+def test_the_pages_list_every_environment_variable():
+    readme, live = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/live.md"))
+    for variable in config.VARIABLES.values():
+        page = live if variable.help.startswith("live: ") else readme
+        default = f" `{variable.default}` " if variable.name == "SPINLOOM_NIC" else f" {variable.default} "
+        assert f"| `{variable.name}` |{default}|".replace("|  |", "| |") in page
+
+
+def run_command(*arguments: str, **streams) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", "from spinloom import cli; cli.main()", *arguments]
+    return subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, timeout=seconds(60), check=False, **streams
+    )
+
+
+def test_output_that_cannot_be_written_is_an_environment_error():
+    with open("/dev/full", "w") as full:
+        ran = run_command("nics", stdout=full)
+    assert ran.returncode == 3
+    assert ran.stderr.count("\n") == 1
+    assert "cannot be written" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("bench", "layout", "--out"),
+        ("calibrate", "--out"),
+        ("figure", "8", "--out"),
+        ("validate", "--out"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, verb):
+    (tmp_path / "file").touch()
+    ran = run_command(*verb, str(tmp_path / "file" / "results"), stdout=subprocess.PIPE)
+    assert (ran.returncode, ran.stdout) == (3, ""), ran.stderr
+    assert "cannot be written" in ran.stderr
+
+
+def test_a_reader_that_goes_away_is_not_a_negative_result():
+    read, write = os.pipe()
+    os.close(read)
+    ran = run_command("nics", stdout=write)
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (141, "")
+
+
+def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
+    monkeypatch.setattr("spinloom.output.WIDTH_OF_A_PIPE", 40)
+    out = spinloom("ddt", "MILC:8^4").out
+    assert "MILC" in out
+    assert "checked" in out
+    assert "\u2026" not in out
+
+
+def test_the_live_library_s_variables_are_known(monkeypatch):
+    source = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
+    table = source.split("known{{", 1)[1].split("}};", 1)[0]
+    live = set(re.findall(r'\{"(SPINLOOM_\w+)"', table))
+    assert live, "settings.cpp has no table"
+    assert live == {name for name, variable in config.VARIABLES.items() if variable.help.startswith("live: ")}
+    page = (ROOT / "docs/live.md").read_text(encoding="utf-8")
+    for name, values, meaning in re.findall(r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}', table):
+        assert re.search(
+            rf"^\| `{name}` \|[^|]*\| {re.escape(values)} \| {re.escape(meaning)} \|$", page, re.M
+        )
+    others = {name for name in config.VARIABLES if name.startswith(config.PREFIX)} - live
+    foreign = source.split("foreign[] = {", 1)[1].split("};", 1)[0]
+    known = re.findall(r'"(SPINLOOM_\w+)"', foreign)
+    assert all(any(name.startswith(start) for start in known) for name in others)
+
+
+@needs_engine
+def test_doctor_and_info_show_the_live_nic(spinloom):
+    rows = {row["part"]: row for row in json.loads(spinloom("doctor", "--json").out)}
+    assert rows["live library"]["found"].endswith("libportals.so.4")
+    assert "cop" in rows["live: long messages here"]["found"]
+    assert rows["live: UDP"]["found"]
+    shown = subprocess.run(
+        [sys.executable, "-m", "spinloom.cli", "info", "--live"],
+        capture_output=True,
+        text=True,
+        timeout=seconds(60),
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "max_pt_index" in shown.stdout

@@ -1,0 +1,68 @@
+"""The manual pages: each function, verb and variable is on one, and man reads them without complaint."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spinloom.cli import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import man  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("man")
+    man.write_all(out)
+    return out
+
+
+def test_each_function_is_on_one_page_and_found_by_its_name(written):
+    named = [name for page in man.pages() for name in page.get("functions", [])]
+    declared = set(man.prototypes())
+    assert len(declared) > 50
+    assert sorted(named) == sorted(declared)
+    for name in declared:
+        text = (written / f"man3/{name}.3").read_text(encoding="utf-8")
+        if text.startswith(".so "):
+            text = (written / text.split()[1]).read_text(encoding="utf-8")
+        assert f"{name}(" in text.split(".SH DESCRIPTION")[0], f"the synopsis of {name}"
+
+
+def test_each_verb_and_each_variable_has_its_line(written):
+    verbs = next(page for page in man.pages() if page["name"] == "spinloom")["verbs"]
+    assert set(verbs) == set(cli.commands)
+    settings = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
+    count = int(re.search(r"std::array<Variable, (\d+)>", settings)[1])
+    assert len(man.variables()) == count
+    page = (written / "man7/portals.7").read_text(encoding="utf-8")
+    assert all(f".B {name}" in page for name, _, _ in man.variables())
+
+
+def test_references_lead_somewhere(written):
+    for page in man.pages():
+        for reference in page["see"]:
+            name, section = reference.rstrip(")").split("(")
+            assert (written / f"man{section}/{name}.{section}").is_file(), (
+                f"{page['name']} refers to {reference}"
+            )
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="there is no man")
+def test_man_formats_every_page_without_a_warning(written):
+    for path in sorted(written.glob("man*/*")):
+        done = subprocess.run(
+            ["man", "--warnings", "-l", str(path)],
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/bin:/bin", "MANWIDTH": "100", "LC_ALL": "C.UTF-8", "MANPATH": str(written)},
+            cwd=written,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), path

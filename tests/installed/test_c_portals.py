@@ -1,0 +1,149 @@
+"""libportals.so.4 from outside the tree: installed, found by CMake and pkg-config, run live and simulated."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import launchers
+from conftest import needs_engine
+from test_c_layout import configure, run, tool
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parent / "portals"
+HEADERS = ("portals4.h", "portals4_spin.h")
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+@pytest.fixture(scope="session")
+def prefix(tmp_path_factory) -> Path:
+    """The component, installed from the build folder that `make` keeps, then moved."""
+    build = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release"))
+    if not (build / "CMakeCache.txt").is_file():
+        configure(ROOT, build, "-DSPINLOOM_HANDLERS=ON")
+    run(tool("cmake"), "--build", build, "--target", "spinloom_portals_library")
+    where = tmp_path_factory.mktemp("first")
+    run(tool("cmake"), "--install", build, "--component", "portals", "--prefix", where)
+    moved = tmp_path_factory.mktemp("prefix") / "moved"
+    where.rename(moved)
+    return moved
+
+
+def expect_ring(program: Path) -> None:
+    """Alone, and as ranks of each launcher of this machine."""
+    assert run(program) == "rank 0: 1 ranks, good\n"
+    for name in launchers.found():
+        ran = launchers.run(name, 2, program)
+        lines = [f"rank {rank}: 2 ranks, good" for rank in range(2)]
+        assert (ran.returncode, sorted(ran.stdout.splitlines())) == (0, lines), ran.stderr
+
+
+def test_cmake_finds_it(prefix, tmp_path):
+    configure(PROJECT, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(tool("cmake"), "--build", tmp_path)
+    for program in ("ring_c", "ring_cpp"):
+        expect_ring(tmp_path / program)
+
+
+@pytest.mark.parametrize("package", ["spinloom-portals", "portals4"])
+def test_pkg_config_finds_it(prefix, tmp_path, package):
+    program = shutil.which("pkg-config") or shutil.which("pkgconf")
+    if program is None:
+        pytest.skip("there is no pkg-config")
+    path = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    flags = run(program, "--cflags", "--libs", package, env=path).split()
+    handlers = Path(run(program, "--variable=handlers", package, env=path).strip())
+    assert (handlers / "pingpong.elf").is_file()
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    run("cc", *strict, PROJECT / "ring.c", "-o", tmp_path / "ring", *flags, f"-Wl,-rpath,{prefix}/lib")
+    expect_ring(tmp_path / "ring")
+
+
+@needs_engine
+def test_the_package_s_flags_make_one_program_for_both_drivers(spinloom, tmp_path):
+    flags = [*spinloom("sim", "--cflags").out.split(), *spinloom("sim", "--libs").out.split()]
+    run("cc", PROJECT / "ring.c", "-o", tmp_path / "ring", *flags)
+    expect_ring(tmp_path / "ring")
+    ran = spinloom("sim", "-n", "3", "--quiet", "--json", str(tmp_path / "ring"))
+    assert ran.code == 0, ran.err
+    assert all(f"rank {rank}: 3 ranks, good" in ran.out for rank in range(3))
+
+
+def test_the_headers_functions_are_exported_and_nothing_else(prefix):
+    text = "".join((prefix / "include" / name).read_text(encoding="utf-8") for name in HEADERS)
+    declared = set(re.findall(r"^(?:int|void) (Ptl\w+)\(", text, re.MULTILINE))
+    listing = run("nm", "-D", "--defined-only", "--extern-only", prefix / "lib/libportals.so.4")
+    assert {line.split()[-1] for line in listing.splitlines()} == declared
+    heap = run("nm", "-D", "--defined-only", prefix / "lib/libspinloom-heap.so").split()[2::3]
+    family = {"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc"}
+    assert set(heap) == family | {"malloc_usable_size", "spinloom_process_heap_1"}
+    dynamic = run("readelf", "-d", prefix / "lib/libportals.so")
+    assert "soname: [libportals.so.4]" in dynamic
+
+
+def test_a_handler_compiles_against_the_installed_headers(prefix, tmp_path):
+    source = tmp_path / "mine.c"
+    source.write_text(
+        '#include "spinloom/handler.h"\n'
+        "int payload_handler(const ptl_payload_t p, void *state) { return (void)p, (void)state, PROCEED; }\n",
+        encoding="utf-8",
+    )
+    run("cc", "-fPIC", "-c", source, "-o", tmp_path / "mine.o", "-I", prefix / "include")
+    assert not (prefix / "include/spinloom/layout.h").exists(), "that one is of the component layout"
+
+
+@pytest.mark.parametrize("name", ["alone", *launchers.found()])
+def test_info_shows_every_rank_and_how_it_reaches_the_others(prefix, name):
+    program = prefix / "bin/spinloom-info"
+    if name == "alone":
+        out = run(program)
+    else:
+        ran = launchers.run(name, 3, program, SPINLOOM_COPY="two-copy", SPINLOOM_HPUSS="8")
+        assert ran.returncode == 0, ran.stderr
+        assert "SPINLOOM_HPUSS is not known; the nearest is SPINLOOM_HPUS" in ran.stderr
+        out = ran.stdout
+        for rank, others in enumerate(("1-2", "0, 2", "0-1")):
+            said = out.split(f"rank {rank}: ")[1]
+            assert f"reaches {others} by shared memory, two copies: SPINLOOM_COPY=two-copy" in said
+    assert re.search(rf"^launcher +{'none' if name == 'alone' else name}, ranks: \d$", out, re.MULTILINE)
+    for word in ("max_pt_index", "SPINLOOM_TRANSPORT", "long messages here", "UDP"):
+        assert word in out
+
+
+def test_info_says_how_udp_reaches_others(prefix):
+    for name in launchers.found():
+        ran = launchers.run(name, 2, prefix / "bin/spinloom-info", SPINLOOM_TRANSPORT="udp")
+        assert ran.returncode == 0, ran.stderr
+        assert len(re.findall(r"reaches [01] by UDP [\d.:]+, .* \(SPINLOOM_TRANSPORT=udp\)", ran.stdout)) == 2
+
+
+def test_info_refuses_what_it_does_not_know(prefix):
+    done = subprocess.run([prefix / "bin/spinloom-info", "--macine"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--machine" in done.stderr
+
+
+def test_the_manual_lies_beside(prefix):
+    assert (prefix / "share/man/man3/PtlGet.3").read_text(encoding="utf-8") == ".so man3/PtlPut.3\n"
+    assert (prefix / "share/man/man7/portals.7").is_file()
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare")
+def test_ranks_in_two_process_namespaces_reach_each_other_by_udp(prefix):
+    """As ranks in two containers: what one says of the other names the reason."""
+    if "PMI-1" not in launchers.found():
+        pytest.skip("there is no launcher with ranks of several programs")
+    apart = ["unshare", "--pid", "--fork"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode != 0:
+        pytest.skip("namespaces may not be made here")
+    program = prefix / "bin/spinloom-info"
+    ran = launchers.run("PMI-1", 1, program, ":", "-n", "1", *apart, program)
+    assert ran.returncode == 0, ran.stderr
+    ways = re.findall(r"reaches [01] by UDP .* \(another machine or process namespace\)", ran.stdout)
+    assert len(ways) == 2, ran.stdout

@@ -1,0 +1,227 @@
+"""Claims: predicates on both sides of their boundary, verdicts from invented numbers, explaining trials."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from conftest import fake_claim_cell
+from spinloom import claims, lab, observe, strategies
+from spinloom.bar import Bar
+from spinloom.claims import EXPLAINED, FAILS, HOLDS, NOT_AVAILABLE, Observed, judge
+from spinloom.lab import Reading
+
+CONDITIONS = [(claim.id, condition) for claim in claims.claims().values() for condition in claim.holds]
+STEP = 1e-6
+
+
+def numbers_for(claim, numbers):
+    """Observations in the order of the claim's conditions."""
+    return {condition.what: Observed(number) for condition, number in zip(claim.holds, numbers, strict=True)}
+
+
+@pytest.mark.parametrize(("name", "condition"), CONDITIONS, ids=lambda value: str(value)[:60])
+def test_every_condition_has_two_sides(name, condition):
+    inside = {"at_least": 0, "at_most": 0, "above": STEP, "below": -STEP}[condition.limit]
+    outside = {"at_least": -STEP, "at_most": STEP, "above": 0, "below": 0}[condition.limit]
+    assert condition.true_of(condition.value + inside)
+    assert not condition.true_of(condition.value + outside)
+    assert condition.of in observe.OBSERVATIONS
+
+
+BOUNDARIES = {
+    # claim: numbers that just hold, numbers that just do not, in the order of claims.toml
+    "DDT-1": ([19, 29], [18.9, 29]),
+    "DDT-2": ([0.95, 0.949], [0.949, 0.949]),
+    "DDT-3": ([0.99] * 4, [0.99, 0.99, 1.0, 0.99]),
+    "DDT-4": ([2.5] * 5 + [60, 95], [2.5, 2.5, 2.51, 2.5, 2.5, 60, 95]),
+    "DDT-5": ([0.95, 0.94, 0.94, 0.94, 0.94], [0.95, 0.95, 0.94, 0.94, 0.94]),
+    "DDT-6": ([0, 0, 1.1, 1.1, 1.1], [0, 1, 1.1, 1.1, 1.1]),
+    "DDT-7": ([159, 159], [159, 160]),
+    "DDT-8": ([8, 16, 1.1, 1.1], [8, 16.1, 1.1, 1.1]),
+    "DDT-9": ([3.0, 4.6], [2.99, 4.6]),
+    "DDT-10": ([60], [59.9]),
+    "DDT-13": ([0.02, 0.16, 3 << 20], [0.02, 0.16, (3 << 20) + 1]),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDARIES)
+def test_claims_on_both_sides_of_their_boundary(name):
+    claim = claims.claims()[name]
+    holding, failing = BOUNDARIES[name]
+    # Two limits of one observation are tested by hand-made keys: each condition sees its own number.
+    for numbers, verdict in ((holding, True), (failing, False)):
+        true = [condition.true_of(number) for condition, number in zip(claim.holds, numbers, strict=True)]
+        assert all(true) is verdict
+
+
+def test_a_false_condition_weighs_more_than_a_missing_one():
+    claim = claims.claims()["DDT-2"]
+    first, second = claim.holds
+    missing = Observed(reason="there is no such strategy")
+    assert judge(claim.holds, {first.what: Observed(0.99), second.what: Observed(0.5)}).verdict == HOLDS
+    assert judge(claim.holds, {first.what: Observed(0.99), second.what: missing}).verdict == NOT_AVAILABLE
+    both = judge(claim.holds, {first.what: Observed(0.5), second.what: missing})
+    assert both.verdict == FAILS
+    assert both.failed == (first,)
+    assert "no such strategy" in both.remark
+
+
+def test_every_claim_names_profiles_fields_and_strategies_that_exist():
+    for claim in claims.claims().values():
+        for sensitivity in claim.sensitivities:
+            if not sensitivity.field.startswith(claims.INPUT):
+                assert claims.lab.profile_of("sc19-slingshot").entries[sensitivity.field]
+                for value in sensitivity.values:
+                    lab.profile_of("sc19-slingshot", ((sensitivity.field, value),))
+        for condition in claim.holds:
+            arguments = dict(condition.arguments)
+            for strategy in (arguments.get("strategy", "seek"), *arguments.get("strategies", ())):
+                assert strategy in strategies.STRATEGIES
+
+
+# ---- observations on invented readings ----
+
+
+def reading(**columns):
+    return Reading(columns)
+
+
+def test_reuses_are_preparation_over_gain():
+    profile = lab.profile_of("sc19-slingshot")
+    host, offloaded = (
+        reading(time_ps=3_000_000),
+        reading(time_ps=1_000_000, prepared_blocks=3400, nic_memory_bytes=0),
+    )
+    # 3400 blocks * 2 cycles / 3.4 GHz = 2 us, and an empty PCIe write of 24 B * 15.87 ps + 250 ns
+    cycles_ps = 3400 * profile["host.segment_block_cycles"] * 10**12 / profile["host.clock"]
+    expected = math.ceil((float(cycles_ps) + 381 + 250_000) / 2_000_000)
+    assert observe.reuses(profile, host, offloaded) == expected
+    assert (
+        observe.reuses(profile, offloaded, reading(**{**offloaded.columns, "time_ps": 1_000_000})) == math.inf
+    )
+
+
+def test_throughput_counts_from_ready_to_receive():
+    profile = lab.profile_of("sc19-slingshot")
+    way = 2 * (50_000 + 33_400) + 250_000 + 30_000 + 2 * 250_000
+    assert observe.ready_to_receive_ps(profile) == way
+    cell = reading(size_bytes=4 << 20, time_ps=10**9, data_time_ps=10**8)
+    assert observe.throughput_gbit_s(profile, "rw-cp", cell) == (4 << 20) * 8000 / (way + 10**8)
+    assert observe.throughput_gbit_s(profile, "host-best", cell) == (4 << 20) * 8000 / (way + 10**9)
+
+
+def test_volume_adds_the_lines_that_the_host_fetches():
+    profile = lab.profile_of("sc19-slingshot")
+    cell = reading(size_bytes=1000, host_line_fetches=10)
+    assert observe.volume_bytes(profile, "host-mpitypes", cell) == 1640
+    assert observe.volume_bytes(profile, "rw-cp", cell) == 1000
+
+
+def test_catch_up_is_what_the_least_handler_does_not_need():
+    cell = reading(
+        handler_first_call_cycles_per_packet=90.0,
+        handler_first_call_cycles_min=10,
+        handler_cycles_per_packet=100.0,
+    )
+    assert observe.catch_up_percent(cell) == 80
+
+
+def test_memory_growth_is_zero_when_it_falls_between():
+    held = [reading(nic_memory_bytes=size) for size in (10, 30, 20, 40)]
+    assert observe.memory_growth(None, held) == 0
+    assert observe.memory_growth(None, [held[0], held[2], held[3]]) == 4
+    assert observe.memory_spread(None, held) == 30
+
+
+# ---- trials over the stand-in engine: a profile's number that makes a claim hold ----
+
+
+def test_validate_compares_with_the_checked_in_table(spinloom, fake_engine, tmp_path):
+    fake_engine.run_cell = fake_claim_cell
+    table = tmp_path / "validate.json"
+    options = ["--only", "DDT-2", "--quiet", "--golden", str(table)]
+    ran = spinloom("validate", *options, "--json", "--update")
+    (row,) = json.loads(ran.out)
+    assert (ran.code, row["verdict"]) == (0, HOLDS)
+    assert spinloom("validate", *options).code == 0
+    assert "1 hold" in spinloom("validate", "--last", "--golden", str(table)).out
+
+    def slower(config):
+        found = fake_claim_cell(config)
+        return {**found, "time_ps": found["time_ps"] * 5 // 4}
+
+    fake_engine.run_cell = slower
+    ran = spinloom("validate", *options, "--json")
+    (row,) = json.loads(ran.out)
+    assert ran.code == 1
+    assert row["verdict"] == EXPLAINED
+    assert "hpu.clock = 1000 MHz instead of 800 MHz (given:" in row["remark"]
+    assert "DDT-2: 'holds'" in ran.err
+    assert "--update" in ran.err
+
+
+class CountingBar(Bar):
+    def __init__(self):
+        self.expected = self.ended = 0
+        self.expected_at_first_end = 0
+
+    def __call__(self):
+        self.expected_at_first_end = self.expected_at_first_end or self.expected
+        self.ended += 1
+        assert self.ended <= self.expected
+
+    def expect(self, cells):
+        self.expected += cells
+
+
+def test_the_bar_counts_trials_too(fake_engine):
+    fake_engine.run_cell = lambda config: {**fake_claim_cell(config), "time_ps": 10**10}
+    claim, bar = claims.claims()["DDT-2"], CountingBar()
+    laboratory = lab.Lab(2)
+    assert claims.assess(claim, laboratory, bar).verdict == FAILS
+    assert bar.ended == bar.expected == len(laboratory.readings)
+    assert (
+        bar.expected
+        > bar.expected_at_first_end
+        == len(claims.probes_of(claims.Trial(claim.nic), claim.holds))
+    )
+
+
+def test_what_no_trial_mends_fails(spinloom, fake_engine, tmp_path, monkeypatch):
+    fake_engine.run_cell = lambda config: {**fake_claim_cell(config), "time_ps": 10**10}
+    monkeypatch.chdir(tmp_path)  # no checked-in table here
+    ran = spinloom("validate", "--only", "DDT-2", "--quiet", "--json")
+    (row,) = json.loads(ran.out)
+    assert (ran.code, row["verdict"]) == (0, FAILS)
+    assert "does not make it hold" in row["remark"]
+
+
+def test_a_table_that_was_named_must_be_there(spinloom, fake_engine, tmp_path):
+    ran = spinloom("validate", "--only", "DDT-2", "--golden", str(tmp_path / "none.json"))
+    assert ran.code == 2
+    assert "there is no such table" in ran.err
+
+
+def test_results_are_not_overwritten(spinloom, fake_engine, tmp_path):
+    (tmp_path / "validate.csv").write_text("mine")
+    ran = spinloom("validate", "--only", "DDT-2", "--out", str(tmp_path))
+    assert ran.code == 2
+    assert (tmp_path / "validate.csv").read_text() == "mine"
+
+
+def test_a_missing_profile_is_not_available(spinloom, fake_engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(claims.lab, "profile_of", lab.profile_of)
+    claim = claims.claims()["DDT-2"]
+    elsewhere = claims.replace(claim, nic="no-such-nic")
+    verdict = claims.assess(elsewhere, lab.Lab(1))
+    assert verdict.verdict == NOT_AVAILABLE
+    assert "no-such-nic" in verdict.remark
+
+
+def test_an_unknown_claim_is_answered_with_the_nearest(spinloom):
+    ran = spinloom("validate", "--only", "DDT-22")
+    assert ran.code == 2
+    assert "did you mean 'DDT-2'" in ran.err

@@ -1,0 +1,153 @@
+"""Puts each mistake of mutants.toml into a copy of the engine and tortures it until the mistake is found.
+
+    python tests/torture/mutants.py [NAME PART ...]
+
+It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed.
+
+The copy lies in build/mutants. A mutant is found when a run reports a violation, or dies. Seeds 1 to 1,000 of
+every scenario are tried, few of all before many of one.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tests/, when this runs as a command
+
+from patience import seconds
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACE = ROOT / "build" / "mutants"
+SEEDS = ((1, 10), (11, 100), (101, 1000))
+SECONDS_A_RANGE = seconds(120)  # of one scenario; a mutant that goes round in circles is found, too
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    unit: str
+    file: str
+    text: str
+    by: str
+
+    def applied(self, source: str) -> str:
+        if source.count(self.text) != 1:
+            raise SystemExit(
+                f"{self.file}: the text of '{self.name}' stands there {source.count(self.text)} times"
+            )
+        return source.replace(self.text, self.by)
+
+
+@dataclass(frozen=True)
+class Found:
+    scenario: str
+    seed: int
+    runs: int
+    sentence: str
+
+
+def mutants() -> list[Mutant]:
+    with open(Path(__file__).parent / "mutants.toml", "rb") as file:
+        return [Mutant(**row) for row in tomllib.load(file)["mutant"]]
+
+
+def prepare() -> None:
+    """A copy of the sources and a build folder of its own."""
+    tree = PLACE / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    for name in ("src", "include", "cmake", "bench", "handlers", "scenarios", "CMakeLists.txt"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name)
+        elif source.exists():
+            shutil.copy2(source, tree / name)
+    floors = tree / "cmake" / "floors.cmake"  # a mistake may leave a variable unused
+    floors.write_text(floors.read_text(encoding="utf-8").replace(" -Werror", ""), encoding="utf-8")
+    for mutant in mutants():  # an object of an earlier mutant may lie in the build folder
+        (tree / mutant.file).touch()
+    launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
+    subprocess.run(
+        ["cmake", "-S", tree, "-B", PLACE / "build", "-G", "Ninja", "-DSPINLOOM_TESTS=ON"]
+        + ["-DCMAKE_CXX_FLAGS_RELEASE=-O1"]  # each is built once and runs for seconds
+        + (launcher if shutil.which("ccache") else []),
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def build() -> None:
+    done = subprocess.run(
+        ["ninja", "-C", PLACE / "build", "-j2", "spinloom_torture_run"], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"the mutant does not compile:\n{done.stdout[-3000:]}")
+
+
+def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS) -> Found | None:
+    from spinloom import torture
+
+    runs = 0
+    for first, last in seeds:
+        for scenario in torture.all_scenarios().values():
+            numbers = [f"{name}={value}" for name, value in scenario.numbers.items()]
+            program = PLACE / "build/src/torture/spinloom_torture_run"
+            command = [program, *numbers, "--seeds", f"{first}..{last}"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_A_RANGE)
+            except subprocess.TimeoutExpired:
+                return Found(scenario.name, first, runs, "goes round in circles")
+            if done.returncode == 0:
+                runs += last - first + 1
+                continue
+            if done.returncode == 2:
+                raise SystemExit(f"{scenario.name} cannot be run: {done.stderr}")
+            said = re.search(r"violation (\d+): (.*)", done.stdout)
+            seed = int(said[1]) if said else first
+            return Found(
+                scenario.name, seed, runs + seed - first + 1, said[2] if said else "the process died"
+            )
+    return None
+
+
+def main(parts: list[str]) -> int:
+    sys.path.insert(0, str(ROOT / "python"))
+    chosen = [one for one in mutants() if not parts or any(part in one.name for part in parts)]
+    prepare()
+    build()
+    whole = hunt(SEEDS[:1])  # without a mutant there is nothing to find
+    if whole is not None:
+        print(f"the engine as it is: {whole.scenario}, seed {whole.seed}: {whole.sentence}")
+        return 1
+    missed = 0
+    print("| unit | mutant | scenario | seed | runs | what was seen |\n|---|---|---|---|---|---|")
+    for one in chosen:
+        path = PLACE / "tree" / one.file
+        source = path.read_text(encoding="utf-8")
+        path.write_text(one.applied(source), encoding="utf-8")
+        began = time.monotonic()
+        build()
+        found = hunt()
+        path.write_text(source, encoding="utf-8")
+        if found is None:
+            missed += 1
+            print(f"| {one.unit} | {one.name} | **not found** | | | |", flush=True)
+            continue
+        seen = re.sub(r"/\S*?/(src/)", r"\1", found.sentence)[:110].replace("|", "/")
+        print(
+            f"| {one.unit} | {one.name} | {found.scenario} | {found.seed} | {found.runs} | {seen} |",
+            flush=True,
+        )
+        print(f"{one.name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

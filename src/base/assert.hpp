@@ -1,8 +1,9 @@
-// SPL_ASSERT - our own bugs, with their values.
+// Assert - SPL_ASSERT reports bugs of Spinloom itself, with the values that led to them.
 //
-// Contract: SPL_ASSERT(condition, parts...) throws InternalError that names the place, the condition
-//   and the streamed parts; it is on in every build. Never for user, peer or file trouble: that is an
-//   Error (result.hpp). It throws instead of aborting, because the library lives in users' processes.
+// Contract: SPL_ASSERT(condition, parts...) throws InternalError when the condition is false. The error names the
+//   place, the condition and the streamed parts. It is on in every build. Trouble that comes from users, peers or
+//   files is never asserted: that is an Error (result.hpp). It throws instead of aborting because the library lives
+//   in users' processes.
 // Threads: any. Time: none.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Every named limit in one place; hitting one is an error that names it. The Python package reads those that it needs
-// from spinloom._core.limits (app/bindings.cpp).
+// Limits - every named limit of the project. Going beyond one is an Error that names it.
 //
-// Relations between limits are asserted here with the sentence that explains them.
+// The Python package reads the limits that it needs from spinloom._core.limits (app/bindings.cpp). Where limits depend
+// on each other, a static_assert here says how.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ inline constexpr uint32_t vhpu_count_max = 1 << 20;
 inline constexpr uint32_t portal_table_max = 256;
 inline constexpr uint32_t portal_tables = 4;  // parts of it, one for each network interface of a process
 inline constexpr uint32_t payload_bytes_max = 1 << 16;
-inline constexpr uint32_t early_packets_max = 1 << 20;  // packets ahead of their header
+inline constexpr uint32_t early_packets_max = 1 << 20;  // packets that came before the header of their message
 inline constexpr uint32_t queue_count_max = 1 << 16;
 inline constexpr uint32_t counter_count_max = 1 << 20;
 inline constexpr uint32_t entry_count_max = 1 << 20;
 inline constexpr uint32_t context_count_max = 1 << 16;
-inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that are not ended
+inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that have not ended yet
 inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
 inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
 inline constexpr uint64_t datagram_bytes_max = 65507;  // what UDP over IPv4 carries
@@ -42,10 +42,10 @@ inline constexpr uint32_t handler_stack_bytes = 8192;
 inline constexpr uint64_t handler_budget_cycles = 10'000'000;
 inline constexpr uint32_t slice_cycles = 256;
 inline constexpr uint64_t handlers_a_packet_max = 256;     // of a handler run, before it counts as endless
-inline constexpr uint32_t debug_text_bytes = 80;          // of a debug line; what is longer is cut
+inline constexpr uint32_t debug_text_bytes = 80;          // of one debug line; a longer one is cut
 inline constexpr uint64_t handler_log_lines_max = 10'000;  // debug lines and reasons of a handler log
 
-// What is recorded of one message when somebody asks.
+// What is recorded of one message, for whoever asks for a recording.
 inline constexpr uint64_t trace_spans_max = 1 << 20;
 inline constexpr uint64_t depth_points_max = 4096;
 

@@ -1,7 +1,7 @@
-// Nearest - the known name that a mistyped one is closest to, for error messages.
+// Nearest - finds the known name that a mistyped name is closest to, for error messages.
 //
-// Contract: the fewest letters inserted, left out or replaced win; the first of equals. Nothing when more than half
-//   of the letters would change.
+// Contract: nearest() returns the name that needs the fewest letters inserted, left out or replaced; of equally close
+//   names the first one. It returns nothing when more than half of the letters would have to change.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -14,7 +14,8 @@
 namespace spinloom {
 
 [[nodiscard]] inline size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<size_t> row(to.size() + 1);  // from the letters of `from` so far to every beginning of `to`
+  // row[j]: the distance from the letters of `from` seen so far to the first j letters of `to`.
+  std::vector<size_t> row(to.size() + 1);
   for (size_t i = 0; i < row.size(); ++i) row[i] = i;
   for (const char letter : from) {
     size_t diagonal = row[0]++;

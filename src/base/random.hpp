@@ -1,8 +1,9 @@
-// Random - the one seeded generator: xoshiro256** (Blackman, Vigna), seeded by splitmix64 from a seed
-// and the name of a stream, so that adding a consumer never changes another consumer's numbers.
+// Random - the seeded generator of all random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64 from a
+// seed and the name of a stream. Every consumer has a stream of its own, so that a new consumer does not change the
+// numbers of the others.
 //
-// Invariants: (1) the sequence depends on (seed, stream) only, on every machine;
-//   (2) below(n) is unbiased (rejection).
+// Invariants: (1) the sequence depends on (seed, stream) only, on every machine; (2) below(n) is unbiased
+//   (rejection).
 // Threads: one owner each. Time: none.
 #pragma once
 

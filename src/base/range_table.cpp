@@ -10,7 +10,8 @@ RangeTable::RangeTable(void* zeroed, uint32_t granules) : entries_(static_cast<E
   add_free(0, granules, false);
 }
 
-// Of the ranges in one class, none is shorter than those in the classes before.
+// The list (class) for free ranges of this length. Every range of a class is at least as long as those of the classes
+// before.
 uint32_t RangeTable::class_of(uint32_t count) {
   if (count < 8) return count;
   const auto exponent = static_cast<uint32_t>(std::bit_width(count)) - 1;

@@ -1,10 +1,12 @@
-// RangeTable - which of a row of granules are in use: ranges that are taken and given back.
+// RangeTable - an allocator of ranges in a row of granules (equal pieces of memory): it knows which are in use.
 //
-// Contract: take() finds free granules that follow each other, resize() lets a range end sooner or later where it is,
-//   give_back() makes it free. A free range is dirty when somebody has had a part of it since clean() of that part.
-// Invariants: (1) each granule is in one range, and free ranges do not touch; (2) take() and give_back() take the same
-//   time however many ranges there are: free ranges are in lists by size, eight to a doubling; (3) nothing is
-//   allocated: the table lies in memory of its owner, zeroed, of which only ends of ranges are touched.
+// Contract: take() finds free granules that follow each other and returns their range. resize() moves the end of a
+//   range in use, without moving its beginning. give_back() frees a range. A free range is dirty when any part of it
+//   was in use and has not been cleaned by clean() since.
+// Invariants: (1) each granule is in exactly one range, and no two free ranges touch; (2) the time of take() and
+//   give_back() does not grow with the number of ranges: free ranges are in lists by size, eight lists for each
+//   doubling; (3) nothing is allocated: the table lies in zeroed memory that the owner provides, and only the entries
+//   at the ends of ranges are touched.
 // Threads: one at a time. Time: none.
 #pragma once
 
@@ -21,32 +23,32 @@ class RangeTable {
   [[nodiscard]] static constexpr size_t bytes_for(uint32_t granules) { return granules * sizeof(Entry); }
 
   struct Taken {
-    uint32_t first = none;  // none: there is no room
+    uint32_t first = none;  // none: no free range is long enough
     bool dirty = false;
   };
 
   constexpr RangeTable() = default;
   RangeTable(void* zeroed, uint32_t granules);
 
-  // `alignment` in granules, a power of two.
+  // `alignment` is in granules and a power of two.
   [[nodiscard]] Taken take(uint32_t count, uint32_t alignment = 1);
-  // Of the range in use that begins here; 0: none does.
+  // How many granules the range in use has that begins at `first`; 0 if none begins there.
   [[nodiscard]] uint32_t count_of(uint32_t first) const;
-  // Whether the range in use that begins here has that many now.
+  // Makes the range in use that begins at `first` so long. False: there is no such range, or no room behind it.
   [[nodiscard]] bool resize(uint32_t first, uint32_t count);
   void give_back(uint32_t first);
 
   [[nodiscard]] uint32_t used() const { return used_; }
-  // About how many of the free ones are dirty.
+  // How many of the free granules are dirty, roughly.
   [[nodiscard]] uint32_t dirty() const { return dirty_; }
-  // work(first, count) for each range in use.
+  // Calls work(first, count) for each range in use.
   template <class Work>
   void each_used(Work work) const {
     for (uint32_t first = 0; first < granules_; first += entries_[first].count) {
       if (entries_[first].used != 0) work(first, entries_[first].count);
     }
   }
-  // Where work(first, count) says that a dirty free range is clean now, it is.
+  // Calls work(first, count) for each dirty free range; where work returns true, the range counts as clean.
   template <class Work>
   void clean(Work work) {
     for (const uint32_t head : heads_) {
@@ -59,14 +61,14 @@ class RangeTable {
 
  private:
   struct Entry {
-    uint32_t count : 30;  // at the first granule of a range; 0: none begins here
+    uint32_t count : 30;  // length of the range whose first granule this is; 0 elsewhere
     uint32_t used : 1;
     uint32_t dirty : 1;
-    uint32_t begin;  // at the last granule of a range: its first
-    uint32_t next;   // of free ranges in the same list
+    uint32_t begin;  // in the entry of a range's last granule: its first granule
+    uint32_t next;   // the next free range of the same list
     uint32_t previous;
   };
-  static constexpr uint32_t looks_max = 8;  // at ranges that may be a little too short
+  static constexpr uint32_t looks_max = 8;  // of the list whose ranges may be a little too short, so many are tried
   static constexpr uint32_t classes = 22 * 8;
 
   [[nodiscard]] static uint32_t class_of(uint32_t count);

@@ -1,9 +1,9 @@
-// Result - a value or an Error; how every floor reports trouble that is not our own bug.
+// Result - a value or an Error: how every floor reports trouble that is not our own bug.
 //
-// Contract: user, data, environment and peer trouble travels as an Error (code, one sentence with
-//   the values and the knob). Our own bugs are assertions (assert.hpp).
-// Invariants: (1) a Result holds exactly one of value and error; (2) value() on an error and
-//   error() on a value are bugs and throw InternalError.
+// Contract: trouble that comes from users, data, the environment or peers travels as an Error: a code, and one
+//   sentence with the values and with what the user can change. Our own bugs are assertions (assert.hpp).
+// Invariants: (1) a Result holds either a value or an error, never both; (2) value() on an error and error() on a
+//   value are bugs and throw InternalError.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -22,11 +22,11 @@ namespace spinloom {
 enum class Code : uint8_t {
   invalid,      // the input is wrong: usage, text, blob, image, profile (exit 2)
   overflow,     // a size or displacement does not fit in 64 bits or a named limit (exit 2)
-  unsupported,  // legal, but not here: the sentence says where it stands under "not yet" (exit 2)
+  unsupported,  // legal, but Spinloom cannot do it (exit 2)
   mismatch,     // bytes differ from the oracle (exit 1)
-  stalled,      // a simulation cannot go on: who waits for what (exit 1)
+  stalled,      // a simulation cannot go on: the sentence says who waits for what (exit 1)
   fault,        // a handler faulted, overran its budget or returned a code that does not exist
-  exhausted,    // a resource is full: which one and which knob enlarges it (exit 1)
+  exhausted,    // a resource is full: the sentence says which one, and what enlarges it (exit 1)
   environment,  // the machine lacks something (exit 3)
 };
 

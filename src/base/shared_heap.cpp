@@ -17,7 +17,8 @@ namespace {
 
 constexpr int file_number_max = 1000;  // programs and shells count from 3: our descriptor is not in their way
 
-// As large as the limits allow, with room for others' addresses. (Behind the limit of a file ftruncate would kill.)
+// As large as the limits allow, and so that addresses are left for the rest of the program. (Beyond the limit for
+// files, ftruncate would kill the process.)
 uint64_t reservable_bytes() {
   rlimit file{}, addresses{};
   getrlimit(RLIMIT_FSIZE, &file);
@@ -131,7 +132,7 @@ int SharedHeap::make() {
   ranges_ = RangeTable(table, granules);
   keep(file);
   base_.store(base, std::memory_order_release);
-  // A core file has every page of a mapping, also those that were never touched.
+  // Without this, a core file would have every page of the region, also those that were never touched.
   madvise(reinterpret_cast<void*>(base), bytes_, MADV_DONTDUMP);
   watch_forks();
   return 0;
@@ -160,12 +161,12 @@ void* SharedHeap::allocate(size_t bytes, size_t alignment, bool zeroed) {
   }
   if (taken.first == RangeTable::none) return nullptr;
   uint8_t* const block = at(taken.first);
-  const bool discards = bytes > idle_bytes && !private_;  // bringing pages again takes longer than to erase them
+  const bool discards = bytes > idle_bytes && !private_;  // for fewer bytes, erasing is faster than getting new pages
   if (zeroed && (private_ || taken.dirty) && !(discards && discard(taken.first, count))) std::memset(block, 0, bytes);
   return block;
 }
 
-// Their pages go back to the system, and read as zeros.
+// Gives the pages of these granules back to the system; they read as zeros afterwards.
 bool SharedHeap::discard(uint32_t first, uint32_t count) const {
   return madvise(at(first), size_t{count} * granule_bytes, MADV_REMOVE) == 0;
 }
@@ -214,7 +215,8 @@ void SharedHeap::watch_forks() {
                  [] { watching->after_fork_in_child(); });
 }
 
-// Where nothing was ever written are holes, and they stay holes, as long as we have the file to ask.
+// Copies the bytes from `begin` to `end` to the file `to`. Where nothing was ever written the file has holes; while
+// we still have the file and can ask for them, the copy gets the same holes.
 bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end) const {
   if (!is_ours(file_)) return write_all(to, at(0) + begin, begin, end - begin);
   while (begin < end) {

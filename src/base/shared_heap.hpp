@@ -1,13 +1,16 @@
-// SharedHeap - large blocks of memory that other processes may map: one region over a file without a name.
+// SharedHeap - large blocks of memory that other processes can map: one region over a file without a name.
 //
-// Contract: open() reserves the region once; allocate() hands out blocks of whole granules, release() takes them back.
-//   place() says where a peer finds the file and what it must find there. A program has one: process_heap().
-// Invariants: (1) a block's pages come when they are touched; those of released blocks go back to the system once
-//   `idle_bytes` have gathered; (2) the file cannot shrink: who has it mapped never reads behind its end; (3) a forked
-//   child has the blocks in a region of its own: what one of the two writes, the other does not see. That costs a copy
-//   of what they hold; where that is more than half of the memory that is free, the child still sees what its parent
-//   writes later, and never the other way round; (4) nothing here allocates: malloc may be built on it; (5) no system
-//   call names the file by its descriptor without looking whether it is still the file: programs close what they like.
+// Contract: open() reserves the region once. allocate() hands out blocks of whole granules, release() takes them
+//   back. place() tells a peer how to find the file, and what the peer must check there. process_heap() is the one
+//   SharedHeap of a program.
+// Invariants: (1) a page of a block takes memory only when it is touched; the pages of released blocks go back to the
+//   system once `idle_bytes` of them have gathered; (2) the file cannot shrink, so that a process that has it mapped
+//   never reads beyond its end; (3) a forked child has the blocks in a region of its own: neither parent nor child
+//   sees what the other writes. That costs a copy of the blocks. Where the copy would take more than half of the free
+//   memory, none is made: then the child sees what its parent writes later to pages that the child has not written
+//   itself, and the parent never sees what the child writes; (4) nothing here allocates by malloc, because malloc may
+//   be built on it; (5) before a system call names the file by its descriptor, the descriptor is checked to be still
+//   that file, because programs close descriptors that they do not know.
 // Threads: any. Time: none.
 #pragma once
 
@@ -30,7 +33,7 @@ class SharedHeap {
   static constexpr size_t idle_bytes = 64 << 20;
 
   struct Place {
-    uint64_t bytes = 0;  // 0: there is none
+    uint64_t bytes = 0;  // 0: this process has no heap that a peer could map
     uint64_t base = 0;
     uint64_t inode = 0;
     int file = -1;
@@ -40,14 +43,14 @@ class SharedHeap {
   SharedHeap(const SharedHeap&) = delete;
   SharedHeap& operator=(const SharedHeap&) = delete;
 
-  // 0, or the errno of what the system refuses; asked once.
+  // Reserves the region at the first call. Returns 0, or the errno of that first attempt.
   [[nodiscard]] int open();
-  // A block of at least so many bytes, zeroed if asked for; null: there is no room, or open() fails.
+  // A block of at least so many bytes, zeroed if `zeroed`; null if there is no room or open() fails.
   [[nodiscard]] void* allocate(size_t bytes, size_t alignment = granule_bytes, bool zeroed = false);
   // False: no block begins there.
   [[nodiscard]] bool release(void* block);
   [[nodiscard]] bool resize(void* block, size_t bytes);
-  // Of the block that begins there, or 0.
+  // The size of the block that begins at `block`; 0 if none does.
   [[nodiscard]] size_t size_of(const void* block);
 
   // Whether all of these bytes lie in the region.
@@ -58,7 +61,8 @@ class SharedHeap {
   }
   [[nodiscard]] Place place();
   [[nodiscard]] size_t used_bytes();
-  // Forks are seen from open() on; a library that serves malloc asks for it before others have their say.
+  // Registers what has to happen around a fork. open() does this, too; a library that serves malloc does it earlier,
+  // so that it comes before the registrations of other libraries.
   void watch_forks();
 
  private:
@@ -77,22 +81,24 @@ class SharedHeap {
   void after_fork_in_child();
   void keep(int file);
 
-  pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // handlers of a fork may allocate
+  pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // what others do around a fork may allocate
   std::atomic<uint64_t> base_{0};
   uint64_t bytes_ = 0;
   uint64_t inode_ = 0;
   int file_ = -1;
-  int heir_ = -1;  // during a fork: the child's file
+  int heir_ = -1;  // while a fork is under way: the file that the child will have
   int error_ = 0;
   bool watches_ = false;
-  bool private_ = false;  // not in a file of ours, and never zeroed
+  bool private_ = false;  // the blocks are not in a file of this process; free ones may hold anything
   RangeTable ranges_;
 };
 
-// The one that libspinloom-heap.so serves malloc from, where that is loaded; else this program's or library's own.
+// The heap that libspinloom-heap.so serves malloc from, where that library is loaded; otherwise the own heap of this
+// program or library.
 [[nodiscard]] SharedHeap& process_heap();
 [[nodiscard]] bool process_heap_is_malloc();
-// How they find each other; the number changes with the meaning of the object's bytes.
+// The symbol by which libraries of one process find the same heap. Its number changes when the layout of SharedHeap
+// does.
 #define SPINLOOM_PROCESS_HEAP spinloom_process_heap_1
 
 }  // namespace spinloom

@@ -1,4 +1,4 @@
-// Units - picoseconds, bytes and rational rates as types that do not mix.
+// Units - picoseconds, bytes and rational rates as types that cannot be confused.
 //
 // Contract: modelled time is a 64-bit count of picoseconds; a rate is a rational number of
 //   picoseconds per byte (or per cycle); the time of n bytes is rounded up once. No floating point.

@@ -1,10 +1,11 @@
-// Datagram - what goes over a lossy link: an SLMP header, ours around it, a body, and the job's tag.
+// Datagram - what goes over a lossy link: a header, a body, and a tag that only members of the job can make.
 //
-// Contract: begin(), then the body is appended, then seal(). open() gives header and body of bytes that a process of
-//   this job sealed and that are undamaged; for any other bytes it is an Error that says why. The header is SLMP's 10
-//   bytes (FPsPIN, deliverable D4.7, section 4.4.1: flags, message ID, offset) after magic and version, and what
-//   retransmission needs.
-// Invariants: (1) the tag covers every byte before it; (2) no bytes make open() read outside of them.
+// Contract: begin() writes the header, the caller appends the body, seal() appends the tag. open() returns the header
+//   and the body of bytes that a process of this job sealed and that nobody has changed; for all other bytes it
+//   returns an Error that says why. The header is the 10 bytes of SLMP (FPsPIN, deliverable D4.7, section 4.4.1:
+//   flags, message ID, offset), with magic and version before them and what retransmission needs behind them.
+// Invariants: (1) the tag covers every byte before it; (2) whatever the bytes are, open() does not read outside of
+//   them.
 // Threads: pure. Time: none.
 //
 //   offset 0 magic "SPLW" | 4 version | 5 reserved, 0 | 6 flags | 8 message ID | 12 offset | 16 source | 20 target
@@ -22,8 +23,8 @@
 namespace spinloom::wire {
 
 namespace slmp {
-inline constexpr uint16_t syn = 1;  // is to be acknowledged
-inline constexpr uint16_t ack = 2;  // acknowledges: the same header, no body
+inline constexpr uint16_t syn = 1;  // the receiver must acknowledge this datagram
+inline constexpr uint16_t ack = 2;  // acknowledges: repeats the header of what it acknowledges, without a body
 inline constexpr uint16_t eom = 4;  // the last segment of its message
 }  // namespace slmp
 
@@ -33,8 +34,8 @@ struct DatagramHeader {
   uint32_t offset = 0;  // of the first payload byte in the message
   nic::Rank source;
   nic::Rank target;
-  uint32_t source_epoch = 0;  // which life of the source sends this; target_epoch: to which life of the target
-  uint32_t target_epoch = 0;
+  uint32_t source_epoch = 0;  // which life of the source sends this: it counts the source's restarts
+  uint32_t target_epoch = 0;  // which life of the target it is meant for
   uint32_t sequence = 0;  // counts the segments of a source to a target; segments without SYN have a count of their own
   uint32_t received = 0;  // the source of this datagram has received every segment with SYN before this one
   uint32_t window = 0;  // how many segments beyond `received` the source of this datagram takes

@@ -1,6 +1,7 @@
 // Little-endian - whole numbers at any place among bytes, least significant byte first on every machine.
 //
-// Contract: the caller knows that the bytes are there. Threads: pure. Time: none.
+// Contract: load_le() and store_le() check nothing: the caller knows that the bytes are there. Threads: pure. Time:
+//   none.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,8 @@ namespace spinloom::wire {
 namespace {
 
 // ---- fields ----
-// The one list of them: reading, writing and printing all walk it. What is added to a packet travels, too.
+
+// The only lists of fields: reading, writing and printing all walk them, so that a field that is added here travels.
 static_assert(sizeof(nic::MessageFields) == 96 && sizeof(nic::Packet) == 176, "a field that is in no list below");
 
 template <class Packet, class Visit>

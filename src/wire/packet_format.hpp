@@ -1,10 +1,11 @@
 // Packet format - a nic::Packet as bytes, and bytes as a nic::Packet.
 //
-// Contract: encode() appends; decode() gives a packet whose payload points into the bytes. Fixed-width fields, little
-//   endian, position-independent. A header packet carries all MessageFields, a later one only what names its message
-//   and its place. What is not a packet is an Error that says which field is wrong; no bytes make decode() read
-//   outside of them. The datagram's tag says who sent them (datagram.hpp).
-// Invariants: (1) decode(encode(p)) is p, the payload's space aside; (2) encode(decode(b)) is b.
+// Contract: encode() appends the packet's bytes; decode() returns a packet whose payload points into the bytes.
+//   Fields have a fixed width, are little endian and may lie at any address. The first packet of a message carries
+//   all MessageFields, a later one only what names its message and its place in it. Bytes that are no packet give an
+//   Error that says which field is wrong; whatever the bytes are, decode() does not read outside of them. decode()
+//   does not check who sent them: that is the datagram's tag (datagram.hpp).
+// Invariants: (1) decode(encode(p)) is p, except for the payload's space; (2) encode(decode(b)) is b.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -38,7 +38,7 @@ void Out::clear() {
 
 namespace {
 
-// What is sent to a lost peer is read to nowhere.
+// A packet to a lost peer goes nowhere; its payload is reported free at once.
 void report_free(const nic::Packet& packet, const SendOptions& options, Out& out) {
   const bool last = packet.is_last() || packet.missing > 0;
   if (options.ticket != 0) {

@@ -1,17 +1,20 @@
-// Reliable - the stage between a NIC and a lossy link: packets in, datagrams out, and the other way round. Sans-I/O.
+// Reliable - the stage between a NIC and a lossy link: it turns the NIC's packets into datagrams and the link's
+// datagrams into packets. It does no input or output itself.
 //
-// Contract: the driver gives the engine's packets (on_send), the link's datagrams (on_datagram) and the time when
-//   timer() has come (on_timer), and does what Out says: transmit datagrams, hand packets to the engine, tell it that a
-//   buffer is free, that a peer is lost. The protocol is SLMP (FPsPIN, deliverable D4.7, sections 4.4.1 and 4.4.2: SYN
-//   is answered by ACK, three levels of reliability, a window of unacknowledged packets) with what it leaves open:
-//   retransmission (time-outs that double, and after three later acknowledgements), duplicates, order, a second window
-//   from the receiver, lives (epochs), and the verdict that a peer is lost.
-// Invariants: (1) with Reliability::segment every packet is delivered exactly once, or the peer is lost; (2) headers of
-//   a pair are delivered in the order sent, what follows them and answers in any order, also before them; (3) a packet
-//   larger than a datagram leaves as several smaller packets of the same message; (4) a payload is not read after
-//   message_sent or released says so; (5) datagrams of another job, another life, or damaged ones change nothing but a
+// Contract: the driver gives it the engine's packets (on_send), the link's datagrams (on_datagram), and calls
+//   on_timer when the time of timer() has come. The driver then does what Out says: transmits datagrams, hands
+//   packets to the engine, tells the engine that a buffer is free or that a peer is lost. The protocol is SLMP
+//   (FPsPIN, deliverable D4.7, sections 4.4.1 and 4.4.2: a datagram with SYN is answered by one with ACK, there are
+//   three levels of reliability and a window of unacknowledged packets). What SLMP leaves open is decided here:
+//   retransmission (after time-outs that double, and after three later acknowledgements), duplicates, order, a second
+//   window that the receiver sets, lives of a process (epochs), and when a peer counts as lost.
+// Invariants: (1) with Reliability::segment every packet is delivered exactly once, or the peer is lost; (2) the
+//   headers from one rank to another are delivered in the order sent; packets that follow a header, and answers, are
+//   delivered in any order, even before headers that were sent earlier; (3) a packet that is larger than a datagram
+//   leaves as several smaller packets of the same message; (4) a payload is not read any more once message_sent or
+//   released has named it; (5) datagrams that are damaged, of another job or of another life change nothing but a
 //   count; (6) a lost peer stays lost until add_peer names its next life; (7) answers need no room at the receiver:
-//   they leave also while it has said that it has none.
+//   they leave even when it has said that it has none.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -28,15 +31,16 @@
 
 namespace spinloom::wire {
 
-// SLMP's levels: no SYN at all; SYN on the first and the last segment of a message; SYN on every segment. Only segments
-// with SYN come again when they are lost, and only messages with some keep their order.
+// SLMP's levels: none has no SYN at all, message has SYN on the first and the last segment of a message, segment has
+// it on every segment. Only segments with SYN are sent again when they are lost, and only messages that have a
+// segment with SYN keep their order.
 enum class Reliability : uint8_t { none, message, segment };
 
 struct ReliableConfig {
   SipKey secret;  // of the job
-  uint32_t epoch = 1;  // this life of this process: grows each time it starts again
+  uint32_t epoch = 1;  // which life of this process it is: grows each time the process starts again
   size_t datagram_bytes = 1472;  // the link's MTU
-  uint32_t window = 64;  // segments to a peer that are not acknowledged; at most window_max
+  uint32_t window = 64;  // so many segments to a peer may wait for an acknowledgement; at most window_max
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
   Time timeout_first{1'000'000'000};  // until the round trip has been measured
   Time timeout_min{200'000'000};
@@ -51,8 +55,8 @@ struct ReliableConfig {
 
 struct SendOptions {
   Reliability reliability = Reliability::segment;
-  bool copy = false;  // the payload is read before on_send returns
-  uint64_t ticket = 0;  // not 0: `released` names it when this packet's payload is free, and message_sent does not tell
+  bool copy = false;  // on_send reads the payload before it returns
+  uint64_t ticket = 0;  // not 0: `released` names it once the payload is free, and message_sent does not
 };
 
 enum class LostWhy : uint8_t { silent, restarted };
@@ -70,8 +74,8 @@ struct Out {
   std::vector<uint8_t> bytes;
   std::vector<Transmit> transmit;
   std::vector<nic::Packet> deliver;  // payloads point into the datagram given or into `kept`
-  std::vector<uint64_t> message_sent;  // Nic::on_packet_sent
-  std::vector<uint64_t> released;  // tickets
+  std::vector<uint64_t> message_sent;  // messages for Nic::on_packet_sent
+  std::vector<uint64_t> released;  // tickets of SendOptions
   std::vector<Lost> lost;
   std::vector<std::vector<uint8_t>> kept;
 
@@ -85,7 +89,7 @@ struct ReliableCounts {
   uint64_t segments_sent = 0;  // first transmissions
   uint64_t retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t acknowledgements = 0;  // sent
+  uint64_t acknowledgements = 0;  // that this side sent
   uint64_t delivered = 0;
   uint64_t duplicates = 0;
   uint64_t held = 0;  // headers that waited for an earlier one
@@ -98,13 +102,13 @@ struct ReliableCounts {
 // What was sent to a peer and is not acknowledged; for a lost peer, as it was when it was lost.
 struct Unacknowledged {
   uint64_t segments = 0;
-  uint64_t acks = 0;  // those segments that are the NIC's own acknowledgements
+  uint64_t acks = 0;  // of these: acknowledgements that the NIC itself sent
   uint64_t bytes = 0;
-  uint32_t moved = 0;  // how often the peer's driver has called note_moved, as the peer said when asked last
+  uint32_t moved = 0;  // how often the peer's driver has called note_moved, as far as the peer has told us
   bool lost = false;
 };
 
-// Of an atomic, which goes in one datagram: whole elements of any datatype.
+// The most bytes of an atomic: it must fit into one datagram, and the number is a multiple of every datatype's size.
 [[nodiscard]] uint32_t atomic_bytes_max(size_t datagram_bytes);
 
 class Reliable {
@@ -117,22 +121,24 @@ class Reliable {
   // Adds a peer that this NIC talks to, and says which life of it. Only a later life replaces one that is known.
   [[nodiscard]] Status add_peer(nic::Rank peer, uint32_t epoch);
 
-  // One packet of the engine. An Error: the peer is unknown, or an atomic does not fit into a datagram. Payloads that
-  // are not copied stay where they are until message_sent or released, which come for what is sent to a lost peer, too.
+  // Sends one packet of the engine. An Error means that the peer is unknown or that an atomic does not fit into a
+  // datagram. A payload that is not copied must stay where it is until message_sent or released names it; that also
+  // happens for packets to a lost peer.
   [[nodiscard]] Status on_send(Time now, const nic::Packet& packet, const SendOptions& options, Out& out);
-  // An Error says why the datagram was refused; it has been counted.
+  // Takes a datagram that has come. An Error says why it was refused; the counts have it, too.
   [[nodiscard]] Status on_datagram(Time now, std::span<const uint8_t> bytes, Out& out);
   void on_timer(Time now, Out& out);
   // When on_timer must be called next, or never. The time may be too early; on_timer then does nothing. Ask again after
   // each call.
   [[nodiscard]] Time timer() const;
 
-  // Sets how many packets of a peer the driver can still take; the peer is told so as a window. Without this call all
-  // that come are taken. Packets that an earlier window allowed may still come, and answers always do.
+  // Sets how many more packets of a peer the driver can take; the peer hears this number as a window. Without this
+  // call the window stays as large as it can be. Packets that an earlier window allowed may still come, and answers
+  // always come.
   void set_room(nic::Rank peer, uint32_t segments, Out& out);
 
-  // The driver has worked on packets of this peer that it had kept. The peer hears of it when it asks for a sign of
-  // life.
+  // Says that the driver has gone on with packets of this peer that it had kept back. The peer hears of this when it
+  // asks for a sign of life.
   void note_moved(nic::Rank peer);
 
   [[nodiscard]] const ReliableCounts& counts() const;

@@ -1,4 +1,4 @@
-// Reliable::Impl - the stage's state: for each peer a sending and a receiving side.
+// Reliable::Impl - the state of the reliability stage: for each peer a sending and a receiving side.
 //
 // Contract: reliable.cpp holds the public calls, reliable_send.cpp what leaves, reliable_receive.cpp what comes.
 // Invariants: (1) `flight` holds the segments with SYN from `first` on, in order of their sequence, its front one not
@@ -17,10 +17,10 @@
 
 namespace spinloom::wire {
 
-// How far `a` is behind `b`; sequences count modulo 2^32.
+// b - a, negative where `a` is ahead; sequences count modulo 2^32.
 [[nodiscard]] inline int32_t distance(uint32_t a, uint32_t b) { return static_cast<int32_t>(b - a); }
 
-// Which of the next window_max sequences have come.
+// A set of sequences, of which no two are window_max or more apart: those that have come.
 class Ahead {
  public:
   [[nodiscard]] bool holds(uint32_t sequence) const { return (word(sequence) >> (sequence % 64) & 1) != 0; }
@@ -41,18 +41,18 @@ struct Segment {
   uint32_t message_id = 0;
   uint32_t sequence = 0;
   uint64_t ticket = 0;
-  bool probe = false;     // no packet: asks for a sign of life
-  bool refers = false;    // the payload is the sender's memory
+  bool probe = false;     // it has no packet and only asks the peer for a sign of life
+  bool refers = false;    // the payload lies in the sender's memory and is not copied
   bool acked = false;
   uint32_t sends = 0;
-  uint32_t passed = 0;    // later segments acknowledged since it was sent
+  uint32_t passed = 0;    // how many later segments were acknowledged since this one was sent
   Time sent;
 };
 
 struct OpenMessage {
   uint32_t id = 0;
-  uint32_t unreleased = 0;  // segments that refer to its buffer
-  bool given = false;       // the last packet has been given, too
+  uint32_t unreleased = 0;  // its segments that still refer to the sender's memory
+  bool given = false;       // on_send has been given its last packet
   bool ticketed = false;
 };
 
@@ -60,7 +60,7 @@ struct Peer {
   nic::Rank rank;
   uint32_t epoch = 0;
   bool lost = false;
-  Unacknowledged left;  // when it was lost
+  Unacknowledged left;  // what was unacknowledged when it was lost
   uint32_t moved = 0;        // how often our driver has called note_moved for this peer
   uint32_t moved_there = 0;  // how often the peer's driver has called it for us
 
@@ -68,17 +68,17 @@ struct Peer {
   std::deque<Segment> waiting;
   std::deque<Segment> answers;  // answers wait for the sender's own window only, not for the receiver's
   std::deque<Segment> flight;
-  uint32_t next_sequence = 0;        // with SYN
-  uint32_t next_plain_sequence = 0;  // without
+  uint32_t next_sequence = 0;        // of segments with SYN
+  uint32_t next_plain_sequence = 0;  // of segments without SYN
   uint32_t next_message = 0;
   uint32_t next_answer = 0;
   uint32_t next_plain_message = 0;
   uint32_t room_end = 0;             // the receiver takes segments before this one
   std::unordered_map<uint64_t, OpenMessage> messages;
-  std::unordered_map<uint64_t, uint32_t> tickets;  // segments that refer to a ticket's payload
-  Time round_trip;            // smoothed; 0: not measured
+  std::unordered_map<uint64_t, uint32_t> tickets;  // by ticket: how many segments still refer to its payload
+  Time round_trip;            // smoothed; 0: not measured yet
   Time round_trip_variation;
-  uint32_t backoff = 0;       // time-outs since the peer was heard
+  uint32_t backoff = 0;       // time-outs in a row since something was heard of the peer
   Time deadline = Time::never();
   Time heard;
   bool talked = false;
@@ -102,7 +102,7 @@ struct Reliable::Impl {
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers;
   std::vector<Peer*> order;  // in the order added, so that a walk has the same results on every machine
   ReliableCounts counts;
-  Time earliest = Time::never();  // no deadline is before it
+  Time earliest = Time::never();  // no deadline of any peer is before it
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   [[nodiscard]] static Unacknowledged unacknowledged(const Peer& peer);

@@ -6,7 +6,7 @@
 
 namespace spinloom::wire {
 
-// Later acknowledgements after which a segment counts as lost.
+// A segment counts as lost after so many acknowledgements of later segments.
 constexpr uint32_t passed_max = 3;
 
 // Headers are delivered in the order sent; answers are not: they overtake what waits for room.
@@ -117,8 +117,8 @@ void Reliable::Impl::deliver_held(Peer& peer, Out& out) {
   }
 }
 
-// Without SYN nothing comes again: what has been overtaken by a whole window is late, and a header that has been
-// overtaken by a later one is, too.
+// Takes a segment without SYN, which is never sent again. One that comes after a whole window of later segments is
+// dropped as late, and so is a header that comes after a later header.
 Status Reliable::Impl::take_plain(Peer& peer, const Datagram& datagram, Out& out) {
   const DatagramHeader& header = datagram.header;
   constexpr auto window = static_cast<int32_t>(ReliableConfig::window_max);
@@ -170,7 +170,7 @@ void Reliable::Impl::acknowledge(const Peer& peer, const DatagramHeader& segment
   ++counts.acknowledgements;
 }
 
-// Everything before `received` has come, and the peer takes `window` more.
+// The header says: everything before `received` has come there, and the peer takes `window` segments more.
 void Reliable::Impl::take_received(Time now, Peer& peer, const DatagramHeader& header, Out& out) {
   if (distance(header.received, peer.next_sequence) < 0) return;  // it cannot have had what was never sent
   const uint32_t room_end = header.received + std::min(header.window, ReliableConfig::window_max);
@@ -188,7 +188,7 @@ void Reliable::Impl::take_received(Time now, Peer& peer, const DatagramHeader& h
   if (progress) await(now, peer);
 }
 
-// A probe's acknowledgement tells how far the peer has gone on.
+// The acknowledgement of a probe (a segment without a packet) says how far the peer has gone on.
 void Reliable::Impl::take_answer(Peer& peer, const DatagramHeader& header) {
   if (peer.flight.empty()) return;
   const int32_t index = distance(peer.flight.front().sequence, header.sequence);
@@ -212,7 +212,7 @@ void Reliable::Impl::take_ack(Time now, Peer& peer, const DatagramHeader& header
 }
 
 void Reliable::Impl::acknowledged(Time now, Peer& peer, Segment& segment) {
-  if (std::exchange(segment.acked, true) || segment.sends > 1) return;  // of what was sent twice, nobody knows which
+  if (std::exchange(segment.acked, true) || segment.sends > 1) return;  // sent twice: which one was acknowledged?
   const Time sample = now - segment.sent;
   if (peer.round_trip == Time{0}) {
     peer.round_trip = std::max(sample, Time{1});

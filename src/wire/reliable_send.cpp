@@ -29,7 +29,7 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
     return fail(Code::invalid, "reliable link: an atomic of ", packet.payload.length, " B; a datagram of ",
                 config.datagram_bytes, " B carries ", room(packet), " B of it (datagram_bytes)");
   }
-  const bool alone = packet.operation == nic::Operation::ack;  // it names the peer's message, not one of ours
+  const bool alone = packet.operation == nic::Operation::ack;  // it names a message of the peer, not ours
   const bool plain = options.reliability == Reliability::none;
   uint32_t message_id = 0;
   OpenMessage* message = nullptr;
@@ -80,12 +80,12 @@ void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const Send
   segment.copy.assign(fragment.payload.bytes, fragment.payload.bytes + fragment.payload.length);
 }
 
-// As much as both windows let through.
+// Transmits as many waiting segments as both windows allow.
 void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
   const bool was_idle = peer.flight.empty();
   pump(now, peer, peer.answers, out);
   pump(now, peer, peer.waiting, out);
-  const bool begins = was_idle && !peer.flight.empty();  // until now it was the sign of life that was waited for
+  const bool begins = was_idle && !peer.flight.empty();  // until now the deadline was that of the next sign of life
   if (begins || peer.deadline == Time::never()) await(now, peer);
 }
 
@@ -129,7 +129,7 @@ void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, Out& out) 
   peer.talked = true;
 }
 
-// A segment without a packet: the peer acknowledges it, whatever its window is.
+// Sends a segment without a packet (a probe), which the peer acknowledges whatever its window is.
 void Reliable::Impl::probe(Time now, Peer& peer, Out& out) {
   Segment& segment = peer.flight.emplace_back();
   segment.probe = true;
@@ -138,7 +138,7 @@ void Reliable::Impl::probe(Time now, Peer& peer, Out& out) {
   transmit(now, peer, segment, out);
 }
 
-// The payload is not read any more.
+// This segment does not read its payload any more.
 void Reliable::Impl::release(Peer& peer, const Segment& segment, Out& out) {
   if (segment.ticket == 0) {
     const auto found = peer.messages.find(segment.packet.message);
@@ -175,7 +175,7 @@ void Reliable::Impl::set_deadline(Peer& peer, Time at) {
   earliest = std::min(earliest, at);
 }
 
-// What this peer is waited for next: an acknowledgement, room for what waits, a sign of life.
+// Sets the deadline for what this peer owes next: an acknowledgement, room for what waits, or a sign of life.
 void Reliable::Impl::await(Time now, Peer& peer) {
   if (peer.lost) {
     peer.deadline = Time::never();
@@ -195,12 +195,13 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
   }
   ++counts.timeouts;
   if (++peer.backoff > config.timeouts_max) return lose(peer, LostWhy::silent, out);
-  // Acknowledgements are selective: what has none by now is lost, or its acknowledgement is.
+  // Every segment has an acknowledgement of its own: where none has come by now, the segment or its acknowledgement
+  // was lost.
   const Time age = peer.backoff == 1 ? timeout_of(peer) : Time{0};
   const Time before = now - Time{age.ps / 2};
   for (Segment& segment : peer.flight) {
     if (!segment.acked && segment.sent <= before) transmit(now, peer, segment, out);
-    if (peer.backoff > 1) break;  // a peer that keeps silent is asked with one segment
+    if (peer.backoff > 1) break;  // a peer that stays silent gets only one segment again
   }
   await(now, peer);
 }
@@ -215,7 +216,7 @@ void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
     }
     queue->clear();
   }
-  peer.messages.clear();  // what is left has packets to come, which on_send answers
+  peer.messages.clear();  // messages that are still open get more packets, and on_send answers those
   peer.held.clear();
   peer.deadline = Time::never();
   out.lost.push_back({peer.rank, why});

@@ -1,8 +1,9 @@
 // Blocks - memory of one process as a list of pieces, in the order of the bytes that they hold together.
 //
-// Contract: a list is lent to a call for its time. BlockCursor walks one: address() and left() are what is left of the
-//   block where it stands, never an empty one; skip() goes on by bytes, over as many blocks as they are.
-// Invariants: (1) empty blocks count for nothing, wherever they point; (2) a cursor never leaves its list.
+// Contract: a call borrows a list only while it runs. A BlockCursor walks through one: address() and left() are the
+//   address and the length of what is left of the current block, which is never an empty one. skip() moves on by any
+//   number of bytes, across blocks.
+// Invariants: (1) empty blocks are passed over, wherever they point; (2) a cursor never leaves its list.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -22,7 +23,7 @@ struct Block {
 
 using Blocks = std::span<const Block>;
 
-// All bytes of a list; nothing, where they are more than 64 bits count.
+// The bytes of all blocks together; nothing where the number does not fit into 64 bits.
 [[nodiscard]] inline std::optional<uint64_t> bytes_of(Blocks blocks) {
   uint64_t bytes = 0;
   for (const Block& block : blocks) {

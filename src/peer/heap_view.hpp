@@ -1,10 +1,10 @@
-// HeapView - the heap of a peer process, mapped to be read.
+// HeapView - the heap of a peer process, mapped into this process for reading.
 //
-// Contract: map() opens the file that the peer's SharedHeap is in, as Segment::attach() does; at() is where bytes of
-//   the peer's are here.
-// Invariants: (1) whatever the peer does later, reading is safe: map() takes only memory whose size is sealed; a hole
-//   reads as zeros; (2) nothing at the peer changes; (3) a mapping outlives its peer; (4) under a limit of addresses
-//   (ulimit -v), no mapping leaves less than a quarter of them.
+// Contract: map() opens the file of the peer's SharedHeap by the peer's descriptor of it (/proc/PID/fd), and maps it.
+//   at() gives the address in this process for bytes at an address of the peer.
+// Invariants: (1) reading is safe whatever the peer does later: map() takes only memory whose size is sealed, and a
+//   hole reads as zeros; (2) nothing changes at the peer; (3) a mapping stays when its peer ends; (4) where the
+//   number of addresses is limited (ulimit -v), a mapping that would leave less than a quarter of them is refused.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -23,7 +23,7 @@ class HeapView {
   ~HeapView();
 
   [[nodiscard]] static Result<HeapView> map(int64_t pid, const SharedHeap::Place& place);
-  // Null: not all of these bytes are the heap's.
+  // Null where not all of these bytes lie in the heap.
   [[nodiscard]] const uint8_t* at(uint64_t address, uint64_t length) const {
     const uint64_t offset = address - theirs_;
     return offset < bytes_ && length <= bytes_ - offset ? here_ + offset : nullptr;
@@ -31,7 +31,7 @@ class HeapView {
 
  private:
   const uint8_t* here_ = nullptr;
-  uint64_t theirs_ = 0;  // the peer's address of what is here_
+  uint64_t theirs_ = 0;  // the address that the peer has for what lies at here_
   uint64_t bytes_ = 0;
 };
 

@@ -10,11 +10,11 @@
 namespace spinloom::peer {
 namespace {
 
-constexpr uint32_t call_blocks_max = 512;  // of each side: more would gain nothing, and take more of the stack
+constexpr uint32_t call_blocks_max = 512;  // of each side; more would gain nothing and take more of the stack
 static_assert(call_blocks_max <= IOV_MAX, "what the kernel takes");
 constexpr uint64_t call_bytes_max = uint64_t{1} << 30;  // the kernel copies less than 2^31 bytes at once
-// Measured: reading so much more costs half of what another block does. Shorter than a page: a gap then lies on the
-// pages of the blocks beside it.
+// Measured: reading so many bytes more costs half as much as another block. A gap is shorter than a page, so that it
+// lies on the pages of the blocks beside it.
 constexpr uint64_t gap_bytes_max = 2048;
 static_assert(gap_bytes_max < 4096, "a gap is on no page of its own");
 
@@ -31,7 +31,7 @@ constexpr Kind writing{process_vm_writev, "process_vm_writev", true, 0};
 
 iovec vector_of(uint64_t address, uint64_t length) { return {reinterpret_cast<void*>(address), length}; }
 
-// What one call copies.
+// The arguments of one system call.
 class Batch {
  public:
   explicit Batch(const Word& known) {
@@ -45,7 +45,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   void fill(BlockCursor theirs, BlockCursor ours, uint64_t bytes, uint64_t gap_max) {
-    uint64_t end = 0;  // of the block before
+    uint64_t end = 0;  // of the last block that was added
     bool first = true;
     for (bytes = std::min(bytes, call_bytes_max); bytes > 0 && ours_count_ + 2 <= most; first = false) {
       const uint64_t gap = theirs.address() - end;
@@ -82,7 +82,7 @@ class Batch {
  private:
   static constexpr uint32_t most = call_blocks_max;
 
-  // How many of so many bytes of ours there was room for.
+  // Adds the next `bytes` of our blocks; returns for how many there was room.
   uint64_t add_ours(BlockCursor& ours, uint64_t bytes) {
     uint64_t added = 0;
     while (added < bytes && ours_count_ < most) {
@@ -114,7 +114,7 @@ Copied copy(const Kind& kind, const Process& process, const Word& known, BlockCu
     batch.fill(theirs, ours, bytes - out.bytes, kind.gap_max);
     if (kind.writes && !process.holds()) return {out.bytes, ended(process)};
     const ssize_t copied = batch.copy(kind.call, process.id());
-    const int error = copied < 0 ? errno : EFAULT;  // it says only how far it came before it failed
+    const int error = copied < 0 ? errno : EFAULT;  // a call that copied a part does not say why it stopped
     if (!kind.writes && !process.holds()) return {out.bytes, ended(process)};
     const uint64_t wanted = copied < 0 ? 0 : batch.wanted_of(static_cast<uint64_t>(copied));
     if (wanted == 0) {

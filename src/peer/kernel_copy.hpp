@@ -1,16 +1,16 @@
-// Kernel copies - bytes between this process's memory and another's, copied by the system: process_vm_readv and
+// Kernel copies - the system copies bytes between the memory of this process and another's, by process_vm_readv and
 // process_vm_writev.
 //
-// Contract: the next `bytes` of both lists are copied, and both cursors are behind what was. A call of the system
-//   takes 512 blocks of each side; there are as many calls as it needs. The price of one: about a microsecond, 0.4 us
-//   more for each block of the other process's, hardly anything for one of ours; so blocks of the other's that touch
-//   each other are asked for as one, and so are those that a short gap parts, when they are read: what lies in the gap
-//   is thrown away.
-// Invariants: (1) after a failure, the first Copied::bytes are copied; what may be there of the others is unknown;
-//   (2) what counts as read is that process's: it still had its number after the call; (3) before each call that
-//   writes, it still had its number, and the call writes `known`, where that has an address, before everything else:
-//   a process that has taken the number in between must have writable memory there to be hurt; (4) reading touches no
-//   page of the other process on which there is none of its blocks.
+// Contract: kernel_read() and kernel_write() copy the next `bytes` of both lists and move both cursors behind what
+//   was copied. A system call takes up to 512 blocks of each side; as many calls are made as are needed. One call
+//   costs about a microsecond, plus 0.4 us for each block of the other process and hardly anything for a block of
+//   ours. So neighbouring blocks of the other process are asked for as one block. When reading, blocks with a short
+//   gap between them are asked for as one, too, and the bytes of the gap are thrown away.
+// Invariants: (1) after a failure, the first Copied::bytes are copied; what the remaining bytes of the destination
+//   hold is unknown; (2) only bytes of the right process count as read: it still had its number after the call; (3)
+//   before each call that writes, the process still had its number, and the call writes `known` before everything
+//   else, if it has an address. A process that got the number in between is hurt only if it has writable memory at
+//   that address; (4) reading touches only pages of the other process on which one of the blocks lies.
 // Threads: the owner of the Process. Time: bounded by the bytes; Process reads the clock.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace spinloom::peer {
 
-// A word of another process's memory that is known to have, and to keep, this value.
+// A word of another process's memory that has this value and keeps it as long as the process lives.
 struct Word {
   uint64_t address = 0;  // 0: there is none
   uint64_t value = 0;

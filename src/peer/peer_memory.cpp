@@ -95,7 +95,7 @@ Copied PeerMemory::read(Blocks theirs, Blocks ours) const {
   return all;
 }
 
-// The block where `theirs` stands.
+// Copies the current block of `theirs`, which lies in the mapped heap at `here`.
 Copied PeerMemory::read_heap(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const {
   const uint64_t length = theirs.left();
   for (uint64_t done = 0; done < length;) {
@@ -108,7 +108,7 @@ Copied PeerMemory::read_heap(const uint8_t* here, BlockCursor& theirs, BlockCurs
   return {length, {}};
 }
 
-// Bytes of the blocks in front of the next one that is in the heap.
+// The bytes of the blocks before the next one that lies in the mapped heap.
 uint64_t PeerMemory::outside_heap(BlockCursor theirs, uint64_t bytes) const {
   if (!includes(reach_, Reach::heap)) return bytes;
   uint64_t outside = 0;

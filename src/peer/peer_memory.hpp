@@ -1,19 +1,22 @@
-// PeerMemory - the memory of a peer process as this one can get at it: out of its heap, which is mapped here, by the
-// kernel, or not at all, and why so.
+// PeerMemory - the memory of a peer process, as far as this process can get at it: through a mapping of the peer's
+// heap, through the kernel, or not at all.
 //
-// Contract: try_reading(), try_writing() and map_heap() find out what there is; reach() and describe() say it. read()
-//   and write() copy between the peer's memory and ours: one block, or lists of blocks that are cut differently on both
-//   sides and have equally many bytes. Who has a layout instead of a list makes the blocks of one stretch of the
-//   message after another: some hundred blocks a call cost no more than all of them at once.
-// Prices: bytes of a mapped heap those of a copy; by the kernel, see kernel_copy.hpp.
-// Invariants: (1) reading changes nothing at the peer, and what tries it neither; (2) an address that is not the
-//   peer's is an Error, after which the first Copied::bytes of the lists are copied, and of the others it is unknown;
-//   lists of different sizes are one before anything is copied; (3) what is read is the peer's: where its process has
-//   ended meanwhile and its number may be another's, reading fails; bytes of a heap stay after the peer's end;
-//   (4) what is written goes to the peer alone, with one exception: a thread of ours that is kept from running between
-//   Process::holds() and the call that follows at once, until the peer has ended and its number is another process's of
-//   the same user, writes there, and only if that one has writable memory at the address of the peer's known word.
-//   Nothing less than ptrace would close that: the system has no call that writes by a process's descriptor.
+// Contract: try_reading(), try_writing() and map_heap() find out what works; reach() and describe() say it. read()
+//   and write() copy between the peer's memory and ours. They take one block, or two lists of blocks with equally
+//   many bytes, whose blocks may be cut differently. A caller that has a layout instead of a list makes the blocks
+//   for one stretch of the message after another: calls of some hundred blocks each cost no more than one call with
+//   all of them.
+// Prices: bytes of a mapped heap cost a copy in memory; for the kernel's way see kernel_copy.hpp.
+// Invariants: (1) neither reading nor finding out whether it works changes anything at the peer; (2) an address that
+//   is not the peer's is an Error: then the first Copied::bytes of the lists are copied, and what the remaining bytes
+//   of the destination hold is unknown. Lists with different numbers of bytes are an Error before anything is copied;
+//   (3) bytes count as read only if they are the peer's: where its process has ended meanwhile, and its number may
+//   belong to another process, reading by the kernel fails. Bytes of a mapped heap can be read after the peer's end;
+//   (4) what is written goes to the peer alone, with one exception. If a thread of ours does not run between
+//   Process::holds() and the call that follows it, and if during that time the peer ends and another process of the
+//   same user gets its number, then the call writes to that process, but only if it has writable memory at the
+//   address of the peer's known word. Nothing less than ptrace would close this gap: the system has no call that
+//   writes by a process's descriptor.
 // Threads: one owner; it need not be the one that made it. Time: bounded by the bytes; Process reads the clock.
 #pragma once
 
@@ -29,7 +32,7 @@
 
 namespace spinloom::peer {
 
-// What of a process's memory another one can read where it is.
+// Which part of a process's memory another process can read in place.
 enum class Reach : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
 [[nodiscard]] constexpr Reach operator|(Reach a, Reach b) {
   return static_cast<Reach>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -41,22 +44,22 @@ enum class Reach : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
 class PeerMemory {
  public:
   PeerMemory() = default;
-  // `known` tells the peer from another process of its number, or of another namespace.
+  // `known`: its value distinguishes the peer from another process that has the same number.
   PeerMemory(Process process, const Word& known) : process_(std::move(process)), known_(known) {}
 
-  // By the kernel, from now on, if it lets us.
+  // Tries to read the known word through the kernel. Once this has worked, read() uses the kernel.
   [[nodiscard]] Status try_reading();
-  // What is written is what is there.
+  // Tries to write through the kernel: writes the value that the known word already has.
   [[nodiscard]] Status try_writing() const;
   [[nodiscard]] Status map_heap(const SharedHeap::Place& place);
   void unmap_heap() { heap_ = {}; }
-  // Why nobody tries to read by the kernel.
+  // Instead of try_reading(): says why reading through the kernel is not even tried.
   void leave_unread(std::string why) { kernel_ = "two copies: " + std::move(why); }
 
   [[nodiscard]] const Process& process() const { return process_; }
   [[nodiscard]] Reach reach() const { return reach_; }
   [[nodiscard]] bool maps(uint64_t address, uint64_t length) const { return heap_.at(address, length) != nullptr; }
-  // How its bytes come here: for people.
+  // How the peer's bytes come here, as a text for people.
   [[nodiscard]] std::string describe() const { return mapped_ + kernel_; }
 
   [[nodiscard]] Status read(uint64_t address, uint8_t* to, uint64_t length) const;

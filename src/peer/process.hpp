@@ -1,10 +1,11 @@
-// Process - another process of this machine, held by a descriptor: its number may become another process's once it has
-// ended, the descriptor stays its own.
+// Process - another process of this machine, held by a descriptor (pidfd). Once a process has ended, its number may
+// become another process's; the descriptor still means the one that ended.
 //
-// Contract: open() takes hold of the process that has this number now; descriptor() is readable once that has ended.
-//   holds() says whether the number meant it until a moment ago.
-// Invariants: (1) after holds() the number has not been given to anybody else: the system gives numbers in a circle,
-//   and `fresh_ns` are too short for a whole turn of it; (2) holds() asks the system at most once in that time.
+// Contract: open() takes hold of the process that has this number now. descriptor() becomes readable when that
+//   process ends. holds() says whether the process lived a moment ago, so that its number still means it.
+// Invariants: (1) when holds() returns true, the number has not been given to another process: the system hands out
+//   numbers in a circle, and `fresh_ns` is too short for a whole turn; (2) holds() asks the system at most once in
+//   `fresh_ns`.
 // Threads: one owner. Time: holds() reads the monotonic clock.
 #pragma once
 
@@ -21,7 +22,7 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  // 0, or the errno of what the system refuses; ESRCH: there is no such process.
+  // Returns 0, or the errno of the system call that failed; ESRCH: there is no such process.
   [[nodiscard]] int open(int64_t id);
   [[nodiscard]] int64_t id() const { return id_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
@@ -30,7 +31,7 @@ class Process {
  private:
   int64_t id_ = 0;
   int descriptor_ = -1;
-  mutable int64_t seen_ns_ = INT64_MIN / 2;  // when it was found to live
+  mutable int64_t seen_ns_ = INT64_MIN / 2;  // when it was last found alive
 };
 
 }  // namespace spinloom::peer

@@ -26,7 +26,8 @@ void SharedCopy::begin(const CopyPart& whole, uint64_t part_bytes) {
   part_bytes_ = part_bytes;
   parts_ = static_cast<uint32_t>((whole.length + part_bytes_ - 1) / part_bytes_);
   own_ = 0;
-  memory_->next.store(of(++generation_, none_left), std::memory_order_relaxed);  // whoever sees what follows sees this
+  // Whoever sees one of the stores below also sees this one.
+  memory_->next.store(of(++generation_, none_left), std::memory_order_relaxed);
   memory_->from.store(whole.from, std::memory_order_release);
   memory_->to.store(whole.to, std::memory_order_release);
   memory_->length.store(whole.length, std::memory_order_release);
@@ -37,7 +38,7 @@ void SharedCopy::begin(const CopyPart& whole, uint64_t part_bytes) {
 }
 
 std::optional<CopyPart> SharedCopy::take() {
-  if (own_ == parts_) return std::nullopt;  // whatever the sender writes there
+  if (own_ == parts_) return std::nullopt;  // ends the receiver's loop whatever the sender writes into `next`
   uint64_t seen = memory_->next.load(std::memory_order_relaxed);
   do {
     if (seen >= of(generation_, parts_) || seen < of(generation_, 0)) return std::nullopt;
@@ -76,7 +77,7 @@ std::optional<CopyPart> CopyHelper::take() {
                        memory_->length.load(std::memory_order_acquire)};
   const uint64_t part_bytes = memory_->part_bytes.load(std::memory_order_acquire);
   if (part_bytes == 0 || whole.length == 0 || index > (whole.length - 1) / part_bytes) return std::nullopt;
-  // What was read belongs together if this succeeds: it changes only after `next` has.
+  // If this succeeds, the values read above belong together: they change only after `next` has changed.
   if (!memory_->next.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire)) return std::nullopt;
   return part_at(whole, part_bytes, index);
 }

@@ -1,15 +1,15 @@
-// SharedCopy - one long copy that both of its ends do: the receiver reads parts of it from the sender's memory, and the
-// sender, where it polls anyway, writes others into the receiver's.
+// SharedCopy - one long copy that both of its ends do. The receiver reads parts of it out of the sender's memory. The
+// sender, where it polls anyway, writes other parts into the receiver's memory.
 //
-// Contract: the receiver begin()s a copy and take()s parts until there are none; done() once the parts that the helper
-//   took have ended, too. The sender's CopyHelper take()s parts and tell()s how they went. One copy at a time.
-//   read_parts() and finish() are that for a receiver that reads a PeerMemory; help() for a sender that writes one.
-// Invariants: (1) every part is taken once; (2) a helper writes nothing of a copy that is done(); (3) whatever a peer
-//   writes here, the receiver's loops end, and the helper copies nothing but its own process's memory to the
+// Contract: the receiver begin()s a copy and take()s parts until none is left; done() says whether the parts that the
+//   helper took have ended, too. The sender's CopyHelper take()s parts and tell()s whether each was written. There is
+//   one copy at a time. read_parts() and finish() do the receiver's work by a PeerMemory, help() the sender's.
+// Invariants: (1) every part is taken once; (2) a helper writes no bytes of a copy that is done(); (3) whatever a
+//   peer writes here, the receiver's loops end, and the helper copies nothing but memory of its own process into the
 //   receiver's.
-// Ends: a helper that dies in the midst leaves a copy that has failed, of which nothing is written any more; one that
-//   is stopped in the midst is waited for, however long, since it may still write. A receiver that has died is not
-//   written to (PeerMemory).
+// Ends: if a helper dies while it copies, the copy has failed, and nobody writes to its bytes any more. A helper that
+//   is stopped while it copies is waited for, however long that takes, because it may still write. Nothing is written
+//   to a receiver that has died (PeerMemory).
 // Threads: one receiver, one sender, in different processes. Time: none.
 #pragma once
 
@@ -28,7 +28,7 @@ struct SharedCopyMemory {
   std::atomic<uint64_t> length;
   std::atomic<uint64_t> part_bytes;
   alignas(64) std::atomic<uint32_t> ended;  // parts that the helper is done with
-  std::atomic<uint32_t> failed;  // not 0: some of them without success
+  std::atomic<uint32_t> failed;  // not 0: the helper could not write one of them
   alignas(64) std::atomic<uint32_t> helps;  // not 0: the sender can write into the receiver's memory
 };
 
@@ -47,24 +47,24 @@ class SharedCopy {
   [[nodiscard]] bool active() const { return active_; }
   void begin(const CopyPart& whole, uint64_t part_bytes);
   [[nodiscard]] std::optional<CopyPart> take();
-  // Nobody takes more of it.
+  // After this nobody takes a part of it any more.
   void stop();
-  // Of a copy of which nothing is left to take.
+  // Whether the helper's parts have ended; only for a copy of which no part is left to take.
   [[nodiscard]] bool done() const { return memory_->ended.load(std::memory_order_acquire) == parts_ - own_; }
-  // All of it, where a part of the helper's has failed.
+  // Whether the helper could not write one of its parts.
   [[nodiscard]] bool failed() const { return memory_->failed.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] const CopyPart& whole() const { return whole_; }
   void end() { active_ = false; }
-  // All parts that the helper does not take.
+  // Reads all parts that the helper does not take.
   void read_parts(const PeerMemory& theirs);
-  // Nothing while the helper may still write; else ends the copy: whether all bytes are there. Parts that the helper
-  // could not write are read after all. `gone`: its process has ended.
+  // Returns nothing while the helper may still write. Otherwise ends the copy and says whether all bytes are there.
+  // If the helper could not write a part, the whole is read once more. `gone`: the helper's process has ended.
   [[nodiscard]] std::optional<bool> finish(const PeerMemory& theirs, bool gone);
 
  private:
   SharedCopyMemory* memory_ = nullptr;
   bool active_ = false;
-  bool well_ = true;  // as far as it was the receiver's
+  bool well_ = true;  // the receiver's own parts were read without an Error
   uint32_t generation_ = 0;
   uint32_t parts_ = 0;
   uint32_t own_ = 0;  // parts that the receiver took
@@ -72,7 +72,7 @@ class SharedCopy {
   uint64_t part_bytes_ = 0;
 };
 
-// Without memory, one that does not help.
+// The sender's side. A CopyHelper without memory never helps.
 class CopyHelper {
  public:
   CopyHelper() = default;
@@ -81,7 +81,8 @@ class CopyHelper {
   void offer() { memory_->helps.store(1, std::memory_order_relaxed); }
   [[nodiscard]] std::optional<CopyPart> take();
   void tell(bool well);
-  // One part of what the receiver copies out of our memory, if there is one. `open`: it still takes what we write.
+  // Writes one part of the copy, if there is one, into the receiver's memory; false if there is none. open() says
+  // whether the receiver still takes what we write.
   template <class Open>
   [[nodiscard]] bool help(const PeerMemory& theirs, const Open& open) {
     const auto part = take();

@@ -1,7 +1,8 @@
-// TwoProcesses - a peer's memory for tests: a forked child with bytes of its own at addresses that both know.
+// TwoProcesses - a peer process for tests: a forked child with bytes of its own at addresses that both processes
+// know.
 //
-// Contract: Pages are made before the Child, whose `prepare` writes its own copy of them; memory_of() is the child's
-//   memory, found by a word that both have.
+// Contract: Pages are made before the Child; the child's `prepare` writes its own copy of them. memory_of() is the
+//   child's memory, recognised by a word that both have.
 // Threads: none but the test's. Time: none.
 #pragma once
 

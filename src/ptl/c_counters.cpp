@@ -1,4 +1,4 @@
-// Counters, and what counts them when another one has counted.
+// The C calls of counters, and the triggered operations that change a counter.
 #include "ptl/call.hpp"
 
 namespace spinloom::ptl {
@@ -18,7 +18,7 @@ struct Counters {
   unsigned int size;
 };
 
-// Of one interface, all of them.
+// Whether all of them exist and belong to one interface.
 bool are_good(Process& process, const Counters& counters) {
   for (unsigned int i = 0; i < counters.size; ++i) {
     if (process.counter(counters.handles[i]) == nullptr) return false;
@@ -51,7 +51,7 @@ int wait_for(Process& process, const char* name, const Counters& counters, ptl_t
   }
 }
 
-// Changes a counter and waits until this host reads the new value.
+// Changes a counter and waits until the host can read the new value.
 template <class Change>
 int change(const char* name, ptl_handle_ct_t handle, Change change_it) {
   return priced(name, [&](Process& process) -> int {
@@ -63,7 +63,7 @@ int change(const char* name, ptl_handle_ct_t handle, Change change_it) {
 
 bool countable(const ptl_ct_event_t& increment) { return increment.success == 0 || increment.failure == 0; }
 
-// Both counters belong to one interface.
+// A triggered change of a counter. Both counters must belong to one interface.
 template <class Change>
 int triggered(const char* name, ptl_handle_ct_t handle, ptl_handle_ct_t trigger, ptl_size_t threshold,
               Change change_it) {
@@ -120,7 +120,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   return priced("PtlCTGet", [&](Process& process) -> int {
     if (process.counter(ct_handle) == nullptr || event == nullptr) return PTL_ARG_INVALID;
     process.host().poll();
-    const auto* counter = process.counter(ct_handle);  // others may have come in
+    const auto* counter = process.counter(ct_handle);  // looked up again: another call may have freed it meanwhile
     if (counter == nullptr) return PTL_ARG_INVALID;
     spinloom::ptl::tell(process.portals().ct_get(counter->id), *event);
     return PTL_OK;

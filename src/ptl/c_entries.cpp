@@ -28,7 +28,7 @@ nic::EntryOptions options_of(unsigned int given) {
   return options;
 }
 
-// The memory of an entry; false where its description is wrong.
+// Takes an entry's memory from its description; false where the description is wrong.
 bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry& record) {
   if ((given.options & PTL_IOVEC) == 0) {
     entry.start = static_cast<uint8_t*>(given.start);

@@ -16,7 +16,7 @@ struct GetGiven {
   void* user_ptr;
 };
 
-// An atomic's operation, and where the values before it go.
+// What a program says of an atomic: the operation, and where the old values go.
 struct AtomicGiven {
   ptl_op_t operation;
   ptl_datatype_t datatype;
@@ -46,7 +46,7 @@ int get(const char* name, const GetGiven& given, const std::optional<When>& when
   });
 }
 
-// The operation is one of this call's family, on a datatype that the NIC has.
+// Whether the operation belongs to this call's family, and the NIC has the datatype.
 bool fits(const AtomicGiven& given, Family family) {
   if (given.operation >= PTL_OP_LAST || given.datatype >= PTL_DATATYPE_LAST) return false;
   const bool swaps = nic::is_swap(static_cast<nic::AtomicOperation>(given.operation));

@@ -1,4 +1,5 @@
-// Memory of a rank that its peers map. No NIC takes part: the calls work before PtlInit and after PtlFini, too.
+// The calls for memory that the peers of a rank can map. No NIC takes part, so they work before PtlInit and after
+// PtlFini, too.
 #include "base/shared_heap.hpp"
 #include "portals4_spin.h"
 

@@ -14,7 +14,8 @@ struct Range {
   ptl_size_t least, usual, most;
 };
 
-// MPI libraries ask for no limits and have an entry for each pending receive.
+// The usual number of entries is high because MPI libraries ask for no limits and append an entry for each pending
+// receive.
 constexpr Range range_entries{0, 1 << 16, place_count - 1};
 constexpr Range range_headers{0, 1 << 16, 1 << 16};  // none has memory before its message
 constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
@@ -24,16 +25,16 @@ constexpr ptl_size_t usual_ordered = 64;
 constexpr Time between_looks{1'000'000'000};  // 1 ms
 constexpr ptl_size_t usual_volatile = 512;
 
-// A negative wish is a very large one: programs leave members uninitialised.
+// A negative wish counts as a very large one, because programs leave members uninitialised.
 template <class T>
 void clamp(T& value, const T* desired, const Range& range) {
   const ptl_size_t wanted = desired == nullptr ? range.usual : static_cast<ptl_size_t>(*desired);
   value = static_cast<T>(std::clamp(wanted, range.least, range.most));
 }
 
-// Every wish is met as far as the NIC goes, none is an error. Limits that a program takes for one another agree: what
-// is volatile or fetched is no longer than an atomic, what is ordered as a write after a read no longer than as a write
-// after a write.
+// Every wish is met as far as the NIC can; no wish is an error. Limits that programs use in place of one another
+// agree: volatile and fetched data are not longer than an atomic, and write-after-read order does not hold for longer
+// messages than write-after-write order.
 ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired, ptl_size_t atomic_bytes) {
   ptl_ni_limits_t out{};
   const auto take = [&](auto member, const Range& range) {
@@ -80,7 +81,8 @@ void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint3
   }
 }
 
-// Nothing of it can be named any more: who waits for something of it is told, and release() may let others in.
+// From now on nothing of this interface can be named. Calls that wait for something of it are told, and release() may
+// let other calls run.
 void begin_closing(Process& process, uint32_t number) {
   if (const auto& interface = process.interface_at(number)) interface->closing = true;
 }

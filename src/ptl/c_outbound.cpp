@@ -7,7 +7,7 @@
 namespace spinloom::ptl {
 namespace {
 
-// A put from all of a descriptor's memory, which is one range; its length is another matter.
+// A put from a descriptor whose memory must be one range. `length` is that of the message, which may be another one.
 int put_from(Process& process, const Operation& given, ptl_size_t length, nic::Put& put) {
   const int code = put_of(process, given, put, true);
   if (code != PTL_OK) return code;

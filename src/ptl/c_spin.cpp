@@ -10,7 +10,7 @@
 namespace spinloom::ptl {
 namespace {
 
-// A handler's place in the image, where it is named.
+// Finds a handler's number in the image, if the program names that handler.
 Status find_handler(const HandlerImage& image, const char* image_name, ptl_handler_t name,
                     std::optional<uint32_t>& entry) {
   if (name == nullptr) return {};
@@ -27,13 +27,13 @@ Status find_handlers(Process& process, const ptl_spin_t& given, nic::Context& co
   return find_handler(found, given.image, given.completion_handler, context.completion_entry);
 }
 
-// Bytes of the host's in NIC memory that is there.
+// Writes bytes of the host into NIC memory that is allocated.
 Status write_memory(Process& process, uint64_t offset, const void* bytes, ptl_size_t length) {
   if (length == 0) return {};
   return process.portals().memory_write(offset, {static_cast<const uint8_t*>(bytes), length});
 }
 
-// What the arguments say of a context; false where they are wrong.
+// Fills in the context as the arguments describe it; false where they are wrong.
 bool describe(const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
   if (given.hpu_memory != PTL_HPU_MEM_NONE) {
     const HpuMemory* memory = interface.memories.find(given.hpu_memory);

@@ -1,8 +1,9 @@
-// Call - the frame around every C call: whose it is, its price, and the answer to an Error.
+// Call - what every C call of Portals is wrapped in: it finds the calling process, spends the call's price, and turns
+// an Error into a return code.
 //
-// Contract: enter("PtlPut", work) finds the process that runs now and runs work(process); outside PtlInit and PtlFini,
-//   and where no driver has entered a process, the answer is PTL_NO_INIT. priced() also spends the host's time of a
-//   communication call, before the work.
+// Contract: enter("PtlPut", work) finds the process that runs now and runs work(process). It returns PTL_NO_INIT
+//   before PtlInit, after the last PtlFini, and where no driver has entered a process. priced() does the same for a
+//   communication call, and spends the host's time of such a call before the work.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -11,13 +12,13 @@
 
 namespace spinloom::ptl {
 
-// Notes the call; false before PtlInit.
+// Notes the call for reports; false before PtlInit and after the last PtlFini.
 [[nodiscard]] bool begin(Process& process, const char* name);
 
-// The return code for trouble that the NIC's side reports.
+// The return code of a C call for an Error from the NIC's side.
 [[nodiscard]] int code_of(const Error& error);
 
-// Inside a call: other threads of the program wait, or the call waits itself.
+// Lives as long as a call. While it lives, calls of other threads wait, except while this call itself waits.
 class Inside {
  public:
   explicit Inside(Host& host) : host_(host) { host_.begin_call(); }
@@ -49,7 +50,7 @@ int priced(const char* name, Work work) {
   return status ? static_cast<int>(PTL_OK) : code_of(status.error());
 }
 
-// What a look at the objects of a call finds; gone: one of them has been freed.
+// What a look at a call's objects has found. gone: one of them has been freed.
 enum class Look : uint8_t { ready, nothing, gone };
 enum class Waited : uint8_t { ready, late, aborted, gone };
 
@@ -58,8 +59,8 @@ enum class Waited : uint8_t { ready, late, aborted, gone };
   return look == Look::ready ? Waited::ready : Waited::late;
 }
 
-// Looks, and where nothing is there, once more at what has come meanwhile. `look` finds its objects by their handles
-// each time: others may come in before the second one.
+// Calls `look`; where it finds nothing, polls the driver and calls it once more. `look` has to find its objects by
+// their handles each time, because other calls may run between the two looks.
 template <class LookAt>
 Look look_twice(Process& process, LookAt look) {
   const Look first = look();
@@ -68,8 +69,9 @@ Look look_twice(Process& process, LookAt look) {
   return look();
 }
 
-// Waits until `look` is ready, the timeout, PtlAbort, or the end of an object. What is there at once, or is not waited
-// for, costs no look at the clock. `blocked` is what a report says meanwhile.
+// Waits until `look` finds something, the timeout is over, PtlAbort is called, or an object is freed. The clock is
+// not read where something is there at once or the timeout is 0. `blocked` is what a report says while the call
+// waits.
 template <class LookAt>
 Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, LookAt look) {
   if (process.aborted()) return Waited::aborted;
@@ -92,7 +94,7 @@ Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, 
   }
 }
 
-// A call that ends an object: who waits for it hears of it at once.
+// For calls that free an object: threads that wait for the object are told at once.
 template <class Work>
 int freeing(const char* name, Work work) {
   const int code = priced(name, work);

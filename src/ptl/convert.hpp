@@ -1,6 +1,7 @@
-// Convert - between Portals 4's words and the NIC's: events, failures, processes, portal table entries.
+// Convert - translates between the words of Portals 4 and those of the NIC: events, failures, processes, portal table
+// entries.
 //
-// Contract: pure functions of an interface and a value.
+// Contract: the functions depend on their arguments only.
 // Threads: any. Time: none.
 #pragma once
 
@@ -12,16 +13,17 @@
 namespace spinloom::ptl {
 
 [[nodiscard]] ptl_ni_fail_t fail_of(nic::Fail failure);
-// As a program of this process reads it.
+// The event as a program of this process reads it.
 [[nodiscard]] ptl_event_t event_of(Process& process, const nic::Event& event);
-// The NIC's index of an interface's portal table entry; an index that cannot exist becomes one that never does.
+// The NIC's index for a portal table entry of an interface. An index that no interface can have becomes one that the
+// NIC does not have either.
 [[nodiscard]] nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index);
-// The node of a target; any where there is none.
+// The node of a target process; `any` where no such process exists.
 [[nodiscard]] nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target);
-// The node that an entry takes messages of, or any; nothing where there is none.
+// The node whose messages an entry takes, or `any`; nothing where no such process exists.
 [[nodiscard]] std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface,
                                                  ptl_process_t match_id);
-// The elements of a list that are not empty; nothing where one is wrong, or there are more than `most`.
+// The elements of a list, without empty ones; nothing where an element is wrong or there are more than `most`.
 [[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most);
 [[nodiscard]] ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node);
 

@@ -1,8 +1,9 @@
-// Entries - a matching list entry as a program gives it, checked and in the NIC's words, ready to be appended.
+// Entries - takes a matching list entry as a program describes it, checks it and puts it into the NIC's words, ready
+// to be appended.
 //
-// Contract: append_of() checks every argument; append() hands the entry to the NIC and names it. Between the two a
-//   caller may add to the entry.
-// Invariants: (1) code is PTL_OK or the answer to the program.
+// Contract: append_of() checks every argument. append() hands the entry to the NIC and gives it a handle. Between the
+//   two the caller may add to the entry.
+// Invariants: (1) Append::code is PTL_OK or the error code for the program.
 // Threads: the rank's. Time: append() waits for the NIC's answer.
 #pragma once
 
@@ -21,7 +22,7 @@ struct Append {
 
 [[nodiscard]] Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                                ptl_list_t list, void* user_ptr, unsigned int options_mask);
-// With a trigger, later.
+// With a trigger, the NIC appends the entry when the trigger's counter says so.
 [[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle,
                          const std::optional<nic::Trigger>& trigger = {});
 

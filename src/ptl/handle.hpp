@@ -1,10 +1,10 @@
-// Handle - the 32-bit names under which C programs hold Portals objects, and the tables behind them.
+// Handle - the 32-bit names by which C programs name Portals objects, and the tables that find the objects.
 //
-// Contract: add() names a new object; find() answers with the object, or null for anything that add() did not give out
-//   or remove() took back: another kind's handle, another interface's, a stale one, a random number.
-// Invariants: (1) a handle is kind (3 bits), interface (2), generation (9, never 0), place (18); (2) no handle is 0,
-//   PTL_INVALID_HANDLE, PTL_EQ_NONE or PTL_CT_NONE; (3) a place is used again only after all others that are free, and
-//   then under another generation.
+// Contract: add() gives a new object a handle. find() returns the object of a handle. It returns null for a handle of
+//   another kind or of another interface, for one that was removed, and for any number that add() did not give out.
+// Invariants: (1) a handle consists of kind (3 bits), interface (2), generation (9, never 0) and place (18); (2) no
+//   handle equals 0, PTL_INVALID_HANDLE, PTL_EQ_NONE or PTL_CT_NONE; (3) a freed place is used again only after all
+//   places that were freed before it, and then with another generation.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -30,7 +30,7 @@ inline constexpr uint32_t place_bits = 18;
 inline constexpr uint32_t generation_bits = 9;
 inline constexpr uint32_t interface_count = 4;
 inline constexpr uint32_t generation_last = (1u << generation_bits) - 1;
-inline constexpr uint32_t place_count = (1u << place_bits) - 1;  // the last place is in the reserved handles
+inline constexpr uint32_t place_count = (1u << place_bits) - 1;  // the last place would be that of the reserved handles
 
 [[nodiscard]] constexpr ptl_handle_any_t encode(const HandleParts& parts) {
   return static_cast<uint32_t>(parts.kind) << 29 | parts.interface << 27 | parts.generation << place_bits | parts.place;
@@ -45,8 +45,7 @@ inline constexpr uint32_t place_count = (1u << place_bits) - 1;  // the last pla
 template <class T>
 class HandleTable {
  public:
-  // Generations begin after `generation`: the table of an interface that begins anew has other handles than the old
-  // one.
+  // Generations begin after `generation`, so that an interface that is made anew gives out other handles than before.
   HandleTable(Kind kind, uint32_t interface, uint32_t generation)
       : kind_(kind), interface_(interface), generation_(generation) {}
 

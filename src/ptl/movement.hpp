@@ -1,7 +1,8 @@
-// Movement - an operation on a memory descriptor as a program gives it, checked and in the NIC's words.
+// Movement - takes an operation on a memory descriptor as a program describes it, checks it and puts it into the
+// NIC's words.
 //
-// Contract: put_of() and reply_of() check their arguments and fill in what the NIC takes; trigger_of() finds the
-//   counter that an operation waits for. The answer is PTL_OK, or the one for the program.
+// Contract: put_of() and reply_of() check their arguments and fill in what the NIC takes. trigger_of() finds the
+//   counter that a triggered operation waits for. They return PTL_OK or the error code for the program.
 // Threads: the rank's. Time: none.
 #pragma once
 
@@ -9,7 +10,7 @@
 
 namespace spinloom::ptl {
 
-// What every operation that sends says of itself.
+// The arguments that all operations that send have in common.
 struct Operation {
   ptl_handle_md_t md;
   ptl_size_t local_offset;
@@ -29,9 +30,11 @@ struct When {
   ptl_size_t threshold;
 };
 
-// Whether this is a put that nobody is told of (nic/quick.hpp); false also where an argument is wrong.
+// Whether this is a put whose end nobody hears of (nic/quick.hpp); it is then in `put`. Also false where an argument
+// is wrong.
 [[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
-// `later`: what the buffer holds when the operation starts counts, volatile or not.
+// `later`: the operation is triggered, and takes the bytes that the buffer has when it starts, even if the buffer is
+// volatile.
 [[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put, bool later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,
                            nic::ReplyTo& reply);

@@ -1,6 +1,7 @@
-// Objects - what stands behind the handles of one network interface.
+// Objects - the records that the handles of a network interface stand for.
 //
-// Contract: plain records of what a program gave and of the NIC's ids for it; call files read and write them.
+// Contract: plain records of what the program gave and of the NIC's ids for it. The files of the C calls read and
+//   write them.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -30,8 +31,8 @@ struct Descriptor {
   ptl_size_t length = 0;  // in bytes
   nic::QueueId queue;
   nic::CounterId counter;
-  nic::DescriptorRef shared;  // with the operations on it
-  bool plain = false;         // its bytes lie together, and a put from it that nobody acknowledges has no event
+  nic::DescriptorRef shared;  // shared with the operations on it
+  bool plain = false;         // its bytes lie together, and a put from it without acknowledgement makes no event
 };
 
 struct HpuMemory {
@@ -39,20 +40,20 @@ struct HpuMemory {
   uint64_t length = 0;
 };
 
-// What an entry's handlers hold on the NIC.
+// What the handlers of an entry occupy on the NIC.
 struct Spin {
   nic::ContextId context;
-  std::optional<uint64_t> constants;  // NIC memory of their own
+  std::optional<uint64_t> constants;  // in NIC memory, where the context has some of its own
 };
 
 struct Entry {
   nic::EntryId id;
   ptl_pt_index_t portal = 0;
   Spin spin;
-  std::vector<nic::IovecElement> list;  // the NIC reads it while the entry is known
+  std::vector<nic::IovecElement> list;  // the NIC reads this list as long as it knows the entry
 };
 
-// Index of an interface among the four of a process: its options decide.
+// The index of an interface among the four of a process, which follows from its options.
 [[nodiscard]] constexpr uint32_t index_of(unsigned int options) {
   return ((options & PTL_NI_NO_MATCHING) != 0 ? 1u : 0u) + ((options & PTL_NI_PHYSICAL) != 0 ? 2u : 0u);
 }
@@ -75,21 +76,21 @@ struct NetworkInterface {
   uint32_t number;
   ptl_handle_ni_t handle;
   uint32_t users = 0;
-  bool closing = false;  // its last PtlNIFini is at work, which lets others in: nothing of it can be named any more
-  bool releasing = false;  // and a thread gives its objects back
+  bool closing = false;  // its last PtlNIFini is under way: nothing of it can be named any more
+  bool releasing = false;  // and one thread is giving its objects back
   ptl_ni_limits_t limits{};
-  std::vector<ptl_process_t> map;  // logical: node and process of each rank
+  std::vector<ptl_process_t> map;  // of a logical interface: node and process of each rank
   std::vector<uint32_t> rank_of;  // by node
-  bool mapped = false;  // by the program; before that, the launcher's map holds
-  std::vector<bool> portals;  // allocated ones
+  bool mapped = false;  // the program has set the map; until then it is the launcher's
+  std::vector<bool> portals;  // which entries of the portal table are allocated
   ptl_pt_index_t next_portal = 0;
   HandleTable<Descriptor> descriptors;
   HandleTable<Entry> entries;
   HandleTable<Queue> queues;
   HandleTable<Counter> counters;
   HandleTable<HpuMemory> memories;
-  HandleTable<nic::StreamId> streams;  // streaming puts that are not ended
-  HandleTable<Spin> contexts;  // of process-puts
+  HandleTable<nic::StreamId> streams;  // streaming puts that have not ended yet
+  HandleTable<Spin> contexts;  // contexts of process-puts
 };
 
 }  // namespace spinloom::ptl

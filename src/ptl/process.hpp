@@ -1,9 +1,9 @@
-// Process - one rank's Portals library: its four network interfaces over one NIC, and which rank runs now.
+// Process - the Portals library of one rank: its four network interfaces over one NIC, and which rank runs now.
 //
-// Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on; the C calls
-//   work for the process that was entered last on this thread.
-// Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) what blocked() says
-//   is true while the program is inside a call that waits.
+// Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on. A C call
+//   works for the Process that was entered last on its thread.
+// Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) while the program
+//   is inside a call that waits, blocked() says what for.
 // Threads: one at a time. Time: that of the host.
 #pragma once
 
@@ -19,16 +19,16 @@
 namespace spinloom::ptl {
 
 inline constexpr uint32_t portals_each = limits::portal_table_max / limits::portal_tables;
-inline constexpr ptl_pid_t process_id = 1;  // one process a node: what a program asks for changes nothing
+inline constexpr ptl_pid_t process_id = 1;  // each node has one process, whatever a program asks for
 static_assert(interface_count == limits::portal_tables, "four interfaces share one portal table");
 static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
-// What a call waits for; for reports only.
+// What a call waits for, for reports.
 struct Blocked {
   const char* call = nullptr;
-  nic::CounterId counter;  // of the first one, for calls that take several
+  nic::CounterId counter;  // the first counter, for calls that take several
   uint64_t test = 0;
-  uint32_t count = 1;  // queues or counters
+  uint32_t count = 1;  // how many queues or counters it waits for
 };
 
 class Process {
@@ -37,8 +37,8 @@ class Process {
 
   [[nodiscard]] static Process* current();
   static void enter(Process* process);
-  // For threads that have entered none: `make` is asked for one by PtlInit, which a process of its own has no other
-  // way to get. A forked child has none.
+  // For a driver whose threads never call enter(): PtlInit asks `make` for the Process, which then serves all
+  // threads. A forked child has to forget it.
   using Make = Process* (*)();
   static void serve_all_threads(Make make);
   static void forget_all_threads();
@@ -48,7 +48,7 @@ class Process {
   [[nodiscard]] portals::Interface& portals() { return interface_; }
   [[nodiscard]] uint32_t node() const { return interface_.rank().value; }
 
-  // The interface that owns a handle of this kind, or null; one that is closing owns none.
+  // The interface that a handle of this kind belongs to, or null. An interface that is closing owns no handle.
   [[nodiscard]] NetworkInterface* owner_of(ptl_handle_any_t handle, Kind kind);
   [[nodiscard]] NetworkInterface* interface_of(ptl_handle_ni_t handle);
   [[nodiscard]] std::unique_ptr<NetworkInterface>& interface_at(uint32_t number) { return interfaces_.at(number); }
@@ -57,23 +57,25 @@ class Process {
   [[nodiscard]] Counter* counter(ptl_handle_ct_t handle);
   [[nodiscard]] Descriptor* descriptor(ptl_handle_md_t handle);
   [[nodiscard]] Entry* entry(ptl_handle_me_t handle);
-  // Names an entry. The NIC's id says that an older one of that id is gone.
+  // Gives an entry a handle. An older entry with the same id is forgotten: that the NIC uses the id again shows that
+  // the older one is gone.
   [[nodiscard]] ptl_handle_me_t remember_entry(NetworkInterface& interface, Entry&& entry);
   void forget_entry(ptl_handle_me_t handle);
-  // Gives back what an entry's handlers hold; what a message still uses stays with the NIC.
+  // Gives back what an entry's handlers occupy; the NIC keeps what a message still uses.
   void release(const Spin& spin);
 
-  // Gives the NIC a command that Interface would not wait for, and waits: a counter's new value is readable then.
+  // Gives the NIC a command and waits for the answer, which Interface would not do; a counter's new value is readable
+  // then.
   [[nodiscard]] Status ask(const nic::CommandBody& body);
 
   // What the program does, for a report: "waits in PtlCTWait (test 2; ...)".
   [[nodiscard]] std::string blocked() const;
-  // Null: nothing. It stays where it is until then.
+  // Says what the call waits for; null when it does not wait any more. `blocked` must live until then.
   void block(const Blocked* blocked) { blocked_ = blocked; }
-  // Of an interface that begins: handles of one before it are stale.
+  // The generation of a new interface, so that handles of an earlier one are stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
-  // PtlAbort: calls that wait end, and so do all that would wait, until the last PtlFini.
+  // PtlAbort: ends calls that wait, and those that would wait later, until the last PtlFini.
   void abort() {
     host_.begin_call();
     aborted_ = initialised > 0;
@@ -82,15 +84,15 @@ class Process {
   }
   [[nodiscard]] bool aborted() const { return aborted_; }
   void forget_abort() { aborted_ = false; }
-  // Outside of a call: those that wait look again.
+  // Makes calls that wait look again. It is called outside of a call.
   void wake_waiters() {
     if (waiters_ > 0) host_.interrupt();
   }
 
-  uint32_t initialised = 0;  // PtlInit less PtlFini
-  bool closed = false;       // and will never be again
-  bool ending = false;       // the last PtlFini is at work
-  const char* call = "";  // the newest one
+  uint32_t initialised = 0;  // calls of PtlInit, less those of PtlFini
+  bool closed = false;       // closed for ever: PtlInit fails from now on
+  bool ending = false;       // the last PtlFini is under way
+  const char* call = "";  // the latest call
   uint64_t calls = 0;
 
  private:
@@ -106,7 +108,7 @@ class Process {
   uint64_t next_token_ = uint64_t{1} << 63;  // apart from those of Interface
 };
 
-// A call that waits, from its beginning to its end.
+// Lives as long as a call waits.
 class Waiter {
  public:
   explicit Waiter(Process& process) : process_(process) { ++process_.waiters_; }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int cap_sys_ptrace = 19;  // linux/capability.h
 
-// The value of a line "NAME:\tVALUE" of /proc/self/status.
+// The value of the line "NAME:\tVALUE" of /proc/self/status.
 std::string status_line(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,9 +1,10 @@
-// CopyCheck - whether processes of this machine can read each other's memory, and what forbids it.
+// CopyCheck - finds out whether processes of this machine can read each other's memory, and what forbids it.
 //
-// Contract: check_copies() lets one child of this process read a word of another, as two ranks of a job would;
-//   explain() says what the outcome means and, where it does not work, the smallest cure, in one sentence each.
+// Contract: check_copies() starts two children of this process, of which one reads a word of the other's memory, as
+//   two ranks of a job would. explain() says in one sentence what the outcome means and, where it does not work, in
+//   another one the smallest change that would help.
 // Invariants: (1) nothing on the machine is changed; (2) both children have ended when check_copies() returns.
-// Threads: call it before the process has any. Time: that of two processes.
+// Threads: to be called before the process has started any. Time: that of two processes.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ struct CopyFacts {
   bool filtered = false;   // a seccomp filter sees our system calls
 };
 
-// All but `error`, of this process.
+// The facts of this process; `error` is not set.
 [[nodiscard]] CopyFacts facts_of_this_process();
 [[nodiscard]] CopyFacts check_copies();
 [[nodiscard]] std::string explain(const CopyFacts& facts);

@@ -1,9 +1,9 @@
-// Crowding - whether the ranks of a machine share processors.
+// Crowding - whether the ranks of a machine have to share processors.
 //
-// Contract: processors_of() says where the system lets a process run; are_crowded() whether, of ranks that may run
-//   there, the one at `own` has to share: there are more ranks than processors, or more ranks that run only where it
-//   runs than it has processors. A launcher that gives each rank a processor of its own does not crowd them, however
-//   few each has.
+// Contract: processors_of() says on which processors the system lets a process run. are_crowded() says whether the
+//   rank with index `own` has to share its processors. That is so if there are more ranks than processors, or if more
+//   ranks run only on processors of this rank than it has processors. Ranks that a launcher gives a processor each
+//   are not crowded.
 // Threads: any. Time: none.
 #pragma once
 
@@ -16,10 +16,10 @@ namespace spinloom::process {
 
 using Processors = std::vector<uint64_t>;  // processor p is bit p % 64 of word p / 64
 
-// Empty where the system does not say.
+// Empty where the system does not tell.
 [[nodiscard]] Processors processors_of(pid_t process);
 
-// Ranks of which nothing is known run where `own` does.
+// An empty set in `ranks` counts as that of `own`.
 [[nodiscard]] bool are_crowded(const std::vector<Processors>& ranks, size_t own);
 
 }  // namespace spinloom::process

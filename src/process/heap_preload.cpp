@@ -1,10 +1,10 @@
-// libspinloom-heap.so: preloaded, it serves a program's large blocks from the heap that peers map; the next malloc has
-// the rest.
+// libspinloom-heap.so - preloaded into a program, it serves the large blocks of malloc from the heap that peers map.
+// All other blocks come from the next malloc.
 //
-// Contract: malloc and its family, as the C library documents them. A block of `served_bytes` and more is the heap's,
-//   as long as that has room; who has a block is seen from its address.
-// Invariants: (1) nothing here is C++ at run time: programs of any language are served; (2) looking up the next malloc
-//   may allocate: that little comes from a buffer here, and is never freed.
+// Contract: malloc and its family, as the C library documents them. A block of `served_bytes` or more comes from the
+//   heap, as long as the heap has room. The address of a block says whether it is the heap's.
+// Invariants: (1) nothing here needs the C++ run-time library, so that programs of any language can use it; (2) what is
+//   allocated while the next malloc is looked up comes from a small buffer here and is never freed.
 // Threads: any. Time: none.
 #include <dlfcn.h>
 #include <malloc.h>
@@ -27,7 +27,7 @@ constexpr size_t served_bytes = spinloom::SharedHeap::granule_bytes;
 
 constinit spinloom::SharedHeap heap;
 
-// What is asked for while the next malloc is looked up.
+// Serves what is asked for while the next malloc is looked up.
 class Early {
  public:
   void* allocate(size_t bytes) {
@@ -69,7 +69,8 @@ void look_up(Function& function, const char* name) {
   function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// Null while it is looked up, which the first call of a process does, before there are threads.
+// The next malloc and its family. The first call of a process looks them up, before there are threads; until then it
+// is null.
 const Next* next() {
   static constinit Next found{};
   static constinit std::atomic<int> state{0};  // 1: somebody looks, 2: found
@@ -88,7 +89,7 @@ const Next* next() {
   return &found;
 }
 
-// Also for programs that look at errno after a call that succeeds.
+// Keeps errno, for programs that look at it even after a call that succeeded.
 class KeepErrno {
  public:
   ~KeepErrno() { errno = kept_; }

@@ -1,7 +1,8 @@
-// Info - what spinloom-info tells people: this machine, the environment, an interface's limits, how ranks are reached.
+// Info - the texts of spinloom-info: this machine, the environment, the limits of an interface, how ranks are
+// reached.
 //
-// Contract: each function is a list of rows, a name and what there is to say.
-// Invariants: (1) nothing is changed. Threads: one. Time: that of a few processes for machine_rows().
+// Contract: each function returns rows: a name, and what there is to say about it.
+// Invariants: (1) nothing is changed. Threads: one. Time: machine_rows() starts a few processes and waits for them.
 #pragma once
 
 #include <string>
@@ -18,14 +19,14 @@ struct Row {
   std::string value;
 };
 
-// Before the process has threads.
+// To be called before the process has threads.
 [[nodiscard]] std::vector<Row> machine_rows(const Settings& settings);
 [[nodiscard]] std::vector<Row> limit_rows(const ptl_ni_limits_t& limits);
-// Every variable: what it is set to, what it takes, what it means.
+// For every variable: its value, the values that it takes, and what it means.
 [[nodiscard]] std::vector<Row> variable_rows();
-// The ranks that this one reaches, by how it does so: "1-3, 5" and the way.
+// The ranks that this one reaches, grouped by the way there. A row is "1-3, 5" and the way.
 [[nodiscard]] std::vector<Row> reach_rows(LiveProcess& process);
-// "0-3, 5" of sorted numbers.
+// Sorted numbers as text: "0-3, 5".
 [[nodiscard]] std::string ranges(const std::vector<uint32_t>& numbers);
 [[nodiscard]] std::string table(const std::vector<Row>& rows);
 

@@ -1,5 +1,5 @@
-// spinloom-info: what the live library finds. Under a launcher rank 0 prints what every rank says; the ranks' texts
-// reach it by Portals puts, so that a table that is complete shows that all of them reach rank 0.
+// spinloom-info - prints what the live library finds on this machine. Under a launcher, rank 0 prints what every rank
+// says. The ranks send their texts by Portals puts, so that a complete table shows that all ranks reach rank 0.
 #include <unistd.h>
 
 #include <cstdio>
@@ -98,7 +98,7 @@ struct Reports {
     return false;
   }
 
-  // Everybody stays until rank 0 has heard all: others may still look at how they reach us.
+  // Every rank stays until rank 0 has heard all of them, because others may still be finding out how they reach it.
   [[nodiscard]] bool gather(uint32_t rank, uint32_t ranks, const std::string& report) const {
     if (rank != 0) return send(0, rank, report) && take(1);
     bool all = take(ranks - 1);

@@ -20,7 +20,8 @@ LiveProcess* joined = nullptr;  // for ever: threads may be inside a call when t
 ptl::Process* rank_of_all_threads = nullptr;
 bool forked = false;
 
-// Descriptors of ours must not be those that the program prints to.
+// Standard streams that are closed are opened on /dev/null, so that no descriptor of ours gets the number of one that
+// the program prints to.
 void occupy_standard_streams() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -52,7 +52,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   card.user = geteuid();
   card.traits = live::traits_of_self();
   auto opened = made->open(card);
-  // Who cannot start says so to the others, which would wait for it.
+  // A process that cannot start tells the others, because they would wait for it.
   auto texts =
       launcher->exchange(opened ? live::write(card) : live::write(opened.error()), {.limit_s = settings.start_s});
   SPL_ASSIGN(auto port, std::move(opened));
@@ -97,8 +97,8 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   return made;
 }
 
-// Where ranks of a machine may not reach each other's memory, all tell whom they do reach, for a rank cannot know who
-// reaches it.
+// If some ranks of a machine may not reach each other's memory, all ranks tell whom they reach, because a rank cannot
+// know who reaches it.
 Status LiveProcess::agree_on_ways() {
   unreached_.resize(size());
   if (!live::must_agree(cards_)) return {};
@@ -147,7 +147,7 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
   return port;
 }
 
-// Whom a transport calls: the node, or who records for it.
+// What a transport calls: the node, or the recorder in front of it.
 live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace) {
   if (!trace_) return *node_;
   trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
@@ -185,7 +185,7 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
   return {};
 }
 
-// The watcher's thread: a peer's process has ended, or datagrams are there.
+// Called by the watcher's thread: a peer's process has ended, or datagrams have come.
 void LiveProcess::readable(uint64_t tag) {
   if (tag == size()) {
     udp_->disarmed();
@@ -268,7 +268,7 @@ bool LiveProcess::close() {
   return true;
 }
 
-// Handlers have threads from the first one on: most programs have none.
+// The threads for handlers are started when the first image is asked for, because most programs have no handlers.
 Status LiveProcess::make_pool() {
   std::vector<std::string> folders = settings_.handler_folders;
   for (const char* beside : {"/spinloom/handlers", "/../handlers"}) folders.push_back(own_folder() + beside);

@@ -1,7 +1,7 @@
-// Settings - what the environment asks of the live library: the variables SPINLOOM_... that it knows.
+// Settings - what the environment asks of the live library, by its variables SPINLOOM_...
 //
-// Contract: read_settings() takes them all; what is misspelt or has a value that nobody knows is a warning, a sentence
-//   with the names or values that there are, and the default stands.
+// Contract: read_settings() reads all of them. A misspelt name or an unknown value makes a warning, a sentence that
+//   lists the names or values that exist, and the default is used.
 // Threads: any. Time: none.
 #pragma once
 
@@ -36,12 +36,12 @@ struct Settings {
 
 struct Variable {
   const char* name;
-  const char* values;   // what it takes
+  const char* values;   // the values that it takes
   const char* meaning;  // one sentence
 };
 
 [[nodiscard]] std::span<const Variable> variables();
-// `environment`: as of main().
+// `environment` has the form of main()'s third argument.
 [[nodiscard]] Settings read_settings(const char* const* environment);
 
 }  // namespace spinloom::process

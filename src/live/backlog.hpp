@@ -1,11 +1,12 @@
-// Backlog - packets that have come and that the engine has no room for yet, in the order in which they came.
+// Backlog - packets that have come and for which the engine has no room yet, in the order in which they came.
 //
-// Contract: add() takes one over; the owner gives the front one to the engine, or a part of it, and pops it when
-//   nothing is left. says_stop() and says_go() are true once when so much of a peer waits that it must be told to stop,
-//   and when it may go on. A peer's loss waits behind its packets.
-// Invariants: (1) of a peer that stops when told, at most `stop_at` and what was on its way wait; of one that does not,
-//   twice that, and then nothing more is taken. What this process sends itself is taken all; is_full_of_handlers() says
-//   that its handlers must not leave more.
+// Contract: add() takes over a packet. The owner gives the front packet, or a part of it, to the engine, and pops it
+//   when nothing is left of it. says_stop() is true once, when so much of a peer waits that the peer must be told to
+//   stop; says_go() is true once, when the peer may go on. The notice that a peer is lost waits behind the packets of
+//   that peer.
+// Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, and what was on its way; of
+//   a peer that does not stop, twice `stop_at`: nothing more of it is taken then. What this process sends to itself
+//   is always taken; is_full_of_handlers() says when its handlers must not leave more here.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -20,13 +21,13 @@
 namespace spinloom::live {
 
 struct Blocked {
-  nic::Packet packet;  // what the engine has not had of it
-  std::vector<uint8_t> bytes;  // its payload, where the sender has its memory back
-  Transport* from = nullptr;  // who reads the payload, where it is a peer's
-  uint64_t loan = 0;  // its name then
-  Reading reading;  // told when it is done, where its sender is this process
-  bool lost = false;  // no packet: its source is gone
-  bool by_handler = false;  // of this process
+  nic::Packet packet;  // the part of it that the engine has not had yet
+  std::vector<uint8_t> bytes;  // a copy of its payload, where the sender has its memory back
+  Transport* from = nullptr;  // the transport that fetches the payload, where that lies in a peer's memory
+  uint64_t loan = 0;  // the name of that payload for the transport
+  Reading reading;  // reported when the payload has been read, where the sender is this process
+  bool lost = false;  // not a packet but a notice: its source is lost
+  bool by_handler = false;  // sent by a handler of this process
 };
 
 class Backlog {
@@ -46,10 +47,10 @@ class Backlog {
   [[nodiscard]] bool holds(nic::Rank peer) const { return peers_[peer.value].held.packets > 0; }
   [[nodiscard]] bool is_full(nic::Rank peer) const { return peers_[peer.value].held.reaches(stop_at, 1); }
   [[nodiscard]] bool takes(nic::Rank peer) const { return !peers_[peer.value].held.reaches(stop_at, 2); }
-  // Packets of this process's handlers that have ever come to wait here, and whether too many wait now.
+  // How many packets of this process's handlers have ever waited here, and whether too many wait now.
   [[nodiscard]] uint64_t left_by_handlers() const { return left_by_handlers_; }
   [[nodiscard]] bool is_full_of_handlers() const { return of_handlers_.reaches(stop_at, 2); }
-  // The most that ever waited of one peer.
+  // The most packets and bytes of one peer that ever waited.
   [[nodiscard]] const Amount& peak() const { return peak_; }
 
   void add(Blocked one) {

@@ -1,9 +1,10 @@
 // Card - what a process of a job publishes so that its peers find it.
 //
-// Contract: write() and read() are each other's inverse; read() of anything else is an Error. A process that cannot
-//   start publishes why instead: that is the Error then.
-// Invariants: (1) two processes can share memory when their `machine`s are equal: the same kernel since the same boot,
-//   and the same namespace of process ids.
+// Contract: write() makes a text of a card, and read_card() makes the same card of that text; any other text is an
+//   Error. A process that cannot start publishes the reason instead, and read_card() returns that reason as the
+//   Error.
+// Invariants: (1) processes with equal `machine` run under the same kernel since the same boot and in the same
+//   namespace of process ids: they may be able to share memory.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -18,12 +19,12 @@ namespace spinloom::live {
 struct Card {
   uint64_t machine = 0;
   int64_t pid = 0;
-  int file = -1;  // of its segment
-  Secret nonce{};  // of its segment; rank 0's is the job's secret
+  int file = -1;  // the descriptor of its segment, as a number of its process
+  Secret nonce{};  // of its segment; the one of rank 0 is the secret of the job
   uint32_t user = 0;
   uint32_t address = 0;  // IPv4, host order; 0: no UDP
   uint16_t port = 0;
-  uint64_t traits = 0;  // of who may reach whom: reach.hpp
+  uint64_t traits = 0;  // what decides which processes may reach each other: reach.hpp
 
   bool operator==(const Card&) const = default;
 };
@@ -32,8 +33,9 @@ struct Card {
 [[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
 
-// This machine, for Card::machine. Code::unsupported: there is no /proc, so that this process has no way to its peers'
-// memory; another Error: what kept it from being read, a limit for example. And numbers that nobody can guess.
+// The number of this machine for Card::machine. Code::unsupported means that there is no /proc, and so no way to the
+// memory of peers; another Error says what kept /proc from being read, for example a limit. random_secret() makes
+// numbers that nobody can guess.
 [[nodiscard]] Result<uint64_t> machine_id();
 [[nodiscard]] Secret random_secret();
 

@@ -1,9 +1,11 @@
 // Channel - a one-way queue of cells with a bulk area, in the receiver's shared memory: one sender, one receiver.
 //
-// Contract: ChannelWriter::reserve() finds room for a cell and so many bulk bytes; what was written there is published
-//   by publish(). ChannelReader::front() copies the oldest cell; release() gives its room back.
-// Invariants: (1) cells come in the order published; (2) bulk bytes of a cell stay until it is released; (3) the
-//   reader trusts nothing: bulk() answers null for ranges that are not inside; (4) neither end waits for the other.
+// Contract: ChannelWriter::reserve() finds room for a cell and for bulk bytes. After the caller has written the bytes
+//   there, publish() hands the cell to the reader. ChannelReader::front() copies the oldest cell; release() gives its
+//   room back.
+// Invariants: (1) cells come in the order in which they were published; (2) the bulk bytes of a cell stay until the
+//   cell is released; (3) the reader trusts nothing that the writer says: bulk() returns null for a range outside of
+//   the bulk area; (4) neither end waits for the other.
 // Threads: one writer, one reader, in different processes. Time: none.
 #pragma once
 
@@ -21,10 +23,10 @@ struct ChannelMemory {
   static constexpr uint32_t cells_count = 512;
   static constexpr uint32_t bulk_bytes = 256 << 10;
 
-  alignas(64) std::atomic<uint32_t> released;  // cells that the reader is done with
-  std::atomic<peer::Reach> reads_peer;  // what of the sender's memory the reader reads where it is
-  alignas(64) std::atomic<uint32_t> stopped;  // not 0: nothing but answers is wanted; on a line that is seldom written
-  alignas(64) std::atomic<uint32_t> moved;  // counts what the reader had kept and has gone on with
+  alignas(64) std::atomic<uint32_t> released;  // how many cells the reader has released
+  std::atomic<peer::Reach> reads_peer;  // which part of the sender's memory the reader can read in place
+  alignas(64) std::atomic<uint32_t> stopped;  // not 0: the reader wants only answers; this line is seldom written
+  alignas(64) std::atomic<uint32_t> moved;  // how often the reader has gone on with something that it had kept back
   peer::SharedCopyMemory shared_copy;
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
@@ -36,7 +38,7 @@ class ChannelWriter {
   ChannelWriter() = default;
   explicit ChannelWriter(ChannelMemory* memory) : memory_(memory) {}
 
-  // A cell to be written, and where its bulk bytes begin; null while there is no room.
+  // A cell to be written, and where its bulk bytes go; `cell` is null while there is no room.
   struct Room {
     Cell* cell = nullptr;
     uint8_t* bulk = nullptr;
@@ -44,18 +46,18 @@ class ChannelWriter {
     uint64_t bulk_end = 0;
   };
   [[nodiscard]] Room reserve(uint32_t bulk_bytes);
-  // `cell` without its sequence; or what the caller has written into room.cell.
+  // Publishes `cell`, whose sequence is set here; or, without `cell`, what the caller has written into room.cell.
   void publish(const Room& room, const Cell& cell);
   void publish(const Room& room);
   [[nodiscard]] peer::Reach reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
-  // The reader wants nothing but answers.
+  // Whether the reader has asked for nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
-  // Another number when the reader has gone on.
+  // A number that changes whenever the reader has gone on.
   [[nodiscard]] uint64_t progress() const {
     return uint64_t{memory_->moved.load(std::memory_order_relaxed)} << 32 |
            memory_->released.load(std::memory_order_relaxed);
   }
-  // What one cell may have of the bulk area.
+  // The most bulk bytes of one cell.
   [[nodiscard]] static constexpr uint32_t bulk_max() { return ChannelMemory::bulk_bytes / 4; }
 
  private:
@@ -64,10 +66,10 @@ class ChannelWriter {
 
   ChannelMemory* memory_ = nullptr;
   uint32_t next_ = 0;  // cells published
-  uint32_t released_ = 0;  // as last seen
+  uint32_t released_ = 0;  // ChannelMemory::released, as last read
   uint64_t bulk_next_ = 0;
   uint64_t bulk_released_ = 0;
-  std::array<uint64_t, ChannelMemory::cells_count> bulk_ends_{};  // by cell: where the bulk area is used up to
+  std::array<uint64_t, ChannelMemory::cells_count> bulk_ends_{};  // by cell: the end of its bulk bytes
 };
 
 class ChannelReader {

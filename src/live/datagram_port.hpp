@@ -1,7 +1,8 @@
-// DatagramPort - a place to send datagrams from and to take them at. Ports stack: one may disturb or record another's.
+// DatagramPort - a place to send datagrams from and to take datagrams at. Ports stack: one port may disturb or record
+// what another one carries.
 //
-// Contract: send() hands datagrams to the link, which may lose any of them; take() answers with those that have come.
-// Invariants: (1) neither waits; (2) what take() gave stays until the next take().
+// Contract: send() hands datagrams to the link, which may lose any of them. take() returns those that have come.
+// Invariants: (1) neither of the two waits; (2) what take() has returned stays valid until the next take().
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -37,29 +38,30 @@ class DatagramPort {
   virtual ~DatagramPort() = default;
   virtual void send(std::span<const DatagramOut> datagrams) = 0;
   [[nodiscard]] virtual std::span<const DatagramIn> take() = 0;
-  // Something is there to be taken.
+  // Whether take() would return something.
   [[nodiscard]] virtual bool has_some() const = 0;
   [[nodiscard]] virtual UdpAddress address() const = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
-  // The largest datagram that goes over in one piece.
+  // The size of the largest datagram that the link carries in one piece.
   [[nodiscard]] virtual size_t datagram_bytes() const = 0;
 };
 
-// A UDP socket at this address, or, without one, at that of the first interface that is up and not the loopback; the
-// loopback where there is no other.
+// Opens a UDP socket at this address. With address 0 it takes the first interface that is up and not the loopback; if
+// there is none, the loopback.
 [[nodiscard]] Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address);
 
-// What goes out is lost, doubled, delayed behind the next one or damaged, each at a rate; the seed repeats it.
+// Faults of outgoing datagrams: the rates at which they are lost, doubled, delayed behind the next one, or damaged. The
+// same seed gives the same faults.
 struct Faults {
   double drop = 0, duplicate = 0, reorder = 0, corrupt = 0;
   uint64_t seed = 1;
   [[nodiscard]] bool any() const { return drop + duplicate + reorder + corrupt > 0; }
 };
-// "drop=0.01,duplicate=0.01,seed=7"
+// Reads a text such as "drop=0.01,duplicate=0.01,seed=7".
 [[nodiscard]] Result<Faults> read_faults(const std::string& text);
 [[nodiscard]] std::unique_ptr<DatagramPort> disturb(std::unique_ptr<DatagramPort> port, const Faults& faults);
 
-// Everything that goes out or comes in, as a pcap file of raw IPv4 packets that Wireshark and tcpdump read.
+// Records everything that goes out or comes in, in a pcap file of raw IPv4 packets, for Wireshark or tcpdump.
 [[nodiscard]] Result<std::unique_ptr<DatagramPort>> record(std::unique_ptr<DatagramPort> port, const std::string& path);
 
 }  // namespace spinloom::live

@@ -1,12 +1,12 @@
-// Doorbell - who must be woken when something was put into a process's channels. It lies in shared memory.
+// Doorbell - says whom to wake when something was put into the channels of a process. It lies in shared memory.
 //
-// Contract: peers call ring() after every cell they publish; `fence` where they or the process cannot take part in
-//   remote fences. The process itself says who looks after its channels:
-//   drive() when a thread polls them, leave() when none does and the helper thread sleeps, doze() when all callers
-//   that wait go to sleep. rings() counts; sleep() returns when it has changed.
-// Invariants: (1) while somebody polls, ring() is a load; (2) after leave() or doze() the caller looks at
-//   its channels once more: what was published before that is seen there, what comes later rings; (3) a peer that
-//   writes anything here can keep the process awake or let it sleep, no more.
+// Contract: a peer calls ring() after every cell that it publishes, with `fence` if one of the two processes does not
+//   take part in remote fences. The process itself says who looks after its channels: drive() means that a thread
+//   polls them, leave() that no thread does and the helper thread sleeps, doze() that all callers that wait go to
+//   sleep. rings() counts the rings; sleep() returns when the count has changed.
+// Invariants: (1) while some thread polls, ring() is a single load; (2) after leave() or doze() the caller looks at
+//   its channels once more: it sees there what was published before, and what is published later rings; (3) a peer
+//   that writes anything here can keep the process awake or let it sleep, but do no more harm.
 // Threads: any, of several processes. Time: none.
 #pragma once
 
@@ -38,19 +38,19 @@ class Doorbell {
   [[nodiscard]] uint32_t value() const { return word_.load(); }
   [[nodiscard]] static uint32_t rings(uint32_t value) { return value / one_ring; }
   void sleep(uint32_t value, Sleeper who, Time deadline) { futex_wait(word_, value, who, deadline); }
-  // Whoever sleeps looks again.
+  // Makes everybody look again who said that it sleeps.
   void wake() {
     uint32_t seen = word_.load(std::memory_order_relaxed);
     while (!word_.compare_exchange_weak(seen, (seen & ~mode_bits) + one_ring)) {
     }
     if ((seen & mode_bits) != nobody) futex_wake(word_, seen & mode_bits);
   }
-  // The process's own: callers that sleep look again, whoever the bell is set to.
+  // For the process itself: makes callers that sleep look again, whatever the bell is set to.
   void wake_callers() {
     word_.fetch_add(one_ring);
     futex_wake(word_, callers);
   }
-  // Also those that say they do not sleep.
+  // Wakes the helper and callers, even where they did not say that they sleep.
   void wake_all() {
     word_.fetch_add(one_ring);
     futex_wake(word_, helper | callers);

@@ -5,10 +5,10 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint32_t named_max = 8;  // peers of a line
+constexpr uint32_t named_max = 8;  // peers that one line names
 constexpr int64_t ps_per_s = 1'000'000'000'000;
 
-// So many seconds after `from`, which may be for ever.
+// Whether `limit` has passed since `from`; a limit of Time::never() never passes.
 bool has_passed(Time now, Time from, Time limit) { return limit != Time::never() && now - from >= limit; }
 
 }  // namespace
@@ -43,7 +43,7 @@ bool Farewell::waits(Time now, nic::Rank peer, const Untaken& left) {
     known.fate = Fate::late;
     return false;
   }
-  if (left.writes) return true;  // its bytes would land in memory that is the program's again
+  if (left.writes) return true;  // otherwise its bytes could land in memory that the program uses again
   known.fate = now - known.since >= patience ? Fate::silent : Fate::waited_for;
   return known.fate == Fate::waited_for;
 }

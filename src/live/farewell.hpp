@@ -1,13 +1,15 @@
-// Farewell - whom a process that leaves still waits for, and what is lost to those it gives up.
+// Farewell - decides how long a process that leaves waits for its peers, and says what is lost to peers that it gives
+// up.
 //
-// Contract: begin() starts one farewell. waits() is told again and again what a peer has not taken; it holds while the
-//   peer is worth waiting for. late() says for people whom this farewell has given up at its limit; lost() what those
-//   that were given up have not taken, once nobody is waited for.
-// Invariants: (1) a peer that goes on taking is waited for until the limit; (2) one that has taken nothing for
-//   `patience` is given up, also over several farewells, until it takes something, but one that may be writing to this
-//   process's memory only at the limit; (3) who was given up at the limit is given up by farewells that begin before
-//   the limit has passed again, but for one that may be writing; (4) a peer that was gone before anything waited for it
-//   loses nothing here: the program has heard of it.
+// Contract: begin() starts one farewell. waits() is called again and again with what a peer has not taken yet; it
+//   returns true while it is worth waiting for that peer. late() is a text that names the peers that this farewell
+//   gave up at its limit. lost() is a text that says what the peers that were given up have not taken; it is meant
+//   for the time when nobody is waited for any more.
+// Invariants: (1) a peer that goes on taking is waited for until the limit; (2) a peer that has taken nothing for
+//   `patience` is given up, in later farewells too, until it takes something. A peer that may be writing to this
+//   process's memory is given up only at the limit; (3) a peer that was given up at the limit stays given up for
+//   farewells that begin before the limit has passed once more, except for one that may be writing; (4) a peer that
+//   was gone before anything waited for it loses nothing here: the program has heard of its end.
 // Threads: one owner. Time: an argument.
 #pragma once
 
@@ -22,23 +24,23 @@ class Farewell {
  public:
   static constexpr Time patience{5'000'000'000'000};  // 5 s
 
-  // `limit`: of one farewell.
+  // `limit`: the longest time of one farewell.
   explicit Farewell(uint32_t peers, Time limit = Time::never()) : limit_(limit), peers_(peers) {}
 
   void begin(Time now);
   [[nodiscard]] bool waits(Time now, nic::Rank peer, const Untaken& left);
-  // Empty: nobody.
+  // The peers that were given up at the limit; empty if there are none.
   [[nodiscard]] std::string late() const;
-  // Some peer that was given up may still write to this process's memory.
+  // Whether some peer that was given up may still write to this process's memory.
   [[nodiscard]] bool may_be_written() const;
-  // Empty: nothing.
+  // What is lost; empty if nothing is.
   [[nodiscard]] std::string lost() const;
 
  private:
   enum class Fate : uint8_t { waited_for, silent, late };
   struct Peer {
     Untaken left;
-    Time since;  // it is the same
+    Time since;  // since when `left` has not changed
     Fate fate = Fate::waited_for;
     Time late_at{};
   };

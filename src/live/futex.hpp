@@ -1,8 +1,8 @@
-// Futex - threads of several processes that sleep on a word of shared memory until somebody wakes them.
+// Futex - threads of several processes sleep on a word of shared memory until somebody wakes them.
 //
-// Contract: futex_wait() sleeps while the word holds `value`, at most until the deadline; futex_wake() wakes sleepers
-//   whose bits meet `bits`. Both are Linux's, between processes.
-// Invariants: (1) futex_wait() may return without reason; callers look again.
+// Contract: futex_wait() sleeps while the word has the value `value`, at most until the deadline. futex_wake() wakes
+//   sleepers that have a bit in common with `bits`. Both are system calls of Linux and work between processes.
+// Invariants: (1) futex_wait() may return for no reason, so callers check again what they wait for.
 // Threads: any. Time: the monotonic clock.
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace spinloom::live {
 
-// Seconds that this process's time leaves out: 64 bits of picoseconds are 106 days, and machines run for longer.
+// The second of the monotonic clock at which this process's time begins. Time counts picoseconds in 64 bits, which is
+// 106 days, and machines run for longer than that.
 [[nodiscard]] inline int64_t seconds_before_us() {
   static const int64_t begin = [] {
     timespec now{};
@@ -29,7 +30,7 @@ namespace spinloom::live {
   return begin;
 }
 
-// Since this process first asked.
+// The time since this process first asked for it.
 [[nodiscard]] inline Time monotonic_now() {
   const int64_t before = seconds_before_us();
   timespec now{};
@@ -48,7 +49,7 @@ inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits, int count = I
   syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, count, nullptr, nullptr, bits);
 }
 
-// One breath of a processor that waits for another one.
+// For loops in which a processor waits for another one.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -1,6 +1,6 @@
-// Fuzz target: a peer that writes anything into shared memory: cells, records, bulk bytes, sequences, what it has
-// released, who has begun, the doorbell, where its heap is, what both copy together. The other ranks' node goes on, and
-// no byte is written but where entries allow.
+// Fuzz target: a peer that writes anything into shared memory: cells, records, bulk bytes, sequences, the count of
+// what it has released, the marks of who has begun, the doorbell, the place of its heap, the shared copy. The node
+// must go on serving the other ranks, and write bytes only where entries allow it.
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -41,7 +41,7 @@ struct Script {
   const uint8_t* end;
 
   [[nodiscard]] bool empty() const { return at == end; }
-  // What is missing at the end is zero.
+  // Bytes behind the end of the input count as zero.
   template <class T>
   T take() {
     T value{};
@@ -52,13 +52,13 @@ struct Script {
   }
 };
 
-// What a peer says of memory must be readable here, in the same process, or nobody's.
+// An address for what a peer says of its memory. The peer lives in this process, so it must be readable, or no memory.
 uint64_t harmless(uint64_t address, const uint8_t* memory) {
   if (address % 4 == 2) return process_heap().place().base + address % guard_bytes;
   return address % 2 == 0 ? reinterpret_cast<uint64_t>(memory) + address % guard_bytes : 16;
 }
 
-// True of the process's heap, but for what `script` spoils.
+// Publishes the place of this process's heap, with errors where `script` says so.
 void place_heap(SegmentHeader& header, Script& script) {
   const SharedHeap::Place place = process_heap().place();
   const auto spoiled = script.take<uint8_t>();
@@ -151,7 +151,7 @@ class Victim {
     for (uint64_t i = 0; i < guard_bytes; ++i) {
       SPL_ASSERT(memory_[i] == guard && memory_[memory_.size() - 1 - i] == guard, "a byte outside of the entry");
     }
-    // Rank 2 is still served.
+    // Rank 2 must still be served.
     ChannelWriter honest(job_.segments[0].channel_of(2));
     const uint64_t before = node_->engine().state().dropped_messages;
     Cell cell;

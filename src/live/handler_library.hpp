@@ -1,8 +1,9 @@
-// HandlerLibrary - handler programs natively and in the sandbox, as one runner.
+// HandlerLibrary - one runner for native handlers and for those in the sandbox.
 //
-// Contract: load() takes FILE.so (native) or FILE.elf (sandbox) and gives the image number to put into a context,
-//   entry() the numbers of the program's handlers. As a runner it sends each handler to where its image belongs.
-// Invariants: (1) the same path again is the same image; (2) images stay as long as the library.
+// Contract: load() takes FILE.so (native) or FILE.elf (sandbox) and returns the image number to put into a context.
+//   entry() returns the number of one of the image's handlers. As a runner it passes each handler to the native
+//   runner or to the sandbox, as its image number says.
+// Invariants: (1) loading a path again returns the same image; (2) images stay as long as the library.
 // Threads: run() on any number of threads at once; load() and entry() meanwhile. Time: none of its own.
 #pragma once
 
@@ -23,7 +24,7 @@ class HandlerLibrary final : public portals::HandlerRunner {
   [[nodiscard]] Result<uint32_t> load(const std::string& path);
   [[nodiscard]] Result<uint32_t> entry(uint32_t image, const std::string& symbol);
   [[nodiscard]] static bool is_native(uint32_t image) { return image >= first_native; }
-  // Native handlers that ran past their budget.
+  // How many native handlers ran past their budget.
   [[nodiscard]] uint64_t overruns() const { return native_.overruns(); }
 
   portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;

@@ -1,7 +1,8 @@
-// Host counter - the processor's own cycle counter, where it has one that programs can read.
+// Host counter - the cycle counter of the processor, where programs can read it.
 //
-// Contract: host_cycles() counts at a constant rate, the same on all cores of a machine; differences count.
-// Threads: any. Time: real; what a tick is worth is the machine's affair.
+// Contract: host_cycles() counts at a constant rate, which is the same on all cores of a machine. Only differences
+//   mean something.
+// Threads: any. Time: real; how long a tick is depends on the machine.
 #pragma once
 
 #include <cstdint>

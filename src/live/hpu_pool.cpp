@@ -18,7 +18,7 @@ namespace {
 using std::chrono::steady_clock;
 constexpr std::chrono::seconds farewell{1};
 
-// Until the count is another one; the new one.
+// Waits until the count is no longer `seen`; returns the new count.
 uint32_t await_change(const std::atomic<uint32_t>& count, uint32_t seen, std::chrono::nanoseconds spin) {
   uint32_t now = count.load(std::memory_order_acquire);
   if (now != seen) return now;

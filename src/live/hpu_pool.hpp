@@ -1,12 +1,13 @@
-// HpuPool - threads that stand for the HPUs of a live NIC.
+// HpuPool - threads that stand for the HPUs (handler processors) of a live NIC.
 //
-// Contract: start() hands a handler to the thread of its HPU, which runs it through the runner; its calls and its end
-//   go to the owner. Whoever performs the Resume of a call tells resume(), at once (inside of HandlerOwner::call) or
-//   later from any thread; the handler's thread waits meanwhile. shut_down() ends handlers that wait or make a call,
-//   and sandboxed ones that run; nothing is told to the owner any more.
-// Invariants: (1) handlers of one HPU run one after the other, and a start may come while the owner still hears of the
-//   end before it; (2) a thread without work looks out for some for options.spin and then sleeps; (3) threads take no
-//   signals; (4) what the runner needs outlives every thread, even one whose native handler never comes back.
+// Contract: start() hands a handler to the thread of its HPU, which runs it through the runner and tells the owner of
+//   its calls and of its end. Whoever performs the Resume of a call calls resume(), at once (inside of
+//   HandlerOwner::call) or later from any thread; the handler's thread waits until then. shut_down() ends handlers
+//   that wait, handlers that make a call, and sandboxed handlers that run; after that the owner is told nothing.
+// Invariants: (1) the handlers of one HPU run one after the other; a start may come while the owner is still being
+//   told of the end of the handler before; (2) a thread without work looks for work for options.spin and then sleeps;
+//   (3) the threads take no signals; (4) what the runner needs outlives every thread, even one whose native handler
+//   never comes back.
 // Threads: start() and resume() under the owner's lock; create() and shut_down() without it. Time: real.
 #pragma once
 
@@ -21,13 +22,13 @@
 
 namespace spinloom::live {
 
-// The engine's side of handlers; called on their threads.
+// What handlers' threads call: the side of the engine.
 class HandlerOwner {
  public:
   virtual ~HandlerOwner() = default;
   struct Called {
-    bool goes_on = true;       // else the handler must stop, and no Resume comes
-    bool budget_used = false;  // it has left so much waiting that its budget is used up
+    bool goes_on = true;       // false: the handler must stop, and no Resume comes
+    bool budget_used = false;  // the handler has left so much waiting that its budget counts as used up
   };
   // Takes the owner's lock, gives the call to the engine and performs what comes back.
   [[nodiscard]] virtual Called call(nic::HerId her, const nic::HandlerCall& call) = 0;
@@ -38,7 +39,7 @@ struct HpuPoolOptions {
   uint32_t hpus = 4;
   std::chrono::nanoseconds spin = spin_by_default();
 
-  // Some microseconds where there are processors to spare, else none.
+  // Some microseconds on a machine with more than 4 processors, otherwise none.
   static constexpr std::chrono::nanoseconds enough{5'000};
   static std::chrono::nanoseconds spin_by_default() {
     return std::thread::hardware_concurrency() > 4 ? enough : std::chrono::nanoseconds{0};
@@ -49,18 +50,19 @@ class HpuPool {
  public:
   static Result<std::unique_ptr<HpuPool>> create(const HpuPoolOptions& options,
                                                  std::shared_ptr<portals::HandlerRunner> runner, HandlerOwner& owner);
-  // As shut_down(); what that would have said goes to the log.
+  // Does what shut_down() does; an Error goes to the log.
   ~HpuPool();
   HpuPool(const HpuPool&) = delete;
   HpuPool& operator=(const HpuPool&) = delete;
 
-  // On her.hpu. The context is copied; the frame's memory must stay until the owner heard of the end.
+  // Starts the handler on frame.her.hpu. The context is copied; the memory that the frame names must stay until the
+  // owner has heard of the end.
   void start(const portals::HandlerFrame& frame);
-  // The answer to the call that the handler waits for.
+  // Gives the handler the answer to the call that it waits for.
   void resume(nic::HerId her, uint32_t value);
 
-  // An Error names the handlers that did not come back within a second. Their threads go on: the memory that they were
-  // given must never be freed.
+  // Ends all threads. An Error names the handlers that did not come back within a second. Their threads go on, so the
+  // memory that these handlers were given must never be freed.
   [[nodiscard]] Status shut_down();
 
  private:

@@ -15,7 +15,7 @@
 namespace spinloom::live {
 namespace {
 
-// Nobody started this process but its user.
+// The launcher of a process that its user started: a job of one.
 class Alone final : public Launcher {
  public:
   [[nodiscard]] const char* name() const override { return "none"; }
@@ -26,7 +26,8 @@ class Alone final : public Launcher {
   }
 };
 
-// Variables by which launchers tell a process of others, though they offer it no way to meet them.
+// A variable by which a launcher says that there are other processes. It is looked at where the launcher offers no
+// way to meet them.
 struct Sign {
   const char* variable;  // the number of processes, or anything where `counts` is false
   bool counts;
@@ -53,14 +54,15 @@ Status check_for_others() {
   return {};
 }
 
-// Whom the end of this process concerns.
+// What has to happen when this process ends.
 struct Ending {
   Launcher* launcher = nullptr;
   pid_t process = 0;  // not a child that was forked
   void (*leaving)() = nullptr;
 } ending;
 
-// Who exits with a failure before it has left is one that the launcher should know of: it ends the others then.
+// A process that exits with a failure before it has left is not finished here, so that the launcher notices and ends
+// the others.
 void end_with_process(int code, void*) {
   if (ending.launcher == nullptr || ending.process != getpid()) return;
   if (ending.leaving != nullptr && code != 0) return;
@@ -68,7 +70,8 @@ void end_with_process(int code, void*) {
   if (Launcher* const launcher = std::exchange(ending.launcher, nullptr)) launcher->finish();
 }
 
-// What is registered first is called last: others that end with the process come before.
+// Functions for the end of a process run in the reverse order of registration. This one is registered first, so it
+// runs last.
 [[maybe_unused]] const int registered = on_exit(end_with_process, nullptr);
 
 }  // namespace

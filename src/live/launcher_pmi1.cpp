@@ -24,8 +24,8 @@ namespace spinloom::live {
 namespace {
 
 constexpr int64_t ps_per_s = 1'000'000'000'000;
-constexpr uint32_t answer_limit_s = 30;  // what needs no other rank
-constexpr uint32_t repeated_limit_s = 5;  // an "init" that may not be the first
+constexpr uint32_t answer_limit_s = 30;  // for answers that need no other rank
+constexpr uint32_t repeated_limit_s = 5;  // for the answer to an "init" that may not be the first one
 constexpr const char* init_line = "cmd=init pmi_version=1 pmi_subversion=1";
 
 std::optional<uint32_t> number_in(const char* variable) {
@@ -52,7 +52,7 @@ Fields fields_of(const std::string& line) {
   return fields;
 }
 
-// Whether there is something to read before `deadline`.
+// Waits until there is something to read, at most until `deadline`; says whether there is.
 bool readable_by(int file, Time deadline) {
   for (;;) {
     const int64_t left_ms = (deadline - monotonic_now()).ps / 1'000'000'000 + 1;
@@ -95,8 +95,9 @@ class Pmi1 final : public Launcher {
   // An MPI library that has begun ends it, too, and needs nothing of us.
   [[nodiscard]] bool is_shared() const override { return !has_begun(mpi_beside()) && pmi_has_other_users(); }
 
-  // A process that ends without this is taken for one that crashed. MPI libraries do it in MPI_Finalize or at exit.
-  // Where somebody else has done it, the launcher has hung up, or answers again: both are well.
+  // Sends "finalize". The launcher takes a process that ends without it for one that crashed. MPI libraries send it
+  // in MPI_Finalize or at exit. Where somebody else has sent it already, the launcher has hung up or answers again;
+  // both are fine.
   void finish() override {
     if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
   }
@@ -130,7 +131,7 @@ class Pmi1 final : public Launcher {
     return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
   }
 
-  // Its key-value space has the name of the job step.
+  // Slurm gives its key-value space the name of the job step.
   [[nodiscard]] static bool is_slurm(const std::string& space) {
     const char* const step = std::getenv("PMI_JOBID");
     return step != nullptr && space == step;
@@ -176,7 +177,7 @@ class Pmi1 final : public Launcher {
         return fail(Code::environment, "PMI-1: '", line, "' has no answer in ", answer_limit_s,
                     " s: the launcher may speak another protocol over PMI_FD; under Slurm, try srun --mpi=pmix");
       }
-      const ssize_t got = read(file_, &letter, 1);  // no more than the line: an MPI library reads here, too
+      const ssize_t got = read(file_, &letter, 1);  // no more than this line: an MPI library reads here, too
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return gone();
       if (letter == '\n') break;
@@ -212,12 +213,13 @@ Result<std::unique_ptr<Launcher>> find_pmi1() {
   if (*rank >= *size) return fail(Code::environment, "PMI-1: PMI_RANK is ", *rank, " of PMI_SIZE ", *size);
   if (!is_socket(static_cast<int>(*file))) {
     if (*size == 1 || std::getenv("PMIX_RANK") != nullptr)
-      return std::unique_ptr<Launcher>();  // of a job around this one
+      return std::unique_ptr<Launcher>();  // the variable belongs to a job around this one
     return fail(Code::environment, "PMI-1: PMI_FD=", *file,
                 " is no connection to a launcher: what started this process ",
                 "has closed it, or MPI_Finalize has. Alone it runs with env -u PMI_FD -u PMI_SIZE");
   }
-  // One of our own, where there is one left: MPI_Finalize closes the other, whose number something else may have then.
+  // We use a duplicate of the descriptor, if there is a free one. MPI_Finalize closes the original, and its number
+  // may then mean something else.
   const int own = fcntl(static_cast<int>(*file), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return std::unique_ptr<Launcher>(std::make_unique<Pmi1>(own < 0 ? static_cast<int>(*file) : own, *rank, *size));
 }

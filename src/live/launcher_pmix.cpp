@@ -66,7 +66,8 @@ std::string library_of(const std::string& process) {
 void* load_library() {
   const char* named = std::getenv("SPINLOOM_PMIX");
   if (named != nullptr) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-  // An MPI library's own, so that the server sees one client; else the launcher's, which speaks this server's version.
+  // First the PMIx library that an MPI library has loaded, so that the server sees one client. Otherwise the one of
+  // the launcher, which has the version of this server.
   for (const std::string& path : {library_of("self"), library_of(text(getppid()))}) {
     if (path.empty()) continue;
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -87,7 +88,7 @@ Status check_order(void* library) {
   return {};
 }
 
-// Ranks that come together. The callback may be called when nobody waits any more.
+// The end of a fence in which all ranks take part. PMIx may call the callback when nobody waits for it any more.
 class Meeting {
  public:
   static void over(int code, void* kept) {
@@ -96,7 +97,7 @@ class Meeting {
     (*meeting)->code_ = code;
     (*meeting)->changed_.notify_all();
   }
-  // How it ended, if it has after so many seconds.
+  // Waits so many seconds; returns how the fence ended, if it has.
   [[nodiscard]] std::optional<int> wait(uint32_t seconds) {
     std::unique_lock inside(lock_);
     changed_.wait_for(inside, std::chrono::seconds(seconds), [this] { return code_.has_value(); });
@@ -151,7 +152,7 @@ class Pmix final : public Launcher {
     const int begun = calls_.fence(&all, 1, nullptr, 0, Meeting::over, kept.get());
     if (begun == pmix_done_at_once) return {};
     SPL_TRY(good("PMIx_Fence_nb", begun));
-    std::ignore = kept.release();  // the callback's
+    std::ignore = kept.release();  // from now on it belongs to the callback
     std::optional<int> code = meeting->wait(wait.first_s());
     if (!code && wait.is_told()) tell_of_waiting(size_, wait);
     for (uint32_t waited_s = wait.first_s(); !code && (wait.limit_s == 0 || waited_s < wait.limit_s); ++waited_s) {

@@ -9,7 +9,7 @@
 namespace spinloom::live {
 namespace {
 
-// What PtlPut and its like are around: the node under its lock, for as long as a call takes.
+// A node whose lock is held for as long as each call takes, as the C calls do it.
 class LockedPort final : public portals::Port {
  public:
   LockedPort(Node& node, Time give_up) : node_(node), give_up_(give_up) {}
@@ -163,7 +163,8 @@ Result<testbed::TestHandlers> LiveTestbed::handlers(std::string_view name) {
   return handlers_->find(name);
 }
 
-// Quiet on all ranks, twice in a row: what left one in between is at another by then.
+// All ranks must be quiet twice in a row: what left one rank between two looks has reached another by the second
+// time.
 Status LiveTestbed::settle() {
   const Time give_up = monotonic_now() + patience();
   for (int quiet_rounds = 0; quiet_rounds < 3;) {

@@ -1,7 +1,8 @@
-// LiveTestbed - several ranks of the live driver in one process, over shared memory or UDP as between processes.
+// LiveTestbed - several ranks of the live driver in one process. They talk over shared memory or UDP, as processes
+// do.
 //
-// Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its segment, node, transport, helper and
-//   watcher threads, and a pool of HPU threads if there are handlers.
+// Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its own segment, node, transport, helper
+//   and watcher threads, and a pool of HPU threads if there are handlers.
 // Invariants: (1) nobody calls a node without its lock; (2) wait() and settle() give up with an Error after
 //   patience().
 // Threads: the scenario's one, and those of the ranks. Time: real.
@@ -21,7 +22,7 @@
 
 namespace spinloom::live {
 
-// Cards of ranks that are all this process, and their segments.
+// The cards and segments of ranks that all live in this process.
 struct LocalJob {
   static Result<LocalJob> create(uint32_t ranks);
   std::vector<Card> cards;
@@ -46,9 +47,9 @@ class LiveTestbed final : public testbed::Testbed {
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
   [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override;
   [[nodiscard]] Status settle() override;
-  // Packets that some rank refused.
+  // How many packets the ranks have refused.
   [[nodiscard]] uint64_t refused();
-  // The most that waited for room at this rank, of one peer.
+  // The most of one peer that ever waited for room at this rank.
   [[nodiscard]] Backlog::Amount backlog_peak(uint32_t rank);
   // This rank says goodbye to the others.
   void leave(uint32_t rank);

@@ -9,7 +9,8 @@
 namespace spinloom::live {
 namespace {
 
-// Libraries that a language's module has brought are not in the scope of all names.
+// The MPI libraries that are loaded. They are looked for by file, because one that a module of a language (mpi4py)
+// loaded is not found by its symbols.
 std::vector<std::string> loaded_mpi_libraries() {
   std::vector<std::string> paths;
   dl_iterate_phdr(

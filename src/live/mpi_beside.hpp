@@ -1,10 +1,10 @@
-// MpiBeside - the MPI library of this process, where there is one: it has dealings with the same launcher.
+// MpiBeside - says whether this process has an MPI library, which may use the same launcher, and what stage it is at.
 //
-// Contract: mpi_beside() says how far that library is. PMI-1 is one connection for both, and launchers differ in what
-//   they take twice: MPICH's answer every "init" and hang up at the first "finalize"; Slurm answers the first "init"
-//   only.
-// Invariants: (1) nothing of MPI is linked, loaded or called but MPI_Initialized and MPI_Finalized, which may be called
-//   at any time.
+// Contract: mpi_beside() says how far that library has come. It matters because the library and Spinloom share one
+//   PMI-1 connection, and launchers differ in what they accept twice: those of MPICH answer every "init" and hang up
+//   at the first "finalize"; Slurm answers only the first "init".
+// Invariants: (1) of MPI only MPI_Initialized and MPI_Finalized are called, which is allowed at any time; nothing of
+//   MPI is linked or loaded.
 // Threads: any. Time: none.
 #pragma once
 

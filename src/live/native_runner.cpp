@@ -35,7 +35,7 @@ struct Running : spl_hpu {
   std::jmp_buf stop{};
 };
 
-// What a handler's pointers name: the memory that a handler on an HPU has, too, and nothing else.
+// The memory that a handler's pointers may name: the same that a handler on an HPU has, and nothing else.
 class PointedMemory final : public nic::CallMemory {
  public:
   PointedMemory(const Running& running, uintptr_t stack_bottom) : running_(running), stack_bottom_(stack_bottom) {}
@@ -47,7 +47,7 @@ class PointedMemory final : public nic::CallMemory {
     if (memory == nic::LocalMemory::outside && length > 0) return {};
     return {bytes, memory};
   }
-  // Text may be a constant of the object.
+  // The text of a debug line may also be a constant of the object.
   [[nodiscard]] const uint8_t* byte(unsigned word, uint64_t index) const override {
     return given(word) ? static_cast<const uint8_t*>(running_.pointers[word]) + index : nullptr;
   }

@@ -1,12 +1,12 @@
-// NativeRunner - runs handlers that were built for this machine, on the thread that asks.
+// NativeRunner - runs handlers that were compiled for this machine, on the thread that asks for it.
 //
-// Contract: load() takes a shared object that `spinloom handler build --native` made and gives the image number to put
-//   into a context; entry() gives the number of one of its functions. run() calls it with the frame's memory as it
-//   lies in this process. A call that does not exist, or that the driver answers with "stop", ends the handler there,
-//   as a fault.
-// Invariants: (1) handlers are trusted: one that touches what it may not takes the process along, and nothing stops one
-//   that runs on; (2) one that ran past its budget, the time of its calls not counted, has done its work: that is
-//   counted and told to the log once for each entry; (3) objects stay loaded as long as the process.
+// Contract: load() takes a shared object that `spinloom handler build --native` made, and returns the image number to
+//   put into a context. entry() returns the number of one of its functions. run() calls that function with the memory
+//   of the frame, which lies in this process. A call that does not exist, or that the driver answers with "stop",
+//   ends the handler at that point, as a fault.
+// Invariants: (1) handlers are trusted: one that touches what it must not can crash the process, and nothing stops
+//   one that does not end; (2) a handler that ran past its budget (without the time of its calls) has still done its
+//   work: such runs are counted, and the log names each entry once; (3) objects stay loaded as long as the process.
 // Threads: run() on any number of threads at once; load() and entry() meanwhile. Time: cycles are the host's counter.
 #pragma once
 
@@ -31,13 +31,13 @@ class NativeRunner final : public portals::HandlerRunner {
   NativeRunner(const NativeRunner&) = delete;
   NativeRunner& operator=(const NativeRunner&) = delete;
 
-  // The same file again is the same image.
+  // Loading a file again returns the same image.
   [[nodiscard]] Result<uint32_t> load(const std::string& path);
   [[nodiscard]] Result<uint32_t> entry(uint32_t image, const std::string& symbol);
 
   portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;
 
-  // Handlers that ran past their budget.
+  // How many handlers ran past their budget.
   [[nodiscard]] uint64_t overruns() const { return overruns_.load(std::memory_order_relaxed); }
 
  private:
@@ -54,7 +54,7 @@ class NativeRunner final : public portals::HandlerRunner {
   std::mutex loading_;
   std::vector<Object> objects_;
   std::vector<std::unique_ptr<Function>> functions_;
-  std::vector<std::unique_ptr<const Functions>> tables_;  // the last one is current; runs may read an older one
+  std::vector<std::unique_ptr<const Functions>> tables_;  // the last is current; runs may read older ones
   std::atomic<const Functions*> table_{nullptr};
   std::atomic<uint64_t> overruns_{0};
 };

@@ -1,7 +1,7 @@
-// OwnerLock - who calls a NIC's engine: one thread at a time.
+// OwnerLock - the lock of a NIC's engine: only the thread that holds it may call the engine.
 //
-// Contract: lock() and unlock() as of any mutex. A thread that holds the lock for long asks wanted() now and then and
-//   lets others in by yield().
+// Contract: lock() and unlock() work as those of any mutex. A thread that holds the lock for long calls wanted() now
+//   and then, and lets other threads in by yield().
 // Invariants: (1) a thread that waits for long sleeps; (2) yield() returns with the lock held.
 // Threads: any. Time: none.
 #pragma once
@@ -21,9 +21,10 @@ class OwnerLock {
     uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  // A plain store, because an exchange would wait for everything written before, to peers' caches too. It may miss a
-  // thread that has just gone to sleep: that one looks again by itself. Those that sleep are woken once, not by every
-  // call until they have a processor.
+  // The lock is freed by a plain store, because an exchange would wait until all earlier stores are done, also those
+  // to lines in peers' caches. A store may miss a thread that is just going to sleep, so a sleeping thread looks
+  // again by itself after a while. Threads that sleep are woken once, and not by every call until they get a
+  // processor.
   void unlock() {
     state_.store(free, std::memory_order_release);
     if (asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false)) futex_wake(state_, every_bit);
@@ -58,8 +59,8 @@ class OwnerLock {
   }
 
   std::atomic<uint32_t> state_{free};
-  std::atomic<uint32_t> wanted_{0};    // threads that wait
-  std::atomic<bool> asleep_{false};  // one of them, at least
+  std::atomic<uint32_t> wanted_{0};    // how many threads wait
+  std::atomic<bool> asleep_{false};  // at least one of them sleeps
 };
 
 }  // namespace spinloom::live

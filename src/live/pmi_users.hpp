@@ -1,9 +1,10 @@
-// PmiUsers - whether something else in this process can speak to its launcher over PMI-1.
+// PmiUsers - says whether something else in this process can speak to its launcher over PMI-1.
 //
-// Contract: pmi_has_other_users() is true where an object that is loaded, the program or a library, holds the name of
-//   the variable PMI_FD. Nobody finds the descriptor without it, so that false means that the connection is ours alone.
-// Invariants: (1) this library does not count; (2) what is loaded later is not seen, nor is a program for an
-//   interpreter, whose text no object holds.
+// Contract: pmi_has_other_users() is true where a loaded object, the program or a library, contains the name of the
+//   variable PMI_FD. Nobody can find the descriptor without that name, so false means that only we use the
+//   connection.
+// Invariants: (1) this library does not count; (2) two cases are not seen: objects that are loaded later, and a
+//   program for an interpreter, whose text is in no object.
 // Threads: any. Time: that of reading the constants of all loaded objects, some milliseconds.
 #pragma once
 

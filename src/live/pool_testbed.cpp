@@ -123,7 +123,7 @@ Status PoolTestbed::shut_down() {
   return {};
 }
 
-// Nothing can happen that no handler does, and no handler runs.
+// Whether nothing can happen any more: no work is left, and no handler runs.
 bool PoolTestbed::quiet() const {
   return work_.empty() && std::all_of(nodes_.begin(), nodes_.end(),
                                       [](const auto& node) { return node->engine.state().hpus_busy == 0; });
@@ -147,7 +147,7 @@ void PoolTestbed::drain() {
   } while (unblock());
 }
 
-// Packets that had no room, in their order.
+// Tries packets again that had no room, in their order.
 bool PoolTestbed::unblock() {
   bool any = false;
   for (const auto& node : nodes_) {

@@ -16,12 +16,12 @@ namespace spinloom::live {
 namespace {
 
 constexpr uint64_t stop_tag = UINT64_MAX;
-constexpr int idle_polls = 1000;                 // of the helper, before it sleeps again
-constexpr int idle_polls_crowded = 16;           // where that keeps a processor from others
+constexpr int idle_polls = 1000;                 // so many polls of the helper without news, then it sleeps
+constexpr int idle_polls_crowded = 16;           // the same where ranks share processors
 
-constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program does something else
+constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program is busy with something else
 
-// Signals are the program's.
+// Blocks signals while threads are started, because signals are for the program's own threads.
 class SignalsOff {
  public:
   SignalsOff() {
@@ -113,7 +113,8 @@ void Progress::help() {
   }
 }
 
-// A program that calls again and again is left alone until it has not called for a while; it looks after timers itself.
+// When the helper has to look next. A program that makes calls all the time looks after timers itself; the helper
+// leaves it alone until it has made no call for a while.
 Time Progress::next_look() {
   if (node_.take_active()) {
     attentive_ = true;
@@ -129,11 +130,13 @@ Time Progress::next_look() {
 Time Progress::next_look_inside() {
   if (node_.somebody_waits()) return Time::never();
   if (!node_.doorbell().helper_listens()) node_.stop_polling();
-  // Also where the helper listened before: it may have seen news then and left them to a caller that only looked once.
+  // The news count even if the helper listened before: it may have seen them then and left them to a caller that
+  // looked only once.
   return node_.has_news() ? Time{} : node_.timer();
 }
 
-// A ring is followed by others; a timer alone is not, where it finds nothing.
+// Drives the node while no caller does. After a ring more rings are likely, so the helper goes on polling for a
+// while; after a timer it stops as soon as nothing is found.
 void Progress::drive_while_alone(bool rung) {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();

@@ -1,8 +1,9 @@
-// Progress - the threads that keep a node going when its program does not call it.
+// Progress - two threads that keep a node going when its program does not call it.
 //
-// Contract: the helper drives the node when nobody waits and the doorbell rings; the watcher sees peers' processes end.
-//   Both sleep while there is nothing to do. watch() may be called at any time, under the node's lock.
-// Invariants: (1) the helper never drives while a caller does; (2) after the destructor neither runs.
+// Contract: the helper drives the node when the doorbell rings and no caller waits in the node. The watcher notices
+//   when processes of peers end. Both sleep while there is nothing to do. watch() may be called at any time, under
+//   the node's lock.
+// Invariants: (1) the helper never drives while a caller does; (2) after the destructor neither thread runs.
 // Threads: its own two. Time: the monotonic clock.
 #pragma once
 
@@ -16,7 +17,7 @@ namespace spinloom::live {
 
 class Progress {
  public:
-  // What follows from a descriptor that has become readable; called by the watcher, without the lock.
+  // The watcher calls it, without the lock, when a descriptor has become readable; `tag` is that of watch().
   using Readable = std::function<void(uint64_t tag)>;
 
   [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable);
@@ -24,9 +25,9 @@ class Progress {
 
   // Ends both threads.
   void stop();
-  // Once; again by another watch().
+  // Watches the descriptor until it is readable once; another watch() watches it again.
   void watch(int descriptor, uint64_t tag);
-  // Under the lock, when a call ends: the helper is told of what is left to do.
+  // Called under the lock when a call ends: tells the helper what is left to do.
   void look_after();
 
  private:
@@ -40,12 +41,12 @@ class Progress {
 
   Node& node_;
   Readable readable_;
-  uint32_t heard_;  // rings that the helper has looked after; those since before its thread began are news to it
+  uint32_t heard_;  // rings that the helper has seen; it has not seen those from before its thread began
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> attentive_{true};  // the helper is awake, or will be within a pause
-  std::atomic<int64_t> wakes_at_ps_{0};  // when it wakes by itself, where it is not
+  std::atomic<bool> attentive_{true};  // the helper is awake, or wakes within a pause
+  std::atomic<int64_t> wakes_at_ps_{0};  // if it is not attentive: when it wakes by itself
   std::thread helper_;
   std::thread watcher_;
 };

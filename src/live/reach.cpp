@@ -40,7 +40,7 @@ std::string credentials() {
 
 int open_process(int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
 
-// Empty: its memory and its end can both be seen.
+// What keeps this process from a peer's memory, or from seeing the peer's end; empty where nothing does.
 std::string trouble_with(const Card& card) {
   const int process = open_process(card.pid);
   if (process < 0) return errno == ESRCH ? "" : text("pidfd_open: ", std::strerror(errno));
@@ -69,7 +69,7 @@ bool must_agree(const std::vector<Card>& cards) {
     for (size_t j = 0; j < i; ++j) {
       if (cards[i].machine != cards[j].machine) continue;
       if (cards[i].traits != cards[j].traits || cards[i].traits == 0) return true;
-      break;  // the same as the first of this machine: so are all others of it
+      break;  // it equals the first one of this machine, and so do all others
     }
   }
   return false;

@@ -1,12 +1,12 @@
-// Reach - whose shared memory this process can use, and whether the ranks of a job have to tell each other so.
+// Reach - finds out whose shared memory this process can use, and whether the ranks of a job have to tell each other.
 //
-// Contract: traits_of_self() is a number that two processes of a machine share when nothing keeps them from each other
-//   that one of them can know: the same user and group, user namespace and capabilities, both can be traced, both have
-//   the calls of the kernel that it takes; 0 where something is known to be in the way. must_agree() says whether all
-//   ranks have to try: it answers the same for the same cards. unreachable_from() tries, and Unreached is what they
-//   tell each other.
-// Invariants: (1) two ranks use shared memory only if both can reach the other's: one way alone is not enough.
-// Threads: plain values. Time: unreachable_from() takes a few calls of the kernel for each peer.
+// Contract: traits_of_self() is a number that is equal for two processes of a machine if, as far as one process can
+//   know, nothing keeps them from each other: they have the same user and group, user namespace and capabilities,
+//   both can be traced, and both may use the system calls that are needed. It is 0 where something is known to be in
+//   the way. must_agree() says whether all ranks have to try; it returns the same for the same cards.
+//   unreachable_from() tries, and the ranks tell each other the resulting Unreached.
+// Invariants: (1) two ranks use shared memory only if each can reach the other's; one direction alone is not enough.
+// Threads: plain values. Time: unreachable_from() makes a few system calls for each peer.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace spinloom::live {
 
 [[nodiscard]] bool must_agree(const std::vector<Card>& cards);
 
-// Why a rank cannot use a peer's memory, by rank; empty where it can, or has no need to: on another machine.
+// By peer: why a rank cannot use that peer's memory. The text is empty where it can, and for peers on other machines.
 using Unreached = std::vector<std::string>;
 
 [[nodiscard]] Unreached unreachable_from(uint32_t rank, const std::vector<Card>& cards);
 
-// For the launcher's exchange: a digit for each four ranks of the job. read_reach() takes what a peer has written into
-// `out`, a mark for each rank; an Error where it is something else.
+// The text for the launcher's exchange: a digit for each four ranks of the job. read_reach() reads such a text of a
+// peer and returns a mark for each rank; a text of another form is an Error.
 [[nodiscard]] std::string write(const Unreached& unreached);
 [[nodiscard]] Result<std::vector<bool>> read_reach(const std::string& text, uint32_t ranks);
 

@@ -1,9 +1,10 @@
-// Remote fence - a memory barrier that one thread has all running threads of all registered processes execute.
+// Remote fence - a memory barrier that one thread makes all running threads of all registered processes execute.
 //
-// Contract: after remote_fence() whatever those threads had written before is seen here, and what was written here is
-//   seen by what they read after. So the side that is in a hurry needs no fence of its own.
-// Invariants: (1) register_for_remote_fences() answers whether this kernel has it (Linux 4.16); where it has not, both
-//   sides need fences.
+// Contract: after remote_fence() the caller sees everything that those threads had written before it, and everything
+//   that the caller had written is seen by what they read afterwards. So the side that has to be fast needs no fence
+//   of its own.
+// Invariants: (1) register_for_remote_fences() says whether this kernel has remote fences (Linux 4.16 and later);
+//   where it has none, both sides need fences of their own.
 // Threads: any. Time: some microseconds for remote_fence().
 #pragma once
 

@@ -15,13 +15,13 @@ namespace {
 
 constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgseg1"
 
-// Whatever changes the meaning of shared bytes changes a size.
+// A number that differs between builds which give shared bytes another meaning: such a change also changes a size.
 constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemory) << 16 ^ sizeof(PacketRecord);
 
-// Whether a process that cannot be found is what it says.
+// Whether the errno means that there is no such process or file.
 bool is_absence(int error) { return error == ENOENT || error == ESRCH; }
 
-// A page behind the end of a file kills who touches it: the length stands for good.
+// The length of the file is fixed: touching a page beyond the end of a file would kill the process.
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 constexpr size_t header_bytes = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
@@ -131,7 +131,7 @@ Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t r
       static_cast<size_t>(status.st_size) < bytes_for(ranks)) {
     return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
   }
-  const int sealed = fcntl(made.file_, F_GET_SEALS);  // before it is touched: nobody can undo it
+  const int sealed = fcntl(made.file_, F_GET_SEALS);  // checked before any byte is touched; a seal cannot be undone
   if (sealed < 0 || (sealed & F_SEAL_SHRINK) == 0) {
     return fail(Code::invalid, "rank ", rank, " has other memory at ", path, " by now: it is not sealed");
   }
@@ -141,7 +141,7 @@ Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t r
       header.rank != rank || header.ranks != ranks) {
     return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
   }
-  close(std::exchange(made.file_, -1));  // the mapping is enough
+  close(std::exchange(made.file_, -1));  // the mapping keeps the memory
   if (header.build != build_word) {
     return fail(Code::environment, "rank ", rank, " runs another version of the library");
   }

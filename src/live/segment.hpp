@@ -1,11 +1,13 @@
 // Segment - the shared memory of one process of a job: its doorbell, and a channel from each peer.
 //
-// Contract: a process creates its own segment and publishes how to find it (a Card); peers attach it. It has no name:
-//   it lives as long as a process has it mapped, so that nothing is left of a job that dies, however it dies.
-// Invariants: (1) attach() answers with a segment only when its job, its rank and its build are the expected ones;
-//   Code::invalid says that its process is gone; (2) `begun` names the peers that have attached; who finds `closed` set
-//   after that may not have been seen; what else a peer writes is checked where it is read; (3) nobody makes it
-//   shorter: its length is sealed, and attach() takes nothing else.
+// Contract: a process creates its own segment and publishes how to find it (a Card); its peers attach it. A segment
+//   has no name and lives only as long as some process has it mapped. So nothing is left of a job that dies, however
+//   it dies.
+// Invariants: (1) attach() returns a segment only if its job, its rank and its build are the expected ones;
+//   Code::invalid means that its process is gone; (2) `begun` names the peers that have attached. A peer that has set
+//   its bit there and then finds `closed` set may not have been seen by the owner. Everything else that a peer can
+//   write is checked where it is read; (3) nobody can make the file shorter: its length is sealed, and attach() takes
+//   only files with that seal.
 // Threads: creation and attaching by one thread. Time: none.
 #pragma once
 
@@ -26,14 +28,14 @@ using Secret = std::array<uint64_t, 2>;
 
 struct SegmentHeader {
   uint64_t magic;
-  uint64_t build;  // of the library: both ends share the meaning of every byte
-  Secret nonce;  // of this segment: a process that got our peer's id later does not know it
+  uint64_t build;  // of the library: equal at both ends, so that every byte means the same to both
+  Secret nonce;  // of this segment: a process that got our peer's process id later cannot know it
   uint32_t rank;
   uint32_t ranks;
-  uint64_t self;  // where its process has it mapped
-  uint32_t fences;  // not 0: its process takes no part in remote fences
+  uint64_t self;  // the address at which its process has it mapped
+  uint32_t fences;  // not 0: its process does not take part in remote fences
   std::atomic<uint32_t> closed;  // not 0: its process has left the job and takes nothing any more
-  std::atomic<uint64_t> heap_bytes;  // 0: it has no heap; then what follows means nothing
+  std::atomic<uint64_t> heap_bytes;  // 0: its process has no heap, and the next three fields mean nothing
   uint64_t heap_base;
   uint64_t heap_inode;
   int heap_file;
@@ -41,9 +43,10 @@ struct SegmentHeader {
   alignas(64) std::atomic<uint64_t> begun[local_ranks_max / 64];
 };
 
-// What to do about an errno that kept this process from reaching another one.
+// What a user can do about an errno that kept this process from reaching another one.
 [[nodiscard]] const char* cure_of(int error);
-// The same for what no other transport replaces: what the error says, and the limit to raise where it is one.
+// A text for an errno where no other transport can be used instead: what the error says and, if a limit was reached,
+// which one to raise.
 [[nodiscard]] std::string trouble_of(int error);
 
 class Segment {
@@ -54,7 +57,7 @@ class Segment {
   ~Segment();
 
   [[nodiscard]] static Result<Segment> create(uint32_t rank, uint32_t ranks, const Secret& nonce);
-  // Of the process `pid`, by the number that it gave its file.
+  // Attaches the segment of process `pid`, whose descriptor has the number `file` in that process.
   [[nodiscard]] static Result<Segment> attach(int64_t pid, int file, uint32_t rank, uint32_t ranks,
                                               const Secret& nonce);
 

@@ -1,4 +1,4 @@
-// Long payloads: who can read whose memory, and copying out of it.
+// The part of ShmTransport for long payloads: who can read whose memory, and copying out of it.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -10,15 +10,16 @@
 namespace spinloom::live {
 namespace {
 
-// Of a copy that both ends do, measured: longer parts gain nothing, and keep an end from what else comes.
+// Parts of a copy that both ends do. Measured: longer parts gain nothing, and they keep an end from its other work.
 constexpr uint64_t part_max_bytes = 256 << 10;
-constexpr int last_part_polls = 2000;  // until the peer has written its last part of the copy before
-constexpr uint64_t wake_from_bytes = 256 << 10;  // by then a caller of the peer's that sleeps is there in time
+constexpr int last_part_polls = 2000;  // waiting for the peer's last part of the copy before
+constexpr uint64_t wake_from_bytes = 256 << 10;  // a sleeping caller of the peer wakes in time to help
 constexpr uint64_t page_bytes = 4096;
 
 }  // namespace
 
-// A heap that has come after we met is news to the peer: what is sent until it has mapped it goes the other ways.
+// Whether a payload can be lent. If our heap was made after the peer attached, the peer is told of it here. Until the
+// peer has mapped the heap, payloads go the other ways.
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
   if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
   const peer::Reach reads = peer.to.reads_us();
@@ -32,7 +33,7 @@ bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
 void ShmTransport::tell_heap(Peer& peer) {
   if (peer.heap_told || !publish_heap()) return;
   const ChannelWriter::Room room = peer.to.reserve(0);
-  if (room.cell == nullptr) return;  // another time
+  if (room.cell == nullptr) return;  // there is no room now; it is tried again
   Cell cell;
   cell.kind = CellKind::heap;
   peer.to.publish(room, cell);
@@ -68,7 +69,7 @@ void ShmTransport::offer_help(uint32_t rank) {
   if (peer.memory.try_writing()) peer.help.offer();
 }
 
-// Once, as soon as it has one.
+// Maps the heap of a peer, once, as soon as the peer has one.
 void ShmTransport::map_heap(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
@@ -84,7 +85,7 @@ void ShmTransport::map_heap(uint32_t rank) {
   if (peer.memory.map_heap(place)) peer.from.say_reads(peer.memory.reach());
 }
 
-// Our segment says where our heap is, if we have one by now.
+// Writes into our segment where our heap is, if we have one by now.
 bool ShmTransport::publish_heap() {
   SegmentHeader& header = own_.header();
   if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
@@ -136,7 +137,7 @@ bool ShmTransport::end_shared(uint32_t rank) {
   return true;
 }
 
-// One part of what this peer copies out of our memory. Whether there was one.
+// Copies one part of what this peer is copying out of our memory; says whether there was one.
 bool ShmTransport::help(Peer& peer) {
   SegmentHeader& header = peer.segment.header();
   if (!peer.help.help(peer.memory, [&] { return header.closed.load() == 0; })) return false;

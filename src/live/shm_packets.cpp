@@ -1,4 +1,4 @@
-// Packets: into a peer's channel, and out of our own.
+// The part of ShmTransport for packets: into a peer's channel, and out of our own channels.
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -10,10 +10,10 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t part_bytes = 32 << 10;  // of a long payload, at a time: sender and receiver copy at once
+constexpr uint64_t part_bytes = 32 << 10;  // of a long payload: both ends then copy at the same time
 constexpr int cells_per_poll = 32;
 constexpr Time look_first{50'000'000};    // 50 us: a channel that was full may have room
-constexpr Time look_most{4'000'000'000};  // 4 ms: of a peer that takes nothing for long
+constexpr Time look_most{4'000'000'000};  // 4 ms: for a peer that has taken nothing for long
 static_assert(part_bytes + sizeof(PacketRecord) <= ChannelWriter::bulk_max(), "a part fits into a channel");
 
 uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint64_t length) {
@@ -36,7 +36,7 @@ uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint6
   return to;
 }
 
-// Words of a peer's as far as they must mean something here; the engine checks the rest.
+// Whether a peer's packet has the values that this file relies on; the engine checks the others.
 bool plausible(const nic::Packet& packet) {
   return packet.operation <= nic::Operation::reply && packet.fields.ack_request <= nic::AckRequest::oc_ack &&
          packet.fields.fail <= static_cast<uint8_t>(nic::Fail::no_match) &&
@@ -60,7 +60,7 @@ bool ShmTransport::send(nic::Send& outbound) {
   last.outbound = std::move(outbound);
   last.done = done;
   const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
-  last.outbound.at_once = last.outbound.at_once || handlers;  // a handler goes on
+  last.outbound.at_once = last.outbound.at_once || handlers;  // a handler does not wait until it is read
   if (last.outbound.at_once || portals::is_short_reply(last.outbound.packet)) keep_payload(last);
   return handlers;
 }
@@ -94,7 +94,7 @@ ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
   return (answer ? peer.answers : peer.waiting).emplace_back();
 }
 
-// What must have been read by now is.
+// Copies a payload that must be read before send() returns.
 void ShmTransport::keep_payload(Waiting& waiting) {
   nic::PayloadRef& payload = waiting.outbound.packet.payload;
   if (payload.length == 0) return;
@@ -128,7 +128,7 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
 bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
   const ChannelWriter::Room room = peer.to.reserve(0);
   if (room.cell == nullptr) return false;
-  Cell& cell = *room.cell;  // in its place: copying what was just written would wait for it
+  Cell& cell = *room.cell;  // filled in place: copying a cell that was just written would be slower
   cell.kind = CellKind::small;
   cell.ack_request = static_cast<uint8_t>(packet.fields.ack_request);
   cell.length = static_cast<uint8_t>(packet.payload.length);
@@ -169,7 +169,7 @@ bool ShmTransport::write_taken(Peer& peer, uint64_t loan) {
   return true;
 }
 
-// What waits for room goes on, in its order.
+// Sends packets that wait for room, in their order.
 bool ShmTransport::flush(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.waits()) return false;

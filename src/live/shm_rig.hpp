@@ -1,6 +1,6 @@
-// ShmRig - two ends of the shared-memory transport in one process, and what they hear: for tests.
+// ShmRig - for tests: two ends of the shared-memory transport in one process, and a record of what they hear.
 //
-// Contract: start() makes an end; put() sends, poll() lets both work until nothing is left.
+// Contract: start() makes an end, put() sends, poll() lets both ends work until nothing is left to do.
 // Threads: none but the test's. Time: none.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace spinloom::live {
 
-// Writes down what it hears, with the bytes.
+// A client that records what it hears, with the bytes.
 class Listener final : public TransportClient {
  public:
   [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override {
@@ -40,9 +40,9 @@ class Listener final : public TransportClient {
   std::vector<std::vector<uint8_t>> payloads;
   std::vector<bool> readable;
   std::vector<uint64_t> read;
-  std::vector<std::pair<uint64_t, bool>> fetches;  // which packet's, counted from 1, and how they ended
+  std::vector<std::pair<uint64_t, bool>> fetches;  // packet, counted from 1, and whether all bytes came
   std::vector<uint32_t> gone;
-  bool keeps = false;  // what is lent, until somebody says taken()
+  bool keeps = false;  // true: it keeps lent payloads until the test calls taken()
   std::vector<uint64_t> kept;
 };
 
@@ -57,7 +57,7 @@ struct Rig {
     ends[rank] = std::make_unique<ShmTransport>(heard[rank], job.segments[rank], rank, job.cards, options,
                                                 [](int, nic::Rank) {});
   }
-  // Until both have nothing to do.
+  // Polls until both ends have nothing to do.
   void poll() {
     for (bool happened = true; happened;) {
       happened = false;

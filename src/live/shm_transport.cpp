@@ -1,4 +1,4 @@
-// Peers: attaching, greeting, losing.
+// The part of ShmTransport for peers: attaching, greeting, losing.
 #include "live/shm_transport.hpp"
 
 #include <sys/syscall.h>
@@ -36,8 +36,8 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
   std::ignore = publish_heap();
 }
 
-// Finds the peer's memory and says that we are there. One that cannot be found is gone: poll() tells, for we may be in
-// the middle of the engine's actions.
+// Attaches the peer's segment and tells the peer that we have. A peer that cannot be found is gone. The client hears
+// that later, from poll(), because we may be in the middle of the engine's actions here.
 bool ShmTransport::attach(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (peer.attached || peer.departed) return peer.attached;
@@ -61,11 +61,11 @@ bool ShmTransport::attach(uint32_t rank) {
   header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
   header.doorbell.ring(true);
   if (header.closed.load() == 0) return true;
-  std::ignore = depart(rank, "");  // it may have looked for us for the last time before we came
+  std::ignore = depart(rank, "");  // it may have looked at our bit for the last time before we set it
   return true;
 }
 
-// It is gone, or as good as gone; then somebody should know why.
+// Notes that a peer is gone, or cannot be reached; in the second case people are told why.
 bool ShmTransport::depart(uint32_t rank, std::string why) {
   Peer& peer = *peers_[rank];
   peer.departed = true;
@@ -91,7 +91,7 @@ void ShmTransport::begin_reading(uint32_t rank) {
   map_heap(rank);
 }
 
-// Peers that attached to us since we looked last.
+// Looks for peers that have attached to us since the last look.
 void ShmTransport::greet_new() {
   SegmentHeader& header = own_.header();
   for (uint32_t word = 0; word * 64 < peers_.size(); ++word) {
@@ -117,7 +117,7 @@ bool ShmTransport::has_news() const {
   return false;
 }
 
-// A channel that was full may have room by then: who takes something out of it does not ring.
+// When a channel that was full is tried again: a peer that takes something out of it does not ring our doorbell.
 Time ShmTransport::timer() const {
   if (!departed_.empty()) return Time{};
   return waiting_ == 0 ? Time::never() : look_at_;
@@ -154,14 +154,14 @@ std::string ShmTransport::describe(nic::Rank rank) {
   return peer.lost || peer.departed ? "gone" : peer.memory.describe();
 }
 
-// Who attaches from now on finds us closed; who has attached before is told.
+// A peer that attaches from now on finds our segment closed. The others get a `bye`.
 void ShmTransport::say_goodbye() {
   own_.header().closed.store(1);
   greet_new();
   for (const auto& peer : peers_) {
     if (!peer->attached || peer->lost) continue;
     const ChannelWriter::Room room = peer->to.reserve(0);
-    if (room.cell == nullptr) continue;  // it hears of our end by the descriptor of our process
+    if (room.cell == nullptr) continue;  // without `bye` it notices the end of our process
     Cell cell;
     cell.kind = CellKind::bye;
     peer->to.publish(room, cell);
@@ -169,7 +169,8 @@ void ShmTransport::say_goodbye() {
   }
 }
 
-// What it published before its end still counts: a channel full, and no more of one that lives and is out of reach.
+// Reads what the peer published before its end. It is at most a channel full, so that this ends even for a peer that
+// lives and is only out of reach.
 void ShmTransport::died(nic::Rank rank) {
   Peer& peer = *peers_[rank.value];
   if (peer.lost) return;
@@ -178,7 +179,7 @@ void ShmTransport::died(nic::Rank rank) {
   if (!peer.lost) lose(rank.value);
 }
 
-// Peers that have left before we knew them: what they said lies in our own memory.
+// Takes what peers have sent that left before we attached to them: it lies in our own memory.
 bool ShmTransport::bury() {
   if (departed_.empty()) return false;
   for (const uint32_t rank : std::exchange(departed_, {})) died(nic::Rank{rank});

@@ -1,11 +1,12 @@
-// ShmTransport - packets between processes of one machine, through channels in shared memory.
+// ShmTransport - carries packets between processes of one machine, through channels in shared memory.
 //
-// Contract: see Transport. Payloads up to limits below travel through the channel (two copies); longer ones are lent:
-//   the receiver copies them from the sender's memory at once (one copy), where it has found that it can: out of the
-//   sender's heap, which it maps, or by the kernel, then with the sender's help where that one waits anyway; else they
-//   travel through the channel in parts.
-// Invariants: (1) whatever a peer writes into its channel, at worst its own packets are lost; (2) `bye`, or the end of
-//   its process, is the last thing of a peer; (3) answers overtake what waits behind a peer's stop.
+// Contract: see Transport. Payloads shorter than the limits of ShmOptions travel through the channel, which takes two
+//   copies. Longer payloads are lent, if the receiver has found that it can read them in the sender's memory: then
+//   the receiver copies them from there, which takes one copy. It reads them out of the sender's heap, which it has
+//   mapped, or by the kernel; with the kernel, the sender copies a part if it is waiting anyway. If the receiver
+//   cannot read the sender's memory, long payloads travel through the channel in parts.
+// Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from
+//   a peer is `bye` or the end of its process; (3) answers overtake packets that wait because the peer said stop.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -21,19 +22,20 @@
 
 namespace spinloom::live {
 
-// How a receiver reads what is lent: a heap or the kernel, only one of them, neither.
+// How a receiver may read lent payloads: by the mapped heap or the kernel (automatic), by one of the two only, or not
+// at all (twice).
 enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
 struct ShmOptions {
   CopyMode copy = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
-  uint64_t lend_heap_from_bytes = 8 << 10;  // no call of the kernel to be paid for
-  uint64_t help_from_bytes = 48 << 10;  // shorter parts would cost more calls of the kernel than they save
+  uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call
+  uint64_t help_from_bytes = 48 << 10;  // below that, the additional system calls cost more than they save
 };
 
 class ShmTransport final : public Transport {
  public:
-  // A peer's process, by a descriptor that is readable when it has ended.
+  // Watches a peer's process, by a descriptor that becomes readable when the process has ended.
   using Watch = std::function<void(int descriptor, nic::Rank peer)>;
 
   ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
@@ -56,10 +58,10 @@ class ShmTransport final : public Transport {
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
   void say_goodbye() override;
-  // The process of this peer has ended.
+  // Says that the process of this peer has ended.
   void died(nic::Rank peer);
   [[nodiscard]] uint64_t refused() const { return refused_; }
-  // Parts of what we lent that we have copied ourselves.
+  // How many parts of payloads that we lent we have copied ourselves.
   [[nodiscard]] uint64_t helped() const { return helped_; }
 
  private:
@@ -70,33 +72,33 @@ class ShmTransport final : public Transport {
   };
   struct Waiting {
     nic::Send outbound;
-    std::vector<uint8_t> kept;   // its payload, where that is not the sender's any more
+    std::vector<uint8_t> kept;   // a copy of its payload, where the sender may change its memory already
     uint64_t done = 0;           // bytes of it that are in the channel
-    uint64_t taken = UINT64_MAX;  // not a packet: this loan of the peer's is given back
+    uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: this is no packet, but gives this loan back to the peer
   };
   struct Peer {
     Segment segment;
     ChannelWriter to;
     ChannelReader from;
     peer::PeerMemory memory;
-    bool heap_tried = false;  // we have tried to map it
-    bool heap_told = false;   // it knows that we have one
+    bool heap_tried = false;  // we have tried to map its heap
+    bool heap_told = false;   // we have told it that we have a heap
     bool attached = false;
-    bool fence = true;  // for its doorbell
+    bool fence = true;  // its doorbell must be rung with a fence
     bool reading = false;
     bool departed = false;
     bool lost = false;
-    Untaken left_behind;  // when it was lost
-    std::string unreachable;  // why, where it lives and we cannot get at it
-    std::deque<Waiting> waiting;  // for room, or for a peer that has said stop
-    std::deque<Waiting> answers;  // for room
+    Untaken left_behind;  // what it had not taken when it was lost
+    std::string unreachable;  // why we cannot get at it, although it lives
+    std::deque<Waiting> waiting;  // packets that wait for room, or because the peer has said stop
+    std::deque<Waiting> answers;  // answers that wait for room
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
     std::vector<Loan> loans;
     uint32_t open_loans = 0;
-    peer::SharedCopy shared;  // of what it lends
+    peer::SharedCopy shared;  // the copy of a payload that it has lent us
     uint64_t shared_token = 0;
-    peer::CopyHelper help;  // with what we lend
-    std::vector<uint64_t> taken_later;  // loans of its that are given back when the shared copy has ended
+    peer::CopyHelper help;  // helps with payloads that we have lent it
+    std::vector<uint64_t> taken_later;  // its loans that we give back when the shared copy has ended
   };
   enum class Wrote : uint8_t { all, lent, some };
 
@@ -137,13 +139,13 @@ class ShmTransport final : public Transport {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> readable_;  // peers whose channels we read
   std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there
-  std::vector<uint64_t> greeted_;   // as SegmentHeader::begun, as far as we have seen it
-  nic::Packet small_;  // of small puts; what they leave as it is stays
-  uint32_t waiting_ = 0;            // peers with something that waits for room
-  Time look_at_{};                  // when to try them again
-  Time pause_{};                    // until then; it doubles while nothing moves
+  std::vector<uint64_t> greeted_;   // the part of SegmentHeader::begun that we have seen
+  nic::Packet small_;  // for small puts: the fields that they do not set keep their values
+  uint32_t waiting_ = 0;            // how many peers have something that waits for room
+  Time look_at_{};                  // when those peers are tried again
+  Time pause_{};                    // the pause until then; it doubles while nothing moves
   uint64_t loans_ = 0;
-  uint32_t shared_ = 0;  // peers that help us copy
+  uint32_t shared_ = 0;  // how many peers are helping us copy
   uint64_t refused_ = 0;
   uint64_t helped_ = 0;
   bool warned_ = false;

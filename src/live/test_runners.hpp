@@ -1,4 +1,4 @@
-// Test runners - scenario handlers as native objects, and what a handler does natively against its image.
+// Test runners - the scenario handlers as native objects, and a comparison of native handlers with their images.
 //
 // Contract: NativeObjects takes NAME.so of a folder. RecordingNic performs calls at once, on memory of its own, and
 //   writes down each with the bytes it names. compare() runs a handler of NAME.so and of NAME.elf on the same frame,

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kept_bytes = 64 << 10;
 constexpr const char* head = "time_ns,event,peer,operation,message,portal,match_bits,offset,bytes,message_bytes\n";
 
-// Of one clock for all ranks of a machine.
+// The time of a clock that all ranks of a machine share.
 int64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -73,7 +73,7 @@ void TraceLog::peer(const char* what, nic::Rank peer) {
   kept_ += ",,,,,,,\n";
 }
 
-// What the file does not take ends it: a hole in its middle would be read as messages that were never sent.
+// Writes the lines. If that fails, the log ends: a gap in the middle would look like messages that were never sent.
 void TraceLog::flush() {
   for (size_t done = 0; file_ >= 0 && done < kept_.size();) {
     const ssize_t written = write(file_, kept_.data() + done, kept_.size() - done);

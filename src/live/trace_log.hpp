@@ -1,10 +1,11 @@
-// TraceLog - what a rank's transports carried, as lines of a CSV file: what `spinloom trace` reads.
+// TraceLog - what the transports of a rank carried, as lines of a CSV file that `spinloom trace` reads.
 //
-// Contract: open() writes the head of a new file; each call adds a line: when (nanoseconds since the epoch), what
-//   (`send`; `left`, when its payload has been read; `arrive`; `copied`, when bytes that it announced have been read
-//   out of the sender's memory, or `failed`; `lost` for a peer that is gone), the peer, and of a packet the operation,
-//   message, portal, match bits, offset, bytes, and the message's bytes. flush() brings all to the file.
-// Invariants: trouble with the file ends the log, nothing else.
+// Contract: open() writes the head of a new file. Each call adds a line. A line has the time (nanoseconds since the
+//   epoch), what happened, the peer and, for a packet, its operation, message, portal, match bits, offset and bytes,
+//   and the bytes of the whole message. What happened is `send`; `left` when the packet's payload has been read;
+//   `arrive`; `copied` when bytes that the packet announced have been read out of the sender's memory, or `failed`;
+//   `lost` when a peer is gone. flush() writes all lines to the file.
+// Invariants: (1) trouble with the file ends the log and does nothing else.
 // Threads: the owner of the NIC. Time: the real-time clock.
 #pragma once
 
@@ -32,8 +33,8 @@ class TraceLog {
   explicit TraceLog(int file) : file_(file) {}
   void begin(const char* what);
 
-  int file_;  // -1: there was trouble with it
-  std::string kept_;  // lines that are not in the file yet
+  int file_;  // -1: the log has ended
+  std::string kept_;  // lines that have not been written yet
 };
 
 }  // namespace spinloom::live

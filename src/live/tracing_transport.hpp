@@ -1,8 +1,9 @@
-// TracingTransport - stands between a node and a transport, and writes down what passes.
+// TracingTransport - stands between a node and a transport, and records what passes.
 //
-// Contract: a Transport to the node, a TransportClient to the one below, which over() names before anything is called.
-// Invariants: (1) nothing is changed, delayed or held back; (2) when the one below has nothing to do, the log is in its
-//   file.
+// Contract: it is a Transport to the node and a TransportClient to the transport below. over() names that transport
+//   before any other call.
+// Invariants: (1) nothing is changed, delayed or held back; (2) the log is written to its file whenever the transport
+//   below has nothing to do.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -40,7 +41,7 @@ class TracingTransport final : public Transport, public TransportClient {
   }
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
                                      uint64_t token) override {
-    if (is_arriving(peer, address)) helped_[token] = *arriving_;  // its end may come at once
+    if (is_arriving(peer, address)) helped_[token] = *arriving_;  // first: the copy may end inside the call
     const bool begun = below_->fetch_with_help(peer, address, to, length, token);
     if (!begun) helped_.erase(token);
     return begun;
@@ -82,7 +83,7 @@ class TracingTransport final : public Transport, public TransportClient {
   }
 
  private:
-  // Bytes of the packet that arrives, not of one that has waited.
+  // Whether these bytes belong to the packet that is arriving, and not to one that has waited.
   [[nodiscard]] bool is_arriving(nic::Rank peer, uint64_t address) const {
     if (arriving_ == nullptr || arriving_->source != peer) return false;
     return address - reinterpret_cast<uint64_t>(arriving_->payload.bytes) < arriving_->payload.length;

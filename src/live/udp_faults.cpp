@@ -1,4 +1,4 @@
-// A link that is worse than it is: for tests.
+// A port that disturbs what goes out over another one, for tests.
 #include <charconv>
 #include <deque>
 #include <sstream>

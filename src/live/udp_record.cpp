@@ -1,5 +1,5 @@
-// A record of a link: pcap (the libpcap file format, link type 101, raw IP), each datagram under an IPv4 and a UDP
-// header.
+// A port that records what goes over another one: a pcap file (link type 101, raw IP), in which each datagram has an
+// IPv4 and a UDP header.
 #include <time.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// The socket itself.
+// The port over a UDP socket.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -19,9 +19,9 @@ namespace spinloom::live {
 namespace {
 
 constexpr size_t batch = 32;
-constexpr size_t longest = 65507;        // of any UDP datagram
+constexpr size_t longest = 65507;        // the longest UDP datagram
 constexpr size_t ip_and_udp_bytes = 28;
-constexpr size_t enough = 16 << 10;      // longer ones gain nothing on a loopback
+constexpr size_t enough = 16 << 10;      // longer datagrams gain nothing on a loopback
 constexpr int socket_buffer_bytes = 4 << 20;
 
 sockaddr_in to_socket(const UdpAddress& address) {

@@ -1,8 +1,9 @@
-// UdpTransport - packets between machines, or namespaces, as datagrams under the reliability stage (wire/reliable.hpp).
+// UdpTransport - carries packets between machines, or between network namespaces, as datagrams under the reliability
+// stage (wire/reliable.hpp).
 //
-// Contract: see Transport. A payload is free when its last datagram has been acknowledged; short ones are copied.
-// Invariants: (1) what is not of this job changes nothing but a count; (2) a message's first packet reaches the client
-//   before its others: those that come early wait here.
+// Contract: see Transport. A payload is free when its last datagram has been acknowledged; short payloads are copied.
+// Invariants: (1) datagrams that are not of this job change nothing but a count; (2) the client gets the first packet
+//   of a message before the others: packets that come early wait here.
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -22,10 +23,10 @@ namespace spinloom::live {
 
 class UdpTransport final : public Transport {
  public:
-  // Somebody is woken when this descriptor is readable, once; then disarmed() is called, by any thread.
+  // Has somebody woken, once, when this descriptor is readable. disarmed() is called then, by any thread.
   using Arm = std::function<void(int descriptor)>;
 
-  // `cards` name the peers' addresses; those of `reached` are reached this way.
+  // `cards` have the peers' addresses. The peers that `reached` marks are reached by this transport.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<Card>& cards,
                                                       const std::vector<bool>& reached, Arm arm);
@@ -50,9 +51,9 @@ class UdpTransport final : public Transport {
   [[nodiscard]] const wire::ReliableCounts& counts() const { return reliable_.counts(); }
 
  private:
-  static constexpr uint64_t waiting_max = 4096;  // segments that wait for the windows of a peer
+  static constexpr uint64_t waiting_max = 4096;  // more segments that wait for a peer's window count as congestion
 
-  struct Incoming {  // a message whose packets come
+  struct Incoming {  // a message of which packets are coming
     bool begun = false;
     uint64_t bytes = 0;
     std::vector<std::pair<nic::Packet, std::vector<uint8_t>>> early;
@@ -73,7 +74,7 @@ class UdpTransport final : public Transport {
   wire::Out coming_;
   wire::Out room_;
   std::vector<DatagramOut> outgoing_;
-  std::vector<Reading> readings_;  // by ticket less 1
+  std::vector<Reading> readings_;  // the reading with ticket t is at index t - 1
   std::vector<uint64_t> free_tickets_;
   std::map<std::pair<uint32_t, uint64_t>, Incoming> incoming_;
 };

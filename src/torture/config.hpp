@@ -1,6 +1,8 @@
-// Config - what a scenario's file says, as numbers with names (scenarios/*.toml, flattened: "faults.drop").
+// Config - the numbers of a scenario by their names, as its file says them (scenarios/*.toml; the number `drop` of
+// the table [faults] is "faults.drop").
 //
-// Contract: set() takes one number; an unknown name or a value out of its range is an Error that says what there is.
+// Contract: set() takes one number. An unknown name, or a value out of its range, is an Error that lists what is
+//   allowed.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -14,7 +16,7 @@
 
 namespace spinloom::torture {
 
-// What the ranks do with each other; the file's [work] gives each a weight.
+// The kinds of exchanges between ranks. The table [work] of the file gives each kind a weight.
 enum class Work : uint8_t {
   put,         // one put to an entry of its own: options, truncation, refusals
   get,
@@ -23,18 +25,18 @@ enum class Work : uint8_t {
   swap,
   queue,       // puts in a row to use-once entries: first come, first served
   append,      // puts in a row to one entry that keeps the offset and leaves when it is full
-  unexpected,  // puts before their entry: overflow list, claims, searches
+  unexpected,  // puts that come before their entry: overflow list, claims, searches
   chain,       // triggered puts around the ranks
   release,     // several triggered commands of one counter, released at once
   shared,      // fetch-and-add and atomics of all ranks on the same words
-  iovec,       // to and from lists of memory
+  iovec,       // operations on lists of memory pieces
   stream,      // streaming puts
   process,     // process-puts: handlers fill the packets
   scatter,     // payload handlers place the bytes
   forward,     // handlers put, get and add at another rank
-  misbehave,   // handlers that do not do what they should
+  misbehave,   // handlers that fail, fault, loop or write where they may not
   flow,        // a portal table entry that is switched off: too few entries, a small queue, the host
-  counted,     // no events at all: the counter says that the bytes are there
+  counted,     // operations without events: only a counter says that the bytes are there
   overrun,     // event queues that are too small, without flow control: the newest events stay
   crowd,       // more unexpected puts than a portal table entry keeps headers for
 };
@@ -43,8 +45,8 @@ inline constexpr size_t work_count = 21;
 
 struct Config {
   uint32_t ranks = 2;
-  uint32_t messages = 60;      // at least so many
-  uint32_t at_a_time = 12;     // exchanges under way
+  uint32_t messages = 60;      // a run has at least so many
+  uint32_t at_a_time = 12;     // so many exchanges are under way at the same time
   uint32_t size_max = 1500;    // of a message
   uint32_t payload_bytes = 256;
   uint32_t packet_buffer_packets = 64;
@@ -56,7 +58,7 @@ struct Config {
   uint32_t window = 16;
   uint32_t copy_bytes = 64;
   uint32_t dead = 0;  // 1: one rank stops somewhere in the middle
-  uint32_t drop = 0;  // of 1000 datagrams, each
+  uint32_t drop = 0;  // rates of faults, each of 1000 datagrams
   uint32_t duplicate = 0;
   uint32_t reorder = 0;
   uint32_t corrupt = 0;
@@ -66,7 +68,7 @@ struct Config {
   [[nodiscard]] static std::vector<std::string> names();
 };
 
-// All of it together makes sense.
+// Whether the numbers fit together.
 [[nodiscard]] Status check(const Config& config);
 
 }  // namespace spinloom::torture

@@ -1,6 +1,6 @@
-// Puts that nobody expects, more of them than the portal table entry keeps headers for: the first ones wait, the others
-// are refused, and under flow control the first of these switches the entry off. Then entries find what waits, in its
-// order.
+// Puts that nobody expects, more of them than a portal table entry keeps headers for. The first ones wait; the others
+// are refused, and with flow control the first refused one switches the portal table entry off. Then the host appends
+// entries, which find the waiting messages in the order in which they came.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {

@@ -1,6 +1,7 @@
-// Elements - the oracle's own arithmetic of atomics, which shares nothing with the engine's.
+// Elements - the arithmetic of atomics as the oracle does it; it shares nothing with the arithmetic of the engine.
 //
-// Contract: target = operation(target, source), element by element: min, max, sum, swap. Whole numbers wrap around.
+// Contract: apply() sets target to operation(target, source), element by element, for min, max, sum and swap. Whole
+//   numbers wrap around.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace spinloom::torture {
 
-// Of int8, uint16, int32, uint64 or float64; `length` is in bytes, whole elements.
+// The datatype is int8, uint16, int32, uint64 or float64; `length` is in bytes and a multiple of its size.
 void apply(nic::AtomicOperation operation, nic::Datatype datatype, uint8_t* target, const uint8_t* source,
            uint64_t length);
 

@@ -1,10 +1,11 @@
 // Exchange - one thing that ranks do with each other, and the oracle that knows what must come of it.
 //
-// Contract: begin() makes the host calls; expect() writes down, role by role, the events that must come, in their
-//   order; on_event() takes each event and is an Error when it is not the next one of its role or a field differs.
-//   finish() comes when nothing is under way any more: it gives everything back and compares memory.
-// Invariants: (1) user_ptr of every call and entry is name(role), so that an event finds its exchange and role; (2) an
-//   exchange is done when all its events have come (and what poll() waits for).
+// Contract: an exchange has several roles, for example its sender and its target. begin() makes the host calls.
+//   expect() notes for a role the next event that must come. on_event() takes each event; it returns an Error when
+//   the event is not the next one of its role, or when a field differs. finish() is called when nothing is under way
+//   any more: it gives everything back and compares memory.
+// Invariants: (1) the user_ptr of every call and entry is name(role), so that each event leads to its exchange and
+//   role; (2) an exchange is done when all its events have come, and whatever poll() waits for.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -29,14 +30,14 @@ class Exchange {
 
   [[nodiscard]] virtual Status begin() = 0;
   [[nodiscard]] virtual Status on_event(uint32_t rank, uint32_t role, const nic::Event& event);
-  // Looks at counters; called between steps while the exchange is not done.
+  // Called between steps while the exchange is not done; it may look at counters.
   [[nodiscard]] virtual Status poll() { return {}; }
   [[nodiscard]] virtual bool done() const { return expected_ == 0; }
   [[nodiscard]] virtual Status finish() = 0;
 
   [[nodiscard]] uint32_t id() const { return id_; }
   [[nodiscard]] std::string name() const { return text("exchange ", id_, " (", name_of(work_), ")"); }
-  // What has not come, for stalls.
+  // The events that have not come, for the report of a stall.
   [[nodiscard]] std::string missing() const;
 
  protected:
@@ -53,9 +54,9 @@ class Exchange {
   [[nodiscard]] uint32_t any_rank();
   [[nodiscard]] uint32_t other_rank(uint32_t rank);
   [[nodiscard]] uint64_t any_size();
-  // Ends an entry that is in its list.
+  // Unlinks an entry that is in its list.
   [[nodiscard]] Status unlink(uint32_t rank, nic::EntryId entry);
-  // A put of all of `source`, with send and acknowledgement events expected.
+  // A put of all of `source`; its send and acknowledgement events are expected.
   [[nodiscard]] nic::Put put_of(uint32_t rank, uint32_t target, uint32_t role, const Region& source);
 
   World& world_;
@@ -73,7 +74,7 @@ class Exchange {
 
 [[nodiscard]] std::unique_ptr<Exchange> make_exchange(World& world, uint32_t id, Work work);
 
-// By file.
+// The makers of exchanges, one for each file.
 [[nodiscard]] std::unique_ptr<Exchange> make_transfer(World& world, uint32_t id, Work work);
 [[nodiscard]] std::unique_ptr<Exchange> make_row(World& world, uint32_t id, Work work);
 [[nodiscard]] std::unique_ptr<Exchange> make_unexpected(World& world, uint32_t id);

@@ -1,4 +1,4 @@
-// Faults - what goes wrong in a run on purpose, and how often it really did.
+// Faults - what goes wrong in a run on purpose, and a count of how often each fault happened.
 //
 // Threads: plain values. Time: none.
 #pragma once

@@ -1,7 +1,7 @@
-// A portal table entry that is switched off while messages arrive: under flow control by what finds no entry, or no
-// room in a queue that is too small, or by the host at any time. The host takes events, appends more, switches it on
-// again, and the initiators send again what was refused. In the end every message has landed once, and no event was
-// lost.
+// A portal table entry that is switched off while messages arrive. Flow control does that when a message finds no
+// entry, or no room in an event queue that is too small; the host does it at any time. The host then takes events,
+// appends entries and switches the portal table entry on again, and the initiators send again what was refused. In
+// the end every message has landed once, and no event was lost.
 #include <algorithm>
 
 #include "torture/exchange.hpp"
@@ -122,7 +122,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // `slowly`: one event now and then.
+  // Takes events; `slowly`: only one now and then.
   Status take(bool slowly) {
     if (slowly && !random().chance(1, 6)) return {};
     while (const auto event = world_.at(to_).eq_get(queue_)) {
@@ -133,7 +133,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // When the call returns, all events of what was matched before are there, and nothing lands any more.
+  // When the call returns, the events of all messages that were matched before are there, and nothing lands any more.
   Status disable() {
     SPL_TRY(world_.at(to_).pt_disable(portal_));
     SPL_TRY(take(false));
@@ -188,9 +188,9 @@ class Flow final : public Exchange {
   std::vector<bool> sent_;
   std::vector<uint32_t> again_;
   bool off_ = false;
-  bool small_ = false;     // the queue
-  bool disables_ = false;  // the host does, now and then
-  bool told_ = false;      // what switches itself off says so
+  bool small_ = false;     // the queue is too small
+  bool disables_ = false;  // the host switches the entry off, now and then
+  bool told_ = false;      // the event that flow control has switched the entry off has come
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Messages for handlers, which place the bytes, or fail, fault, loop, write where they may not, or return what does not
-// exist. The tables of docs/handlers.md say what follows.
+// Messages whose handlers place the bytes, or fail, fault, loop, write where they may not, or return a code that does
+// not exist. The tables of docs/handlers.md say what must follow in each case.
 #include "spinloom/handler.h"
 #include "torture/exchange.hpp"
 
@@ -43,7 +43,7 @@ class Handled final : public Exchange {
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (role == 1 && event.kind == EventKind::put && some_dropped_) return with_some_dropped(event);
     if (role == 0 && event.kind == EventKind::ack && some_dropped_) {
-      nic::Event exact = event;  // as many bytes as the target said, which only the run knows
+      nic::Event exact = event;  // only the run knows how many bytes the target took
       if (exact.manipulated_bytes > length_) return trouble("its ack has more bytes than the message");
       exact.manipulated_bytes = 0;
       return Exchange::on_event(rank, role, exact);
@@ -131,7 +131,7 @@ class Handled final : public Exchange {
       plan_.payload_code = DROP;
       dropped_ = length_ - plan_.bad_from;
     } else if (random().chance(1, 4)) {
-      plan_.outside = 1;  // the call is refused, the handler goes on and says that all is well
+      plan_.outside = 1;  // the call is refused; the handler goes on and reports success
       failure_ = Fail::segv;
     } else {
       end_badly(plan_.payload_end, plan_.payload_code, failure_, stops);
@@ -207,7 +207,7 @@ class Handled final : public Exchange {
     return world_.at(from_).put(put_of(from_, to_, 0, source_));
   }
 
-  // A handler was stopped: how many packets had not started, only the run knows.
+  // For a message with a handler that was stopped: only the run knows how many packets had not started.
   Status with_some_dropped(const nic::Event& event) {
     if (event.dropped_bytes == 0 || event.dropped_bytes > length_ ||
         event.manipulated_bytes != length_ - event.dropped_bytes) {
@@ -220,7 +220,7 @@ class Handled final : public Exchange {
     return Exchange::on_event(to_, 1, exact);
   }
 
-  // Each byte is what it was, or what was sent.
+  // Checks that each byte is either what it was before or what was sent.
   Status some_of_it() {
     if (!some_told_) return trouble("its event never came");
     const Region untouched(target_.size());

@@ -76,7 +76,7 @@ HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
   return end_as(0, SUCCESS);
 }
 
-// One call to the third rank, on bytes of the handler's own.
+// One call to the third rank, on bytes in the handler's own memory.
 bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t which, uint64_t offset, uint8_t* local,
          uint64_t length, nic::LocalMemory memory) {
   nic::HandlerCall call;

@@ -1,11 +1,11 @@
-// Handlers - what runs on the NICs of a run: C++ functions that read from their constants what to do, good or bad.
+// Handlers - the handlers of a run: C++ functions that find in their constants what to do, whether good or bad.
 //
-// Contract: a Plan lies in a context's constants. payload: each `block` bytes go to `stride` apart in the entry, one
-// DMA a
-//   piece; from `bad_from` on the packet's handler ends as payload_end and payload_code say, before it has written
-//   anything. header and completion end as their fields say; a good completion handler issues an empty DMA with event.
-//   gather: fills packets of a process-put, the other way round. forward: puts its packet on to `third`, writes what it
-//   gets from there, and adds one there.
+// Contract: the constants of a context hold a Plan. The payload handler writes each `block` bytes to places that are
+//   `stride` apart in the entry, one DMA for each piece. For packets from offset `bad_from` on it ends as payload_end
+//   and payload_code say, before it has written anything. The header and completion handlers end as their fields say;
+//   a good completion handler issues an empty DMA with event, if `tells` is set. gather does the reverse of the
+//   payload handler: it fills the packets of a process-put. forward puts its packet on to rank `third`, gets bytes
+//   from there and writes them, and adds one to a word there.
 // Threads: one owner. Time: none.
 #pragma once
 

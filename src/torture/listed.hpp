@@ -1,7 +1,9 @@
-// Listed - a memory descriptor's list of memory: bytes in pieces, in any order, with gaps, some of them empty.
+// Listed - the memory of a descriptor that is a list: pieces in any order, with gaps between them, some of them
+// empty.
 //
-// Contract: the bytes of an operation are the list's from offset() on. write() is the host's own: memory and
-//   expectation; expect() is what the NIC will write; spoil() and check() are the region's, gaps included.
+// Contract: the bytes of an operation are those of the list from offset() on. write() is a write by the host: it
+//   changes the memory and what is expected of it. expect() notes what the NIC will write. spoil() and check() do
+//   what Region's do, gaps included.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -48,7 +50,7 @@ class Listed {
   }
   void spoil() { memory_.spoil(); }
   [[nodiscard]] Status check(const std::string& what) const { return memory_.check(what); }
-  // An operation that has ended has let its descriptor go.
+  // An Error if the descriptor is still in use, for operations that have ended.
   [[nodiscard]] Status let_go(const std::string& what) const {
     if (!descriptor_->in_use()) return {};
     return fail(Code::mismatch, what, ": its memory descriptor is still in use");

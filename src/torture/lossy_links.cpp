@@ -90,7 +90,8 @@ void LossyLinks::send(uint32_t rank, const nic::Send& send, Ends& ends) {
   finish(rank, ends);
 }
 
-// The last of `spare_` holds what a stage wants. An end may send again meanwhile.
+// Does what a stage wants, which the last element of `spare_` holds. An end may send again meanwhile, which needs
+// another element.
 void LossyLinks::finish(uint32_t rank, Ends& ends) {
   wire::Out out = std::move(spare_.back());
   spare_.pop_back();

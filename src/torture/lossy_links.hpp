@@ -1,11 +1,11 @@
-// Lossy links - real encoded datagrams between the ranks of a run, through src/wire's reliability stage, over a link
-// that loses, repeats, delays and damages them as the seed says.
+// Lossy links - real encoded datagrams between the ranks of a run, through the reliability stage of src/wire, over a
+// link that loses, repeats, delays and damages datagrams as the seed decides.
 //
-// Contract: a Links for the loopback driver. A datagram takes a random time, one that is reordered several times as
-//   long. Where any fault has a rate, two of the early datagrams are sure to have one.
+// Contract: these are the Links of the loopback driver. A datagram takes a random time; one that is reordered takes
+//   several times as long. If any fault has a rate, two of the early datagrams are sure to have one.
 // Invariants: (1) the same seed and the same calls give the same datagrams; (2) `bytes_hash` covers every datagram in
 //   the order sent.
-// Threads: one owner. Time: its own, of datagrams and time-outs.
+// Threads: one owner. Time: its own, for datagrams and time-outs.
 #pragma once
 
 #include <map>
@@ -27,18 +27,18 @@ class LossyLinks final : public testbed::Links {
 
   void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
   bool step(Ends& ends) override;
-  // Nothing comes from this rank any more, nor to it.
+  // From now on nothing comes from this rank or to it.
   void kill(uint32_t rank);
 
-  // From now on step() ends when nothing is under way, also where peers ask each other for signs of life.
+  // From now on step() returns false when nothing is under way, although peers would ask each other for signs of life.
   void end() { ending_ = true; }
 
-  // Every living rank that has talked to a dead one has heard that it is lost.
+  // Whether every living rank that has talked to a dead one has heard that it is lost.
   [[nodiscard]] bool losses_told() const;
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;
   [[nodiscard]] uint64_t bytes_hash() const { return hash_; }
-  // Datagrams that were refused and not damaged by us.
+  // An Error if a datagram was refused that these links had not damaged.
   [[nodiscard]] Status sound() const;
 
  private:
@@ -64,7 +64,7 @@ class LossyLinks final : public testbed::Links {
   std::multimap<Time, Flying> air_;
   Time now_{1};
   uint64_t datagrams_ = 0;
-  uint64_t sure_[2] = {0, 0};  // datagrams that have a fault whatever the rates are
+  uint64_t sure_[2] = {0, 0};  // the numbers of the datagrams that have a fault in any case
   uint64_t hash_ = 0;
   uint64_t refused_ = 0;
   std::string refusal_;

@@ -1,6 +1,8 @@
-// spinloom_torture_run NAME=VALUE ... --seeds A..B [--trace]: runs of one scenario without Python, for mutants.
+// spinloom_torture_run NAME=VALUE ... --seeds A..B [--trace] - runs one scenario without Python, for
+// tests/torture/mutants.py.
 //
-// Prints "ok RUNS" or "violation SEED: sentence", and exits with 0 or 1; 2 for what it cannot read.
+// It prints "ok RUNS" and exits with 0, or "violation SEED: sentence" and exits with 1. It exits with 2 if it cannot
+// read its arguments.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

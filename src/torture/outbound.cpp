@@ -1,5 +1,5 @@
-// Messages that are put together while they leave: streaming puts, named region by region, and process-puts, whose
-// packets handlers fill, or fail to.
+// Messages whose bytes are put together while they leave: streaming puts, to which the host adds one region after the
+// other, and process-puts, whose packets are filled by handlers that may fail.
 #include <cstring>
 #include <optional>
 
@@ -24,7 +24,7 @@ class Outbound final : public Exchange {
     return processes_ ? process() : stream();
   }
 
-  // The next region, some steps later.
+  // Adds the next region after some steps.
   Status poll() override {
     if (regions_.empty() || random().chance(3, 4)) return {};
     const nic::PutRegion next = regions_.front();
@@ -33,7 +33,7 @@ class Outbound final : public Exchange {
   }
   bool done() const override { return regions_.empty() && Exchange::done(); }
 
-  // Handlers that had not started when one failed never do, so that the message may be cut before the bad packet.
+  // Handlers that had not started when one failed never start, so the message may be cut before the bad packet.
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (failure_ == Fail::ok || event.kind == EventKind::send) return Exchange::on_event(rank, role, event);
     std::optional<uint64_t>& told = role == 0 ? acked_ : arrived_;
@@ -69,7 +69,7 @@ class Outbound final : public Exchange {
       if (piece > 0) std::memcpy(packed_.data() + given, memory_.data() + at, piece);
       given += piece;
     }
-    regions_.push_back({0, 0});  // the end may come alone
+    regions_.push_back({0, 0});  // the stream may also end with an empty region
     SPL_TRY(append());
     const nic::PutRegion first = regions_.front();
     regions_.pop_front();

@@ -1,6 +1,6 @@
-// Event queues that are too small, without flow control, at the target and at the initiator: the oldest events are
-// overwritten, and the next one that is taken says so. The newest stay, no event comes twice, and bytes and counts do
-// not care.
+// Event queues that are too small, without flow control, at the target and at the initiator. The oldest events are
+// overwritten, and the next event that is taken says so. The newest events stay, no event comes twice, and bytes and
+// counters are not affected.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -16,7 +16,7 @@ struct SmallQueue {
   uint32_t told = 0;
   uint32_t gaps = 0;
 
-  // `slept`: nobody took an event before all were there.
+  // `slept`: no event was taken before all were posted.
   [[nodiscard]] Status check(uint32_t posted, bool slept) const {
     const uint32_t kept = std::min(slots, posted);
     if (told > posted || told < kept || (slept && told != kept)) {
@@ -122,7 +122,7 @@ class Overrun final : public Exchange {
     return {};
   }
 
-  // The first event of its kind for this message.
+  // Notes an event of a message; an Error if one of its kind has come before.
   Status once(std::vector<bool>& told, uint64_t which, const nic::Event& event) {
     if (which >= told.size() || event.fail != Fail::ok) return trouble(text("an event ", name_of(event.kind)));
     if (told[which]) return trouble(text("a second ", name_of(event.kind), " of message ", which));
@@ -156,7 +156,7 @@ class Overrun final : public Exchange {
 
   uint32_t from_ = 0;
   uint32_t to_ = 0;
-  bool sleeps_ = false;  // the hosts look when all is there
+  bool sleeps_ = false;  // the hosts look only when all events are there
   bool all_told_ = false;
   SmallQueue here_;
   SmallQueue there_;

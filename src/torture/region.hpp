@@ -1,8 +1,8 @@
-// Region - memory that NICs write to or read from, between guard zones, and what it must hold.
+// Region - memory that NICs write to or read from, between guard zones, together with what it must hold.
 //
-// Contract: `expect` says what the NIC will write; check() compares every byte, gaps and guards included. write() is
-//   the host's own: memory and expectation. spoil() is what a host does with memory that is its own again: nobody else
-//   may read or write it any more, or check() finds out.
+// Contract: expect() notes what the NIC will write. check() compares every byte, gaps and guards included. spoil() is
+//   what a host does once the memory belongs to it again: it overwrites all bytes, so that check() finds later
+//   writes, and the data of later reads are wrong.
 // Threads: one owner. Time: none.
 #pragma once
 

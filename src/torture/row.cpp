@@ -1,6 +1,6 @@
-// Puts in a row from one rank: they must match in their order, whatever overtakes what on the way. Either several
-// use-once entries with the same match bits, first come, first served, or one entry that keeps the offset and leaves
-// its list when it is nearly full.
+// Several puts in a row from one rank, which must match in the order in which they were sent, whatever overtakes what
+// on the way. They go either to several use-once entries with the same match bits, of which each takes one put, or to
+// one entry that appends them and leaves its list when it is nearly full.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -69,7 +69,7 @@ class Row final : public Exchange {
     if (!appended) return appended.error();
     uint64_t offset = 0;
     bool linked = true;
-    // Messages end in any order, but what each brings is known: one role each, by the header data.
+    // Messages may end in any order, so each has a role of its own, which its header data names.
     for (uint32_t i = 0; i < sources_.size(); ++i) {
       if (!linked) {
         SPL_TRY(put(i, Fail::dropped, 0, 0));
@@ -88,7 +88,7 @@ class Row final : public Exchange {
     return {};
   }
 
-  // One entry tells of several messages, which end in any order.
+  // The events of one entry are those of several messages, which may end in any order.
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (!appends_ || role != first_entry) return Exchange::on_event(rank, role, event);
     if (event.kind == EventKind::auto_unlink) {

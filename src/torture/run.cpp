@@ -24,7 +24,7 @@ class Runner {
       for (uint64_t steps = 1 + world_.random.below(6); steps > 0; --steps) {
         if (world_.go_on()) continue;
         idle_ = under_way_ > 0 ? idle_ + 1 : 0;
-        // Exchanges look from time to time, and then do something; when none does for long, nothing ever happens again.
+        // Exchanges look from time to time and then do something. If none does for long, nothing will happen again.
         if (idle_ > 20'000) return fail(Code::stalled, stall());
         break;
       }

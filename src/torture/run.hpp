@@ -1,7 +1,8 @@
-// Run - one seed of one scenario, from nothing to the verdict.
+// Run - one seed of one scenario, from the beginning to the verdict.
 //
-// Contract: the same configuration and seed give the same outcome, its hash (of every event in the order read, every
-//   datagram in the order sent) included. What goes wrong, our own assertions included, is a violation: one sentence.
+// Contract: the same configuration and seed give the same outcome. Its hash covers every event in the order read and
+//   every datagram in the order sent. Whatever goes wrong, assertions of our own included, is a violation: one
+//   sentence.
 // Threads: one owner; runs share nothing. Time: none.
 #pragma once
 
@@ -13,7 +14,7 @@
 namespace spinloom::torture {
 
 struct Outcome {
-  std::string violation;  // empty: all is well
+  std::string violation;  // empty if nothing went wrong
   uint64_t messages = 0;
   uint64_t exchanges = 0;
   uint64_t steps = 0;

@@ -1,5 +1,5 @@
-// All ranks at once on the same words of one: fetch-and-add hands out each number once and to each rank in growing
-// order, swaps make one chain of values, sums add up.
+// All ranks change the same words of one rank at the same time. Fetch-and-add must hand out each number once, and to
+// each rank in growing order. The values of swaps must form one chain. Sums must add up.
 #include <algorithm>
 #include <cstring>
 

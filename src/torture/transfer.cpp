@@ -1,6 +1,6 @@
-// One operation to one entry of its own: puts, gets, atomics, fetching ones, swaps; to lists of memory, and with
-// nothing but counters. What the entry allows, where it begins and ends, whether the initiator's memory is a list, and
-// what is told varies.
+// One operation to an entry of its own: put, get, atomic, fetching atomic or swap, also on lists of memory, and also
+// with counters only. At random vary what the entry allows, where it begins and ends, whether the initiator's memory
+// is a list, and which events are wanted.
 #include <cstring>
 #include <optional>
 
@@ -18,10 +18,10 @@ enum class Entrance : uint8_t {
   fits,
   cut,           // the entry ends within the message
   behind,        // the remote offset is behind the entry's end
-  no_truncate,   // it would be cut, and does not match
+  no_truncate,   // the message would be cut, so the entry does not match
   wrong_rank,
   wrong_bits,
-  forbidden,     // the operation
+  forbidden,     // the entry does not allow the operation
   other_user,
   no_portal,
 };
@@ -137,7 +137,7 @@ class Transfer final : public Exchange {
     options.ct_bytes = random().chance(1, 3);
     options.manage_local = offset_ == 0 && work_ != Work::iovec && random().chance(1, 3);
     if (options.use_once &&
-        (options.event_unlink_disable || world_.config.dead != 0)) {  // its id must come back with an event
+        (options.event_unlink_disable || world_.config.dead != 0)) {  // an event must say that its id is free
       options.event_comm_disable = options.event_success_disable = false;
     }
     entry_.counter = host(to_).landed;
@@ -192,7 +192,7 @@ class Transfer final : public Exchange {
     if (has_reply() && random().chance(of_8, 8)) reply_list_.emplace(random(), length_);
   }
 
-  // What Portals 4 says.
+  // Predicts what must happen according to Portals 4.
   void predict() {
     source_ = is_atomic() ? numbers(length_) : Region::random(random(), work_ == Work::get ? 0 : length_);
     reply_ = Region(has_reply() ? length_ : 0);
@@ -253,7 +253,7 @@ class Transfer final : public Exchange {
     if (options.use_once && !options.event_unlink_disable) expect(1, EventKind::auto_unlink);
   }
 
-  // The bytes are there before the event; then the memory is the host's.
+  // Checks the bytes, which are there before the event; after that the host may use the memory.
   Status landed() {
     SPL_TRY(target_.check(name() + ", when its event has come"));
     if (entry_.options.use_once) target_.spoil();
@@ -340,7 +340,7 @@ class Transfer final : public Exchange {
     put.ct_bytes = random().chance(1, 3);
     put.event_send_disable = random().chance(1, 6);
     put.event_success_disable = random().chance(1, 6);
-    if (world_.config.dead != 0) {  // everything must end, and be told
+    if (world_.config.dead != 0) {  // every operation must end with an event
       put.ack_request = nic::AckRequest::ack;
       put.event_send_disable = put.event_success_disable = put.ct_send = put.ct_ack = false;
     }

@@ -1,6 +1,6 @@
-// Commands that wait for counters. A chain: each rank's entry counts, and its counter sends the message on to the next
-// rank. A release: several puts wait for one counter, registered in any order of thresholds, and one count frees them;
-// a row of use-once entries at the target says in which order they left.
+// Commands that wait for counters. In a chain, the entry of each rank counts, and its counter sends the message on to
+// the next rank. In a release, several puts wait for one counter; they were registered in any order of thresholds,
+// and one count starts them all. A row of use-once entries at the target shows in which order they left.
 #include <algorithm>
 #include <numeric>
 
@@ -96,7 +96,7 @@ class Release final : public Exchange {
     to_ = other_rank(from_);
     const uint32_t puts = static_cast<uint32_t>(2 + random().below(5));
     SPL_ASSIGN(counter_, world_.at(from_).ct_alloc());
-    // In two groups by threshold; within a group they start in the order of their registration.
+    // Two groups of thresholds; the puts of a group must start in the order in which they were registered.
     std::vector<uint32_t> thresholds(puts);
     for (uint32_t& threshold : thresholds) threshold = static_cast<uint32_t>(1 + random().below(2));
     std::vector<uint32_t> order(puts);
@@ -121,11 +121,11 @@ class Release final : public Exchange {
       expect(i, ack);
       SPL_TRY(world_.at(from_).put(put_of(from_, to_, i, sources_[i]), nic::Trigger{counter_, thresholds[i], 0}));
     }
-    // What counts every time, and what waits for ever.
+    // One command that counts each time, and one that waits for ever.
     SPL_ASSIGN(follower_, world_.at(from_).ct_alloc());
     SPL_TRY(world_.at(from_).ct_inc(follower_, {1, 0}, nic::Trigger{counter_, 1, 1}));
     SPL_TRY(world_.at(from_).put(put_of(from_, to_, 60, sources_[0]), nic::Trigger{counter_, 1000, 0}));
-    // Failures start what waits as successes do.
+    // Failures start waiting commands just as successes do.
     final_.failure = random().below(3);
     final_.success = 2 - final_.failure;
     if (at_once_ && random().chance(1, 2)) return world_.at(from_).ct_set(counter_, final_);
@@ -143,7 +143,7 @@ class Release final : public Exchange {
     const nic::CounterValue followed = world_.at(from_).ct_get(follower_);
     if (followed != nic::CounterValue{2, 0})
       return trouble(text("a persistent count is ", followed.success, ", not 2"));
-    if (random().chance(1, 2)) SPL_TRY(world_.at(from_).ct_cancel(counter_));  // else the counter takes it along
+    if (random().chance(1, 2)) SPL_TRY(world_.at(from_).ct_cancel(counter_));  // else ct_free cancels it
     SPL_TRY(world_.at(from_).ct_free(counter_));
     return world_.at(from_).ct_free(follower_);
   }

@@ -1,7 +1,7 @@
 // World - the ranks of a run, the link between them, and what all exchanges share.
 //
-// Contract: make() builds it from a configuration and a seed; the same two give the same run. Host calls may let the
-//   world go on (they wait for answers). go_on() does one step.
+// Contract: make() builds it from a configuration and a seed; the same two give the same run. A host call may have to
+//   wait for an answer, and then lets the world go on. go_on() does one step.
 // Threads: one owner. Time: that of the loopback driver.
 #pragma once
 
@@ -24,16 +24,16 @@ struct Host {
   std::unique_ptr<portals::Interface> interface;
   nic::QueueId arrivals;
   nic::QueueId departures;
-  nic::PortalIndex portal;    // what matches nothing is dropped
-  nic::PortalIndex overflow;  // whatever is not expected waits
+  nic::PortalIndex portal;    // what matches no entry is dropped
+  nic::PortalIndex overflow;  // what matches no entry waits in an overflow entry
   nic::PortalIndex flow;      // with flow control
   nic::CounterId sent;        // of this rank's own operations
   nic::CounterId landed;      // of its entries
   nic::CounterValue sent_expected;
   nic::CounterValue landed_expected;
-  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; of what was dropped, nobody knows how much
+  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; how much was dropped is not known
   uint32_t crowds = 0;        // portal table entries from World::crowd_portals on
-  Region waiting_room;        // the overflow entry's
+  Region waiting_room;        // the memory of the overflow entry
   uint64_t waiting_room_used = 0;
   nic::EntryId waiting_room_entry;
   bool dead = false;
@@ -41,7 +41,7 @@ struct Host {
 
 class World {
  public:
-  // A part of the portal table whose entries keep few headers.
+  // The part of the portal table whose entries keep few unexpected headers.
   static constexpr uint32_t crowd_table = 1;
   static constexpr uint32_t crowd_portals = limits::portal_table_max / limits::portal_tables * crowd_table;
   static constexpr uint32_t crowd_headers = 5;
@@ -49,11 +49,11 @@ class World {
   static Result<std::unique_ptr<World>> make(const Config& config, uint64_t seed, bool trace);
 
   [[nodiscard]] portals::Interface& at(uint32_t rank) { return *hosts[rank].interface; }
-  // One step; false: nothing can happen any more.
+  // Does one step; false if nothing can happen any more.
   bool go_on() { return loopback->step(); }
   void kill(uint32_t rank);
   void note(const std::string& line) const;
-  // Nothing is under way or kept anywhere.
+  // An Error if anything is still under way or kept anywhere.
   [[nodiscard]] Status check_quiet();
 
   Config config;

@@ -1,9 +1,9 @@
-// Links - what carries packets between the ranks of a loopback driver, where they do not just arrive.
+// Links - what carries packets between the ranks of a loopback driver that is to do more than hand them over at once.
 //
-// Contract: send() takes a packet whose bytes may be read until the link says sent() or left() for it, once each; an
-//   acknowledgement (Operation::ack) has neither. step() performs one thing that is due, or returns false where nothing
-//   is under way. Ends hears what happens at either end of a link. arrive() copies the payload. Headers from one rank
-//   to another arrive in the order sent.
+// Contract: send() takes a packet. Its bytes may be read until the link calls sent() or left() for it, which it does
+//   once for each packet; an acknowledgement (Operation::ack) has neither. step() does one thing that is due, or
+//   returns false if nothing is under way. Ends is told what happens at the ends of a link. arrive() copies the
+//   payload. Headers from one rank to another arrive in the order sent.
 // Threads: one owner. Time: the links' own.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Scenario support - the small language in which scenarios are written: hosts, guarded buffers, traces.
+// Scenario support - what scenarios are written with: hosts, guarded buffers, traces.
 //
 // Contract: what goes wrong is an Error that says where; nothing here depends on a test framework.
 // Threads: one owner. Time: none.
@@ -15,7 +15,8 @@
 
 namespace spinloom::testbed {
 
-// Bytes between two guard zones. All are filled with a pattern, so that a stray or missing write shows.
+// Bytes between two guard zones. All of them are filled with a pattern at first, so that a stray or missing write is
+// noticed.
 class GuardedBuffer {
  public:
   static constexpr size_t guard_bytes = 64;
@@ -33,7 +34,7 @@ class GuardedBuffer {
 
 [[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length);
 
-// The events of each message, in their order.
+// Records the events of each message in their order.
 class Trace {
  public:
   void add(uint32_t rank, const nic::Event& event);
@@ -57,7 +58,7 @@ struct Host {
                                           uint64_t match_bits) const;
   [[nodiscard]] Result<nic::ContextId> context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
                                                bool blocked) const;
-  // Waits for so many events of a queue, in order.
+  // Waits for so many events of a queue and returns them in order.
   [[nodiscard]] Result<std::vector<nic::Event>> wait(nic::QueueId queue, size_t count, Trace& trace) const;
 };
 

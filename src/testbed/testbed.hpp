@@ -1,6 +1,6 @@
-// Testbed - some ranks over some driver, for scenarios that are written once and run over every driver.
+// Testbed - some ranks over some driver, so that scenarios are written once and run over every driver.
 //
-// Contract: rank(i) is the host's interface of rank i; handlers(name) makes the named scenario handlers
+// Contract: rank(i) is the interface of rank i's host. handlers(name) makes the named scenario handlers
 //   (scenarios.hpp says what each does) usable in contexts of any rank.
 // Invariants: (1) interfaces live as long as the testbed; (2) settle() returns when nothing is under way.
 // Threads: one owner. Time: that of the driver.
@@ -16,7 +16,7 @@
 
 namespace spinloom::testbed {
 
-// What goes into a context.
+// The numbers to put into a context.
 struct TestHandlers {
   uint32_t image = 0;
   std::optional<uint32_t> payload_entry;

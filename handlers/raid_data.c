@@ -3,7 +3,7 @@
  * Contract: the entry's memory is the node's blocks; a client has entries of its own for its writes and reads, and one
  * write under way. Constants: raid_data_constants; `role` says what the entry is for.
  *   write: each packet is exchanged with the old bytes in host memory, and their exclusive or, the delta, goes on to
- * the parity node, to the same offset, as a message of its own. The client hears of it when the parity node has
+ *     the parity node, to the same offset, as a message of its own. The client hears of it when the parity node has
  *     acknowledged every byte: an empty message to answer_bits that carries the write's header data.
  *   read: the message is 8 bytes, the length of the piece at the message's offset; it is put to offset 0 of the
  *     client's entry at answer_bits, with the request's header data. user_header_bytes of the context is 8.

@@ -8,9 +8,8 @@
 //     returned: stop.value is a0, stop.cycle the handler's end.
 //     call:     core.command() are WORD0..15; carry the call out as of stop.cycle, then
 //               core.resume_call(value, at_cycle) and run on (now or much later: the pipeline keeps its state).
-//     shared:   an atomic or an access to `shared` or contended memory would issue at stop.cycle; run() again when
-//     every
-//               other core's cycle() has passed that point: the next run() executes it first.
+//     shared:   an atomic or an access to `shared` or contended memory would issue at stop.cycle; call run() again
+//               when every other core's cycle() has passed that point: the next run() executes it first.
 //     quantum:  cycle() reached until_cycle; the driver checks budgets here.
 //     fault:    the handler has ended; stop.fault says why.
 //   }

@@ -1,9 +1,9 @@
 // Report - what the launcher tells whoever started it, line by line: "rank 0 ended 12345 0 17", "trouble fault ...".
 //
 // Contract: say() writes one line at once; it takes no memory and no lock, so that a signal handler may call it.
-//   rank R ended PS CODE CALLS MESSAGES    rank R ended
-//   time PS                          modelled time of the run
-//   trouble CODE SENTENCE            why the run is no good; a code of base/result.hpp
+//     rank R ended PS CODE CALLS  rank R ended at modelled time PS with exit code CODE, after so many calls
+//     time PS                     modelled time of the run
+//     trouble CODE SENTENCE       why the run failed; CODE is one of base/result.hpp
 // Threads: one. Time: none.
 #pragma once
 

@@ -56,13 +56,6 @@ bool Node::put_quickly(const nic::QuickPut& put) {
   return true;
 }
 
-void Node::publish(const nic::QuickCount& count) {
-  if (!count.counter.exists()) return;
-  if (count.counter.value >= counters_.size()) counters_.resize(count.counter.value + 1);
-  counters_[count.counter.value] = count.value;
-  ++changes_;
-}
-
 // Nobody hears the bell: a program that puts again and again without looking has to.
 void Node::look_now_and_then() {
   if (++puts_ % look_every != 0) return;
@@ -81,19 +74,6 @@ bool Node::congested(nic::Rank target) const {
   if (target == rank_) return blocked_.is_full(rank_);
   const Transport* const way = target.value < routes_.size() ? routes_[target.value] : nullptr;
   return way != nullptr && way->congested(target);
-}
-
-std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {
-  const auto found = answers_.find(token);
-  if (found == answers_.end()) return std::nullopt;
-  std::optional<Result<uint64_t>> answer = std::move(found->second);
-  answers_.erase(found);
-  return answer;
-}
-
-std::optional<nic::Event> Node::take_event(nic::QueueId queue) {
-  if (queue.value >= queues_.size() || queues_[queue.value].empty()) return std::nullopt;
-  return queues_[queue.value].pop();
 }
 
 bool Node::drive() {
@@ -157,7 +137,7 @@ void Node::interrupt() {
 }
 
 void Node::tell_sleepers() {
-  const bool changed = std::exchange(told_changes_, changes_) != changes_;
+  const bool changed = std::exchange(told_changes_, mail_.changes()) != mail_.changes();
   if (asleep_ > 0 && (changed || timer() < asleep_until_)) doorbell().wake_callers();
 }
 
@@ -167,14 +147,14 @@ Status Node::wait() {
 }
 
 void Node::wait_until(Time deadline) {
-  const uint64_t changes = changes_;
+  const uint64_t changes = mail_.changes();
   const uint64_t interrupts = interrupts_;
   change(waiting_, 1);
   doorbell().drive();
   Time asleep_from = Time::never();
-  for (int polls = 1; changes == changes_ && interrupts == interrupts_; ++polls) {
+  for (int polls = 1; changes == mail_.changes() && interrupts == interrupts_; ++polls) {
     const bool happened = drive();
-    if (changes != changes_) break;
+    if (changes != mail_.changes()) break;
     if (lock_.wanted()) lock_.yield();
     if (!happened) relax();
     if (polls % clock_every != 0) continue;
@@ -182,7 +162,7 @@ void Node::wait_until(Time deadline) {
     if (now >= deadline) break;
     if (happened || asleep_from == Time::never()) asleep_from = now + patience_;
     if (happened || now < asleep_from) continue;
-    if (changes == changes_ && interrupts == interrupts_) doze(deadline);
+    if (changes == mail_.changes() && interrupts == interrupts_) doze(deadline);
     break;
   }
   if (change(waiting_, -1) == 0) {

@@ -17,9 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "live/backlog.hpp"
@@ -29,6 +27,7 @@
 #include "live/transport.hpp"
 #include "nic/fifo.hpp"
 #include "nic/nic.hpp"
+#include "portals/mailbox.hpp"
 #include "portals/port.hpp"
 
 namespace spinloom::live {
@@ -91,11 +90,9 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void submit(const nic::Command& command) override;
   void put(const nic::Put& put) override;
   bool put_quickly(const nic::QuickPut& put) override;
-  std::optional<Result<uint64_t>> take_answer(uint64_t token) override;
-  std::optional<nic::Event> take_event(nic::QueueId queue) override;
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
-    return counter.value < counters_.size() ? counters_[counter.value] : nic::CounterValue{};
-  }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail_.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail_.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
   Status wait() override;
   Status host_work(const portals::HostWork&) override { return {}; }  // it has taken its time already
 
@@ -125,7 +122,9 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   };
 
   [[nodiscard]] bool land_quickly(const nic::Packet& packet);
-  void publish(const nic::QuickCount& count);
+  void publish(const nic::QuickCount& count) {
+    if (count.counter.exists()) mail_.set(count.counter, count.value);
+  }
   void settle();
   void settle_now();
   void do_one(const FollowUp& one);
@@ -134,8 +133,18 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void perform();
   void perform(nic::Send& send);
   void perform(const nic::DmaWrite& write);
+  void perform(const nic::PostCounter& post) { mail_.set(post.counter, post.value); }
+  void perform(const nic::PostEvent& post) { mail_.add(post.queue, post.event); }
+  void perform(nic::Answer& answer) { mail_.answer(answer.token, std::move(answer.result)); }
+  void perform(const nic::Continue&) { follow_ups_.push({FollowUp::Kind::go_on}); }
   void perform(const nic::BufferPacket& buffer);
   void perform(const nic::RunHandler& start);
+  void perform(const nic::Resume& resume);
+  void perform(const nic::DebugLine&) {}  // nobody listens
+  void perform(const nic::DmaRead& read);
+  void perform(const nic::DmaAtomic& atomic);
+  void perform(const nic::ApplyAtomic& apply);
+  void perform(const nic::StorePacket& store);
   [[nodiscard]] bool feed(Transport* from, nic::Packet& rest, uint64_t window);
   [[nodiscard]] uint64_t part_of(const nic::Packet& rest) const;
   [[nodiscard]] bool bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read);
@@ -175,11 +184,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   std::vector<uint8_t> window_;  // bytes of a peer on their way to handlers
   Backlog blocked_;
 
-  std::vector<nic::Fifo<nic::Event>> queues_;
-  std::vector<nic::CounterValue> counters_;
-  std::unordered_map<uint64_t, Result<uint64_t>> answers_;
+  portals::Mailbox mail_;
   uint32_t puts_ = 0;
-  uint64_t changes_ = 0;
   uint64_t told_changes_ = 0;
   uint64_t interrupts_ = 0;
   std::atomic<uint32_t> waiting_{0};

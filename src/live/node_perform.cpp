@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "live/node.hpp"
-#include "portals/host_atomic.hpp"
-#include "portals/host_fetch.hpp"
+#include "portals/admission.hpp"
+#include "portals/perform.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -90,7 +90,7 @@ void Node::arrive_from_self() {
     nic::gather(send.pieces, one.bytes.data());
     payload.bytes = one.bytes.data();
   }
-  const bool passes = blocked_.empty() || send.packet.is_answer();
+  const bool passes = portals::passes(portals::Order::arrival, send.packet, !blocked_.empty());
   if (passes && feed(nullptr, send.packet, 0)) return sent(one.reading);
   if (send.from_device && one.bytes.empty() && payload.length > 0) {
     one.bytes.assign(payload.bytes, payload.bytes + payload.length);
@@ -103,48 +103,7 @@ void Node::arrive_from_self() {
 }
 
 void Node::perform() {
-  for (nic::Action& action : actions_.list) {
-    if (auto* send = std::get_if<nic::Send>(&action)) {
-      perform(*send);
-    } else if (const auto* write = std::get_if<nic::DmaWrite>(&action)) {
-      perform(*write);
-    } else if (const auto* counter = std::get_if<nic::PostCounter>(&action)) {
-      grown(counters_, counter->counter.value) = counter->value;
-      ++changes_;
-    } else if (const auto* event = std::get_if<nic::PostEvent>(&action)) {
-      grown(queues_, event->queue.value).push(event->event);
-      ++changes_;
-    } else if (auto* answer = std::get_if<nic::Answer>(&action)) {
-      answers_.insert_or_assign(answer->token, std::move(answer->result));
-      ++changes_;
-    } else if (std::holds_alternative<nic::Continue>(action)) {
-      follow_ups_.push({FollowUp::Kind::go_on});
-    } else if (const auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
-      perform(*buffer);
-    } else if (const auto* read = std::get_if<nic::DmaRead>(&action)) {
-      dma_ended(portals::perform(*read));
-    } else if (const auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
-      dma_ended(portals::perform(*atomic));
-    } else if (const auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
-      dma_ended(portals::perform(*apply));
-    } else if (const auto* stored = std::get_if<nic::StorePacket>(&action)) {
-      std::memcpy(stored->local, stored->source.bytes, stored->source.length);
-      dma_ended(stored->dma);
-    } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
-      std::copy(memory->bytes.begin(), memory->bytes.end(),
-                nic_memory_.begin() + static_cast<ptrdiff_t>(memory->offset));
-    } else if (const auto* start = std::get_if<nic::RunHandler>(&action)) {
-      perform(*start);
-    } else if (const auto* resume = std::get_if<nic::Resume>(&action)) {
-      if (pool_ != nullptr) pool_->resume(resume->her, resume->value);
-    } else if (const auto* local = std::get_if<nic::LocalAtomic>(&action)) {
-      if (pool_ != nullptr) pool_->resume(local->her, portals::perform(*local));
-    } else if (const auto* store = std::get_if<nic::StoreLocal>(&action)) {
-      std::memcpy(store->local, store->words.data(), sizeof store->words);
-    } else {
-      SPL_ASSERT(std::holds_alternative<nic::DebugLine>(action), "action ", action.index());
-    }
-  }
+  portals::perform_each(actions_, nic_memory_, [this](auto& action) { perform(action); });
 }
 
 void Node::perform(nic::Send& send) {
@@ -176,7 +135,7 @@ void Node::sent(const Reading& reading) {
 // What waits for an answer of the peer's may be what keeps its packets waiting.
 void Node::lost(nic::Rank peer) {
   follow_ups_.push({FollowUp::Kind::unreachable, peer.value});
-  ++changes_;
+  mail_.note_change();
   if (peer.value >= routes_.size() || !blocked_.holds(peer)) {
     follow_ups_.push({FollowUp::Kind::lost, peer.value});
     return;
@@ -190,12 +149,13 @@ void Node::lost(nic::Rank peer) {
 void Node::dma_ended(nic::DmaId dma) { follow_ups_.push({FollowUp::Kind::dma_end, dma.value}); }
 
 void Node::perform(const nic::DmaWrite& write) {
-  if (write.source.length > 0) {
-    if (write.source.space == nic::PayloadRef::Space::peer) return bring(write);
-    std::memcpy(write.host, write.source.bytes, write.source.length);
-  }
-  dma_ended(write.dma);
+  if (write.source.space == nic::PayloadRef::Space::peer && write.source.length > 0) return bring(write);
+  dma_ended(portals::perform(write));
 }
+void Node::perform(const nic::DmaRead& read) { dma_ended(portals::perform(read)); }
+void Node::perform(const nic::DmaAtomic& atomic) { dma_ended(portals::perform(atomic)); }
+void Node::perform(const nic::ApplyAtomic& apply) { dma_ended(portals::perform(apply)); }
+void Node::perform(const nic::StorePacket& store) { dma_ended(portals::perform(store)); }
 
 void Node::perform(const nic::BufferPacket& buffer) {
   // A packet of a process-put is in its slot already, what the host runs handlers on with the engine.
@@ -209,16 +169,12 @@ void Node::perform(const nic::BufferPacket& buffer) {
   follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value, memory.get()});
 }
 
+// Where there is no pool, the end has begun.
 void Node::perform(const nic::RunHandler& start) {
-  if (pool_ == nullptr) return;  // the end has begun
-  portals::HandlerFrame frame;
-  frame.her = start.her;
-  frame.context = engine_.context(start.her.context);
-  frame.packet = {start.her.payload.bytes, start.her.payload.length};
-  frame.constants = {nic_memory_.data() + frame.context->constants.offset, frame.context->constants.length};
-  frame.state = {nic_memory_.data() + frame.context->state.offset, frame.context->state.length};
-  frame.hpu_count = engine_.limits().hpus;
-  pool_->start(frame);
+  if (pool_ != nullptr) pool_->start(portals::frame_of(start.her, engine_, nic_memory_));
+}
+void Node::perform(const nic::Resume& resume) {
+  if (pool_ != nullptr) pool_->resume(resume.her, resume.value);
 }
 
 HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "live/node.hpp"
+#include "portals/admission.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint64_t window_bytes = 64 << 10;  // read from a peer at a time, for 
 
 bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
   if (land_quickly(packet)) return true;
-  const bool passes = blocked_.empty() || packet.is_answer();
+  const bool passes = portals::passes(portals::Order::arrival, packet, !blocked_.empty());
   const bool here =
       packet.payload.length <= engine_.limits().payload_bytes && packet.payload.space != nic::PayloadRef::Space::peer;
   bool done = true;
@@ -33,11 +34,7 @@ bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
 bool Node::land_quickly(const nic::Packet& packet) {
   if (!follow_ups_.empty() || !blocked_.empty() || !engine_.quick_landing(packet, landing_)) return false;
   if (landing_.length > 0) std::memcpy(landing_.host, packet.payload.bytes, landing_.length);
-  if (landing_.queue.exists()) {
-    if (landing_.queue.value >= queues_.size()) queues_.resize(landing_.queue.value + 1);
-    queues_[landing_.queue.value].push(landing_.event);
-    ++changes_;
-  }
+  if (landing_.queue.exists()) mail_.add(landing_.queue, landing_.event);
   publish(landing_.count);
   return true;
 }

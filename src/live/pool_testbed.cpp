@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "portals/host_atomic.hpp"
-#include "portals/host_fetch.hpp"
+#include "portals/admission.hpp"
+#include "portals/mailbox.hpp"
+#include "portals/perform.hpp"
 
 namespace spinloom::live {
 
@@ -25,24 +26,15 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   }
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override {
     const std::lock_guard lock(bed_.lock_);
-    const auto found = answers.find(token);
-    if (found == answers.end()) return std::nullopt;
-    Result<uint64_t> answer = std::move(found->second);
-    answers.erase(found);
-    return answer;
+    return mail.take_answer(token);
   }
   std::optional<nic::Event> take_event(nic::QueueId queue) override {
     const std::lock_guard lock(bed_.lock_);
-    auto& waiting = queues[queue.value];
-    if (waiting.empty()) return std::nullopt;
-    const nic::Event event = waiting.front();
-    waiting.pop_front();
-    return event;
+    return mail.take_event(queue);
   }
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
     const std::lock_guard lock(bed_.lock_);
-    const auto found = counters.find(counter.value);
-    return found == counters.end() ? nic::CounterValue{} : found->second;
+    return mail.counter(counter);
   }
   Status wait() override {
     std::unique_lock lock(bed_.lock_);
@@ -76,9 +68,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
   std::vector<uint8_t> memory;
   std::unique_ptr<HpuPool> pool;
   std::deque<nic::Packet> blocked;
-  std::unordered_map<uint32_t, std::deque<nic::Event>> queues;
-  std::unordered_map<uint32_t, nic::CounterValue> counters;
-  std::unordered_map<uint64_t, Result<uint64_t>> answers;
+  portals::Mailbox mail;
 
  private:
   PoolTestbed& bed_;
@@ -151,7 +141,8 @@ void PoolTestbed::drain() {
 bool PoolTestbed::unblock() {
   bool any = false;
   for (const auto& node : nodes_) {
-    while (!node->blocked.empty() && node->engine.can_accept(node->blocked.front())) {
+    const auto itself = [](const nic::Packet& packet) -> const nic::Packet& { return packet; };
+    while (portals::next(portals::Order::arrival, node->engine, node->blocked, itself)) {
       const nic::Packet packet = node->blocked.front();
       node->blocked.pop_front();
       nic::Actions actions;
@@ -182,8 +173,8 @@ void PoolTestbed::do_one(const Work& work) {
 }
 
 void PoolTestbed::arrive(Node& node, const nic::Packet& packet) {
-  const bool waits = !node.blocked.empty() && !packet.is_answer();
-  if (waits || !node.engine.can_accept(packet)) {
+  const bool may_enter = portals::passes(portals::Order::arrival, packet, !node.blocked.empty());
+  if (!may_enter || !node.engine.can_accept(packet)) {
     node.blocked.push_back(packet);
     return;
   }
@@ -211,61 +202,27 @@ void PoolTestbed::send(Node& node, const nic::Send& send) {
 }
 
 void PoolTestbed::start(Node& node, const nic::Her& her) {
-  portals::HandlerFrame frame;
-  frame.her = her;
-  frame.context = node.engine.context(her.context);
-  SPL_ASSERT(frame.context != nullptr, "context ", her.context);
-  frame.packet = {her.payload.bytes, her.payload.length};
-  frame.constants = {node.memory.data() + frame.context->constants.offset, frame.context->constants.length};
-  frame.state = {node.memory.data() + frame.context->state.offset, frame.context->state.length};
-  frame.hpu_count = node.engine.limits().hpus;
-  node.pool->start(frame);
+  node.pool->start(portals::frame_of(her, node.engine, node.memory));
   busy_peak_ = std::max(busy_peak_, node.engine.state().hpus_busy);
 }
 
 void PoolTestbed::perform(Node& node, nic::Actions& actions) {
   const uint32_t rank = node.rank().value;
-  const auto done = [this, rank](nic::DmaId dma) { work_.push_back({rank, DmaDone{dma}}); };
-  for (nic::Action& action : actions.list) {
-    if (auto* packet = std::get_if<nic::Send>(&action)) {
-      send(node, *packet);
-    } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
-      work_.push_back({rank, HerReady{buffer->her}});
-    } else if (auto* run = std::get_if<nic::RunHandler>(&action)) {
-      start(node, run->her);
-    } else if (auto* resume = std::get_if<nic::Resume>(&action)) {
-      node.pool->resume(resume->her, resume->value);
-    } else if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
-      if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
-      done(write->dma);
-    } else if (auto* read = std::get_if<nic::DmaRead>(&action)) {
-      done(portals::perform(*read));
-    } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
-      done(portals::perform(*atomic));
-    } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
-      done(portals::perform(*apply));
-    } else if (auto* stored = std::get_if<nic::StorePacket>(&action)) {
-      std::memcpy(stored->local, stored->source.bytes, stored->source.length);
-      done(stored->dma);
-    } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
-      node.pool->resume(local->her, portals::perform(*local));
-    } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
-      std::memcpy(store->local, store->words.data(), sizeof store->words);
-    } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
-      std::copy(memory->bytes.begin(), memory->bytes.end(),
-                node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
-    } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
-      node.queues[event->queue.value].push_back(event->event);
-    } else if (auto* counter = std::get_if<nic::PostCounter>(&action)) {
-      node.counters[counter->counter.value] = counter->value;
-    } else if (auto* answer = std::get_if<nic::Answer>(&action)) {
-      node.answers.insert_or_assign(answer->token, std::move(answer->result));
-    } else if (std::holds_alternative<nic::Continue>(action)) {
-      work_.push_back({rank, nic::Continue{}});
-    } else {
-      SPL_ASSERT(std::holds_alternative<nic::DebugLine>(action), "action ", action.index());
-    }
-  }
+  const auto one = portals::Overloaded{
+      [&](const nic::Send& packet) { send(node, packet); },
+      [&](const nic::BufferPacket& buffer) { work_.push_back({rank, HerReady{buffer.her}}); },
+      [&](const nic::RunHandler& run) { start(node, run.her); },
+      [&](const nic::Resume& resume) { node.pool->resume(resume.her, resume.value); },
+      [&](const nic::PostEvent& post) { node.mail.add(post.queue, post.event); },
+      [&](const nic::PostCounter& post) { node.mail.set(post.counter, post.value); },
+      [&](nic::Answer& answer) { node.mail.answer(answer.token, std::move(answer.result)); },
+      [&](const nic::Continue& more) { work_.push_back({rank, more}); },
+      [](const nic::DebugLine&) {},
+      [&]<portals::Transfer Kind>(const Kind& transfer) {
+        work_.push_back({rank, DmaDone{portals::perform(transfer)}});
+      },
+  };
+  portals::perform_each(actions, node.memory, one);
   ++changes_;
   changed_.notify_all();
 }

@@ -91,7 +91,7 @@ class RecordingNic final : public portals::HandlerCalls {
         atomic.compare = given.compare;
         atomic.operand = given.operand;
         atomic.before = given.local;
-        (void)portals::perform(std::variant<nic::DmaRead, nic::DmaAtomic>(atomic));
+        (void)portals::perform(atomic);
         return handle(given);
       }
       case SPL_CALL_DMA_TEST: return 1u;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/assert.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::portals {
@@ -15,6 +16,20 @@ bool holds(const Span& memory, const uint8_t* bytes, uint64_t length) {
 }
 
 }  // namespace
+
+HandlerFrame frame_of(const nic::Her& her, const nic::Nic& engine, std::span<uint8_t> nic_memory) {
+  HandlerFrame frame;
+  frame.her = her;
+  frame.context = engine.context(her.context);
+  SPL_ASSERT(frame.context != nullptr, "HER ", her.id, " has no context");
+  frame.packet = {her.payload.bytes, her.payload.length};
+  const nic::MemoryWindow& constants = frame.context->constants;
+  const nic::MemoryWindow& state = frame.context->state;
+  frame.constants = nic_memory.subspan(constants.offset, constants.length);
+  frame.state = nic_memory.subspan(state.offset, state.length);
+  frame.hpu_count = engine.limits().hpus;
+  return frame;
+}
 
 uint32_t NativeHandler::call(const nic::HandlerCall& given) {
   const auto result = calls_.call(given);

@@ -29,6 +29,8 @@ struct HandlerFrame {
   std::span<uint8_t> state;
   uint32_t hpu_count = 1;
 };
+// What the handler that the engine wants to run may see of the NIC's memory.
+[[nodiscard]] HandlerFrame frame_of(const nic::Her& her, const nic::Nic& engine, std::span<uint8_t> nic_memory);
 
 // The calls of one handler at a time.
 class HandlerCalls {

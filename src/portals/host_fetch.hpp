@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <variant>
 
 #include "nic/action.hpp"
 
@@ -24,12 +23,12 @@ uint64_t perform_on(const nic::DmaAtomic& atomic) {
   return expected;
 }
 
-inline nic::DmaId perform(const std::variant<nic::DmaRead, nic::DmaAtomic>& fetch) {
-  if (const auto* read = std::get_if<nic::DmaRead>(&fetch)) {
-    if (read->length > 0) std::memcpy(read->nic, read->host, read->length);
-    return read->dma;
-  }
-  const auto& atomic = std::get<nic::DmaAtomic>(fetch);
+inline nic::DmaId perform(const nic::DmaRead& read) {
+  if (read.length > 0) std::memcpy(read.nic, read.host, read.length);
+  return read.dma;
+}
+
+inline nic::DmaId perform(const nic::DmaAtomic& atomic) {
   uint64_t before = 0;
   switch (atomic.width) {
     case 1: before = perform_on<uint8_t>(atomic); break;

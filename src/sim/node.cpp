@@ -65,30 +65,9 @@ void Node::submit(const nic::Command& command) {
   events_.at(service.end + profile_.host.command_latency, *this, command_arrives, slot);
 }
 
-std::optional<Result<uint64_t>> Node::take_answer(uint64_t token) {
-  const auto found = answers_.find(token);
-  if (found == answers_.end()) return std::nullopt;
-  Result<uint64_t> answer = std::move(found->second);
-  answers_.erase(found);
-  return answer;
-}
-
-std::optional<nic::Event> Node::take_event(nic::QueueId queue) {
-  const auto found = host_events_.find(queue.value);
-  if (found == host_events_.end() || found->second.empty()) return std::nullopt;
-  const nic::Event event = found->second.front();
-  found->second.pop_front();
-  return event;
-}
-
-nic::CounterValue Node::counter(nic::CounterId counter) const {
-  const auto found = host_counters_.find(counter.value);
-  return found == host_counters_.end() ? nic::CounterValue{} : found->second;
-}
-
 Status Node::wait() {
-  const uint64_t before = changes_;
-  while (changes_ == before) {
+  const uint64_t before = mail_.changes();
+  while (mail_.changes() == before) {
     if (!events_.step()) {
       return fail(Code::stalled, "the simulation cannot go on at ", events_.now(), ": rank ", rank_, " waits, and ",
                   nic_.waiting(), ", ", inbound_.size(), " packets wait at the parser");
@@ -156,8 +135,8 @@ void Node::on_event(uint32_t code, uint64_t argument) {
       nic::Actions actions;
       if (const auto* create = std::get_if<nic::ContextCreate>(&command.body)) {
         if (const Status able = hpus_->check(create->context.image); !able) {
-          nic::Action refusal = nic::Answer{command.token, able.error()};
-          return perform_one(refusal);
+          nic::Answer refusal{command.token, able.error()};
+          return perform(refusal);
         }
       }
       nic_.on_command(command, actions);
@@ -180,18 +159,13 @@ void Node::on_event(uint32_t code, uint64_t argument) {
     case host_reads: {
       HostDelivery delivery = std::move(deliveries_[slot]);
       deliveries_.give_back(slot);
-      ++changes_;
       switch (delivery.kind) {
         case HostDelivery::Kind::event:
           statistics_.last_event = events_.now();
-          host_events_[delivery.event.queue.value].push_back(delivery.event.event);
+          mail_.add(delivery.event.queue, delivery.event.event);
           break;
-        case HostDelivery::Kind::counter:
-          host_counters_[delivery.counter.counter.value] = delivery.counter.value;
-          break;
-        case HostDelivery::Kind::answer:
-          answers_.insert_or_assign(delivery.answer.token, std::move(delivery.answer.result));
-          break;
+        case HostDelivery::Kind::counter: mail_.set(delivery.counter.counter, delivery.counter.value); break;
+        case HostDelivery::Kind::answer: mail_.answer(delivery.answer.token, std::move(delivery.answer.result)); break;
       }
       if (watcher_) watcher_();
       return;

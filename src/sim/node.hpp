@@ -27,6 +27,7 @@
 
 #include "nic/nic.hpp"
 #include "nic/slab.hpp"
+#include "portals/mailbox.hpp"
 #include "portals/port.hpp"
 #include "sim/depth_series.hpp"
 #include "sim/event_queue.hpp"
@@ -77,9 +78,9 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] nic::Rank rank() const override { return rank_; }
   [[nodiscard]] Time now() const override { return events_.now(); }
   void submit(const nic::Command& command) override;
-  std::optional<Result<uint64_t>> take_answer(uint64_t token) override;
-  std::optional<nic::Event> take_event(nic::QueueId queue) override;
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override;
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail_.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail_.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
   Status wait() override;
   Status host_work(const portals::HostWork& work) override;
 
@@ -119,23 +120,31 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void release_arrivals();
   // node_actions.cpp
   void perform(nic::Actions& actions);
-  void perform_one(nic::Action& action);
+  void perform(const nic::DmaWrite& write);
+  void perform(const nic::DmaRead& read) { fetch(read, static_cast<int64_t>(read.length)); }
+  void perform(const nic::DmaAtomic& atomic) { fetch(atomic, atomic.width); }
+  void perform(const nic::ApplyAtomic& apply) { fetch(apply, static_cast<int64_t>(apply.source.length)); }
+  void perform(const nic::StorePacket& store);
+  void perform(nic::DebugLine& line);
+  void perform(const nic::Resume& resume) { hpus_->resume(resume.her, resume.value); }
+  void perform(const nic::RunHandler& run);
+  void perform(const nic::BufferPacket& buffer);
+  void perform(const nic::PostEvent& event);
+  void perform(const nic::PostCounter& counter);
+  void perform(nic::Answer& answer);
+  void perform(const nic::Continue&);
   [[nodiscard]] Time start_duration(const nic::Her& her);
-  void dma_write(const nic::DmaWrite& write);
   void serve_dma(uint32_t slot, Time here);
   void dma_served(uint32_t slot);
   void source_read(uint32_t slot);
   using HostFetch = std::variant<nic::DmaRead, nic::DmaAtomic, nic::ApplyAtomic>;
   void fetch(const HostFetch& given, int64_t bytes);
   void fetched(uint32_t slot);
-  void store(const nic::StorePacket& given);
   void stored(uint32_t slot);
   void done(nic::DmaId dma);
-  void post(const nic::PostEvent& event);
-  void post(const nic::PostCounter& counter);
   void handler_done(uint32_t slot);
   // node_outbound.cpp
-  void send(const nic::Send& send);
+  void perform(const nic::Send& send);
   void send_filled(const nic::Send& send);
   void read_pieces(const nic::Send& send);
   void pieces_asked(uint32_t slot);
@@ -226,11 +235,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   std::deque<Scattered> scattered_;  // writes that wait until the NIC has read the elements of their scatter list
   bool iovec_reading_ = false;
 
-  // What the host can read.
-  std::unordered_map<uint32_t, std::deque<nic::Event>> host_events_;
-  std::unordered_map<uint32_t, nic::CounterValue> host_counters_;
-  std::unordered_map<uint64_t, Result<uint64_t>> answers_;
-  uint64_t changes_ = 0;
+  // What the host can read now.
+  portals::Mailbox mail_;
   bool working_ = false;
 
   NodeStatistics statistics_;

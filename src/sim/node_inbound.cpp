@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "portals/admission.hpp"
 #include "sim/node.hpp"
 #include "sim/node_codes.hpp"
 
@@ -23,17 +24,11 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
 // Service starts: the engine decides now, what it decided appears when service ends.
 void Node::parse_next() {
   if (parsing_ || inbound_.empty()) return;
-  if (!nic_.can_accept(inbound_.front()->packet)) {
-    // Packets ahead of their header may fill the buffer: the header behind them is what makes room again. Answers pass,
-    // because handlers wait for them.
-    const bool early = nic_.state().early_packets > 0;
-    const auto passes = std::find_if(inbound_.begin(), inbound_.end(), [this, early](const auto& waiting) {
-      const nic::Packet& packet = waiting->packet;
-      return packet.is_answer() || (early && packet.is_header() && nic_.can_accept(packet));
-    });
-    if (passes == inbound_.end()) return;
-    std::rotate(inbound_.begin(), passes, passes + 1);
-  }
+  const auto packet_of = [](const auto& waiting) -> const nic::Packet& { return waiting->packet; };
+  const std::optional<size_t> next = portals::next(portals::Order::headers_pass, nic_, inbound_, packet_of);
+  if (!next) return;
+  const auto chosen = inbound_.begin() + static_cast<ptrdiff_t>(*next);
+  std::rotate(inbound_.begin(), chosen, chosen + 1);
   const Arrival& arrival = *inbound_.front();
   parsing_ = true;
   parsed_actions_.clear();

@@ -9,7 +9,7 @@
 
 namespace spinloom::sim {
 
-void Node::send(const nic::Send& send) {
+void Node::perform(const nic::Send& send) {
   if (send.slot.exists()) return send_filled(send);
   if (!send.pieces.empty()) return read_pieces(send);
   const uint64_t message = send.packet.message;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "portals/host_atomic.hpp"
-#include "portals/host_fetch.hpp"
+#include "portals/mailbox.hpp"
+#include "portals/perform.hpp"
 
 namespace spinloom::testbed {
 
@@ -22,35 +22,18 @@ class Loopback::Node final : public portals::Port {
   void submit(const nic::Command& command) override {
     const auto* create = std::get_if<nic::ContextCreate>(&command.body);
     if (create != nullptr && loopback_.options_.handlers == nullptr && command.token != 0) {
-      answers.insert_or_assign(command.token, fail(Code::unsupported,
-                                                   "this loopback driver has no handler runner, so "
-                                                   "context ",
-                                                   create->id, " cannot be created"));
+      mail.answer(command.token, fail(Code::unsupported, "this loopback driver has no handler runner, so context ",
+                                      create->id, " cannot be created"));
       return;
     }
     if (!dead) loopback_.work_.push_back(Work{rank_.value, command});
   }
-  std::optional<Result<uint64_t>> take_answer(uint64_t token) override {
-    const auto found = answers.find(token);
-    if (found == answers.end()) return std::nullopt;
-    Result<uint64_t> answer = std::move(found->second);
-    answers.erase(found);
-    return answer;
-  }
-  std::optional<nic::Event> take_event(nic::QueueId queue) override {
-    const auto found = queues.find(queue.value);
-    if (found == queues.end() || found->second.empty()) return std::nullopt;
-    const nic::Event event = found->second.front();
-    found->second.pop_front();
-    return event;
-  }
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
-    const auto found = counters.find(counter.value);
-    return found == counters.end() ? nic::CounterValue{} : found->second;
-  }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail.counter(counter); }
   Status wait() override {
-    const uint64_t before = changes;
-    while (changes == before) {
+    const uint64_t before = mail.changes();
+    while (mail.changes() == before) {
       if (!loopback_.step()) {
         return fail(Code::stalled, "loopback: rank ", rank_,
                     " waits and nothing can happen any more: ", loopback_.stall_report());
@@ -62,11 +45,8 @@ class Loopback::Node final : public portals::Port {
 
   nic::Nic engine;
   std::vector<uint8_t> memory;
-  std::unordered_map<uint32_t, std::deque<nic::Event>> queues;
-  std::unordered_map<uint32_t, nic::CounterValue> counters;
-  std::unordered_map<uint64_t, Result<uint64_t>> answers;
+  portals::Mailbox mail;
   std::deque<nic::Packet> blocked;  // arrived, but the engine has no room
-  uint64_t changes = 0;
   bool dead = false;
   Calls* waiting = nullptr;  // of the handler that waits for an answer
 
@@ -86,13 +66,13 @@ class Loopback::Calls final : public portals::HandlerCalls {
     if (node.engine.on_handler_call(her_, call, actions_)) return std::nullopt;
     result_.reset();
     outer_ = std::exchange(node.waiting, this);
-    loopback_.perform(rank_, actions_, this);
+    loopback_.perform(rank_, actions_);
     // A call that blocks: what this rank's DMAs and sends stand for is done now, in their order, until it is answered.
     // One that waits for another rank lets all go on but further handlers of this one.
     while (!result_) {
       Links* const links = loopback_.options_.links;
-      const bool served = loopback_.serve_transfer(rank_, this) || (links != nullptr && links->step(loopback_)) ||
-                          loopback_.serve_others(rank_, this);
+      const bool served = loopback_.serve_transfer(rank_) || (links != nullptr && links->step(loopback_)) ||
+                          loopback_.serve_others(rank_);
       SPL_ASSERT(served, "call ", call.call, " has no answer");
     }
     node.waiting = outer_;
@@ -188,50 +168,36 @@ std::string Loopback::stall_report() const {
   return report.str();
 }
 
-void Loopback::do_work(Work& work, Calls* calls) {
+void Loopback::do_work(Work& work) {
   const uint32_t rank = work.rank;
   Node& node = *nodes_[rank];
   if (node.dead) return;
+  if (const auto* arrival = std::get_if<Arrive>(&work.item)) return take_arrival(rank, arrival->packet);
+  if (const auto* start = std::get_if<nic::RunHandler>(&work.item)) return run_handler(rank, start->her);
+  nic::Nic& engine = node.engine;
   nic::Actions actions;
-  if (auto* command = std::get_if<nic::Command>(&work.item)) {
-    node.engine.on_command(*command, actions);
-  } else if (auto* arrival = std::get_if<Arrive>(&work.item)) {
-    return take_arrival(rank, arrival->packet, calls);
-  } else if (auto* ready = std::get_if<HerReady>(&work.item)) {
-    node.engine.on_her_ready(ready->her, actions);
-  } else if (auto* start = std::get_if<nic::RunHandler>(&work.item)) {
-    return run_handler(rank, start->her);
-  } else if (auto* done = std::get_if<HandlerDone>(&work.item)) {
-    const portals::HandlerOutcome& outcome = done->outcome;
-    node.engine.on_handler_done(done->her, outcome.end, outcome.code, actions, outcome.cycles);
-  } else if (auto* write = std::get_if<nic::DmaWrite>(&work.item)) {
-    if (write->source.length > 0) std::memcpy(write->host, write->source.bytes, write->source.length);
-    node.engine.on_dma_done(write->dma, actions);
-  } else if (auto* read = std::get_if<nic::DmaRead>(&work.item)) {
-    node.engine.on_dma_done(portals::perform(*read), actions);
-  } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&work.item)) {
-    node.engine.on_dma_done(portals::perform(*atomic), actions);
-  } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&work.item)) {
-    node.engine.on_dma_done(portals::perform(*apply), actions);
-  } else if (auto* stored = std::get_if<nic::StorePacket>(&work.item)) {
-    std::memcpy(stored->local, stored->source.bytes, stored->source.length);
-    node.engine.on_dma_done(stored->dma, actions);
-  } else if (auto* read_out = std::get_if<Sent>(&work.item)) {
-    node.engine.on_packet_sent(read_out->message, actions);
-  } else if (auto* gone = std::get_if<Left>(&work.item)) {
-    node.engine.on_packet_left(gone->slot, actions);
-  } else if (auto* silent = std::get_if<Lost>(&work.item)) {
-    node.engine.on_peer_lost(silent->peer, actions);
-  } else {
-    SPL_ASSERT(std::holds_alternative<nic::Continue>(work.item), "item ", work.item.index());
-    node.engine.on_continue(actions);
-  }
-  perform(rank, actions, calls);
+  const auto tell_engine = portals::Overloaded{
+      [&](const nic::Command& command) { engine.on_command(command, actions); },
+      [&](const HerReady& ready) { engine.on_her_ready(ready.her, actions); },
+      [&](const HandlerDone& done) {
+        const portals::HandlerOutcome& outcome = done.outcome;
+        engine.on_handler_done(done.her, outcome.end, outcome.code, actions, outcome.cycles);
+      },
+      [&](const Sent& read_out) { engine.on_packet_sent(read_out.message, actions); },
+      [&](const Left& gone) { engine.on_packet_left(gone.slot, actions); },
+      [&](const Lost& silent) { engine.on_peer_lost(silent.peer, actions); },
+      [&](const nic::Continue&) { engine.on_continue(actions); },
+      [&]<portals::Transfer Kind>(const Kind& transfer) { engine.on_dma_done(portals::perform(transfer), actions); },
+      [](const Arrive&) {},
+      [](const nic::RunHandler&) {},
+  };
+  std::visit(tell_engine, work.item);
+  perform(rank, actions);
   unblock(rank);
 }
 
 // The oldest piece of work of this rank that a handler's blocking call can wait for.
-bool Loopback::serve_transfer(uint32_t rank, Calls* calls) {
+bool Loopback::serve_transfer(uint32_t rank) {
   const auto waited_for = [rank](const Work& work) {
     return work.rank == rank &&
            (std::holds_alternative<nic::DmaWrite>(work.item) || std::holds_alternative<nic::DmaRead>(work.item) ||
@@ -242,12 +208,12 @@ bool Loopback::serve_transfer(uint32_t rank, Calls* calls) {
   if (found == work_.end()) return false;
   Work work = std::move(*found);
   work_.erase(found);
-  do_work(work, calls);
+  do_work(work);
   return true;
 }
 
 // The oldest piece of work that starts no handler; if there is none, the oldest that starts one of another rank.
-bool Loopback::serve_others(uint32_t rank, Calls* calls) {
+bool Loopback::serve_others(uint32_t rank) {
   const auto starts_handler = [](const Work& work) { return std::holds_alternative<nic::RunHandler>(work.item); };
   auto found = std::find_if_not(work_.begin(), work_.end(), starts_handler);
   if (found == work_.end()) {
@@ -256,23 +222,26 @@ bool Loopback::serve_others(uint32_t rank, Calls* calls) {
   if (found == work_.end()) return false;
   Work work = std::move(*found);
   work_.erase(found);
-  do_work(work, work.rank == rank ? calls : nullptr);
+  do_work(work);
   return true;
 }
 
-void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet, Calls* calls) {
+portals::Order Loopback::order() const {
+  if (options_.links != nullptr) return portals::Order::header_order;
+  return random_ ? portals::Order::any : portals::Order::arrival;
+}
+
+void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet) {
   Node& node = *nodes_[rank];
   if (options_.links != nullptr) {
     node.blocked.push_back(packet);
     ++blocked_;
     const uint64_t before = blocked_;
-    unblock_in_header_order(rank);
+    unblock(rank);
     if (blocked_ >= before) ++packets_blocked_;
     return;
   }
-  // In order, nobody overtakes a packet that waits but what needs no room; racy, anybody may.
-  const bool must_queue = !random_ && !node.blocked.empty() && !packet.is_answer();
-  if (must_queue || !node.engine.can_accept(packet)) {
+  if (!portals::passes(order(), packet, !node.blocked.empty()) || !node.engine.can_accept(packet)) {
     node.blocked.push_back(packet);
     ++blocked_;
     ++packets_blocked_;
@@ -280,65 +249,36 @@ void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet, Calls* cal
   }
   nic::Actions actions;
   node.engine.on_packet(packet, actions);
-  perform(rank, actions, calls);
+  perform(rank, actions);
   if (random_) unblock(rank);
 }
 
-// With links a packet may come before its message's header: whatever has room may pass, but a header its pair's
-// earlier ones.
-void Loopback::unblock_in_header_order(uint32_t rank) {
+void Loopback::unblock(uint32_t rank) {
   Node& node = *nodes_[rank];
-  std::vector<nic::Rank> behind;  // whose headers wait
-  for (size_t i = 0; i < node.blocked.size();) {
-    const nic::Packet packet = node.blocked[i];
-    const bool ordered = packet.is_header() && !packet.is_answer();
-    const bool must_wait = ordered && std::find(behind.begin(), behind.end(), packet.source) != behind.end();
-    if (must_wait || !node.engine.can_accept(packet)) {
-      if (ordered) behind.push_back(packet.source);
-      ++i;
-      continue;
-    }
-    node.blocked.erase(node.blocked.begin() + static_cast<ptrdiff_t>(i));
+  if (order() == portals::Order::any) return try_again(rank);
+  const auto itself = [](const nic::Packet& packet) -> const nic::Packet& { return packet; };
+  while (const auto next = portals::next(order(), node.engine, node.blocked, itself)) {
+    const auto chosen = node.blocked.begin() + static_cast<ptrdiff_t>(*next);
+    const nic::Packet packet = *chosen;
+    node.blocked.erase(chosen);
     --blocked_;
     nic::Actions actions;
     node.engine.on_packet(packet, actions);
     perform(rank, actions);
-    i = 0;  // a header makes room for what came before it
-    behind.clear();
   }
 }
 
-// Packets that had no room go first, in their order.
-void Loopback::unblock(uint32_t rank) {
-  Node& node = *nodes_[rank];
-  if (options_.links != nullptr) return unblock_in_header_order(rank);
-  while (!node.blocked.empty() && (random_ || node.engine.can_accept(node.blocked.front()))) {
-    nic::Packet packet = random_ ? node.blocked.back() : node.blocked.front();
-    if (!random_) {
-      node.blocked.pop_front();
-      --blocked_;
-      nic::Actions actions;
-      node.engine.on_packet(packet, actions);
-      perform(rank, actions);
-      continue;
-    }
-    node.blocked.pop_back();
-    --blocked_;
-    work_.push_front(Work{rank, Arrive{packet}});
-  }
+// Any may be next: all that wait arrive again.
+void Loopback::try_again(uint32_t rank) {
+  std::deque<nic::Packet>& blocked = nodes_[rank]->blocked;
+  blocked_ -= blocked.size();
+  for (; !blocked.empty(); blocked.pop_back()) work_.push_front(Work{rank, Arrive{blocked.back()}});
 }
 
 void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   Node& node = *nodes_[rank];
   SPL_ASSERT(options_.handlers != nullptr, "a context was created without a runner");
-  portals::HandlerFrame frame;
-  frame.her = her;
-  frame.context = node.engine.context(her.context);
-  SPL_ASSERT(frame.context != nullptr, "context ", her.context);
-  frame.packet = {her.payload.bytes, her.payload.length};
-  frame.constants = {node.memory.data() + frame.context->constants.offset, frame.context->constants.length};
-  frame.state = {node.memory.data() + frame.context->state.offset, frame.context->state.length};
-  frame.hpu_count = options_.nic.hpus;
+  const portals::HandlerFrame frame = portals::frame_of(her, node.engine, node.memory);
   Calls calls(*this, rank, her.id);
   const portals::HandlerOutcome outcome = options_.handlers->run(frame, calls);
   work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
@@ -379,55 +319,27 @@ void Loopback::send(uint32_t rank, const nic::Send& send) {
   }
 }
 
-void Loopback::perform(uint32_t rank, nic::Actions& actions, Calls* calls) {
+void Loopback::perform(uint32_t rank, nic::Actions& actions) {
   Node& node = *nodes_[rank];
-  if (calls == nullptr) calls = node.waiting;  // what it waits for may come while others are served
-  for (nic::Action& action : actions.list) {
-    if (auto* packet = std::get_if<nic::Send>(&action)) {
-      send(rank, *packet);
-    } else if (auto* buffer = std::get_if<nic::BufferPacket>(&action)) {
-      work_.push_back(Work{rank, HerReady{buffer->her}});
-    } else if (auto* start = std::get_if<nic::RunHandler>(&action)) {
-      work_.push_back(Work{rank, *start});
-    } else if (auto* write = std::get_if<nic::DmaWrite>(&action)) {
-      work_.push_back(Work{rank, *write});
-    } else if (auto* read = std::get_if<nic::DmaRead>(&action)) {
-      work_.push_back(Work{rank, *read});
-    } else if (auto* atomic = std::get_if<nic::DmaAtomic>(&action)) {
-      work_.push_back(Work{rank, *atomic});
-    } else if (auto* apply = std::get_if<nic::ApplyAtomic>(&action)) {
-      work_.push_back(Work{rank, *apply});
-    } else if (auto* stored = std::get_if<nic::StorePacket>(&action)) {
-      work_.push_back(Work{rank, *stored});
-    } else if (auto* local = std::get_if<nic::LocalAtomic>(&action)) {
-      calls->answer(portals::perform(*local));
-    } else if (auto* store = std::get_if<nic::StoreLocal>(&action)) {
-      std::memcpy(store->local, store->words.data(), sizeof store->words);
-    } else if (std::holds_alternative<nic::DebugLine>(action)) {
-      // Nobody listens.
-    } else if (auto* memory = std::get_if<nic::WriteNicMemory>(&action)) {
-      std::copy(memory->bytes.begin(), memory->bytes.end(),
-                node.memory.begin() + static_cast<ptrdiff_t>(memory->offset));
-    } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
-      node.queues[event->queue.value].push_back(event->event);
-      ++node.changes;
-    } else if (auto* counter = std::get_if<nic::PostCounter>(&action)) {
-      node.counters[counter->counter.value] = counter->value;
-      ++node.changes;
-    } else if (auto* answer = std::get_if<nic::Answer>(&action)) {
-      node.answers.insert_or_assign(answer->token, std::move(answer->result));
-      ++node.changes;
-    } else if (std::holds_alternative<nic::Continue>(action)) {
-      work_.push_back(Work{rank, nic::Continue{}});
-    } else {
-      const auto* resume = std::get_if<nic::Resume>(&action);
-      SPL_ASSERT(resume != nullptr, "action ", action.index());
-      Calls* waiting = node.waiting;
-      while (waiting != nullptr && waiting->her() != resume->her) waiting = waiting->outer();
-      SPL_ASSERT(waiting != nullptr, "HER ", resume->her, " waits for nothing");
-      waiting->answer(resume->value);
-    }
-  }
+  const auto queue = [&](auto item) { work_.push_back(Work{rank, std::move(item)}); };
+  const auto one = portals::Overloaded{
+      [&](const nic::Send& packet) { send(rank, packet); },
+      [&](const nic::BufferPacket& buffer) { queue(HerReady{buffer.her}); },
+      [&](const nic::RunHandler& start) { queue(start); },
+      [&](const nic::Continue& more) { queue(more); },
+      [&](const nic::PostEvent& post) { node.mail.add(post.queue, post.event); },
+      [&](const nic::PostCounter& post) { node.mail.set(post.counter, post.value); },
+      [&](nic::Answer& answer) { node.mail.answer(answer.token, std::move(answer.result)); },
+      [](const nic::DebugLine&) {},  // nobody listens
+      [&](const nic::Resume& resume) {
+        Calls* waiting = node.waiting;
+        while (waiting != nullptr && waiting->her() != resume.her) waiting = waiting->outer();
+        SPL_ASSERT(waiting != nullptr, "HER ", resume.her, " waits for nothing");
+        waiting->answer(resume.value);
+      },
+      [&]<portals::Transfer Kind>(const Kind& transfer) { queue(transfer); },
+  };
+  portals::perform_each(actions, node.memory, one);
 }
 
 const uint8_t* Loopback::keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces) {

@@ -15,12 +15,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
 #include "base/random.hpp"
 #include "nic/nic.hpp"
+#include "portals/admission.hpp"
 #include "portals/handler_runner.hpp"
 #include "portals/port.hpp"
 #include "testbed/links.hpp"
@@ -89,12 +89,11 @@ class Loopback final : private Links::Ends {
 
   explicit Loopback(const LoopbackOptions& options);
   [[nodiscard]] Work take_work();
-  // calls: of the handler that waits while this is done; null when none does.
-  void perform(uint32_t rank, nic::Actions& actions, Calls* calls = nullptr);
-  void do_work(Work& work, Calls* calls = nullptr);
-  bool serve_transfer(uint32_t rank, Calls* calls);
-  bool serve_others(uint32_t rank, Calls* calls);
-  void take_arrival(uint32_t rank, const nic::Packet& packet, Calls* calls = nullptr);
+  void perform(uint32_t rank, nic::Actions& actions);
+  void do_work(Work& work);
+  bool serve_transfer(uint32_t rank);
+  bool serve_others(uint32_t rank);
+  void take_arrival(uint32_t rank, const nic::Packet& packet);
   // Links::Ends.
   void arrive(uint32_t rank, const nic::Packet& packet) override;
   void sent(uint32_t rank, uint64_t message) override;
@@ -102,8 +101,9 @@ class Loopback final : private Links::Ends {
   void lost(uint32_t rank, nic::Rank peer) override;
   void run_handler(uint32_t rank, const nic::Her& her);
   void send(uint32_t rank, const nic::Send& send);
+  [[nodiscard]] portals::Order order() const;
   void unblock(uint32_t rank);
-  void unblock_in_header_order(uint32_t rank);
+  void try_again(uint32_t rank);
   [[nodiscard]] std::string stall_report() const;
   void forget_payloads_if_idle();
   [[nodiscard]] const uint8_t* keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces);

@@ -43,6 +43,18 @@ bool plausible(const nic::Packet& packet) {
          packet.fields.list <= nic::ListKind::overflow;
 }
 
+// What a small cell holds of a put that is whole in its packet.
+nic::QuickPut quick_of(const nic::Packet& packet) {
+  nic::QuickPut put;
+  put.bytes = packet.payload.bytes;
+  put.length = packet.payload.length;
+  put.portal = nic::PortalIndex{packet.fields.portal_index};
+  put.match_bits = packet.fields.match_bits;
+  put.remote_offset = packet.fields.remote_offset;
+  put.hdr_data = packet.fields.hdr_data;
+  return put;
+}
+
 }  // namespace
 
 bool ShmTransport::send(nic::Send& outbound) {
@@ -69,19 +81,7 @@ bool ShmTransport::send_small(const nic::QuickPut& put, uint64_t message) {
   Peer& peer = *peers_[put.target.value];
   if (put.length > small_bytes || !peer.attached || peer.lost || !peer.waiting.empty() || peer.to.stopped())
     return false;
-  const ChannelWriter::Room room = peer.to.reserve(0);
-  if (room.cell == nullptr) return false;
-  Cell& cell = *room.cell;
-  cell.kind = CellKind::small;
-  cell.ack_request = static_cast<uint8_t>(nic::AckRequest::none);
-  cell.length = static_cast<uint8_t>(put.length);
-  cell.message = message;
-  cell.match_bits = put.match_bits;
-  cell.remote_offset = put.remote_offset;
-  cell.hdr_data = put.hdr_data;
-  cell.portal = put.portal.value;
-  if (put.length > 0) std::memcpy(cell.payload, put.bytes, put.length);
-  peer.to.publish(room);
+  if (!write_small(peer, put, message, nic::AckRequest::none)) return false;
   peer.segment.header().doorbell.ring(peer.fence);
   return true;
 }
@@ -111,7 +111,7 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
   if (stops && peer.to.stopped()) return Wrote::some;
   const bool whole = packet.operation == nic::Operation::put && length == packet.message_length;
   if (whole && length <= small_bytes && outbound.pieces.empty()) {
-    return write_small(peer, packet) ? Wrote::all : Wrote::some;
+    return write_small(peer, quick_of(packet), packet.message, packet.fields.ack_request) ? Wrote::all : Wrote::some;
   }
   if (done == 0 && outbound.pieces.empty() && !outbound.at_once && can_lend(peer, packet.payload)) {
     return lend(peer, outbound) ? Wrote::lent : Wrote::some;
@@ -125,19 +125,19 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
   return Wrote::all;
 }
 
-bool ShmTransport::write_small(Peer& peer, const nic::Packet& packet) {
+bool ShmTransport::write_small(Peer& peer, const nic::QuickPut& put, uint64_t message, nic::AckRequest ack) {
   const ChannelWriter::Room room = peer.to.reserve(0);
   if (room.cell == nullptr) return false;
   Cell& cell = *room.cell;  // filled in place: copying a cell that was just written would be slower
   cell.kind = CellKind::small;
-  cell.ack_request = static_cast<uint8_t>(packet.fields.ack_request);
-  cell.length = static_cast<uint8_t>(packet.payload.length);
-  cell.message = packet.message;
-  cell.match_bits = packet.fields.match_bits;
-  cell.remote_offset = packet.fields.remote_offset;
-  cell.hdr_data = packet.fields.hdr_data;
-  cell.portal = packet.fields.portal_index;
-  if (packet.payload.length > 0) std::memcpy(cell.payload, packet.payload.bytes, packet.payload.length);
+  cell.ack_request = static_cast<uint8_t>(ack);
+  cell.length = static_cast<uint8_t>(put.length);
+  cell.message = message;
+  cell.match_bits = put.match_bits;
+  cell.remote_offset = put.remote_offset;
+  cell.hdr_data = put.hdr_data;
+  cell.portal = put.portal.value;
+  if (put.length > 0) std::memcpy(cell.payload, put.bytes, put.length);
   peer.to.publish(room);
   return true;
 }

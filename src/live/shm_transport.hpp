@@ -113,7 +113,7 @@ class ShmTransport final : public Transport {
   void greet_new();
   static void keep_payload(Waiting& waiting);
   [[nodiscard]] Wrote write(Peer& peer, nic::Send& outbound, uint64_t& done);
-  [[nodiscard]] bool write_small(Peer& peer, const nic::Packet& packet);
+  [[nodiscard]] bool write_small(Peer& peer, const nic::QuickPut& put, uint64_t message, nic::AckRequest ack);
   [[nodiscard]] bool write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length);
   [[nodiscard]] bool lend(Peer& peer, const nic::Send& outbound);
   [[nodiscard]] bool write_taken(Peer& peer, uint64_t loan);

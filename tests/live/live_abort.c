@@ -1,4 +1,4 @@
-/* PtlAbort ends what waits in other threads, and what would wait later. */
+/* PtlAbort ends calls that wait in other threads, and calls that would wait later. */
 #include <pthread.h>
 #include <stdatomic.h>
 

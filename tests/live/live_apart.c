@@ -1,10 +1,10 @@
-/* Preloaded, it keeps ranks of a job from each other's memory. SPINLOOM_TEST_APART says for each rank, separated by
- * ':', what is done to it before main, separated by ',':
+/* A library to be preloaded: it keeps the ranks of a job from each other's memory. SPINLOOM_TEST_APART says what is
+ * done to each rank before main. The ranks are separated by ':', what is done to a rank by ','.
  *
- *   nobody     it belongs to another user, who may do nothing special
- *   hidden     it cannot be dumped, nor traced
- *   namespace  it is in a namespace of users of its own
- *   pidfd      the kernel's pidfd_open and pidfd_getfd are forbidden
+ *   nobody     the rank belongs to another user without special rights
+ *   hidden     the rank cannot be dumped or traced
+ *   namespace  the rank is in a user namespace of its own
+ *   pidfd      the system calls pidfd_open and pidfd_getfd are forbidden
  */
 #define _GNU_SOURCE
 #include <errno.h>

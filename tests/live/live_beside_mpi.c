@@ -1,5 +1,5 @@
-/* MPI and Portals in one process, in the order that argv[1] says, a letter a step: M MPI_Init, P PtlInit, s a ring of
- * MPI messages, x a ring of puts, m MPI_Finalize, p PtlFini. Every rank prints how many answers were right. */
+/* MPI and Portals in one process. argv[1] says in which order, one letter for each step: M MPI_Init, P PtlInit, s a
+ * ring of MPI messages, x a ring of puts, m MPI_Finalize, p PtlFini. Every rank prints how many answers were right. */
 #include <mpi.h>
 
 #include "live_common.h"

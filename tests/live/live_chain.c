@@ -1,6 +1,6 @@
-/* Operations of a process on itself that start each other: `puts` and `gets`, a chain of 60,000 that a thread with a
- * stack of 64 KiB sets off and waits for; `cycle`, a triggered put that starts itself again for ever, beside which all
- * calls and all peers are served. */
+/* Operations of a process on itself that start each other. With `puts` and `gets` a thread with a stack of 64 KiB
+ * starts a chain of 60,000 operations and waits for its end. With `cycle` a triggered put starts itself again for
+ * ever, and all calls and all peers must be served nevertheless. */
 #include <limits.h>
 #include <portals4_spin.h>
 #include <pthread.h>

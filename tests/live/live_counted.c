@@ -1,5 +1,5 @@
-/* Looks at queues and counters neither allocate nor read a clock, where something is there already or nothing is waited
- * for: malloc and the clocks of this program count who asks. */
+/* Calls that look at queues and counters must neither allocate memory nor read a clock if something is there already
+ * or nothing is waited for. The malloc and the clocks of this program count the calls to them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

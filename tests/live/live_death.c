@@ -1,10 +1,12 @@
-/* One rank dies by SIGKILL in the middle of something; the others hear it from the events of what they asked of it, and
- * go on among themselves. argv[1]: what they do meanwhile.
+/* One rank dies by SIGKILL in the middle of something. The others hear of it by the events of their operations, and
+ * go on among themselves. argv[1] says what they do when it dies:
  *
- *   puts   small puts to the rank that dies       large  puts of 4 MiB to it
- *   gets   gets of 4 MiB from it                  serves it gets 4 MiB from the others and puts as much to them
- *   full   it has stopped before, and the channels to it are full
- *   waits  the others only wait for a message of its
+ *   puts    small puts to the rank that dies
+ *   large   puts of 4 MiB to it
+ *   gets    gets of 4 MiB from it
+ *   serves  it gets 4 MiB from the others and puts as much to them
+ *   full    it was stopped before, and the channels to it are full
+ *   waits   the others only wait for a message from it
  */
 #include <signal.h>
 

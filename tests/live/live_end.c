@@ -1,7 +1,8 @@
 /* A rank closes its interface while another one is stopped in the middle of a message to it. Two ranks.
  *
- * Rank 1 helps to copy its message into rank 0's memory, and is stopped when it is about to. Rank 0 says "in use" when
- * PtlNIFini has given up, and calls it again once rank 1 goes on: whoever watches has to send it SIGCONT.
+ * Rank 1 helps to copy its message into rank 0's memory, and is stopped just before it does. Rank 0 prints "in use"
+ * when PtlNIFini has given up, and calls it again once rank 1 goes on: whoever runs this program has to send SIGCONT
+ * to rank 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* A rank leaves while another one has not taken what was sent to it. Two ranks; argv[1]:
+/* A rank leaves while another one has not taken what was sent to it. Two ranks; argv[1] is one of:
  *
- *   slow     the last message of rank 0 fills the NIC of rank 1, whose handlers need 12 s until it has taken the rest
- *   stopped  rank 1 is stopped, and the channel to it full: rank 0 waits a second, says what that cost, and leaves
+ *   slow     the last message of rank 0 fills the NIC of rank 1, whose handlers need 12 s to take the rest
+ *   stopped  rank 1 is stopped, and the channel to it is full: rank 0 waits a second, says what it cost, and leaves
  */
 #include <signal.h>
 

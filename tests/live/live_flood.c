@@ -1,5 +1,5 @@
-/* Many messages in flight, both ways at once, more than the channels between two processes hold: unexpected ones among
- * them. argv[1]: messages a pair. All bytes are compared. */
+/* Many messages in flight in both directions at once, more than the channels between two processes hold; some of
+ * them are unexpected. argv[1]: messages for each pair of ranks. All bytes are compared. */
 #include "live_common.h"
 
 enum { PT_IN, PT_UNEXPECTED };

@@ -1,6 +1,6 @@
-/* Puts and gets between all pairs of ranks whose long buffers are in the heap that peers map; all bytes are compared.
- * argv: `early` heap memory before PtlInit, `forbid` the kernel forbids process_vm_readv, `mapped N` so many heaps of
- * peers are mapped in the end. */
+/* Puts and gets between all pairs of ranks whose long buffers lie in the heap that peers map; all bytes are
+ * compared. Arguments: `early` allocates from the heap before PtlInit, `forbid` forbids process_vm_readv, `mapped N`
+ * expects that N heaps of peers are mapped in the end. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <portals4_spin.h>

@@ -1,5 +1,5 @@
-/* Waiting costs nothing: ranks above 0 wait for argv[1] ms in PtlCTWait, rank 0 neither computes nor calls; prints the
- * processor time that each used meanwhile, in microseconds. */
+/* Waiting costs no processor time: ranks above 0 wait for argv[1] ms in PtlCTWait, rank 0 neither computes nor
+ * calls. Prints the processor time that each rank used meanwhile, in microseconds. */
 #include "live_common.h"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-/* A rank that has left lives on, and others meet it only then: what they ask of it fails soon. argv[1]: a file that the
- * one that leaves makes once it has. */
+/* A rank has left and lives on, and other ranks meet it only then: their operations towards it must fail soon.
+ * argv[1]: a file that the rank makes when it has left. */
 #include "live_common.h"
 
 int main(int argc, char** argv) {

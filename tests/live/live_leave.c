@@ -1,9 +1,9 @@
-/* How a rank may leave, and what is not one. argv[1]:
+/* The ways in which a rank may leave, and children that are no ranks. argv[1] is one of:
  *
- *   returns  the last rank returns from main without PtlFini; the others hear it as they hear of its death
+ *   returns  the last rank returns from main without PtlFini; the others hear of it as of its death
  *   last     the last rank puts, calls PtlFini and returns: what it sent has arrived
- *   _exit    the same, but that it ends by _exit
- *   forks    each rank has a child, which is no rank: PtlInit fails there, other calls answer PTL_NO_INIT
+ *   _exit    the same, but the rank ends by _exit
+ *   forks    each rank has a child, which is no rank: PtlInit fails there, and other calls return PTL_NO_INIT
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
-/* A lock over remote compare-and-swap, as SHMEM libraries make them: argv[1] acquisitions by all ranks together. The word
- * lies in rank 0's memory, whose own attempts never leave the process. Who holds the lock adds one to a plain number
- * beside it, by a get and a put: a lock that two hold loses some of these additions. */
+/* A lock made of remote compare-and-swap, as SHMEM libraries make them. All ranks together acquire it argv[1] times.
+ * The word lies in rank 0's memory, so that rank 0's own attempts never leave the process. The holder adds one to a
+ * plain number beside the word, by a get and a put. If two ranks ever held the lock at once, some of these additions
+ * would be lost. */
 #include <stddef.h>
 
 #include "live_common.h"

@@ -1,5 +1,5 @@
-/* A program that speaks PMI-1 by itself, over the descriptor that the library has, too. argv[1] says what it does, a
- * letter a step:
+/* A program that speaks PMI-1 itself, over the descriptor that the library uses, too. argv[1] says what it does, one
+ * letter for each step:
  *
  *   I init, G put, barrier and get, F finalize: PMI-1, by hand
  *   P PtlInit and an interface, T PtlInit, which may fail, and PtlFini
@@ -7,7 +7,7 @@
  *   u waits until another rank cannot be reached, and gives the launcher time to do harm
  *   f a child that exits, w waits to be killed, 1 exit(1), _ _exit(0)
  *
- * argv[2], where it is there, is what the last rank does instead. Every rank prints how many answers were right.
+ * If argv[2] is there, the last rank does what it says instead. Every rank prints how many answers were right.
  */
 #include <signal.h>
 #include <sys/wait.h>

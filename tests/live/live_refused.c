@@ -1,4 +1,5 @@
-/* Handlers that are not there: the call answers, and a sentence says why. argv[1]: a file that is no image. */
+/* A program names handlers that are not there: the call returns an error, and a sentence says why. argv[1]: a file
+ * that is no image. */
 #include <portals4_spin.h>
 
 #include "live_common.h"

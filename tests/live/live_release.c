@@ -1,6 +1,6 @@
-/* Threads wait for objects that another thread frees: each is told, none waits for ever, and none is given what comes
- * for the next object. A round frees one kind; it is repeated until a thread was caught waiting. The last thing freed
- * is the library itself. */
+/* Threads wait for objects that another thread frees. Each waiting thread must be told, none may wait for ever, and
+ * none may be given what comes for the next object in the same place. A round frees one kind of object and is
+ * repeated until a thread was waiting for it. The last thing that is freed is the library itself. */
 #include <pthread.h>
 #include <stdatomic.h>
 

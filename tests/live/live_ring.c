@@ -1,6 +1,6 @@
-/* A token goes round the ranks argv[2] times, and each rank polls for it in the way argv[1]: eqget, eqpoll, ctget or
- * ctpoll; wait does not poll. Rank 0 prints what a step takes on the clock, each rank what it takes of its processor,
- * in microseconds. */
+/* A token goes round the ranks argv[2] times. argv[1] says how each rank polls for it: eqget, eqpoll, ctget or
+ * ctpoll; with `wait` it does not poll. Rank 0 prints the time of a step, each rank the processor time that it used
+ * for a step, in microseconds. */
 #include "live_common.h"
 
 static ptl_handle_eq_t eq;

@@ -1,5 +1,5 @@
-/* Progress without calls: rank 0 makes no call while the others put, get, add, and fire its triggered operations; it
- * looks at its memory only. It waits for them there, not in Portals. */
+/* Progress without calls: rank 0 makes no call while the others put, get, add, and fire its triggered operations. It
+ * waits for the results by looking at its memory. */
 #include "live_common.h"
 
 enum { PT_DATA, PT_CHAIN, PT_FLAG };

@@ -1,6 +1,7 @@
-/* Threads of two or more ranks wait for objects, put, append, trigger and free, at random, and nobody waits until
- * another one is ready: argv[1] is how many milliseconds that goes on, argv[2] the seed. Nobody hangs, and whoever
- * waits for a counter sees the number that this counter was given, never that of the next counter in its place. */
+/* Threads of two or more ranks wait for objects, put, append, trigger and free at random, and no thread waits until
+ * another one is ready. argv[1]: for how many milliseconds; argv[2]: the seed. Nobody may hang, and a thread that
+ * waits for a counter must see the number that this counter was given, never the number of the next counter in its
+ * place. */
 #include <pthread.h>
 #include <stdatomic.h>
 

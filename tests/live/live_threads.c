@@ -1,6 +1,6 @@
-/* Several threads of each rank call at once, and wait in all the ways there are: argv[1] rounds of messages between
- * thread t of one rank and thread t of the next; a thread that waits must not sleep because another one has seen its
- * message. */
+/* Several threads of each rank make calls at the same time and wait in all possible ways. argv[1]: rounds of
+ * messages between thread t of one rank and thread t of the next. A thread must not go on sleeping because another
+ * thread has taken the news that its message has come. */
 #include <pthread.h>
 
 #include "live_common.h"

@@ -1,5 +1,5 @@
-/* Puts, gets, atomics and triggered operations between all pairs of ranks, from 0 B to as many as argv[1] says; all
- * bytes are compared. Each rank has one region per peer that the peer writes, and one that everybody reads. */
+/* Puts, gets, atomics and triggered operations between all pairs of ranks, from 0 B to argv[1] bytes; all bytes are
+ * compared. Each rank has one region for each peer, which that peer writes, and one region that everybody reads. */
 #include "live_common.h"
 
 enum { PT_WRITE, PT_READ, PT_COUNT, PT_LATE };

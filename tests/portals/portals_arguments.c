@@ -1,4 +1,4 @@
-/* What Portals calls answer to right and wrong arguments; test_portals.py runs it. */
+/* What the Portals calls return for right and wrong arguments; test_portals.py runs it. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

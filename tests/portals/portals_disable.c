@@ -1,5 +1,5 @@
-/* PtlPTDisable by hand while messages arrive: those that were matched have ended when it returns, with their events,
- * and nothing follows: no event, no byte, no news. Two ranks; rank 1 puts until it is refused. */
+/* PtlPTDisable is called while messages arrive. When it returns, the messages that had matched have ended and their
+ * events are there, and nothing follows: no event, no byte. Two ranks; rank 1 puts until it is refused. */
 #include "portals_common.h"
 
 enum { PT_FLOOD, PT_RESULT };

@@ -1,4 +1,4 @@
-/* Gets, atomics and swaps: what comes back and what stays; test_portals.py runs it, two ranks. */
+/* Gets, atomics and swaps: what comes back, and what stays in memory; test_portals.py runs it with two ranks. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What happens when an event queue, an entry or a place for a header is missing; test_portals.py runs it, two ranks. */
+/* What happens when an event queue is full, or an entry or a place for a header is missing; test_portals.py runs it
+ * with two ranks. */
 #include "portals_common.h"
 
 enum { QUEUED, FLOW, PLAIN_HEADERS, FLOW_HEADERS, QUIET, SYNCHRONOUS, NOTHING };

@@ -1,5 +1,5 @@
-/* Objects that are freed while something names them, and what PtlAbort leaves: nothing that named one object means the
- * next one. Each rank puts to the other. */
+/* Objects that are freed while something still names them, and the state after PtlAbort: what named a freed object
+ * must never mean the next object in its place. Each of two ranks puts to the other. */
 #include "portals_common.h"
 
 static unsigned char memory[64];

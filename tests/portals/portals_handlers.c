@@ -1,6 +1,6 @@
-/* Handlers of Spinloom's own: complex numbers multiplied where they lie, and messages answered from the NIC, of one
- * packet and of many. Two ranks; rank 0 puts and compares the answers, rank 1 compares its numbers with what C makes of
- * them. */
+/* Spinloom's own handlers: one multiplies complex numbers in place, one answers messages from the NIC, of one packet
+ * and of many. Two ranks: rank 0 puts and compares the answers, rank 1 compares its numbers with those that C
+ * computes. */
 #include <portals4_spin.h>
 
 #include "portals_common.h"

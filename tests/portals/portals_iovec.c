@@ -1,4 +1,4 @@
-/* Memory in pieces on both sides, any offset, any operation; volatile puts; test_portals.py runs it. */
+/* Memory in pieces on both sides, at any offset and for any operation; volatile puts; test_portals.py runs it. */
 #include "portals_common.h"
 
 #define SIZE 20000

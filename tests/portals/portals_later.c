@@ -1,4 +1,5 @@
-/* Triggered operations, entries that come and go by a counter, messages that came before their entry; two ranks. */
+/* Triggered operations, entries that are appended and unlinked by a counter, messages that come before their entry.
+ * Two ranks. */
 #include <portals4_spin.h>
 
 #include "portals_common.h"

@@ -1,4 +1,5 @@
-/* Limits that agree with each other, and atomics as long as they say, whole and in pieces. */
+/* Limits must agree with each other, and atomics of the length that they allow must work, in one piece and in
+ * several. */
 #include "portals_common.h"
 
 static ptl_handle_eq_t eq;

@@ -1,5 +1,5 @@
-/* Which list took an operation: the initiator hears it in the event of the acknowledgement or of the reply;
- * test_portals.py and test_live.py run it, two ranks. An MPI library tells by it whether its message was expected. */
+/* The initiator hears which list took its operation, by the event of the acknowledgement or of the reply. An MPI
+ * library sees by it whether its message was expected. test_portals.py and test_live.py run it with two ranks. */
 #include "portals_common.h"
 
 enum { PT = 7, LENGTHS = 4, LONGEST = 100000, ROUNDS = 3 };

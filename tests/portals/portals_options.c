@@ -1,4 +1,4 @@
-/* What options of descriptors and entries make of puts to oneself; test_portals.py runs it. */
+/* What the options of descriptors and entries change for puts to oneself; test_portals.py runs it. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Puts and gets to the same memory, none waited for: each get finds what the put before it brought and nothing of those
- * behind it, up to max_waw_ordered_size and max_war_ordered_size. Two ranks; rank 1 asks. argv[1]: how many bytes to
- * wish for, in place of the usual limit. */
+/* Puts and gets to the same memory without waiting: each get must find what the put before it brought, and nothing
+ * of later puts, up to max_waw_ordered_size and max_war_ordered_size. Two ranks; rank 1 asks. argv[1]: the limit in
+ * bytes to wish for, in place of the usual one. */
 #include "portals_common.h"
 
 enum { ROUNDS = 400, LONGEST = 1024 };

@@ -1,7 +1,5 @@
-/* Thousands of receives wait at the same time, as MPI programs post them: nobody has asked for limits.
- *
- * An MPI library opens its interface with the usual limits and posts an entry for each pending receive.
- */
+/* Thousands of receives wait at the same time, although the program has not asked for any limits: an MPI library
+ * opens its interface with the usual limits and appends an entry for each pending receive. */
 #include "portals_common.h"
 
 enum { RECEIVES = 5000, PT = 4 };

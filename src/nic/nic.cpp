@@ -56,7 +56,9 @@ void Nic::Impl::post_event(QueueId queue, const Event& event, Actions& out) {
   // A queue is optional everywhere, and may have been freed while work that reports to it was under way.
   const QueueState* state = queues.find(queue);
   if (state == nullptr) return;
-  if (host_asked > 0 && state->flow_portals > 0 && state->index && state->index->waiting() >= state->events_max) {
+  // What the host asked for itself does not take the room that is kept for messages under way.
+  if (host_asked > 0 && state->flow_portals > 0 && state->index &&
+      state->index->waiting() + state->events_due >= state->events_max) {
     state->index->added.fetch_add(1, std::memory_order_release);
   }
   out.add<PostEvent>(queue, event);

@@ -244,6 +244,7 @@ void Nic::Impl::release_entry(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries[slot];
   if (listed.linked || listed.waits || listed.messages_open > 0 || listed.headers_kept > 0) return;
   if (listed.list == ListKind::overflow && listed.unlink_told && !listed.entry.options.event_unlink_disable) {
+    const HostAsked asked(*this);  // one for each entry that the host appended; no message kept room for it
     post_event(portals.find(listed.portal)->queue, entry_event(listed, EventKind::auto_free), out);
   }
   forget_entry(slot);

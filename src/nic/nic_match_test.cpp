@@ -447,6 +447,54 @@ TEST(FlowControl, AQueueOfOneSlotTakesOneMessageAtATime) {
   EXPECT_EQ(events[2].kind, EventKind::pt_disabled);
 }
 
+// A queue of three slots and the reserved one, an overflow list; what the NIC posts is all kept.
+struct SmallQueue {
+  Bench bench;
+  std::shared_ptr<QueueIndex> index = std::make_shared<QueueIndex>();
+
+  SmallQueue() {
+    bench.good(QueueAlloc{QueueId{1}, 3 + 1, 1, index});
+    bench.portal = PortalIndex{1};
+    bench.good(PortalAlloc{bench.portal, QueueId{1}, true});
+  }
+  // Entries that are unlinked by their message; `kinds` are the events of this call.
+  void append_use_once(ListKind list, const Kinds& kinds) {
+    Entry entry = bench.entry();
+    entry.options.use_once = true;
+    bench.append(entry, list);
+    EXPECT_EQ(bench.kinds(), kinds);
+  }
+  void expect_all_kept() const { EXPECT_LE(index->waiting(), 4 + index->added); }
+};
+
+TEST(FlowControl, OverflowEventsDoNotTakeTheRoomOfMessagesUnderWay) {
+  SmallQueue queue;
+  Bench& bench = queue.bench;
+  bench.append(bench.entry(), ListKind::overflow);
+  bench.arrive(1, 16, 0);
+  bench.land();
+  bench.arrive(2, 16, 0);  // its event has room
+  const DmaId under_way = bench.only<DmaWrite>().dma;
+  queue.append_use_once(ListKind::priority, {EventKind::put_overflow, EventKind::auto_unlink});
+  queue.expect_all_kept();
+  bench.dma_done(under_way);
+  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::pt_disabled}));
+  queue.expect_all_kept();
+}
+
+TEST(FlowControl, TheEndOfAnOverflowEntryHasASlotOfItsOwn) {
+  SmallQueue queue;
+  Bench& bench = queue.bench;
+  queue.append_use_once(ListKind::overflow, {});
+  bench.arrive(1, 16, 0);
+  const DmaId under_way = bench.only<DmaWrite>().dma;
+  queue.append_use_once(ListKind::priority, {});  // takes the message while it lands
+  bench.dma_done(under_way);
+  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::put_overflow, EventKind::auto_unlink,
+                                  EventKind::auto_unlink, EventKind::auto_free, EventKind::pt_disabled}));
+  queue.expect_all_kept();
+}
+
 // On both ways of a message, the short one and the long one.
 TEST(Match, DisablingIsAnsweredWhenWhatWasMatchedHasEnded) {
   for (const bool controlled : {false, true}) {

@@ -185,7 +185,12 @@ void Loopback::do_work(Work& work) {
       },
       [&](const Sent& read_out) { engine.on_packet_sent(read_out.message, actions); },
       [&](const Left& gone) { engine.on_packet_left(gone.slot, actions); },
-      [&](const Lost& silent) { engine.on_peer_lost(silent.peer, actions); },
+      [&](const Lost& silent) {
+        // Nothing of it comes any more, not even what waits for room.
+        blocked_ -=
+            std::erase_if(node.blocked, [&](const nic::Packet& packet) { return packet.source == silent.peer; });
+        engine.on_peer_lost(silent.peer, actions);
+      },
       [&](const nic::Continue&) { engine.on_continue(actions); },
       [&]<portals::Transfer Kind>(const Kind& transfer) { engine.on_dma_done(portals::perform(transfer), actions); },
       [](const Arrive&) {},

@@ -39,7 +39,7 @@ const char* name_of(Work work) {
   constexpr const char* names[work_count] = {"put",     "get",        "atomic",  "fetch_atomic", "swap",      "queue",
                                              "append",  "unexpected", "chain",   "release",      "shared",    "iovec",
                                              "stream",  "process",    "scatter", "forward",      "misbehave", "flow",
-                                             "counted", "overrun",    "crowd"};
+                                             "counted", "overrun",    "crowd",   "cancel"};
   return names[static_cast<size_t>(work)];
 }
 

@@ -39,8 +39,9 @@ enum class Work : uint8_t {
   counted,     // operations without events: only a counter says that the bytes are there
   overrun,     // event queues that are too small, without flow control: the newest events stay
   crowd,       // more unexpected puts than a portal table entry keeps headers for
+  cancel,      // appends and puts that wait for a counter, and the host drops them
 };
-inline constexpr size_t work_count = 21;
+inline constexpr size_t work_count = 22;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {

@@ -150,6 +150,7 @@ std::unique_ptr<Exchange> make_exchange(World& world, uint32_t id, Work work) {
     case Work::flow: return make_flow(world, id);
     case Work::overrun: return make_overrun(world, id);
     case Work::crowd: return make_crowd(world, id);
+    case Work::cancel: return make_cancelled(world, id);
   }
   SPL_ASSERT(false, "work ", static_cast<int>(work));
 }

@@ -86,5 +86,6 @@ class Exchange {
 [[nodiscard]] std::unique_ptr<Exchange> make_flow(World& world, uint32_t id);
 [[nodiscard]] std::unique_ptr<Exchange> make_overrun(World& world, uint32_t id);
 [[nodiscard]] std::unique_ptr<Exchange> make_crowd(World& world, uint32_t id);
+[[nodiscard]] std::unique_ptr<Exchange> make_cancelled(World& world, uint32_t id);
 
 }  // namespace spinloom::torture

@@ -1,8 +1,10 @@
 // A portal table entry that is switched off while messages arrive. Flow control does that when a message finds no
 // entry, or no room in an event queue that is too small; the host does it at any time. The host then takes events,
-// appends entries and switches the portal table entry on again, and the initiators send again what was refused. In
-// the end every message has landed once, and no event was lost.
+// appends entries and switches the portal table entry on again, and the initiators send again what was refused. Where
+// there is an overflow list, messages that find no entry wait there, and entries that are appended later take them;
+// their events need room in the queue, too. In the end every message has landed once, and no event was lost.
 #include <algorithm>
+#include <cstring>
 
 #include "torture/exchange.hpp"
 
@@ -33,9 +35,12 @@ class Flow final : public Exchange {
     }
     targets_.reserve(messages);
     landed_.resize(messages, false);
+    waiting_.resize(messages, nullptr);
     acked_.resize(messages, false);
     sent_.resize(messages, false);
-    const bool starved = options.flow_control && (!small_ || random().chance(1, 2));
+    waits_ = options.flow_control && random().chance(1, 2);
+    if (waits_) SPL_TRY(append_overflow(messages));
+    const bool starved = waits_ || (options.flow_control && (!small_ || random().chance(1, 2)));
     SPL_TRY(append(starved ? static_cast<uint32_t>(random().below(3)) : messages));
     for (uint32_t i = 0; i < messages; ++i) SPL_TRY(put(i));
     return {};
@@ -50,6 +55,7 @@ class Flow final : public Exchange {
     } else if (disables_ && random().chance(1, 40)) {
       SPL_TRY(disable());
     }
+    if (waits_ && random().chance(1, 24)) SPL_TRY(append(static_cast<uint32_t>(1 + random().below(3))));
     for (uint32_t i = 0; i < again_.size(); ++i) {
       if (!random().chance(1, 16)) continue;
       const uint32_t which = again_[i];
@@ -87,6 +93,12 @@ class Flow final : public Exchange {
 
   Status finish() override {
     SPL_TRY(take(false));
+    for (const Holder& holder : holders_) {
+      SPL_TRY(holder.memory->check(name() + ", an overflow entry"));
+      const bool leaves = holder.use_once && holder.taken > 0;
+      if (holder.unlinked != leaves || holder.freed != leaves) return trouble("an overflow entry's end was not told");
+      if (!leaves) SPL_TRY(unlink(to_, holder.entry));
+    }
     for (const Target& target : targets_) {
       SPL_TRY(target.memory->check(name() + ", an entry"));
       if (target.used && !target.unlinked) return trouble("an entry has left without its auto_unlink");
@@ -97,7 +109,17 @@ class Flow final : public Exchange {
   }
 
  private:
-  static constexpr uint32_t first_entry = 16;
+  static constexpr uint32_t first_holder = 12;
+  static constexpr uint32_t first_entry = 24;
+  struct Holder {  // in the overflow list
+    std::unique_ptr<Region> memory;
+    nic::EntryId entry;
+    bool use_once = false;
+    uint32_t taken = 0;  // messages that landed in it
+    uint32_t found = 0;  // of these, entries have taken
+    bool unlinked = false;
+    bool freed = false;
+  };
   struct Target {
     std::unique_ptr<Region> memory;
     nic::EntryId entry;
@@ -118,6 +140,26 @@ class Flow final : public Exchange {
       const size_t index = targets_.size() - 1;
       SPL_ASSIGN(const nic::EntryId appended, world_.at(to_).me_append(portal_, entry));
       targets_[index].entry = appended;
+    }
+    return {};
+  }
+
+  // One entry for all messages, or one for each.
+  Status append_overflow(uint32_t messages) {
+    const bool each = random().chance(1, 2);
+    holders_.reserve(messages);
+    for (uint32_t i = 0; i < (each ? messages : 1); ++i) {
+      Holder& holder = holders_.emplace_back();
+      holder.memory = std::make_unique<Region>(world_.config.size_max * (each ? 1 : messages));
+      holder.use_once = each;
+      nic::Entry entry;
+      entry.start = holder.memory->data();
+      entry.length = holder.memory->size();
+      entry.match_bits = bits();
+      entry.user_ptr = name(first_holder + i);
+      entry.options.use_once = each;
+      entry.options.manage_local = true;
+      SPL_ASSIGN(holder.entry, world_.at(to_).me_append(portal_, entry, nic::ListKind::overflow));
     }
     return {};
   }
@@ -156,6 +198,8 @@ class Flow final : public Exchange {
       off_ = true;
       return {};
     }
+    const uint64_t holder = event.user_ptr - name(first_holder);
+    if (holder < holders_.size()) return at_holder(holders_[holder], event);
     const uint64_t role = event.user_ptr - name(first_entry);
     if (role >= targets_.size()) return trouble(text("an event ", name_of(event.kind), " of no entry"));
     Target& target = targets_[role];
@@ -163,10 +207,12 @@ class Flow final : public Exchange {
       if (!target.used || std::exchange(target.unlinked, true)) return trouble("an auto_unlink at the wrong time");
       return {};
     }
-    if (off_) return trouble("a message landed after pt_disabled had told that none will");
     const uint64_t which = event.hdr_data - name(0);
-    if (event.kind != EventKind::put || which >= sources_.size() || landed_[which] || target.used ||
-        event.initiator != nic::Rank{froms_[which]} || event.manipulated_bytes != sources_[which].size()) {
+    if (event.kind == EventKind::put_overflow) return found(target, which, event);
+    if (off_) return trouble("a message landed after pt_disabled had told that none will");
+    if (event.kind != EventKind::put || which >= sources_.size() || landed_[which] || waiting_[which] != nullptr ||
+        target.used || event.initiator != nic::Rank{froms_[which]} ||
+        event.manipulated_bytes != sources_[which].size()) {
       return trouble(text("an event ", name_of(event.kind), " of message ", which));
     }
     landed_[which] = true;
@@ -177,12 +223,66 @@ class Flow final : public Exchange {
     return {};
   }
 
+  Status at_holder(Holder& holder, const nic::Event& event) {
+    if (event.kind == EventKind::auto_unlink) {
+      if (!holder.use_once || holder.taken == 0 || std::exchange(holder.unlinked, true)) {
+        return trouble("an overflow entry's auto_unlink at the wrong time");
+      }
+      return {};
+    }
+    if (event.kind == EventKind::auto_free) {
+      if (!holder.unlinked || holder.found != holder.taken || std::exchange(holder.freed, true)) {
+        return trouble("an overflow entry's auto_free at the wrong time");
+      }
+      holder.memory->spoil();
+      return {};
+    }
+    if (off_) return trouble("a message came to the overflow list after pt_disabled had told that none will");
+    const uint64_t which = event.hdr_data - name(0);
+    if (event.kind != EventKind::put || !event.in_overflow || which >= sources_.size() || landed_[which] ||
+        waiting_[which] != nullptr || event.initiator != nic::Rank{froms_[which]} ||
+        event.manipulated_bytes != sources_[which].size() || (holder.use_once && holder.taken > 0)) {
+      return trouble(text("an event ", name_of(event.kind), " in the overflow list, of message ", which));
+    }
+    const Region& source = sources_[which];
+    const uint64_t offset = event.start - reinterpret_cast<uint64_t>(holder.memory->data());
+    if (offset > holder.memory->size() || source.size() > holder.memory->size() - offset ||
+        std::memcmp(holder.memory->data() + offset, source.data(), source.size()) != 0) {
+      return trouble(text("message ", which, " is not where its overflow entry's event says"));
+    }
+    holder.memory->expect(offset, source.data(), source.size());
+    ++holder.taken;
+    waiting_[which] = &holder;
+    return {};
+  }
+
+  // An entry took a message that waited.
+  Status found(Target& target, uint64_t which, const nic::Event& event) {
+    if (which >= sources_.size() || waiting_[which] == nullptr || landed_[which] || target.used || !event.in_overflow ||
+        event.initiator != nic::Rank{froms_[which]} || event.manipulated_bytes != sources_[which].size()) {
+      return trouble(text("a put_overflow event of message ", which));
+    }
+    Holder& holder = *waiting_[which];
+    const uint64_t offset = event.start - reinterpret_cast<uint64_t>(holder.memory->data());
+    const Region& source = sources_[which];
+    if (offset > holder.memory->size() || source.size() > holder.memory->size() - offset ||
+        std::memcmp(holder.memory->data() + offset, source.data(), source.size()) != 0) {
+      return trouble(text("message ", which, " is not where its put_overflow event says"));
+    }
+    ++holder.found;
+    landed_[which] = true;
+    target.used = true;
+    return {};
+  }
+
   uint32_t to_ = 0;
   nic::QueueId queue_;
   nic::PortalIndex portal_;
   std::vector<uint32_t> froms_;
   std::vector<Region> sources_;
   std::vector<Target> targets_;
+  std::vector<Holder> holders_;
+  std::vector<Holder*> waiting_;  // where each message waits, or has
   std::vector<bool> landed_;
   std::vector<bool> acked_;
   std::vector<bool> sent_;
@@ -190,6 +290,7 @@ class Flow final : public Exchange {
   bool off_ = false;
   bool small_ = false;     // the queue is too small
   bool disables_ = false;  // the host switches the entry off, now and then
+  bool waits_ = false;     // there is an overflow list
   bool told_ = false;      // the event that flow control has switched the entry off has come
 };
 

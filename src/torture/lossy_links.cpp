@@ -13,6 +13,7 @@ constexpr wire::SipKey secret = {0x6f6c6e6970730001, 0x6f74657274757265};
 constexpr uint64_t nobody_waits = UINT64_MAX;  // a ticket
 constexpr int64_t flight_ps_max = 1000;  // of a datagram that is not reordered
 constexpr int64_t late_times_max = 8;
+constexpr int64_t news_ps_max = 3 * flight_ps_max;  // until a watcher's news are there
 
 wire::ReliableConfig stage_config(const Config& config) {
   wire::ReliableConfig made;
@@ -54,6 +55,18 @@ LossyLinks::~LossyLinks() = default;
 void LossyLinks::kill(uint32_t rank) {
   dead_[rank] = true;
   std::erase_if(air_, [rank](const auto& one) { return one.second.to == rank; });
+  for (uint32_t other = 0; other < stages_.size(); ++other) {
+    if (other == rank || !random_.chance(1, 2)) continue;
+    news_.emplace(now_ + Time{random_.between(1, news_ps_max)}, News{other, rank});
+  }
+}
+
+void LossyLinks::tell(uint32_t rank, uint32_t dead, Ends& ends) {
+  if (dead_[rank] || told_lost_[rank][dead]) return;
+  if (trace_) std::printf("link: rank %u is told that rank %u is dead\n", rank, dead);
+  told_lost_[rank][dead] = true;
+  std::erase_if(air_, [&](const auto& one) { return one.second.to == rank && one.second.from == dead; });
+  ends.lost(rank, nic::Rank{dead});
 }
 
 void LossyLinks::send(uint32_t rank, const nic::Send& send, Ends& ends) {
@@ -106,6 +119,7 @@ void LossyLinks::finish(uint32_t rank, Ends& ends) {
       refusal_ = text("rank ", rank, " lost rank ", lost.peer, ", which is there");
     }
     if (trace_) std::printf("link: rank %u lost rank %u\n", rank, lost.peer.value);
+    if (told_lost_[rank][lost.peer.value]) continue;  // by a watcher
     told_lost_[rank][lost.peer.value] = true;
     ends.lost(rank, lost.peer);
   }
@@ -167,6 +181,14 @@ bool LossyLinks::step(Ends& ends) {
     }
   }
   if (spare_.empty()) spare_.emplace_back();
+  const Time datagram = air_.empty() ? Time::never() : air_.begin()->first;
+  if (!news_.empty() && news_.begin()->first <= std::min(timer, datagram)) {
+    now_ = std::max(now_, news_.begin()->first);
+    const News news = news_.begin()->second;
+    news_.erase(news_.begin());
+    tell(news.rank, news.dead, ends);
+    return true;
+  }
   if (!air_.empty() && air_.begin()->first <= timer) {
     now_ = std::max(now_, air_.begin()->first);
     const Flying flying = std::move(air_.begin()->second);

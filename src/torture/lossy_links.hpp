@@ -27,7 +27,8 @@ class LossyLinks final : public testbed::Links {
 
   void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
   bool step(Ends& ends) override;
-  // From now on nothing comes from this rank or to it.
+  // From now on nothing comes from this rank or to it. The others find out by time-outs, or somebody who watches it tells
+  // them at once, while much of what it has sent is still being worked on.
   void kill(uint32_t rank);
 
   // From now on step() returns false when nothing is under way, although peers would ask each other for signs of life.
@@ -50,6 +51,8 @@ class LossyLinks final : public testbed::Links {
   };
   void launch(uint32_t from);
   void finish(uint32_t rank, Ends& ends);
+  // A watcher says that a rank is dead.
+  void tell(uint32_t rank, uint32_t dead, Ends& ends);
   void launch_one(uint32_t from, uint32_t to, std::span<const uint8_t> bytes);
 
   const Config& config_;
@@ -62,6 +65,11 @@ class LossyLinks final : public testbed::Links {
   std::vector<std::vector<bool>> talked_;  // by rank and peer
   std::vector<std::vector<bool>> told_lost_;
   std::multimap<Time, Flying> air_;
+  struct News {
+    uint32_t rank = 0;
+    uint32_t dead = 0;
+  };
+  std::multimap<Time, News> news_;
   Time now_{1};
   uint64_t datagrams_ = 0;
   uint64_t sure_[2] = {0, 0};  // the numbers of the datagrams that have a fault in any case

@@ -1,6 +1,7 @@
 // Several puts in a row from one rank, which must match in the order in which they were sent, whatever overtakes what
 // on the way. They go either to several use-once entries with the same match bits, of which each takes one put, or to
-// one entry that appends them and leaves its list when it is nearly full.
+// one entry that appends them and leaves its list when it is nearly full; that exactly min_free bytes are left is tried
+// on purpose.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -57,14 +58,21 @@ class Row final : public Exchange {
   Status to_one_entry() {
     uint64_t all = 0;
     for (const Region& source : sources_) all += source.size();
-    targets_.emplace_back(random().chance(1, 2) ? all + 8 : all * 2 / 3 + 1);
+    const uint64_t min_free = 1 + random().below(32);
+    uint64_t length = random().chance(1, 2) ? all + 8 : all * 2 / 3 + 1;
+    if (random().chance(1, 3)) {  // exactly min_free is left behind one of the messages, or one byte less
+      length = min_free - random().below(2);
+      const uint64_t before = 1 + random().below(sources_.size());
+      for (uint64_t i = 0; i < before; ++i) length += sources_[i].size();
+    }
+    targets_.emplace_back(length);
     nic::Entry entry;
     entry.start = targets_[0].data();
     entry.length = targets_[0].size();
     entry.match_bits = bits();
     entry.user_ptr = name(first_entry);
     entry.options.manage_local = true;
-    entry.min_free = 1 + random().below(32);
+    entry.min_free = min_free;
     const auto appended = world_.at(to_).me_append(host(to_).portal, entry);
     if (!appended) return appended.error();
     uint64_t offset = 0;

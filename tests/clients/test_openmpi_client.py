@@ -177,8 +177,8 @@ def program(openmpi):
     return compiled
 
 
-# Open MPI opens osc/portals4 in every job and never closes it: mpirun complains of how the ranks end.
-MTL = {"pml": "cm", "mtl": "portals4", "osc": "^portals4"}
+# Open MPI opens osc/portals4 in each of these jobs and never closes it; mpirun ends with 0 all the same.
+MTL = {"pml": "cm", "mtl": "portals4"}
 
 
 def answers(
@@ -187,9 +187,8 @@ def answers(
     transport: str,
     *command: object,
     mca: dict[str, object],
-    improper: bool = False,
 ) -> None:
-    """All ranks print answers, none of them wrong. `improper`: mpirun may complain about how ranks end."""
+    """All ranks print answers, none of them wrong, and mpirun has nothing to say about how they end."""
     words: list[object] = [openmpi.command("mpirun"), "--oversubscribe", "--allow-run-as-root", "-n", ranks]
     for name, value in mca.items():
         words += ["--mca", name, value]
@@ -202,7 +201,7 @@ def answers(
         timeout=LIMIT_S,
     )
     said = done.stdout + done.stderr
-    assert done.returncode == 0 or (improper and "exiting improperly" in said), said[-3000:]
+    assert done.returncode == 0, said[-3000:]
     found = re.findall(rf"rank (\d+) of {ranks}: \d+ answers, 0 wrong", done.stdout)
     assert sorted(map(int, found)) == list(range(ranks)), said[-3000:]
 
@@ -245,6 +244,6 @@ def test_triggered_collectives(openmpi, program, transport, ranks):
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_onesided(openmpi, program, transport, ranks):
-    """Without derived types: Open MPI counts an origin's lower bound twice. It also leaves Portals open."""
+    """Without derived types: Open MPI counts an origin's lower bound twice."""
     mca = {**MTL, "coll": "^portals4", "osc": "portals4"}
-    answers(openmpi, ranks, transport, program("mpi_onesided.c"), "fslar", mca=mca, improper=True)
+    answers(openmpi, ranks, transport, program("mpi_onesided.c"), "fslar", mca=mca)

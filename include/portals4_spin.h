@@ -1,16 +1,19 @@
 /* portals4_spin.h - sPIN handlers on matching list entries: what P4sPIN adds to the host's side of Portals 4.
  *
  * Contract: the SC'17 sPIN paper, appendix B.1 and B.2. A handler is a function of a handler image, named by its
- * symbol; an image is one that Spinloom ships (`pingpong`) or one that the launcher was given (`spinloom sim --handler
- * x.c`, image `x`). docs/handlers.md says what handlers may do. Deviations: the arguments for handlers are a struct of
- * their own beside ptl_me_t, as the paper allows; handlers are named, because they are not the host's functions;
- * constants are apart from the state, as handler.h has them. From later papers: streaming puts and process-puts (SC'19
- * datatypes paper, sections 3.1.1 and 3.1.2, which name PtlSPutStart, PtlSPutStream and PtlProcessPut), scheduling
- * policies (section 3.2.1), core masks, activation apart from installation, host-activated contexts and telemetry (the
- * NICs of the European network technologies deliverable, section 4.4, which names none of the calls), persistent
- * triggered operations (the offload machine model of collectives, section II.C.5, likewise). Where a paper names
- * nothing, the names here are ours. Invariants: (1) HPU memory stays until PtlHPUFreeMem and
- * may serve several entries; (2) the state is written when an entry is appended with one, before the entry is there.
+ *   symbol. An image is one that Spinloom ships (`pingpong`) or one that the launcher was given (`spinloom sim
+ *   --handler x.c` gives the image `x`). docs/handlers.md says what handlers may do. Deviations from the paper: the
+ *   arguments for handlers are a struct of their own beside ptl_me_t, which the paper allows; handlers are named by
+ *   symbols, because they are not functions of the host's program; constants are separate from the state, as in
+ *   handler.h.
+ *   From later papers come streaming puts and process-puts (SC'19 datatypes paper, sections 3.1.1 and 3.1.2, which
+ *   name PtlSPutStart, PtlSPutStream and PtlProcessPut); scheduling policies (section 3.2.1); core masks, activation
+ *   apart from installation, host-activated contexts and telemetry (the NICs of the European network technologies
+ *   deliverable, section 4.4, which does not name the calls); and persistent triggered operations (the offload
+ *   machine model of collectives, section II.C.5, which does not name the calls either). Where a paper gives no
+ *   name, the names here are our own.
+ * Invariants: (1) HPU memory stays until PtlHPUFreeMem and may serve several entries; (2) an initial state is written
+ *   when its entry is appended, before the entry can match.
  * Threads: as portals4.h. Time: as portals4.h.
  */
 #ifndef PORTALS4_SPIN_H
@@ -22,7 +25,8 @@
 extern "C" {
 #endif
 
-/* A handler's transfer with event, and all of its message before it, is in host memory. */
+/* A handler's transfer with event has ended: its bytes, and those of all earlier transfers of the message, are in
+ * host memory. */
 #define PTL_EVENT_DMA ((ptl_event_kind_t)32)
 
 /* How a message with handlers failed (docs/handlers.md). */
@@ -49,10 +53,10 @@ typedef struct {
   void *handler_host_mem_start;
   ptl_size_t handler_host_mem_length;
   ptl_size_t user_header_length;
-  ptl_size_t budget_cycles;        /* of one handler; 0: the NIC's */
+  ptl_size_t budget_cycles;        /* of one run of a handler; 0: the NIC's default */
   unsigned int options;            /* PTL_SPIN_... */
-  /* Blocked round-robin: so many consecutive packets of a message run one after the other on one of so many virtual
-   * HPUs; 0: on any idle HPU. */
+  /* Blocked round-robin: the handlers of `packets_in_row` consecutive packets of a message run one after the other
+   * on one of `virtual_hpus` virtual HPUs. 0: each handler runs on any idle HPU. */
   unsigned int packets_in_row;
   unsigned int virtual_hpus;
   /* The HPUs that may run these handlers, one bit each, lowest first; NULL: all. */
@@ -60,7 +64,7 @@ typedef struct {
   unsigned int core_mask_words;
 } ptl_spin_t;
 
-/* The entry matches nothing until PtlSpinActivate: there is time to initialise what the handlers need. */
+/* The entry matches nothing until PtlSpinActivate, so that there is time to initialise what the handlers need. */
 #define PTL_SPIN_INACTIVE 0x1u
 /* The entry never matches: only PtlSpinInvoke runs its handlers. */
 #define PTL_SPIN_HOST_ACTIVATED 0x2u
@@ -68,13 +72,13 @@ typedef struct {
 
 int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h *hpu_mem);
 int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem);
-/* PtlMEAppend with handlers; the entry's context goes when the entry does, by PtlMEUnlink or PtlNIFini. */
+/* PtlMEAppend with handlers. The entry's context is freed together with the entry, by PtlMEUnlink or PtlNIFini. */
 int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, const ptl_spin_t *handlers,
                     ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle);
 
-/* The entry's handlers run from now on; PTL_ARG_INVALID where they do already. */
+/* From now on the entry matches messages and its handlers run. PTL_ARG_INVALID: it is active already. */
 int PtlSpinActivate(ptl_handle_me_t me_handle);
-/* Runs the entry's handlers on at most one packet of the caller's own, which is copied. */
+/* Runs the entry's handlers on bytes of the caller, at most one packet, which are copied. */
 int PtlSpinInvoke(ptl_handle_me_t me_handle, const void *bytes, ptl_size_t length, ptl_hdr_data_t hdr_data);
 
 /* What the NIC counts. */
@@ -92,12 +96,12 @@ typedef unsigned char ptl_spin_count_t;
 #define PTL_SPIN_REFUSED_MESSAGES ((ptl_spin_count_t)10)
 #define PTL_SPIN_PORTALS_DISABLED ((ptl_spin_count_t)11)
 #define PTL_SPIN_COUNT_LAST ((ptl_spin_count_t)12)
-/* Of an entry's handlers; PTL_INVALID_HANDLE: of the whole NIC, all of its interfaces. */
+/* Reads a count of an entry's handlers; with PTL_INVALID_HANDLE, of the whole NIC with all of its interfaces. */
 int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t *count);
 
-/* A streaming put: one message at the target, whose bytes are those of regions of a descriptor's memory, in the order
- * in which they are named. `length` is the whole message's, because its header carries it; the descriptor is no
- * PTL_IOVEC. */
+/* A streaming put is one message at the target. Its bytes are those of regions of a descriptor's memory, in the
+ * order in which the regions are named. `length` is that of the whole message, because the header of the message
+ * carries it. The descriptor must not have PTL_IOVEC. */
 typedef struct {
   ptl_size_t offset;
   ptl_size_t size;
@@ -106,31 +110,34 @@ typedef ptl_handle_any_t ptl_handle_sput_t;
 int PtlSPutStart(ptl_handle_md_t md_handle, ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_t target_id,
                  ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                  ptl_hdr_data_t hdr_data, ptl_region_t first, ptl_handle_sput_t *sput_handle);
-/* With `end`, the regions have `length` bytes and the handle is gone; a call that is refused changes nothing. */
+/* Adds a region. With `end`, all regions together must have `length` bytes, and the handle becomes invalid. A call
+ * that is refused changes nothing. */
 int PtlSPutStream(ptl_handle_sput_t sput_handle, ptl_region_t region, int end);
 
 /* An execution context without an entry, for puts whose packets the sender's handlers fill. */
 typedef ptl_handle_any_t ptl_handle_spin_t;
 int PtlSpinContextAlloc(ptl_handle_ni_t ni_handle, const ptl_spin_t *handlers, ptl_handle_spin_t *context);
 int PtlSpinContextFree(ptl_handle_spin_t context); /* PTL_IN_USE while a message is under way */
-/* The context's payload handler fills each packet of a message of `length` bytes from the descriptor's memory at
- * local_offset, memory_length bytes, which is the handlers' PTL_ME_HOST_MEM. */
+/* Sends a message of `length` bytes, of which the context's payload handler fills each packet. The memory_length
+ * bytes at local_offset of the descriptor's memory are the handlers' PTL_ME_HOST_MEM. */
 int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t memory_length, ptl_size_t length,
                   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context);
 
-/* Triggered operations that are registered on this counter from now on are not consumed when they start: they start
- * again each time that the counter has grown by `every`, or, where it resets itself, once a round; 0: they are. */
+/* Triggered operations that are registered on this counter from now on are not consumed when they start. They
+ * start again each time that the counter has grown by `every`, or once in each round if the counter resets itself.
+ * 0: they are consumed, as usual. */
 int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every);
-/* The counter is set to 0 as soon as its successes and failures have reached the threshold and started what waits for
- * them: a round. 0: it is not. PTL_ARG_INVALID while operations wait for it. */
+/* The counter goes in rounds: when its successes and failures together have reached the threshold and started what
+ * waits for them, it is set to 0. A threshold of 0 ends this. PTL_ARG_INVALID while operations wait for the
+ * counter. */
 int PtlCTAutoReset(ptl_handle_ct_t ct_handle, ptl_size_t threshold);
 
-/* Memory for long messages: processes of the same machine copy them out of it once, without the kernel. Pages come when
- * they are touched. Works at any time, also before PtlInit; PTL_NO_SPACE where the heap is full, or the system gives
- * none. Memory of PtlSpinHeapAlloc begins on 64 KiB and is not zeroed. */
+/* Allocates memory for long messages: processes of the same machine copy messages out of it once, without the
+ * kernel. A block begins at a multiple of 64 KiB and is not zeroed; its pages take memory only when they are
+ * touched. Works at any time, also before PtlInit. PTL_NO_SPACE: the heap is full, or the system gives no memory. */
 int PtlSpinHeapAlloc(ptl_size_t length, void **start);
-/* PTL_ARG_INVALID where nothing that PtlSpinHeapAlloc gave begins at `start`. */
+/* Frees a block. PTL_ARG_INVALID: no block of PtlSpinHeapAlloc begins at `start`. */
 int PtlSpinHeapFree(void *start);
 
 #ifdef __cplusplus

@@ -268,6 +268,9 @@ void for_each_descriptor(const CommandBody& body, Visit visit) {
   std::visit([&](const auto& one) { for_each_descriptor_of(one, visit); }, body);
 }
 
+// The command will not be performed: its operations end, and whoever waits for the news of an append hears of it.
+void abandon(const CommandBody& body);
+
 // Runs once the counter's successes and failures have reached the threshold; with `every`, again each time that their
 // sum has grown by that much, or, where the counter resets itself, once in each of its rounds. Freeing the counter
 // forgets its commands.

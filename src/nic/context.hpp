@@ -70,4 +70,11 @@ struct Context {
   }
 };
 
+// The virtual HPU of the packet at this offset of its message; none under the default policy.
+[[nodiscard]] inline VhpuId vhpu_of(const Context& context, uint64_t offset, uint64_t packet_bytes) {
+  if (!context.blocked_round_robin) return {};
+  const BlockedRoundRobin& policy = *context.blocked_round_robin;
+  return VhpuId{static_cast<uint32_t>(offset / packet_bytes / policy.packets_in_row % policy.vhpus)};
+}
+
 }  // namespace spinloom::nic

@@ -75,6 +75,13 @@ class Descriptor {
   uint32_t holders_ = 0;
 };
 
+// Whether a range lies in the descriptor's list.
+[[nodiscard]] inline bool is_listed(const DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
+  if (!descriptor || !descriptor->list().exists()) return false;
+  const uint64_t whole = descriptor->list().length();
+  return offset <= whole && length <= whole - offset;
+}
+
 inline DescriptorRef::DescriptorRef(Descriptor* made) : to_(made) { ++to_->holders_; }
 inline DescriptorRef::DescriptorRef(const DescriptorRef& other) : to_(other.to_) {
   if (to_ != nullptr) ++to_->holders_;

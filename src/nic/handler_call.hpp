@@ -12,6 +12,9 @@
 
 namespace spinloom::nic {
 
+// Why a handler ended other than by returning.
+enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
+
 enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outside };
 
 // What a handler may write to, and what it may send from.

@@ -1,51 +1,164 @@
-// How a handler ends, and what follows for its message (docs/handlers.md has the tables).
+// Handlers: when they start, how they end and what follows for their work (docs/handlers.md has the tables), and the ends
+// of DMAs.
 #include "nic/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
 
-// What a handler did wrong: it did not return, or returned a code that its kind does not have.
-void Nic::Impl::fail_message(Message& message, HandlerEnd end, uint32_t code) {
-  switch (end) {
-    case HandlerEnd::returned:
-      record_failure(message, code == FAIL ? Fail::handler_fail : code == SEGV ? Fail::segv : Fail::handler_code);
-      return;
-    case HandlerEnd::segv: record_failure(message, Fail::segv); break;
-    case HandlerEnd::budget: record_failure(message, Fail::handler_budget); break;
-    case HandlerEnd::fault: record_failure(message, Fail::handler_fault); break;
-  }
-  message.stopped = true;
+HandlerWork& Nic::Impl::work_of(Owner owner) {
+  return owner.kind == OwnerKind::filled ? initiator.filled(owner.slot) : messages[owner.slot];
 }
 
-void Nic::Impl::handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out) {
-  Execution& execution = executions[her.value];
-  SPL_ASSERT(execution.stage == Stage::running, "HER ", her, " ends but does not run");
-  tally(execution.her.context, Telemetry::handler_cycles, cycles);
-  if (end != HandlerEnd::returned) tally(execution.her.context, Telemetry::handler_faults);
-  const uint32_t slot = execution.message;
-  Message& message = messages[slot];
-  if (message.outgoing != no_slot) return outbound_handler_done(her.value, end, code, out);
-  const HandlerKind kind = execution.her.kind;
+void Nic::Impl::enqueue(Execution& execution) {
+  executions.ready(execution);
+  scheduler.ready(execution.her.id, execution.her.context, execution.her.vhpu);
+}
+
+void Nic::Impl::dispatch(Actions& out) {
+  while (const auto start = scheduler.next()) {
+    const Her& her = executions[start->her].her;
+    const Scheduler::Place place{start->hpu, her.context, her.vhpu};
+    if (!skip_if_stopped(start->her, out)) {
+      run(start->her, start->hpu, out);
+    } else {
+      give_hpu(place, out);
+    }
+  }
+}
+
+void Nic::Impl::run(HerId id, HpuId hpu, Actions& out) {
+  Execution& execution = executions[id];
+  executions.start(execution, hpu);
+  Her& her = out.add<RunHandler>().her;
+  her = execution.her;
+  if (!her.vhpu.exists()) her.vhpu = VhpuId{hpu.value};
+  constexpr Telemetry started[] = {Telemetry::header_handlers, Telemetry::payload_handlers,
+                                   Telemetry::completion_handlers};
+  contexts.tally(her.context, started[static_cast<size_t>(her.kind)]);
+}
+
+// The HPU of a handler that has ended, or was never started: its virtual HPU goes on with it, or yields it.
+void Nic::Impl::give_hpu(const Scheduler::Place& place, Actions& out) {
+  while (const auto next = scheduler.ended(place)) {
+    if (!skip_if_stopped(*next, out)) return run(*next, place.hpu, out);
+  }
+}
+
+// Drops the packet of stopped work instead of running its handler. Each execution is looked at once.
+bool Nic::Impl::skip_if_stopped(HerId id, Actions& out) {
+  const Execution& execution = executions[id];
+  const Owner owner = execution.owner;
+  SPL_ASSERT(execution.stage == Stage::ready, "HER ", id);
+  if (!work_of(owner).stopped) return false;
+  SPL_ASSERT(execution.her.kind == HandlerKind::payload, "stopped work runs no completion handler");
+  if (owner.kind == OwnerKind::filled) {
+    initiator.cut(owner.slot, execution.packet_offset);
+    take_out(id);
+    return true;
+  }
+  messages[owner.slot].dropped_bytes += execution.buffer_bytes;
+  take_out(id);
+  advance(owner.slot, out);
+  return true;
+}
+
+// A packet that no handler will see.
+void Nic::Impl::take_out(HerId id) {
+  Execution& execution = executions[id];
+  HandlerWork& work = work_of(execution.owner);
+  SPL_ASSERT(work.hers_open > 0, "HER ", id);
+  --work.hers_open;
+  executions.drop(execution);
+  release(execution);
+}
+
+// The packet slot is free when its handler has ended and its DMAs are done.
+void Nic::Impl::release(const Execution& execution) {
+  const OutboundSlotId outbound{execution.outbound};
+  if (executions.free_if_done(execution) && outbound.exists()) initiator.packet_filled(outbound);
+}
+
+void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out) {
+  Execution& execution = executions[id];
+  SPL_ASSERT(execution.stage == Stage::running, "HER ", id, " ends but does not run");
+  contexts.tally(execution.her.context, Telemetry::handler_cycles, cycles);
+  if (end != HandlerEnd::returned) contexts.tally(execution.her.context, Telemetry::handler_faults);
+  const Owner owner = execution.owner;
+  HandlerWork& work = work_of(owner);
+  if (owner.kind == OwnerKind::incoming) {
+    incoming_done(messages[owner.slot], execution, end, code, out);
+  } else if (end != HandlerEnd::returned || code != SUCCESS) {
+    work.fail(end, code);
+    initiator.cut(owner.slot, execution.packet_offset);
+  }
+  executions.end(execution);
+  give_hpu({execution.her.hpu, execution.her.context, execution.her.vhpu},
+           out);  // may drop other packets of this work, which must not complete before this one counts
+  SPL_ASSERT(work.hers_open > 0, "HER ", id);
+  --work.hers_open;
+  release(execution);
+  if (owner.kind == OwnerKind::incoming) advance(owner.slot, out);
+}
+
+// What a handler of an incoming message decided.
+void Nic::Impl::incoming_done(Message& message, const Execution& execution, HandlerEnd end, uint32_t code,
+                              Actions& out) {
   const bool good = end == HandlerEnd::returned && code == SUCCESS;
-  if (kind == HandlerKind::header) {
-    header_done(slot, end, code, out);
-  } else if (kind == HandlerKind::payload) {
+  if (execution.her.kind == HandlerKind::header) {
+    header_done(execution.owner.slot, end, code, out);
+  } else if (execution.her.kind == HandlerKind::payload) {
     const bool drops = end == HandlerEnd::returned && code == DROP;
     if (drops || end != HandlerEnd::returned) message.dropped_bytes += execution.buffer_bytes;
-    if (!drops && !good) fail_message(message, end, code);
+    if (!drops && !good) message.fail(end, code);
   } else if (end == HandlerEnd::returned && code == SUCCESS_PENDING) {
     message.pending = true;
   } else if (!good) {
-    fail_message(message, end, code);
+    message.fail(end, code);
   }
   // A message that failed does complete its entry: the host must hear of it.
   if (message.failure != Fail::ok) message.pending = false;
-  execution.stage = Stage::ended;
-  free_hpu(execution, out);  // may drop other packets of this message, which must not complete before this one counts
-  SPL_ASSERT(message.hers_open > 0, "message ", message.id);
-  --message.hers_open;
-  release_execution(her.value);
-  advance(slot, out);
+}
+
+void Nic::Impl::fail_dma(DmaId id, Fail failure) {
+  const Owner owner = dmas.owner(id);
+  SPL_ASSERT(failure != Fail::ok && owner.kind != OwnerKind::whole, "DMA ", id, ": ", name_of(failure));
+  if (owner.kind == OwnerKind::reply) return initiator.fail_reply(owner.slot, failure);
+  work_of(owner).record(failure);
+}
+
+void Nic::Impl::dma_done(DmaId id, Actions& out) {
+  const auto ended = dmas.end(id);
+  if (!ended) return;
+  const Owner owner = ended->owner;
+  if (owner.kind == OwnerKind::whole) return delivered(owner.slot, out);
+  if (owner.kind == OwnerKind::reply) return initiator.reply_landed(owner.slot, out);
+  buffer.release(ended->buffer_bytes);
+  if (ended->her.exists()) {
+    Execution& execution = executions[ended->her];
+    Executions::dma_done(execution);
+    if (ended->resumes) out.add<Resume>(ended->her, uint32_t{0});
+    release(execution);
+  }
+  HandlerWork& work = work_of(owner);
+  dmas.retire(work.dmas, *ended);
+  while (const auto report = dmas.next_report(work.dmas)) {
+    Event event = dma_event(owner);
+    event.manipulated_bytes = report->length;
+    event.remote_offset = report->offset;
+    event.start = report->start;
+    queues.post(offer_of(owner).queue, event, out);
+  }
+  if (owner.kind == OwnerKind::incoming && work.dmas.open == 0) advance(owner.slot, out);
+}
+
+// Of a handler's DMA, without what the DMA itself tells.
+Event Nic::Impl::dma_event(Owner owner) const {
+  if (owner.kind == OwnerKind::incoming) return event_of(messages[owner.slot], EventKind::dma);
+  Event event;
+  event.kind = EventKind::dma;
+  event.fail = initiator.filled(owner.slot).failure;
+  event.user_ptr = initiator.user_ptr_of(owner.slot);
+  return event;
 }
 
 }  // namespace spinloom::nic

@@ -12,64 +12,48 @@
 namespace spinloom::nic {
 
 // A packet is in the buffer: the way that its message goes.
-void Nic::Impl::place(uint32_t index, Actions& out) {
-  Execution& execution = executions[index];
-  const uint32_t slot = execution.message;
+void Nic::Impl::place(HerId id, Actions& out) {
+  Execution& execution = executions[id];
+  if (execution.owner.kind == OwnerKind::filled) return enqueue(execution);
+  const uint32_t slot = execution.owner.slot;
   Message& message = messages[slot];
-  SPL_ASSERT(execution.stage < Stage::running && message.path != Path::waiting, "HER ", index);
+  SPL_ASSERT(execution.stage < Stage::running && message.path != Path::waiting, "HER ", id);
   if (message.path == Path::undecided) {
-    execution.stage = Stage::ready;
-    (message.parked_last == no_slot ? message.parked_first : executions[message.parked_last].next) = index;
-    message.parked_last = index;
+    executions.ready(execution);
+    (message.parked_last == no_slot ? message.parked_first : executions[HerId{message.parked_last}].next) = id.value;
+    message.parked_last = id.value;
     if (execution.packet_offset == 0) start_header_handler(slot, execution.her.payload);
     return;
   }
   if (message.path == Path::handlers) {
     Her& her = execution.her;
-    const uint64_t strip = contexts.find(message.context)->context.user_header_bytes;
+    const uint64_t strip = contexts.find(message.context)->user_header_bytes;
     if (execution.packet_offset > 0) {
       her.offset = execution.packet_offset - strip;
-      return enqueue(index);
+      return enqueue(execution);
     }
     if (her.payload.length > strip) {
       her.payload.bytes += strip;
       her.payload.length -= strip;
-      return enqueue(index);
+      return enqueue(execution);
     }
   }
   if (message.path == Path::direct) {
-    land(slot, execution.her.payload, execution.packet_offset, execution.buffer_bytes, out);
-    execution.buffer_bytes = 0;  // the DMA's now, or free
+    land(slot, execution.her.payload, execution.packet_offset, Executions::take_bytes(execution), out);
   }
   if (message.path == Path::dropped) message.dropped_bytes += execution.buffer_bytes;
-  take_out(index);
+  take_out(id);
   advance(slot, out);
-}
-
-// A packet that no handler will see.
-void Nic::Impl::take_out(uint32_t index) {
-  Execution& execution = executions[index];
-  Message& message = messages[execution.message];
-  SPL_ASSERT(message.hers_open > 0 && hers_waiting > 0, message.hers_open, ", ", hers_waiting);
-  --message.hers_open;
-  --hers_waiting;
-  execution.stage = Stage::ended;
-  release_execution(index);
 }
 
 void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
   Message& message = messages[slot];
   SPL_ASSERT(!message.header_started && message.path == Path::undecided, "message ", message.id);
   message.header_started = true;
-  const uint32_t index = executions.take();
-  Execution& execution = executions[index];
-  execution.message = slot;
+  Execution& execution = executions.open({OwnerKind::incoming, slot}, HandlerKind::header, message.context);
   Her& her = execution.her;
-  her.id = HerId{index};
-  her.kind = HandlerKind::header;
-  her.context = message.context;
   her.payload = first;
-  her.payload.length = std::min<uint64_t>(first.length, contexts.find(message.context)->context.user_header_bytes);
+  her.payload.length = std::min<uint64_t>(first.length, contexts.find(message.context)->user_header_bytes);
   her.message_length = message.requested;
   her.operation = message.operation;
   her.target = rank;
@@ -78,8 +62,7 @@ void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
   her.entry_offset = message.offset;
   her.hdr_data = message.fields.hdr_data;
   ++message.hers_open;
-  ++hers_waiting;
-  enqueue(index);
+  enqueue(execution);
 }
 
 void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Actions& out) {
@@ -87,12 +70,12 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
   SPL_ASSERT(message.header_started && message.path == Path::undecided, "message ", message.id);
   message.path = Path::dropped;
   if (end == HandlerEnd::returned && (code == PROCESS_DATA || code == PROCESS_DATA_PENDING)) {
-    const bool handled = contexts.find(message.context)->context.payload_entry.has_value();
+    const bool handled = contexts.find(message.context)->payload_entry.has_value();
     message.path = handled ? Path::handlers : Path::direct;
   } else if (end == HandlerEnd::returned && (code == PROCEED || code == PROCEED_PENDING)) {
     message.path = Path::direct;
   } else if (end != HandlerEnd::returned || (code != DROP && code != DROP_PENDING)) {
-    fail_message(message, end, code);
+    message.fail(end, code);
   }
   message.pending =
       end == HandlerEnd::returned && (code == PROCESS_DATA_PENDING || code == PROCEED_PENDING || code == DROP_PENDING);
@@ -105,8 +88,8 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
   uint32_t parked = std::exchange(message.parked_first, no_slot);
   message.parked_last = no_slot;
   while (parked != no_slot) {
-    const uint32_t next = std::exchange(executions[parked].next, no_slot);
-    place(parked, out);
+    const uint32_t next = std::exchange(executions[HerId{parked}].next, no_slot);
+    place(HerId{parked}, out);
     parked = next;
   }
 }

@@ -1,66 +1,58 @@
-// A peer that is gone: what waits for it ends as undeliverable, so that nobody waits for ever.
-//
-// What has not been read from its buffer yet goes on as if the peer were there: the driver reads it to nowhere and says
-// so, and finish_send() finds that the target is lost. So there is one end for what was sent before and after.
-#include <algorithm>
-#include <utility>
-
+// Messages that come by another way than their packets, or not to their end: those that the host invokes handlers on, and
+// those of peers that are gone.
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
 
-bool Nic::Impl::is_lost(Rank peer) const {
-  return !lost.empty() && std::find(lost.begin(), lost.end(), peer) != lost.end();
+// The host's own message: as one that has just come in one packet and matched this entry.
+Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
+  SPL_ASSIGN(const uint32_t entry_slot, portals.slot_of(command.entry));
+  const ListedEntry& listed = portals.entry(entry_slot);
+  const uint64_t bytes = command.bytes.size();
+  if (listed.auto_unlinked) return fail(Code::invalid, "entry ", command.entry, " has already left its list by itself");
+  if (listed.list == ListKind::overflow) {
+    return fail(Code::invalid, "entry ", command.entry, " is in the overflow list, whose messages wait to be claimed");
+  }
+  if (!listed.entry.context.exists()) {
+    return fail(Code::invalid, "entry ", command.entry, " has no context, so there are no handlers to run");
+  }
+  if (bytes > config.payload_bytes) {
+    return fail(Code::invalid, "handlers are invoked on at most one packet of ", config.payload_bytes, " B, ", bytes,
+                " B were given");
+  }
+  if (bytes > buffer.free() || handler_messages >= config.handler_messages) {
+    return fail(Code::exhausted, "entry ", command.entry, " cannot be invoked now: the packet buffer holds ",
+                buffer.used(), " of ", config.packet_buffer_bytes, " B (memory.packet_buffer_bytes), handlers work on ",
+                handler_messages, " of ", config.handler_messages, " messages (scheduler.messages)");
+  }
+  const uint32_t slot = messages.take();
+  Message& message = messages[slot];
+  message.source = rank;
+  message.id = initiator.take_name();
+  message_slots.add(message.source, message.id, slot);
+  message.length = message.requested = message.bytes_in = bytes;
+  message.invoked = command.bytes;
+  message.fields.portal_index = listed.portal.value;
+  message.fields.match_bits = listed.entry.match_bits;
+  message.fields.hdr_data = command.hdr_data;
+  attach(slot, entry_slot, MatchKey{rank, message.fields.match_bits, 0, bytes});
+  Packet packet;
+  packet.source = rank;
+  packet.message_length = bytes;
+  packet.payload = {PayloadRef::Space::inline_bytes, message.invoked.data(), bytes};
+  accept_payload(slot, packet, false, out);
+  advance(slot, out);
+  return {};
 }
 
-// Nothing reaches it any more, nor does it answer.
-void Nic::Impl::part_from(Rank peer, Actions& out) {
-  if (is_lost(peer)) return;
-  lost.push_back(peer);
-  lose_unacknowledged(peer, out);
-  std::vector<uint64_t> names;
-  fetches.for_each([&](uint32_t slot, const Fetch& fetch) {
-    if (fetch.target == peer) names.push_back(uint64_t{fetch.sequence} << 32 | slot);
-  });
-  for (const uint64_t name : names) lose_fetch(name, out);
-}
-
+// What of this peer's is under way ends as undeliverable, so that nobody waits for ever.
 void Nic::Impl::lose_peer(Rank peer, Actions& out) {
-  part_from(peer, out);
+  initiator.part_from(peer, out);
   std::vector<uint32_t> begun;
   messages.for_each([&](uint32_t slot, const Message& message) {
-    if (message.outgoing == no_slot && message.source == peer && message.bytes_in < message.length) {
-      begun.push_back(slot);
-    }
+    if (message.source == peer && message.bytes_in < message.length) begun.push_back(slot);
   });
   for (const uint32_t slot : begun) lose_message(slot, out);
-}
-
-// The buffers are the host's already; the acknowledgements never come.
-void Nic::Impl::lose_unacknowledged(Rank peer, Actions& out) {
-  std::vector<uint32_t> waiting;
-  outgoing.for_each([&](uint32_t slot, const Outgoing& message) {
-    if (message.put.target == peer && message.sent && message.ack_wanted && !message.acked) waiting.push_back(slot);
-  });
-  for (const uint32_t slot : waiting) {
-    outgoing[slot].acked = true;
-    outgoing[slot].ack = {};
-    outgoing[slot].ack.fail = static_cast<uint8_t>(Fail::undeliverable);
-    finish_ack(slot, out);
-  }
-}
-
-// A request whose reply never comes, or not to its end. DMAs of what has come are waited for.
-void Nic::Impl::lose_fetch(uint64_t name, Actions& out) {
-  const uint32_t slot = static_cast<uint32_t>(name);
-  if (!fetches.taken(slot) || fetches[slot].sequence != name >> 32) return;
-  Fetch& fetch = fetches[slot];
-  if (fetch.header_in && fetch.bytes_in == fetch.reply_bytes) return;
-  fetch.header_in = true;
-  fetch.reply_bytes = fetch.bytes_in;
-  fetch.result = {};
-  fetch.result.fail = static_cast<uint8_t>(Fail::undeliverable);
-  finish_fetch(slot, out);
 }
 
 // The rest of a message never comes.
@@ -69,7 +61,7 @@ void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   SPL_ASSERT(message.bytes_in < message.length, message.bytes_in, " of ", message.length);
   SPL_ASSERT(message.early.size() <= early_packets, message.early.size(), " of ", early_packets);
   if (message.path == Path::waiting) {  // nor its header
-    for (const Packet& packet : message.early) buffer_release(packet.payload.length);
+    for (const Packet& packet : message.early) buffer.release(packet.payload.length);
     early_packets -= static_cast<uint32_t>(message.early.size());
     message_slots.remove(message.source, message.id);
     messages.give_back(slot);
@@ -77,7 +69,7 @@ void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   }
   message.missing = message.length - message.bytes_in;
   message.bytes_in = message.length;
-  record_failure(message, Fail::undeliverable);
+  message.record(Fail::undeliverable);
   advance(slot, out);
 }
 

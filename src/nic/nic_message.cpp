@@ -1,7 +1,7 @@
 // The end of a message: completion handler, events, counters, acknowledgement.
 #include <algorithm>
-#include <utility>
 
+#include "nic/entry_memory.hpp"
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
@@ -21,7 +21,6 @@ EventKind kind_of(Operation operation) {
 // Takes a message on when one of the things it waits for has come: bytes, handlers, DMAs.
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
-  if (message.outgoing != no_slot) return;  // it ends when its last packet leaves
   SPL_ASSERT(message.bytes_in <= message.length, message.bytes_in, " of ", message.length);
   if (message.hers_open > 0 || message.bytes_in < message.length || message.path == Path::waiting) return;
   if (message.path == Path::undecided) {
@@ -32,23 +31,17 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
   if (message.completion_wanted && !message.completion_started && !message.stopped) {
     SPL_ASSERT(message.context.exists() && message.entry != no_slot, "message ", message.id);
     message.completion_started = true;
-    const uint32_t index = executions.take();
-    Execution& execution = executions[index];
-    execution.message = slot;
+    Execution& execution = executions.open({OwnerKind::incoming, slot}, HandlerKind::completion, message.context);
     Her& her = execution.her;
-    her.id = HerId{index};
-    her.kind = HandlerKind::completion;
-    her.context = message.context;
     her.message_length = message.length;
     her.dropped_bytes = message.dropped_bytes;
-    const PortalState& portal = *portals.find(message.portal);
+    const PortalTable::Portal& portal = *portals.find(message.portal);
     her.flow_control = portal.flow_control && !portal.enabled;
     ++message.hers_open;
-    ++hers_waiting;
-    enqueue(index);  // it has no packet, so there is nothing to buffer first
+    enqueue(execution);  // it has no packet, so there is nothing to buffer first
     return;
   }
-  if (message.dmas_open > 0) return;
+  if (message.dmas.open > 0) return;
   const bool replies = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
   if (replies && !message.reply_started) return start_reply(slot, out);
   if (message.reply_open) return;
@@ -59,11 +52,7 @@ Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
   Event event;
   event.kind = kind;
   event.fail = message.failure;
-  if (message.outgoing != no_slot) {
-    event.user_ptr = outgoing[message.outgoing].put.user_ptr;
-    return event;
-  }
-  const ListedEntry& listed = entries[message.entry];
+  const ListedEntry& listed = portals.entry(message.entry);
   event.initiator = message.source;
   event.user = message.fields.user;
   event.portal = message.portal;
@@ -71,7 +60,7 @@ Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
   event.match_bits = message.fields.match_bits;
   event.requested_bytes = message.requested;
   event.remote_offset = message.fields.remote_offset;
-  event.start = start_of(listed, message.offset);
+  event.start = address_at(listed, message.offset);
   event.hdr_data = message.fields.hdr_data;
   event.user_ptr = listed.entry.user_ptr;
   event.in_overflow = listed.list == ListKind::overflow;
@@ -82,85 +71,64 @@ Event Nic::Impl::event_of(const Message& message, EventKind kind) const {
 }
 
 void Nic::Impl::post_put(const Message& message, uint64_t manipulated, Actions& out) {
-  const Entry& entry = entries[message.entry].entry;
+  const Entry& entry = portals.entry(message.entry).entry;
   const bool failed = message.failure != Fail::ok;
   if (!entry.options.event_comm_disable && (failed || !entry.options.event_success_disable)) {
     Event event = event_of(message, kind_of(message.operation));
     event.manipulated_bytes = manipulated;
-    post_event(portals.find(message.portal)->queue, event, out);
+    queues.post(portals.find(message.portal)->queue, event, out);
   }
   if (!entry.options.ct_comm) return;
   CounterValue by;
   (failed ? by.failure : by.success) = failed || !entry.options.ct_bytes ? 1 : manipulated;
-  count(entry.counter, by, out);
-}
-
-// A message of a portal table entry has ended; `index`: none, it had come to none.
-void Nic::Impl::leave(PortalIndex index, Actions& out) {
-  PortalState* const portal = portals.find(index);
-  if (portal == nullptr) return;
-  SPL_ASSERT(portal->messages_open > 0, "portal ", index);
-  if (--portal->messages_open > 0) return;
-  if (portal->disabled_event_due) post_disabled(index, *portal, out);
-  if (portal->disablers.empty()) return;
-  for (const uint64_t token : std::exchange(portal->disablers, {})) out.add<Answer>(token, uint64_t{0});
+  triggers.count(entry.counter, by, out);
 }
 
 void Nic::Impl::complete(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
-  SPL_ASSERT(message.dma_first == no_slot, "message ", message.id, " of rank ", message.source);
-  SPL_ASSERT(message.hers_open == 0 && message.dmas_open == 0, message.hers_open, " handlers, ", message.dmas_open);
+  SPL_ASSERT(message.hers_open == 0 && message.dmas.open == 0, message.hers_open, " handlers, ", message.dmas.open);
   SPL_ASSERT(message.bytes_in == message.length, message.bytes_in, " of ", message.length);
   SPL_ASSERT(message.parked_first == no_slot && message.early.empty(), "message ", message.id, " has packets");
   uint64_t manipulated = 0;
-  ListKind list = ListKind::priority;  // read while the entry is here
+  ListKind list = ListKind::priority;
   if (message.entry != no_slot) {
-    list = entries[message.entry].list;
-    if (message.failure != Fail::ok) tally(message.context, Telemetry::failed_messages);
-    tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
+    const ListedEntry& listed = portals.entry(message.entry);
+    list = listed.list;  // read while the entry is here
+    if (message.failure != Fail::ok) contexts.tally(message.context, Telemetry::failed_messages);
+    contexts.tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
     SPL_ASSERT(message.dropped_bytes <= message.requested, message.dropped_bytes, " of ", message.requested);
     SPL_ASSERT(message.missing <= message.requested, message.missing, " of ", message.requested);
     const uint64_t here = std::min(message.landing, message.requested - message.missing);
     manipulated = here - std::min(here, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
-    ListedEntry& listed = entries[message.entry];
-    if (message.unexpected != no_slot) {
-      UnexpectedHeader& header = headers[message.unexpected];
-      header.landed = true;
-      header.manipulated_bytes = manipulated;
-      header.dropped_bytes = message.dropped_bytes;
-      header.failure = message.failure;
+    if (message.attached.header != no_slot) {
+      portals.landed(message.attached.header, manipulated, message.dropped_bytes, message.failure);
     }
     if (!message.pending) post_put(message, manipulated, out);
-    if (message.unexpected != no_slot && headers[message.unexpected].claimer != no_slot) {
-      post_overflow(message.unexpected, out);
-    }
-    SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
-    --listed.messages_open;
-    if (ContextState* context = contexts.find(message.context)) {
-      SPL_ASSERT(context->messages > 0 && handler_messages > 0, context->messages, ", ", handler_messages);
-      --context->messages;
+    if (contexts.find(message.context) != nullptr) {
+      SPL_ASSERT(handler_messages > 0, "message ", message.id);
+      contexts.leave_message(message.context);
       --handler_messages;
     }
-    if (message.unlinked_entry && message.pending && listed.entry.options.use_once) {
-      listed.auto_unlinked = false;
-      settle_unlink(listed);
-      link_entry(message.entry, out);
-    } else {
-      post_unlinked(message.entry, out);
-    }
-    release_entry(message.entry, out);
+    const bool comes_back = message.attached.unlinked && message.pending && listed.entry.options.use_once;
+    portals.detach(message.entry, message.attached, comes_back, out);
   }
-  if (PortalState* portal = portals.find(message.portal); portal != nullptr && message.entry != no_slot) {
-    if (portal->flow_control) {
-      QueueState& queue = *queues.find(portal->queue);
-      SPL_ASSERT(queue.events_due > 0, "queue ", portal->queue);
-      --queue.events_due;
-    }
-  }
-  leave(message.portal, out);
+  portals.leave(message.portal, out);
   send_ack(message, list, manipulated, out);
   message_slots.remove(message.source, message.id);
   messages.give_back(slot);
+}
+
+void Nic::Impl::send_ack(const Message& message, ListKind list, uint64_t manipulated, Actions& out) const {
+  if (message.fields.ack_request == AckRequest::none) return;
+  SPL_ASSERT(manipulated <= message.requested, manipulated, " of ", message.requested);
+  MessageFields& told = initiator.acknowledge(message.source, message.id, out);
+  if (message.ack_disabled) return;
+  told.ack_request = message.fields.ack_request;
+  told.portal_index = message.fields.portal_index;
+  told.remote_offset = message.offset;
+  told.manipulated_bytes = manipulated;
+  told.fail = static_cast<uint8_t>(message.failure);
+  told.list = list;
 }
 
 }  // namespace spinloom::nic

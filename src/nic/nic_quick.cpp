@@ -5,31 +5,18 @@
 
 namespace spinloom::nic {
 
-// Nothing waits for the counter and nothing resets it: counting is adding.
-bool Nic::Impl::only_adds(CounterId id) const {
-  const CounterState* const counter = counters.find(id);
-  return counter != nullptr && counter->heap.empty() && counter->resets_at == 0;
-}
-
-QuickCount Nic::Impl::add_quickly(CounterId id, uint64_t by) {
-  CounterState& counter = *counters.find(id);
-  counter.value.success += by;
-  return {id, counter.value};
-}
-
 std::optional<uint64_t> Nic::quick_put(const QuickPut& put) const {
   const Impl& nic = *impl_;
-  if (put.length > nic.config.at_once_bytes || !nic.outbound.empty() || !nic.flowing.empty() || !nic.lost.empty() ||
-      (put.counter.exists() && !nic.only_adds(put.counter)) ||
-      (put.queue.exists() && nic.queues.find(put.queue) == nullptr)) {
+  if (!nic.initiator.may_put_quickly(put.length) || (put.counter.exists() && !nic.triggers.only_adds(put.counter)) ||
+      (put.queue.exists() && !nic.queues.exists(put.queue))) {
     return std::nullopt;
   }
-  return message_id(nic.next_message_sequence, no_slot);
+  return nic.initiator.next_name();
 }
 
 QuickCount Nic::quick_sent(const QuickPut& put) {
-  ++impl_->next_message_sequence;
-  return put.counted > 0 ? impl_->add_quickly(put.counter, put.counted) : QuickCount{};
+  impl_->initiator.count_quick();
+  return put.counted > 0 ? QuickCount{put.counter, impl_->triggers.add(put.counter, put.counted)} : QuickCount{};
 }
 
 // The first entry of the priority list takes it, or nobody does: a walk over the list is the long way's.
@@ -39,51 +26,44 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
   const MessageFields& fields = packet.fields;
   if (packet.operation != Operation::put || fields.ack_request != AckRequest::none || packet.offset != 0 ||
       length == 0 || length != packet.message_length || packet.missing != 0 || length > nic.config.transfer_bytes ||
-      length > nic.config.packet_buffer_bytes - nic.buffer_used || packet.payload.space != PayloadRef::Space::local) {
+      length > nic.buffer.free() || packet.payload.space != PayloadRef::Space::local) {
     return false;
   }
-  Impl::PortalState* const portal = nic.portals.find(PortalIndex{fields.portal_index});
+  const PortalTable::Portal* const portal = nic.portals.find(PortalIndex{fields.portal_index});
   if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
   if (nic.message_slots.size() > 0 && nic.message_slots.find(packet.source, packet.message) != no_slot) return false;
   const uint32_t first = portal->priority.first();
   if (first == no_slot) return false;
-  const ListedEntry& listed = nic.entries[first];
+  const ListedEntry& listed = nic.portals.entry(first);
   const Entry& entry = listed.entry;
   const EntryOptions& options = entry.options;
   if (!matches(listed, {packet.source, fields.match_bits, fields.remote_offset, length}) || !options.op_put ||
       (entry.user != any_user && entry.user != fields.user) || options.use_once || options.manage_local ||
-      entry.context.exists() || !entry.iovec.empty() || (options.ct_comm && !nic.only_adds(entry.counter))) {
+      entry.context.exists() || !entry.iovec.empty() || (options.ct_comm && !nic.triggers.only_adds(entry.counter))) {
     return false;
   }
   const uint64_t taken = std::min(length, room_at(entry.length, fields.remote_offset));
   landing.queue = {};
   if (!options.event_comm_disable && !options.event_success_disable) {
-    const Impl::QueueState* const queue = nic.queues.find(portal->queue);
-    if (queue != nullptr && queue->flow_portals > 0) return false;  // it may fill, and switch others off
-    if (queue != nullptr) {
+    if (nic.queues.exists(portal->queue)) {
+      if (nic.queues.is_held(portal->queue)) return false;  // it may fill, and switch others off
       landing.queue = portal->queue;
       landing.event = Event{};
-      landing.event.kind = EventKind::put;
-      landing.event.initiator = packet.source;
-      landing.event.portal = listed.portal;
-      landing.event.entry = listed.id;
-      landing.event.match_bits = fields.match_bits;
-      landing.event.requested_bytes = length;
-      landing.event.manipulated_bytes = taken;
-      landing.event.remote_offset = fields.remote_offset;
-      landing.event.start = reinterpret_cast<uint64_t>(entry.start) + fields.remote_offset;
-      landing.event.hdr_data = fields.hdr_data;
-      landing.event.user_ptr = entry.user_ptr;
-      landing.event.user = fields.user;
-      if (queue->index) queue->index->posted.fetch_add(1, std::memory_order_release);
+      const WholePut put{packet.source, fields.user, fields.match_bits,   fields.remote_offset, fields.hdr_data,
+                         length,        taken,       fields.remote_offset};
+      put.tell(landing.event, listed);
+      nic.queues.count_posted(portal->queue);
     }
   }
   landing.host = entry.start + fields.remote_offset;
   landing.length = taken;
-  landing.count = options.ct_comm ? nic.add_quickly(entry.counter, options.ct_bytes ? taken : 1) : QuickCount{};
-  nic.counts[static_cast<size_t>(Telemetry::messages)] += 1;
-  nic.counts[static_cast<size_t>(Telemetry::packets)] += 1;
-  nic.counts[static_cast<size_t>(Telemetry::bytes)] += length;
+  landing.count = QuickCount{};
+  if (options.ct_comm) {
+    landing.count = {entry.counter, nic.triggers.add(entry.counter, options.ct_bytes ? taken : 1)};
+  }
+  nic.contexts.tally(Telemetry::messages);
+  nic.contexts.tally(Telemetry::packets);
+  nic.contexts.tally(Telemetry::bytes, length);
   return true;
 }
 

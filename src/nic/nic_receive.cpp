@@ -7,8 +7,7 @@
 namespace spinloom::nic {
 
 bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
-  const uint64_t free_bytes = config.packet_buffer_bytes - buffer_used;
-  const bool fits = packet.payload.length <= free_bytes;
+  const bool fits = packet.payload.length <= buffer.free();
   if (slot != no_slot && messages[slot].path != Path::waiting) {
     const Message& message = messages[slot];
     const bool buffered = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
@@ -16,22 +15,22 @@ bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
   }
   if (packet.is_header()) return (fits || contexts.size() == 0) && !waits_for_place(packet);
   // Ahead of its header: one packet's room stays free, so that the header itself can always come in.
-  return early_packets < config.early_packets && free_bytes >= config.payload_bytes + packet.payload.length;
+  return early_packets < config.early_packets && buffer.free() >= config.payload_bytes + packet.payload.length;
 }
 
 // Handlers are at work on as many messages as they may, and this one would be one more. Under flow control it comes in,
 // to be refused. Work: a walk over the lists, when there is no place.
 bool Nic::Impl::waits_for_place(const Packet& packet) const {
   if (handler_messages < config.handler_messages) return false;
-  const PortalState* portal = portals.find(PortalIndex{packet.fields.portal_index});
+  const PortalTable::Portal* const portal = portals.find(PortalIndex{packet.fields.portal_index});
   if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
   const bool gets = packet.operation == Operation::get;
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset,
                      gets ? packet.fields.request.requested_bytes : packet.message_length};
   uint32_t searched = 0;
-  uint32_t found = portal->priority.find(entries, key, searched);
-  if (found == no_slot) found = portal->overflow.find(entries, key, searched);
-  return found != no_slot && entries[found].entry.context.exists();
+  uint32_t found = portals.find_priority(*portal, key, searched);
+  if (found == no_slot) found = portals.find_overflow(*portal, key, searched);
+  return found != no_slot && portals.entry(found).entry.context.exists();
 }
 
 bool Nic::Impl::wants_packets(const Packet& packet) const {
@@ -58,8 +57,13 @@ bool Nic::Impl::well_formed(const Packet& packet) const {
 }
 
 void Nic::Impl::receive(const Packet& packet, Actions& out) {
-  if (packet.operation == Operation::ack) return receive_ack(packet, out);
-  if (packet.operation == Operation::reply) return receive_reply(packet, out);
+  if (packet.is_answer()) {
+    out.work.matched_by_message = true;
+    const bool taken = packet.operation == Operation::ack ? initiator.take_ack(packet, out)
+                                                          : well_formed(packet) && initiator.take_reply(packet, out);
+    if (!taken) ++refused_packets;
+    return;
+  }
   Walk walk;
   if (deliver(packet, walk, out)) return;
   uint32_t slot = message_slots.find(packet.source, packet.message);
@@ -90,12 +94,12 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
   SPL_ASSERT(message.bytes_in <= message.length, message.bytes_in, " of ", message.length, " B");
   if (packet.missing > 0) {
     message.missing = packet.missing;
-    record_failure(message, Fail::aborted);
+    message.record(Fail::aborted);
     return advance(slot, out);
   }
   if (message.path == Path::waiting) {
     ++early_packets;
-    buffer_take(packet.payload.length);
+    buffer.take(packet.payload.length);
     message.early.push_back(packet);
     return;
   }
@@ -121,141 +125,78 @@ void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, const Walk& 
   advance(slot, out);
 }
 
-void Nic::Impl::refuse_message(Message& message, Fail failure) {
+void Nic::Impl::refuse(Message& message, Fail failure) {
   SPL_ASSERT(failure != Fail::ok && message.entry == no_slot, name_of(failure), ", entry ", message.entry);
   message.path = Path::discard;
   message.failure = failure;
   message.dropped_bytes = message.length;
   ++dropped_messages;
-  const Refusal counted = failure == Fail::perm_violation ? Refusal::permission
-                          : failure == Fail::op_violation ? Refusal::operation
-                                                          : Refusal::dropped;
-  ++tables[table_of(message.fields.portal_index)].refused[static_cast<size_t>(counted)];
-  tally({}, Telemetry::refused_messages);
-}
-
-// Under flow control, the events of messages that have come may take what is left of the queue. A message that makes
-// its entry leave has two.
-bool Nic::Impl::is_full(const PortalState& portal, const Entry& entry) const {
-  if (!portal.flow_control) return false;
-  const QueueState& queue = *queues.find(portal.queue);
-  const EntryOptions& options = entry.options;
-  const bool may_leave = options.use_once || (options.manage_local && entry.min_free > 0);
-  const uint32_t needed = may_leave && !options.event_unlink_disable ? 2 : 1;
-  return queue.index && queue.index->waiting() + queue.events_due + needed > std::max(queue.events_max, needed);
+  portals.count_refusal(PortalIndex{message.fields.portal_index}, failure);
 }
 
 // Something that the message needs is not there: no entry, or no place for its header, its handlers or its events.
-void Nic::Impl::run_out(Message& message, PortalIndex index, PortalState& portal, bool told) {
-  if (!portal.flow_control) return refuse_message(message, Fail::dropped);
-  portal.enabled = false;
-  portal.disabled_event_due = told;
-  tally({}, Telemetry::portals_disabled);
-  message.portal = index;
-  ++portal.messages_open;  // its end posts the event, after the messages that were matched before
-  refuse_message(message, Fail::pt_disabled);
+void Nic::Impl::run_out(Message& message, const PortalTable::Portal& portal, bool told) {
+  if (!portal.flow_control) return refuse(message, Fail::dropped);
+  message.portal = portal.index;
+  portals.run_out(portal.index, told);
+  refuse(message, Fail::pt_disabled);
 }
 
 void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out) {
   Message& message = messages[slot];
-  const PortalIndex index{packet.fields.portal_index};
-  PortalState* portal = portals.find(index);
-  if (portal == nullptr) return refuse_message(message, Fail::dropped);
-  if (!portal->enabled) return refuse_message(message, Fail::pt_disabled);
+  const PortalTable::Portal* const portal = portals.find(PortalIndex{packet.fields.portal_index});
+  if (portal == nullptr) return refuse(message, Fail::dropped);
+  if (!portal->enabled) return refuse(message, Fail::pt_disabled);
 
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, message.requested};
   uint32_t found = walk.found;
   out.work.entries_searched += walk.searched;
-  if (!walk.done) found = portal->priority.find(entries, key, out.work.entries_searched);
-  if (found == no_slot) found = portal->overflow.find(entries, key, out.work.entries_searched);
-  if (found == no_slot) return run_out(message, index, *portal, true);
+  if (!walk.done) found = portals.find_priority(*portal, key, out.work.entries_searched);
+  if (found == no_slot) found = portals.find_overflow(*portal, key, out.work.entries_searched);
+  if (found == no_slot) return run_out(message, *portal, true);
 
-  const ListedEntry& listed = entries[found];
+  const ListedEntry& listed = portals.entry(found);
   const Entry& entry = listed.entry;
-  if (entry.user != any_user && entry.user != packet.fields.user) return refuse_message(message, Fail::perm_violation);
+  if (entry.user != any_user && entry.user != packet.fields.user) return refuse(message, Fail::perm_violation);
   const bool puts = message.operation != Operation::get;
   const bool gets = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
-  if ((puts && !entry.options.op_put) || (gets && !entry.options.op_get)) {
-    return refuse_message(message, Fail::op_violation);
+  if ((puts && !entry.options.op_put) || (gets && !entry.options.op_get)) return refuse(message, Fail::op_violation);
+  if ((keeps_headers(listed) && !portals.has_header_room(*portal)) ||
+      (entry.context.exists() && handler_messages >= config.handler_messages) ||
+      !portals.has_event_room(*portal, entry)) {
+    return run_out(message, *portal, !entry.options.event_flowctrl_disable);
   }
-  const uint32_t headers_max = std::min(config.unexpected_headers, tables[table_of(index.value)].setup.headers_max);
-  if ((keeps_headers(listed) && portal->unexpected.size() >= headers_max) ||
-      (entry.context.exists() && handler_messages >= config.handler_messages) || is_full(*portal, entry)) {
-    return run_out(message, index, *portal, !entry.options.event_flowctrl_disable);
-  }
-
   attach(slot, found, key);
 }
 
 // The message is the entry's: where it goes, what follows for the entry.
 void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   Message& message = messages[slot];
-  ListedEntry& listed = entries[found];
+  const ListedEntry& listed = portals.entry(found);
   const Entry& entry = listed.entry;
-  PortalState* const portal = portals.find(listed.portal);
-  ContextState* const context = contexts.find(entry.context);
-  const bool in_overflow = keeps_headers(listed);
-  SPL_ASSERT(message.entry == no_slot && portal != nullptr, "message ", message.id, " has entry ", message.entry);
+  SPL_ASSERT(message.entry == no_slot, "message ", message.id, " has entry ", message.entry);
   message.portal = listed.portal;
   message.entry = found;
   message.context = entry.context;
-  tally(entry.context, Telemetry::messages);
+  contexts.tally(entry.context, Telemetry::messages);
   message.ack_disabled = entry.options.ack_disable;
   message.offset = entry.options.manage_local ? listed.local_offset : key.remote_offset;
   uint64_t taken = std::min(message.requested, room_at(entry.length, message.offset));
   if (message.operation == Operation::atomic || message.operation == Operation::fetch_atomic) {
-    taken -= taken % bytes_of(message.fields.request.datatype);
+    taken -= taken % nic::bytes_of(message.fields.request.datatype);
   }
   const bool handled = !listed.places_payload && message.operation != Operation::get;  // a get brings no payload
   message.path = handled ? Path::handlers : Path::direct;
   message.landing = handled ? message.length : taken;
   message.room = taken;
-  if (context != nullptr) {
+  if (const Context* const context = contexts.find(entry.context)) {
     SPL_ASSERT(handler_messages < config.handler_messages, handler_messages, " of ", config.handler_messages);
-    ++context->messages;
+    contexts.use_by_message(entry.context);
     ++handler_messages;
-    if (context->context.header_entry) message.path = Path::undecided;
-    message.completion_wanted = context->context.completion_entry.has_value();
+    if (context->header_entry) message.path = Path::undecided;
+    message.completion_wanted = context->completion_entry.has_value();
   }
-  ++portal->messages_open;
-  if (portal->flow_control) ++queues.find(portal->queue)->events_due;
-  ++listed.messages_open;
-
-  if (in_overflow) {
-    SPL_ASSERT(portal->unexpected.size() < config.unexpected_headers, portal->unexpected.size(), " headers");
-    message.unexpected = headers.take();
-    UnexpectedHeader& header = headers[message.unexpected];
-    header.key = key;
-    header.operation = message.operation;
-    header.fields = message.fields;
-    header.overflow_entry = found;
-    header.start = start_of(listed, message.offset);
-    header.manipulated_bytes = taken;  // until it has landed
-    portal->unexpected.push_back(headers, message.unexpected);
-    ++listed.headers_kept;
-  }
-  message.unlinked_entry = use(found, taken);
-  if (message.unlinked_entry && portal->flow_control && !entry.options.event_unlink_disable) {
-    listed.unlink_due = true;
-    ++queues.find(portal->queue)->events_due;
-  }
-}
-
-// A message takes its bytes of the entry. Whether that makes the entry leave its list.
-bool Nic::Impl::use(uint32_t slot, uint64_t taken) {
-  ListedEntry& listed = entries[slot];
-  const Entry& entry = listed.entry;
-  const EntryOptions& options = entry.options;
-  if (!options.manage_local && !options.use_once) return false;
-  if (options.manage_local) listed.local_offset += taken;
-  SPL_ASSERT(!options.manage_local || taken == 0 || listed.local_offset <= entry.length, listed.local_offset, " of ",
-             entry.length);
-  const bool exhausted =
-      options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
-  if (!listed.linked || !(options.use_once || exhausted)) return false;
-  unlink_entry(slot);
-  listed.auto_unlinked = true;
-  return true;
+  message.attached = portals.attach(found, key, message.operation, message.fields, message.offset, taken);
 }
 
 // `buffered`: the packet came ahead of its header and holds its bytes of the packet buffer already.
@@ -263,44 +204,33 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
   Message& message = messages[slot];
   const uint64_t bytes = packet.payload.length;
   if (message.entry != no_slot) {
-    tally(message.context, Telemetry::packets);
-    tally(message.context, Telemetry::bytes, bytes);
+    contexts.tally(message.context, Telemetry::packets);
+    contexts.tally(message.context, Telemetry::bytes, bytes);
   }
   if (message.path == Path::direct && bytes > 0) {
     const bool scattered = message.operation == Operation::put && packet.offset < message.landing &&
-                           !entries[message.entry].entry.iovec.empty();
+                           !portals.entry(message.entry).entry.iovec.empty();
     if (scattered) return scatter(slot, packet, buffered, out);
     return land(slot, packet.payload, packet.offset, buffered ? bytes : 0, out);
   }
   const bool handled = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
   if (handled && bytes > 0) {
-    const uint32_t index = executions.take();
-    Execution& execution = executions[index];
-    execution.message = slot;
+    if (!buffered) buffer.take(bytes);
+    Execution& execution = executions.open({OwnerKind::incoming, slot}, HandlerKind::payload, message.context, bytes);
     execution.packet_offset = packet.offset;
-    execution.buffer_bytes = bytes;
     Her& her = execution.her;
-    her.id = HerId{index};
-    her.kind = HandlerKind::payload;
-    her.context = message.context;
     her.offset = packet.offset;
     her.entry_offset = message.offset;
     her.payload = packet.payload;
     her.message_length = message.length;
-    const ContextState& context = *contexts.find(message.context);
-    if (const auto& policy = context.context.blocked_round_robin) {
-      her.vhpu.value =
-          static_cast<uint32_t>(packet.offset / config.payload_bytes / policy->packets_in_row % policy->vhpus);
-    }
-    if (!buffered) buffer_take(bytes);
+    her.vhpu = vhpu_of(*contexts.find(message.context), packet.offset, config.payload_bytes);
     ++message.hers_open;
-    ++hers_waiting;
     out.add<BufferPacket>(her.id, bytes);
     return;
   }
   // Stopped, or dropped by the header handler, or nothing to drop.
   if (message.path == Path::handlers || message.path == Path::dropped) message.dropped_bytes += bytes;
-  if (buffered) buffer_release(bytes);
+  if (buffered) buffer.release(bytes);
 }
 
 // Bytes straight to the entry's memory, as far as it takes them. buffer_bytes: what they hold of the packet buffer.
@@ -308,12 +238,10 @@ void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, 
   const Message& message = messages[slot];
   SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);
   if (message.operation != Operation::put) return apply_atomic(slot, payload, buffer_bytes, out);
-  if (offset >= message.landing) return buffer_release(buffer_bytes);
-  const uint32_t dma = issue_dma(slot, no_slot);
-  dmas[dma].buffer_bytes = buffer_bytes;
+  if (offset >= message.landing) return buffer.release(buffer_bytes);
   DmaWrite& write = out.add<DmaWrite>();
-  write.dma = DmaId{dma};
-  write.host = entries[message.entry].entry.start + message.offset + offset;
+  write.dma = dmas.issue(messages[slot].dmas, {OwnerKind::incoming, slot}, buffer_bytes);
+  write.host = portals.entry(message.entry).entry.start + message.offset + offset;
   write.source.space = payload.space;
   write.source.bytes = payload.bytes;
   write.source.length = std::min(payload.length, message.landing - offset);

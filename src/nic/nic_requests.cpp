@@ -1,6 +1,5 @@
 // What a running handler sends to other NICs: puts, gets, atomics (docs/handlers.md has the table). They are the
-// host's, with the portal table entry, queue and counter of the handler's entry. A function that returns true stops the
-// handler.
+// host's, with the portal table entry, queue and counter of the handler's entry.
 #include "nic/nic_impl.hpp"
 #include "spinloom/handler.h"
 
@@ -10,27 +9,28 @@ namespace {
 constexpr uint32_t put_options = PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT | PTL_ME_ACK;
 constexpr uint32_t get_options = PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT;
 
-}  // namespace
-
-// Where the call's bytes are; nothing: the call has been answered.
-std::optional<uint8_t*> Nic::Impl::memory_of(uint32_t index, const HandlerCall& call, bool writes, Actions& out) {
-  if (!is_from_host(call.call)) {
-    if (call.length > config.payload_bytes) {
-      out.add<Resume>(HerId{index}, uint32_t{FAIL});
-      return std::nullopt;
-    }
-    const bool fits = writes ? is_hpu_memory(call.local_memory) : is_readable(call.local_memory);
-    if (call.length == 0 || fits) return call.local;
-  } else {
-    const HostRange range = host_range(messages[executions[index].message], call.options);
-    if (const auto found = contiguous(range, call.offset, call.length)) return found;
-  }
-  refuse_call(index, uint32_t{SEGV}, out);
-  return std::nullopt;
+Requested answer(HerId her, uint32_t value, Actions& out, Requested how = Requested::performed) {
+  out.add<Resume>(her, value);
+  return how;
 }
 
-Put Nic::Impl::put_of(uint32_t index, const HandlerCall& call, uint8_t* local) const {
-  const Offer offer = offer_of(messages[executions[index].message]);
+}  // namespace
+
+// Where the bytes of a call are, if they are where they may be.
+std::optional<uint8_t*> Nic::Impl::bytes_of(HerId her, const HandlerCall& call, bool writes) const {
+  if (is_from_host(call.call))
+    return host_range(executions[her].owner, call.options).contiguous(call.offset, call.length);
+  const bool fits = writes ? is_hpu_memory(call.local_memory) : is_readable(call.local_memory);
+  return call.length == 0 || fits ? std::optional(call.local) : std::nullopt;
+}
+
+// From the device, a call moves one packet at most.
+bool Nic::Impl::is_too_long(const HandlerCall& call) const {
+  return !is_from_host(call.call) && call.length > config.payload_bytes;
+}
+
+Put Nic::Impl::put_of(HerId her, const HandlerCall& call, uint8_t* local) const {
+  const HandlerOffer offer = offer_of(executions[her].owner);
   Put put;
   put.local = local;
   put.length = call.length;
@@ -44,7 +44,7 @@ Put Nic::Impl::put_of(uint32_t index, const HandlerCall& call, uint8_t* local) c
   put.event_send_disable = true;
   put.on_nic = !is_from_host(call.call);
   put.by_handler = true;
-  if ((call.options & PTL_LOCAL_ME_CT) != 0 && counters.find(offer.counter) != nullptr) {
+  if ((call.options & PTL_LOCAL_ME_CT) != 0 && triggers.exists(offer.counter)) {
     put.counter = offer.counter;
     put.ct_send = true;
   }
@@ -52,33 +52,31 @@ Put Nic::Impl::put_of(uint32_t index, const HandlerCall& call, uint8_t* local) c
   return put;
 }
 
-void Nic::Impl::answer_failed(uint32_t index, const Error& error, Actions& out) {
+Requested Nic::Impl::answer_failed(HerId her, const Error& error, Actions& out) {
   note_failure(error);
-  out.add<Resume>(HerId{index}, uint32_t{FAIL});
+  return answer(her, FAIL, out);
 }
 
 // One from the device is a packet whose bytes are read before the handler goes on.
-bool Nic::Impl::put_call(uint32_t index, const HandlerCall& call, Actions& out) {
-  if ((call.options & ~put_options) != 0) return true;
-  const auto local = memory_of(index, call, false, out);
-  if (!local) return false;
-  const Put put = put_of(index, call, *local);
-  if (const Status good = check_put(put); !good) {
-    answer_failed(index, good.error(), out);
-    return false;
-  }
+Requested Nic::Impl::put_call(HerId her, const HandlerCall& call, Actions& out) {
+  if ((call.options & ~put_options) != 0) return Requested::stops;
+  if (is_too_long(call)) return answer(her, FAIL, out);
+  const auto local = bytes_of(her, call, false);
+  if (!local) return answer(her, SEGV, out, Requested::refused);
+  const Put put = put_of(her, call, *local);
+  if (const Status good = initiator.check(put); !good) return answer_failed(her, good.error(), out);
   const bool waits = put.on_nic && call.length > 0;
-  start_put(put, out, waits ? HerId{index} : HerId{});
-  if (!waits) out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
-  return false;
+  initiator.put(put, out, waits ? her : HerId{});
+  return waits ? Requested::performed : answer(her, SUCCESS, out);
 }
 
 // One to the device is a packet whose bytes are there before the handler goes on.
-bool Nic::Impl::get_call(uint32_t index, const HandlerCall& call, Actions& out) {
-  if ((call.options & ~get_options) != 0) return true;
-  const auto local = memory_of(index, call, true, out);
-  if (!local) return false;
-  const Put like = put_of(index, call, *local);
+Requested Nic::Impl::get_call(HerId her, const HandlerCall& call, Actions& out) {
+  if ((call.options & ~get_options) != 0) return Requested::stops;
+  if (is_too_long(call)) return answer(her, FAIL, out);
+  const auto local = bytes_of(her, call, true);
+  if (!local) return answer(her, SEGV, out, Requested::refused);
+  const Put like = put_of(her, call, *local);
   Get get;
   get.length = like.length;
   get.target = like.target;
@@ -92,22 +90,19 @@ bool Nic::Impl::get_call(uint32_t index, const HandlerCall& call, Actions& out) 
   }
   get.reply.counter = like.counter;
   get.reply.ct_reply = like.ct_send;
-  if (const Status good = check_get(get); !good) {
-    answer_failed(index, good.error(), out);
-    return false;
-  }
-  start_get(get, out, like.on_nic ? HerId{index} : HerId{}, true);
-  if (!like.on_nic) out.add<Resume>(HerId{index}, uint32_t{SUCCESS});
-  return false;
+  if (const Status good = initiator.check(get); !good) return answer_failed(her, good.error(), out);
+  initiator.get(get, out, like.on_nic ? her : HerId{}, true);
+  return like.on_nic ? Requested::performed : answer(her, SUCCESS, out);
 }
 
-bool Nic::Impl::atomic_call(uint32_t index, const HandlerCall& call, Actions& out) {
+Requested Nic::Impl::atomic_call(HerId her, const HandlerCall& call, Actions& out) {
   const bool fetches_before = call.call == SPL_CALL_FETCH_ATOMIC_FROM_DEVICE;
-  if ((call.options & ~(fetches_before ? 0u : put_options)) != 0) return true;
-  const auto local = memory_of(index, call, fetches_before, out);
-  if (!local) return false;
+  if ((call.options & ~(fetches_before ? 0u : put_options)) != 0) return Requested::stops;
+  if (is_too_long(call)) return answer(her, FAIL, out);
+  const auto local = bytes_of(her, call, fetches_before);
+  if (!local) return answer(her, SEGV, out, Requested::refused);
   Atomic atomic;
-  atomic.put = put_of(index, call, *local);
+  atomic.put = put_of(her, call, *local);
   atomic.operation = call.atomic;
   atomic.datatype = call.datatype;
   atomic.operand = {call.operand, 0, 0};
@@ -115,15 +110,10 @@ bool Nic::Impl::atomic_call(uint32_t index, const HandlerCall& call, Actions& ou
     atomic.fetch.emplace();
     atomic.fetch->local = *local;
   }
-  if (const Status good = check_atomic(atomic); !good) {
-    answer_failed(index, good.error(), out);
-    return false;
-  }
-  const HerId her{index};
+  if (const Status good = initiator.check(atomic); !good) return answer_failed(her, good.error(), out);
   const bool source_waits = !fetches_before && atomic.put.on_nic && call.length > 0;
-  start_atomic(atomic, out, source_waits ? her : HerId{}, fetches_before ? her : HerId{});
-  if (!source_waits && !fetches_before) out.add<Resume>(her, uint32_t{SUCCESS});
-  return false;
+  initiator.atomic(atomic, out, source_waits ? her : HerId{}, fetches_before ? her : HerId{});
+  return source_waits || fetches_before ? Requested::performed : answer(her, SUCCESS, out);
 }
 
 }  // namespace spinloom::nic

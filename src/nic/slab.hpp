@@ -23,9 +23,17 @@ inline constexpr uint32_t no_slot = UINT32_MAX;
 template <class T>
 class Slab {
  public:
+  struct Made {
+    uint32_t index;
+    T& value;
+  };
   // T{parts...}, made in its place.
   template <class... Parts>
   [[nodiscard]] uint32_t take(Parts&&... parts) {
+    return make(std::forward<Parts>(parts)...).index;
+  }
+  template <class... Parts>
+  [[nodiscard]] Made make(Parts&&... parts) {
     uint32_t index;
     if (!free_.empty()) {
       index = free_.back();
@@ -43,7 +51,7 @@ class Slab {
     new (&slot.value) T{std::forward<Parts>(parts)...};
     slot.taken = true;
     ++size_;
-    return index;
+    return {index, slot.value};
   }
 
   void give_back(uint32_t index) {
@@ -55,12 +63,13 @@ class Slab {
     --size_;
   }
 
-  [[nodiscard]] T& operator[](uint32_t index) {
+  // A look-up is a few instructions, and a message needs dozens of them: always inline.
+  [[nodiscard, gnu::always_inline]] T& operator[](uint32_t index) {
     Slot& slot = slot_at(index);
     SPL_ASSERT(slot.taken, "slot ", index, " is not in use");
     return slot.value;
   }
-  [[nodiscard]] const T& operator[](uint32_t index) const { return const_cast<Slab&>(*this)[index]; }
+  [[nodiscard, gnu::always_inline]] const T& operator[](uint32_t index) const { return const_cast<Slab&>(*this)[index]; }
 
   [[nodiscard]] bool taken(uint32_t index) const { return index < created_ && at(index).taken; }
   [[nodiscard]] uint32_t size() const { return size_; }
@@ -92,12 +101,12 @@ class Slab {
     return chunk == 0 ? first_slots : first_slots << (chunk - 1);
   }
 
-  [[nodiscard]] Slot& at(uint32_t index) const {
+  [[nodiscard, gnu::always_inline]] Slot& at(uint32_t index) const {
     const Place place = place_of(index);
     return chunks_[place.chunk][place.at];
   }
 
-  [[nodiscard]] Slot& slot_at(uint32_t index) {
+  [[nodiscard, gnu::always_inline]] Slot& slot_at(uint32_t index) {
     SPL_ASSERT(index < created_, "slot ", index, " of ", created_);
     return at(index);
   }

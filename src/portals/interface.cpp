@@ -3,15 +3,6 @@
 #include <utility>
 
 namespace spinloom::portals {
-namespace {
-
-bool is_listed(const nic::DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
-  if (!descriptor || !descriptor->list().exists()) return false;
-  const uint64_t whole = descriptor->list().length();
-  return offset <= whole && length <= whole - offset;
-}
-
-}  // namespace
 
 Interface::Interface(Port& port, const Limits& limits)
     : port_(port),

@@ -4,7 +4,7 @@
 // length is declared at the start, because the header carries it and the target matches and completes by it.
 #include <algorithm>
 
-#include "nic/nic_impl.hpp"
+#include "nic/initiator.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -22,28 +22,28 @@ Status too_long(uint64_t given, const PutRegion& region, uint64_t length) {
 
 }  // namespace
 
-Status Nic::Impl::start_stream(const StreamStart& start, Actions& out) {
-  SPL_TRY(check_put(start.put));
+Status Initiator::stream(const StreamStart& start, Actions& out) {
+  SPL_TRY(check(start.put));
   SPL_TRY(check_region(start.first, start.memory_bytes));
   if (start.first.length > start.put.length) return too_long(0, start.first, start.put.length);
-  SPL_ASSIGN(uint32_t* slot, streams.create(start.id));
-  *slot = open_put(start.put);
-  Outgoing& message = outgoing[*slot];
+  SPL_ASSIGN(uint32_t* slot, streams_.create(start.id));
+  *slot = open(start.put);
+  Outgoing& message = outgoing_[*slot];
   message.stream = std::make_unique<Stream>();
   message.stream->memory_bytes = start.memory_bytes;
   message.stream->given = start.first.length;
   if (start.first.length > 0) message.stream->regions.push(start.first);
   message.may_wait = true;
-  ++waiting_headers;
-  outbound.push(*slot);
-  if (is_next(*slot)) emit_packets(out);
+  ++waiting_headers_;
+  outbound_.push(*slot);
+  if (is_next(*slot)) emit(out);
   return {};
 }
 
-Status Nic::Impl::stream(const StreamAppend& append, Actions& out) {
-  SPL_ASSIGN(const uint32_t* found, streams.get(append.id));
+Status Initiator::stream(const StreamAppend& append, Actions& out) {
+  SPL_ASSIGN(const uint32_t* found, streams_.get(append.id));
   const uint32_t slot = *found;
-  Outgoing& message = outgoing[slot];
+  Outgoing& message = outgoing_[slot];
   SPL_ASSERT(message.stream != nullptr && !message.stream->ended, "stream ", append.id);
   Stream& stream = *message.stream;
   SPL_TRY(check_region(append.region, stream.memory_bytes));
@@ -58,14 +58,14 @@ Status Nic::Impl::stream(const StreamAppend& append, Actions& out) {
   stream.given = given;
   stream.ended = append.end;
   if (append.region.length > 0) stream.regions.push(append.region);
-  if (append.end) streams.remove(append.id);
-  const bool there = packet_is_there(message, std::min(config.transfer_bytes, length - message.emitted));
-  if (there && is_next(slot)) emit_packets(out);
+  if (append.end) streams_.remove(append.id);
+  const bool there = packet_is_there(message, std::min(config_.transfer_bytes, length - message.emitted));
+  if (there && is_next(slot)) emit(out);
   return {};
 }
 
 // The next packet, of `length` bytes, can be put together. The last one waits for the end of the message.
-bool Nic::Impl::packet_is_there(const Outgoing& message, uint64_t length) {
+bool Initiator::packet_is_there(const Outgoing& message, uint64_t length) {
   const Stream& stream = *message.stream;
   if (stream.ended) return true;
   const uint64_t end = message.emitted + length;
@@ -73,7 +73,7 @@ bool Nic::Impl::packet_is_there(const Outgoing& message, uint64_t length) {
 }
 
 // The bytes of the next packet.
-std::vector<PayloadRef> Nic::Impl::take_pieces(Outgoing& message, uint64_t length) {
+std::vector<PayloadRef> Initiator::take_pieces(Outgoing& message, uint64_t length) {
   SPL_ASSERT(message.emitted + length <= message.stream->given, length, " B behind ", message.emitted);
   std::vector<PayloadRef> pieces;
   Fifo<PutRegion>& regions = message.stream->regions;

@@ -1,0 +1,89 @@
+// ContextTable - the execution contexts of a NIC: what they offer their handlers, who uses them, what they have done.
+//
+// Contract: create() checks a context against the NIC's limits and memory; one that entries or messages use() cannot be
+//   freed. tally() counts for the NIC and, where a context is named, for it (telemetry.hpp).
+// Invariants: (1) memory windows of a context lie in allocated blocks of NIC memory, which cannot be freed meanwhile.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "nic/command.hpp"
+#include "nic/context.hpp"
+#include "nic/iovec.hpp"
+#include "nic/nic_memory.hpp"
+#include "nic/table.hpp"
+#include "nic/telemetry.hpp"
+
+namespace spinloom::nic {
+
+class ContextTable {
+ public:
+  explicit ContextTable(uint64_t memory_bytes) : memory_(memory_bytes) {}
+
+  // `hpus`, `payload_bytes`: of the NIC and of its packets.
+  [[nodiscard]] Status create(const ContextCreate& given, uint32_t hpus, uint64_t payload_bytes);
+  [[nodiscard]] Status free(ContextId id);
+  [[nodiscard]] Status activate(ContextId id);
+  [[nodiscard]] uint32_t size() const { return contexts_.size(); }
+
+  // Null: there is none.
+  [[nodiscard]] const Context* find(ContextId id) const {
+    const State* const state = contexts_.find(id);
+    return state == nullptr ? nullptr : &state->context;
+  }
+  [[nodiscard]] Result<const Context*> get(ContextId id) const {
+    SPL_ASSIGN(const State* state, contexts_.get(id));
+    return &state->context;
+  }
+  // The handler host memory of a context, where it is a list.
+  [[nodiscard]] IovecView host_list(ContextId id) const {
+    const State& state = *contexts_.find(id);
+    return {state.context.handler_host_iovec, state.iovec_ends};
+  }
+
+  // An entry or a message refers to it, or no longer. Ids that name nothing are left alone.
+  void use_by_entry(ContextId id) { change(id, &State::entries, true); }
+  void leave_entry(ContextId id) { change(id, &State::entries, false); }
+  void use_by_message(ContextId id) { change(id, &State::messages, true); }
+  void leave_message(ContextId id) { change(id, &State::messages, false); }
+
+  void tally(ContextId id, Telemetry which, uint64_t by = 1) {
+    const auto index = static_cast<size_t>(which);
+    counts_[index] += by;
+    if (!id.exists()) return;
+    if (State* state = contexts_.find(id)) state->counts[index] += by;
+  }
+  void tally(Telemetry which, uint64_t by = 1) { counts_[static_cast<size_t>(which)] += by; }
+  [[nodiscard]] Result<uint64_t> read(const TelemetryRead& asked) const;
+
+  [[nodiscard]] NicMemory& memory() { return memory_; }
+  [[nodiscard]] const NicMemory& memory() const { return memory_; }
+  [[nodiscard]] Status free_memory(uint64_t offset);
+
+ private:
+  struct State {
+    Context context;
+    uint32_t entries = 0;
+    uint32_t messages = 0;
+    std::vector<uint64_t> iovec_ends;  // handler_host_iovec: where each element ends
+    TelemetryCounts counts{};
+  };
+
+  void change(ContextId id, uint32_t State::* users, bool more) {
+    State* const state = contexts_.find(id);
+    if (state == nullptr) return;
+    SPL_ASSERT(more || state->*users > 0, "context ", id);
+    more ? ++(state->*users) : --(state->*users);
+  }
+  [[nodiscard]] Status check(const ContextCreate& given, uint32_t hpus, uint64_t payload_bytes) const;
+  [[nodiscard]] Status check_window(const char* name, const MemoryWindow& window) const;
+
+  NicMemory memory_;
+  Table<ContextId, State> contexts_{"context", limits::context_count_max, "limits::context_count_max"};
+  TelemetryCounts counts_{};
+};
+
+}  // namespace spinloom::nic

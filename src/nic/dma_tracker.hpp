@@ -1,0 +1,151 @@
+// DmaTracker - DMAs under way: O(1) each, with the order that events need.
+//
+// Contract: a piece of work links its open DMAs in order of issue (DmaQueue, which the work keeps). When one is done, end()
+//   says whose it was; retire() then takes it out of its queue, unless it has a report. One with a report leaves when all
+//   DMAs before it have left: next_report() gives these reports in order of issue. A DMA over several pieces of memory is
+//   done when all of them are. issue_alone() makes one that is in no queue and that end() forgets at once.
+// Invariants: (1) DmaQueue::open is the number of DMAs in the queue; (2) a handle names one DMA of one execution while
+//   it is here, and nothing afterwards.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "nic/ids.hpp"
+#include "nic/owner.hpp"
+#include "nic/slab.hpp"
+
+namespace spinloom::nic {
+
+// The open DMAs of one piece of work, in order of issue.
+struct DmaQueue {
+  uint32_t first = no_slot;
+  uint32_t last = no_slot;
+  uint32_t open = 0;
+};
+
+// What the host is told when a DMA is done.
+struct DmaReport {
+  uint64_t offset = 0;  // in the memory that the handler was offered
+  uint64_t length = 0;
+  uint64_t start = 0;  // the address
+};
+
+class DmaTracker {
+ public:
+  struct Ended {
+    DmaId dma;
+    Owner owner;
+    HerId her;  // whose handler issued it, if one did
+    bool resumes = false;  // and waits for its end
+    bool reports = false;
+    uint64_t buffer_bytes = 0;  // of the packet buffer, which it held
+  };
+
+  // What holds `buffer_bytes` of the packet buffer.
+  [[nodiscard]] DmaId issue(DmaQueue& queue, Owner owner, uint64_t buffer_bytes = 0) {
+    const auto made = take(owner);
+    made.value.buffer_bytes = buffer_bytes;
+    link(queue, made);
+    return DmaId{made.index};
+  }
+  // Of a handler. `blocks`: it waits, for the source to be read or, where it reads, for the end.
+  struct Issued {
+    DmaId dma;
+    uint32_t handle;  // how the handler names it
+  };
+  [[nodiscard]] Issued issue(DmaQueue& queue, Owner owner, HerId her, bool blocks) {
+    const auto made = take(owner);
+    made.value.her = her;
+    made.value.blocks = blocks;
+    link(queue, made);
+    return {DmaId{made.index}, handle_of(made.index, made.value.serial)};
+  }
+  [[nodiscard]] DmaId issue_alone(Owner owner) {
+    const auto made = take(owner);
+    made.value.alone = true;
+    return DmaId{made.index};
+  }
+  // One of `count` pieces of this DMA, each of them a transfer of its own.
+  void split(DmaId whole, uint32_t count);
+  [[nodiscard]] DmaId issue_piece(DmaId whole);
+
+  void report(DmaId id, const DmaReport& report) {
+    Dma& dma = dmas_[id.value];
+    SPL_ASSERT(!dma.alone && dma.whole == no_slot, "DMA ", id, " is in no queue");
+    dma.reports = true;
+    dma.report = report;
+  }
+  // The source of a blocking one, or of its last piece, has been read: the handler that goes on.
+  [[nodiscard]] std::optional<HerId> source_read(DmaId id);
+  // Nothing: other pieces of it are still under way.
+  [[nodiscard]] std::optional<Ended> end(DmaId id);
+  // After end(): it leaves its queue, or waits there for the reports before its own.
+  void retire(DmaQueue& queue, const Ended& ended) {
+    if (!ended.reports) forget(queue, ended.dma.value);
+  }
+  [[nodiscard]] std::optional<DmaReport> next_report(DmaQueue& queue) {
+    if (queue.first == no_slot || !dmas_[queue.first].done) return std::nullopt;
+    return take_report(queue);
+  }
+
+  // Whose it is; also by one of its pieces.
+  [[nodiscard]] Owner owner(DmaId id) const;
+
+  // Whether the DMA of this handler that the handle names is still under way.
+  [[nodiscard]] bool is_open(uint32_t handle, HerId her) const { return find(handle, her) != no_slot; }
+  // Its handler waits for its end from now on.
+  void wait(uint32_t handle, HerId her);
+
+  [[nodiscard]] uint32_t size() const { return dmas_.size(); }
+
+ private:
+  struct Dma {
+    Owner owner;
+    HerId her;
+    uint32_t previous = no_slot;
+    uint32_t next = no_slot;
+    bool reports = false;
+    bool done = false;
+    bool alone = false;
+    bool blocks = false;
+    bool waited = false;
+    uint32_t serial = 0;  // of all DMAs: part of the handle
+    uint64_t buffer_bytes = 0;
+    DmaReport report;
+    uint32_t whole = no_slot;  // this is one piece of that DMA
+    uint32_t pieces = 0;  // not done yet
+    uint32_t pieces_unread = 0;
+  };
+
+  // A handle names the slot and, so that it does not name the slot's next transfer, a part of the serial number.
+  static constexpr unsigned handle_slot_bits = 20;
+  static constexpr uint32_t handle_slot_mask = (1u << handle_slot_bits) - 1;
+  static constexpr uint32_t handle_serials = (1u << (32 - handle_slot_bits)) - 1;  // no handle is DmaId::none_value
+  [[nodiscard]] static uint32_t handle_of(uint32_t slot, uint32_t serial) {
+    return serial % handle_serials << handle_slot_bits | slot;
+  }
+
+  [[nodiscard]] Slab<Dma>::Made take(Owner owner) {
+    const auto made = dmas_.make();
+    SPL_ASSERT(made.index <= handle_slot_mask, "DMA ", made.index, " has no handle");
+    made.value.owner = owner;
+    made.value.serial = next_serial_++;
+    return made;
+  }
+  void link(DmaQueue& queue, const Slab<Dma>::Made& made) {
+    made.value.previous = queue.last;
+    (queue.last == no_slot ? queue.first : dmas_[queue.last].next) = made.index;
+    queue.last = made.index;
+    ++queue.open;
+  }
+  [[nodiscard]] uint32_t find(uint32_t handle, HerId her) const;
+  void forget(DmaQueue& queue, uint32_t slot);
+  [[nodiscard]] DmaReport take_report(DmaQueue& queue);
+
+  Slab<Dma> dmas_;
+  uint32_t next_serial_ = 0;
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,17 @@
+// EntryMemory - where the bytes of an entry's memory lie: in one range, or in the elements of a scatter list.
+//
+// Contract: an offset counts from the start of the entry's memory, through the elements of its list.
+// Threads: one owner (ends of a list are computed when they are first needed). Time: none.
+#pragma once
+
+#include "nic/iovec.hpp"
+#include "nic/match_list.hpp"
+
+namespace spinloom::nic {
+
+// An entry without a scatter list has none.
+[[nodiscard]] IovecView list_of(const ListedEntry& listed);
+// The address of a place in an entry's memory; of a list's end, the end of its last element.
+[[nodiscard]] uint64_t address_at(const ListedEntry& listed, uint64_t offset);
+
+}  // namespace spinloom::nic

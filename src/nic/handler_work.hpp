@@ -1,0 +1,50 @@
+// HandlerWork - what handlers work on: a message that arrives, or one whose packets they fill.
+//
+// Contract: both kinds keep this; executions and DMAs name it by their Owner. A failure is recorded once, the first one
+//   counts. A handler that does not return stops the work: none of its handlers starts any more (docs/handlers.md has the
+//   tables).
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/dma_tracker.hpp"
+#include "nic/event.hpp"
+#include "nic/handler_call.hpp"
+#include "nic/ids.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::nic {
+
+// Owner::kind of executions (the first two) and of DMAs.
+enum OwnerKind : uint8_t {
+  incoming,  // a message that arrives
+  filled,  // a process-put, whose packets handlers of this NIC fill
+  whole,  // a put that came whole, on its short way
+  reply  // bytes of a reply
+};
+
+struct HandlerWork {
+  ContextId context;
+  Fail failure = Fail::ok;
+  bool stopped = false;
+  uint32_t hers_open = 0;
+  DmaQueue dmas;
+
+  void record(Fail why) {
+    if (failure == Fail::ok) failure = why;
+  }
+  // What a handler did wrong: it did not return, or returned a code that its kind does not have.
+  void fail(HandlerEnd end, uint32_t code) {
+    switch (end) {
+      case HandlerEnd::returned:
+        return record(code == FAIL ? Fail::handler_fail : code == SEGV ? Fail::segv : Fail::handler_code);
+      case HandlerEnd::segv: record(Fail::segv); break;
+      case HandlerEnd::budget: record(Fail::handler_budget); break;
+      case HandlerEnd::fault: record(Fail::handler_fault); break;
+    }
+    stopped = true;
+  }
+};
+
+}  // namespace spinloom::nic

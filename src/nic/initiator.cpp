@@ -1,0 +1,357 @@
+// Outgoing messages: packets, the end of reading, acknowledgements, peers that are gone.
+#include "nic/initiator.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::nic {
+namespace {
+
+// The operation's descriptor may go, as far as it is concerned.
+void end_operation(Put& put) {
+  if (!put.descriptor) return;
+  put.descriptor->end();
+  put.descriptor.reset();
+}
+
+}  // namespace
+
+Initiator::Initiator(Rank rank, const NicLimits& config, const Parts& parts)
+    : rank_(rank),
+      config_(config),
+      queues_(parts.queues),
+      triggers_(parts.triggers),
+      portals_(parts.portals),
+      contexts_(parts.contexts),
+      executions_(parts.executions),
+      dmas_(parts.dmas),
+      buffer_(config.outbound_packets, config.payload_bytes) {}
+
+Status Initiator::check(const Put& put) const {
+  if (put.target == Rank::any()) return fail(Code::invalid, "put: the target must be one rank");
+  if (put.local == nullptr && put.length > 0 && !is_listed(put.descriptor, put.descriptor_offset, put.length)) {
+    return fail(Code::invalid, "put: the buffer is null and length is ", put.length);
+  }
+  if (put.queue.exists() && !queues_.exists(put.queue)) {
+    return fail(Code::invalid, "put: queue ", put.queue, " does not exist");
+  }
+  if (put.counter.exists() && !triggers_.exists(put.counter)) {
+    return fail(Code::invalid, "put: counter ", put.counter, " does not exist");
+  }
+  if (put.ack_request == AckRequest::ack && !put.queue.exists()) {
+    return fail(Code::invalid, "put: a full acknowledgement needs an event queue, none was given");
+  }
+  const bool counts_acks = put.ack_request == AckRequest::ct_ack || put.ack_request == AckRequest::oc_ack;
+  if ((counts_acks || put.ct_send) && !put.counter.exists()) {
+    return fail(Code::invalid, "put: counting sends or acknowledgements needs a counter, none was given");
+  }
+  return {};
+}
+
+uint32_t Initiator::open(const Put& put) {
+  const auto [slot, message] = outgoing_.make(put);
+  message.sequence = next_sequence_++;
+  message.ack_wanted = put.ack_request != AckRequest::none;
+  if (put.local == nullptr && put.descriptor) {
+    message.list = put.descriptor->list();
+    message.list_offset = put.descriptor_offset;
+  }
+  return slot;
+}
+
+// A short put that nobody is ahead of. Without an acknowledgement nothing of it is left when it has been sent.
+bool Initiator::goes_at_once(const Put& put, HerId waits) const {
+  return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && put.operation == Operation::put &&
+         outbound_.empty() && flowing_.empty() && !waits.exists() && (put.local != nullptr || put.length == 0);
+}
+
+void Initiator::put_at_once(const Put& put, Actions& out) {
+  Send& send = out.add<Send>();
+  Packet& packet = send.packet;
+  send.last = true;
+  send.at_once = true;
+  send.from_device = put.on_nic;
+  send.by_handler = put.by_handler;
+  packet.source = rank_;
+  packet.target = put.target;
+  packet.message_length = put.length;
+  if (put.length > 0) packet.payload = {PayloadRef::Space::local, put.local, put.length};
+  packet.fields.portal_index = put.portal.value;
+  packet.fields.user = portals_.user_of(put.portal);
+  packet.fields.match_bits = put.match_bits;
+  packet.fields.remote_offset = put.remote_offset;
+  packet.fields.hdr_data = put.hdr_data;
+  packet.fields.ack_request = put.ack_request;
+  if (put.ack_request != AckRequest::none || is_lost(put.target)) {
+    const uint32_t slot = open(put);
+    packet.message = message_name(outgoing_[slot].sequence, slot);
+    return finish(slot, out);
+  }
+  packet.message = message_name(next_sequence_++, no_slot);
+  if (put.descriptor) put.descriptor->end();
+  if (!put.event_send_disable) {
+    Event event;
+    event.kind = EventKind::send;
+    event.user_ptr = put.user_ptr;
+    queues_.post(put.queue, event, out);
+  }
+  if (put.ct_send) triggers_.count(put.counter, CounterValue{put.ct_bytes ? put.length : 1, 0}, out);
+}
+
+void Initiator::put(const Put& put, Actions& out, HerId waits) {
+  if (goes_at_once(put, waits)) return put_at_once(put, out);
+  const uint32_t slot = open(put);
+  outgoing_[slot].waits = waits;
+  start(slot, out);
+}
+
+// A reply matches nothing, so it need not stand in line behind a header that waits for its bytes: what a get finds would
+// be read when those have come.
+void Initiator::reply(const Put& put, const IovecView& list, uint64_t offset, Actions& out) {
+  SPL_ASSERT(put.operation == Operation::reply, "message to rank ", put.target);
+  const uint32_t slot = open(put);
+  outgoing_[slot].list = list;
+  outgoing_[slot].list_offset = offset;
+  if (waiting_headers_ == 0) return start(slot, out);
+  uint32_t left = limits::packets_per_call_max;
+  if (emit_read(slot, left, out) == Emitted::all) return;
+  emit_due_ = true;
+  flowing_.push(slot);
+}
+
+void Initiator::start(uint32_t slot, Actions& out) {
+  if (outbound_.empty() && flowing_.empty()) {  // it need not stand in line
+    uint32_t left = limits::packets_per_call_max;
+    if (emit_read(slot, left, out) == Emitted::all) return;
+    emit_due_ = true;
+    outbound_.push(slot);
+    return;
+  }
+  outbound_.push(slot);
+  if (is_next(slot)) emit(out);
+}
+
+// The next packet of this message is there: whether it can leave now, not behind another message's header.
+bool Initiator::is_next(uint32_t slot) {
+  Outgoing& message = outgoing_[slot];
+  if (message.queued) return !outbound_.empty() && outbound_.front() == slot;
+  message.queued = true;
+  flowing_.push(slot);
+  return true;
+}
+
+// The packets of messages that go on, then of the oldest message, and of further ones while the call has work left.
+// Headers leave in order of the puts, because receivers match in that order. A message whose header has left lets
+// others pass while it waits.
+void Initiator::emit(Actions& out) {
+  emit_due_ = false;
+  uint32_t left = limits::packets_per_call_max;
+  while (!flowing_.empty() || !outbound_.empty()) {
+    Fifo<uint32_t>& queue = flowing_.empty() ? outbound_ : flowing_;
+    const uint32_t slot = queue.front();
+    const bool is_filled = outgoing_[slot].filled != no_slot;
+    const bool may_wait = outgoing_[slot].may_wait;
+    const Emitted emitted = is_filled ? emit_filled(slot, left, out) : emit_read(slot, left, out);
+    if (emitted == Emitted::some) {
+      emit_due_ = true;
+      return;
+    }
+    if (emitted == Emitted::waits) {
+      if (outgoing_[slot].emitted == 0) return;
+      outgoing_[slot].queued = outgoing_[slot].may_wait = false;
+    }
+    SPL_ASSERT(!may_wait || waiting_headers_ > 0, "message ", slot);
+    if (may_wait) --waiting_headers_;
+    queue.pop();
+  }
+}
+
+// A packet that was just made, of this message.
+void Initiator::make_packet(uint32_t slot, Packet& packet) const {
+  const Outgoing& message = outgoing_[slot];
+  const Put& put = message.put;
+  packet.operation = put.operation;
+  packet.source = rank_;
+  packet.target = put.target;
+  packet.message = message_name(message.sequence, slot);
+  packet.message_length = put.length;
+  packet.offset = message.emitted;
+  if (put.operation == Operation::reply) {
+    packet.answers = put.request.reply_to;
+    if (packet.is_header()) {
+      packet.fields.fail = put.result.fail;
+      packet.fields.list = put.result.list;
+      packet.fields.manipulated_bytes = put.result.manipulated_bytes;
+      packet.fields.remote_offset = put.result.remote_offset;
+    }
+  } else if (packet.is_header()) {
+    packet.fields.portal_index = put.portal.value;
+    packet.fields.user = portals_.user_of(put.portal);
+    packet.fields.match_bits = put.match_bits;
+    packet.fields.remote_offset = put.remote_offset;
+    packet.fields.hdr_data = put.hdr_data;
+    packet.fields.ack_request = put.ack_request;
+    if (put.operation != Operation::put) packet.fields.request = put.request;
+  }
+}
+
+// Packets that the driver reads from host memory, or from a handler's.
+Initiator::Emitted Initiator::emit_read(uint32_t slot, uint32_t& left, Actions& out) {
+  Outgoing& message = outgoing_[slot];
+  const Put& put = message.put;
+  for (; left > 0; --left) {
+    const uint64_t length = std::min(config_.transfer_bytes, put.length - message.emitted);
+    if (message.stream && !packet_is_there(message, length)) return Emitted::waits;
+    Send& send = out.add<Send>();
+    make_packet(slot, send.packet);
+    send.packet.payload.length = length;
+    if (length > 0) {
+      send.packet.payload.space = PayloadRef::Space::local;
+      if (message.stream) {
+        send.pieces = take_pieces(message, length);
+      } else if (put.local != nullptr) {
+        send.packet.payload.bytes = put.local + message.emitted;
+      } else {
+        for (const IovecElement& piece : pieces_of(message.list, message.list_offset + message.emitted, length)) {
+          send.pieces.push_back({PayloadRef::Space::local, piece.base, piece.length});
+        }
+      }
+    }
+    send.last = send.packet.is_last();
+    send.from_device = message.waits.exists() || put.on_nic;
+    send.by_handler = put.by_handler;
+    message.emitted += length;
+    SPL_ASSERT(message.emitted <= put.length, message.emitted, " of ", put.length);
+    if (!send.last) continue;
+    --left;
+    message.stream.reset();
+    return Emitted::all;
+  }
+  return Emitted::some;
+}
+
+std::optional<uint64_t> Initiator::packet_sent(uint64_t id, Actions& out) {
+  const auto slot = static_cast<uint32_t>(id);
+  SPL_ASSERT(outgoing_.taken(slot), "message ", id);
+  const Outgoing& message = outgoing_[slot];
+  SPL_ASSERT(message_name(message.sequence, slot) == id, "message ", id);
+  SPL_ASSERT(message.emitted == message.put.length, "message ", id, " was read before all of it was sent");
+  if (message.put.operation == Operation::reply) {
+    const uint64_t user_ptr = message.put.user_ptr;
+    outgoing_.give_back(slot);
+    return user_ptr;
+  }
+  finish(slot, out);
+  return std::nullopt;
+}
+
+// The buffer is the host's again.
+void Initiator::finish(uint32_t slot, Actions& out) {
+  Outgoing& message = outgoing_[slot];
+  const bool lost_target = is_lost(message.put.target) && !message.acked;  // acknowledged is delivered
+  SPL_ASSERT(!message.sent, "message ", message_name(message.sequence, slot), " was read twice");
+  message.sent = true;
+  if (message.waits.exists()) out.add<Resume>(message.waits, uint32_t{0});
+  Put& put = message.put;
+  if (lost_target && message.failure == Fail::ok) {
+    message.failure = Fail::undeliverable;
+    if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
+      triggers_.count(put.counter, CounterValue{0, 1}, out);
+    }
+  }
+  if (!message.ack_wanted) end_operation(put);
+  const bool failed = message.failure != Fail::ok;
+  const bool asks = put.operation == Operation::get || put.operation == Operation::fetch_atomic;
+  if (failed && asks) lose_fetch(put.request.reply_to, out);
+  if (!put.event_send_disable || (failed && put.operation != Operation::get)) {
+    Event event;
+    event.kind = EventKind::send;
+    event.fail = message.failure;
+    event.user_ptr = put.user_ptr;
+    queues_.post(put.queue, event, out);
+  }
+  const uint64_t sent = put.ct_bytes ? put.length : 1;
+  if (put.ct_send) triggers_.count(put.counter, failed ? CounterValue{0, 1} : CounterValue{sent, 0}, out);
+  if (message.acked) return finish_ack(slot, out);
+  if (!message.ack_wanted) outgoing_.give_back(slot);
+}
+
+bool Initiator::take_ack(const Packet& packet, Actions& out) {
+  const auto slot = static_cast<uint32_t>(packet.message);
+  if (!outgoing_.taken(slot) || message_name(outgoing_[slot].sequence, slot) != packet.message ||
+      outgoing_[slot].put.target != packet.source || !outgoing_[slot].ack_wanted || outgoing_[slot].acked) {
+    return false;
+  }
+  Outgoing& message = outgoing_[slot];
+  message.acked = true;
+  message.ack = outcome_of(packet.fields);
+  if (message.sent) finish_ack(slot, out);
+  return true;
+}
+
+// The send event comes first, whatever overtook what on the way.
+void Initiator::finish_ack(uint32_t slot, Actions& out) {
+  Outgoing& message = outgoing_[slot];
+  Put& put = message.put;
+  SPL_ASSERT(message.sent && message.acked, "message ", message_name(message.sequence, slot));
+  const Fail failure = static_cast<Fail>(message.ack.fail);
+  end_operation(put);
+  if (failure == Fail::ok && message.ack.ack_request == AckRequest::none) {  // the entry wants nobody to be told
+    outgoing_.give_back(slot);
+    return;
+  }
+  if (put.ack_request == AckRequest::ack && (failure != Fail::ok || !put.event_success_disable)) {
+    Event event;
+    event.kind = EventKind::ack;
+    event.fail = failure;
+    event.manipulated_bytes = message.ack.manipulated_bytes;
+    event.remote_offset = message.ack.remote_offset;
+    event.in_overflow = message.ack.list == ListKind::overflow;
+    event.user_ptr = put.user_ptr;
+    queues_.post(put.queue, event, out);
+  }
+  const uint64_t counted = put.ct_bytes ? message.ack.manipulated_bytes : 1;
+  if (put.ct_ack)
+    triggers_.count(put.counter, failure == Fail::ok ? CounterValue{counted, 0} : CounterValue{0, 1}, out);
+  outgoing_.give_back(slot);
+}
+
+MessageFields& Initiator::acknowledge(Rank target, uint64_t message, Actions& out) const {
+  Send& send = out.add<Send>();
+  send.last = true;  // a message of its own
+  Packet& packet = send.packet;
+  packet.operation = Operation::ack;
+  packet.source = rank_;
+  packet.target = target;
+  packet.message = message;
+  return packet.fields;
+}
+
+bool Initiator::is_lost(Rank peer) const {
+  return !lost_.empty() && std::find(lost_.begin(), lost_.end(), peer) != lost_.end();
+}
+
+// What has not been read from its buffer yet goes on as if the peer were there: the driver reads it to nowhere and says
+// so, and finish() finds that the target is lost. So there is one end for what was sent before and after.
+void Initiator::part_from(Rank peer, Actions& out) {
+  if (is_lost(peer)) return;
+  lost_.push_back(peer);
+  // The buffers of these are the host's already; the acknowledgements never come.
+  std::vector<uint32_t> waiting;
+  outgoing_.for_each([&](uint32_t slot, const Outgoing& message) {
+    if (message.put.target == peer && message.sent && message.ack_wanted && !message.acked) waiting.push_back(slot);
+  });
+  for (const uint32_t slot : waiting) {
+    outgoing_[slot].acked = true;
+    outgoing_[slot].ack = {};
+    outgoing_[slot].ack.fail = static_cast<uint8_t>(Fail::undeliverable);
+    finish_ack(slot, out);
+  }
+  std::vector<uint64_t> names;
+  fetches_.for_each([&](uint32_t slot, const Fetch& fetch) {
+    if (fetch.target == peer) names.push_back(message_name(fetch.sequence, slot));
+  });
+  for (const uint64_t name : names) lose_fetch(name, out);
+}
+
+}  // namespace spinloom::nic

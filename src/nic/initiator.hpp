@@ -1,0 +1,225 @@
+// Initiator - what this NIC sends: puts, requests and replies, in packets; and what comes back for them.
+//
+// Contract: check() says what is wrong with an operation, and what is started has been checked. Packets leave by Send
+//   actions, at most limits::packets_per_call_max of them a call; emit_due() says that more are there. Headers leave in
+//   the order of the puts, because receivers match in that order; a message whose header has left lets others pass
+//   while it waits for its bytes. An operation ends by its events and counts; then its descriptor is free.
+// Invariants: (1) `outbound_` holds messages in the order of their puts, until nothing more will come of one or it waits
+//   for packets with its header sent; `flowing_` holds those of the latter that have packets again; (2) an
+//   acknowledgement's event comes after the send event, whatever overtook what on the way; (3) of the process-puts that
+//   want slots of the outbound buffer only the first has any; (4) nothing waits for a lost peer.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "nic/action.hpp"
+#include "nic/context_table.hpp"
+#include "nic/event_queues.hpp"
+#include "nic/executions.hpp"
+#include "nic/fifo.hpp"
+#include "nic/handler_work.hpp"
+#include "nic/host_range.hpp"
+#include "nic/nic_limits.hpp"
+#include "nic/outbound_buffer.hpp"
+#include "nic/portal_table.hpp"
+#include "nic/quick.hpp"
+#include "nic/triggers.hpp"
+
+namespace spinloom::nic {
+
+// What handlers may ask of other NICs with: the portal table entry, queue, counter and memory of the matched entry, or
+// of the put whose packets they fill.
+struct HandlerOffer {
+  PortalIndex portal;
+  QueueId queue;
+  CounterId counter;
+  HostRange memory;
+};
+
+class Initiator {
+ public:
+  // All parts outlive it; `config`: the NIC's limits.
+  struct Parts {
+    EventQueues& queues;
+    Triggers& triggers;
+    const PortalTable& portals;
+    ContextTable& contexts;
+    Executions& executions;
+    DmaTracker& dmas;
+  };
+  Initiator(Rank rank, const NicLimits& config, const Parts& parts);
+
+  [[nodiscard]] Status check(const Put& put) const;
+  [[nodiscard]] Status check(const Get& get) const;
+  [[nodiscard]] Status check(const Atomic& atomic) const;
+  [[nodiscard]] Status check(const ProcessPut& given) const;
+
+  // `waits`: a handler that goes on when the bytes have been read; of gets and atomics, also when the reply is there.
+  void put(const Put& put, Actions& out, HerId waits = {});
+  void get(const Get& get, Actions& out, HerId waits = {}, bool by_handler = false);
+  void atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
+  void process_put(const ProcessPut& given, Actions& out);
+  // Streaming puts; errors are of their regions, too.
+  [[nodiscard]] Status stream(const StreamStart& start, Actions& out);
+  [[nodiscard]] Status stream(const StreamAppend& append, Actions& out);
+  // A target's reply; `list`: where its bytes are, from `offset` on, when they are in no range. packet_sent() gives
+  // put.user_ptr back when it has been read.
+  void reply(const Put& put, const IovecView& list, uint64_t offset, Actions& out);
+  // An acknowledgement whose fields the caller fills; without them the initiator only learns that nothing more comes.
+  MessageFields& acknowledge(Rank target, uint64_t message, Actions& out) const;
+  // The name of a message of this NIC that is no put.
+  [[nodiscard]] uint64_t take_name() { return message_name(next_sequence_++, no_slot); }
+
+  // A put that finds nothing to decide (quick.hpp): its name, and then that it has left.
+  [[nodiscard]] bool may_put_quickly(uint64_t length) const {
+    return length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() && lost_.empty();
+  }
+  [[nodiscard]] uint64_t next_name() const { return message_name(next_sequence_, no_slot); }
+  void count_quick() { ++next_sequence_; }
+
+  // Packets that there is something to emit of.
+  [[nodiscard]] bool emit_due() const { return emit_due_; }
+  void emit(Actions& out);
+  // The driver has read the last packet from its buffer. Of a reply: its put.user_ptr.
+  [[nodiscard]] std::optional<uint64_t> packet_sent(uint64_t message, Actions& out);
+  // A packet of the outbound buffer has left.
+  void packet_left(OutboundSlotId slot, Actions& out);
+
+  // Answers. False: nobody waits for this one; it is a peer's packet, not our state, and is refused.
+  [[nodiscard]] bool take_ack(const Packet& packet, Actions& out);
+  [[nodiscard]] bool take_reply(const Packet& packet, Actions& out);
+  // Bytes of a reply are where they belong, or cannot come there; `slot`: of the DMA's owner.
+  void reply_landed(uint32_t slot, Actions& out);
+  void fail_reply(uint32_t slot, Fail failure);
+
+  // Nothing reaches this peer any more, nor does it answer.
+  void part_from(Rank peer, Actions& out);
+
+  // Process-puts, as their handlers see them; `slot`: of their owner.
+  [[nodiscard]] HandlerWork& filled(uint32_t slot) { return filled_[slot]; }
+  [[nodiscard]] const HandlerWork& filled(uint32_t slot) const { return filled_[slot]; }
+  [[nodiscard]] HandlerOffer offer_of(uint32_t slot) const;
+  [[nodiscard]] uint64_t user_ptr_of(uint32_t slot) const { return outgoing_[filled_[slot].outgoing].put.user_ptr; }
+  // The handler has ended, or will never start, and nothing writes to the packet any more.
+  void packet_filled(OutboundSlotId slot);
+  // The packet at this offset does not leave, nor does any after it. No further handler starts.
+  void cut(uint32_t slot, uint64_t offset);
+
+  // Not yet read from their buffers, or not yet answered.
+  [[nodiscard]] uint32_t size() const { return outgoing_.size() + fetches_.size(); }
+  [[nodiscard]] const OutboundBuffer& outbound_buffer() const { return buffer_; }
+
+ private:
+  struct Stream {
+    uint64_t memory_bytes = 0;  // at put.local
+    uint64_t given = 0;  // bytes of the regions so far
+    bool ended = false;
+    Fifo<PutRegion> regions;  // not in packets yet
+  };
+  struct Outgoing {
+    Put put;
+    uint32_t sequence = 0;
+    uint64_t emitted = 0;
+    bool sent = false;
+    bool ack_wanted = false;
+    bool acked = false;
+    HerId waits = {};  // a handler that waits until the packet has been read
+    Outcome ack = {};  // kept while the ack is ahead of the send event
+    bool queued = true;  // in `outbound_` or `flowing_`
+    bool may_wait = false;  // in `outbound_`, for bytes that are not there yet
+    IovecView list = {};  // the bytes, where put.local is null, from list_offset on
+    uint64_t list_offset = 0;
+    std::unique_ptr<Stream> stream = {};  // streaming put: until its last packet is handed to the driver
+    uint32_t filled = no_slot;  // process-put: until then, too
+    Fail failure = Fail::ok;
+  };
+  // A process-put until its last packet is handed to the driver.
+  struct Filled : HandlerWork {
+    uint32_t outgoing = no_slot;
+    uint64_t memory_bytes = 0;  // at put.local
+    uint64_t assigned = 0;  // bytes whose packets have slots, or had them
+    uint64_t cut = UINT64_MAX;  // packets from this offset on do not leave
+    OutboundQueue packets;
+  };
+  // Something that this NIC asked for and that comes by a reply.
+  struct Fetch {
+    ReplyTo reply;
+    Rank target;
+    uint64_t length = 0;
+    uint32_t sequence = 0;
+    uint64_t bytes_in = 0;
+    uint32_t dmas_open = 0;
+    bool header_in = false;
+    uint64_t reply_bytes = 0;
+    Outcome result;
+    HerId waits;  // a handler that waits for it, in whose memory it lands
+  };
+  // What became of a message's packets in one call.
+  enum class Emitted : uint8_t {
+    all,  // nothing more will come of it
+    some,  // this call has done enough
+    waits,  // its next packet is not there yet
+  };
+
+  // A message's name: unique at its sender while something of it is under way.
+  [[nodiscard]] static constexpr uint64_t message_name(uint32_t sequence, uint32_t slot) {
+    return uint64_t{sequence} << 32 | slot;
+  }
+
+  // initiator.cpp
+  [[nodiscard]] bool goes_at_once(const Put& put, HerId waits) const;
+  void put_at_once(const Put& put, Actions& out);
+  [[nodiscard]] uint32_t open(const Put& put);
+  void start(uint32_t slot, Actions& out);
+  [[nodiscard]] bool is_next(uint32_t slot);
+  [[nodiscard]] Emitted emit_read(uint32_t slot, uint32_t& left, Actions& out);
+  void make_packet(uint32_t slot, Packet& packet) const;
+  void finish(uint32_t slot, Actions& out);
+  void finish_ack(uint32_t slot, Actions& out);
+  [[nodiscard]] bool is_lost(Rank peer) const;
+
+  // initiator_stream.cpp
+  [[nodiscard]] static bool packet_is_there(const Outgoing& message, uint64_t length);
+  [[nodiscard]] static std::vector<PayloadRef> take_pieces(Outgoing& message, uint64_t length);
+
+  // initiator_process_put.cpp
+  void fill_packets(Actions& out);
+  [[nodiscard]] Emitted emit_filled(uint32_t slot, uint32_t& left, Actions& out);
+  void close_filled(Outgoing& message);
+
+  // initiator_fetch.cpp
+  [[nodiscard]] Status check_reply(const char* what, const ReplyTo& reply, uint64_t length) const;
+  [[nodiscard]] uint64_t open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits);
+  void land(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);
+  void finish_fetch(uint32_t slot, Actions& out);
+  void lose_fetch(uint64_t name, Actions& out);
+
+  Rank rank_;
+  const NicLimits& config_;
+  EventQueues& queues_;
+  Triggers& triggers_;
+  const PortalTable& portals_;
+  ContextTable& contexts_;
+  Executions& executions_;
+  DmaTracker& dmas_;
+
+  Slab<Outgoing> outgoing_;
+  Slab<Fetch> fetches_;
+  std::vector<Rank> lost_;  // peers that are gone
+  uint32_t next_sequence_ = 0;
+  Fifo<uint32_t> outbound_;
+  Fifo<uint32_t> flowing_;
+  uint32_t waiting_headers_ = 0;  // of `outbound_`: those that may wait
+  bool emit_due_ = false;
+  Table<StreamId, uint32_t> streams_{"streaming put", limits::stream_count_max, "limits::stream_count_max"};
+  Slab<Filled> filled_;
+  Fifo<uint32_t> filling_;  // of `filled_`: those that want slots
+  OutboundBuffer buffer_;
+};
+
+}  // namespace spinloom::nic

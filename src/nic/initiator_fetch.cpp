@@ -1,0 +1,178 @@
+// Gets and atomics: what is asked of a target, and the reply.
+//
+// A request travels as a put does; what a target gives back is a reply (nic_reply.cpp), which is not matched: every packet
+// of it carries the name of the request that it answers. A Fetch waits for it: until its header packet, all its bytes
+// and their DMAs are here.
+#include <algorithm>
+#include <utility>
+
+#include "nic/initiator.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::nic {
+
+Status Initiator::check_reply(const char* what, const ReplyTo& reply, uint64_t length) const {
+  if (reply.local == nullptr && length > 0 && !is_listed(reply.descriptor, reply.descriptor_offset, length)) {
+    return fail(Code::invalid, what, ": the buffer is null and length is ", length);
+  }
+  if (reply.queue.exists() && !queues_.exists(reply.queue)) {
+    return fail(Code::invalid, what, ": queue ", reply.queue, " does not exist");
+  }
+  if (reply.counter.exists() && !triggers_.exists(reply.counter)) {
+    return fail(Code::invalid, what, ": counter ", reply.counter, " does not exist");
+  }
+  if (reply.ct_reply && !reply.counter.exists()) {
+    return fail(Code::invalid, what, ": counting replies needs a counter, none was given");
+  }
+  return {};
+}
+
+Status Initiator::check(const Get& get) const {
+  if (get.target == Rank::any()) return fail(Code::invalid, "get: the target must be one rank");
+  return check_reply("get", get.reply, get.length);
+}
+
+Status Initiator::check(const Atomic& atomic) const {
+  const bool fetching = atomic.fetch.has_value();
+  const uint64_t limit = std::min(fetching ? config_.fetch_atomic_bytes : config_.atomic_bytes, config_.payload_bytes);
+  SPL_TRY(nic::check(atomic.operation, atomic.datatype, atomic.put.length, fetching, limit));
+  SPL_TRY(check(atomic.put));
+  if (!fetching) return {};
+  if (atomic.put.ack_request != AckRequest::none) {
+    return fail(Code::invalid, "atomic: one that fetches is answered by its reply, an acknowledgement was asked for");
+  }
+  return check_reply("atomic", *atomic.fetch, atomic.put.length);
+}
+
+uint64_t Initiator::open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits) {
+  const uint32_t slot = fetches_.take();
+  Fetch& fetch = fetches_[slot];
+  fetch.reply = reply;
+  fetch.target = target;
+  fetch.length = length;
+  fetch.sequence = next_sequence_;
+  fetch.waits = waits;
+  return message_name(fetch.sequence, slot);
+}
+
+void Initiator::get(const Get& get, Actions& out, HerId waits, bool by_handler) {
+  Put request;
+  request.by_handler = by_handler;
+  request.operation = Operation::get;
+  request.target = get.target;
+  request.portal = get.portal;
+  request.match_bits = get.match_bits;
+  request.remote_offset = get.remote_offset;
+  request.event_send_disable = true;
+  request.request.requested_bytes = get.length;
+  request.request.reply_to = open_fetch(get.reply, get.target, get.length, waits);
+  put(request, out);
+}
+
+void Initiator::atomic(const Atomic& atomic, Actions& out, HerId source_waits, HerId reply_waits) {
+  Put request = atomic.put;
+  request.operation = atomic.fetch ? Operation::fetch_atomic : Operation::atomic;
+  request.request.atomic = atomic.operation;
+  request.request.datatype = atomic.datatype;
+  request.request.operand = {atomic.operand[0], atomic.operand[1]};
+  request.request.requested_bytes = atomic.operand[2];
+  if (atomic.fetch) {
+    request.request.reply_to = open_fetch(*atomic.fetch, request.target, atomic.put.length, reply_waits);
+  }
+  put(request, out, source_waits);
+}
+
+bool Initiator::take_reply(const Packet& packet, Actions& out) {
+  const auto slot = static_cast<uint32_t>(packet.answers);
+  const bool known = fetches_.taken(slot) && message_name(fetches_[slot].sequence, slot) == packet.answers &&
+                     fetches_[slot].target == packet.source;
+  if (!known || packet.message_length > fetches_[slot].length || (packet.is_header() && fetches_[slot].header_in) ||
+      packet.payload.length > packet.message_length - fetches_[slot].bytes_in) {
+    return false;
+  }
+  Fetch& fetch = fetches_[slot];
+  fetch.reply_bytes = packet.message_length;
+  fetch.bytes_in += packet.payload.length;
+  if (packet.is_header()) {
+    fetch.header_in = true;
+    fetch.result = outcome_of(packet.fields);
+  }
+  if (packet.payload.length > 0) {
+    if (fetch.reply.local != nullptr) {
+      land(slot, fetch.reply.local + packet.offset, packet.payload, out);
+    } else {
+      PayloadRef source = packet.payload;
+      const uint64_t begin = fetch.reply.descriptor_offset + packet.offset;
+      for (const IovecElement& piece : pieces_of(fetch.reply.descriptor->list(), begin, packet.payload.length)) {
+        source.length = piece.length;
+        land(slot, piece.base, source, out);
+        source.bytes += piece.length;
+      }
+    }
+  }
+  finish_fetch(slot, out);
+  return true;
+}
+
+void Initiator::land(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out) {
+  Fetch& fetch = fetches_[slot];
+  const DmaId dma = dmas_.issue_alone({OwnerKind::reply, slot});
+  ++fetch.dmas_open;
+  if (fetch.waits.exists()) {
+    out.add<StorePacket>(dma, local, source, fetch.waits);
+  } else {
+    out.add<DmaWrite>(dma, local, source, HerId{});
+  }
+}
+
+void Initiator::reply_landed(uint32_t slot, Actions& out) {
+  SPL_ASSERT(fetches_[slot].dmas_open > 0, "fetch ", slot);
+  --fetches_[slot].dmas_open;
+  finish_fetch(slot, out);
+}
+
+void Initiator::fail_reply(uint32_t slot, Fail failure) { fetches_[slot].result.fail = static_cast<uint8_t>(failure); }
+
+// A request whose reply never comes, or not to its end. DMAs of what has come are waited for.
+void Initiator::lose_fetch(uint64_t name, Actions& out) {
+  const auto slot = static_cast<uint32_t>(name);
+  if (!fetches_.taken(slot) || fetches_[slot].sequence != name >> 32) return;
+  Fetch& fetch = fetches_[slot];
+  if (fetch.header_in && fetch.bytes_in == fetch.reply_bytes) return;
+  fetch.header_in = true;
+  fetch.reply_bytes = fetch.bytes_in;
+  fetch.result = {};
+  fetch.result.fail = static_cast<uint8_t>(Fail::undeliverable);
+  finish_fetch(slot, out);
+}
+
+void Initiator::finish_fetch(uint32_t slot, Actions& out) {
+  Fetch& fetch = fetches_[slot];
+  if (!fetch.header_in || fetch.bytes_in < fetch.reply_bytes || fetch.dmas_open > 0) return;
+  const ReplyTo reply = std::move(fetch.reply);
+  if (reply.descriptor) reply.descriptor->end();
+  const auto failure = static_cast<Fail>(fetch.result.fail);
+  const bool good = failure == Fail::ok;
+  if (fetch.waits.exists()) {
+    const bool whole = good && fetch.reply_bytes == fetch.length;
+    out.add<Resume>(fetch.waits, uint32_t{whole ? SUCCESS : FAIL});
+  }
+  if (!good || !reply.event_success_disable) {
+    Event event;
+    event.kind = EventKind::reply;
+    event.fail = failure;
+    event.manipulated_bytes = fetch.result.manipulated_bytes;
+    event.remote_offset = fetch.result.remote_offset;
+    event.in_overflow = fetch.result.list == ListKind::overflow;
+    event.start = reinterpret_cast<uint64_t>(reply.local);
+    event.user_ptr = reply.user_ptr;
+    queues_.post(reply.queue, event, out);
+  }
+  if (reply.ct_reply) {
+    const uint64_t success = reply.ct_bytes ? fetch.result.manipulated_bytes : 1;
+    triggers_.count(reply.counter, good ? CounterValue{success, 0} : CounterValue{0, 1}, out);
+  }
+  fetches_.give_back(slot);
+}
+
+}  // namespace spinloom::nic

@@ -1,0 +1,76 @@
+// Gets and atomics at their target: what they do with the entry's memory, and the reply.
+//
+// A message that asks for a reply completes when the reply has been read from its buffer, so that its entry's memory is
+// free when its event comes.
+#include "nic/entry_memory.hpp"
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+// The default action of an atomic. A message that the entry truncates changes the whole elements that it takes.
+void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out) {
+  Message& message = messages[slot];
+  const Request& request = message.fields.request;
+  SPL_ASSERT(message.landing <= payload.length, message.landing, " of ", payload.length);
+  if (message.landing == 0) return buffer.release(buffer_bytes);
+  ApplyAtomic apply;
+  apply.dma = dmas.issue(message.dmas, {OwnerKind::incoming, slot}, buffer_bytes);
+  apply.operation = request.atomic;
+  apply.datatype = request.datatype;
+  apply.operand = {request.operand[0], request.operand[1], request.requested_bytes};
+  const ListedEntry& listed = portals.entry(message.entry);
+  const IovecView list = list_of(listed);
+  if (list.exists()) {
+    apply.pieces = pieces_of(list, message.offset, message.landing);
+  } else {
+    apply.host = listed.entry.start + message.offset;
+  }
+  apply.source = payload;
+  apply.source.length = message.landing;
+  if (message.operation == Operation::fetch_atomic) {
+    message.fetched = std::make_unique<uint8_t[]>(message.landing);
+    apply.before = message.fetched.get();
+  }
+  out.list.emplace_back(apply);
+}
+
+// What the message asked for, as far as its entry gives it; empty when it failed.
+void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
+  Message& message = messages[slot];
+  SPL_ASSERT(!message.reply_started && message.dmas.open == 0, "message ", message.id);
+  message.reply_started = true;
+  message.reply_open = true;
+  Put reply;
+  reply.operation = Operation::reply;
+  reply.target = message.source;
+  reply.event_send_disable = true;
+  reply.request.reply_to = message.fields.request.reply_to;
+  reply.user_ptr = slot;
+  IovecView list;
+  if (message.entry != no_slot && message.failure == Fail::ok) {
+    if (message.operation == Operation::get) {
+      SPL_ASSERT(message.dropped_bytes <= message.landing, message.dropped_bytes, " of ", message.landing);
+      reply.length = message.landing - message.dropped_bytes;
+      const ListedEntry& listed = portals.entry(message.entry);
+      list = list_of(listed);
+      if (!list.exists()) reply.local = listed.entry.start + message.offset;
+    } else if (message.fetched) {
+      reply.length = message.landing;
+      reply.local = message.fetched.get();
+      reply.on_nic = true;
+    }
+  }
+  reply.result.fail = static_cast<uint8_t>(message.failure);
+  reply.result.manipulated_bytes = reply.length;
+  reply.result.remote_offset = message.offset;
+  if (message.entry != no_slot) reply.result.list = portals.entry(message.entry).list;
+  initiator.reply(reply, list, message.offset, out);
+}
+
+void Nic::Impl::reply_sent(uint32_t slot, Actions& out) {
+  SPL_ASSERT(messages[slot].reply_open, "message ", slot);
+  messages[slot].reply_open = false;
+  advance(slot, out);
+}
+
+}  // namespace spinloom::nic

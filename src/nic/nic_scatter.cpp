@@ -1,0 +1,52 @@
+// Scatter lists: a message's bytes go into the elements of its entry's list.
+//
+// Contract: the NIC holds config.iovec_entries elements at a time; the first ones came along with the append, and the
+//   piece that needs others carries Scatter::refill (SC'19 datatypes paper, section 5.3). Packets may come in any
+//   order: one that does not follow the last one finds its place by the elements' ends, which are computed when they
+//   are first needed. Work: at most one piece for each byte of the packet, since no element is empty; once an entry,
+//   its elements.
+#include <algorithm>
+
+#include "nic/entry_memory.hpp"
+#include "nic/nic_impl.hpp"
+
+namespace spinloom::nic {
+
+// `buffered`: the packet came ahead of its header and holds its bytes of the packet buffer already.
+void Nic::Impl::scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
+  Message& message = messages[slot];
+  const ListedEntry& listed = portals.entry(message.entry);
+  const Entry& entry = listed.entry;
+  IovecCursor& cursor = message.iovec;
+  const uint64_t begin = message.offset + packet.offset;
+  uint64_t bytes = std::min(packet.payload.length, message.landing - packet.offset);
+  if (begin != cursor.position) {
+    const IovecView list = list_of(listed);
+    cursor.index = element_at(list, begin);
+    cursor.within = begin - (list.ends[cursor.index] - list.elements[cursor.index].length);
+  }
+  cursor.position = begin + bytes;
+  PayloadRef source = packet.payload;
+  while (bytes > 0) {
+    SPL_ASSERT(cursor.index < entry.iovec.size(), "element ", cursor.index, " of ", entry.iovec.size());
+    const IovecElement& element = entry.iovec[cursor.index];
+    SPL_ASSERT(element.length > 0, "element ", cursor.index, " is empty");
+    const uint64_t needed = cursor.index / config.iovec_entries;
+    const bool refill = needed != cursor.held;
+    cursor.held = needed;
+    source.length = std::min(bytes, element.length - cursor.within);
+    // The packet's place is free when its last piece has been read; DMAs are served in order.
+    const uint64_t held = buffered && source.length == bytes ? packet.payload.length : 0;
+    const DmaId dma = dmas.issue(message.dmas, {OwnerKind::incoming, slot}, held);
+    out.add<DmaWrite>(dma, element.base + cursor.within, source, HerId{}, refill ? Scatter::refill : Scatter::held);
+    bytes -= source.length;
+    source.bytes += source.length;
+    cursor.within += source.length;
+    if (cursor.within == element.length) {
+      ++cursor.index;
+      cursor.within = 0;
+    }
+  }
+}
+
+}  // namespace spinloom::nic

@@ -1,0 +1,19 @@
+// Owner - whose a handler execution or a DMA is.
+//
+// Contract: parts that serve several kinds of work (executions, DMAs) keep an Owner and give it back; what the kinds
+//   mean is said by the NIC that is built of these parts.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/slab.hpp"
+
+namespace spinloom::nic {
+
+struct Owner {
+  uint8_t kind = 0;
+  uint32_t slot = no_slot;
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,170 @@
+// Entries: append, link, unlink, and the events of an entry's life.
+#include <algorithm>
+#include <utility>
+
+#include "nic/portal_table.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+Event entry_event(const ListedEntry& listed, EventKind kind) {
+  Event event;
+  event.kind = kind;
+  event.portal = listed.portal;
+  event.entry = listed.id;
+  event.user_ptr = listed.entry.user_ptr;
+  event.in_overflow = listed.list == ListKind::overflow;
+  return event;
+}
+
+}  // namespace
+
+MatchList& PortalTable::list_of_entry(const ListedEntry& listed) {
+  Portal& portal = *portals_.find(listed.portal);
+  return listed.list == ListKind::priority ? portal.priority : portal.overflow;
+}
+
+Result<uint32_t> PortalTable::slot_of(EntryId id) const {
+  SPL_ASSIGN(const uint32_t* slot, entry_slots_.get(id));
+  return *slot;
+}
+
+Status PortalTable::append(const Append& given, Actions& out) {
+  const EventQueues::HostAsked asked(queues_);
+  const Entry& entry = given.entry;
+  SPL_ASSIGN(const Portal* portal, portals_.get(given.portal));
+  Part& part = tables_[table_of(given.portal.value)];
+  const MatchList& linked = given.list == ListKind::priority ? portal->priority : portal->overflow;
+  if (part.entries >= part.setup.entries_max || linked.size() >= part.setup.list_max) {
+    return fail(Code::exhausted, "entry ", given.id, ": its interface has ", part.entries, " entries of at most ",
+                part.setup.entries_max, ", its list ", linked.size(), " of at most ", part.setup.list_max);
+  }
+  const bool all_there_is = entry.length == UINT64_MAX;
+  if (entry.start == nullptr && entry.length > 0 && !all_there_is && entry.iovec.empty()) {
+    return fail(Code::invalid, "entry ", given.id, ": start is null and length is ", entry.length);
+  }
+  const Context* context = nullptr;
+  if (entry.context.exists()) {
+    SPL_ASSIGN(context, contexts_.get(entry.context));
+  }
+  if (entry.counter.exists()) SPL_TRY(triggers_.check(entry.counter));
+  SPL_ASSIGN(uint32_t* made, entry_slots_.create(given.id));
+  const uint32_t slot = *made = entries_.take();
+  ++part.entries;
+  if (given.news) *given.news = Appended::done;
+  ListedEntry& listed = entries_[slot];
+  listed.entry = entry;
+  listed.id = given.id;
+  listed.portal = given.portal;
+  listed.list = given.list;
+  listed.places_payload = context == nullptr || !context->payload_entry.has_value();
+  listed.sequence = next_sequence_++;
+  contexts_.use_by_entry(entry.context);
+  listed.waits = context != nullptr && !context->active;
+  if (listed.waits) return {};
+  link(slot, out);
+  release(slot, out);
+  return {};
+}
+
+// Priority entries first take the headers that came before them; a use-once entry that found one is never linked.
+// The caller releases the entry.
+void PortalTable::link(uint32_t slot, Actions& out) {
+  ListedEntry& listed = entries_[slot];
+  SPL_ASSERT(!listed.linked && !listed.waits && !listed.auto_unlinked, "entry ", listed.id);
+  if (listed.list == ListKind::priority) {
+    listed.claiming = true;  // the entry must outlive the headers it takes
+    ++listed.messages_open;
+    claim_headers(slot, out);
+    --listed.messages_open;
+    listed.claiming = false;
+    if (listed.auto_unlinked) return;
+  }
+  list_of_entry(listed).link(entries_, slot);
+  if (listed.entry.options.event_link_disable) return;
+  queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::link), out);
+}
+
+void PortalTable::activate(ContextId context, Actions& out) {
+  const EventQueues::HostAsked asked(queues_);
+  std::vector<uint32_t> waiting;
+  entries_.for_each([&](uint32_t slot, const ListedEntry& listed) {
+    if (listed.waits && listed.entry.context == context) waiting.push_back(slot);
+  });
+  std::sort(waiting.begin(), waiting.end(),
+            [this](uint32_t a, uint32_t b) { return entries_[a].sequence < entries_[b].sequence; });
+  for (const uint32_t slot : waiting) {
+    entries_[slot].waits = false;
+    link(slot, out);
+    release(slot, out);
+  }
+}
+
+// A message takes its bytes of the entry. Whether that makes the entry leave its list.
+bool PortalTable::use(uint32_t slot, uint64_t taken) {
+  ListedEntry& listed = entries_[slot];
+  const Entry& entry = listed.entry;
+  const EntryOptions& options = entry.options;
+  if (!options.manage_local && !options.use_once) return false;
+  if (options.manage_local) listed.local_offset += taken;
+  SPL_ASSERT(!options.manage_local || taken == 0 || listed.local_offset <= entry.length, listed.local_offset, " of ",
+             entry.length);
+  const bool exhausted =
+      options.manage_local && entry.min_free > 0 && room_at(entry.length, listed.local_offset) < entry.min_free;
+  if (!listed.linked || !(options.use_once || exhausted)) return false;
+  list_of_entry(listed).unlink(entries_, slot);
+  listed.auto_unlinked = true;
+  return true;
+}
+
+// An entry that has left its list by itself: told once, after the events of all its messages.
+void PortalTable::post_unlinked(uint32_t slot, Actions& out) {
+  ListedEntry& listed = entries_[slot];
+  const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
+  if (!listed.auto_unlinked || listed.unlink_told || open > 0) return;
+  SPL_ASSERT(!listed.linked, "entry ", listed.id);
+  listed.unlink_told = true;
+  settle_unlink(listed);
+  if (listed.entry.options.event_unlink_disable) return;
+  queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::auto_unlink), out);
+}
+
+// The room that flow control kept for its auto_unlink event is needed no more.
+void PortalTable::settle_unlink(ListedEntry& listed) {
+  if (std::exchange(listed.unlink_due, false)) queues_.settle(portals_.find(listed.portal)->queue);
+}
+
+// Forgets an entry that is in no list once nothing refers to it.
+void PortalTable::release(uint32_t slot, Actions& out) {
+  ListedEntry& listed = entries_[slot];
+  if (listed.linked || listed.waits || listed.messages_open > 0 || listed.headers_kept > 0) return;
+  if (listed.list == ListKind::overflow && listed.unlink_told && !listed.entry.options.event_unlink_disable) {
+    const EventQueues::HostAsked asked(queues_);  // one for each entry that the host appended; no message kept room
+    queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::auto_free), out);
+  }
+  forget(slot);
+}
+
+void PortalTable::forget(uint32_t slot) {
+  const ListedEntry& listed = entries_[slot];
+  SPL_ASSERT(!listed.linked && listed.messages_open == 0 && listed.headers_kept == 0, "entry ", listed.id, ": ",
+             listed.messages_open, " messages, ", listed.headers_kept, " headers");
+  contexts_.leave_entry(listed.entry.context);
+  Part& part = tables_[table_of(listed.portal.value)];
+  SPL_ASSERT(part.entries > 0, "portal ", listed.portal);
+  --part.entries;
+  entry_slots_.remove(listed.id);
+  entries_.give_back(slot);
+}
+
+Result<UnlinkResult> PortalTable::unlink(EntryId id) {
+  SPL_ASSIGN(const uint32_t* slot, entry_slots_.get(id));
+  const ListedEntry& listed = entries_[*slot];
+  if (listed.auto_unlinked) return fail(Code::invalid, "entry ", id, " has already left its list by itself");
+  if (listed.messages_open > 0 || listed.headers_kept > 0) return UnlinkResult::in_use;
+  if (!listed.waits) list_of_entry(listed).unlink(entries_, *slot);
+  forget(*slot);
+  return UnlinkResult::done;
+}
+
+}  // namespace spinloom::nic

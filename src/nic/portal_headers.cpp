@@ -1,0 +1,168 @@
+// Unexpected headers: of messages that lie in overflow entries until an entry claims them, or a search tells of them.
+#include "nic/entry_memory.hpp"
+#include "nic/portal_table.hpp"
+
+namespace spinloom::nic {
+namespace {
+
+EventKind overflow_kind_of(Operation operation) {
+  switch (operation) {
+    case Operation::get: return EventKind::get_overflow;
+    case Operation::atomic: return EventKind::atomic_overflow;
+    case Operation::fetch_atomic: return EventKind::fetch_atomic_overflow;
+    default: return EventKind::put_overflow;
+  }
+}
+
+}  // namespace
+
+uint32_t PortalTable::keep_header(uint32_t slot, const MatchKey& key, Operation operation, const MessageFields& fields,
+                                  uint64_t offset, uint64_t taken) {
+  ListedEntry& listed = entries_[slot];
+  LinkedList<UnexpectedHeader>& unexpected = portals_.find(listed.portal)->unexpected;
+  SPL_ASSERT(unexpected.size() < headers_max_, unexpected.size(), " headers");
+  const uint32_t index = headers_.take();
+  UnexpectedHeader& header = headers_[index];
+  header.key = key;
+  header.operation = operation;
+  header.fields = fields;
+  header.overflow_entry = slot;
+  header.start = address_at(listed, offset);
+  header.manipulated_bytes = taken;  // until it has landed
+  unexpected.push_back(headers_, index);
+  ++listed.headers_kept;
+  return index;
+}
+
+void PortalTable::landed(uint32_t index, uint64_t manipulated, uint64_t dropped, Fail failure) {
+  UnexpectedHeader& header = headers_[index];
+  SPL_ASSERT(!header.landed, "header ", index);
+  header.landed = true;
+  header.manipulated_bytes = manipulated;
+  header.dropped_bytes = dropped;
+  header.failure = failure;
+}
+
+void PortalTable::claim_headers(uint32_t slot, Actions& out) {
+  ListedEntry& listed = entries_[slot];
+  const Portal& portal = *portals_.find(listed.portal);
+  SPL_ASSERT(listed.claiming && listed.list == ListKind::priority, "entry ", listed.id);
+  uint32_t index = portal.unexpected.first();
+  while (index != no_slot && !listed.auto_unlinked) {
+    UnexpectedHeader& header = headers_[index];
+    const uint32_t next = header.next;
+    if (header.claimer == no_slot && matches(listed, header.key)) {
+      header.claimer = slot;
+      ++listed.messages_open;
+      const EntryOptions& options = listed.entry.options;
+      listed.auto_unlinked = options.use_once;
+      if (options.count_unexpected && options.manage_local && !options.use_once) {
+        listed.local_offset += header.key.length;
+        const uint64_t left = room_at(listed.entry.length, listed.local_offset);
+        listed.auto_unlinked = listed.entry.min_free > 0 && left < listed.entry.min_free;
+      }
+      if (header.landed) post_overflow(index, out);
+    }
+    index = next;
+  }
+}
+
+// A claimed header whose data is there leaves the list; so does a use-once claimer, after its event.
+void PortalTable::post_overflow(uint32_t index, Actions& out) {
+  const EventQueues::HostAsked asked(queues_);
+  const uint32_t claiming_entry = headers_[index].claimer;
+  ListedEntry& claimer = entries_[claiming_entry];
+  tell_overflow(index, claimer, out);
+  const uint32_t overflow_entry = forget_header(index);
+  SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
+  --claimer.messages_open;
+  post_unlinked(claiming_entry, out);
+  release(claiming_entry, out);
+  release(overflow_entry, out);
+}
+
+void PortalTable::tell_overflow(uint32_t index, const ListedEntry& claimer, Actions& out) {
+  const EntryOptions& options = claimer.entry.options;
+  const UnexpectedHeader& header = headers_[index];
+  SPL_ASSERT(header.landed, "entry ", claimer.id, " takes a message that is still coming");
+  const Event event = event_of(header, claimer, overflow_kind_of(header.operation));
+  if (!options.event_over_disable) queues_.post(portals_.find(event.portal)->queue, event, out);
+  count_overflow(claimer.entry, event, out);
+}
+
+void PortalTable::count_overflow(const Entry& entry, const Event& event, Actions& out) {
+  if (!entry.options.ct_overflow) return;
+  const uint64_t counted = entry.options.ct_bytes ? event.manipulated_bytes : 1;
+  triggers_.count(entry.counter, event.fail != Fail::ok ? CounterValue{0, 1} : CounterValue{counted, 0}, out);
+}
+
+Event PortalTable::event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const {
+  Event event;
+  event.kind = kind;
+  event.fail = header.failure;
+  event.initiator = header.key.source;
+  event.user = header.fields.user;
+  event.portal = entries_[header.overflow_entry].portal;
+  event.entry = claimer.id;
+  event.match_bits = header.key.match_bits;
+  event.requested_bytes = header.key.length;
+  event.manipulated_bytes = header.manipulated_bytes;
+  event.remote_offset = header.key.remote_offset;
+  event.start = header.start;
+  event.hdr_data = header.fields.hdr_data;
+  event.user_ptr = claimer.entry.user_ptr;
+  event.in_overflow = true;
+  event.dropped_bytes = header.dropped_bytes;
+  event.atomic = header.fields.request.atomic;
+  event.datatype = header.fields.request.datatype;
+  return event;
+}
+
+// The entry that held the message, for the caller to release.
+uint32_t PortalTable::forget_header(uint32_t index) {
+  const uint32_t overflow_entry = headers_[index].overflow_entry;
+  ListedEntry& holder = entries_[overflow_entry];
+  portals_.find(holder.portal)->unexpected.remove(headers_, index);
+  headers_.give_back(index);
+  SPL_ASSERT(holder.headers_kept > 0, "entry ", holder.id);
+  --holder.headers_kept;
+  return overflow_entry;
+}
+
+Result<uint64_t> PortalTable::search(const Search& given, Actions& out) {
+  const EventQueues::HostAsked asked(queues_);
+  SPL_ASSIGN(const Portal* portal, portals_.get(given.portal));
+  if (given.entry.counter.exists()) SPL_TRY(triggers_.check(given.entry.counter));
+  ListedEntry like;
+  like.entry = given.entry;
+  const EntryOptions& options = like.entry.options;
+  uint64_t found = 0;
+  uint32_t index = portal->unexpected.first();
+  while (index != no_slot && !(found > 0 && options.use_once)) {
+    const UnexpectedHeader& header = headers_[index];
+    const uint32_t next = header.next;
+    if (header.claimer == no_slot && matches(like, header.key)) {
+      if (given.remove && !header.landed) break;  // one behind it must not overtake it
+      ++found;
+      if (given.remove) {
+        tell_overflow(index, like, out);
+        release(forget_header(index), out);
+      } else {
+        const Event event = event_of(header, like, EventKind::search);
+        if (!options.event_comm_disable) queues_.post(portal->queue, event, out);
+        count_overflow(like.entry, event, out);
+      }
+    }
+    index = next;
+  }
+  Event last;
+  last.kind = EventKind::search;
+  last.fail = Fail::no_match;
+  last.portal = given.portal;
+  last.user_ptr = given.entry.user_ptr;
+  if (found == 0) queues_.post(portal->queue, last, out);
+  if (found == 0 || !options.use_once) count_overflow(like.entry, last, out);  // the end of what it found
+  return found;
+}
+
+}  // namespace spinloom::nic

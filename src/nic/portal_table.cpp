@@ -1,0 +1,172 @@
+// Portal table entries: their life, flow control, and the messages that are under way for them.
+#include "nic/portal_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::nic {
+
+Status PortalTable::setup(const TableSetup& given) {
+  if (given.table >= tables_.size()) return fail(Code::invalid, "there is no portal table ", given.table);
+  tables_[given.table].setup = given;
+  tables_[given.table].refused = {};
+  return {};
+}
+
+Result<uint64_t> PortalTable::read_refusals(const RefusalsRead& asked) const {
+  const auto index = static_cast<size_t>(asked.which);
+  if (asked.table >= tables_.size() || index >= tables_[asked.table].refused.size()) {
+    return fail(Code::invalid, "there is no count ", index, " of refusals of portal table ", asked.table);
+  }
+  return tables_[asked.table].refused[index];
+}
+
+Status PortalTable::alloc(const PortalAlloc& given) {
+  if (given.queue.exists()) {
+    if (!queues_.exists(given.queue)) return fail(Code::invalid, "queue ", given.queue, " does not exist");
+  } else if (given.flow_control) {
+    return fail(Code::invalid, "portal table entry ", given.portal, ": flow control needs an event queue");
+  }
+  SPL_ASSIGN(Portal * portal, portals_.create(given.portal));
+  portal->index = given.portal;
+  portal->queue = given.queue;
+  portal->flow_control = given.flow_control;
+  if (given.flow_control) queues_.hold(given.queue);
+  return {};
+}
+
+Status PortalTable::free(PortalIndex index, Actions& out) {
+  SPL_ASSIGN(Portal * portal, portals_.get(index));
+  uint32_t here = portal->priority.size() + portal->overflow.size();
+  entries_.for_each(
+      [&](uint32_t, const ListedEntry& listed) { here += listed.waits && listed.portal == index ? 1 : 0; });
+  if (here > 0 || portal->messages_open > 0) {
+    return fail(Code::invalid, "portal table entry ", index, " is in use: ", here, " entries and ",
+                portal->messages_open, " messages under way");
+  }
+  while (portal->unexpected.first() != no_slot) release(forget_header(portal->unexpected.first()), out);
+  SPL_ASSERT(portal->unexpected.size() == 0, "portal ", index);
+  if (portal->flow_control) queues_.let_go(portal->queue);
+  portals_.remove(index);
+  return {};
+}
+
+Status PortalTable::enable(const PortalEnable& given) {
+  SPL_ASSIGN(Portal * portal, portals_.get(given.portal));
+  portal->enabled = given.enabled;
+  return {};
+}
+
+bool PortalTable::answer_when_empty(PortalIndex index, uint64_t token) {
+  Portal* const portal = portals_.find(index);
+  if (portal == nullptr || portal->messages_open == 0) return false;
+  portal->disablers.push_back(token);
+  return true;
+}
+
+void PortalTable::forget_queue(QueueId queue) {
+  portals_.for_each([&](PortalIndex, Portal& portal) {
+    if (portal.queue != queue) return;
+    portal.queue = {};
+    portal.flow_control = false;
+  });
+}
+
+// Whoever posts to the full queue under flow control takes no more messages. The news are in reserved slots.
+void PortalTable::queue_filled(QueueId queue, Actions& out) {
+  portals_.for_each([&](PortalIndex, Portal& portal) {
+    if (portal.queue != queue || !portal.flow_control || !portal.enabled) return;
+    portal.enabled = false;
+    portal.disabled_event_due = true;
+    contexts_.tally(Telemetry::portals_disabled);
+    if (portal.messages_open == 0) post_disabled(portal, out);
+  });
+}
+
+void PortalTable::post_disabled(Portal& portal, Actions& out) {
+  if (!std::exchange(portal.disabled_event_due, false)) return;
+  SPL_ASSERT(portal.flow_control && portal.messages_open == 0, "portal ", portal.index, ", ", portal.messages_open,
+             " open");
+  Event event;
+  event.kind = EventKind::pt_disabled;
+  event.fail = Fail::pt_disabled;
+  event.portal = portal.index;
+  queues_.post(portal.queue, event, out);
+}
+
+bool PortalTable::has_header_room(const Portal& portal) const {
+  return portal.unexpected.size() < std::min(headers_max_, tables_[table_of(portal.index.value)].setup.headers_max);
+}
+
+bool PortalTable::has_event_room(const Portal& portal, const Entry& entry) const {
+  if (!portal.flow_control) return true;
+  const EntryOptions& options = entry.options;
+  const bool may_leave = options.use_once || (options.manage_local && entry.min_free > 0);
+  return queues_.has_room(portal.queue, may_leave && !options.event_unlink_disable ? 2 : 1);
+}
+
+void PortalTable::count_refusal(PortalIndex index, Fail failure) {
+  const Refusal counted = failure == Fail::perm_violation ? Refusal::permission
+                          : failure == Fail::op_violation ? Refusal::operation
+                                                          : Refusal::dropped;
+  ++tables_[table_of(index.value)].refused[static_cast<size_t>(counted)];
+  contexts_.tally(Telemetry::refused_messages);
+}
+
+void PortalTable::run_out(PortalIndex index, bool told) {
+  Portal& portal = *portals_.find(index);
+  SPL_ASSERT(portal.flow_control, "portal ", index);
+  portal.enabled = false;
+  portal.disabled_event_due = told;
+  contexts_.tally(Telemetry::portals_disabled);
+  ++portal.messages_open;  // its end posts the event, after the messages that were matched before
+}
+
+PortalTable::Attached PortalTable::attach(uint32_t slot, const MatchKey& key, Operation operation,
+                                          const MessageFields& fields, uint64_t offset, uint64_t taken) {
+  ListedEntry& listed = entries_[slot];
+  Portal& portal = *portals_.find(listed.portal);
+  ++portal.messages_open;
+  if (portal.flow_control) queues_.expect(portal.queue);
+  ++listed.messages_open;
+  Attached attached;
+  if (keeps_headers(listed)) attached.header = keep_header(slot, key, operation, fields, offset, taken);
+  attached.unlinked = use(slot, taken);
+  if (attached.unlinked && portal.flow_control && !listed.entry.options.event_unlink_disable) {
+    listed.unlink_due = true;
+    queues_.expect(portal.queue);
+  }
+  return attached;
+}
+
+void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_back, Actions& out) {
+  ListedEntry& listed = entries_[slot];
+  const PortalIndex index = listed.portal;
+  if (attached.header != no_slot && headers_[attached.header].claimer != no_slot) post_overflow(attached.header, out);
+  SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
+  --listed.messages_open;
+  if (comes_back) {
+    SPL_ASSERT(attached.unlinked, "entry ", listed.id, " has not left");
+    listed.auto_unlinked = false;
+    settle_unlink(listed);
+    link(slot, out);
+  } else {
+    post_unlinked(slot, out);
+  }
+  release(slot, out);
+  if (const Portal* const portal = portals_.find(index); portal != nullptr && portal->flow_control) {
+    queues_.settle(portal->queue);
+  }
+}
+
+void PortalTable::leave(PortalIndex index, Actions& out) {
+  Portal* const portal = portals_.find(index);
+  if (portal == nullptr) return;
+  SPL_ASSERT(portal->messages_open > 0, "portal ", index);
+  if (--portal->messages_open > 0) return;
+  if (portal->disabled_event_due) post_disabled(*portal, out);
+  if (portal->disablers.empty()) return;
+  for (const uint64_t token : std::exchange(portal->disablers, {})) out.add<Answer>(token, uint64_t{0});
+}
+
+}  // namespace spinloom::nic

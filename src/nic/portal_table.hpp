@@ -1,0 +1,171 @@
+// PortalTable - the matcher: portal table entries with their lists, the entries in them, and the unexpected headers.
+//
+// Contract: the host's commands allocate portal table entries and append, search and unlink entries. For a message that
+//   arrives, find() gives the entry that takes it, attach() makes it the entry's, detach() ends that; events of an
+//   entry's life (link, auto-unlink, auto-free, overflow, search) are posted here, those of messages are not.
+//   Under flow control a portal table entry is disabled when its queue is full, or when run_out() says that something
+//   is missing for a message; its event comes when the messages that were matched before have left().
+// Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to it;
+//   (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after the
+//   events of all its messages, its auto-free event after that of the last header in it; (4) a header that was claimed
+//   is told when all of its data is there.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "nic/context_table.hpp"
+#include "nic/event_queues.hpp"
+#include "nic/match_list.hpp"
+#include "nic/triggers.hpp"
+
+namespace spinloom::nic {
+
+class PortalTable final : public EventQueues::Watcher {
+ public:
+  // A portal table entry; others only read it.
+  struct Portal {
+    PortalIndex index;
+    QueueId queue;
+    bool flow_control = false;
+    bool enabled = true;
+    bool disabled_event_due = false;
+    std::vector<uint64_t> disablers;  // tokens of hosts that wait until its messages have ended
+    uint32_t messages_open = 0;
+    MatchList priority;
+    MatchList overflow;
+    LinkedList<UnexpectedHeader> unexpected;
+  };
+
+  // `headers_max`: unexpected headers of one portal table entry (NicLimits::unexpected_headers).
+  PortalTable(EventQueues& queues, Triggers& triggers, ContextTable& contexts, uint32_t headers_max)
+      : queues_(queues), triggers_(triggers), contexts_(contexts), headers_max_(headers_max) {}
+
+  // Portal table entries, and the parts of the table that network interfaces of the host have.
+  [[nodiscard]] Status setup(const TableSetup& given);
+  [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& asked) const;
+  [[nodiscard]] Status alloc(const PortalAlloc& given);
+  // Headers that wait for an entry are forgotten. Work: the entries.
+  [[nodiscard]] Status free(PortalIndex index, Actions& out);
+  [[nodiscard]] Status enable(const PortalEnable& given);
+  // Messages for it are still under way: the end of the last one answers the token. False: there are none.
+  [[nodiscard]] bool answer_when_empty(PortalIndex index, uint64_t token);
+  // Those that post to this queue go on without one. Flow control ends with it: its news have nowhere to go.
+  void forget_queue(QueueId queue);
+  [[nodiscard]] const Portal* find(PortalIndex index) const { return portals_.find(index); }
+  // Of the interface whose part of the table this index belongs to, also one that names no entry of it.
+  [[nodiscard]] uint32_t user_of(PortalIndex index) const { return tables_[table_of(index.value)].setup.user; }
+
+  // Entries.
+  [[nodiscard]] Status append(const Append& given, Actions& out);
+  [[nodiscard]] Result<UnlinkResult> unlink(EntryId id);
+  // How many headers it found. Work: the headers of one portal table entry.
+  [[nodiscard]] Result<uint64_t> search(const Search& given, Actions& out);
+  // The entries that waited for this context are in their lists from now on. Work: all entries, once.
+  void activate(ContextId context, Actions& out);
+  [[nodiscard]] Result<uint32_t> slot_of(EntryId id) const;
+  [[nodiscard]] const ListedEntry& entry(uint32_t slot) const { return entries_[slot]; }
+
+  // Matching: the first entry of a list that this message matches, or no_slot. Adds the entries compared.
+  [[nodiscard]] uint32_t find_priority(const Portal& portal, const MatchKey& key, uint32_t& searched) const {
+    return portal.priority.find(entries_, key, searched);
+  }
+  [[nodiscard]] uint32_t find_overflow(const Portal& portal, const MatchKey& key, uint32_t& searched) const {
+    return portal.overflow.find(entries_, key, searched);
+  }
+  // Whether the portal table entry may keep one header more.
+  [[nodiscard]] bool has_header_room(const Portal& portal) const;
+  // Under flow control: whether the events of a message for this entry have room in the queue. A message that makes its
+  // entry leave has two.
+  [[nodiscard]] bool has_event_room(const Portal& portal, const Entry& entry) const;
+
+  // A message of an entry, from its match to its end.
+  struct Attached {
+    uint32_t header = no_slot;  // that waits in an overflow entry
+    bool unlinked = false;  // the message made its entry leave its list
+  };
+  // `offset`: in the entry's memory, `taken`: the bytes that it takes there.
+  [[nodiscard]] Attached attach(uint32_t slot, const MatchKey& key, Operation operation, const MessageFields& fields,
+                                uint64_t offset, uint64_t taken);
+  // The same for one that came whole, to an entry of a priority list without flow control; its end is detach_whole().
+  void attach_whole(uint32_t slot, uint64_t taken) {
+    ListedEntry& listed = entries_[slot];
+    SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);
+    ++portals_.find(listed.portal)->messages_open;
+    ++listed.messages_open;
+    if (listed.entry.options.manage_local || listed.entry.options.use_once) (void)use(slot, taken);
+  }
+  // Its data is in the overflow entry.
+  void landed(uint32_t header, uint64_t manipulated, uint64_t dropped, Fail failure);
+  // `comes_back`: the entry that it made leave is linked again.
+  void detach(uint32_t slot, const Attached& attached, bool comes_back, Actions& out);
+  void detach_whole(uint32_t slot, Actions& out) {
+    ListedEntry& listed = entries_[slot];
+    SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
+    --listed.messages_open;
+    if (listed.linked) return;
+    post_unlinked(slot, out);
+    release(slot, out);
+  }
+  // A message of a portal table entry has ended, after detach() where it had an entry; none: it had come to none.
+  void leave(PortalIndex index, Actions& out);
+
+  // A message is refused: counted for its part of the table.
+  void count_refusal(PortalIndex index, Fail failure);
+  // Under flow control: it is disabled, because something is missing for a message, which leave()s later. `told`: the
+  // host hears of it.
+  void run_out(PortalIndex index, bool told);
+
+  [[nodiscard]] uint32_t headers() const { return headers_.size(); }
+
+ private:
+  struct Part {
+    TableSetup setup;
+    uint32_t entries = 0;
+    std::array<uint64_t, 3> refused{};  // by Refusal
+  };
+  [[nodiscard]] static constexpr uint32_t table_of(uint32_t portal_index) {
+    constexpr uint32_t each = limits::portal_table_max / limits::portal_tables;
+    return portal_index < limits::portal_table_max ? portal_index / each : portal_index % limits::portal_tables;
+  }
+
+  // portal_table.cpp
+  void queue_filled(QueueId queue, Actions& out) override;
+  void post_disabled(Portal& portal, Actions& out);
+
+  // portal_entries.cpp
+  [[nodiscard]] MatchList& list_of_entry(const ListedEntry& listed);
+  [[nodiscard]] bool use(uint32_t slot, uint64_t taken);
+  void link(uint32_t slot, Actions& out);
+  void post_unlinked(uint32_t slot, Actions& out);
+  void settle_unlink(ListedEntry& listed);
+  void release(uint32_t slot, Actions& out);
+  void forget(uint32_t slot);
+
+  // portal_headers.cpp
+  [[nodiscard]] uint32_t keep_header(uint32_t slot, const MatchKey& key, Operation operation,
+                                     const MessageFields& fields, uint64_t offset, uint64_t taken);
+  void claim_headers(uint32_t slot, Actions& out);
+  void post_overflow(uint32_t header, Actions& out);
+  void tell_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
+  void count_overflow(const Entry& entry, const Event& event, Actions& out);
+  [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;
+  [[nodiscard]] uint32_t forget_header(uint32_t header);
+
+  EventQueues& queues_;
+  Triggers& triggers_;
+  ContextTable& contexts_;
+  uint32_t headers_max_;
+
+  Table<PortalIndex, Portal> portals_{"portal table entry", limits::portal_table_max, "limits::portal_table_max"};
+  std::array<Part, limits::portal_tables> tables_{};
+  Table<EntryId, uint32_t> entry_slots_{"entry", limits::entry_count_max, "limits::entry_count_max"};
+  Slab<ListedEntry> entries_;
+  Slab<UnexpectedHeader> headers_;
+  uint64_t next_sequence_ = 1;
+};
+
+}  // namespace spinloom::nic

@@ -1,0 +1,211 @@
+#include "nic/portal_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace spinloom::nic {
+namespace {
+
+constexpr QueueId queue{0};
+constexpr PortalIndex index{0};
+constexpr MatchKey key{Rank{3}, 5, 0, 8};
+
+struct PortalTableTest : testing::Test {
+  PortalTableTest() {
+    EXPECT_TRUE(queues.alloc({queue, 64, 0, host}).ok());
+    EXPECT_TRUE(portals.alloc({index, queue, false}).ok());
+  }
+  Append given(uint32_t id, ListKind list = ListKind::priority, bool use_once = false) {
+    Append made;
+    made.id = EntryId{id};
+    made.portal = index;
+    made.list = list;
+    made.entry.start = memory.data();
+    made.entry.length = memory.size();
+    made.entry.match_bits = 5;
+    made.entry.options.op_put = true;
+    made.entry.options.event_link_disable = false;
+    made.entry.options.use_once = use_once;
+    return made;
+  }
+  uint32_t append(const Append& command) {
+    EXPECT_TRUE(portals.append(command, out).ok());
+    const auto slot = portals.slot_of(command.id);
+    return slot.ok() ? *slot : no_slot;
+  }
+  uint32_t find() {
+    uint32_t searched = 0;
+    return portals.find_priority(*portals.find(index), key, searched);
+  }
+  PortalTable::Attached attach(uint32_t slot) { return portals.attach(slot, key, Operation::put, {}, 0, 8); }
+  void detach(uint32_t slot, const PortalTable::Attached& attached, bool comes_back = false) {
+    portals.detach(slot, attached, comes_back, out);
+    portals.leave(index, out);
+  }
+  std::vector<EventKind> events() {
+    std::vector<EventKind> kinds;
+    for (const Action& action : out.list) {
+      if (const auto* post = std::get_if<PostEvent>(&action)) kinds.push_back(post->event.kind);
+    }
+    out.clear();
+    return kinds;
+  }
+  using Kinds = std::vector<EventKind>;
+
+  std::shared_ptr<QueueIndex> host = std::make_shared<QueueIndex>();
+  std::array<uint8_t, 64> memory{};
+  EventQueues queues{portals};
+  Triggers triggers{8};
+  ContextTable contexts{1024};
+  PortalTable portals{queues, triggers, contexts, 4};
+  Actions out;
+};
+
+TEST_F(PortalTableTest, AUseOnceEntryIsToldAfterItsMessage) {
+  const uint32_t slot = append(given(0, ListKind::priority, true));
+  EXPECT_EQ(events(), Kinds{EventKind::link});
+  EXPECT_EQ(find(), slot);
+  const auto attached = attach(slot);
+  EXPECT_TRUE(attached.unlinked);
+  EXPECT_EQ(find(), no_slot);
+  EXPECT_TRUE(events().empty());
+  detach(slot, attached);
+  EXPECT_EQ(events(), Kinds{EventKind::auto_unlink});
+  EXPECT_FALSE(portals.slot_of(EntryId{0}).ok());
+}
+
+TEST_F(PortalTableTest, OneThatComesBackIsFirstInItsListAgain) {
+  const uint32_t once = append(given(0, ListKind::priority, true));
+  append(given(1));
+  const auto attached = attach(once);
+  EXPECT_NE(find(), once);
+  detach(once, attached, true);
+  EXPECT_EQ(find(), once);
+}
+
+TEST_F(PortalTableTest, AnEntryWithMessagesIsInUse) {
+  const uint32_t slot = append(given(0));
+  const auto attached = attach(slot);
+  EXPECT_EQ(*portals.unlink(EntryId{0}), UnlinkResult::in_use);
+  EXPECT_FALSE(portals.free(index, out).ok());
+  detach(slot, attached);
+  EXPECT_EQ(*portals.unlink(EntryId{0}), UnlinkResult::done);
+  EXPECT_TRUE(portals.free(index, out).ok());
+}
+
+TEST_F(PortalTableTest, AnUnexpectedHeaderIsClaimedByALaterEntry) {
+  const uint32_t overflow = append(given(0, ListKind::overflow, true));
+  const auto attached = attach(overflow);
+  ASSERT_NE(attached.header, no_slot);
+  EXPECT_EQ(portals.headers(), 1u);
+  portals.landed(attached.header, 8, 0, Fail::ok);
+  detach(overflow, attached);
+  events();
+  EXPECT_TRUE(portals.append(given(1, ListKind::priority, true), out).ok());
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free}));
+  EXPECT_EQ(portals.headers(), 0u);
+}
+
+TEST_F(PortalTableTest, AClaimedHeaderIsToldWhenItsDataIsThere) {
+  const uint32_t overflow = append(given(0, ListKind::overflow));
+  const auto attached = attach(overflow);
+  EXPECT_TRUE(portals.append(given(1, ListKind::priority, true), out).ok());
+  events();
+  EXPECT_EQ(*portals.search({index, given(2).entry, false}, out), 0u);  // it is claimed
+  events();
+  portals.landed(attached.header, 8, 0, Fail::ok);
+  detach(overflow, attached);
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink}));
+}
+
+TEST_F(PortalTableTest, HeadersHaveALimit) {
+  const uint32_t overflow = append(given(0, ListKind::overflow));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(portals.has_header_room(*portals.find(index)));
+    (void)attach(overflow);
+  }
+  EXPECT_FALSE(portals.has_header_room(*portals.find(index)));
+}
+
+TEST_F(PortalTableTest, AQueueThatIsFullDisablesWhoHoldsIt) {
+  constexpr PortalIndex controlled{1};
+  constexpr QueueId small{1};
+  const auto taken = std::make_shared<QueueIndex>();
+  ASSERT_TRUE(queues.alloc({small, 3, 1, taken}).ok());
+  ASSERT_TRUE(portals.alloc({controlled, small, true}).ok());
+  Append one = given(0);
+  one.portal = controlled;
+  one.entry.options.event_link_disable = true;
+  const uint32_t slot = append(one);
+  EXPECT_TRUE(portals.has_event_room(*portals.find(controlled), one.entry));
+  const auto first = portals.attach(slot, key, Operation::put, {}, 0, 8);
+  const auto second = portals.attach(slot, key, Operation::put, {}, 0, 8);
+  EXPECT_FALSE(portals.has_event_room(*portals.find(controlled), one.entry));
+  queues.post(small, Event{}, out);
+  EXPECT_TRUE(portals.find(controlled)->enabled);
+  queues.post(small, Event{}, out);
+  EXPECT_FALSE(portals.find(controlled)->enabled);
+  events();
+  portals.detach(slot, first, false, out);
+  portals.leave(controlled, out);
+  EXPECT_TRUE(events().empty());  // another message is under way
+  portals.detach(slot, second, false, out);
+  portals.leave(controlled, out);
+  EXPECT_EQ(events(), Kinds{EventKind::pt_disabled});
+}
+
+TEST_F(PortalTableTest, WhoDisablesIsAnsweredWhenItsMessagesHaveEnded) {
+  const uint32_t slot = append(given(0));
+  EXPECT_FALSE(portals.answer_when_empty(index, 9));
+  const auto attached = attach(slot);
+  EXPECT_TRUE(portals.answer_when_empty(index, 9));
+  out.clear();
+  detach(slot, attached);
+  ASSERT_EQ(out.list.size(), 1u);
+  EXPECT_EQ(std::get<Answer>(out.list[0]).token, 9u);
+}
+
+TEST_F(PortalTableTest, RefusalsAreCountedByKindAndByPartOfTheTable) {
+  const PortalIndex other{limits::portal_table_max / limits::portal_tables};
+  portals.count_refusal(index, Fail::perm_violation);
+  portals.count_refusal(index, Fail::op_violation);
+  portals.count_refusal(index, Fail::op_violation);
+  portals.count_refusal(other, Fail::dropped);
+  EXPECT_EQ(*portals.read_refusals({0, Refusal::permission}), 1u);
+  EXPECT_EQ(*portals.read_refusals({0, Refusal::operation}), 2u);
+  EXPECT_EQ(*portals.read_refusals({0, Refusal::dropped}), 0u);
+  EXPECT_EQ(*portals.read_refusals({1, Refusal::dropped}), 1u);
+}
+
+TEST_F(PortalTableTest, APartOfTheTableHoldsSoManyEntries) {
+  ASSERT_TRUE(portals.setup({0, 77, 2, 1}).ok());
+  EXPECT_EQ(portals.user_of(index), 77u);
+  append(given(0));
+  EXPECT_FALSE(portals.append(given(1), out).ok());  // one a list
+  append(given(1, ListKind::overflow));
+  EXPECT_EQ(*portals.unlink(EntryId{0}), UnlinkResult::done);
+  append(given(2));
+  EXPECT_FALSE(portals.append(given(3, ListKind::overflow), out).ok());  // two in all
+}
+
+TEST_F(PortalTableTest, EntriesOfAnInactiveContextWaitForIt) {
+  ContextCreate inactive{ContextId{0}, {}};
+  inactive.context.payload_entry = 0;
+  inactive.context.active = false;
+  ASSERT_TRUE(contexts.create(inactive, 1, 64).ok());
+  Append one = given(0);
+  one.entry.context = inactive.id;
+  const uint32_t slot = append(one);
+  EXPECT_TRUE(events().empty());
+  EXPECT_EQ(find(), no_slot);
+  EXPECT_FALSE(contexts.free(inactive.id).ok());
+  ASSERT_TRUE(contexts.activate(inactive.id).ok());
+  portals.activate(inactive.id, out);
+  EXPECT_EQ(events(), Kinds{EventKind::link});
+  EXPECT_EQ(find(), slot);
+}
+
+}  // namespace
+}  // namespace spinloom::nic

@@ -1,0 +1,187 @@
+#include "nic/triggers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::nic {
+namespace {
+
+uint64_t sum_of(const CounterValue& value) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(value.success, value.failure, &sum) ? UINT64_MAX : sum;
+}
+
+// What moves data; the limit of an interface is one of these.
+bool is_operation(const CommandBody& body) {
+  return std::holds_alternative<Put>(body) || std::holds_alternative<Get>(body) ||
+         std::holds_alternative<Atomic>(body) || std::holds_alternative<ProcessPut>(body);
+}
+
+}  // namespace
+
+Status Triggers::alloc(const CounterAlloc& given) {
+  SPL_ASSIGN(Counter * counter, counters_.create(given.counter));
+  counter->triggered_max = given.triggered_max;
+  counter->begun = next_sequence_;
+  return {};
+}
+
+Status Triggers::free(CounterId id) {
+  SPL_ASSIGN(Counter * counter, counters_.get(id));
+  forget_all(*counter);
+  counters_.remove(id);
+  return {};
+}
+
+Status Triggers::cancel(CounterId id) {
+  SPL_ASSIGN(Counter * counter, counters_.get(id));
+  forget_all(*counter);
+  return {};
+}
+
+// What waits for the counter will not be; what has fired and is persistent will not be again.
+void Triggers::forget_all(Counter& counter) {
+  const auto forget = [&](uint32_t slot) {
+    abandon(commands_[slot].body);
+    commands_.give_back(slot);
+  };
+  for (const Waiting& waiting : counter.heap) forget(waiting.slot);
+  for (const uint32_t slot : counter.resting) forget(slot);
+  counter.heap.clear();
+  counter.resting.clear();
+  counter.operations_waiting = 0;
+  counter.coming_back = 0;
+  counter.begun = next_sequence_;
+}
+
+Status Triggers::auto_reset(const CounterAutoReset& given) {
+  SPL_ASSIGN(Counter * counter, counters_.get(given.counter));
+  if (!counter->heap.empty() || !counter->resting.empty() || counter->coming_back > 0) {
+    return fail(Code::invalid, "counter ", given.counter, ": commands wait for it already");
+  }
+  counter->resets_at = given.threshold;
+  return {};
+}
+
+Status Triggers::check(CounterId id) const {
+  SPL_ASSIGN([[maybe_unused]] const Counter* counter, counters_.get(id));
+  return {};
+}
+
+Status Triggers::may_wait(const Command& given) const {
+  const Trigger& trigger = *given.trigger;
+  SPL_ASSIGN(const Counter* counter, counters_.get(trigger.counter));
+  if (std::holds_alternative<MemoryAlloc>(given.body) || std::holds_alternative<TelemetryRead>(given.body) ||
+      std::holds_alternative<RefusalsRead>(given.body)) {
+    return fail(Code::invalid, "what is asked for by its answer (NIC memory, telemetry) cannot wait for a counter");
+  }
+  if (counter->heap.size() >= commands_max_) {
+    return fail(Code::exhausted, "counter ", trigger.counter, " has ", counter->heap.size(),
+                " commands waiting, the limit (triggered_commands)");
+  }
+  if (is_operation(given.body) && counter->operations_waiting >= counter->triggered_max) {
+    return fail(Code::exhausted, "counter ", trigger.counter, " has ", counter->operations_waiting,
+                " operations waiting, as many as its interface allows (max_triggered_ops)");
+  }
+  if (counter->resets_at > 0 && trigger.threshold > counter->resets_at) {
+    return fail(Code::invalid, "counter ", trigger.counter, " resets itself at ", counter->resets_at,
+                " and never reaches ", trigger.threshold);
+  }
+  return {};
+}
+
+void Triggers::wait(const Command& given) {
+  const uint32_t slot = commands_.take(given);
+  commands_[slot].trigger->round = counters_.find(given.trigger->counter)->round;
+  arm(slot);
+}
+
+void Triggers::arm(uint32_t slot) {
+  Command& command = commands_[slot];
+  SPL_ASSERT(command.trigger.has_value(), "command ", slot);
+  Trigger& trigger = *command.trigger;
+  SPL_ASSERT(counters_.find(trigger.counter) != nullptr, "counter ", trigger.counter);
+  Counter& counter = *counters_.find(trigger.counter);
+  trigger.sequence = next_sequence_++;
+  if (is_operation(command.body)) ++counter.operations_waiting;
+  const bool by_round = trigger.every > 0 && counter.resets_at > 0;
+  if (by_round && trigger.round > counter.round) return counter.resting.push_back(slot);
+  const bool is_late = by_round && trigger.round < counter.round;  // that round has been here
+  counter.heap.push_back(Waiting{is_late ? 0 : trigger.threshold, trigger.sequence, slot});
+  std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
+  release(counter);
+}
+
+void Triggers::leaves_wait(Counter& counter, uint32_t slot) const {
+  if (!is_operation(commands_[slot].body)) return;
+  SPL_ASSERT(counter.operations_waiting > 0, "command ", slot);
+  --counter.operations_waiting;
+}
+
+void Triggers::release(Counter& counter) {
+  const uint64_t now = sum_of(counter.value);
+  if (counter.heap.empty() || counter.heap.front().threshold > now) return;
+  std::vector<Waiting> reached;
+  while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
+    const uint32_t slot = counter.heap.front().slot;
+    leaves_wait(counter, slot);
+    if (commands_[slot].trigger->every > 0) ++counter.coming_back;
+    std::pop_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
+    reached.push_back(counter.heap.back());
+    counter.heap.pop_back();
+  }
+  std::sort(reached.begin(), reached.end(), [](const Waiting& a, const Waiting& b) { return a.sequence < b.sequence; });
+  for (const Waiting& waiting : reached) fired_.push(waiting.slot);
+}
+
+// What its new value starts, and its end where it resets itself.
+void Triggers::changed(Counter& counter) {
+  release(counter);
+  if (counter.resets_at == 0 || sum_of(counter.value) < counter.resets_at) return;
+  counter.value = {};
+  ++counter.round;
+  for (const uint32_t slot : std::exchange(counter.resting, {})) {
+    leaves_wait(counter, slot);
+    arm(slot);
+  }
+}
+
+void Triggers::count(CounterId id, CounterValue by, Actions& out) {
+  Counter* const counter = counters_.find(id);
+  if (counter == nullptr) return;
+  // Read in the width that it was written in: a wider load would wait for it.
+  const CounterValue now{counter->value.success + by.success, counter->value.failure + by.failure};
+  counter->value = now;
+  changed(*counter);
+  out.add<PostCounter>(id, counter->resets_at == 0 ? now : counter->value);
+}
+
+void Triggers::set(CounterId id, CounterValue to, Actions& out) {
+  SPL_ASSERT(counters_.find(id) != nullptr, "counter ", id);
+  Counter& counter = *counters_.find(id);
+  counter.value = to;
+  changed(counter);
+  out.add<PostCounter>(id, counter.value);
+}
+
+void Triggers::ran(uint32_t slot) {
+  Command& given = commands_[slot];
+  SPL_ASSERT(given.trigger.has_value(), "command ", slot);
+  Trigger& trigger = *given.trigger;
+  Counter* counter = trigger.every > 0 ? counters_.find(trigger.counter) : nullptr;
+  if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it could run
+  SPL_ASSERT(counter == nullptr || counter->coming_back > 0, "command ", slot);
+  if (counter != nullptr) --counter->coming_back;
+  if (counter != nullptr && counter->resets_at > 0) {
+    ++trigger.round;
+    return arm(slot);
+  }
+  if (counter == nullptr || __builtin_add_overflow(trigger.threshold, trigger.every, &trigger.threshold)) {
+    if (trigger.every > 0) abandon(given.body);
+    commands_.give_back(slot);
+    return;
+  }
+  arm(slot);
+}
+
+}  // namespace spinloom::nic

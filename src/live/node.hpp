@@ -52,7 +52,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // A caller looks without waiting, and may do so again and again: the helper leaves it the work for a while.
   // Whether anything went on.
   bool poll();
-  // Whether a call has looked, or left, since somebody asked last, or one polls now; without the lock, too.
+  // Whether the helper can leave the work to callers: one has looked since this was last asked, or one polls now. May be
+  // asked without the lock.
   [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
   // Until something has changed for this host, the deadline, or interrupt().

@@ -1,7 +1,6 @@
 // QueueIndex - how far the NIC has written an event queue, and how far its host has read it: what both look at.
 //
-// Contract: the NIC counts an event before it posts it, the host one after it has taken it. A queue of n slots holds
-// the
+// Contract: the NIC counts an event before it posts it, the host one after it has taken it. A queue of n slots holds the
 //   newest n events: whoever takes one finds by the two counts how many of the oldest have been overwritten.
 // Threads: the NIC writes `posted` and adds to `added`, the host writes `taken` and ends `added`. Time: none.
 #pragma once

@@ -69,7 +69,9 @@ class Slab {
     SPL_ASSERT(slot.taken, "slot ", index, " is not in use");
     return slot.value;
   }
-  [[nodiscard, gnu::always_inline]] const T& operator[](uint32_t index) const { return const_cast<Slab&>(*this)[index]; }
+  [[nodiscard, gnu::always_inline]] const T& operator[](uint32_t index) const {
+    return const_cast<Slab&>(*this)[index];
+  }
 
   [[nodiscard]] bool taken(uint32_t index) const { return index < created_ && at(index).taken; }
   [[nodiscard]] uint32_t size() const { return size_; }

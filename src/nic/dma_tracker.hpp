@@ -43,14 +43,15 @@ class DmaTracker {
     uint64_t buffer_bytes = 0;  // of the packet buffer, which it held
   };
 
-  // What holds `buffer_bytes` of the packet buffer.
+  // A DMA that the NIC issues itself. Until it is done it holds `buffer_bytes` of the packet buffer.
   [[nodiscard]] DmaId issue(DmaQueue& queue, Owner owner, uint64_t buffer_bytes = 0) {
     const auto made = take(owner);
     made.value.buffer_bytes = buffer_bytes;
     link(queue, made);
     return DmaId{made.index};
   }
-  // Of a handler. `blocks`: it waits, for the source to be read or, where it reads, for the end.
+  // A DMA that a handler issues. `blocks`: the handler waits until the source has been read or, where the DMA reads host
+  // memory, until its end.
   struct Issued {
     DmaId dma;
     uint32_t handle;  // how the handler names it

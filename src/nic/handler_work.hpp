@@ -20,7 +20,7 @@ namespace spinloom::nic {
 enum OwnerKind : uint8_t {
   incoming,  // a message that arrives
   filled,  // a process-put, whose packets handlers of this NIC fill
-  whole,  // a put that came whole, on its short way
+  whole,  // a put that came in one packet and takes the short way (nic_delivery)
   reply  // bytes of a reply
 };
 

@@ -82,7 +82,7 @@ class Initiator {
   [[nodiscard]] uint64_t next_name() const { return message_name(next_sequence_, no_slot); }
   void count_quick() { ++next_sequence_; }
 
-  // Packets that there is something to emit of.
+  // Whether packets wait for a call of emit().
   [[nodiscard]] bool emit_due() const { return emit_due_; }
   void emit(Actions& out);
   // The driver has read the last packet from its buffer. Of a reply: its put.user_ptr.

@@ -9,6 +9,10 @@ HandlerWork& Nic::Impl::work_of(Owner owner) {
   return owner.kind == OwnerKind::filled ? initiator.filled(owner.slot) : messages[owner.slot];
 }
 
+const HandlerWork& Nic::Impl::work_of(Owner owner) const {
+  return owner.kind == OwnerKind::filled ? initiator.filled(owner.slot) : messages[owner.slot];
+}
+
 void Nic::Impl::enqueue(Execution& execution) {
   executions.ready(execution);
   scheduler.ready(execution.her.id, execution.her.context, execution.her.vhpu);

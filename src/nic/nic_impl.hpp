@@ -156,7 +156,7 @@ struct Nic::Impl {
 
   // nic_handler.cpp
   [[nodiscard]] HandlerWork& work_of(Owner owner);
-  [[nodiscard]] const HandlerWork& work_of(Owner owner) const { return const_cast<Impl&>(*this).work_of(owner); }
+  [[nodiscard]] const HandlerWork& work_of(Owner owner) const;
   void enqueue(Execution& execution);
   void dispatch(Actions& out);
   void run(HerId her, HpuId hpu, Actions& out);

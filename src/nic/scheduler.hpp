@@ -68,7 +68,7 @@ class Scheduler {
   // idle.
   [[nodiscard]] std::optional<HerId> ended(const Place& place);
 
-  // Something is ready; for what is ready there need not be an HPU.
+  // Whether an execution is ready. An HPU for it need not be idle.
   [[nodiscard]] bool has_work() const { return runnable_ > 0; }
   [[nodiscard]] uint32_t hpus_busy() const { return hpus_ - idle_.count(); }
 

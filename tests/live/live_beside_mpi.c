@@ -4,20 +4,6 @@
 
 #include "live_common.h"
 
-static void ring_of_puts(void) {
-  static uint64_t in, out;
-  const ptl_handle_ct_t landed = counter(), acked = counter();
-  open_portal(PTL_EQ_NONE, 3);
-  append_to(3, &in, sizeof in, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, landed, 5, PTL_PRIORITY_LIST);
-  const ptl_handle_md_t md = bind(&out, sizeof out, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acked);
-  out = 1000 + my_rank;
-  barrier();
-  MUST(PtlPut(md, 0, sizeof out, PTL_CT_ACK_REQ, rank_of((my_rank + 1) % ranks), 3, 5, 0, NULL, 0));
-  WAIT_FOR(landed, 1);
-  WAIT_FOR(acked, 1);
-  EXPECT(1000 + (my_rank + ranks - 1) % ranks, in);
-}
-
 static void ring_of_messages(void) {
   int rank, size, in = -1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -24,9 +24,9 @@ class Outbound final : public Exchange {
     return processes_ ? process() : stream();
   }
 
-  // Adds the next region after some steps.
+  // Adds the next region after some steps, and not before the target has read what it asked for.
   Status poll() override {
-    if (regions_.empty() || random().chance(3, 4)) return {};
+    if (regions_.empty() || asks_ || random().chance(3, 4)) return {};
     const nic::PutRegion next = regions_.front();
     regions_.pop_front();
     return world_.at(from_).stream_append(stream_, next, regions_.empty());
@@ -52,6 +52,9 @@ class Outbound final : public Exchange {
     if (arrived_) target_.expect(0, packed_.data(), *arrived_);
     SPL_TRY(target_.check(name() + ", target"));
     SPL_TRY(memory_.check(name() + ", source"));
+    SPL_TRY(asked_.check(name() + ", memory that the target reads"));
+    SPL_TRY(read_.check(name() + ", what the target has read"));
+    if (asked_entry_.exists()) SPL_TRY(unlink(from_, asked_entry_));
     if (context_.exists()) {
       SPL_TRY(world_.at(from_).context_free(context_));
       SPL_TRY(world_.at(from_).memory_free(constants_));
@@ -70,11 +73,49 @@ class Outbound final : public Exchange {
       given += piece;
     }
     regions_.push_back({0, 0});  // the stream may also end with an empty region
+    // Two streams that wait for each other's target would be a mistake of the hosts: requests stand behind headers.
+    asks_ = from_ != to_ && length_ > 0 && !world_.stream_waits && random().chance(1, 2);
+    if (asks_) regions_.push_front({0, 0});  // the header has no bytes to leave with
     SPL_TRY(append());
     const nic::PutRegion first = regions_.front();
     regions_.pop_front();
     SPL_ASSIGN(stream_, world_.at(from_).stream_start(put(), memory_.size(), first));
-    return {};
+    return asks_ ? ask() : Status{};
+  }
+
+  // The target reads memory of the initiator, whose host names the bytes of its stream only when it has.
+  Status ask() {
+    world_.stream_waits = true;
+    asked_ = Region::random(random(), 1 + random().below(2 * world_.config.payload_bytes));
+    read_ = Region(asked_.size());
+    read_.expect(0, asked_.data(), asked_.size());
+    nic::Entry entry;
+    entry.start = asked_.data();
+    entry.length = asked_.size();
+    entry.match_bits = bits(1);
+    entry.user_ptr = name(2);
+    entry.options.op_put = false;
+    entry.options.op_get = true;
+    entry.options.event_comm_disable = true;
+    entry.options.event_link_disable = true;
+    SPL_ASSIGN(asked_entry_, world_.at(from_).me_append(host(from_).portal, entry));
+    nic::Event event;
+    event.kind = EventKind::reply;
+    event.manipulated_bytes = asked_.size();
+    expect(3, event, [this] {
+      asks_ = world_.stream_waits = false;
+      return read_.check(name() + ", when the reply has come");
+    });
+    portals::GetArguments get;
+    get.target = nic::Rank{from_};
+    get.portal = host(from_).portal;
+    get.match_bits = bits(1);
+    get.length = asked_.size();
+    get.reply.local = read_.data();
+    get.reply.queue = host(to_).departures;
+    get.reply.user_ptr = name(3);
+    ++world_.messages;
+    return world_.at(to_).get(get);
   }
 
   Status process() {
@@ -159,6 +200,10 @@ class Outbound final : public Exchange {
   Region target_;
   std::deque<nic::PutRegion> regions_;
   nic::StreamId stream_;
+  bool asks_ = false;  // the target reads asked_, and the stream waits for that
+  Region asked_;
+  Region read_;
+  nic::EntryId asked_entry_;
   nic::ContextId context_;
   uint64_t constants_ = 0;
   Fail failure_ = Fail::ok;

@@ -66,6 +66,7 @@ class World {
   std::unique_ptr<testbed::Loopback> loopback;
   std::vector<Host> hosts;
   uint64_t messages = 0;
+  bool stream_waits = false;  // a streaming put goes on only when its target has read something
 
  private:
   World(const Config& config_, uint64_t seed_, bool trace_)

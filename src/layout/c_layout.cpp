@@ -95,6 +95,10 @@ spl_layout_status build_over(const spl_layout* child, spl_layout** out, Make&& m
   });
 }
 
+bool is_ready(const spl_layout* layout, const void* packed) {
+  return layout != nullptr && packed != nullptr && layout->committed.has_value();
+}
+
 Result<const Committed*> ready(const spl_layout* layout) {
   SPL_TRY(given(layout, "layout"));
   if (!layout->committed) return fail(Code::invalid, "the layout is not committed; call spl_layout_commit first");
@@ -358,6 +362,10 @@ spl_layout_status spl_layout_unpack_range(const spl_layout* layout, int64_t coun
 }
 
 spl_layout_status spl_layout_pack(const spl_layout* layout, int64_t count, const void* base, void* packed) {
+  if (is_ready(layout, packed) &&
+      layout->committed->pack_at_once(count, static_cast<const std::byte*>(base), static_cast<std::byte*>(packed))) {
+    return SPL_LAYOUT_OK;
+  }
   return guarded([&]() -> Status {
     SPL_ASSIGN(const Committed* committed, ready(layout));
     SPL_ASSIGN(const int64_t total, committed->packed_bytes(count));
@@ -367,6 +375,10 @@ spl_layout_status spl_layout_pack(const spl_layout* layout, int64_t count, const
 }
 
 spl_layout_status spl_layout_unpack(const spl_layout* layout, int64_t count, void* base, const void* packed) {
+  if (is_ready(layout, packed) &&
+      layout->committed->unpack_at_once(count, static_cast<std::byte*>(base), static_cast<const std::byte*>(packed))) {
+    return SPL_LAYOUT_OK;
+  }
   return guarded([&]() -> Status {
     SPL_ASSIGN(const Committed* committed, ready(layout));
     SPL_ASSIGN(const int64_t total, committed->packed_bytes(count));

@@ -18,6 +18,7 @@
 
 #include "base/result.hpp"
 #include "layout/blob.hpp"
+#include "layout/copy.hpp"
 #include "layout/oracle.hpp"
 #include "layout/type.hpp"
 
@@ -48,6 +49,14 @@ class Committed {
 
   Status pack(int64_t count, const std::byte* base, PackedRange range, std::span<std::byte> packed) const;
   Status unpack(int64_t count, std::byte* base, PackedRange range, std::span<const std::byte> packed) const;
+  // Those of copy.hpp, after the same checks: the beginning of every public call.
+  [[nodiscard]] bool pack_at_once(int64_t count, const std::byte* base, std::byte* packed) const {
+    return layout::pack_at_once(blob(), count, base, packed);
+  }
+  [[nodiscard]] bool unpack_at_once(int64_t count, std::byte* base, const std::byte* packed) const {
+    return count <= shared_->apart_count.load(std::memory_order_relaxed) &&
+           layout::unpack_at_once(blob(), count, base, packed);
+  }
 
  private:
   struct Shared {

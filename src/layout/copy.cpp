@@ -1,5 +1,10 @@
 #include "layout/copy.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
 #include "base/checked.hpp"
 #include "layout/copy_walker.hpp"
 #include "layout/kernel.hpp"
@@ -15,19 +20,27 @@ class Nodes {
  public:
   using Node = typename W::Node;
   using Offset = typename W::Signed;
+  using Run = typename W::Run;
 
   Nodes(const Blob& blob, const KernelSet& set) : blob_(blob.data()), set_(set) {}
 
   // The packed bytes [first, last) of a row of elements, `extent` apart; memory: of element 0, packed: of byte first.
   void elements(std::byte* memory, int64_t extent, std::byte* packed, int64_t first, int64_t last) const {
+    row(node_at(sizeof(spl_layout_header)), memory, extent, packed, first, last);
+  }
+  // The same with all packed bytes of `count` elements.
+  [[gnu::always_inline]] void all(std::byte* memory, int64_t extent, std::byte* packed, int64_t count) const {
     const Node& root = node_at(sizeof(spl_layout_header));
-    if (first == 0 && last == static_cast<int64_t>(root.size)) return whole(root, memory, packed);
-    row(root, memory, extent, packed, first, last);
+    if (count > 1) return repeat(root, memory, extent, packed, count);
+    if (root.kind > SPL_LEAF_LAST) return whole(root, memory, packed);
+    leaf(root, memory, packed);
   }
 
  private:
   const Node& node_at(int64_t place) const { return *reinterpret_cast<const Node*>(blob_ + place); }
   const Node& child_of(const Node& node) const { return node_at(static_cast<int64_t>(node.child)); }
+
+  static const Run* runs_of(const Node& leaf) { return reinterpret_cast<const Run*>(&leaf + 1); }
 
   void grid(std::byte* memory, std::byte* packed, int64_t rows, int64_t row, const Node& leaf) const {
     const auto block = static_cast<int64_t>(leaf.block);
@@ -56,34 +69,90 @@ class Nodes {
     }
   }
 
-  void list(std::byte* memory, std::byte* packed, const Offset* places, int64_t count, int64_t block) const {
-    const auto& tables = [this]() -> const auto& {
-      if constexpr (W::bits == 32) {
-        return set_.narrow;
-      } else {
-        return set_.wide;
-      }
-    }();
-    if (mode == Mode::pack) {
-      tables.pack[block_class(block)](packed, memory, places, count, block);
+  [[nodiscard]] const auto& tables() const {
+    if constexpr (W::bits == 32) {
+      return set_.narrow;
     } else {
-      tables.unpack[block_class(block)](memory, packed, places, count, block);
+      return set_.wide;
     }
   }
 
-  void runs(std::byte* memory, std::byte* packed, const typename W::Run* run, int64_t count) const {
-    const auto& tables = [this]() -> const auto& {
-      if constexpr (W::bits == 32) {
-        return set_.narrow;
-      } else {
-        return set_.wide;
-      }
-    }();
+  void list(std::byte* memory, std::byte* packed, const Offset* places, int64_t count, int64_t block) const {
     if (mode == Mode::pack) {
-      tables.pack_runs(packed, memory, run, count);
+      tables().pack[block_class(block)](packed, memory, places, count, block);
     } else {
-      tables.unpack_runs(memory, packed, run, count);
+      tables().unpack[block_class(block)](memory, packed, places, count, block);
     }
+  }
+
+  void runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
+    if (mode == Mode::pack) {
+      tables().pack_runs(packed, memory, run, count);
+    } else {
+      tables().unpack_runs(memory, packed, run, count);
+    }
+  }
+
+  // One struct is not worth the beginning of a loop.
+  void few_runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
+    if (count > 4) return runs(memory, packed, run, count);
+    for (int64_t i = 0; i < count; ++i) {
+      piece(memory + run[i].offset, packed + run[i].start, static_cast<int64_t>(run[i + 1].start - run[i].start));
+    }
+  }
+
+  // An array of structs: a few short runs, and the same again `stride` further, `rows` times. False where they are too
+  // many or too long for that; nothing has been done then.
+  bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
+    const auto count = static_cast<int64_t>(leaf.count);
+    const auto size = static_cast<int64_t>(leaf.size);
+    if (count > struct_runs_max || size > count * struct_run_bytes_max || rows < 2) return false;
+    if (leaf.kind == SPL_LEAF_RUNS) return structs(memory, stride, packed, rows, runs_of(leaf), count);
+    std::array<Run, struct_runs_max + 1> run{};
+    const auto* const places = reinterpret_cast<const Offset*>(&leaf + 1);
+    for (int64_t i = 0; i < count; ++i) run[i].offset = places[i];
+    for (int64_t i = 0; i <= count; ++i) run[i].start = static_cast<typename W::Unsigned>(i) * leaf.block;
+    return structs(memory, stride, packed, rows, run.data(), count);
+  }
+
+  bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Run* run,
+               int64_t count) const {
+    if (mode == Mode::pack ? tables().pack_structs(packed, memory, run, count, rows, stride)
+                           : tables().unpack_structs(memory, packed, run, count, rows, stride)) {
+      return true;
+    }
+    return (mode == Mode::pack || are_apart(run, count, stride)) && columns(memory, stride, packed, rows, run, count);
+  }
+
+  // Whether no byte is written twice, so that the order does not matter: runs that rise, and structs behind each other.
+  static bool are_apart(const Run* run, int64_t count, int64_t stride) {
+    int64_t end = run->offset;
+    for (int64_t i = 0; i < count; ++i) {
+      if (run[i].offset < end) return false;
+      end = run[i].offset + static_cast<int64_t>(run[i + 1].start - run[i].start);
+    }
+    return std::abs(stride) >= end - run->offset;
+  }
+
+  // One run of many structs after the other, of so many that they stay in the first-level cache.
+  bool columns(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Run* run,
+               int64_t count) const {
+    const auto size = static_cast<int64_t>(run[count].start);
+    for (int64_t done = 0; done < rows; done += struct_tile) {
+      const int64_t now = std::min(struct_tile, rows - done);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto bytes = static_cast<int64_t>(run[i + 1].start - run[i].start);
+        const RowKernel kernel = set_.row[static_cast<size_t>(Mode::copy)][block_class(bytes)];
+        std::byte* const there = memory + done * stride + run[i].offset;
+        std::byte* const here = packed + done * size + run[i].start;
+        if (mode == Mode::pack) {
+          kernel(here, there, now, bytes, size, stride);
+        } else {
+          kernel(there, here, now, bytes, stride, size);
+        }
+      }
+    }
+    return true;
   }
 
   void piece(std::byte* memory, std::byte* packed, int64_t bytes) const {
@@ -95,13 +164,21 @@ class Nodes {
     }
   }
 
+  [[gnu::always_inline]] void leaf(const Node& node, std::byte* memory, std::byte* packed) const {
+    const auto count = static_cast<int64_t>(node.count);
+    const auto block = static_cast<int64_t>(node.block);
+    if (node.kind == SPL_LEAF_VECTOR) return vector(memory, packed, count, node.stride, block);
+    if (node.kind == SPL_LEAF_RUNS) return few_runs(memory, packed, runs_of(node), count);
+    list(memory, packed, reinterpret_cast<const Offset*>(&node + 1), count, block);
+  }
+
   void whole(const Node& node, std::byte* memory, std::byte* packed) const {
     const auto count = static_cast<int64_t>(node.count);
     const auto block = static_cast<int64_t>(node.block);
     switch (node.kind) {
-      case SPL_LEAF_VECTOR: return vector(memory, packed, count, node.stride, block);
-      case SPL_LEAF_LIST: return list(memory, packed, reinterpret_cast<const Offset*>(&node + 1), count, block);
-      case SPL_LEAF_RUNS: return runs(memory, packed, reinterpret_cast<const typename W::Run*>(&node + 1), count);
+      case SPL_LEAF_VECTOR:
+      case SPL_LEAF_LIST:
+      case SPL_LEAF_RUNS: return leaf(node, memory, packed);
       case SPL_NODE_LOOP: return repeat(child_of(node), memory, node.stride, packed, count);
       case SPL_NODE_LIST: {
         const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
@@ -119,6 +196,7 @@ class Nodes {
 
   void repeat(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t count) const {
     if (child.kind == SPL_LEAF_VECTOR) return grid(memory, packed, count, stride, child);
+    if (child.kind <= SPL_LEAF_LAST && structs(memory, stride, packed, count, child)) return;
     for (int64_t i = 0; i < count; ++i) {
       whole(child, memory + i * stride, packed + i * static_cast<int64_t>(child.size));
     }
@@ -174,11 +252,11 @@ class Nodes {
       }
       case SPL_LEAF_RUNS:
         return part_entries(
-            reinterpret_cast<const typename W::Run*>(&node + 1), static_cast<int64_t>(node.count), first, last,
-            [&](const typename W::Run& run, int64_t within, int64_t at, int64_t bytes) {
+            runs_of(node), static_cast<int64_t>(node.count), first, last,
+            [&](const Run& run, int64_t within, int64_t at, int64_t bytes) {
               piece(memory + run.offset + within, packed + at, bytes);
             },
-            [&](const typename W::Run* run, int64_t at, int64_t count) { runs(memory, packed + at, run, count); });
+            [&](const Run* run, int64_t at, int64_t count) { runs(memory, packed + at, run, count); });
       default:
         return part_entries(
             reinterpret_cast<const typename W::Member*>(&node + 1), static_cast<int64_t>(node.count), first, last,
@@ -303,46 +381,47 @@ template <Mode mode>
   return {};
 }
 
-// One element that is a leaf, the commonest case, goes to its kernel at once; checks as in fits().
+// A whole message of a narrow blob that stays in the caches: nothing to be decided but its kernel. `bytes`: of the
+// message, or 0 for as many as it has. False: nothing has been done.
+template <Mode mode>
+[[gnu::always_inline]] inline bool at_once(const Blob& blob, int64_t count, std::byte* base, std::byte* packed,
+                                           int64_t bytes) {
+  const spl_layout_header& header = blob.header();
+  const KernelSet* const set = detail::kernels_in_use.load(std::memory_order_relaxed);
+  const auto size = static_cast<int64_t>(header.size);
+  int64_t total = size;
+  if (count != 1 && (count < 1 || __builtin_mul_overflow(count, size, &total))) return false;
+  if (set == nullptr || header.width != 32 || total == 0 || total >= stream_bytes_min) return false;
+  if (bytes != 0 && bytes != total) return false;
+  const auto& root = *reinterpret_cast<const spl_node_narrow*>(&header + 1);
+  std::byte* const memory = base + header.true_lb + header.origin;
+  if (root.kind == SPL_LEAF_VECTOR && root.count == 1 && (count == 1 || header.extent == size)) {
+    std::memcpy(mode == Mode::pack ? packed : memory, mode == Mode::pack ? memory : packed, static_cast<size_t>(total));
+  } else {
+    Nodes<Narrow, mode>(blob, *set).all(memory, header.extent, packed, count);
+  }
+  return true;
+}
+
 template <Mode mode>
 Status move(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last, std::byte* packed,
             size_t packed_bytes) {
-  const spl_layout_header& header = blob.header();
-  const KernelSet* const set = detail::kernels_in_use.load(std::memory_order_relaxed);
-  const auto& root = *reinterpret_cast<const spl_node_narrow*>(&header + 1);
-  if (set == nullptr || count != 1 || first != 0 || last <= 0 || last >= stream_bytes_min ||
-      last != static_cast<int64_t>(header.size) || packed_bytes != header.size || header.width != 32 ||
-      root.kind > SPL_LEAF_LAST) {
-    return move_any<mode>(blob, count, base, first, last, packed, packed_bytes);
+  if (first == 0 && last > 0 && packed_bytes == static_cast<size_t>(last) &&
+      at_once<mode>(blob, count, base, packed, last)) {
+    return {};
   }
-  std::byte* const memory = base + header.true_lb + header.origin;
-  const auto block = static_cast<int64_t>(root.block);
-  if (root.kind == SPL_LEAF_VECTOR) {
-    const RowKernel kernel = set->row[static_cast<size_t>(mode)][block_class(block)];
-    if (mode == Mode::pack) {
-      kernel(packed, memory, root.count, block, block, root.stride);
-    } else {
-      kernel(memory, packed, root.count, block, root.stride, block);
-    }
-  } else if (root.kind == SPL_LEAF_LIST) {
-    const auto* const places = reinterpret_cast<const int32_t*>(&root + 1);
-    if (mode == Mode::pack) {
-      set->narrow.pack[block_class(block)](packed, memory, places, root.count, block);
-    } else {
-      set->narrow.unpack[block_class(block)](memory, packed, places, root.count, block);
-    }
-  } else {
-    const auto* const runs = reinterpret_cast<const spl_run_narrow*>(&root + 1);
-    if (mode == Mode::pack) {
-      set->narrow.pack_runs(packed, memory, runs, root.count);
-    } else {
-      set->narrow.unpack_runs(memory, packed, runs, root.count);
-    }
-  }
-  return {};
+  return move_any<mode>(blob, count, base, first, last, packed, packed_bytes);
 }
 
 }  // namespace
+
+bool pack_at_once(const Blob& blob, int64_t count, const std::byte* base, std::byte* packed) {
+  return at_once<Mode::pack>(blob, count, const_cast<std::byte*>(base), packed, 0);
+}
+
+bool unpack_at_once(const Blob& blob, int64_t count, std::byte* base, const std::byte* packed) {
+  return at_once<Mode::unpack>(blob, count, base, const_cast<std::byte*>(packed), 0);
+}
 
 Status pack(const Blob& blob, int64_t count, const std::byte* base, int64_t first, int64_t last,
             std::span<std::byte> packed) {

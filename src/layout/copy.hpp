@@ -3,6 +3,8 @@
 // Contract: pack and unpack the packed bytes [first, last) of `count` elements of a blob with the walker of
 //   include/spinloom/layout_walk.h, the same file that a handler runs. base is the buffer address given to
 //   MPI; `packed` holds last - first bytes. An Error if the range or the sizes are wrong.
+//   pack_at_once() and unpack_at_once() move whole messages for callers that have room for them. False means that
+//   nothing has been done, and that pack() or unpack() must be asked: they say why, or take the longer way.
 // Threads: pure over disjoint ranges. Time: none.
 #pragma once
 
@@ -19,5 +21,8 @@ Status pack(const Blob& blob, int64_t count, const std::byte* base, int64_t firs
             std::span<std::byte> packed);
 Status unpack(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last,
               std::span<const std::byte> packed);
+
+[[nodiscard]] bool pack_at_once(const Blob& blob, int64_t count, const std::byte* base, std::byte* packed);
+[[nodiscard]] bool unpack_at_once(const Blob& blob, int64_t count, std::byte* base, const std::byte* packed);
 
 }  // namespace spinloom::layout

@@ -70,19 +70,25 @@ std::string shape_of(const Blob& blob) {
     node = node_at<Node>(blob, child);
   }
   const auto block = static_cast<int64_t>(node->block);
+  const auto count = static_cast<int64_t>(node->count);
+  const auto size = static_cast<int64_t>(node->size);
+  if (node->kind != SPL_LEAF_VECTOR && above != nullptr && above->kind == SPL_NODE_LOOP && count <= struct_runs_max &&
+      size <= count * struct_run_bytes_max) {
+    return text("structs ", size, " B");
+  }
   if (node->kind == SPL_LEAF_RUNS) return "runs";
   if (node->kind == SPL_LEAF_LIST) return text("list ", block, " B");
   if (above != nullptr && above->kind == SPL_NODE_LOOP) {
     Grid grid;
     grid.rows = static_cast<int64_t>(above->count);
-    grid.blocks = static_cast<int64_t>(node->count);
+    grid.blocks = count;
     grid.block = block;
-    grid.to = {static_cast<int64_t>(node->size), block};
+    grid.to = {size, block};
     grid.from = {above->stride, node->stride};
     if (grid_way(grid) == GridWay::transpose) return text("transpose ", block, " B");
     if (grid_way(grid) == GridWay::tiles) return text("tiles ", block, " B");
   }
-  return node->count == 1 ? "run" : text("vector ", block, " B");
+  return count == 1 ? "run" : text("vector ", block, " B");
 }
 
 size_t transpose_number(int64_t block) {

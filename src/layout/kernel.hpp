@@ -93,6 +93,15 @@ using TableCopy = void (*)(std::byte* to, const Table<Offset, Run>& to_table, co
 using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
                                  int64_t rows, int64_t columns);
 
+// Structs: tables of runs as few and as short (on the average) as these are copied many structs at a time.
+inline constexpr int64_t struct_runs_max = 16;
+inline constexpr int64_t struct_run_bytes_max = 128;
+inline constexpr int64_t struct_tile = 64;  // so many structs stay in the first-level cache
+// A table of a few runs, and the same again, `stride` bytes further: `structs` times. False: nothing has been done.
+template <class Run>
+using StructsKernel = bool (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count, int64_t structs,
+                               int64_t stride);
+
 template <class Offset, class Run>
 struct TableKernels {
   std::array<ListPack<Offset>, block_classes> pack;
@@ -100,6 +109,8 @@ struct TableKernels {
   std::array<ListCopy<Offset>, block_classes> copy;
   RunsKernel<Run> pack_runs;
   RunsKernel<Run> unpack_runs;
+  StructsKernel<Run> pack_structs;
+  StructsKernel<Run> unpack_structs;
   TableCopy<Offset, Run> copy_tables;
 };
 

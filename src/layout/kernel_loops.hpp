@@ -1,5 +1,5 @@
 // Kernel loops - the source of every kernel set: included once by each kernel_SET.cpp, which is compiled for its
-// instruction set. Its parts: kernel_blocks, kernel_grids, kernel_tables, kernel_transposes.
+// instruction set. Its parts: kernel_blocks, kernel_grids, kernel_structs, kernel_tables, kernel_transposes.
 //
 // Contract: defines `set_of(name)` in an anonymous namespace. Vectors are the compiler's own; what an instruction set
 //   lacks becomes several narrower moves. Nothing here or in the parts may call an inline function of another header:
@@ -13,6 +13,7 @@
 
 #include "layout/kernel_blocks.hpp"
 #include "layout/kernel_grids.hpp"
+#include "layout/kernel_structs.hpp"
 #include "layout/kernel_tables.hpp"
 #include "layout/kernel_transposes.hpp"
 
@@ -26,6 +27,8 @@ constexpr TableKernels<Offset, Run> tables_of(std::index_sequence<number...>) {
           {{&copy_list<typename ClassOf<number>::Type, Offset>...}},
           &pack_runs<Run>,
           &unpack_runs<Run>,
+          &pack_structs<Run>,
+          &unpack_structs<Run>,
           &copy_tables<Offset, Run>};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "layout/copy.hpp"
@@ -147,6 +148,44 @@ TEST(Kernels, EverySetCopiesEveryShapeAtAnyCut) {
   }
 }
 
+// Fields of a struct: how long they are, in the order of their packed bytes.
+std::vector<int64_t> fields(Random& random) {
+  std::vector<int64_t> lengths(static_cast<size_t>(random.between(2, random.chance(1, 4) ? 18 : 6)));
+  for (int64_t& length : lengths) length = random.between(1, random.chance(1, 4) ? 90 : 16);
+  return lengths;
+}
+
+// A struct with these fields, in any order in memory, with gaps, and with an extent that leaves no byte to two of them.
+Type struct_of(Random& random, const std::vector<int64_t>& lengths) {
+  std::vector<size_t> order(lengths.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (random.chance(1, 4)) std::shuffle(order.begin(), order.end(), std::minstd_rand(random.below(1000)));
+  std::vector<int64_t> places(lengths.size());
+  int64_t end = random.between(0, 8);
+  for (const size_t field : order) {
+    places[field] = end + random.between(0, random.chance(1, 6) ? 100 : 9);
+    end = places[field] + lengths[field];
+  }
+  const Type item = *hindexed(std::move(places), lengths, *primitive("byte"));
+  return *resized(0, random.chance(1, 8) ? -end : end + random.between(0, 20), item);
+}
+
+TEST(Kernels, EverySetCopiesArraysOfStructsAtAnyCut) {
+  for (const std::string& name : names()) {
+    const Forced forced(name);
+    SCOPED_TRACE(name);
+    test::for_seeds(60, [&](Random& random) {
+      const Type one = struct_of(random, fields(random));
+      const int64_t many = random.between(1, random.chance(1, 4) ? 300 : 9);
+      const bool inside = random.chance(1, 2);  // the array is in the type, or in the count
+      const Type type = inside ? *contiguous(many, one) : one;
+      SCOPED_TRACE(text(many, " ", print(type)));
+      ASSERT_NO_FATAL_FAILURE(check_cuts(random, type, inside ? random.between(1, 2) : many,
+                                         random.chance(1, 4) ? Width::wide : Width::automatic));
+    });
+  }
+}
+
 // A type of the same size as `type` with other places, so that both sides have a loop in common, or only bytes.
 Type partner(Random& random, const Type& type) {
   if (random.chance(1, 3)) {
@@ -187,17 +226,48 @@ TEST(Kernels, EverySetCopiesFromLayoutToLayout) {
   }
 }
 
+TEST(Kernels, EverySetCopiesFromStructsToStructs) {
+  for (const std::string& name : names()) {
+    const Forced forced(name);
+    SCOPED_TRACE(name);
+    test::for_seeds(60, [&](Random& random) {
+      const std::vector<int64_t> lengths = fields(random);
+      const Type from_type = struct_of(random, lengths);
+      std::vector<int64_t> others = lengths;
+      if (random.chance(1, 3)) std::swap(others.front(), others.back());
+      const Type to_type = struct_of(random, others);
+      const int64_t count = random.between(1, random.chance(1, 4) ? 300 : 9);
+      const Width width = random.chance(1, 4) ? Width::wide : Width::automatic;
+      SCOPED_TRACE(text(count, " ", print(from_type), " to ", print(to_type)));
+      const auto from_blob = Blob::build(from_type, {width, count});
+      const auto to_blob = Blob::build(to_type, {width, count});
+      ASSERT_TRUE(from_blob && to_blob);
+      const Place from(random, from_type, count);
+      Place to(random, to_type, count);
+      const std::vector<std::byte> before = to.bytes;
+      ASSERT_TRUE(
+          copy({*from_blob, count, from.bytes.data() + from.base}, {*to_blob, count, to.bytes.data() + to.base}));
+      std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
+      ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
+      const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
+      ASSERT_TRUE(same) << same.error().message;
+    });
+  }
+}
+
 TEST(Kernels, ForcingIsSeenInTheName) {
   const auto vector = Blob::build(test::must_parse("vector(100, 1, 2, double)"));
   const auto transpose = Blob::build(test::must_parse("contig(64, resized(0B, 4B, vector(64, 1, 64, float)))"));
   const auto list = Blob::build(test::must_parse("idxblock(1, [5, 0, 3], double)"));
   const auto runs = Blob::build(test::must_parse("indexed([0x1, 3x2, 9x1], double)"));
-  ASSERT_TRUE(vector && transpose && list && runs);
+  const auto structs = Blob::build(test::must_parse("contig(9, resized(0B, 40B, struct([(0B, int), (8B, double)])))"));
+  ASSERT_TRUE(vector && transpose && list && runs && structs);
   for (const KernelSet* set : kernel_sets()) {
     const Forced forced(set->name);
     EXPECT_EQ(kernel_name(*vector), text(set->name, " vector 8 B"));
     EXPECT_EQ(kernel_name(*transpose), text(set->name, " transpose 4 B"));
     EXPECT_EQ(kernel_name(*list), text(set->name, " list 8 B"));
+    EXPECT_EQ(kernel_name(*structs), text(set->name, " structs 12 B"));
     EXPECT_EQ(kernel_name(*runs), text(set->name, " runs"));
   }
   const Forced forced("walker");

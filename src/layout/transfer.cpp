@@ -40,7 +40,7 @@ class Pair {
     if (is_table(to) && is_table(from)) return (even(to) && even(from)) || (coarse(to) && coarse(from));
     if (to.kind != from.kind || to.count != from.count) return false;
     switch (to.kind) {
-      case SPL_NODE_LOOP:
+      case SPL_NODE_LOOP: return agree_repeated(child(to_, to), to.stride, child(from_, from));
       case SPL_NODE_LIST: return agree(child(to_, to), child(from_, from));
       case SPL_NODE_MEMBERS: {
         const Member* const a = members(to);
@@ -52,6 +52,25 @@ class Pair {
       }
       default: return false;
     }
+  }
+
+  // The same for a node and its repetitions. Short tables that differ are quicker through a buffer.
+  [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
+    if (is_struct(to) && is_struct(from)) return same_runs(to, from) && are_apart(to, to_stride);
+    return agree(to, from);
+  }
+
+  void copy_repeated(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
+                     int64_t from_stride, int64_t rows) const {
+    const auto count = static_cast<int64_t>(to.count);
+    if (to.kind == SPL_LEAF_VECTOR && from.kind == SPL_LEAF_VECTOR && to.block == from.block &&
+        to.count == from.count) {
+      const Grid::Side to_side{to_stride, to.stride};
+      return copy_grid(set_, target, source,
+                       {rows, count, static_cast<int64_t>(to.block), to_side, {from_stride, from.stride}});
+    }
+    if (is_struct(to) && is_struct(from)) return copy_structs(to, target, to_stride, from, source, from_stride, rows);
+    for (int64_t i = 0; i < rows; ++i) copy(to, target + i * to_stride, from, source + i * from_stride);
   }
 
   // The whole copy where both are grids: nothing else needs to be looked at.
@@ -70,10 +89,7 @@ class Pair {
     const Offset* const from_places = reinterpret_cast<const Offset*>(&from + 1);
     switch (to.kind) {
       case SPL_NODE_LOOP:
-        for (int64_t i = 0; i < count; ++i) {
-          copy(child(to_, to), target + i * to.stride, child(from_, from), source + i * from.stride);
-        }
-        return;
+        return copy_repeated(child(to_, to), target, to.stride, child(from_, from), source, from.stride, count);
       case SPL_NODE_LIST:
         for (int64_t i = 0; i < count; ++i) {
           copy(child(to_, to), target + to_places[i], child(from_, from), source + from_places[i]);
@@ -96,6 +112,51 @@ class Pair {
   };
 
   static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
+
+  // What arrays of structs repeat: a few short runs.
+  static bool is_struct(const Node& node) {
+    return is_table(node) && static_cast<int64_t>(node.count) <= struct_runs_max &&
+           static_cast<int64_t>(node.size) <= static_cast<int64_t>(node.count) * struct_run_bytes_max;
+  }
+  static int64_t place(const Node& node, int64_t i) {
+    return node.kind == SPL_LEAF_RUNS ? reinterpret_cast<const Run*>(&node + 1)[i].offset
+                                      : reinterpret_cast<const Offset*>(&node + 1)[i];
+  }
+  static int64_t length(const Node& node, int64_t i) {
+    if (node.kind == SPL_LEAF_LIST) return static_cast<int64_t>(node.block);
+    const Run* const run = reinterpret_cast<const Run*>(&node + 1) + i;
+    return static_cast<int64_t>(run[1].start - run->start);
+  }
+  static bool same_runs(const Node& to, const Node& from) {
+    if (to.count != from.count) return false;
+    for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
+      if (length(to, i) != length(from, i)) return false;
+    }
+    return true;
+  }
+  // Whether no byte is written twice, so that the order does not matter: runs that rise, and structs behind each other.
+  static bool are_apart(const Node& node, int64_t stride) {
+    int64_t end = place(node, 0);
+    for (int64_t i = 0; i < static_cast<int64_t>(node.count); ++i) {
+      if (place(node, i) < end) return false;
+      end = place(node, i) + length(node, i);
+    }
+    return std::abs(stride) >= end - place(node, 0);
+  }
+
+  // One run of many structs after the other, of so many that they stay in the first-level cache.
+  void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
+                    int64_t from_stride, int64_t rows) const {
+    for (int64_t done = 0; done < rows; done += struct_tile) {
+      const int64_t now = std::min(struct_tile, rows - done);
+      for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
+        const int64_t bytes = length(to, i);
+        set_.row[static_cast<size_t>(Mode::copy)][block_class(bytes)](target + done * to_stride + place(to, i),
+                                                                      source + done * from_stride + place(from, i), now,
+                                                                      bytes, to_stride, from_stride);
+      }
+    }
+  }
 
   // Nearly all entries of one length: they go from place to place in stretches.
   static bool even(const Node& node) {
@@ -207,12 +268,13 @@ bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
   std::byte* target = to.base + to.blob.true_lb() + to.blob.header().origin;
   const std::byte* source = from.base + from.blob.true_lb() + from.blob.header().origin;
   if (to.count == 1 && pair.copy_grids(a, target, b, source)) return true;
-  if (!pair.agree(a, b)) return false;
-  for (int64_t i = 0; i < to.count; ++i) {
+  if (to.count == 1) {
+    if (!pair.agree(a, b)) return false;
     pair.copy(a, target, b, source);
-    target += to.blob.extent();
-    source += from.blob.extent();
+    return true;
   }
+  if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
+  pair.copy_repeated(a, target, to.blob.extent(), b, source, from.blob.extent(), to.count);
   return true;
 }
 

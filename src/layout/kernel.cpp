@@ -139,6 +139,15 @@ void copy_tiles(GridKernel kernel, std::byte* to, const std::byte* from, const G
 
 }  // namespace
 
+bool cpu_likes_pace() {
+#if defined(__x86_64__)
+  static const bool likes = __builtin_cpu_is("amd");
+  return likes;
+#else
+  return false;
+#endif
+}
+
 std::span<const KernelSet* const> kernel_sets() {
   static const std::vector<const KernelSet*> sets = sets_here();
   return sets;

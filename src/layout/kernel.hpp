@@ -71,10 +71,11 @@ inline bool streams(Mode mode, const std::byte* to, int64_t block, int64_t bytes
   return block % 64 == 0 && place % 64 == 0;
 }
 // Where as many bytes cannot go past the caches, a call a block is quicker than a loop that has more lines in flight
-// than the memory serves in order.
+// than the memory serves in order: so on Zen 4 by up to 30 %. On Sapphire Rapids the loop is quicker, by up to 40 %.
+bool cpu_likes_pace();
 inline bool paces(Mode mode, int64_t block, int64_t bytes, int64_t step) {
   return bytes >= stream_bytes_min && mode != Mode::pack && block >= 16 && block < stream_block_min && step > 0 &&
-         step <= 2 * stream_block_min;
+         step <= 2 * stream_block_min && cpu_likes_pace();
 }
 
 // A list of equal blocks (runs is null) or a table of runs, as one side of a copy.

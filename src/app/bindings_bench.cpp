@@ -20,8 +20,9 @@ void demand(const Status& status) {
 
 class PythonBench {
  public:
-  PythonBench(const std::string& type, const std::string& to, const std::string& hand_library)
-      : bench_(unwrap(released([&] { return LayoutBench::create(type, to, hand_library); }))) {}
+  PythonBench(const std::string& type, const std::string& to, const std::string& hand_library,
+              const std::string& struct_loop)
+      : bench_(unwrap(released([&] { return LayoutBench::create(type, to, hand_library, struct_loop); }))) {}
 
   bool has(const std::string& operation, const std::string& way) const {
     return bench_.has(unwrap(bench_operation_named(operation)), unwrap(bench_way_named(way)));
@@ -56,8 +57,8 @@ class PythonBench {
 
 void bind_bench(nb::module_& module) {
   nb::class_<PythonBench>(module, "LayoutBench", "One row of the layout bench; times are host times in ns.")
-      .def(nb::init<const std::string&, const std::string&, const std::string&>(), nb::arg("type"), nb::arg("to"),
-           nb::arg("hand_library"))
+      .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&>(), nb::arg("type"),
+           nb::arg("to"), nb::arg("hand_library"), nb::arg("struct_loop") = "")
       .def("has", &PythonBench::has, nb::arg("operation"), nb::arg("way"))
       .def("check", &PythonBench::check, nb::arg("operation"), nb::arg("way"), "Raises unless the bytes are right.")
       .def("time", &PythonBench::time, nb::arg("operation"), nb::arg("way"), nb::arg("repetitions"), nb::arg("calls"))

@@ -82,8 +82,9 @@ Result<BenchWay> bench_way_named(const std::string& name) {
   if (name == "ours") return BenchWay::ours;
   if (name == "hand-elements") return BenchWay::hand_elements;
   if (name == "hand-blocks") return BenchWay::hand_blocks;
+  if (name == "hand-structs") return BenchWay::hand_structs;
   if (name == "memcpy") return BenchWay::memory;
-  return fail(Code::invalid, "there is no way '", name, "': ours, hand-elements, hand-blocks or memcpy");
+  return fail(Code::invalid, "there is no way '", name, "': ours, hand-elements, hand-blocks, hand-structs or memcpy");
 }
 
 void LayoutBench::Free::operator()(std::byte* bytes) const { std::free(bytes - guard_bytes); }
@@ -97,15 +98,15 @@ Result<LayoutBench::Side> LayoutBench::side_of(const std::string& type_text) {
   return side;
 }
 
-Result<LayoutBench> LayoutBench::create(const std::string& type, const std::string& to,
-                                        const std::string& hand_library) {
+Result<LayoutBench> LayoutBench::create(const std::string& type, const std::string& to, const std::string& hand_library,
+                                        const std::string& struct_loop) {
   SPL_ASSIGN(Side from, side_of(type));
   SPL_ASSIGN(Side target, side_of(to));
   if (from.type.size() != target.type.size()) {
     return fail(Code::invalid, "a copy from ", from.type.size(), " bytes to ", target.type.size(), " bytes");
   }
   LayoutBench bench(std::move(from), std::move(target));
-  SPL_TRY(bench.open_hand(hand_library));
+  SPL_TRY(bench.open_hand(hand_library, struct_loop));
   if (auto both = match(bench.from_.plan, bench.to_.plan); both) bench.matched_ = std::move(*both);
   bench.block_bytes_min_ = layout::oracle::summarise(bench.from_.type, 1).bytes_min;
   bench.source_.reset(allocate(bench.from_.type.true_extent()));
@@ -118,22 +119,27 @@ Result<LayoutBench> LayoutBench::create(const std::string& type, const std::stri
   return bench;
 }
 
-Status LayoutBench::open_hand(const std::string& library) {
+Status LayoutBench::open_hand(const std::string& library, const std::string& struct_loop) {
   void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: the loops are used until the end
   if (opened == nullptr) return fail(Code::environment, "the hand loops cannot be loaded: ", dlerror());
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened, name));
+  const auto find = [&](auto& function, const std::string& name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened, name.c_str()));
     return function != nullptr;
   };
-  const bool complete = find(elements_.pack, "hand_pack") && find(elements_.unpack, "hand_unpack") &&
-                        find(elements_.copy, "hand_copy") && find(blocks_.pack, "hand_pack_blocks") &&
-                        find(blocks_.unpack, "hand_unpack_blocks") && find(blocks_.copy, "hand_copy_blocks");
+  bool complete = find(elements_.pack, "hand_pack") && find(elements_.unpack, "hand_unpack") &&
+                  find(elements_.copy, "hand_copy") && find(blocks_.pack, "hand_pack_blocks") &&
+                  find(blocks_.unpack, "hand_unpack_blocks") && find(blocks_.copy, "hand_copy_blocks");
+  if (!struct_loop.empty()) {
+    complete = complete && find(structs_.pack, "hand_pack_" + struct_loop) &&
+               find(structs_.unpack, "hand_unpack_" + struct_loop) && find(structs_.copy, "hand_copy_" + struct_loop);
+  }
   if (!complete) return fail(Code::environment, library, " lacks a loop: ", dlerror());
   return {};
 }
 
 bool LayoutBench::has(BenchOperation operation, BenchWay way) const {
   if (way == BenchWay::ours || way == BenchWay::memory) return true;
+  if (way == BenchWay::hand_structs) return structs_.pack != nullptr;
   return operation == BenchOperation::copy ? !matched_.first.parts.empty() : !from_.plan.parts.empty();
 }
 
@@ -151,7 +157,7 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
       case BenchOperation::copy: return layout::copy({from_.blob, 1, source}, {to_.blob, 1, target});
     }
   }
-  const Hand& hand = way == BenchWay::hand_elements ? elements_ : blocks_;
+  const Hand& hand = way == BenchWay::hand_elements ? elements_ : way == BenchWay::hand_blocks ? blocks_ : structs_;
   const std::vector<HandPart>& parts = from_.plan.parts;
   const auto count = static_cast<int64_t>(parts.size());
   switch (operation) {
@@ -159,7 +165,7 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
     case BenchOperation::unpack: hand.unpack(parts.data(), count, packed, source); break;
     case BenchOperation::copy:
       hand.copy(matched_.second.parts.data(), target, matched_.first.parts.data(), source,
-                static_cast<int64_t>(matched_.first.parts.size()));
+                static_cast<int64_t>(matched_.first.parts.size()));  // the loops over structs look at no parts
       break;
   }
   return {};

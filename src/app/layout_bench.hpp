@@ -22,14 +22,17 @@
 namespace spinloom::app {
 
 enum class BenchOperation : uint8_t { pack, unpack, copy };
-enum class BenchWay : uint8_t { ours, hand_elements, hand_blocks, memory };  // memory: memcpy of the same bytes
+// hand_structs: a loop over structs whose fields the compiler knows; memory: memcpy of the same bytes.
+enum class BenchWay : uint8_t { ours, hand_elements, hand_blocks, hand_structs, memory };
 
 Result<BenchOperation> bench_operation_named(const std::string& name);
 Result<BenchWay> bench_way_named(const std::string& name);
 
 class LayoutBench {
  public:
-  static Result<LayoutBench> create(const std::string& type, const std::string& to, const std::string& hand_library);
+  // `struct_loop`: the name of the loops over the row's structs in the library; empty: it has none.
+  static Result<LayoutBench> create(const std::string& type, const std::string& to, const std::string& hand_library,
+                                    const std::string& struct_loop);
 
   [[nodiscard]] bool has(BenchOperation operation, BenchWay way) const;
   Status check(BenchOperation operation, BenchWay way);
@@ -64,7 +67,7 @@ class LayoutBench {
 
   LayoutBench(Side from, Side to) : from_(std::move(from)), to_(std::move(to)) {}
   static Result<Side> side_of(const std::string& type_text);
-  Status open_hand(const std::string& library);
+  Status open_hand(const std::string& library, const std::string& struct_loop);
   // One call: from memory, packed and destination at the addresses that MPI would be given.
   Status run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed, std::byte* target) const;
   [[nodiscard]] const Side& written(BenchOperation operation) const;
@@ -76,6 +79,7 @@ class LayoutBench {
   std::pair<HandPlan, HandPlan> matched_;
   Hand elements_;
   Hand blocks_;
+  Hand structs_;
   Memory source_, target_, packed_, spare_;
   std::optional<BenchOperation> expected_of_;
   std::vector<std::byte> expected_;

@@ -103,6 +103,11 @@ template <class Run>
 using StructsKernel = bool (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count, int64_t structs,
                                int64_t stride);
 
+// From structs to structs with fields of the same lengths.
+template <class Run>
+using StructsCopy = bool (*)(std::byte* to, const Run* to_runs, int64_t to_stride, const std::byte* from,
+                             const Run* from_runs, int64_t from_stride, int64_t count, int64_t structs);
+
 template <class Offset, class Run>
 struct TableKernels {
   std::array<ListPack<Offset>, block_classes> pack;
@@ -112,6 +117,7 @@ struct TableKernels {
   RunsKernel<Run> unpack_runs;
   StructsKernel<Run> pack_structs;
   StructsKernel<Run> unpack_structs;
+  StructsCopy<Run> copy_structs;
   TableCopy<Offset, Run> copy_tables;
 };
 

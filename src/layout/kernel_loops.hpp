@@ -29,6 +29,7 @@ constexpr TableKernels<Offset, Run> tables_of(std::index_sequence<number...>) {
           &unpack_runs<Run>,
           &pack_structs<Run>,
           &unpack_structs<Run>,
+          &move_structs<Run>,
           &copy_tables<Offset, Run>};
 }
 

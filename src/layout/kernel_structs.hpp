@@ -1,9 +1,9 @@
 // Kernel structs - a few runs of several lengths, and the same again at a stride: arrays of structs.
 //
 // Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts. Runs that lie close
-//   together become windows: up to 64 bytes of memory that one permutation turns into packed bytes, or back. The windows
-//   are made at the beginning of a call. pack_structs and unpack_structs return false, and have done nothing, where the
-//   runs need too many windows, or where the instruction set has no permutation of bytes.
+//   together become windows: up to 64 bytes of one side that one permutation turns into bytes of the other. The windows are
+//   made at the beginning of a call. All three return false, and have done nothing, where the runs need too many windows,
+//   or where the instruction set has no permutation of bytes.
 // Invariants: moves are masked: what lies between the runs is neither written nor read.
 // Threads: pure. Time: none.
 #pragma once
@@ -64,10 +64,10 @@ struct Lanes<32> {
 template <int64_t width>
 struct Window {
   using Mask = typename Lanes<width>::Mask;
-  int64_t memory;  // where it begins, from the first struct of its group
-  int64_t packed;
-  Mask in_memory;
-  Mask in_packed;
+  int64_t to;  // where it begins, from the first struct of its group
+  int64_t from;
+  Mask written;
+  Mask read;
   typename Lanes<width>::Bytes order;  // for each byte written, which of those read
 };
 
@@ -76,38 +76,49 @@ SPL_FORCE_INLINE typename Lanes<width>::Mask first_bytes(int64_t bytes) {
   return static_cast<typename Lanes<width>::Mask>(_bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes)));
 }
 
-// The windows of `structs` structs, `stride` apart; 0: there are more than `most`.
-template <Mode mode, int64_t width, class Run>
-SPL_FORCE_INLINE int64_t make_windows(const Run* runs, int64_t count, int64_t structs, int64_t stride,
+// Where the fields of a side lie: as the runs say, or one behind the other.
+template <class Run>
+struct Spread {
+  const Run* runs;
+  int64_t stride;
+  SPL_FORCE_INLINE int64_t place(int64_t i) const { return runs[i].offset; }
+};
+template <class Run>
+struct Dense {
+  const Run* runs;
+  int64_t stride;  // packed bytes of a struct
+  SPL_FORCE_INLINE int64_t place(int64_t i) const { return static_cast<int64_t>(runs[i].start - runs->start); }
+};
+
+// The windows of `structs` structs; 0: there are more than `most`.
+template <int64_t width, class To, class From, class Run>
+SPL_FORCE_INLINE int64_t make_windows(const To& to, const From& from, const Run* runs, int64_t count, int64_t structs,
                                       Window<width>* windows, int64_t most) {
   using Mask = typename Lanes<width>::Mask;
-  const auto first = static_cast<int64_t>(runs->start);
-  const int64_t size = static_cast<int64_t>(runs[count].start) - first;
   int64_t made = 0;
-  Window<width> open{runs->offset, 0, 0, 0, Lanes<width>::in_order()};
+  Window<width> open{to.place(0), from.place(0), 0, 0, Lanes<width>::in_order()};
   for (int64_t one = 0; one < structs; ++one) {
     for (int64_t i = 0; i < count; ++i) {
-      int64_t memory = one * stride + runs[i].offset;
-      int64_t packed = one * size + (static_cast<int64_t>(runs[i].start) - first);
+      int64_t to_place = one * to.stride + to.place(i);
+      int64_t from_place = one * from.stride + from.place(i);
       int64_t left = static_cast<int64_t>(runs[i + 1].start) - static_cast<int64_t>(runs[i].start);
       while (left > 0) {
-        if (memory < open.memory || memory >= open.memory + width || packed >= open.packed + width) {
+        if (to_place < open.to || to_place >= open.to + width || from_place < open.from ||
+            from_place >= open.from + width) {
           if (made + 1 == most) return 0;
           windows[made++] = open;
-          open = {memory, packed, 0, 0, Lanes<width>::in_order()};
+          open = {to_place, from_place, 0, 0, Lanes<width>::in_order()};
         }
-        const int64_t at = memory - open.memory;
-        const int64_t packed_at = packed - open.packed;
-        const int64_t room = width - (at > packed_at ? at : packed_at);
+        const int64_t to_at = to_place - open.to;
+        const int64_t from_at = from_place - open.from;
+        const int64_t room = width - (to_at > from_at ? to_at : from_at);
         const int64_t bytes = left < room ? left : room;
-        const auto here = static_cast<Mask>(first_bytes<width>(bytes) << at);
-        const auto there = static_cast<Mask>(first_bytes<width>(bytes) << packed_at);
-        const auto by = static_cast<char>(mode == Mode::pack ? at - packed_at : packed_at - at);
-        open.order = Lanes<width>::shift(open.order, mode == Mode::pack ? there : here, by);
-        open.in_memory = static_cast<Mask>(open.in_memory | here);
-        open.in_packed = static_cast<Mask>(open.in_packed | there);
-        memory += bytes;
-        packed += bytes;
+        const auto written = static_cast<Mask>(first_bytes<width>(bytes) << to_at);
+        open.order = Lanes<width>::shift(open.order, written, static_cast<char>(from_at - to_at));
+        open.written = static_cast<Mask>(open.written | written);
+        open.read = static_cast<Mask>(open.read | (first_bytes<width>(bytes) << from_at));
+        to_place += bytes;
+        from_place += bytes;
         left -= bytes;
       }
     }
@@ -116,61 +127,62 @@ SPL_FORCE_INLINE int64_t make_windows(const Run* runs, int64_t count, int64_t st
   return made;
 }
 
-template <Mode mode, int64_t width>
-SPL_FORCE_INLINE void copy_window(const Window<width>& window, std::byte* packed, std::byte* memory) {
-  std::byte* const here = packed + window.packed;
-  std::byte* const there = memory + window.memory;
-  if constexpr (mode == Mode::pack) {
-    Lanes<width>::move(here, window.in_packed, there, window.in_memory, window.order);
-  } else {
-    Lanes<width>::move(there, window.in_memory, here, window.in_packed, window.order);
-  }
+template <int64_t width>
+SPL_FORCE_INLINE void copy_window(const Window<width>& window, std::byte* to, const std::byte* from) {
+  Lanes<width>::move(to + window.to, window.written, from + window.from, window.read, window.order);
 }
 
 // So few windows that they stay in registers.
-template <Mode mode, int64_t made, int64_t width>
-SPL_FORCE_INLINE void copy_groups(const Window<width>* given, std::byte* packed, int64_t size, std::byte* memory,
-                                  int64_t stride, int64_t groups) {
+template <int64_t made, int64_t width>
+SPL_FORCE_INLINE void copy_groups(const Window<width>* given, std::byte* to, int64_t to_step, const std::byte* from,
+                                  int64_t from_step, int64_t groups) {
   Window<width> windows[made];
   for (int64_t i = 0; i < made; ++i) windows[i] = given[i];
   for (; groups > 0; --groups) {
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < made; ++i) copy_window<mode>(windows[i], packed, memory);
-    packed += size;
-    memory += stride;
+    for (int64_t i = 0; i < made; ++i) copy_window(windows[i], to, from);
+    to += to_step;
+    from += from_step;
   }
 }
 
-template <Mode mode, int64_t width>
-SPL_FORCE_INLINE void copy_all(const Window<width>* windows, int64_t made, std::byte* packed, int64_t size,
-                               std::byte* memory, int64_t stride, int64_t structs) {
-  if (made == 1) return copy_groups<mode, 1>(windows, packed, size, memory, stride, structs);
-  if (made == 2) return copy_groups<mode, 2>(windows, packed, size, memory, stride, structs);
-  if (made == 3) return copy_groups<mode, 3>(windows, packed, size, memory, stride, structs);
+template <int64_t width>
+SPL_FORCE_INLINE void copy_all(const Window<width>* windows, int64_t made, std::byte* to, int64_t to_step,
+                               const std::byte* from, int64_t from_step, int64_t structs) {
+  if (made == 1) return copy_groups<1>(windows, to, to_step, from, from_step, structs);
+  if (made == 2) return copy_groups<2>(windows, to, to_step, from, from_step, structs);
+  if (made == 3) return copy_groups<3>(windows, to, to_step, from, from_step, structs);
   for (; structs > 0; --structs) {
-    for (int64_t i = 0; i < made; ++i) copy_window<mode>(windows[i], packed, memory);
-    packed += size;
-    memory += stride;
+    for (int64_t i = 0; i < made; ++i) copy_window(windows[i], to, from);
+    to += to_step;
+    from += from_step;
   }
 }
 
-template <Mode mode, class Run>
-SPL_FORCE_INLINE bool copy_structs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count,
-                                   int64_t structs, int64_t stride) {
-  const auto size = static_cast<int64_t>(runs[count].start - runs->start);
-  const int64_t last =
-      static_cast<int64_t>(runs[count - 1].offset) + static_cast<int64_t>(runs[count].start - runs[count - 1].start);
-  // Several structs share a window where they lie one behind the other.
-  if (stride > 0 && stride <= 32 && last - runs->offset <= stride) {
+// How many structs share a window: those that lie one behind the other on both sides.
+template <class Side>
+SPL_FORCE_INLINE int64_t structs_in_window(const Side& side, int64_t count, int64_t last_bytes) {
+  if (side.stride <= 0 || side.place(count - 1) + last_bytes - side.place(0) > side.stride) return 1;
+  return 64 / side.stride;
+}
+
+template <class To, class From, class Run>
+SPL_FORCE_INLINE bool copy_structs(std::byte* to, const To& to_side, const std::byte* from, const From& from_side,
+                                   const Run* runs, int64_t count, int64_t structs) {
+  const auto last_bytes = static_cast<int64_t>(runs[count].start - runs[count - 1].start);
+  int64_t group = structs_in_window(to_side, count, last_bytes);
+  const int64_t from_group = structs_in_window(from_side, count, last_bytes);
+  if (from_group < group) group = from_group;
+  if (group > structs) group = structs;
+  if (group > 1) {
     Window<64> window[1];
-    const int64_t group = 64 / stride < structs ? 64 / stride : structs;
-    if (make_windows<mode, 64>(runs, count, group, stride, window, 1) == 1) {
+    if (make_windows<64>(to_side, from_side, runs, count, group, window, 1) == 1) {
       const int64_t groups = structs / group;
-      copy_groups<mode, 1>(window, packed, group * size, memory, group * stride, groups);
+      copy_groups<1>(window, to, group * to_side.stride, from, group * from_side.stride, groups);
       if (const int64_t rest = structs - groups * group; rest > 0) {
-        window->in_packed &= first_bytes<64>(rest * size);
-        window->in_memory &= first_bytes<64>(rest * stride);
-        copy_window<mode>(*window, packed + groups * group * size, memory + groups * group * stride);
+        window->written &= first_bytes<64>(rest * to_side.stride);
+        window->read &= first_bytes<64>(rest * from_side.stride);
+        copy_window(*window, to + groups * group * to_side.stride, from + groups * group * from_side.stride);
       }
       return true;
     }
@@ -178,37 +190,56 @@ SPL_FORCE_INLINE bool copy_structs(std::byte* packed, std::byte* memory, const R
   // Narrow windows meet the ends of lines less often.
   constexpr int64_t narrow_most = 3;
   Window<32> narrow[narrow_most];
-  if (const int64_t made = make_windows<mode, 32>(runs, count, 1, stride, narrow, narrow_most); made > 0) {
-    copy_all<mode>(narrow, made, packed, size, memory, stride, structs);
+  if (const int64_t made = make_windows<32>(to_side, from_side, runs, count, 1, narrow, narrow_most); made > 0) {
+    copy_all(narrow, made, to, to_side.stride, from, from_side.stride, structs);
     return true;
   }
   constexpr int64_t wide_most = 8;
   Window<64> wide[wide_most];
-  const int64_t made = make_windows<mode, 64>(runs, count, 1, stride, wide, wide_most);
-  if (made > 0) copy_all<mode>(wide, made, packed, size, memory, stride, structs);
+  const int64_t made = make_windows<64>(to_side, from_side, runs, count, 1, wide, wide_most);
+  if (made > 0) copy_all(wide, made, to, to_side.stride, from, from_side.stride, structs);
   return made > 0;
 }
-
-#else
-
-template <Mode mode, class Run>
-SPL_FORCE_INLINE bool copy_structs(std::byte*, std::byte*, const Run*, int64_t, int64_t, int64_t) {
-  return false;
-}
-
-#endif
 
 template <class Run>
 bool pack_structs(std::byte* to, const std::byte* from, const Run* runs, int64_t count, int64_t structs,
                   int64_t stride) {
-  return copy_structs<Mode::pack>(to, const_cast<std::byte*>(from), runs, count, structs, stride);
+  const auto size = static_cast<int64_t>(runs[count].start - runs->start);
+  return copy_structs(to, Dense<Run>{runs, size}, from, Spread<Run>{runs, stride}, runs, count, structs);
 }
 
 template <class Run>
 bool unpack_structs(std::byte* to, const std::byte* from, const Run* runs, int64_t count, int64_t structs,
                     int64_t stride) {
-  return copy_structs<Mode::unpack>(const_cast<std::byte*>(from), to, runs, count, structs, stride);
+  const auto size = static_cast<int64_t>(runs[count].start - runs->start);
+  return copy_structs(to, Spread<Run>{runs, stride}, from, Dense<Run>{runs, size}, runs, count, structs);
 }
+
+template <class Run>
+bool move_structs(std::byte* to, const Run* to_runs, int64_t to_stride, const std::byte* from, const Run* from_runs,
+                  int64_t from_stride, int64_t count, int64_t structs) {
+  return copy_structs(to, Spread<Run>{to_runs, to_stride}, from, Spread<Run>{from_runs, from_stride}, to_runs, count,
+                      structs);
+}
+
+#else
+
+template <class Run>
+bool pack_structs(std::byte*, const std::byte*, const Run*, int64_t, int64_t, int64_t) {
+  return false;
+}
+
+template <class Run>
+bool unpack_structs(std::byte*, const std::byte*, const Run*, int64_t, int64_t, int64_t) {
+  return false;
+}
+
+template <class Run>
+bool move_structs(std::byte*, const Run*, int64_t, const std::byte*, const Run*, int64_t, int64_t, int64_t) {
+  return false;
+}
+
+#endif
 
 }  // namespace
 }  // namespace spinloom::layout

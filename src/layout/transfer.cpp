@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/checked.hpp"
 #include "layout/copy.hpp"
@@ -144,12 +145,18 @@ class Pair {
     return std::abs(stride) >= end - place(node, 0);
   }
 
-  // One run of many structs after the other, of so many that they stay in the first-level cache.
+  // Through windows, or else one run of many structs after the other, of so many that they stay in the first-level cache.
   void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                     int64_t from_stride, int64_t rows) const {
+    const auto count = static_cast<int64_t>(to.count);
+    if (rows > 1 && to.kind == SPL_LEAF_RUNS && from.kind == SPL_LEAF_RUNS &&
+        kernels().copy_structs(target, reinterpret_cast<const Run*>(&to + 1), to_stride, source,
+                               reinterpret_cast<const Run*>(&from + 1), from_stride, count, rows)) {
+      return;
+    }
     for (int64_t done = 0; done < rows; done += struct_tile) {
       const int64_t now = std::min(struct_tile, rows - done);
-      for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
+      for (int64_t i = 0; i < count; ++i) {
         const int64_t bytes = length(to, i);
         set_.row[static_cast<size_t>(Mode::copy)][block_class(bytes)](target + done * to_stride + place(to, i),
                                                                       source + done * from_stride + place(from, i), now,
@@ -178,21 +185,22 @@ class Pair {
     return {count, reinterpret_cast<const Offset*>(&node + 1), static_cast<int64_t>(node.block), nullptr};
   }
 
+  [[nodiscard]] const auto& kernels() const {
+    if constexpr (W::bits == 32) {
+      return set_.narrow;
+    } else {
+      return set_.wide;
+    }
+  }
+
   void copy_table(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
-    const auto& kernels = [this]() -> const auto& {
-      if constexpr (W::bits == 32) {
-        return set_.narrow;
-      } else {
-        return set_.wide;
-      }
-    }();
     const auto block = static_cast<int64_t>(to.block);
     if (to.kind == SPL_LEAF_LIST && from.kind == SPL_LEAF_LIST && to.block == from.block) {
-      return kernels.copy[block_class(block)](target, reinterpret_cast<const Offset*>(&to + 1), source,
-                                              reinterpret_cast<const Offset*>(&from + 1),
-                                              static_cast<int64_t>(to.count), block);
+      return kernels().copy[block_class(block)](target, reinterpret_cast<const Offset*>(&to + 1), source,
+                                                reinterpret_cast<const Offset*>(&from + 1),
+                                                static_cast<int64_t>(to.count), block);
     }
-    kernels.copy_tables(target, table_of(to), source, table_of(from), static_cast<int64_t>(to.size));
+    kernels().copy_tables(target, table_of(to), source, table_of(from), static_cast<int64_t>(to.size));
   }
 
   static const Node& at(const std::byte* blob, typename W::Unsigned place) {
@@ -278,18 +286,21 @@ bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
   return true;
 }
 
-// One vector to another of the same blocks, the commonest case, without looking at anything else.
+// One run to another, or one vector to another of the same blocks: the commonest cases, without looking at anything else.
 template <class W>
-bool copy_vectors(const KernelSet& set, const Source& from, const Target& to) {
+bool copy_single(const KernelSet& set, const Source& from, const Target& to) {
   const auto& a = Pair<W>::root(to.blob);
   const auto& b = Pair<W>::root(from.blob);
-  if (a.kind != SPL_LEAF_VECTOR || b.kind != SPL_LEAF_VECTOR || a.block != b.block || a.count == 1) return false;
+  if (a.kind != SPL_LEAF_VECTOR || b.kind != SPL_LEAF_VECTOR || a.block != b.block) return false;
   const auto block = static_cast<int64_t>(a.block);
   std::byte* const target = to.base + to.blob.true_lb() + to.blob.header().origin;
   const std::byte* const source = from.base + from.blob.true_lb() + from.blob.header().origin;
   const auto count = static_cast<int64_t>(a.count);
   const auto size = static_cast<int64_t>(a.size);
-  if (streams(Mode::copy, target, block, size)) {
+  if (a.count == 1) {
+    if (size >= stream_bytes_min) return false;
+    std::memcpy(target, source, static_cast<size_t>(size));
+  } else if (streams(Mode::copy, target, block, size)) {
     set.stream_grid(target, source, {1, count, block, {0, a.stride}, {0, b.stride}});
   } else if (paces(Mode::copy, block, size, a.stride)) {
     set.paced_row(target, source, count, block, a.stride, b.stride);
@@ -340,7 +351,7 @@ Status copy(const Source& from, const Target& to) {
   const KernelSet* const set = kernels_if_any();
   const bool single = set != nullptr && from.count == 1 && to.count == 1;
   const bool narrow = from.blob.narrow() && to.blob.narrow();
-  if (single && narrow && copy_vectors<Narrow>(*set, from, to)) return {};
+  if (single && narrow && copy_single<Narrow>(*set, from, to)) return {};
   const auto size = static_cast<size_t>(total);
   if (contiguous(from.blob, from.count)) {
     return unpack(to.blob, to.count, to.base, 0, total, {from.base + from.blob.true_lb(), size});

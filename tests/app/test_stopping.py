@@ -166,7 +166,7 @@ def one_row(row, *more):
         raise {interrupt}
     Path({out!r}, "stop").touch()
     return [dict(row=row.name, operation="pack")]
-measure.measure, peers.hand_library, plot.available = one_row, lambda folder: None, lambda: False
+measure.measure, peers.hand_library, plot.available = one_row, lambda folder, rows: None, lambda: False
 main(["bench", "layout", "--quick", "--no-mpi", "--csv", "--out", {out!r}])
 """
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from spinloom import core, output
-from spinloom.bench.peers import Mpi
+from spinloom.bench.peers import Mpi, struct_loop
 from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
-HAND_WAYS = ("hand-elements", "hand-blocks")
+HAND_WAYS = ("hand-elements", "hand-blocks", "hand-structs")
 SAMPLE_NS = 40_000  # a sample lasts at least this long
 ROUNDS_MIN = 6  # the fewest whose smallest and largest hold the median with 95 %
 # What a row costs beside its rounds, for estimates: checks of the bytes, warming up, in every way.
@@ -88,7 +88,7 @@ def measure(
 ) -> list[dict[str, Any]]:
     """One dictionary an operation begun before row_s_max; raises Trouble where bytes differ."""
     begun = time.monotonic()
-    bench = core.load().LayoutBench(row.type, row.to, str(hand))
+    bench = core.load().LayoutBench(row.type, row.to, str(hand), struct_loop(row))
     loaded = []
     if mpis:
         program = folder / "row.bin"

@@ -1,6 +1,7 @@
 """The peers of the layout bench: hand loops and MPI programs, compiled here, MPI in a process each.
 
-Contract: hand_library(folder) compiles hand.c with the C compiler's best flags for this machine;
+Contract: hand_library(folder, rows) compiles hand.c, and the loops over the rows' structs, with the C
+compiler's best flags for this machine; struct_loop(row) is the name of a row's loops;
 mpis(folder) compiles mpi_pack.c with every mpicc found (PATH, SPINLOOM_BENCH_MPICC) and starts it. A
 missing MPI is normal; a missing C compiler is Trouble('environment').
 """
@@ -8,12 +9,14 @@ missing MPI is normal; a missing C compiler is Trouble('environment').
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from spinloom import output
+from spinloom.bench.rows import STRUCT_SPREAD_BYTES, Row
 from spinloom.errors import Trouble
 
 SOURCES = Path(__file__).parent
@@ -28,7 +31,60 @@ MPI_ENVIRONMENT = {
 }
 
 
-def hand_library(folder: Path) -> Path:
+def struct_loop(row: Row) -> str:
+    return "structs_" + re.sub(r"\W+", "_", row.name) if row.structs else ""
+
+
+def struct_loops(row: Row) -> str:
+    """A program's loops over its array of structs: the compiler knows the fields, not how many structs."""
+    assert row.structs is not None
+    name, extent, size = struct_loop(row), row.structs.extent_bytes, row.structs.size_bytes
+    wider = extent + STRUCT_SPREAD_BYTES
+    packed = [sum(bytes_ for _, bytes_ in row.structs.fields[:i]) for i in range(len(row.structs.fields))]
+
+    def moves(to: str, source: str) -> str:
+        places = {"packed": packed, "memory": [offset for offset, _ in row.structs.fields]}
+        sides = {"packed": "packed", "memory": "memory", "other": "memory"}
+        return " ".join(
+            f"memcpy({to} + {places[sides[to]][i]}, {source} + {places[sides[source]][i]}, {bytes_});"
+            for i, (_, bytes_) in enumerate(row.structs.fields)
+        )
+
+    def loop(verb: str, arguments: str, to: str, to_step: int, source: str, step: int) -> str:
+        over = f"int64_t i = count_{name}; i > 0; --i, {to} += {to_step}, {source} += {step}"
+        return f"void hand_{verb}_{name}({arguments}) {{ for ({over}) {{ {moves(to, source)} }} }}\n"
+
+    one = "const void* a, int64_t b, "
+    return (
+        f"int64_t count_{name} = {row.structs.count};\n"
+        + loop(
+            "pack",
+            one + "char* restrict packed, const char* restrict memory",
+            "packed",
+            size,
+            "memory",
+            extent,
+        )
+        + loop(
+            "unpack",
+            one + "const char* restrict packed, char* restrict memory",
+            "memory",
+            extent,
+            "packed",
+            size,
+        )
+        + loop(
+            "copy",
+            "const void* a, char* restrict other, const void* b, const char* restrict memory, int64_t c",
+            "other",
+            wider,
+            "memory",
+            extent,
+        )
+    )
+
+
+def hand_library(folder: Path, rows: list[Row]) -> Path:
     compiler = next(
         (name for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and shutil.which(name)), None
     )
@@ -37,7 +93,10 @@ def hand_library(folder: Path) -> Path:
             "environment", "the layout bench compiles its hand-written loops here and finds no C compiler"
         )
     library = folder / "hand.so"
-    compile_c([compiler, *HAND_FLAGS, str(SOURCES / "hand.c"), "-o", str(library)])
+    loops = folder / "structs.c"
+    made = "".join(struct_loops(row) for row in rows if row.structs)
+    loops.write_text(f"#include <stdint.h>\n#include <string.h>\n{made}", encoding="utf-8")
+    compile_c([compiler, *HAND_FLAGS, str(SOURCES / "hand.c"), str(loops), "-o", str(library)])
     return library
 
 

@@ -19,22 +19,42 @@ from spinloom.errors import Trouble
 PRIMITIVES = {2: "short", 4: "float", 8: "double", 16: "double_complex"}
 BYTES = {name: size for size, name in PRIMITIVES.items()}
 LIST_SPREAD = 3  # places for each entry of a list
+STRUCT_SPREAD_BYTES = 16  # what a copy's target has behind each struct
+
+
+@dataclass(frozen=True)
+class Structs:
+    """An array of structs: what its hand loop is compiled from. Fields are (offset, bytes), in bytes."""
+
+    fields: tuple[tuple[int, int], ...]
+    extent_bytes: int
+    count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for _, size in self.fields)
+
+    def type(self, *, more_bytes: int = 0) -> str:
+        fields = ", ".join(f"({offset}B, contig({size}, byte))" for offset, size in self.fields)
+        return f"contig({self.count}, resized(0B, {self.extent_bytes + more_bytes}B, struct([{fields}])))"
 
 
 @dataclass(frozen=True)
 class Row:
     name: str
-    family: str  # vector, reblock, transpose, list, runs or workload
+    family: str  # small, vector, reblock, transpose, struct, list, runs or workload
     type: str
     to: str
     block_bytes: int  # 0: blocks of several sizes
     total_bytes: int  # packed
+    structs: Structs | None = None
 
 
 def rows(*, everything: bool = False, quick: bool = False) -> list[Row]:
     """The default rows, those with every workload of the paper, or the quick cut."""
     table = tomllib.loads((Path(__file__).parent / "rows.toml").read_text(encoding="utf-8"))
-    found = [*vectors(table), *reblocks(table), *transposes(table), *lists(table), *runs(table)]
+    found = [*small(table), *vectors(table), *reblocks(table), *transposes(table), *structs(table)]
+    found += [*lists(table), *runs(table)]
     found += applications(table["workloads"]["all" if everything else "default"])
     if not quick:
         return found
@@ -71,6 +91,39 @@ def vectors(table: dict[str, Any]) -> Iterator[Row]:
                         block,
                         total,
                     )
+
+
+def small(table: dict[str, Any]) -> Iterator[Row]:
+    for total in table["small"]["total_bytes"]:
+        yield Row(
+            f"contiguous {units.format_bytes(total)}",
+            "small",
+            f"contig({total // 8}, double)",
+            f"contig({total // 4}, float)",
+            total,
+            total,
+        )
+        for block in table["small"]["block_bytes"]:
+            if total > block:
+                text = vector_of(total, block, 2.0)
+                name = f"small vector {block} B, {units.format_bytes(total)}"
+                yield Row(name, "small", text, vector_of(total, block, 1.5), block, total)
+
+
+def structs(table: dict[str, Any]) -> Iterator[Row]:
+    for family in table["structs"]:
+        for count in family["structs"]:
+            fields = tuple((offset, size) for offset, size in family["fields"])
+            made = Structs(fields, family["extent_bytes"], count)
+            yield Row(
+                f"structs {family['name']} x{count}",
+                "struct",
+                made.type(),
+                made.type(more_bytes=STRUCT_SPREAD_BYTES),
+                0 if len(fields) > 1 else fields[0][1],
+                count * made.size_bytes,
+                made,
+            )
 
 
 def reblocks(table: dict[str, Any]) -> Iterator[Row]:

@@ -56,7 +56,7 @@ def layout(
     done = 0
     with tempfile.TemporaryDirectory(prefix="spinloom-bench-") as name, stoppable() as stop:
         folder = Path(name)
-        hand = peers.hand_library(folder)
+        hand = peers.hand_library(folder, chosen)
         mpis = [] if no_mpi else peers.mpis(folder)
         output.say(f"MPI libraries: {', '.join(mpi.name for mpi in mpis) or 'none'}")
         seconds = measure.estimate_s(chosen, operations, len(mpis), effort)

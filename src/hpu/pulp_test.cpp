@@ -128,17 +128,24 @@ TEST(Pulp, AccessAcrossAWordTakesTwo) {
   EXPECT_EQ(measure(Assembler()(as::lw(as::t0, as::a3, 2))).cycles, 42u);
 }
 
-TEST(Pulp, AtomicsHoldThePortOrTheCore) {
+TEST(Pulp, AtomicsHoldEachOtherOrTheCore) {
   // Handler memory in L2: 21 + 6 = 27 each. The default state memory is L2.
   const Arguments shared = {1, 0, 3, SPL_HPU_STATE_BASE};
   EXPECT_EQ(measure(repeat(as::amoadd(as::t1, as::a3, as::a0), 2), shared).cycles, 54u);
-  // In the cluster's memory: 1 to issue, 3 until the next memory operation or the use of the result.
+  // In the cluster's memory: 1 to issue, 3 until the next atomic or the use of the result.
   PulpParameters near;
   near.memory_cycles[static_cast<size_t>(LatencyClass::nic_memory)] = 1;
   EXPECT_EQ(measure(repeat(as::amoadd(as::t1, as::a3, as::a0), 4), shared, near).cycles, 10u);  // 3 * 3 + 1
   EXPECT_EQ(measure(Assembler()(as::amoadd(as::t1, as::a3, as::a0))(as::nop()), shared, near).cycles, 2u);
   EXPECT_EQ(measure(Assembler()(as::amoadd(as::t1, as::a3, as::a0))(as::addi(as::t1, as::t1, 1)), shared, near).cycles,
             4u);
+  EXPECT_EQ(measure(Assembler()(as::amoadd(as::zero, as::a3, as::a0))(as::lw(as::t0, as::a3, 4)), shared, near).cycles,
+            2u);
+  // A loop of six instructions with one atomic and a taken branch takes 8 cycles on the RTL: nothing waits.
+  Assembler loop;
+  loop(as::lw(as::t0, as::a3, 4))(as::amoadd(as::zero, as::a3, as::a0))(as::addi(as::t1, as::t1, 1));
+  loop(as::addi(as::t2, as::t2, 4))(as::addi(as::a2, as::a2, -1))(as::bne(as::a2, as::zero, -20));
+  EXPECT_EQ(measure(loop, shared, near).cycles, 8u + 8u + 6u);  // the last branch is not taken
 }
 
 TEST(Pulp, CommandIsSixStoresAndOneLoad) {

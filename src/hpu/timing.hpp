@@ -67,7 +67,7 @@ struct PulpParameters {
   uint32_t device_cycles = 1;  // an access to the command window
   // From issue to the next issue, by LatencyClass: the cluster's memory, handler memory, packets, the image's data.
   std::array<uint32_t, latency_class_count> memory_cycles{1, 21, 1, 21};
-  uint32_t atomic_near_cycles = 3;  // in memory of one cycle: until the result or the next memory operation
+  uint32_t atomic_near_cycles = 3;  // in memory of one cycle: until the result, or the next atomic
   uint32_t atomic_far_cycles = 6;   // on top of any other memory's cycles
 };
 

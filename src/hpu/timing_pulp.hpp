@@ -3,7 +3,7 @@
 // The core is the RI5CY core of PsPIN (public RTL, simulated; documented timing of the RI5CY and CV32E40P manuals).
 // For instruction i with sources s and the memory class k of its access:
 //
-//   issue_i = max(next_{i-1}, ready of s, free of the memory port for a memory operation)
+//   issue_i = max(next_{i-1}, ready of s)
 //   next_i  = issue_i + busy_i          ready of i's result = next_i + extra_i
 //
 //   busy: ALU, mul 1; mulh, mulhu, mulhsu 5; division 3 + leading zeros of the divisor's magnitude; counter read 4;
@@ -12,8 +12,8 @@
 //     command window: 1, the load of ISSUE until the driver answers.
 //   extra: load_use_cycles after a load, 0 after everything else;
 //   jalr waits one cycle more for the result of the instruction right before it;
-//   atomic: a memory of one cycle is busy for 1, result and memory port come back after atomic_near_cycles; any
-//     other memory blocks the core for memory_cycles[k] + atomic_far_cycles.
+//   atomic: in a memory of one cycle it takes 1; its result comes, and the next atomic issues, atomic_near_cycles later.
+//     Loads and stores are not held up. Any other memory blocks the core for memory_cycles[k] + atomic_far_cycles.
 //
 // A core stalls for the whole access to a memory that is farther than the cluster's: there is no overlap to model.
 //
@@ -45,7 +45,7 @@ class PulpTiming {
 
   void begin(uint64_t at_cycle) {
     next_ = at_cycle;
-    port_free_ = at_cycle;
+    atomic_free_ = at_cycle;
     previous_ = 0;
     ready_.fill(0);
   }
@@ -92,25 +92,28 @@ class PulpTiming {
   }
 
   void atomic(const Op& op, LatencyClass latency_class) {
-    wait_for_sources(op, true);
+    wait_for_sources(op);
+    wait_until(atomic_free_, &Stalls::latency);
     const uint32_t memory = cycles_of(latency_class);
     if (memory > 1) return finish(op, memory + p_.atomic_far_cycles, &Stalls::latency, p_.load_use_cycles);
     const uint64_t back = next_ + p_.atomic_near_cycles;
     finish(op, 1, &Stalls::latency);
     ready_[op.rd] = back;
-    port_free_ = back;
+    atomic_free_ = back;
   }
 
-  [[nodiscard]] uint64_t shared_at(const Op& op) const { return std::max(port_free_, operands(op)); }
+  [[nodiscard]] uint64_t shared_at(const Op& op) const {
+    return is_atomic(op.code) ? std::max(atomic_free_, operands(op)) : operands(op);
+  }
   void delay_shared(const Op&, uint64_t at_cycle) { wait_until(at_cycle, &Stalls::device); }
 
   void device_store(const Op& op) {
-    wait_for_sources(op, true);
+    wait_for_sources(op);
     finish(op, p_.device_cycles, &Stalls::device);
   }
-  [[nodiscard]] uint64_t device_load_at(const Op& op) const { return std::max(port_free_, operands(op)); }
+  [[nodiscard]] uint64_t device_load_at(const Op& op) const { return operands(op); }
   void device_load(const Op& op, uint64_t available_at, bool) {
-    wait_for_sources(op, true);
+    wait_for_sources(op);
     wait_until(available_at < p_.device_cycles ? 0 : available_at - p_.device_cycles, &Stalls::device);
     finish(op, p_.device_cycles, &Stalls::device, p_.load_use_cycles);
   }
@@ -133,19 +136,16 @@ class PulpTiming {
     stalls_.*cause += cycle - next_;
     next_ = cycle;
   }
-  void wait_for_sources(const Op& op, bool memory) {
-    wait_until(operands(op), &Stalls::operand);
-    if (memory) wait_until(port_free_, &Stalls::latency);
-  }
+  void wait_for_sources(const Op& op) { wait_until(operands(op), &Stalls::operand); }
 
   void access(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class, uint32_t extra) {
-    wait_for_sources(op, true);
+    wait_for_sources(op);
     const uint32_t accesses = address % 4 + bytes > 4 ? 2 : 1;
     finish(op, accesses * cycles_of(latency_class), &Stalls::latency, extra);
   }
 
   void finish(const Op& op, uint32_t busy, uint64_t Stalls::* cause, uint32_t extra = 0) {
-    wait_for_sources(op, false);
+    wait_for_sources(op);
     stalls_.*cause += busy - 1;
     next_ += busy;
     ready_[op.rd] = next_ + extra;
@@ -153,9 +153,9 @@ class PulpTiming {
   }
 
   PulpParameters p_;
-  uint64_t next_ = 0;       // the next instruction issues no earlier
-  uint64_t port_free_ = 0;  // the next memory operation issues no earlier
-  uint8_t previous_ = 0;    // destination of the last instruction
+  uint64_t next_ = 0;  // the next instruction issues no earlier
+  uint64_t atomic_free_ = 0;  // nor the next atomic
+  uint8_t previous_ = 0;  // destination of the last instruction
   std::array<uint64_t, register_discard + 1> ready_{};
   Stalls stalls_;
 };

@@ -8,6 +8,9 @@
 //     and then the output port that all clusters share, which takes port_width bytes a cycle.
 //     Each engine serves one transfer after the other in each direction:
 //       T = dma_setup + ceil(n / dma_width) cycles;  a host DMA is done dma_latency cycles later.
+//     Bytes from the host come through one port to all clusters, port_width a cycle, and are there dma_latency cycles
+//     later. What a handler sends leaves through the output port, and is on its way send_latency cycles later. A packet
+//     is in packet memory port_latency cycles after its last byte has passed the input port.
 //     The copy starts when the HPU has been chosen: an HPU that waits for its packet is not idle.
 // Invariants: (1) a transfer never ends before it was asked for; (2) transfers of one engine and direction end in
 //   the order asked.
@@ -37,7 +40,20 @@ class Fabric {
   Service packet_in(Time now, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     if (profile_.pulp.preloaded) return {now, now};
-    return input_port_.serve(now, cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width)));
+    const Service port = input_port_.serve(now, through(bytes));
+    return {port.start, port.end + cycle_.time_of_cycles(profile_.pulp.port_latency)};
+  }
+
+  // Bytes that have come from the host to the memory of an HPU: when they are there.
+  Time from_host(Time now, int64_t bytes) {
+    if (!profile_.clustered()) return now;
+    return host_port_.serve(now, through(bytes)).end + cycle_.time_of_cycles(profile_.pulp.dma_latency);
+  }
+
+  // Bytes that a handler sends from its memory: when they are on their way to the link.
+  Time send(Time now, int64_t bytes) {
+    if (!profile_.clustered()) return now;
+    return output_port_.serve(now, through(bytes)).end + cycle_.time_of_cycles(profile_.pulp.send_latency);
   }
 
   // The packet to where its handler reads it; the handler may start at the end.
@@ -50,13 +66,16 @@ class Fabric {
   Service read(Time now, std::optional<uint32_t> hpu, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     const Time latency = cycle_.time_of_cycles(profile_.pulp.dma_latency);
-    const Time through = cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
-    const Service engine = hpu ? out_[cluster_of(*hpu)].serve(now, engine_time(bytes)) : Service{now, now + through};
+    const Time port_time = through(bytes);
+    const Service engine = hpu ? out_[cluster_of(*hpu)].serve(now, engine_time(bytes)) : Service{now, now + port_time};
     // The port takes bytes as the engine gives them: its service ends with the engine's, or later.
-    const Service port = output_port_.serve(std::max(engine.start, engine.end - through), through);
+    const Service port = output_port_.serve(std::max(engine.start, engine.end - port_time), port_time);
     return {engine.start, port.end + latency};
   }
 
+  [[nodiscard]] Time through(int64_t bytes) const {
+    return cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
+  }
   [[nodiscard]] Time engine_time(int64_t bytes) const {
     return cycle_.time_of_cycles(profile_.pulp.dma_setup + div_ceil(bytes, profile_.pulp.dma_width));
   }
@@ -67,7 +86,8 @@ class Fabric {
   Channels channels_;
   Resource input_port_;
   Resource output_port_;
-  std::vector<Resource> in_;   // by cluster
+  Resource host_port_;
+  std::vector<Resource> in_;  // by cluster
   std::vector<Resource> out_;  // by cluster
   Rate cycle_;
 };

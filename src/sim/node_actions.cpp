@@ -88,7 +88,7 @@ void Node::source_read(uint32_t slot) {
   perform(actions);
 }
 
-// Host memory read for a handler or an atomic: a request crosses PCIe, the bytes come back.
+// Host memory read for a handler or an atomic: a request crosses PCIe, the bytes come back, and on to the handler's memory.
 void Node::fetch(const HostFetch& given, int64_t bytes) {
   const uint32_t slot = fetches_.take();
   fetches_[slot] = given;
@@ -96,7 +96,8 @@ void Node::fetch(const HostFetch& given, int64_t bytes) {
   statistics_.dma_read_bytes += static_cast<uint64_t>(bytes);
   statistics_.dma_reads_peak = std::max<uint64_t>(statistics_.dma_reads_peak, fetches_.size());
   const Time asked = pcie_.write(std::max(events_.now(), parsed_last_byte_), 0).end + pcie_.latency();
-  const Time here = pcie_.command(asked, bytes).end + pcie_.latency();
+  Time here = pcie_.command(asked, bytes).end + pcie_.latency();
+  if (!std::holds_alternative<nic::ApplyAtomic>(given)) here = fabric_.from_host(here, bytes);
   if (trace_ != nullptr) trace_->span({Track::dma, 0, static_cast<uint64_t>(bytes), events_.now(), here});
   events_.at(here, *this, fetch_ends, slot);
 }

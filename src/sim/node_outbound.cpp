@@ -23,7 +23,9 @@ void Node::perform(const nic::Send& send) {
   // Host memory is a PCIe round trip away, and a read stays behind the writes before it.
   const bool far = send.packet.message_length > 0 && !send.from_device;
   const Time asked = far ? pcie_.write(events_.now(), 0).end : events_.now();
-  const Time ready = far ? asked + pcie_.latency() * 2 : asked;
+  const Time there = far ? asked + pcie_.latency() * 2 : asked;
+  const auto length = static_cast<int64_t>(send.packet.message_length);
+  const Time ready = send.from_device && length > 0 ? fabric_.send(there, length) : there;
   uint32_t held = nic::no_slot;
   if (far && portals::is_short_reply(send.packet)) {  // what is written behind the read does not change it
     held = short_replies_.take();
@@ -51,7 +53,9 @@ void Node::read_reply(uint32_t slot) {
 // Out of the outbound buffer; its slot is busy until the last byte is on the link.
 void Node::send_filled(const nic::Send& send) {
   const auto length = static_cast<int64_t>(send.packet.payload.length);
-  const Time ready = length == 0 ? events_.now() : fabric_.read(events_.now(), std::nullopt, length).end;
+  const Time ready = length > 0 && profile_.clustered() ? fabric_.send(events_.now(), length)
+                     : length > 0                       ? fabric_.read(events_.now(), std::nullopt, length).end
+                                                        : events_.now();
   network_.inject(rank_, {send.packet}, ready, [this, slot = send.slot] {
     nic::Actions actions;
     nic_.on_packet_left(slot, actions);

@@ -65,7 +65,7 @@ struct Profile {
     int64_t l2_banks = 0, l2_bank_bytes = 0;  // of handler memory
     Place constants = Place::l2, state = Place::l2, packets = Place::l1;
     // Transfers, in bytes a cycle and cycles; fabric.hpp has the algebra.
-    int64_t port_width = 0, dma_width = 0, dma_setup = 0, dma_latency = 0;
+    int64_t port_width = 0, port_latency = 0, dma_width = 0, dma_setup = 0, dma_latency = 0, send_latency = 0;
     bool preloaded = false;  // set by experiments, not by the file: packets are in packet memory before time starts
   } pulp;
   struct {

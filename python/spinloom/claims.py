@@ -2,7 +2,8 @@
 
 Contract: claims() reads claims.toml. judge() is pure: conditions and observed numbers in, a Verdict out.
 assess() runs what a claim needs in a Lab and, when it does not hold, its sensitivities: the first trial value
-of a profile's number that makes every failed condition true explains the claim.
+of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC, explains it.
+Values are tried in a plausible range only. Every claim is tried with the alternatives of the model, too.
 """
 
 from __future__ import annotations
@@ -61,7 +62,21 @@ class Sensitivity:
     field: str
     values: tuple[str, ...]
     why: str
+    plausible: tuple[str, str]  # the range in which values are tried
+    because: str  # why that range
     of: str = ""  # for "input.NAME": the observation whose argument NAME is changed
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Numbers for a part of the model about which the papers say nothing."""
+
+    name: str
+    because: str
+    changes: tuple[tuple[str, str], ...]
+
+    def concerns(self, nic: str) -> bool:
+        return all(field in lab.profile_of(nic).entries for field, _ in self.changes)
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,7 @@ class Verdict:
     ours: str
     remark: str
     failed: tuple[Condition, ...] = ()
+    otherwise: str = ""  # ours, with the alternatives
 
 
 def read_condition(table: dict[str, Any]) -> Condition:
@@ -100,9 +116,26 @@ def read_condition(table: dict[str, Any]) -> Condition:
     return Condition(of, tuple(sorted(frozen.items())), limit, value)
 
 
+def tables() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def alternatives() -> tuple[Alternative, ...]:
+    return tuple(
+        Alternative(table["name"], table["because"], tuple(table["changes"].items()))
+        for table in tables()["alternative"]
+    )
+
+
+@cache
+def absent() -> dict[str, str]:
+    """The papers' claims that are not tested: what they say, and why not."""
+    return {table["id"]: f"{table['says']}: {table['reason']}" for table in tables()["absent"]}
+
+
 @cache
 def claims() -> dict[str, Claim]:
-    tables = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))["claim"]
     listed = [
         Claim(
             id=table["id"],
@@ -112,11 +145,18 @@ def claims() -> dict[str, Claim]:
             nic=table.get("nic", lab.NIC),
             holds=tuple(read_condition(condition) for condition in table["holds"]),
             sensitivities=tuple(
-                Sensitivity(entry["field"], tuple(entry["values"]), entry["why"], entry.get("of", ""))
+                Sensitivity(
+                    entry["field"],
+                    tuple(entry["values"]),
+                    entry["why"],
+                    tuple(entry["plausible"]),
+                    entry["because"],
+                    entry.get("of", ""),
+                )
                 for entry in table.get("sensitivity", [])
             ),
         )
-        for table in tables
+        for table in tables()["claim"]
     ]
     return {claim.id: claim for claim in listed}
 
@@ -177,50 +217,79 @@ def observe(trial: Trial, conditions: Iterable[Condition], laboratory: Lab) -> d
 
 def assess(claim: Claim, laboratory: Lab, bar: Bar | None = None) -> Verdict:
     trial = Trial(claim.nic)
+    verdict = judged(claim, trial, laboratory, bar)
+    if verdict.verdict == FAILS:
+        verdict = explain(claim, verdict, laboratory, bar)
+    return with_alternatives(claim, verdict, laboratory, bar)
+
+
+def judged(claim: Claim, trial: Trial, laboratory: Lab, bar: Bar | None) -> Verdict:
+    """Without looking for what explains it."""
     laboratory.run(probes_of(trial, claim.holds), bar)
-    verdict = judge(claim.holds, observe(trial, claim.holds, laboratory))
-    return explain(claim, verdict, laboratory, bar) if verdict.verdict == FAILS else verdict
+    return judge(claim.holds, observe(trial, claim.holds, laboratory))
+
+
+def with_alternatives(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) -> Verdict:
+    """Says what ours would be with each alternative of the model, and whether the claim turns with it."""
+    if verdict.verdict == NOT_AVAILABLE:
+        return verdict
+    for alternative in alternatives():
+        if not alternative.concerns(claim.nic):
+            continue
+        other = judged(claim, Trial(claim.nic, alternative.changes), laboratory, bar)
+        verdict = replace(verdict, otherwise=f"{alternative.name}: {other.ours}")
+        if (other.verdict == HOLDS) != (verdict.verdict == HOLDS):
+            does = "holds" if other.verdict == HOLDS else "does not hold"
+            told = f"With {alternative.name} it {does} ({other.ours}): {alternative.because}"
+            verdict = replace(verdict, remark=". ".join(filter(None, [verdict.remark, told])))
+    return verdict
 
 
 def explain(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) -> Verdict:
-    """Tries the sensitivities one after the other on the failed conditions."""
+    """Tries the sensitivities one after the other, each value by itself."""
     tried: list[str] = []
-    alone: dict[Condition, str] = {}  # what makes each failed condition true, by itself
     for sensitivity in claim.sensitivities:
         was = origin_of(claim, sensitivity)
         if was is None:
             continue
         best = (0, "", "")
+        ended = ""
         for value in sensitivity.values:
             trial, change = trial_of(claim, sensitivity, value)
-            failed, whole = change(verdict.failed), change(claim.holds)
-            laboratory.run(probes_of(trial, failed), bar)
-            seen = judge(failed, observe(trial, failed, laboratory))
-            mended = len(failed) - len(seen.failed)
-            for condition, changed in zip(verdict.failed, failed, strict=True):
-                if changed not in seen.failed and seen.verdict != NOT_AVAILABLE:
-                    alone.setdefault(
-                        condition,
-                        f"{condition} with {sensitivity.field} = {value} instead of {was}: {sensitivity.why}",
+            changed = replace(claim, holds=change(claim.holds))
+            seen = judged(changed, trial, laboratory, bar)
+            if seen.verdict == HOLDS:
+                ended = broken_by(claim, trial, laboratory, bar)
+                if not ended:
+                    reason = (
+                        f"{verdict.remark}. It would hold with {sensitivity.field} = {value} instead of "
+                        f"{was}: {sensitivity.why}"
                     )
-            if seen.verdict == HOLDS and not still_fails(whole, trial, laboratory, bar):
-                reason = (
-                    f"{verdict.remark}. It would hold with {sensitivity.field} = {value} instead of "
-                    f"{was}: {sensitivity.why}"
-                )
-                return replace(verdict, verdict=EXPLAINED, remark=reason)
+                    return replace(verdict, verdict=EXPLAINED, remark=reason)
+                ended = f" ({value} would, and ends {ended})"
+            mended = len(verdict.failed) - len(seen.failed)
             best = max(best, (mended, value, seen.ours))
-        told = f"{sensitivity.field} from {was} to {sensitivity.values[-1]} does not make it hold"
-        if best[0]:
+        told = f"{sensitivity.field} from {was} to {sensitivity.values[-1]} does not explain it"
+        if ended:
+            told += ended
+        elif best[0] > 0:
             told += f" ({best[1]} mends {best[0]} of {len(verdict.failed)}: {best[2]})"
         tried.append(told)
-    if len(alone) == len(verdict.failed):
-        return replace(
-            verdict,
-            verdict=EXPLAINED,
-            remark=". ".join([verdict.remark, "Each would hold by a change of its own", *alone.values()]),
-        )
     return replace(verdict, remark=". ".join([verdict.remark, *tried]))
+
+
+def broken_by(claim: Claim, trial: Trial, laboratory: Lab, bar: Bar | None) -> str:
+    """The first other claim of the NIC that holds, but would not with the trial's numbers; "" if none."""
+    if not trial.changes:
+        return ""
+    for other in claims().values():
+        if other.id == claim.id or other.nic != claim.nic:
+            continue
+        if judged(other, Trial(other.nic), laboratory, bar).verdict != HOLDS:
+            continue
+        if judged(other, trial, laboratory, bar).verdict == FAILS:
+            return other.id
+    return ""
 
 
 def origin_of(claim: Claim, sensitivity: Sensitivity) -> str | None:
@@ -249,9 +318,3 @@ def trial_of(claim: Claim, sensitivity: Sensitivity, value: str) -> tuple[Trial,
         )
 
     return Trial(claim.nic), change
-
-
-def still_fails(conditions: tuple[Condition, ...], trial: Trial, laboratory: Lab, bar: Bar | None) -> bool:
-    """Whether a condition that was true before is false in the trial."""
-    laboratory.run(probes_of(trial, conditions), bar)
-    return bool(judge(conditions, observe(trial, conditions, laboratory)).failed)

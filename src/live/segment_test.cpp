@@ -83,6 +83,9 @@ TEST(Card, SecretsDifferAndTheMachineIsTheSame) {
 }
 
 TEST(Card, AMachineThatALimitHidesIsNotOneWithoutProc) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "sanitizers open a pipe to look at an object, and here is no descriptor left";
+#endif
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{3, before.rlim_max};

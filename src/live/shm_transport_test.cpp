@@ -163,6 +163,9 @@ TEST(ShmTransport, ARankThatHasSaidGoodbyeIsGoneForThoseThatComeLater) {
 }
 
 TEST(ShmTransport, WhyAPeerThatLivesCannotBeReachedIsToldOnce) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "sanitizers open a pipe to look at an object, and here is no descriptor left";
+#endif
   std::vector<std::string> said;
   log::install([&](log::Level, std::string_view, std::string_view message) { said.emplace_back(message); },
                log::Level::warning);

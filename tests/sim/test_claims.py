@@ -159,8 +159,77 @@ def test_validate_compares_with_the_checked_in_table(spinloom, fake_engine, tmp_
     assert ran.code == 1
     assert row["verdict"] == EXPLAINED
     assert "hpu.clock = 1000 MHz instead of 800 MHz (given:" in row["remark"]
+    assert row["otherwise"].startswith("DMA calls without a crossbar: ")
     assert "DDT-2: 'holds'" in ran.err
     assert "--update" in ran.err
+
+
+def test_values_are_tried_in_their_plausible_range_only():
+    for claim in claims.claims().values():
+        for one in claim.sensitivities:
+            assert one.because
+            if one.field.startswith(claims.INPUT):
+                low, high, *values = (float(text) for text in (*one.plausible, *one.values))
+            else:
+                low, high, *values = (
+                    lab.profile_of(claim.nic, ((one.field, text),))[one.field]
+                    for text in (*one.plausible, *one.values)
+                )
+            assert all(low <= value <= high for value in values), (claim.id, one.field)
+
+
+class Invented:
+    """A laboratory whose readings nobody asks: judged() is replaced."""
+
+    def run(self, probes, bar):
+        pass
+
+
+def invented(monkeypatch, verdicts):
+    """Verdicts by claim and changes; everything else holds."""
+
+    def judged(claim, trial, laboratory, bar):
+        verdict = verdicts.get((claim.id, dict(trial.changes).get("hpu.clock", "")), HOLDS)
+        return claims.Verdict(verdict, "1", "not: invented", claim.holds[:1] if verdict == FAILS else ())
+
+    monkeypatch.setattr(claims, "judged", judged)
+
+
+def test_a_change_that_ends_another_claim_explains_nothing(monkeypatch):
+    claim = claims.claims()["DDT-5"]
+    failing = {("DDT-5", ""): FAILS, ("DDT-5", "700 MHz"): FAILS}
+    invented(monkeypatch, failing)
+    verdict = claims.assess(claim, Invented())
+    assert verdict.verdict == EXPLAINED
+    assert "hpu.clock = 600 MHz" in verdict.remark
+    invented(monkeypatch, {**failing, ("DDT-2", "600 MHz"): FAILS})
+    verdict = claims.assess(claim, Invented())
+    assert verdict.verdict == FAILS
+    assert "600 MHz would, and ends DDT-2" in verdict.remark
+    invented(monkeypatch, {**failing, ("DDT-2", ""): FAILS, ("DDT-2", "600 MHz"): FAILS})
+    assert claims.assess(claim, Invented()).verdict == EXPLAINED  # it had not held before
+
+
+def test_a_claim_that_turns_with_an_alternative_says_so(monkeypatch):
+    (alternative,) = claims.alternatives()
+
+    def judged(claim, trial, laboratory, bar):
+        otherwise = trial.changes == alternative.changes
+        return claims.Verdict(FAILS if otherwise else HOLDS, "2" if otherwise else "1", "")
+
+    monkeypatch.setattr(claims, "judged", judged)
+    verdict = claims.assess(claims.claims()["DDT-1"], Invented())
+    assert verdict.verdict == HOLDS
+    assert verdict.otherwise == "DMA calls without a crossbar: 2"
+    assert verdict.remark.startswith("With DMA calls without a crossbar it does not hold (2): neither paper")
+    assert claims.assess(claims.claims()["DDT-12"], Invented()).otherwise == ""  # it has no such cores
+
+
+def test_claims_that_are_not_tested_say_why(spinloom):
+    assert set(claims.absent()) == {"SPIN-6", "SPIN-9", "DDT-11", "DDT-14"}
+    ran = spinloom("validate", "--only", "DDT-14")
+    assert ran.code == 2
+    assert "a result of synthesis" in ran.err
 
 
 class CountingBar(Bar):
@@ -196,7 +265,7 @@ def test_what_no_trial_mends_fails(spinloom, fake_engine, tmp_path, monkeypatch)
     ran = spinloom("validate", "--only", "DDT-2", "--quiet", "--json")
     (row,) = json.loads(ran.out)
     assert (ran.code, row["verdict"]) == (0, FAILS)
-    assert "does not make it hold" in row["remark"]
+    assert "does not explain it" in row["remark"]
 
 
 def test_a_table_that_was_named_must_be_there(spinloom, fake_engine, tmp_path):

@@ -193,13 +193,14 @@ def summary(table: dict[str, Any]) -> str:
     for name, row in table["claims"].items():
         groups.setdefault(row["verdict"], []).append(name)
     parts = [
-        f"{len(names)} {'hold' if verdict == claims.HOLDS else verdict}"
+        f"{len(names)} {PLURAL.get(verdict, verdict)}"
         + ("" if verdict == claims.HOLDS else f" ({', '.join(names)})")
         for verdict, names in sorted(groups.items(), key=lambda item: list(ORDER).index(item[0]))
     ]
     return f"claims of the papers, as last validated: {', '.join(parts)}"
 
 
+PLURAL = {claims.HOLDS: "hold", claims.FAILS: "fail"}
 ORDER = (claims.HOLDS, claims.EXPLAINED, claims.FAILS, claims.NOT_AVAILABLE)
 
 

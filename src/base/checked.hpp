@@ -1,4 +1,4 @@
-// Checked 64-bit arithmetic: every size and displacement of a layout goes through here.
+// Checked - exact 64-bit arithmetic, for every size and displacement of a layout.
 //
 // Contract: each call returns the exact result or Code::overflow with the operands.
 // Threads: pure. Time: none.

@@ -15,14 +15,14 @@ inline constexpr int64_t blob_depth_max = 16;           // levels of a normalise
 inline constexpr int64_t blob_bytes_max = int64_t{1} << 31;
 inline constexpr int64_t oracle_bytes_max = int64_t{1} << 34;
 
-inline constexpr int64_t destination_bytes_max = int64_t{1} << 31;  // of a simulated receive, which holds two copies
-inline constexpr int64_t message_blocks_max = int64_t{1} << 26;     // of a message whose blocks are listed
+inline constexpr int64_t destination_bytes_max = int64_t{1} << 31;  // a simulated receive, which holds two copies
+inline constexpr int64_t message_blocks_max = int64_t{1} << 26;     // listed blocks of one message
 
 // The NIC.
 inline constexpr uint32_t hpu_count_max = 256;
 inline constexpr uint32_t vhpu_count_max = 1 << 20;
 inline constexpr uint32_t portal_table_max = 256;
-inline constexpr uint32_t portal_tables = 4;  // parts of it, one for each network interface of a process
+inline constexpr uint32_t portal_tables = 4;  // one for each network interface of a process
 inline constexpr uint32_t payload_bytes_max = 1 << 16;
 inline constexpr uint32_t early_packets_max = 1 << 20;  // packets that came before the header of their message
 inline constexpr uint32_t queue_count_max = 1 << 16;
@@ -31,7 +31,7 @@ inline constexpr uint32_t entry_count_max = 1 << 20;
 inline constexpr uint32_t context_count_max = 1 << 16;
 inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that have not ended yet
 inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
-inline constexpr uint32_t packets_per_call_max = 4096;  // of an outgoing message, before others get a turn
+inline constexpr uint32_t packets_per_call_max = 4096;  // one message sends no more before others get a turn
 inline constexpr uint64_t datagram_bytes_max = 65507;  // what UDP over IPv4 carries
 
 // Simulated jobs.
@@ -41,11 +41,11 @@ inline constexpr uint32_t rank_count_max = 4096;
 inline constexpr uint32_t handler_stack_bytes = 8192;
 inline constexpr uint64_t handler_budget_cycles = 10'000'000;
 inline constexpr uint32_t slice_cycles = 256;
-inline constexpr uint64_t handlers_a_packet_max = 256;     // of a handler run, before it counts as endless
-inline constexpr uint32_t debug_text_bytes = 80;          // of one debug line; a longer one is cut
-inline constexpr uint64_t handler_log_lines_max = 10'000;  // debug lines and reasons of a handler log
+inline constexpr uint64_t handlers_a_packet_max = 256;     // of a handler run; more count as endless
+inline constexpr uint32_t debug_text_bytes = 80;          // one debug line; a longer one is cut
+inline constexpr uint64_t handler_log_lines_max = 10'000;  // debug lines and reasons in a handler log
 
-// What is recorded of one message, for whoever asks for a recording.
+// Recordings of one message.
 inline constexpr uint64_t trace_spans_max = 1 << 20;
 inline constexpr uint64_t depth_points_max = 4096;
 

@@ -1,7 +1,7 @@
-// Random - the seeded generator of all random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64 from a
-// seed and the name of a stream. Every consumer has a stream of its own, so that a new consumer does not change the
-// numbers of the others.
+// Random - the seeded generator of all random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64.
 //
+// Contract: the seed and the name of a stream begin a sequence. Every consumer has a stream of its own, so that a new
+//   consumer does not change the numbers of the others.
 // Invariants: (1) the sequence depends on (seed, stream) only, on every machine; (2) below(n) is unbiased
 //   (rejection).
 // Threads: one owner each. Time: none.
@@ -27,7 +27,7 @@ class Random {
   int64_t between(int64_t low, int64_t high);
   bool chance(uint64_t numerator, uint64_t denominator) { return below(denominator) < numerator; }
 
-  // Fisher-Yates over any indexable sequence.
+  // Shuffles any indexable sequence (Fisher-Yates).
   template <class Sequence>
   void shuffle(Sequence& sequence) {
     for (uint64_t i = sequence.size(); i > 1; --i) std::swap(sequence[i - 1], sequence[below(i)]);

@@ -10,8 +10,8 @@ RangeTable::RangeTable(void* zeroed, uint32_t granules) : entries_(static_cast<E
   add_free(0, granules, false);
 }
 
-// The list (class) for free ranges of this length. Every range of a class is at least as long as those of the classes
-// before.
+// The number of the list that holds free ranges of `count` granules. Lists are in rising order: every range of a list
+// is at least as long as every range of the lists before.
 uint32_t RangeTable::class_of(uint32_t count) {
   if (count < 8) return count;
   const auto exponent = static_cast<uint32_t>(std::bit_width(count)) - 1;
@@ -44,7 +44,7 @@ void RangeTable::link(uint32_t first) {
   head = first;
 }
 
-// What begins here is no range any more.
+// Takes a free range out of its list; afterwards no range begins at `first`.
 void RangeTable::unlink(uint32_t first) {
   Entry& entry = entries_[first];
   if (entry.next != none) entries_[entry.next].previous = entry.previous;

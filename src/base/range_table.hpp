@@ -34,12 +34,12 @@ class RangeTable {
   [[nodiscard]] Taken take(uint32_t count, uint32_t alignment = 1);
   // How many granules the range in use has that begins at `first`; 0 if none begins there.
   [[nodiscard]] uint32_t count_of(uint32_t first) const;
-  // Makes the range in use that begins at `first` so long. False: there is no such range, or no room behind it.
+  // Makes the range in use that begins at `first` `count` granules long. False: no such range, or no room behind it.
   [[nodiscard]] bool resize(uint32_t first, uint32_t count);
   void give_back(uint32_t first);
 
   [[nodiscard]] uint32_t used() const { return used_; }
-  // How many of the free granules are dirty, roughly.
+  // The number of dirty free granules, roughly.
   [[nodiscard]] uint32_t dirty() const { return dirty_; }
   // Calls work(first, count) for each range in use.
   template <class Work>
@@ -68,7 +68,7 @@ class RangeTable {
     uint32_t next;   // the next free range of the same list
     uint32_t previous;
   };
-  static constexpr uint32_t looks_max = 8;  // of the list whose ranges may be a little too short, so many are tried
+  static constexpr uint32_t looks_max = 8;  // ranges that find() tries in a list where some are too short
   static constexpr uint32_t classes = 22 * 8;
 
   [[nodiscard]] static uint32_t class_of(uint32_t count);

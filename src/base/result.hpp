@@ -45,7 +45,7 @@ template <class... Parts>
   return stream.str();
 }
 
-// fail(Code::invalid, "count is ", count, ", it must not be negative")
+// Example: fail(Code::invalid, "count is ", count, ", it must not be negative").
 template <class... Parts>
 [[nodiscard]] Error fail(Code code, const Parts&... parts) {
   return Error{code, text(parts...)};

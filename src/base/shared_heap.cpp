@@ -15,10 +15,10 @@
 namespace spinloom {
 namespace {
 
-constexpr int file_number_max = 1000;  // programs and shells count from 3: our descriptor is not in their way
+constexpr int file_number_max = 1000;  // programs and shells use the small numbers; ours stays out of their way
 
-// As large as the limits allow, and so that addresses are left for the rest of the program. (Beyond the limit for
-// files, ftruncate would kill the process.)
+// The size of the region: as large as the limits allow, with addresses left for the rest of the program. ftruncate
+// beyond the limit for files would kill the process.
 uint64_t reservable_bytes() {
   rlimit file{}, addresses{};
   getrlimit(RLIMIT_FSIZE, &file);
@@ -60,7 +60,7 @@ bool write_all(int file, const uint8_t* from, uint64_t offset, uint64_t bytes) {
   return true;
 }
 
-SharedHeap* watching = nullptr;  // forks
+SharedHeap* watching = nullptr;  // the heap whose fork handlers are registered
 
 }  // namespace
 
@@ -92,7 +92,7 @@ int SharedHeap::open() {
   return error_;
 }
 
-// A file of `bytes_` that can neither shrink nor grow, or -1.
+// Returns a file of `bytes_` bytes that can neither shrink nor grow, or -1.
 int SharedHeap::make_file() const {
   const int file = memfd_create("spinloom-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
@@ -132,7 +132,7 @@ int SharedHeap::make() {
   ranges_ = RangeTable(table, granules);
   keep(file);
   base_.store(base, std::memory_order_release);
-  // Without this, a core file would have every page of the region, also those that were never touched.
+  // Without MADV_DONTDUMP, a core file would hold every page of the region, even pages that were never touched.
   madvise(reinterpret_cast<void*>(base), bytes_, MADV_DONTDUMP);
   watch_forks();
   return 0;
@@ -161,7 +161,7 @@ void* SharedHeap::allocate(size_t bytes, size_t alignment, bool zeroed) {
   }
   if (taken.first == RangeTable::none) return nullptr;
   uint8_t* const block = at(taken.first);
-  const bool discards = bytes > idle_bytes && !private_;  // for fewer bytes, erasing is faster than getting new pages
+  const bool discards = bytes > idle_bytes && !private_;  // erasing few bytes is faster than new pages
   if (zeroed && (private_ || taken.dirty) && !(discards && discard(taken.first, count))) std::memset(block, 0, bytes);
   return block;
 }
@@ -215,8 +215,8 @@ void SharedHeap::watch_forks() {
                  [] { watching->after_fork_in_child(); });
 }
 
-// Copies the bytes from `begin` to `end` to the file `to`. Where nothing was ever written the file has holes; while
-// we still have the file and can ask for them, the copy gets the same holes.
+// Copies the bytes from `begin` to `end` to the file `to`. Holes of our file stay holes in the copy, unless the
+// program has closed our descriptor: then the holes cannot be found.
 bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end) const {
   if (!is_ours(file_)) return write_all(to, at(0) + begin, begin, end - begin);
   while (begin < end) {
@@ -259,7 +259,7 @@ void SharedHeap::after_fork_in_parent() {
 }
 
 void SharedHeap::after_fork_in_child() {
-  mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // its owner is a thread of the parent's
+  mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // the lock belongs to a thread of the parent
   if (base_.load(std::memory_order_relaxed) == 0 || private_) return;
   const bool had = is_ours(file_);
   const int old = file_;
@@ -272,7 +272,7 @@ void SharedHeap::after_fork_in_child() {
     private_ = true;
     if (had) mapped = mmap(at(0), bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, old, 0);
   }
-  if (mapped == MAP_FAILED) mprotect(at(0), bytes_, PROT_READ);  // a fault is better than another's bytes
+  if (mapped == MAP_FAILED) mprotect(at(0), bytes_, PROT_READ);  // a fault is better than wrong bytes
   if (had) close(old);
   madvise(at(0), bytes_, MADV_DONTDUMP);
   heir_ = -1;

@@ -45,9 +45,9 @@ class SharedHeap {
 
   // Reserves the region at the first call. Returns 0, or the errno of that first attempt.
   [[nodiscard]] int open();
-  // A block of at least so many bytes, zeroed if `zeroed`; null if there is no room or open() fails.
+  // Returns a block of at least `bytes` bytes, zeroed if `zeroed`; null if there is no room or open() fails.
   [[nodiscard]] void* allocate(size_t bytes, size_t alignment = granule_bytes, bool zeroed = false);
-  // False: no block begins there.
+  // Returns false if no block begins there.
   [[nodiscard]] bool release(void* block);
   [[nodiscard]] bool resize(void* block, size_t bytes);
   // The size of the block that begins at `block`; 0 if none does.
@@ -61,8 +61,8 @@ class SharedHeap {
   }
   [[nodiscard]] Place place();
   [[nodiscard]] size_t used_bytes();
-  // Registers what has to happen around a fork. open() does this, too; a library that serves malloc does it earlier,
-  // so that it comes before the registrations of other libraries.
+  // Registers the handlers of fork. open() calls this; a library that serves malloc calls it earlier, so that these
+  // handlers are registered before those of other libraries.
   void watch_forks();
 
  private:
@@ -81,20 +81,20 @@ class SharedHeap {
   void after_fork_in_child();
   void keep(int file);
 
-  pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // what others do around a fork may allocate
+  pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // other libraries' fork handlers may allocate
   std::atomic<uint64_t> base_{0};
   uint64_t bytes_ = 0;
   uint64_t inode_ = 0;
   int file_ = -1;
-  int heir_ = -1;  // while a fork is under way: the file that the child will have
+  int heir_ = -1;  // the file of the child, while a fork is under way
   int error_ = 0;
   bool watches_ = false;
-  bool private_ = false;  // the blocks are not in a file of this process; free ones may hold anything
+  bool private_ = false;  // no peer can map the blocks, and free granules may hold any bytes
   RangeTable ranges_;
 };
 
-// The heap that libspinloom-heap.so serves malloc from, where that library is loaded; otherwise the own heap of this
-// program or library.
+// The heap that libspinloom-heap.so serves malloc from, where that library is loaded; otherwise a heap that this
+// program or library has for itself.
 [[nodiscard]] SharedHeap& process_heap();
 [[nodiscard]] bool process_heap_is_malloc();
 // The symbol by which libraries of one process find the same heap. Its number changes when the layout of SharedHeap

@@ -32,7 +32,7 @@ class Heap : public testing::Test {
   uint8_t* block(size_t bytes, size_t alignment = granule, bool zeroed = false) {
     return static_cast<uint8_t*>(heap.allocate(bytes, alignment, zeroed));
   }
-  // Of pages that are there.
+  // The bytes of pages that the heap's file really has.
   uint64_t backed_bytes() {
     struct stat status{};
     fstat(heap.place().file, &status);
@@ -50,7 +50,7 @@ bool all(const uint8_t* at, size_t bytes, uint8_t value) {
   return true;
 }
 
-// Whether `work` says so in a child.
+// Runs `work` in a forked child; returns whether it returned true.
 template <class Work>
 bool in_child(Work work) {
   const pid_t child = fork();
@@ -100,7 +100,7 @@ TEST_F(Heap, WhatCannotBeServedIsNull) {
 
 TEST_F(Heap, PagesComeWhenTouchedAndGoWhenMuchIsIdle) {
   const size_t bytes = 3 * SharedHeap::idle_bytes;
-  EXPECT_TRUE(heap.release(block(bytes)));  // nothing is idle now
+  EXPECT_TRUE(heap.release(block(bytes)));  // cleans all idle pages
   uint8_t* const one = block(bytes);
   ASSERT_NE(one, nullptr);
   const uint64_t untouched = backed_bytes();
@@ -169,7 +169,7 @@ TEST_F(Heap, ItsFileCanNeitherShrinkNorGrow) {
   EXPECT_EQ(fcntl(place.file, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW), F_SEAL_SHRINK | F_SEAL_GROW);
 }
 
-// The parent's side of a fork: it writes to two pages of `one` once the child has written there, which ends well.
+// The parent's side of a fork: waits until the child has written, then writes to two pages of `one`.
 void write_beside(pid_t child, int from_child, int to_child, uint8_t* one) {
   char word = 0;
   ASSERT_EQ(read(from_child, &word, 1), 1);
@@ -184,7 +184,7 @@ void write_beside(pid_t child, int from_child, int to_child, uint8_t* one) {
 
 TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
   uint8_t* const one = block(8 * granule, granule, true);
-  std::memset(one, 1, 4 * granule);  // the rest is never touched
+  std::memset(one, 1, 4 * granule);  // the other pages stay untouched
   const uint64_t parents = heap.place().inode;
   int to_child[2], to_parent[2];
   ASSERT_EQ(pipe(to_child) + pipe(to_parent), 0);
@@ -193,9 +193,9 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
     char word = 0;
     bool good = all(one, 4 * granule, 1) && all(one + 4 * granule, 4 * granule, 0);
     one[0] = 2;
-    good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;  // the parent has written
+    good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;
     good = good && one[0] == 2 && one[1] == 1 && one[granule] == 1;
-    // It is as good a heap as its parent's was.
+    // The child has a heap of its own, which works as the parent's does.
     good = good && heap.place().inode != parents && heap.size_of(one) == 8 * granule;
     auto* const more = static_cast<uint8_t*>(heap.allocate(granule, granule, true));
     good = good && more != nullptr && all(more, granule, 0) && heap.release(more);
@@ -210,8 +210,8 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
   for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(end);
 }
 
-// As where a copy would take too much memory: here files may not grow. The child goes on with what its parent's file
-// has, and its own writes are nobody else's.
+// Files may not grow here, so that the fork cannot copy the blocks. The child sees the parent's file, and its own
+// writes stay private.
 TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
   uint8_t* const one = block(4 * granule, granule, true);
   std::memset(one, 1, 3 * granule);
@@ -229,9 +229,9 @@ TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
     char word = 0;
     bool good = all(one, 3 * granule, 1) && all(one + 3 * granule, granule, 0);
     one[0] = 2;
-    good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;  // the parent has written
-    good = good && one[0] == 2 && one[1] == 1 && one[granule] == 3;  // in a page of its own, and not
-    good = good && heap.place().bytes == 0 && heap.size_of(one) == 4 * granule;  // no peer may map this
+    good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;
+    good = good && one[0] == 2 && one[1] == 1 && one[granule] == 3;  // its own page and the parent's
+    good = good && heap.place().bytes == 0 && heap.size_of(one) == 4 * granule;  // peers cannot map it
     std::memset(one + 3 * granule, 7, granule);
     good = good && heap.release(one);
     auto* const more = static_cast<uint8_t*>(heap.allocate(4 * granule, granule, true));
@@ -265,7 +265,7 @@ TEST_F(Heap, AForkWhileThreadsAllocateGoesOn) {
   other.join();
 }
 
-// Programs close what they do not know, and get the number for something else.
+// Programs close descriptors that they do not know; the number then names another file.
 TEST_F(Heap, ADescriptorThatIsGoneHarmsNobodyElsesFile) {
   uint8_t* const one = block(SharedHeap::idle_bytes + granule);
   std::memset(one, 9, granule);
@@ -274,7 +274,7 @@ TEST_F(Heap, ADescriptorThatIsGoneHarmsNobodyElsesFile) {
     const int other = file == nullptr ? -1 : fileno(file);
     if (other < 0 || write(other, "theirs", 6) != 6) return false;
     if (dup2(other, heap.place().file) < 0) return false;
-    // What the heap held is there, for a child, too, and what it discards is its own.
+    // A child still gets the blocks, and what the heap discards is its own memory.
     const bool seen = in_child([&] { return one[0] == 9 && (one[1] = 8) == 8; });
     std::memset(one, 1, 2 * granule);
     char word[7] = "";

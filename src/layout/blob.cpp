@@ -19,7 +19,7 @@ constexpr int64_t narrow_bytes_max = std::numeric_limits<int32_t>::max();
 static_assert(sizeof(spl_layout_header) == 72 && sizeof(spl_node_narrow) == 40 && sizeof(spl_node_wide) == 64,
               "docs/formats/layout.md gives these sizes");
 
-// A nest with its children as numbers, so that equal nests are written once.
+// A nest whose children are numbers of other entries, so that equal nests are found and written once.
 struct Entry {
   const Nest* nest = nullptr;
   std::vector<uint32_t> children;
@@ -27,7 +27,8 @@ struct Entry {
 
 class Interner {
  public:
-  // The root has no equal: it is larger than all that it holds. Its list is often the longest, and is not looked at.
+  // The root is never looked up: it is larger than all that it holds, so nothing equals it, and its list is often the
+  // longest.
   void add_root(const NestPtr& nest) { entries.push_back(entry_of(nest)); }
 
   std::vector<Entry> entries;
@@ -146,7 +147,7 @@ Result<Words> write(const Type& type, const Placed& placed) {
     interner.add_root(placed.nest);
   }
   const std::vector<Entry>& entries = interner.entries;
-  // From the root, which was numbered last, down: a child starts behind its parents.
+  // The root was numbered last and is written first; every child is written behind its parents.
   std::vector<uint32_t> places(entries.size());
   int64_t bytes = sizeof(spl_layout_header);
   for (size_t i = entries.size(); i-- > 0;) {

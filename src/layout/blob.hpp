@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "a blob is little-endi
 static_assert(SPL_LAYOUT_DEPTH_MAX == limits::blob_depth_max, "the walkers' stack holds the deepest blob");
 
 enum class Width : uint8_t {
-  automatic,  // narrow when one element, or the given count of them, stays below 2^31 bytes
+  automatic,  // narrow if one element, or the given count of them, stays below 2^31 bytes
   narrow,
   wide,
 };
@@ -53,7 +53,7 @@ class Blob {
   [[nodiscard]] int64_t true_lb() const { return header().true_lb; }
   [[nodiscard]] int64_t true_extent() const { return static_cast<int64_t>(header().true_extent); }
   [[nodiscard]] int depth() const { return header().depth; }
-  // Kind of the root (SPL_LEAF_VECTOR, ...): what a specialised handler looks at.
+  // The kind of the root node (SPL_LEAF_VECTOR, ...), by which a specialised handler is chosen.
   [[nodiscard]] uint32_t root_kind() const;
   // Whether the narrow walker reaches `count` elements of this blob.
   [[nodiscard]] bool narrow_reaches(int64_t count) const;
@@ -62,7 +62,7 @@ class Blob {
   friend class BlobPool;
   explicit Blob(std::shared_ptr<const uint64_t[]> words) : words_(std::move(words)) {}
 
-  std::shared_ptr<const uint64_t[]> words_;  // the header knows how many
+  std::shared_ptr<const uint64_t[]> words_;  // the header holds their number
 };
 
 }  // namespace spinloom::layout

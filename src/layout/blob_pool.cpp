@@ -15,7 +15,7 @@ struct BlobPool::Table {
   explicit Table(Hash hash_function) : hash(hash_function) {}
 
   Hash hash;
-  std::mutex lock;  // of what follows
+  std::mutex lock;  // guards the fields below
   std::unordered_multimap<uint64_t, std::weak_ptr<const uint64_t[]>> entries;
 };
 
@@ -30,7 +30,7 @@ struct BlobPool::Release {
     if (!pool) return;
     const std::lock_guard<std::mutex> guard(pool->lock);
     auto [from, to] = pool->entries.equal_range(key);
-    // Ours has expired; one that is being released at the same time may go, too.
+    // The words of this release have expired. Words of another release that is under way may be taken out, too.
     while (from != to) from = from->second.expired() ? pool->entries.erase(from) : std::next(from);
   }
 };
@@ -61,7 +61,8 @@ BlobPool::BlobPool(Hash hash) : table_(std::make_shared<Table>(hash)) {}
 
 Blob BlobPool::intern(const Blob& blob) {
   const uint64_t key = table_->hash(blob.bytes());
-  // Behind the lock: a candidate whose last user we have become is released when the table is open again.
+  // Destroyed after the lock is released: this may be the last user of a candidate, whose release takes the lock
+  // itself.
   std::vector<std::shared_ptr<const uint64_t[]>> candidates;
   const std::lock_guard<std::mutex> guard(table_->lock);
   const auto [from, to] = table_->entries.equal_range(key);

@@ -207,7 +207,7 @@ TEST_F(BadField, OfMembers) {
 }
 
 TEST_F(BadField, OfALoopWhoseBlocksAreNotItsChildren) {
-  // A lie that is consistent in itself: blocks of 16 B, 48 B in all, over a child of 20 B.
+  // A consistent but wrong blob: blocks of 16 B, 48 B in all, over a child of 20 B.
   const auto blob = Blob::build(test::must_parse("hvector(3, 1, 400B, vector(5, 1, 3, int))"));
   ASSERT_TRUE(blob);
   ASSERT_EQ(blob->root_kind(), SPL_NODE_LOOP);
@@ -225,7 +225,7 @@ TEST_F(BadField, OfALoopWhoseBlocksAreNotItsChildren) {
 }
 
 TEST(Blob, PlainListsAreWrittenAsTheNestIs) {
-  // A struct of one member is no list, but its normal form is the member's.
+  // A struct of one member has the combiner of a list, but the normal form of its member.
   int64_t lists = 0;
   test::for_seeds(20000, [&](Random& random) {
     const Type type = test::random_type(random, random.between(1, 2), 400);

@@ -54,7 +54,7 @@ class Checker {
 
   struct Facts {
     Big size = 0;
-    Big first = 0;  // touched bytes, from the node's origin
+    Big first = 0;  // touched bytes, relative to the node's origin
     Big last = 0;
     int depth = 1;
     bool used = false;
@@ -86,7 +86,7 @@ class Checker {
     return sizeof(S);
   }
 
-  // Finds where the nodes start; nothing is read outside the blob from here on.
+  // Finds where the nodes start. Later steps read nothing outside the blob.
   Status split() {
     uint64_t at = sizeof(spl_layout_header);
     while (at < header_.bytes) {
@@ -157,7 +157,7 @@ class Checker {
     const bool strided = node.kind == SPL_LEAF_VECTOR || node.kind == SPL_NODE_LOOP;
     const bool one_child = node.kind == SPL_NODE_LOOP || node.kind == SPL_NODE_LIST;
     if ((!strided || node.count == 1) && node.stride != 0) {
-      return bad("the node at byte ", at, " has a stride that leads nowhere");  // nor must a copy step there
+      return bad("the node at byte ", at, " has a stride that leads nowhere");  // a copy must not step there either
     }
     if (!one_child && node.child != 0) return bad("the node at byte ", at, " has a child");
     if (one_child) {
@@ -261,7 +261,7 @@ Result<Blob> Blob::validate(std::span<const std::byte> bytes) {
   if (peek.bytes != bytes.size() || bytes.size() % 8 != 0) {
     return bad("length ", bytes.size(), ", the header says ", peek.bytes, "; it must be a multiple of 8");
   }
-  // A private copy first: the sender may still write to its own.
+  // Validates a private copy, because the sender may still write to the original.
   auto words = std::make_shared_for_overwrite<uint64_t[]>(bytes.size() / sizeof(uint64_t));
   std::memcpy(words.get(), bytes.data(), bytes.size());
   const auto* const copy = reinterpret_cast<const std::byte*>(words.get());

@@ -19,7 +19,8 @@ namespace spinloom::layout {
 
 using Words = std::shared_ptr<uint64_t[]>;
 
-// Long ones lie on large pages where the system has them: first touch is most of what a commit of a long list costs.
+// Lists of many bytes lie on large pages where the system has them, because most of the time to commit a long list
+// goes into the first touch of its pages.
 inline Words words_for(int64_t bytes) {
   const auto length = static_cast<size_t>(bytes);
   constexpr size_t large_page = size_t{2} << 20;
@@ -49,7 +50,7 @@ inline uint32_t kind_of(NestKind kind) {
   return SPL_LEAF_VECTOR;
 }
 
-// origin: of the root, in the coordinates of the type.
+// `origin` is the root's displacement in the coordinates of the type.
 template <class W>
 spl_layout_header header_of(const Type& type, int64_t origin, int64_t depth, size_t nodes, int64_t bytes) {
   const Reciprocal reciprocal = Reciprocal::of(static_cast<uint64_t>(type.size()), W::bits);

@@ -26,7 +26,7 @@ struct spl_layout {
 
 namespace {
 
-thread_local std::string sentence;  // of the last failure, where it is not a fixed one
+thread_local std::string sentence;  // the sentence of the last failure, where it is not a fixed one
 thread_local const char* last_error = "";
 
 spl_layout_status status_of(Code code) {
@@ -43,7 +43,7 @@ spl_layout_status status_of(Code code) {
   return SPL_LAYOUT_INVALID;
 }
 
-// Runs what may fail, keeps its sentence, and lets no exception out.
+// Calls `work`, keeps the sentence of its failure, and lets no exception out.
 template <class Work>
 spl_layout_status guarded(Work&& work) noexcept {
   try {

@@ -24,8 +24,8 @@
 
 namespace spinloom::layout {
 
-// Bytes of data of `count` elements, and the bytes that they may touch. Both fail on a negative count and where sizes
-// or displacements do not fit in 64 bits.
+// packed_bytes() returns the bytes of data of `count` elements, reach() the bytes of memory that they may touch. Both
+// fail on a negative count, and where sizes or displacements do not fit in 64 bits.
 [[nodiscard]] Result<int64_t> packed_bytes(const Type& type, int64_t count);
 [[nodiscard]] Result<oracle::Reach> reach_of(const Type& type, int64_t count);
 
@@ -44,12 +44,13 @@ class Committed {
 
   [[nodiscard]] Result<int64_t> packed_bytes(int64_t count) const { return layout::packed_bytes(type(), count); }
   [[nodiscard]] Result<oracle::Reach> reach(int64_t count) const { return reach_of(type(), count); }
-  // Code::invalid with the place where a message of `count` elements would write a byte twice. Remembers its answer.
+  // Code::invalid with the place where a message of `count` elements would write a byte twice. The answer is cached.
   [[nodiscard]] Status check_receive(int64_t count) const;
 
   Status pack(int64_t count, const std::byte* base, PackedRange range, std::span<std::byte> packed) const;
   Status unpack(int64_t count, std::byte* base, PackedRange range, std::span<const std::byte> packed) const;
-  // Those of copy.hpp, after the same checks: the beginning of every public call.
+  // Every public call tries these first (copy.hpp). False: nothing has been done, and pack() or unpack() must be
+  // asked.
   [[nodiscard]] bool pack_at_once(int64_t count, const std::byte* base, std::byte* packed) const {
     return layout::pack_at_once(blob(), count, base, packed);
   }
@@ -78,7 +79,7 @@ struct Message {
   Byte* base = nullptr;
 };
 
-// Both messages hold the same number of packed bytes.
+// Copies between messages that hold the same number of packed bytes.
 Status copy(const Message<const std::byte>& from, const Message<std::byte>& to);
 
 }  // namespace spinloom::layout

@@ -70,7 +70,7 @@ TEST(Committed, CopiesLikePackAndUnpack) {
     ASSERT_TRUE(from.ok()) << print(from_type);
     const int64_t from_count = random.between(0, 3);
     const int64_t bytes = from_count * from_type.size();
-    // The destination: as many blocks of one byte, two apart.
+    // The destination has as many blocks of one byte, two bytes apart.
     const auto to = Committed::commit(*hvector(bytes, 1, -2, *primitive("byte")));
     ASSERT_TRUE(to.ok());
     const Arena source = arena(random, *from->reach(from_count));

@@ -13,8 +13,8 @@
 namespace spinloom::layout {
 namespace {
 
-// Walks the nodes of a blob and hands whole shapes to the kernels. A range of packed bytes is cut into a partial block
-// at its head, whole ones, and a partial block at its tail, at each level, so that no loop is lost.
+// Walks the nodes of a blob and hands whole shapes to the kernels. At each level, a range of packed bytes is cut into
+// a partial block, whole blocks and a partial block, so that the whole blocks still go through one loop.
 template <class W, Mode mode>
 class Nodes {
  public:
@@ -24,11 +24,12 @@ class Nodes {
 
   Nodes(const Blob& blob, const KernelSet& set) : blob_(blob.data()), set_(set) {}
 
-  // The packed bytes [first, last) of a row of elements, `extent` apart; memory: of element 0, packed: of byte first.
+  // Moves the packed bytes [first, last) of a row of elements, `extent` apart. `memory` is the place of element 0,
+  // `packed` the place of byte `first`.
   void elements(std::byte* memory, int64_t extent, std::byte* packed, int64_t first, int64_t last) const {
     row(node_at(sizeof(spl_layout_header)), memory, extent, packed, first, last);
   }
-  // The same with all packed bytes of `count` elements.
+  // Moves all packed bytes of `count` elements.
   [[gnu::always_inline]] void all(std::byte* memory, int64_t extent, std::byte* packed, int64_t count) const {
     const Node& root = node_at(sizeof(spl_layout_header));
     if (count > 1) return repeat(root, memory, extent, packed, count);
@@ -93,7 +94,7 @@ class Nodes {
     }
   }
 
-  // One struct is not worth the beginning of a loop.
+  // For a single struct, starting a kernel's loop costs more than the loop saves.
   void few_runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
     if (count > 4) return runs(memory, packed, run, count);
     for (int64_t i = 0; i < count; ++i) {
@@ -101,8 +102,8 @@ class Nodes {
     }
   }
 
-  // An array of structs: a few short runs, and the same again `stride` further, `rows` times. False where they are too
-  // many or too long for that; nothing has been done then.
+  // An array of `rows` structs, each of a few short runs, `stride` apart. False: the runs are too many or too long,
+  // and nothing has been done.
   bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
     const auto count = static_cast<int64_t>(leaf.count);
     const auto size = static_cast<int64_t>(leaf.size);
@@ -124,7 +125,8 @@ class Nodes {
     return (mode == Mode::pack || are_apart(run, count, stride)) && columns(memory, stride, packed, rows, run, count);
   }
 
-  // Whether no byte is written twice, so that the order does not matter: runs that rise, and structs behind each other.
+  // Whether the order of the copies does not matter, because no byte is written twice: the runs' offsets rise, and
+  // the structs do not overlap.
   static bool are_apart(const Run* run, int64_t count, int64_t stride) {
     int64_t end = run->offset;
     for (int64_t i = 0; i < count; ++i) {
@@ -134,7 +136,7 @@ class Nodes {
     return std::abs(stride) >= end - run->offset;
   }
 
-  // One run of many structs after the other, of so many that they stay in the first-level cache.
+  // Copies a tile of structs at a time: one run of all of them, then the next run.
   bool columns(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Run* run,
                int64_t count) const {
     const auto size = static_cast<int64_t>(run[count].start);
@@ -202,7 +204,7 @@ class Nodes {
     }
   }
 
-  // Part of a row of equal children: part of the first, whole ones, part of the last.
+  // Moves a part of a row of equal children: part of the first child, whole children, part of the last.
   void row(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t first, int64_t last) const {
     const auto size = static_cast<int64_t>(child.size);
     const int64_t index = first / size;
@@ -223,7 +225,7 @@ class Nodes {
     if (rest > 0) part(child, memory + whole_ones * stride, packed + whole_ones * size, 0, rest);
   }
 
-  // 0 <= first < last <= size, not all of the node.
+  // Moves a part of a node: 0 <= first < last <= size, but not the whole node.
   void part(const Node& node, std::byte* memory, std::byte* packed, int64_t first, int64_t last) const {
     const auto block = static_cast<int64_t>(node.block);
     switch (node.kind) {
@@ -283,7 +285,8 @@ class Nodes {
         [&](int64_t i, int64_t at, int64_t count) { vector(memory + i * stride, packed + at, count, stride, block); });
   }
 
-  // some(i, within, at, bytes): part of block i; all(i, at, count): whole blocks; `at` counts packed bytes from first.
+  // Calls some(i, within, at, bytes) for a part of block i, and all(i, at, count) for whole blocks. `at` counts
+  // packed bytes from `first`.
   template <class Some, class All>
   static void part_blocks(int64_t block, int64_t first, int64_t last, Some&& some, All&& all) {
     int64_t i = first / block;
@@ -302,7 +305,7 @@ class Nodes {
     if (rest > 0) some(i + count, int64_t{0}, at + count * block, rest);
   }
 
-  // The same over a table with prefix sums.
+  // Does the same as part_blocks() over a table with prefix sums.
   template <class Entry, class Some, class All>
   static void part_entries(const Entry* table, int64_t count, int64_t first, int64_t last, Some&& some, All&& all) {
     const Entry* entry = find(table, count, first);
@@ -315,7 +318,7 @@ class Nodes {
       ++entry;
     }
     if (position == last) return;
-    const Entry* const stop = find(entry, table + count - entry, last);  // holds byte `last`, or is the last one
+    const Entry* const stop = find(entry, table + count - entry, last);  // holds byte `last`, or is the last entry
     const Entry* const end = static_cast<int64_t>(stop[1].start) <= last ? stop + 1 : stop;
     if (end != entry) {
       all(entry, position - first, end - entry);
@@ -345,7 +348,7 @@ bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t p
          last <= total && packed_bytes == static_cast<uint64_t>(last - first);
 }
 
-// What is wrong where fits() is false.
+// The error that says why fits() is false.
 [[gnu::cold, gnu::noinline]] Status complaint(const Blob& blob, int64_t count, int64_t first, int64_t last,
                                               size_t packed_bytes) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
@@ -356,7 +359,7 @@ bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t p
   return fail(Code::invalid, "a packed buffer of ", packed_bytes, " bytes for ", last - first, " bytes");
 }
 
-// Without a kernel set: SPINLOOM_KERNEL names the walker, or nothing that runs here.
+// Called where there is no kernel set: SPINLOOM_KERNEL names the walker, or nothing that runs here.
 [[gnu::cold, gnu::noinline]] Status walk_or_complain(const Blob& blob, bool packs, std::byte* memory, std::byte* packed,
                                                      int64_t first, int64_t last) {
   SPL_TRY(kernels());
@@ -381,8 +384,8 @@ template <Mode mode>
   return {};
 }
 
-// A whole message of a narrow blob that stays in the caches: nothing to be decided but its kernel. `bytes`: of the
-// message, or 0 for as many as it has. False: nothing has been done.
+// Moves a whole message of a narrow blob that stays in the caches. Nothing but the kernel is decided. `bytes` is the
+// length of the message, or 0 if the caller has room for any length. False: nothing has been done.
 template <Mode mode>
 [[gnu::always_inline]] inline bool at_once(const Blob& blob, int64_t count, std::byte* base, std::byte* packed,
                                            int64_t bytes) {

@@ -7,7 +7,7 @@
 namespace spinloom::layout {
 namespace {
 
-// The walkers' steps under one name for both widths.
+// The walkers' functions, under one name for both widths.
 void down(const void* blob, const spl_node_narrow*& node, uint32_t& base, uint32_t& position, spl_level_narrow& level) {
   spl_walk_down_narrow(blob, &node, &base, &position, &level);
 }
@@ -76,7 +76,7 @@ template <class W>
 Piece Cursor::step(CursorState<W>& state, int64_t max) {
   using U = typename W::Unsigned;
   if (state.leaf_position == state.node->size) {
-    // The leaf is done: on to the next one, of this element or the next.
+    // The leaf is done: goes on to the next leaf, of this element or the next.
     const std::byte* const blob = blob_.data();
     while (state.depth > 0 &&
            !across(blob, state.levels[static_cast<size_t>(state.depth - 1)], state.node, state.base)) {

@@ -23,14 +23,14 @@ struct Piece {
   int64_t bytes = 0;
 };
 
-// Where a cursor stands in a blob's nodes.
+// The position of a cursor in a blob's nodes.
 template <class W>
 struct CursorState {
   std::array<typename W::Level, SPL_LAYOUT_DEPTH_MAX> levels{};
   int depth = 0;
   const typename W::Node* node = nullptr;  // the current leaf
   typename W::Unsigned base = 0;           // its offset within the element
-  typename W::Unsigned leaf_position = 0;  // packed bytes of it already given
+  typename W::Unsigned leaf_position = 0;  // packed bytes of the leaf already given
 };
 
 class Cursor {

@@ -1,4 +1,5 @@
-// Random datatypes, random cuts: every path of ours against the type map, shrunk and replayed by one command.
+// Moves random datatypes in random cuts on every path, and compares with the type map. Failures are shrunk, and print
+// the command that replays them.
 //
 //   SPINLOOM_TEST_CUTS=10000000   how many cuts in all (make test-slow); a slice without it
 //   SPINLOOM_TEST_TYPE='3 x ...'  only this message, with SPINLOOM_TEST_SEED for its cuts
@@ -20,7 +21,7 @@ namespace {
 using Check = std::string (*)(const Type& built, const Type& told, const test::Trial& trial);
 
 constexpr int shards = 4;
-constexpr int64_t slice_cuts = 240'000;  // seconds
+constexpr int64_t slice_cuts = 240'000;  // takes a few seconds
 
 std::optional<int64_t> number_from(const char* name) {
   const char* const given = std::getenv(name);
@@ -33,7 +34,7 @@ std::string replay(const char* test, const Type& type, const test::Trial& trial)
               " spinloom_layout_test --gtest_filter='*Differential.", test, "/0'");
 }
 
-// Makes the failing message small, then tells it.
+// Shrinks the failing message, then reports it.
 void report(Check check, const char* test, const Type& type, test::Trial trial) {
   const auto fails = [&](const Type& candidate) { return !check(candidate, candidate, trial).empty(); };
   const Type small = test::shrink(type, fails);
@@ -47,7 +48,7 @@ void report(Check check, const char* test, const Type& type, test::Trial trial) 
                 << replay(test, small, trial);
 }
 
-// True: there was one message to try, and it was tried.
+// Returns true if the environment names one message, after trying it.
 bool replayed(Check check, const char* test, int cuts) {
   const char* const given = std::getenv("SPINLOOM_TEST_TYPE");
   if (given == nullptr) return false;
@@ -65,7 +66,7 @@ bool replayed(Check check, const char* test, int cuts) {
 
 class Differential : public ::testing::TestWithParam<int> {
  protected:
-  // Seeds of this shard until its share of the cuts is done; body(seed) returns the cuts that it did.
+  // Runs the seeds of this shard until its share of the cuts is done; body(seed) returns its number of cuts.
   template <class Body>
   static void for_cuts(int64_t all, Body&& body) {
     const int64_t share = number_from("SPINLOOM_TEST_CUTS").value_or(all) / shards;
@@ -119,7 +120,7 @@ TEST(DifferentialHarness, PlacesAreThoseOfTheTypeMap) {
   });
 }
 
-// A blob of a slightly other type must be found out.
+// The harness must find a blob whose type differs slightly.
 TEST(DifferentialHarness, FindsWrongBlobs) {
   int64_t tried = 0;
   test::for_seeds(400, [&](Random& random) {

@@ -1,7 +1,8 @@
 // Fuzz - what a fuzz target gives to its driver (fuzz_main.cpp).
 //
-// Contract: LLVMFuzzerTestOneInput, the entry of libFuzzer, throws or dies where a property does not hold. seeds() are
-//   good inputs to begin with; mutate() changes one a little, beyond what the driver does to any bytes.
+// Contract: LLVMFuzzerTestOneInput, the entry of libFuzzer, throws or dies where a property does not hold. seeds()
+//   are good inputs to begin with; mutate() changes an input a little, in ways that the driver's changes of single
+//   bytes hardly find.
 // Threads: one. Time: none.
 #pragma once
 

@@ -43,8 +43,8 @@ uint64_t reciprocal_of(uint64_t divisor, uint32_t bits, uint32_t& shift) {
   return reciprocal.multiplier;
 }
 
-// Random bytes hardly ever hit a reciprocal: sets those of the header and of the first nodes to what they must be, and
-// the sizes that follow from counts and blocks.
+// Sets the reciprocals of the header and of the first nodes, and the sizes that follow from counts and blocks, to
+// valid values, because random bytes hardly ever hit them.
 template <class W>
 void repair(Input& input) {
   using Node = typename W::Node;

@@ -30,10 +30,10 @@ constexpr size_t input_bytes_max = 1 << 14;
 constexpr size_t corpus_max = 4096;
 
 constexpr uintptr_t places_max = 1 << 16;
-bool reached[places_max];  // plain, for the function that fills it must call nothing
+bool reached[places_max];  // no locks, no containers: the function that fills it must call nothing
 int64_t reached_count = 0;
 
-// The input on its way, in a file that outlives the process.
+// The input that is being tried, in a file that outlives the process.
 class Current {
  public:
   explicit Current(const std::string& path) {

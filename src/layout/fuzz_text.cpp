@@ -12,7 +12,7 @@ namespace {
 using namespace spinloom;
 using namespace spinloom::layout;
 
-// Lists of many entries are legal, slow and not what is sought: the longest number decides.
+// Lists of many entries are legal but slow to try. The longest number tells whether the text asks for one.
 bool asks_for_much(std::string_view source) {
   size_t digits = 0;
   size_t most = 0;
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SPL_ASSERT(again.ok(), printed, ": ", again.ok() ? "" : again.error().message);
   SPL_ASSERT(again->same(*type) && print(*again) == printed, "another type: ", printed);
   const auto blob = Blob::build(*type);
-  if (!blob) return 0;  // too deep, or too long
+  if (!blob) return 0;  // the type is too deep, or its lists are too long
   const auto valid = Blob::validate(blob->bytes());
   SPL_ASSERT(valid.ok(), printed, ": ", valid.ok() ? "" : valid.error().message);
   return 0;

@@ -18,8 +18,8 @@ Status check_count(int64_t count) {
   return {};
 }
 
-// Above this bound the shuffle keeps only the touched entries, unless they are a fair share of all; both forms give the
-// same numbers.
+// Above this bound the shuffle keeps only the entries that it touched, unless they are a large share of all. Both
+// forms give the same numbers.
 constexpr int64_t dense_bound_max = int64_t{1} << 22;
 constexpr int64_t dense_share = 8;
 

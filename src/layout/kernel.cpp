@@ -56,7 +56,7 @@ const Node* node_at(const Blob& blob, int64_t place) {
   return reinterpret_cast<const Node*>(blob.data() + place);
 }
 
-// The shape that most of a blob's bytes go through: the first leaf, under the loop above it.
+// The shape that most bytes of a blob go through: the first leaf, with the loop above it.
 template <class W>
 std::string shape_of(const Blob& blob) {
   using Node = typename W::Node;
@@ -107,14 +107,14 @@ constexpr int64_t tile_bytes = 8 << 10;  // memory of a tile: a fraction of the 
 constexpr int64_t line_bytes = 64;
 constexpr int64_t transpose_min = 4;  // rows and columns
 
-// Rows of a side whose inner step is the larger one interleave: walking them one by one meets each line again and
-// again.
+// Rows of a side interleave where the step inside a row is larger than the step between rows. Walking them one by one
+// reads each line again for every row.
 bool interleaved(const Grid::Side& side, int64_t rows, int64_t blocks) {
   return std::abs(side.row) < line_bytes && std::abs(side.block) > std::abs(side.row) && rows > 1 &&
          blocks * line_bytes > tile_bytes;
 }
 
-// Whether blocks may be written in any order: no two of them share a byte.
+// Whether no two blocks share a byte, so that they may be written in any order.
 bool apart(const Grid::Side& side, const Grid& grid) {
   const int64_t small = std::min(std::abs(side.row), std::abs(side.block));
   const int64_t large = std::max(std::abs(side.row), std::abs(side.block));
@@ -198,7 +198,7 @@ GridWay grid_way(const Grid& grid) {
 
 namespace {
 
-// Rows and blocks change places where both sides lie closer together that way; rows that are dense on both sides join.
+// Swaps rows and blocks where that shortens the inner step of both sides; joins rows that are dense on both.
 Grid turned(Grid grid) {
   const bool to_turns = std::abs(grid.to.row) < std::abs(grid.to.block);
   const bool from_turns = std::abs(grid.from.row) < std::abs(grid.from.block);
@@ -234,7 +234,7 @@ void copy_turned(const KernelSet& set, std::byte* to, const std::byte* from, con
 }  // namespace
 
 void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
-  // A copy of the shape costs more than a short row of blocks: only where it may turn.
+  // turned() copies the grid, which costs more than a short row of blocks. A grid of one row never turns.
   if (grid.rows > 1) {
     copy_turned(set, to, from, turned(grid));
   } else {

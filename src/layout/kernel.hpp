@@ -1,9 +1,9 @@
 // Kernel - the inner loops that copy: sets of them, one for each instruction set, chosen once a process.
 //
-// Contract: a kernel is a pure function over a shape: a grid of equal blocks with its strides on both sides, a list of
-//   equal blocks, or runs of several lengths. A set holds one kernel for each shape and block size; every set copies
-//   the same bytes. kernels() is the best set that this CPU runs, or the one that SPINLOOM_KERNEL names ("walker" is
-//   none of them: the portable walker of layout_walk.h). kernel_name() says what a blob uses.
+// Contract: a kernel is a pure function over a shape: a grid of equal blocks with its strides on both sides, a list
+//   of equal blocks, or runs of several lengths. A set holds a kernel for each shape and class of block sizes; every
+//   set copies the same bytes. kernels() is the best set that this CPU runs, or the set that SPINLOOM_KERNEL names;
+//   the name "walker" means the portable walker of layout_walk.h instead. kernel_name() says what a blob uses.
 // Invariants: (1) a kernel writes the blocks' bytes and no others; (2) it may read a gap that is no longer than a block
 //   between two blocks, and nothing else beside the blocks.
 // Threads: pure. Time: none.
@@ -21,7 +21,7 @@
 
 namespace spinloom::layout {
 
-// rows x blocks of `block` bytes; strides in bytes, from block to block and from row to row.
+// A grid of rows x blocks, each of `block` bytes. Strides are in bytes, from block to block and from row to row.
 struct Grid {
   struct Side {
     int64_t row = 0;
@@ -36,20 +36,20 @@ struct Grid {
   [[nodiscard]] int64_t bytes() const { return rows * blocks * block; }
 };
 
-// Which side is dense: its blocks touch each other within a row.
+// The side whose blocks touch each other within a row: the destination (pack), the source (unpack) or neither (copy).
 enum class Mode : uint8_t { pack, unpack, copy };
 inline constexpr size_t modes = 3;
 
-// Block sizes with a kernel of their own, and ranges that share one.
+// Each block size here has a kernel of its own; other sizes share the kernel of their range.
 inline constexpr std::array<int64_t, 15> exact_blocks = {1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256, 512};
 inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255, INT64_MAX};  // the last of each
 inline constexpr size_t block_classes = exact_blocks.size() + range_ends.size();
 
 using GridKernel = void (*)(std::byte* to, const std::byte* from, const Grid& grid);
-// A grid of one row, in registers: each store before a short copy takes a place in the queue that the copy fills.
+// A grid of one row, given in registers: a Grid in memory costs store operations before each short copy.
 using RowKernel = void (*)(std::byte* to, const std::byte* from, int64_t blocks, int64_t block, int64_t to_step,
                            int64_t from_step);
-// count blocks between a dense side and listed places.
+// Copies `count` blocks between a dense side and listed places.
 template <class Offset>
 using ListPack = void (*)(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t block);
 template <class Offset>
@@ -58,8 +58,8 @@ using ListCopy = void (*)(std::byte* to, const Offset* to_places, const std::byt
 // A table of runs as in a blob; entry i is runs[i + 1].start - runs[i].start bytes long.
 template <class Run>
 using RunsKernel = void (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count);
-// A grid of so many bytes is written past the caches, for it would push out its own beginning: blocks of several lines,
-// and where the side written is dense, blocks that fill lines.
+// Grids of at least stream_bytes_min bytes are written past the caches, because their end would push their beginning
+// out of the caches. That needs blocks of several lines, or a dense destination with blocks that fill lines.
 inline constexpr int64_t stream_bytes_min = int64_t{16} << 20;
 inline constexpr int64_t stream_block_min = 512;
 inline bool streams(Mode mode, const std::byte* to, int64_t block, int64_t bytes) {
@@ -70,8 +70,9 @@ inline bool streams(Mode mode, const std::byte* to, int64_t block, int64_t bytes
   if (block == 4 || block == 8 || block == 16 || block == 32) return place % static_cast<uintptr_t>(block) == 0;
   return block % 64 == 0 && place % 64 == 0;
 }
-// Where as many bytes cannot go past the caches, a call a block is quicker than a loop that has more lines in flight
-// than the memory serves in order: so on Zen 4 by up to 30 %. On Sapphire Rapids the loop is quicker, by up to 40 %.
+// Grids of that size that streams() refuses may be quicker with one library call a block than with a loop, which
+// keeps more lines in flight than the memory serves in order: by up to 30 % on Zen 4. On Sapphire Rapids the loop is
+// quicker, by up to 40 %.
 bool cpu_likes_pace();
 inline bool paces(Mode mode, int64_t block, int64_t bytes, int64_t step) {
   return bytes >= stream_bytes_min && mode != Mode::pack && block >= 16 && block < stream_block_min && step > 0 &&
@@ -86,24 +87,24 @@ struct Table {
   int64_t block = 0;
   const Run* runs = nullptr;
 };
-// `bytes` from the beginning of one table to the beginning of the other.
+// Copies `bytes` bytes from the beginning of one table to the beginning of the other.
 template <class Offset, class Run>
 using TableCopy = void (*)(std::byte* to, const Table<Offset, Run>& to_table, const std::byte* from,
                            const Table<Offset, Run>& from_table, int64_t bytes);
-// An array of `rows` lines, `pitch` apart, becomes its transpose: element (i, j) of `from` is (j, i) of `to`.
+// Transposes `rows` lines that lie `pitch` apart: element (i, j) of `from` becomes element (j, i) of `to`.
 using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
                                  int64_t rows, int64_t columns);
 
-// Structs: tables of runs as few and as short (on the average) as these are copied many structs at a time.
+// Structs are tables of few, short runs (on the average). Many of them are copied at a time.
 inline constexpr int64_t struct_runs_max = 16;
 inline constexpr int64_t struct_run_bytes_max = 128;
-inline constexpr int64_t struct_tile = 64;  // so many structs stay in the first-level cache
-// A table of a few runs, and the same again, `stride` bytes further: `structs` times. False: nothing has been done.
+inline constexpr int64_t struct_tile = 64;  // structs of one tile, which stays in the first-level cache
+// Copies `structs` structs of `count` runs each, `stride` bytes apart. False: nothing has been done.
 template <class Run>
 using StructsKernel = bool (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count, int64_t structs,
                                int64_t stride);
 
-// From structs to structs with fields of the same lengths.
+// Copies structs to structs with fields of the same lengths.
 template <class Run>
 using StructsCopy = bool (*)(std::byte* to, const Run* to_runs, int64_t to_stride, const std::byte* from,
                              const Run* from_runs, int64_t from_stride, int64_t count, int64_t structs);
@@ -129,19 +130,19 @@ struct KernelSet {
   TableKernels<int64_t, spl_run_wide> wide;
   std::array<TransposeKernel, 5> transpose;  // of elements of 1, 2, 4, 8, 16 bytes
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
-  RowKernel paced_row;  // where paces() says so
-  GridKernel stream_grid;  // past the caches, where streams() says so
+  RowKernel paced_row;  // for grids of which paces() is true
+  GridKernel stream_grid;  // writes past the caches: for grids of which streams() is true
 };
 
 // Every set that this CPU runs, the best first.
 std::span<const KernelSet* const> kernel_sets();
 
-// What copies use; null for the walker. SPINLOOM_KERNEL is read at the first call; an Error where it names nothing that
-// runs here, and then at every call.
+// The set that copies use; null for the walker. SPINLOOM_KERNEL is read at the first call. If it names nothing that
+// runs here, every call returns an Error.
 Result<const KernelSet*> kernels();
-// The same where the answer is a set, null otherwise: for the beginning of a copy.
+// The set that copies use; null for the walker and where kernels() fails. Every copy begins with this call.
 inline const KernelSet* kernels_if_any();
-// For tests and comparisons: from now on this name, "" for the best. Not while copies run.
+// For tests and comparisons: copies use the named set from now on, the best set for "". Not while copies run.
 Status force_kernels(const std::string& name);
 
 // "avx512 vector 8 B", "avx512 transpose 16 B", "walker", ...
@@ -149,7 +150,7 @@ std::string kernel_name(const Blob& blob);
 
 inline size_t block_class(int64_t block);
 
-// Which of a set's kernels a grid takes, and the call.
+// Which of a set's kernels copies a grid.
 enum class GridWay : uint8_t { blocks, transpose, tiles };
 GridWay grid_way(const Grid& grid);
 void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid);

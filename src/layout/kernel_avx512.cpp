@@ -1,4 +1,4 @@
-// The kernel set for CPUs with the avx512 instructions; compiled with them, empty where the compiler has none.
+// The kernel set for CPUs with AVX-512. The file is compiled for AVX-512, and empty where the compiler lacks it.
 #include "layout/kernel_sets.hpp"
 
 #if defined(__AVX512BW__)

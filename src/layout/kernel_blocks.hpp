@@ -1,4 +1,4 @@
-// Kernel blocks - one block of bytes from one place to another: a functor for each class of lengths.
+// Kernel blocks - copies one block of bytes: a functor for each class of lengths.
 //
 // Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts.
 // Threads: pure. Time: none.
@@ -34,7 +34,7 @@ SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
   *reinterpret_cast<V*>(to) = *reinterpret_cast<const V*>(from);
 }
 
-// One functor a class, with the size at compile time where the class is one size.
+// One functor for each class. Where a class is one size, the size is known at compile time.
 
 template <int64_t size>
 struct Exactly {
@@ -74,7 +74,7 @@ struct Exactly<512> {
   }
 };
 
-struct Bytes {  // 1 to 3
+struct Bytes {  // 1 to 3 bytes
   static constexpr int64_t dense = 0;
   static constexpr bool wide = false;
   int64_t block;
@@ -104,8 +104,8 @@ struct TwoWords {
   }
 };
 
-// From 128 bytes on: lines, then a last one that may overlap. Long blocks begin with one that may overlap, too, so that
-// the lines written are whole ones.
+// Copies 128 bytes and more as whole lines; the last line may overlap the one before it. Long blocks also begin with
+// a line that may overlap, so that the lines written after it are aligned.
 struct Lines {
   static constexpr int64_t dense = 0;
   static constexpr bool wide = false;
@@ -134,7 +134,7 @@ struct Lines {
   }
 };
 
-constexpr int64_t long_bytes = 16 << 10;  // from here on the library's copy is worth its start
+constexpr int64_t long_bytes = 16 << 10;  // from here on, memcpy is faster in spite of the cost of its call
 
 struct Long {
   static constexpr int64_t dense = 0;
@@ -149,7 +149,7 @@ struct Long {
   }
 };
 
-// The functor of a class, in the order of exact_blocks and range_ends.
+// The functor of a class. Classes are numbered in the order of exact_blocks, then range_ends.
 template <size_t number>
 struct ClassOf {
   using Type = Exactly<exact_blocks[number]>;
@@ -187,13 +187,13 @@ struct ClassOf<exact_blocks.size() + 7> {
   using Type = Long;
 };
 
-// A function of its own: its loops would spill what their callers keep in registers.
+// Not inlined, because its loops would spill registers of the caller.
 [[gnu::noinline]] void copy_lines(std::byte* to, const std::byte* from, int64_t bytes) { Long{bytes}(to, from); }
 
-// Any length, at run time.
+// Copies a block whose length is known only at run time.
 SPL_FORCE_INLINE void copy_piece_inline(std::byte* to, const std::byte* from, int64_t bytes) {
 #if defined(__AVX512BW__) && defined(__BMI2__)
-  if (bytes <= 64) {  // a masked move touches its bytes only and needs no branch on the length
+  if (bytes <= 64) {  // a masked move touches only its own bytes and needs no branch on the length
     const __mmask64 mask = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes));
     _mm512_mask_storeu_epi8(to, mask, _mm512_maskz_loadu_epi8(mask, from));
     return;

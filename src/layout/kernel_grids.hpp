@@ -17,19 +17,19 @@
 namespace spinloom::layout {
 namespace {
 
-// Blocks further apart than this are asked for ahead of time. Not the smallest ones: there the core's own window
-// reaches as far, and each request is a load.
+// Blocks further apart than far_bytes are prefetched. The smallest blocks are not: the core's own window reaches as
+// far ahead as the prefetch would, and each prefetch costs a load.
 constexpr int64_t far_bytes = 256;
 constexpr int64_t far_block_min = 24;
 constexpr int64_t ahead_blocks = 16;
 
 #if defined(__AVX512F__)
-// Blocks of 4 or 8 bytes, every other one: two vectors hold one vector of them. Reads the gaps between them.
+// Packs blocks of 4 or 8 bytes with gaps as long as a block: two vectors read, gaps included, give one written.
 template <int64_t size>
 SPL_FORCE_INLINE int64_t pack_every_other(std::byte* to, const std::byte* from, int64_t blocks) {
   constexpr int64_t lanes = 64 / size;
   int64_t done = 0;
-  for (; done + lanes < blocks; done += lanes) {  // the last one's gap may not be ours to read
+  for (; done + lanes < blocks; done += lanes) {  // the gap behind the last block may not belong to the message
     const std::byte* const f = from + done * 2 * size;
     const __m512i a = _mm512_loadu_si512(f);
     const __m512i b = _mm512_loadu_si512(f + 64);
@@ -46,7 +46,7 @@ SPL_FORCE_INLINE int64_t pack_every_other(std::byte* to, const std::byte* from, 
 }
 #endif
 
-// Four blocks of 8 bytes, or eight of 4, into one store.
+// Gathers four blocks of 8 bytes, or eight of 4, for one store.
 template <int64_t size>
 SPL_FORCE_INLINE void gather_into_one(std::byte* to, const std::byte* from, int64_t step) {
   using Lane = std::conditional_t<size == 8, uint64_t, uint32_t>;
@@ -89,7 +89,7 @@ SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step
   }
 }
 
-// A row's way, found once for all rows of a grid.
+// Copies rows; strides and prefetching are decided once for all rows of a grid.
 template <class Block, Mode mode>
 struct Row {
   Block block;
@@ -145,7 +145,7 @@ void copy_one_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t 
   row(to, from, blocks);
 }
 
-// The library's copy, called for each block.
+// Calls memcpy for each block.
 void paced_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
                int64_t from_step) {
   for (int64_t i = 0; i < blocks; ++i) {
@@ -153,7 +153,7 @@ void paced_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t byt
   }
 }
 
-// Whole lines past the caches.
+// Writes a whole line past the caches.
 SPL_FORCE_INLINE void stream_line(std::byte* to, const std::byte* from) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
@@ -174,7 +174,7 @@ SPL_FORCE_INLINE void stream_fence() {
 }
 
 #if defined(__x86_64__)
-// 16 packed bytes of blocks that lie `step` apart: those from 16 * number on.
+// Packed bytes [16 * number, 16 * number + 16) of blocks that lie `step` apart.
 template <int64_t size>
 SPL_FORCE_INLINE __m128i quarter(const std::byte* from, int64_t step, int64_t number) {
   if constexpr (size >= 16) {
@@ -192,7 +192,7 @@ SPL_FORCE_INLINE __m128i quarter(const std::byte* from, int64_t step, int64_t nu
   }
 }
 
-// Lines put together from several blocks. `to` lies at a multiple of `size`.
+// Packs blocks into whole lines that are written past the caches. `to` is a multiple of `size`.
 template <int64_t size>
 void stream_dense(std::byte* to, const std::byte* from, int64_t step, int64_t blocks) {
   constexpr int64_t per_line = 64 / size;
@@ -228,7 +228,7 @@ void stream_dense(std::byte* to, const std::byte* from, int64_t step, int64_t bl
 }
 #endif
 
-// One row of blocks of a line and more; the lines that a block fills only in part are written as usual.
+// Copies one row of blocks that are longer than a line. Lines that a block fills only in part go through the caches.
 void stream_lines(std::byte* to, int64_t to_step, const std::byte* from, int64_t from_step, int64_t blocks,
                   int64_t block) {
   for (int64_t i = 0; i < blocks; ++i) {
@@ -241,7 +241,7 @@ void stream_lines(std::byte* to, int64_t to_step, const std::byte* from, int64_t
   }
 }
 
-// What will be read a little later is asked for across the gaps, which the core's own prefetcher does not see.
+// Prefetches across the gaps between blocks, which the core's own prefetcher does not do.
 void stream_far_lines(std::byte* to, const std::byte* from, const Grid& grid) {
   constexpr int64_t ahead = 1024;
   const int64_t skip = grid.block < ahead ? ahead / grid.block : 1;  // blocks

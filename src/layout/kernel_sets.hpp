@@ -1,5 +1,5 @@
-// Kernel sets - one function a set; null where the compiler could not build it. Whether the CPU runs it is
-// kernel.cpp's.
+// Kernel sets - one function for each set; null where the compiler could not build the set. kernel.cpp decides
+// whether the CPU runs it.
 //
 // Threads: pure. Time: none.
 #pragma once

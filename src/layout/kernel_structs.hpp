@@ -1,10 +1,10 @@
-// Kernel structs - a few runs of several lengths, and the same again at a stride: arrays of structs.
+// Kernel structs - arrays of structs: a few runs of several lengths, repeated at a stride.
 //
 // Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts. Runs that lie close
-//   together become windows: up to 64 bytes of one side that one permutation turns into bytes of the other. The windows are
-//   made at the beginning of a call. All three return false, and have done nothing, where the runs need too many windows,
-//   or where the instruction set has no permutation of bytes.
-// Invariants: moves are masked: what lies between the runs is neither written nor read.
+//   together become windows: up to 64 bytes of one side that one permutation turns into bytes of the other. Each call
+//   makes its windows first. All three functions return false, and have done nothing, where the runs need too many
+//   windows, or where the instruction set has no permutation of bytes.
+// Invariants: moves are masked, so that gaps between the runs are neither written nor read.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -27,7 +27,7 @@ alignas(64) constexpr uint8_t window_places[64] = {0,  1,  2,  3,  4,  5,  6,  7
                                                    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
                                                    48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
-// How the bytes of a window move; its width is 32 or 64 bytes.
+// Moves the bytes of a window that is 32 or 64 bytes wide.
 template <int64_t width>
 struct Lanes;
 
@@ -64,11 +64,11 @@ struct Lanes<32> {
 template <int64_t width>
 struct Window {
   using Mask = typename Lanes<width>::Mask;
-  int64_t to;  // where it begins, from the first struct of its group
+  int64_t to;  // the window's beginning, relative to the first struct of its group
   int64_t from;
   Mask written;
   Mask read;
-  typename Lanes<width>::Bytes order;  // for each byte written, which of those read
+  typename Lanes<width>::Bytes order;  // for each byte written, the place in the window of the byte read
 };
 
 template <int64_t width>
@@ -76,7 +76,7 @@ SPL_FORCE_INLINE typename Lanes<width>::Mask first_bytes(int64_t bytes) {
   return static_cast<typename Lanes<width>::Mask>(_bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes)));
 }
 
-// Where the fields of a side lie: as the runs say, or one behind the other.
+// Where the fields of one side lie: at the runs' offsets (Spread), or one behind the other (Dense).
 template <class Run>
 struct Spread {
   const Run* runs;
@@ -90,7 +90,7 @@ struct Dense {
   SPL_FORCE_INLINE int64_t place(int64_t i) const { return static_cast<int64_t>(runs[i].start - runs->start); }
 };
 
-// The windows of `structs` structs; 0: there are more than `most`.
+// Makes the windows of `structs` structs and returns their number, or 0 if more than `most` would be needed.
 template <int64_t width, class To, class From, class Run>
 SPL_FORCE_INLINE int64_t make_windows(const To& to, const From& from, const Run* runs, int64_t count, int64_t structs,
                                       Window<width>* windows, int64_t most) {
@@ -132,7 +132,7 @@ SPL_FORCE_INLINE void copy_window(const Window<width>& window, std::byte* to, co
   Lanes<width>::move(to + window.to, window.written, from + window.from, window.read, window.order);
 }
 
-// So few windows that they stay in registers.
+// `made` is a constant here, so that the windows stay in registers.
 template <int64_t made, int64_t width>
 SPL_FORCE_INLINE void copy_groups(const Window<width>* given, std::byte* to, int64_t to_step, const std::byte* from,
                                   int64_t from_step, int64_t groups) {
@@ -159,7 +159,7 @@ SPL_FORCE_INLINE void copy_all(const Window<width>* windows, int64_t made, std::
   }
 }
 
-// How many structs share a window: those that lie one behind the other on both sides.
+// The number of structs that fit into one window; more than 1 only if structs follow each other without overlapping.
 template <class Side>
 SPL_FORCE_INLINE int64_t structs_in_window(const Side& side, int64_t count, int64_t last_bytes) {
   if (side.stride <= 0 || side.place(count - 1) + last_bytes - side.place(0) > side.stride) return 1;
@@ -187,7 +187,7 @@ SPL_FORCE_INLINE bool copy_structs(std::byte* to, const To& to_side, const std::
       return true;
     }
   }
-  // Narrow windows meet the ends of lines less often.
+  // Narrow windows are tried first because they cross lines less often.
   constexpr int64_t narrow_most = 3;
   Window<32> narrow[narrow_most];
   if (const int64_t made = make_windows<32>(to_side, from_side, runs, count, 1, narrow, narrow_most); made > 0) {

@@ -42,10 +42,9 @@ void copy_list(std::byte* to, const Offset* to_places, const std::byte* from, co
 
 constexpr int64_t brief_bytes = 32;
 
-// One run of several lengths; `pack`: the packed side is written, which has `room` bytes from here on where most runs
-// are brief, or 0. With masks there is no branch on the length. What a short run writes too far on the packed side its
-// successors write again; otherwise the window starts with the line of the side in memory, so that no line is touched
-// in vain.
+// Copies one run. `room` is the number of bytes of the packed side from here on, or 0 if most runs are long. Masks
+// replace branches on the length. A short run may write too many packed bytes, because the runs behind it write those
+// bytes again. Any other masked move begins at a line of the memory side, so that it touches no second line.
 template <Mode mode>
 SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes, [[maybe_unused]] int64_t room) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__BMI2__)
@@ -71,7 +70,7 @@ SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t byt
 
 constexpr int64_t stretch_runs = 32;
 
-// The length that a stretch of runs shares, or 0.
+// The length of the next stretch_runs runs if they all have the same, otherwise 0.
 template <class Run>
 SPL_FORCE_INLINE int64_t shared_length(const Run* runs) {
   const auto length = runs[1].start - runs[0].start;
@@ -93,7 +92,7 @@ SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const R
   }
 }
 
-// Stretches of one length, as in a list where few entries touch, go through a loop of that length.
+// Runs of at least so many bytes are copied as lines.
 constexpr int64_t coarse_bytes = 128;
 
 template <Mode mode, class Run>
@@ -112,7 +111,8 @@ SPL_FORCE_INLINE void copy_coarse_runs(std::byte* packed, std::byte* memory, con
   }
 }
 
-// Runs of several lengths, most of them not of several lines.
+// Copies runs of several lengths that are mostly shorter than a few lines. A stretch of runs of one length, as in a
+// list where few entries touch, goes through a loop of that length.
 template <Mode mode, class Run>
 [[gnu::noinline]] void copy_fine_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
   const auto first = runs->start;
@@ -186,7 +186,7 @@ struct RunsSide {
     return static_cast<int64_t>(table.runs[i + 1].start - table.runs[i].start);
   }
   SPL_FORCE_INLINE int64_t shared(int64_t i) const { return shared_length(table.runs + i); }
-  // Entries from i on of the length of entry i: a stretch of them at most.
+  // The number of entries from i on that are as long as entry i: at most stretch_runs.
   SPL_FORCE_INLINE int64_t alike(int64_t i) const {
     const int64_t wanted = length(i);
     const int64_t most = table.count - i < stretch_runs ? table.count - i : stretch_runs;
@@ -208,7 +208,7 @@ template <class To, class From>
 void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const From& from_side, int64_t bytes) {
   int64_t i = 0;
   int64_t j = 0;
-  int64_t to_done = 0;  // bytes of entry i
+  int64_t to_done = 0;  // bytes of entry i that are done
   int64_t from_done = 0;
   int64_t to_length = to_side.length(0);
   int64_t from_length = from_side.length(0);
@@ -240,7 +240,7 @@ void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const F
     copy_piece_inline(to + to_side.place(i) + to_done, from + from_side.place(j) + from_done, piece);
     bytes -= piece;
     if (bytes == 0) return;
-    // No branches: which side ends first cannot be guessed.
+    // Without branches, because nobody can predict which side ends first.
     const bool to_ends = piece == to_left;
     const bool from_ends = piece == from_left;
     i += to_ends;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t guard = 128;
 
-// Restores the choice of the environment.
+// Forces a kernel set; at its end the environment decides again.
 class Forced {
  public:
   explicit Forced(const std::string& name) {
@@ -64,8 +64,8 @@ struct Place {
   std::vector<std::byte> bytes;
 };
 
-// Shapes that reach each kernel: every block size with a kernel of its own and one of each range, as vectors, lists,
-// runs, transposes and interleaved rows.
+// Shapes that reach each kernel: vectors, lists, runs, transposes and interleaved rows, with every block size that
+// has a kernel of its own and one of each range.
 Type shaped(Random& random, int64_t block) {
   const Type item = *contiguous(block, *primitive("byte"));
   const int64_t gap = random.between(1, 40);
@@ -156,7 +156,7 @@ std::vector<int64_t> fields(Random& random) {
   return lengths;
 }
 
-// A struct with these fields, in any order in memory, with gaps, and with an extent that leaves no byte to two of them.
+// A struct with these fields, in any order in memory, with gaps. Its extent lets no two structs share a byte.
 Type struct_of(Random& random, const std::vector<int64_t>& lengths) {
   std::vector<size_t> order(lengths.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -178,7 +178,7 @@ TEST(Kernels, EverySetCopiesArraysOfStructsAtAnyCut) {
     test::for_seeds(60, [&](Random& random) {
       const Type one = struct_of(random, fields(random));
       const int64_t many = random.between(1, random.chance(1, 4) ? 300 : 9);
-      const bool inside = random.chance(1, 2);  // the array is in the type, or in the count
+      const bool inside = random.chance(1, 2);  // the array is part of the type, or the count makes it
       const Type type = inside ? *contiguous(many, one) : one;
       SCOPED_TRACE(text(many, " ", print(type)));
       ASSERT_NO_FATAL_FAILURE(check_cuts(random, type, inside ? random.between(1, 2) : many,
@@ -187,7 +187,7 @@ TEST(Kernels, EverySetCopiesArraysOfStructsAtAnyCut) {
   }
 }
 
-// A type of the same size as `type` with other places, so that both sides have a loop in common, or only bytes.
+// A type of the same size as `type`, with a loop in common or with nothing but the size.
 Type partner(Random& random, const Type& type) {
   if (random.chance(1, 3)) {
     const int64_t size = type.size();
@@ -287,7 +287,7 @@ TEST(Kernels, AnUnknownNameIsAnErrorThatListsWhatRuns) {
 
 // ---- every entry of every set, called by itself ----
 
-// Naive copies of single blocks into a buffer of noise are what each kernel must make.
+// Compares a kernel, called by itself, with naive copies of single blocks into a buffer of noise.
 class Bench {
  public:
   explicit Bench(Random& random) : from_(noise(random, bytes)), to_(noise(random, bytes)), wanted_(to_) {}

@@ -41,17 +41,17 @@ struct LaneOf<4> {
 template <int64_t element>
 struct Square {
   using Lane = typename LaneOf<element>::Type;
-  static constexpr int64_t bytes = element <= 2 ? 16 : vector_bytes;  // of a row; more rows than that do not fit
+  static constexpr int64_t bytes = element <= 2 ? 16 : vector_bytes;  // of a row; more rows do not fit
   static constexpr int64_t lanes = bytes / static_cast<int64_t>(sizeof(Lane));
   static constexpr int64_t side = bytes / element;
   typedef Lane Vector __attribute__((vector_size(bytes)));
 };
 
-// Lane i of the low (high) halves of a and b, element by element in turns.
+// Interleaves the elements of the low (high) halves of a and b; returns lane i of the result.
 template <int64_t element>
 constexpr int zip_lane(int64_t lane, bool high) {
   using S = Square<element>;
-  const int64_t width = S::lanes / S::side;  // lanes of an element
+  const int64_t width = S::lanes / S::side;  // lanes of one element
   const int64_t place = lane / width;
   const int64_t source = (high ? S::side / 2 : 0) + place / 2;
   return static_cast<int>((place % 2) * S::lanes + source * width + lane % width);
@@ -64,7 +64,7 @@ SPL_FORCE_INLINE typename Square<element>::Vector zip(typename Square<element>::
   return __builtin_shufflevector(a, b, zip_lane<element>(static_cast<int64_t>(lane), high)...);
 }
 
-// Zipping row i with row i + side / 2, log2(side) times, transposes.
+// Transposes: zips row i with row i + side / 2, log2(side) times.
 template <int64_t element>
 SPL_FORCE_INLINE void transpose_square(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch) {
   using S = Square<element>;
@@ -97,9 +97,9 @@ void transpose_small(std::byte* to, int64_t to_pitch, const std::byte* from, int
   }
 }
 
-// Elements of 16 bytes whose rows do not begin at lines: each line to be written is put together from four rows, so
-// that only its two ends, and nothing that is read, may cross a line. Only while all of it stays near: it reads and
-// writes further apart than squares do.
+// Transposes elements of 16 bytes where rows do not begin at lines. Each line to be written is put together from four
+// rows, so that only its two ends, and nothing that is read, may cross a line. This reads and writes further apart
+// than squares do, and is only worth it up to pairs_bytes_max.
 constexpr int64_t pairs_bytes_max = 2 << 20;
 
 [[gnu::noinline]] void transpose_pairs(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
@@ -134,12 +134,12 @@ constexpr int64_t pairs_bytes_max = 2 << 20;
   }
 }
 
-// Squares that do not fit at an edge move back over their neighbours: copying a byte twice does no harm.
+// A square that does not fit at an edge moves back over its neighbours: copying a byte twice does no harm.
 template <int64_t element>
 void transpose(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch, int64_t rows,
                int64_t columns) {
   constexpr int64_t side = Square<element>::side;
-  constexpr int64_t strip = 256 / element;  // columns at a time: a few lines of each row
+  constexpr int64_t strip = 256 / element;  // columns at a time, so that a strip takes a few lines of each row
   if constexpr (element == 16) {
     const bool crosses = ((to_pitch | from_pitch) & 63) != 0;
     if (crosses && rows * columns <= pairs_bytes_max / element) {

@@ -11,7 +11,7 @@ namespace {
 
 class Collector {
  public:
-  // `stride_min`: the smallest stride of the loops around.
+  // `stride_min` is the smallest stride of the loops around this nest.
   void add(const Nest& nest, int64_t turns, int64_t stride_min) {
     switch (nest.kind) {
       case NestKind::vector: {

@@ -1,10 +1,9 @@
 // Leaves - the inner loops of a normalised datatype, counted by shape: what a copy of it is made of.
 //
-// Contract: leaves_of() adds up the leaves of one element. A leaf runs once for each turn of the loops and lists around
-//   it. Shapes: `single` is one run; `vector` runs at a stride, `dense` with gaps no
-//   longer than a run; `across` a vector inside a loop of a smaller stride, as
-//   in a transpose: packed order and memory order disagree; `list` equal runs at listed places; `runs` of several
-//   lengths.
+// Contract: leaves_of() adds up the leaves of one element. A leaf runs once for each turn of the loops and lists
+//   around it. Shapes: `single` is one run; `vector` is runs at a stride; `dense` is a vector whose gaps are no
+//   longer than its runs; `across` is a vector inside a loop of a smaller stride, as in a transpose: packed order and
+//   memory order disagree; `list` is equal runs at listed places; `runs` is runs of several lengths.
 // Invariants: the leaves' blocks * bytes add up to the type's size.
 // Threads: pure. Time: none.
 #pragma once
@@ -20,12 +19,12 @@ enum class LeafShape : uint8_t { single, vector, dense, across, list, runs };
 
 struct Leaves {
   LeafShape shape = LeafShape::single;
-  int64_t block_bytes = 0;  // runs: the mean, rounded down
+  int64_t block_bytes = 0;  // for `runs`: the mean, rounded down
   int64_t nodes = 0;  // different leaves of the program
   int64_t turns = 0;  // how often a leaf is entered
   int64_t blocks = 0;
   int64_t bytes = 0;
-  int64_t changes = 0;  // runs: how often a run is not as long as the one before
+  int64_t changes = 0;  // for `runs`: how often a run is not as long as the one before
 };
 
 std::vector<Leaves> leaves_of(const Placed& placed);

@@ -40,7 +40,7 @@ class Normaliser {
     return {};
   }
 
-  // `length` elements, one extent apart.
+  // `length` elements of the child, one extent apart.
   Placed row(const Type& child, int64_t length) { return repeat(length, child.extent(), of(child)); }
 
   Placed listed(const TypeNode& node, int64_t unit) {
@@ -107,7 +107,7 @@ class Normaliser {
     return placed;
   }
 
-  // Each dimension: the whole blocks, a round apart, and the block that the array's end cuts.
+  // Each dimension has whole blocks, a round apart, and the last block, which the end of the array may cut.
   Placed darray_of(const TypeNode& node) {
     const int64_t dimensions = node.sizes.size();
     Placed placed = of(node.children[0]);

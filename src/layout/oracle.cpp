@@ -74,7 +74,7 @@ Regions regions_per_packet(const Type& type, int64_t count, int64_t packet_bytes
   Regions regions;
   int64_t packed = 0;
   for_each_block(type, count, [&](const Block& block) {
-    // Packet boundaries strictly inside (packed, packed + bytes).
+    // Counts the packet boundaries strictly inside (packed, packed + bytes).
     const int64_t cuts = (packed + block.bytes - 1) / packet_bytes - packed / packet_bytes;
     regions.regions += 1 + cuts;
     packed += block.bytes;

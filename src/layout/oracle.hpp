@@ -19,10 +19,10 @@
 
 namespace spinloom::layout::oracle {
 
-// visit(displacement, bytes) for each primitive of one element placed at `displacement`.
+// Calls visit(displacement, bytes) for each primitive of one element placed at `displacement`.
 template <class Visit>
 void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit);
-// The same for `count` elements from displacement 0 on.
+// Calls visit(displacement, bytes) for each primitive of `count` elements; the first is placed at displacement 0.
 template <class Visit>
 void for_each_primitive_of(const Type& type, int64_t count, Visit&& visit) {
   for (int64_t k = 0; k < count; ++k) for_each_primitive(type, k * type.extent(), visit);
@@ -40,12 +40,12 @@ void for_each_block(const Type& type, int64_t count, Visit&& visit);
 struct BlockSummary {
   int64_t blocks = 0;
   int64_t bytes = 0;
-  int64_t bytes_min = 0;  // of one block
+  int64_t bytes_min = 0;  // bytes of the shortest block
   int64_t bytes_max = 0;
 };
 BlockSummary summarise(const Type& type, int64_t count);
 
-// The packed stream cut every `packet_bytes`: regions = blocks plus cuts that fall inside a block.
+// Cuts the packed stream every `packet_bytes`. The regions are the blocks, plus the cuts that fall inside a block.
 struct Regions {
   int64_t regions = 0;
   int64_t packets = 0;
@@ -120,7 +120,7 @@ void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
     case Combiner::resized:
     case Combiner::dup: for_each_primitive(node.children[0], displacement, visit); break;
     case Combiner::subarray: {
-      // Odometer over the chosen part, the fastest dimension first.
+      // Counts through the chosen part like an odometer, the fastest dimension first.
       const int64_t dimensions = node.sizes.size();
       std::vector<int64_t> index(static_cast<size_t>(dimensions), 0);
       for (;;) {
@@ -145,7 +145,8 @@ void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
   }
 }
 
-// The elements of a darray whose `open` slowest dimensions are still to be walked; `at` is where the others are.
+// Visits the elements of a darray whose `open` slowest dimensions are still to be walked; `at` is the displacement
+// that the other dimensions add up to.
 template <class Visit>
 void for_each_dealt(const TypeNode& node, int64_t open, int64_t at, Visit& visit) {
   if (open == 0) return for_each_primitive(node.children[0], at, visit);

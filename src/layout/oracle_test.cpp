@@ -26,7 +26,7 @@ TEST(Oracle, TypeMapsByHand) {
 }
 
 TEST(Oracle, BlocksMergeInTypeMapOrderOnly) {
-  // Adjacent in memory but listed the other way round: two blocks.
+  // The blocks are adjacent in memory, but listed in falling order: they stay two blocks.
   EXPECT_EQ(oracle::summarise(test::must_parse("idxblock(1, [1, 0], int)"), 1).blocks, 2);
   const auto merged = oracle::summarise(test::must_parse("idxblock(1, [0, 1, 5], int)"), 1);
   EXPECT_EQ(merged.blocks, 2);
@@ -122,10 +122,10 @@ TEST(Oracle, OverlapsIsExact) {
   EXPECT_FALSE(overlaps("hvector(3, 1, 4B, int)", 1));
   EXPECT_FALSE(overlaps("idxblock(1, [5, 0, 3], int)", 1));
   EXPECT_TRUE(overlaps("idxblock(1, [5, 0, 3, 5], int)", 1));
-  // One element is fine, the next one starts inside it: interleaved pieces do not overlap, shifted ones do.
+  // The second element starts inside the first. Interleaved pieces do not overlap; shifted pieces do.
   EXPECT_FALSE(overlaps("resized(0B, 4B, vector(3, 1, 2, int))", 2));
   EXPECT_TRUE(overlaps("resized(0B, 4B, vector(3, 1, 2, int))", 3));
-  // Far apart: 2^40 B of true extent.
+  // A true extent of 2^40 B.
   EXPECT_FALSE(overlaps("hindexed([1099511627776B x 4, 0B x 4], double)", 1));
   test::for_seeds(1000, [](Random& random) {
     const Type type = test::random_type(random, random.between(0, 4), 200);

@@ -1,8 +1,8 @@
 // Overlap - whether a message writes some byte of memory twice: such a receive has no defined result in MPI.
 //
-// Contract: find_overlap() is exact. Strided nests are settled by arithmetic alone, whatever their size; only what
-//   interleaves is listed piece by piece, up to limits::message_blocks_max pieces (Code::exhausted beyond).
-// Invariants: it says the same as oracle::overlaps (checked for random trees).
+// Contract: find_overlap() is exact. Strided nests are settled by arithmetic alone, whatever their size. Only pieces
+//   that interleave are listed, up to limits::message_blocks_max of them (Code::exhausted beyond).
+// Invariants: find_overlap() agrees with oracle::overlaps (checked for random trees).
 // Threads: pure. Time: none.
 #pragma once
 

@@ -46,7 +46,7 @@ bool all_equal(const std::vector<int64_t>& lengths) {
   return std::all_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l == lengths[0]; });
 }
 
-// Neighbours merge, equal lengths become scatter().
+// Merges neighbours; runs of equal lengths become scatter().
 Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
 
 Placed make_vector(int64_t displacement, int64_t count, int64_t block, int64_t stride) {
@@ -192,7 +192,7 @@ Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths) 
   return {first, std::make_shared<const Nest>(std::move(nest))};
 }
 
-// Without the empty ones, and members of members among them.
+// Drops empty members and moves members of members up.
 std::vector<Placed> flattened(std::vector<Placed> members) {
   const auto stays = [](const Placed& member) { return !member.empty() && member.nest->kind != NestKind::members; };
   if (std::all_of(members.begin(), members.end(), stays)) return members;

@@ -3,7 +3,7 @@
 // Contract: each function takes nests in packed order and returns an equivalent nest, with fewer levels or
 //   a simpler kind where it can. The order of the packed bytes never changes: neighbours are neighbours in
 //   packed order only.
-// Threads: pure, but that a PassLog of the same thread hears of it. Time: none.
+// Threads: pure, except that a PassLog of the same thread counts the passes. Time: none.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace spinloom::layout {
 
-// Which steps changed something in this thread while this lives, and how often: for explanations.
+// Counts the passes that changed something in this thread while the log lives; explanations print the counts.
 class PassLog {
  public:
   PassLog();
@@ -32,7 +32,7 @@ class PassLog {
   std::map<std::string_view, int64_t> fired_;
 };
 
-// A run of bytes; none for bytes = 0.
+// A run of `bytes` bytes; an empty Placed if `bytes` is 0.
 Placed run_of(int64_t displacement, int64_t bytes);
 
 Placed displaced(Placed placed, int64_t by);
@@ -43,14 +43,14 @@ std::optional<int64_t> regular_step(const std::vector<int64_t>& offsets);
 // Joins runs that touch, in place.
 void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengths);
 
-// count children, stride apart. Drops a level of count 1; collapses runs that touch into one run; fuses with
-// an inner vector or loop whose stride goes on: repeat(a, c * s, loop(c, s, X)) = loop(a * c, s, X).
+// Repeats the child `count` times, `stride` apart. Drops a level of count 1; collapses runs that touch into one run;
+// fuses with an inner vector or loop whose stride goes on: repeat(a, c * s, loop(c, s, X)) = loop(a * c, s, X).
 Placed repeat(int64_t count, int64_t stride, const Placed& child);
 
-// A long list of equal runs of which few touch stays as it is: an entry of runs of several lengths is twice an entry of
-// the list, and a loop over equal blocks is quicker.
+// In a long list of equal runs, few runs that touch are not merged: an entry of runs of several lengths takes twice
+// the memory of a list's entry, and a loop over equal blocks is faster.
 inline constexpr int64_t long_list_min = 1 << 14;   // entries
-inline constexpr int64_t few_touch_share = 16;      // fewer than one in so many
+inline constexpr int64_t few_touch_share = 16;      // "few" means less than one run in so many
 constexpr bool stays_a_list(int64_t entries, int64_t touching) {
   return entries >= long_list_min && touching < entries / few_touch_share;
 }
@@ -58,11 +58,11 @@ constexpr bool stays_a_list(int64_t entries, int64_t touching) {
 // Equal children at listed displacements: touching runs merge, a regular list becomes repeat().
 Placed scatter(std::vector<int64_t> displacements, const Placed& child);
 
-// Runs at listed displacements: equal lengths become scatter(), before or after neighbours merge.
+// Runs at listed displacements. Runs of equal lengths become scatter(), before or after neighbours merge.
 Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
 
-// Any members: empty ones go, members of members move up, runs alone become scatter_runs(), one nest at many
-// places becomes scatter().
+// Any members. Empty members go, members of members move up, runs alone become scatter_runs(), and equal nests at
+// many places become scatter().
 Placed gather(std::vector<Placed> members);
 
 }  // namespace spinloom::layout

@@ -13,7 +13,7 @@ TEST(Passes, MergeNeighbours) {
   std::vector<int64_t> offsets = {0, 8, 16, 40, 44, 30};
   std::vector<int64_t> lengths = {8, 8, 0, 4, 4, 10};
   merge_neighbours(offsets, lengths);
-  // 30 + 10 = 40, but it comes behind 40 in packed order: it stays apart.
+  // The run at 30 touches the run at 40, but comes behind it in packed order: they stay apart.
   EXPECT_EQ(offsets, (std::vector<int64_t>{0, 40, 30}));
   EXPECT_EQ(lengths, (std::vector<int64_t>{16, 8, 10}));
 }

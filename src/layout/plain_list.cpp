@@ -9,7 +9,7 @@
 namespace spinloom::layout {
 namespace {
 
-// The table of a plain list, filled while it is found out whether it is one.
+// The table of a plain list. Filling it finds out whether the list is plain.
 template <class W>
 class Table {
  public:
@@ -18,13 +18,13 @@ class Table {
 
   Table(const PlainList& list, std::byte* to) : list_(list), to_(to), first_(place(0)) {}
 
-  // Blocks of one length: their offsets alone.
+  // Fills in blocks of one length, for which only offsets are kept.
   bool fill_equal(int64_t block) {
     auto* const offsets = reinterpret_cast<S*>(to_);
     const int64_t count = list_.node->displacements.size();
     const int64_t touching_end = count >= long_list_min ? count / few_touch_share : 1;
     bool regular = true;
-    int64_t before = first_ - block - 1;  // touches nothing
+    int64_t before = first_ - block - 1;  // chosen so that the first block touches nothing
     int64_t step = 0;
     int64_t touching = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -38,13 +38,13 @@ class Table {
     return !regular;
   }
 
-  // Blocks of their own lengths, and the entry that closes the prefix sums.
+  // Fills in blocks of several lengths, and the entry that closes the prefix sums.
   bool fill_runs() {
     auto* const runs = reinterpret_cast<typename W::Run*>(to_);
     const int64_t* const lengths = list_.node->block_lengths.data();
     const int64_t count = list_.node->displacements.size();
     bool equal = true;
-    int64_t end = first_ - 1;  // of the block before; touches nothing
+    int64_t end = first_ - 1;  // end of the block before; chosen so that the first block touches nothing
     U start = 0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t here = place(i);

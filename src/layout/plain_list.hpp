@@ -1,5 +1,5 @@
-// Plain list - a type that is one list of runs on which no pass of normalisation has anything to do: its blob is
-// written straight from the type's own lists, which may have millions of entries.
+// Plain list - a type that is one list of runs which normalisation would not change. Its blob is written straight
+// from the type's own lists, which may have millions of entries.
 //
 // Contract: plain_list(type) says where those lists are, if the type has that form. write_plain_list() gives the same
 //   bytes as normalisation and the general writer would (checked for random types), or nothing where a pass would
@@ -19,7 +19,7 @@ struct PlainList {
   const TypeNode* node = nullptr;  // one of the four list constructors
   int64_t unit = 1;                // bytes of one displacement
   int64_t element = 0;             // bytes of one element of a block
-  int64_t displacement = 0;        // of an element's first byte
+  int64_t displacement = 0;        // displacement of an element's first byte
 };
 
 std::optional<PlainList> plain_list(const Type& type);

@@ -16,7 +16,7 @@ struct Reciprocal {
   uint64_t multiplier = 0;
   uint32_t shift = 0;
 
-  // bits: 32 (narrow) or 64 (wide). A divisor of 0, a level without equal blocks, has none.
+  // `bits` is 32 (narrow) or 64 (wide). A divisor of 0, at a level without equal blocks, gives an empty Reciprocal.
   static Reciprocal of(uint64_t divisor, uint32_t bits) {
     if (divisor == 0) return {};
     SPL_ASSERT(divisor < uint64_t{1} << (bits - 1), "divisor ", divisor, " for ", bits, " bits");

@@ -15,7 +15,7 @@ Result<Segment> Segment::open(Blob blob, int64_t count) {
 }
 
 Segment::Segment(Blob blob, int64_t count) : blob_(std::move(blob)), count_(count) {
-  // Zeroed first: a state is copied and compared as bytes.
+  // Zeroed, because states are copied and compared as bytes, padding included.
   if (blob_.narrow()) {
     spl_segment_init_narrow(&state_.emplace<spl_segment_narrow>(spl_segment_narrow{}), blob_.data());
   } else {

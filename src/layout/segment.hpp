@@ -1,10 +1,10 @@
-// Segment - the host's hand on MPITypes' processing state (include/spinloom/segment.h).
+// Segment - runs MPITypes' processing state (include/spinloom/segment.h) on the host.
 //
-// Contract: advance(position) walks to a packed byte as a catch-up does, or restarts when the position lies
-//   behind; state() are the bytes that a checkpoint holds, ready to be copied to a NIC. The narrow form is
-//   taken for a narrow blob; the message must then stay within its reach (Blob::narrow_reaches).
+// Contract: advance(position) walks to a packed byte as a catch-up does, or restarts when the position lies behind.
+//   state() returns the bytes of a checkpoint, ready to be copied to a NIC. A narrow blob has a narrow state; then
+//   the message must stay within the blob's reach (Blob::narrow_reaches).
 // Invariants: state() depends on the position alone.
-// Threads: one owner. Time: none; advance() returns the blocks walked, for those who price host work.
+// Threads: one owner. Time: none; advance() returns the number of blocks walked, from which host work is priced.
 #pragma once
 
 #include <cstddef>

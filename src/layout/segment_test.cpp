@@ -53,7 +53,7 @@ struct WideOps {
   }
 };
 
-// Whole blocks of the type map between two packed positions, as the nest has them: the catch-up's count.
+// Counts the whole blocks of the nest between two packed positions, as a catch-up does.
 int64_t blocks_between(const Blob& blob, int64_t count, int64_t first, int64_t last) {
   auto segment = Segment::open(blob, count);
   EXPECT_TRUE(segment);

@@ -16,7 +16,7 @@ constexpr int64_t memory_max = 1 << 20;
 
 using Big = __int128;  // a foreign extent may be as long as 64 bits are
 
-// What `count` elements may touch, from the first byte of the first element on.
+// The bytes that `count` elements may touch, relative to the first byte of the first element.
 struct Bounds {
   Big first = 0;
   Big last = 0;

@@ -1,4 +1,4 @@
-// Test bounds - runs everything of ours that reads a blob, and tells whether it stayed where the blob's header says.
+// Test bounds - runs all code that reads a blob, and tells whether each access stayed where the blob's header says.
 //
 // Contract: stays_in_bounds() walks cuts of one and of several elements with the walker, the segment and the cursor,
 //   and copies where the message is small, into memory of its exact reach (so that a sanitizer sees one byte beyond).

@@ -30,9 +30,9 @@ struct Cut {
   [[nodiscard]] int64_t bytes() const { return last - first; }
 };
 
-// Where the packed bytes of a cut must lie, and what came so far.
+// The places of the packed bytes of a cut, and how many have come so far.
 struct Expected {
-  const int64_t* places;  // of the cut's bytes, from the first touched byte on
+  const int64_t* places;  // of the cut's bytes, relative to the first touched byte
   int64_t bytes;
   int64_t seen = 0;
   bool wrong = false;
@@ -52,7 +52,7 @@ void emit_wide(void* context, int64_t offset, uint64_t packed, uint64_t bytes) {
   static_cast<Expected*>(context)->piece(offset, static_cast<int64_t>(packed), static_cast<int64_t>(bytes));
 }
 
-// A segment of either width that goes on from cut to cut.
+// A segment of either width that is kept from cut to cut.
 class AnySegment {
  public:
   explicit AnySegment(const Blob& blob) : blob_(blob) {
@@ -111,7 +111,7 @@ std::string header_differs(const Blob& blob, const Type& told) {
   return "size or bounds in the blob's header";
 }
 
-// A message in memory between guards, and what its bytes must be.
+// A message in memory between guards, and the bytes that it must hold.
 class Arena {
  public:
   Arena(const Type& told, int64_t count, Random& random) : map_(byte_map(told, count)) {
@@ -127,7 +127,7 @@ class Arena {
   }
 
   [[nodiscard]] int64_t total() const { return static_cast<int64_t>(map_.size()); }
-  // From the first touched byte on.
+  // Places relative to the first touched byte.
   [[nodiscard]] std::vector<int64_t> places(int64_t true_lb) const {
     std::vector<int64_t> out = map_;
     for (int64_t& place : out) place -= true_lb;
@@ -143,7 +143,7 @@ class Arena {
     return memory_ == before_;
   }
 
-  // Where a type writes a byte twice, MPI defines no result: any of the bytes that go there may stay.
+  // Where a type writes a byte twice, MPI defines no result: any of the bytes written there is accepted.
   bool unpacks(const Blob& blob, int64_t count, const Cut& cut, Random& random) {
     const size_t bytes = static_cast<size_t>(cut.bytes());
     for (size_t i = 0; i < bytes; i += 8) {

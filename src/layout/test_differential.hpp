@@ -1,4 +1,4 @@
-// Test differential - one datatype, every way of ours to move its bytes, against the type map.
+// Test differential - moves the bytes of one datatype in every way that we have, and compares with the type map.
 //
 // Contract: dense() lays a message in memory with guards; each cut of its packed bytes goes through the walker, the
 //   cursor, the segment, pack() and unpack(), narrow and wide; the whole memory is compared after each. sparse() takes
@@ -20,14 +20,14 @@ namespace spinloom::layout::test {
 
 struct Trial {
   int64_t count = 1;
-  uint64_t seed = 1;  // of memory and cuts
-  int cuts = 0;  // for each width
+  uint64_t seed = 1;  // for the contents of memory and the cuts
+  int cuts = 0;  // cuts for each width
 };
 
 std::string dense(const Type& built, const Type& told, const Trial& trial);
 std::string sparse(const Type& built, const Type& told, const Trial& trial);
 
-// A type whose packed bytes or addresses pass 2^31 or 2^32, small enough in its tree.
+// A random type of few nodes whose packed bytes or addresses go beyond 2^31 or 2^32.
 Type random_sparse_type(Random& random);
 
 }  // namespace spinloom::layout::test

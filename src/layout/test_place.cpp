@@ -7,7 +7,7 @@
 namespace spinloom::layout::test {
 namespace {
 
-// Element `index` of a row of children, and on into it.
+// The place of packed byte `position` in a row of children that begins at `start`.
 int64_t in_row(const Type& child, int64_t start, int64_t position) {
   return start + position / child.size() * child.extent() + place_of(child, position % child.size());
 }
@@ -25,7 +25,7 @@ int64_t in_list(const TypeNode& node, int64_t unit, int64_t position) {
   return 0;
 }
 
-// How many elements of a dimension the rank has, and where its k-th one lies.
+// The number of elements of a dimension that the rank owns, and the index of its k-th element.
 int64_t dealt_elements(const DarrayDimension& dealt, int64_t size) {
   const int64_t round = dealt.block * dealt.processes;
   return size / round * dealt.block +

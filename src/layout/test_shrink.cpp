@@ -13,7 +13,7 @@ std::vector<int64_t> values_of(const IndexList& list) {
   return values;
 }
 
-// The type that a node's arguments stand for.
+// Calls the constructor with the node's arguments.
 Result<Type> rebuilt(const TypeNode& node) {
   switch (node.combiner) {
     case Combiner::primitive: return primitive(node.name);
@@ -79,7 +79,7 @@ class Steps {
     if (auto type = rebuilt(node)) found_.push_back(*type);
   }
 
-  // Towards `round`: at once, half of the way, by one.
+  // Values between `value` and `round`: `round` itself, half of the way, one step.
   static std::vector<int64_t> nearer(int64_t value, int64_t round) {
     std::vector<int64_t> steps;
     if (value == round) return steps;
@@ -97,7 +97,7 @@ class Steps {
     }
   }
 
-  // Without each entry; each entry nearer to nothing.
+  // Lists with one entry less, and lists with one entry nearer to zero.
   void shorten_lists() {
     if (node_.displacements.size() == 0) return;
     const std::vector<int64_t> displacements = values_of(node_.displacements);

@@ -1,7 +1,7 @@
 // Test shrink - from a type that fails a check to a small one that fails it, too.
 //
 // Contract: smaller(type) lists types that are simpler by one step: a child in place of its parent, fewer elements,
-//   shorter lists, rounder numbers, anywhere in the tree. shrink() takes such steps as long as `fails` says so.
+//   shorter lists, rounder numbers, anywhere in the tree. shrink() takes such steps while fails(type) stays true.
 // Invariants: each step lowers a weight (nodes, entries, magnitudes), so shrink() ends.
 // Threads: pure. Time: none.
 #pragma once

@@ -20,7 +20,7 @@ constexpr int64_t gibi2 = int64_t{1} << 31;
 constexpr int64_t reach_max = int64_t{1} << 60;  // nothing overflows on the way
 constexpr int64_t mapped_max = int64_t{1} << 45;
 
-// Address space without memory: pages come with the first byte that is written to them.
+// Address space without memory: a page takes memory when its first byte is written.
 class Sheet {
  public:
   explicit Sheet(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
@@ -71,7 +71,7 @@ Pieces walked(const Blob& blob, int64_t first, int64_t bytes) {
   return pieces;
 }
 
-// From the start, for a segment cannot seek.
+// Processes from byte 0 on, because a segment cannot seek.
 Pieces processed(const Blob& blob, int64_t first, int64_t bytes) {
   Pieces pieces;
   if (blob.narrow()) {
@@ -100,7 +100,7 @@ Pieces stepped(Cursor& cursor, int64_t first, int64_t bytes, Random& random) {
   return pieces;
 }
 
-// Packed and unpacked bytes of a cut; true where the system has no address space for it.
+// Packs and unpacks a cut. True as well where the system has no address space for the message.
 bool moves(const Blob& blob, int64_t count, int64_t first, const std::vector<int64_t>& places, std::byte* base,
            Random& random) {
   std::vector<std::byte> sent(places.size());
@@ -123,7 +123,7 @@ bool moves(const Blob& blob, int64_t count, int64_t first, const std::vector<int
   return !apart || again == sent;
 }
 
-// A position near something: the ends, 2^31 and 2^32 packed bytes, the border between two elements, or anywhere.
+// A position near a border: the ends, 2^31 and 2^32 packed bytes, the border between two elements; or any position.
 int64_t position_of_interest(Random& random, int64_t element, int64_t total) {
   const std::array<int64_t, 6> interesting = {
       0, total, gibi2, 2 * gibi2, element * random.between(0, total / element), random.between(0, total)};

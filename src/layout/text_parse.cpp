@@ -13,7 +13,7 @@ namespace {
 constexpr auto constructors =
     std::to_array<std::string_view>({"contig", "vector", "hvector", "indexed", "hindexed", "idxblock", "hidxblock",
                                      "struct", "resized", "subarray", "darray", "dup"});
-constexpr size_t name_bytes_compared = 32;  // of a word that is none of these
+constexpr size_t name_bytes_compared = 32;  // how much of an unknown word is compared with known names
 
 // Recursive descent; the depth is bounded by type_depth_max.
 class Parser {
@@ -134,7 +134,7 @@ class Parser {
 
   Result<int64_t> elements(std::string_view expected) { return number(expected); }
 
-  // A number of bytes carries its unit, so that bytes and elements are never mixed up; zero needs none.
+  // A number of bytes must carry its unit, so that bytes and elements are never mixed up. Only zero needs none.
   Result<int64_t> bytes(std::string_view expected) {
     SPL_ASSIGN(const int64_t value, number(expected));
     if (!accept('B') && value != 0) return unexpected("'B' behind a number of bytes");

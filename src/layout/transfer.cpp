@@ -13,8 +13,7 @@
 namespace spinloom::layout {
 namespace {
 
-// Packed bytes that go through a buffer at a time where the two sides have no loop in common: it stays in the
-// first-level cache.
+// The size of the buffer between two sides that have no loop in common: it stays in the first-level cache.
 constexpr int64_t stage_bytes = 16 << 10;
 
 // Walks two blobs side by side as long as their nodes agree: equal grids, lists of equal blocks, members of equal
@@ -33,7 +32,7 @@ class Pair {
     return *reinterpret_cast<const Node*>(blob.data() + sizeof(spl_layout_header));
   }
 
-  // Whether copy() can do these two.
+  // Whether copy() can handle these two nodes.
   [[nodiscard]] bool agree(const Node& to, const Node& from) const {
     if (to.size != from.size) return false;
     Grid grid;
@@ -55,7 +54,7 @@ class Pair {
     }
   }
 
-  // The same for a node and its repetitions. Short tables that differ are quicker through a buffer.
+  // Whether copy_repeated() can handle these two nodes. Short tables that differ are copied faster through a buffer.
   [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
     if (is_struct(to) && is_struct(from)) return same_runs(to, from) && are_apart(to, to_stride);
     return agree(to, from);
@@ -74,7 +73,7 @@ class Pair {
     for (int64_t i = 0; i < rows; ++i) copy(to, target + i * to_stride, from, source + i * from_stride);
   }
 
-  // The whole copy where both are grids: nothing else needs to be looked at.
+  // Copies everything where both nodes are grids. False: they are not, and nothing has been done.
   [[nodiscard]] bool copy_grids(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
     Grid grid;
     if (!common_grid(to, from, grid)) return false;
@@ -114,7 +113,7 @@ class Pair {
 
   static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
 
-  // What arrays of structs repeat: a few short runs.
+  // A struct, as in arrays of structs: a few short runs.
   static bool is_struct(const Node& node) {
     return is_table(node) && static_cast<int64_t>(node.count) <= struct_runs_max &&
            static_cast<int64_t>(node.size) <= static_cast<int64_t>(node.count) * struct_run_bytes_max;
@@ -135,7 +134,8 @@ class Pair {
     }
     return true;
   }
-  // Whether no byte is written twice, so that the order does not matter: runs that rise, and structs behind each other.
+  // Whether the order of the copies does not matter, because no byte is written twice: the runs' offsets rise, and
+  // the structs do not overlap.
   static bool are_apart(const Node& node, int64_t stride) {
     int64_t end = place(node, 0);
     for (int64_t i = 0; i < static_cast<int64_t>(node.count); ++i) {
@@ -145,7 +145,7 @@ class Pair {
     return std::abs(stride) >= end - place(node, 0);
   }
 
-  // Through windows, or else one run of many structs after the other, of so many that they stay in the first-level cache.
+  // Copies through windows, or else a tile of structs at a time: one run of all of them, then the next run.
   void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                     int64_t from_stride, int64_t rows) const {
     const auto count = static_cast<int64_t>(to.count);
@@ -165,7 +165,7 @@ class Pair {
     }
   }
 
-  // Nearly all entries of one length: they go from place to place in stretches.
+  // Whether nearly all entries have one length, so that they are copied in stretches.
   static bool even(const Node& node) {
     if (node.kind == SPL_LEAF_LIST) return true;
     const Run* const run = reinterpret_cast<const Run*>(&node + 1);
@@ -173,7 +173,7 @@ class Pair {
     return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16;
   }
 
-  // Entries so long that finding the next piece does not matter; shorter ones are quicker through a buffer.
+  // Whether the entries are too long to be copied faster through a buffer.
   static bool coarse(const Node& node) {
     constexpr int64_t coarse_bytes = 64;
     return static_cast<int64_t>(node.size) >= static_cast<int64_t>(node.count) * coarse_bytes;
@@ -223,7 +223,7 @@ class Pair {
     return true;
   }
 
-  // Splits the blocks of `large`, one row of them, into the blocks of `small`; `small` may become rows of them.
+  // Splits the blocks of `large`, which has one row, into blocks as long as those of `small`.
   static bool split(Shape& large, Shape& small) {
     if (large.rows != 1 || large.block % small.block != 0) return false;
     const int64_t times = large.block / small.block;
@@ -265,7 +265,7 @@ class Pair {
   const KernelSet& set_;
 };
 
-// Where the nodes agree: everything in one walk, element by element.
+// Copies element by element in one walk, where the nodes of both sides agree.
 template <class W>
 bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
   using P = Pair<W>;
@@ -286,7 +286,7 @@ bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
   return true;
 }
 
-// One run to another, or one vector to another of the same blocks: the commonest cases, without looking at anything else.
+// The commonest cases, tried first: one run to another, or one vector to another of the same blocks.
 template <class W>
 bool copy_single(const KernelSet& set, const Source& from, const Target& to) {
   const auto& a = Pair<W>::root(to.blob);

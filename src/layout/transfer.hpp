@@ -1,4 +1,4 @@
-// Transfer - from one layout to another, without a packed buffer between.
+// Transfer - copies from one layout to another without a packed buffer in between.
 //
 // Contract: copy() moves the bytes of `from` (count elements at base) to those of `to`, in packed order: the n-th
 //   packed byte of the one becomes the n-th packed byte of the other. Both messages hold the same number of bytes. The

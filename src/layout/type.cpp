@@ -75,7 +75,7 @@ Status check_not_negative(int64_t value, const char* what) {
   return {};
 }
 
-// The four list constructors: unit is what a displacement counts, in bytes.
+// The four list constructors. `unit` is the number of bytes that a displacement of 1 stands for.
 Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacements,
                     std::vector<int64_t> block_lengths, const Type& child, int64_t unit) {
   const bool equal_blocks = combiner == Combiner::indexed_block || combiner == Combiner::hindexed_block;
@@ -189,7 +189,7 @@ Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block
   TypeNode node;
   node.combiner = Combiner::structure;
   SPL_TRY(adopt(node, std::move(children), displacements_bytes.size()));
-  // A struct without members nests as deep as a primitive; it is a constructor all the same.
+  // A struct without members is a constructor, too: its depth is at least 1.
   node.depth = std::max<int64_t>(node.depth, 1);
   Bounds bounds;
   for (size_t i = 0; i < node.children.size(); ++i) {

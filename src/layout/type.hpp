@@ -47,10 +47,10 @@ inline constexpr int64_t darray_default = -1;  // the argument MPI_DISTRIBUTE_DF
 
 struct DarrayDimension {
   Distribution distribution = Distribution::none;
-  int64_t argument = darray_default;  // as given
+  int64_t argument = darray_default;  // the argument as the caller gave it
   int64_t processes = 1;
-  int64_t block = 1;                  // that the argument stands for
-  int64_t coordinate = 0;             // of the rank whose part this is
+  int64_t block = 1;                  // the block length that the argument stands for
+  int64_t coordinate = 0;             // coordinate of the rank whose part this type is
 
   bool operator==(const DarrayDimension&) const = default;
 };
@@ -75,7 +75,7 @@ class Type {
   std::shared_ptr<const TypeNode> node_;
 };
 
-// What a constructor was called with, and what follows from it. Fields that a combiner lacks are zero.
+// The arguments of a constructor, and what follows from them. Fields that a combiner lacks are zero.
 struct TypeNode {
   Combiner combiner = Combiner::primitive;
   std::string name;                    // primitive
@@ -112,7 +112,8 @@ Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child);
 // 1 <= subsizes[d] <= sizes[d] and 0 <= starts[d] <= sizes[d] - subsizes[d], as MPI demands.
 Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Order order, const Type& child);
 // The part of `rank` of an array dealt to a grid of processes (ranks in row-major order of the grid), with the bounds
-// of the whole array. The product of the grid is `processes`; a dimension dealt to nobody (none) has one.
+// of the whole array. The product of the grid is `processes`; the grid has one process along a dimension that is not
+// dealt (none).
 struct DarrayArguments {
   int64_t processes = 1;
   int64_t rank = 0;

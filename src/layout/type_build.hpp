@@ -30,7 +30,7 @@ class Bounds {
     return {};
   }
 
-  // `length` children, one extent apart: the extremes are at the ends.
+  // Adds `length` children, one extent apart. The first and the last child have the extreme bounds.
   Status add_block(const TypeNode& child, int64_t displacement, int64_t length) {
     if (length == 0 || add_quickly(child, displacement, length)) return {};
     SPL_TRY(add(child, displacement));
@@ -56,7 +56,7 @@ class Bounds {
   }
 
  private:
-  // What a list of millions of blocks needs; false, and nothing added, where it is not that simple.
+  // The common case of add_block(), kept fast for lists of millions of blocks. False: nothing was added.
   bool add_quickly(const TypeNode& child, int64_t displacement, int64_t length) {
     int64_t span = 0;
     int64_t first = 0;
@@ -87,10 +87,10 @@ class Bounds {
   Span markers_;
 };
 
-// A rectangle of an array, dimension by dimension from the fastest to the slowest: what subarray and darray share.
+// A rectangle of an array, built from the fastest dimension to the slowest, for subarray and darray.
 class Rectangle {
  public:
-  // Of `size` places in a dimension it holds `count`, from `first` to `last`.
+  // Adds a dimension of `size` places, `count` of which belong to the rectangle, from `first` to `last`.
   Status add(TypeNode& node, int64_t size, int64_t count, int64_t first, int64_t last) {
     SPL_ASSIGN(const int64_t first_step, checked::mul(first, elements_));
     SPL_ASSIGN(const int64_t last_step, checked::mul(last, elements_));
@@ -101,7 +101,7 @@ class Rectangle {
     return {};
   }
 
-  // The true bounds are those of the first and the last element; the markers span the whole array.
+  // The first and the last element give the true bounds; the markers span the whole array.
   Status finish(TypeNode& node, const Type& child) const {
     if (node.size > 0) {
       Bounds bounds;
@@ -119,8 +119,8 @@ class Rectangle {
   }
 
  private:
-  int64_t elements_ = 1;  // of the array, in the dimensions added
-  int64_t first_ = 0;     // element
+  int64_t elements_ = 1;  // elements of the array in the dimensions added so far
+  int64_t first_ = 0;     // index of the first element of the rectangle
   int64_t last_ = 0;
 };
 

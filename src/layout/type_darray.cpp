@@ -4,7 +4,7 @@
 namespace spinloom::layout {
 namespace {
 
-// Elements of one dimension that a process owns.
+// The elements of one dimension that a process owns.
 struct Owned {
   int64_t count = 0;
   int64_t first = 0;
@@ -22,7 +22,7 @@ Owned owned_of(const DarrayDimension& dimension, int64_t size) {
   return {rounds * block + last_length, start, last_start + last_length - 1};
 }
 
-// What the argument stands for: MPI standard, distributed array datatype constructor.
+// The block length that the argument stands for (MPI standard, distributed array datatype constructor).
 Result<int64_t> block_of(const DarrayDimension& given, int64_t size, int64_t d) {
   const int64_t argument = given.argument;
   if (argument != darray_default && argument < 1) {
@@ -39,7 +39,7 @@ Result<int64_t> block_of(const DarrayDimension& given, int64_t size, int64_t d) 
     case Distribution::cyclic: return argument == darray_default ? 1 : argument;
     case Distribution::block: break;
   }
-  // One round holds everything: a block too short for that would deal a part of the array to nobody.
+  // One round must hold the whole dimension: shorter blocks would leave elements without an owner.
   const int64_t needed = (size - 1) / given.processes + 1;
   if (argument == darray_default) return needed;
   if (argument < needed) {
@@ -86,7 +86,7 @@ Result<Type> darray(const DarrayArguments& given, const Type& child) {
   node.rank = given.rank;
   SPL_TRY(adopt(node, {child}, 3 * dimensions));
   node.dimensions.resize(static_cast<size_t>(dimensions));
-  int64_t below = given.rank;  // coordinates: the last dimension of the grid is the fastest, whatever the order
+  int64_t below = given.rank;  // the last dimension of the grid is the fastest, whatever the order of the array
   for (int64_t d = dimensions - 1; d >= 0; --d) {
     DarrayDimension& dimension = node.dimensions[static_cast<size_t>(d)];
     dimension.distribution = given.distributions[static_cast<size_t>(d)];
@@ -95,7 +95,7 @@ Result<Type> darray(const DarrayArguments& given, const Type& child) {
     dimension.coordinate = below % given.grid[d];
     below /= given.grid[d];
     SPL_ASSIGN(dimension.block, block_of(dimension, given.sizes[d], d));
-    // coordinate * block and block * processes stay exact.
+    // The results of coordinate * block and block * processes must be exact.
     SPL_ASSIGN([[maybe_unused]] const int64_t round, checked::mul(dimension.block, dimension.processes));
   }
   node.size = child.size();

@@ -99,7 +99,7 @@ TEST(Type, DepthIsLimited) {
 }
 
 TEST(IndexList, RandIsTheSameShuffleForEveryBound) {
-  // Above 2^22 the shuffle is kept sparse; the first entries of both must be distinct and in range.
+  // The shuffle has a sparse form above 2^22. The first entries of both forms must be distinct and in range.
   for (const int64_t bound : {int64_t{50}, int64_t{834917}, int64_t{1} << 40}) {
     const auto list = IndexList::random(3, bound, 50);
     ASSERT_TRUE(list);
@@ -115,7 +115,7 @@ TEST(IndexList, RandIsTheSameShuffleForEveryBound) {
 }
 
 TEST(IndexList, RandIsForwardFisherYatesOfTheBaseGenerator) {
-  // The definition, written out: swap entry i with entry i + below(bound - i).
+  // Repeats the definition: swaps entry i with entry i + below(bound - i).
   Random random(42, "layout.rand");
   std::vector<int64_t> entries = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   for (size_t i = 0; i < 4; ++i) std::swap(entries[i], entries[i + random.below(10 - i)]);

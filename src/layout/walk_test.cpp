@@ -1,4 +1,4 @@
-// Cursor, walker and copy path at their edges; random types and cuts: differential_test.cpp.
+// Cursor, walker and copy path at their edges. Random types and cuts are in differential_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST(Copy, RefusesARangeThatIsNotTheMessages) {
 }
 
 TEST(Copy, NarrowBlobsReachBeyondTwoGigabytesOfMemory) {
-  // One byte a megabyte, 4000 elements: 4 GB apart, which no narrow walk reaches in one go.
+  // 4000 elements of one byte, 1 MiB apart: they span 4 GB, which no narrow walk reaches without moving its base.
   const Type type = test::must_parse("resized(0B, 1048576B, byte)");
   const auto blob = Blob::build(type);
   ASSERT_TRUE(blob);
@@ -113,7 +113,7 @@ TEST(Divide, ReciprocalsAreExactAtTheEdges) {
   };
   constexpr uint32_t most = 0x7fffffff;
   constexpr uint64_t wide_most = 0x7fffffffffffffff;
-  // Where a floor can go wrong: at multiples of the divisor and next to them, for small and large divisors.
+  // Divides at multiples of the divisor and next to them, where a rounded reciprocal could be wrong.
   for (uint32_t round = 0; round < 200000; ++round) {
     const uint32_t d =
         round < 50000

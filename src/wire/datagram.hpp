@@ -24,18 +24,18 @@ namespace spinloom::wire {
 
 namespace slmp {
 inline constexpr uint16_t syn = 1;  // the receiver must acknowledge this datagram
-inline constexpr uint16_t ack = 2;  // acknowledges: repeats the header of what it acknowledges, without a body
+inline constexpr uint16_t ack = 2;  // acknowledges: repeats the header of the datagram acknowledged, without a body
 inline constexpr uint16_t eom = 4;  // the last segment of its message
 }  // namespace slmp
 
 struct DatagramHeader {
   uint16_t flags = 0;
   uint32_t message_id = 0;  // counts the messages of a source to a target
-  uint32_t offset = 0;  // of the first payload byte in the message
+  uint32_t offset = 0;  // offset in the message of the first payload byte
   nic::Rank source;
   nic::Rank target;
-  uint32_t source_epoch = 0;  // which life of the source sends this: it counts the source's restarts
-  uint32_t target_epoch = 0;  // which life of the target it is meant for
+  uint32_t source_epoch = 0;  // which life of the source sends this; every restart begins a new life
+  uint32_t target_epoch = 0;  // which life of the target this datagram is meant for
   uint32_t sequence = 0;  // counts the segments of a source to a target; segments without SYN have a count of their own
   uint32_t received = 0;  // the source of this datagram has received every segment with SYN before this one
   uint32_t window = 0;  // how many segments beyond `received` the source of this datagram takes

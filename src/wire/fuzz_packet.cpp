@@ -1,5 +1,5 @@
-// Fuzz target: packets and datagrams from outside. Any bytes are refused with an Error, or are a packet that holds
-// together and encodes to the same bytes.
+// Fuzz target: packets and datagrams from outside. Any bytes are refused with an Error, or are a consistent packet
+// that encodes to the same bytes.
 #include <algorithm>
 
 #include "layout/fuzz.hpp"

@@ -1,6 +1,6 @@
-// Fuzz target: datagrams of a member of the job that has gone mad. The input is a list of datagrams; each is sealed
-// with the job's secret and names the right lives, so that everything behind the tag is reached. Whatever comes, the
-// stage answers with Errors and counts, delivers no more than it was given, and stays able to send.
+// Fuzz target: a member of the job that sends wrong datagrams. The input is a list of datagrams; each is sealed with
+// the job's secret and names the right lives, so that everything behind the tag is reached. Whatever comes, the stage
+// answers with Errors and counts, delivers no more than it was given, and stays able to send.
 #include <algorithm>
 
 #include "layout/fuzz.hpp"

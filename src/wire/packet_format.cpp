@@ -12,7 +12,7 @@ namespace {
 
 // ---- fields ----
 
-// The only lists of fields: reading, writing and printing all walk them, so that a field that is added here travels.
+// The only lists of fields. Reading, writing and printing all walk them, so that a new field is added in one place.
 static_assert(sizeof(nic::MessageFields) == 96 && sizeof(nic::Packet) == 176, "a field that is in no list below");
 
 template <class Packet, class Visit>
@@ -77,7 +77,7 @@ struct Sum {
 struct Reader {
   std::span<const uint8_t> bytes;
   size_t at = 0;
-  const char* missing = nullptr;  // the first field that was not there
+  const char* missing = nullptr;  // the first field that lies beyond the end of the bytes
 
   template <class T>
   void operator()(const char* name, T& field) {
@@ -156,7 +156,7 @@ void encode(const nic::Packet& packet, std::vector<uint8_t>& out) {
 Result<nic::Packet> decode(std::span<const uint8_t> bytes) {
   nic::Packet packet;
   Reader reader{bytes};
-  all_fields(packet, reader);  // is_header() is asked when the offset has been read
+  all_fields(packet, reader);  // all_fields() reads the offset before it asks is_header()
   if (reader.missing != nullptr) {
     return fail(Code::invalid, "packet: ", bytes.size(), " B end before its field ", reader.missing);
   }

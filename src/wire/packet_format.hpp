@@ -23,7 +23,7 @@ namespace spinloom::wire {
 [[nodiscard]] size_t packet_header_bytes(const nic::Packet& packet);
 [[nodiscard]] size_t packet_header_bytes_max();
 
-// An Error unless the packet is consistent: its enumerations have values that exist, its payload lies in its message.
+// An Error unless the packet's enumerations have values that exist and its payload lies in its message.
 [[nodiscard]] Status check(const nic::Packet& packet);
 
 void encode(const nic::Packet& packet, std::vector<uint8_t>& out);

@@ -37,8 +37,8 @@ namespace spinloom::wire {
 enum class Reliability : uint8_t { none, message, segment };
 
 struct ReliableConfig {
-  SipKey secret;  // of the job
-  uint32_t epoch = 1;  // which life of this process it is: grows each time the process starts again
+  SipKey secret;  // shared by the processes of the job
+  uint32_t epoch = 1;  // which life of this process: grows each time the process starts again
   size_t datagram_bytes = 1472;  // the link's MTU
   uint32_t window = 64;  // so many segments to a peer may wait for an acknowledgement; at most window_max
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
@@ -46,7 +46,7 @@ struct ReliableConfig {
   Time timeout_min{200'000'000};
   Time timeout_max{1'000'000'000'000};
   uint32_t timeouts_max = 12;  // after so many time-outs in a row without a datagram from it, a peer is lost
-  Time keepalive = Time::never();  // a peer that has been silent for so long is asked for a sign of life
+  Time keepalive = Time::never();  // how long a peer may be silent before it is asked for a sign of life
 
   static constexpr uint32_t window_max = 4096;
 };
@@ -64,7 +64,7 @@ enum class LostWhy : uint8_t { silent, restarted };
 struct Out {
   struct Transmit {
     nic::Rank to;
-    size_t at = 0;  // in `bytes`
+    size_t at = 0;  // where the datagram begins in `bytes`
     size_t length = 0;
   };
   struct Lost {
@@ -89,7 +89,7 @@ struct ReliableCounts {
   uint64_t segments_sent = 0;  // first transmissions
   uint64_t retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t acknowledgements = 0;  // that this side sent
+  uint64_t acknowledgements = 0;  // acknowledgements that this side sent
   uint64_t delivered = 0;
   uint64_t duplicates = 0;
   uint64_t held = 0;  // headers that waited for an earlier one
@@ -99,10 +99,10 @@ struct ReliableCounts {
   uint64_t to_lost = 0;  // datagrams from peers that are lost
 };
 
-// What was sent to a peer and is not acknowledged; for a lost peer, as it was when it was lost.
+// Packets sent to a peer and not yet acknowledged; for a lost peer, as they were when it was lost.
 struct Unacknowledged {
   uint64_t segments = 0;
-  uint64_t acks = 0;  // of these: acknowledgements that the NIC itself sent
+  uint64_t acks = 0;  // segments that are acknowledgements of the NIC itself
   uint64_t bytes = 0;
   uint32_t moved = 0;  // how often the peer's driver has called note_moved, as far as the peer has told us
   bool lost = false;
@@ -125,7 +125,7 @@ class Reliable {
   // datagram. A payload that is not copied must stay where it is until message_sent or released names it; that also
   // happens for packets to a lost peer.
   [[nodiscard]] Status on_send(Time now, const nic::Packet& packet, const SendOptions& options, Out& out);
-  // Takes a datagram that has come. An Error says why it was refused; the counts have it, too.
+  // Takes a datagram that has come. An Error says why it was refused; the counts record the reason, too.
   [[nodiscard]] Status on_datagram(Time now, std::span<const uint8_t> bytes, Out& out);
   void on_timer(Time now, Out& out);
   // When on_timer must be called next, or never. The time may be too early; on_timer then does nothing. Ask again after
@@ -144,7 +144,7 @@ class Reliable {
   [[nodiscard]] const ReliableCounts& counts() const;
   // How many segments wait for the window of their receiver.
   [[nodiscard]] uint64_t waiting_segments(nic::Rank peer) const;
-  // Takes time in proportion to the segments that wait and those in the window.
+  // The work grows with the segments that wait and those in the window.
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
   // Whether nothing waits to be sent or acknowledged and no header waits for an earlier one.
   [[nodiscard]] bool idle() const;

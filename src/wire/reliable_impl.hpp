@@ -20,7 +20,7 @@ namespace spinloom::wire {
 // b - a, negative where `a` is ahead; sequences count modulo 2^32.
 [[nodiscard]] inline int32_t distance(uint32_t a, uint32_t b) { return static_cast<int32_t>(b - a); }
 
-// A set of sequences, of which no two are window_max or more apart: those that have come.
+// A set of the sequences that have come, no two of which are window_max or more apart.
 class Ahead {
  public:
   [[nodiscard]] bool holds(uint32_t sequence) const { return (word(sequence) >> (sequence % 64) & 1) != 0; }
@@ -36,12 +36,12 @@ class Ahead {
 
 struct Segment {
   nic::Packet packet;
-  std::vector<uint8_t> copy;  // of the payload
+  std::vector<uint8_t> copy;  // a copy of the payload
   uint16_t flags = 0;
   uint32_t message_id = 0;
   uint32_t sequence = 0;
   uint64_t ticket = 0;
-  bool probe = false;     // it has no packet and only asks the peer for a sign of life
+  bool probe = false;     // a segment without a packet, which only asks the peer for a sign of life
   bool refers = false;    // the payload lies in the sender's memory and is not copied
   bool acked = false;
   uint32_t sends = 0;
@@ -51,8 +51,8 @@ struct Segment {
 
 struct OpenMessage {
   uint32_t id = 0;
-  uint32_t unreleased = 0;  // its segments that still refer to the sender's memory
-  bool given = false;       // on_send has been given its last packet
+  uint32_t unreleased = 0;  // segments of the message that still refer to the sender's memory
+  bool given = false;       // on_send has been given the last packet of the message
   bool ticketed = false;
 };
 
@@ -62,7 +62,7 @@ struct Peer {
   bool lost = false;
   Unacknowledged left;  // what was unacknowledged when it was lost
   uint32_t moved = 0;        // how often our driver has called note_moved for this peer
-  uint32_t moved_there = 0;  // how often the peer's driver has called it for us
+  uint32_t moved_there = 0;  // how often the peer's driver has called note_moved for us
 
   // Sending.
   std::deque<Segment> waiting;
@@ -78,7 +78,7 @@ struct Peer {
   std::unordered_map<uint64_t, uint32_t> tickets;  // by ticket: how many segments still refer to its payload
   Time round_trip;            // smoothed; 0: not measured yet
   Time round_trip_variation;
-  uint32_t backoff = 0;       // time-outs in a row since something was heard of the peer
+  uint32_t backoff = 0;       // time-outs in a row since the peer was last heard
   Time deadline = Time::never();
   Time heard;
   bool talked = false;

@@ -1,4 +1,4 @@
-// What comes: acknowledgements, duplicates, order.
+// Datagrams that come: acknowledgements, duplicates, order.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace spinloom::wire {
 // A segment counts as lost after so many acknowledgements of later segments.
 constexpr uint32_t passed_max = 3;
 
-// Headers are delivered in the order sent; answers are not: they overtake what waits for room.
+// Headers are delivered in the order sent. Answers are not: they overtake headers that wait for room.
 static bool is_ordered(const nic::Packet& packet) { return packet.is_header() && !packet.is_answer(); }
 
 Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& out) {
@@ -50,7 +50,7 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
   return (header.flags & slmp::syn) != 0 ? take_segment(*peer, *opened, out) : take_plain(*peer, *opened, out);
 }
 
-// A packet of this peer to us, at the offset that the header says.
+// The packet in a datagram of this peer, checked against the datagram's source, target and offset.
 Result<nic::Packet> Reliable::Impl::packet_of(const Peer& peer, const Datagram& datagram) {
   auto packet = decode(datagram.body);
   if (packet && (packet->source != peer.rank || packet->target != self ||
@@ -77,7 +77,7 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
   }
   const bool is_probe = datagram.body.empty();
   DatagramHeader answered = header;
-  if (is_probe) answered.offset = peer.moved;  // there are no bytes to have one
+  if (is_probe) answered.offset = peer.moved;  // a probe has no bytes, so the offset is free for this count
   nic::Packet packet;
   if (!is_probe) {
     SPL_ASSIGN(packet, packet_of(peer, datagram));
@@ -117,12 +117,12 @@ void Reliable::Impl::deliver_held(Peer& peer, Out& out) {
   }
 }
 
-// Takes a segment without SYN, which is never sent again. One that comes after a whole window of later segments is
-// dropped as late, and so is a header that comes after a later header.
+// Takes a segment without SYN, which is never sent again. Drops a segment that comes after a whole window of later
+// segments, and a header that comes after a later header.
 Status Reliable::Impl::take_plain(Peer& peer, const Datagram& datagram, Out& out) {
   const DatagramHeader& header = datagram.header;
   constexpr auto window = static_cast<int32_t>(ReliableConfig::window_max);
-  const int32_t behind = distance(header.sequence, peer.plain_end);  // 1: the latest
+  const int32_t behind = distance(header.sequence, peer.plain_end);  // 1 for the latest segment
   if (behind > window || (behind > 0 && peer.plain.holds(header.sequence))) {
     ++counts.duplicates;
     return {};
@@ -135,7 +135,7 @@ Status Reliable::Impl::take_plain(Peer& peer, const Datagram& datagram, Out& out
   while (distance(peer.plain_end, header.sequence) >= 0) peer.plain.remove(peer.plain_end++);
   peer.plain.add(header.sequence);
   if (packet.is_header()) {
-    // Of a message with SYN on its ends only, the first segment has SYN: this message has none at all.
+    // Where only the ends of a message have SYN, its first segment has SYN; so this message has no SYN at all.
     if (distance(peer.plain_message, header.message_id) < 0) {
       ++counts.duplicates;
       return {};
@@ -170,9 +170,9 @@ void Reliable::Impl::acknowledge(const Peer& peer, const DatagramHeader& segment
   ++counts.acknowledgements;
 }
 
-// The header says: everything before `received` has come there, and the peer takes `window` segments more.
+// Takes what the header says: everything before `received` has come there, and the peer takes `window` segments more.
 void Reliable::Impl::take_received(Time now, Peer& peer, const DatagramHeader& header, Out& out) {
-  if (distance(header.received, peer.next_sequence) < 0) return;  // it cannot have had what was never sent
+  if (distance(header.received, peer.next_sequence) < 0) return;  // segments that were never sent
   const uint32_t room_end = header.received + std::min(header.window, ReliableConfig::window_max);
   if (distance(peer.room_end, room_end) > 0) peer.room_end = room_end;
   bool progress = false;
@@ -188,7 +188,7 @@ void Reliable::Impl::take_received(Time now, Peer& peer, const DatagramHeader& h
   if (progress) await(now, peer);
 }
 
-// The acknowledgement of a probe (a segment without a packet) says how far the peer has gone on.
+// Reads the acknowledgement of a probe (a segment without a packet), which says how far the peer has gone on.
 void Reliable::Impl::take_answer(Peer& peer, const DatagramHeader& header) {
   if (peer.flight.empty()) return;
   const int32_t index = distance(peer.flight.front().sequence, header.sequence);
@@ -212,7 +212,7 @@ void Reliable::Impl::take_ack(Time now, Peer& peer, const DatagramHeader& header
 }
 
 void Reliable::Impl::acknowledged(Time now, Peer& peer, Segment& segment) {
-  if (std::exchange(segment.acked, true) || segment.sends > 1) return;  // sent twice: which one was acknowledged?
+  if (std::exchange(segment.acked, true) || segment.sends > 1) return;  // the ack may answer either copy
   const Time sample = now - segment.sent;
   if (peer.round_trip == Time{0}) {
     peer.round_trip = std::max(sample, Time{1});

@@ -1,4 +1,4 @@
-// What leaves: fragments, windows, retransmission, buffers that become free, and the verdict that a peer is lost.
+// Datagrams that leave: fragments, windows, retransmission, buffers that become free, and peers that are lost.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace spinloom::wire {
 
-// SLMP's offset has four bytes.
+// The offset in SLMP's header has four bytes.
 constexpr uint64_t message_bytes_max = uint64_t{1} << 32;
 
 uint32_t atomic_bytes_max(size_t datagram_bytes) {
@@ -29,7 +29,7 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
     return fail(Code::invalid, "reliable link: an atomic of ", packet.payload.length, " B; a datagram of ",
                 config.datagram_bytes, " B carries ", room(packet), " B of it (datagram_bytes)");
   }
-  const bool alone = packet.operation == nic::Operation::ack;  // it names a message of the peer, not ours
+  const bool alone = packet.operation == nic::Operation::ack;  // an ack names a message of the peer, not ours
   const bool plain = options.reliability == Reliability::none;
   uint32_t message_id = 0;
   OpenMessage* message = nullptr;
@@ -85,7 +85,7 @@ void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
   const bool was_idle = peer.flight.empty();
   pump(now, peer, peer.answers, out);
   pump(now, peer, peer.waiting, out);
-  const bool begins = was_idle && !peer.flight.empty();  // until now the deadline was that of the next sign of life
+  const bool begins = was_idle && !peer.flight.empty();  // the old deadline was for a sign of life
   if (begins || peer.deadline == Time::never()) await(now, peer);
 }
 
@@ -138,7 +138,7 @@ void Reliable::Impl::probe(Time now, Peer& peer, Out& out) {
   transmit(now, peer, segment, out);
 }
 
-// This segment does not read its payload any more.
+// Notes that a segment will not read its payload any more.
 void Reliable::Impl::release(Peer& peer, const Segment& segment, Out& out) {
   if (segment.ticket == 0) {
     const auto found = peer.messages.find(segment.packet.message);
@@ -160,7 +160,7 @@ void Reliable::Impl::close_message(Peer& peer, uint64_t name, Out& out) {
   peer.messages.erase(found);
 }
 
-// The smoothed round trip and four times its variation (RFC 6298), doubled for each time-out in a row.
+// The smoothed round trip plus four times its variation (RFC 6298), doubled for each time-out in a row.
 Time Reliable::Impl::timeout_of(const Peer& peer) const {
   Time base = config.timeout_first;
   if (peer.round_trip > Time{0}) {
@@ -195,7 +195,7 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
   }
   ++counts.timeouts;
   if (++peer.backoff > config.timeouts_max) return lose(peer, LostWhy::silent, out);
-  // Every segment has an acknowledgement of its own: where none has come by now, the segment or its acknowledgement
+  // Each segment is acknowledged separately: without an acknowledgement by now, the segment or its acknowledgement
   // was lost.
   const Time age = peer.backoff == 1 ? timeout_of(peer) : Time{0};
   const Time before = now - Time{age.ps / 2};
@@ -216,7 +216,7 @@ void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
     }
     queue->clear();
   }
-  peer.messages.clear();  // messages that are still open get more packets, and on_send answers those
+  peer.messages.clear();  // on_send answers further packets of messages that are still open
   peer.held.clear();
   peer.deadline = Time::never();
   out.lost.push_back({peer.rank, why});

@@ -1,4 +1,4 @@
-// Two stages and a link between them that loses, repeats, reorders and damages, or does what one test says.
+// Two stages and a link that loses, repeats, reorders and damages datagrams, or does what one test says.
 #include "wire/reliable.hpp"
 
 #include <gtest/gtest.h>
@@ -59,10 +59,10 @@ DatagramHeader header_of(const std::vector<uint8_t>& datagram) { return open({},
 // ---- a lossy link ----
 
 struct Faults {
-  uint64_t drop = 0;  // of 100, each
+  uint64_t drop = 0;  // percent of the datagrams, as in the next lines
   uint64_t repeat = 0;
   uint64_t damage = 0;
-  uint64_t delay_max = 1000;  // nanoseconds; anything overtakes anything
+  uint64_t delay_max = 1000;  // nanoseconds; any datagram may overtake any other
 };
 
 // Sends messages from a to b until all are there, and checks every delivery.
@@ -97,7 +97,7 @@ struct LossyRun {
     }
     for (const uint64_t message : out.message_sent) {
       ASSERT_TRUE(sent.insert(message).second) << "told twice";
-      std::fill(buffers[message].begin(), buffers[message].end(), uint8_t{0xee});  // the buffer is ours again
+      std::fill(buffers[message].begin(), buffers[message].end(), uint8_t{0xee});  // the buffer belongs to us again
     }
     ASSERT_TRUE(out.lost.empty());
     out.clear();
@@ -286,7 +286,7 @@ TEST(Reliable, BothWindowsHold) {
   Datagrams sent = take(out);
   EXPECT_EQ(sent.size(), 8u) << "its own window";
   Out back;
-  receiver->set_room(a, 0, back);  // the engine behind it takes nothing
+  receiver->set_room(a, 0, back);  // the engine behind the receiver takes nothing
   for (const auto& datagram : sent) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
   for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 0u) << "the receiver's window";
@@ -303,7 +303,7 @@ TEST(Reliable, BothWindowsHold) {
   EXPECT_EQ(take(out).size(), 3u);
 }
 
-// Packets at the receiver may wait for what these answer.
+// Answers must not wait behind packets that need room, because packets at the receiver may wait for these answers.
 TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   const auto sender = stage(a, b);
   const auto receiver = stage(b, a);
@@ -464,7 +464,7 @@ TEST(Reliable, WhoWaitsForRoomHearsThatThePeerGoesOn) {
   exchange();
   ASSERT_TRUE(sender->on_send(now, put_packet(1, bytes, 0, 10), {}, out).ok());
   exchange();
-  const uint32_t granted = quick_config().window;  // before the receiver had said anything
+  const uint32_t granted = quick_config().window;  // the window before the receiver had said anything
   for (uint64_t message = 2; message < 2 * granted; ++message) {
     ASSERT_TRUE(sender->on_send(now, put_packet(message, bytes, 0, 10), {}, out).ok());
   }

@@ -1,7 +1,7 @@
 // SipHash - SipHash-2-4 (Aumasson, Bernstein 2012): a keyed 64-bit tag for short inputs.
 //
-// Contract: without the key nobody finds an input to a tag, or a tag to an input; with it, damage goes unseen once in
-//   2^64. Reference vectors of the paper and its code are in the tests.
+// Contract: without the key nobody finds an input to a tag, or a tag to an input. With the key, one damaged input in
+//   2^64 goes unseen. The tests have the reference vectors of the paper and of its code.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 namespace spinloom::wire::test {
 
-// Of any operation, every field that travels filled; the payload points into `bytes`.
+// A packet of any operation with every field that travels filled in; its payload points into `bytes`.
 inline nic::Packet random_packet(Random& random, const std::vector<uint8_t>& bytes) {
   const auto number = [&] { return random.chance(1, 2) ? random.next() : random.below(300); };
   nic::Packet packet;

@@ -1,4 +1,4 @@
-// Atomic - the operations of Portals 4 on elements of a target's memory: which there are, on which datatypes.
+// Atomic - the operations of Portals 4 on elements of a target's memory, and their datatypes.
 //
 // Contract: numbers are those of Portals 4's ptl_op_t and ptl_datatype_t. check() says what is wrong with a request.
 //   Elementwise: before = target, target = operation(target, source). The swap family replaces the target by the
@@ -26,7 +26,7 @@ enum class AtomicOperation : uint8_t {
   logical_xor,
   bit_xor,
   swap,
-  compare_swap,            // equal
+  compare_swap,            // the relation is "equal"
   compare_swap_not_equal,
   compare_swap_less_equal,
   compare_swap_less,
@@ -54,12 +54,12 @@ enum class Datatype : uint8_t {
 };
 inline constexpr uint8_t datatypes = 14;
 
-// Bytes of the operand of a swap: one element, the first bytes; of a long double (x86's, in 16 B) the 10 that count.
+// The operand of a swap: one element in the first bytes. Of x86's long double (16 B), only the first 10 bytes count.
 using AtomicOperand = std::array<uint64_t, 3>;
 inline constexpr uint32_t long_double_bytes = 10;
 
 [[nodiscard]] AtomicOperand operand_of(Datatype type, const void* element);
-// The other way round; `element` has bytes_of(type).
+// Writes the operand to `element`, which has bytes_of(type) bytes.
 void store_operand(Datatype type, const AtomicOperand& operand, void* element);
 
 [[nodiscard]] constexpr uint32_t bytes_of(Datatype type) {
@@ -83,10 +83,10 @@ void store_operand(Datatype type, const AtomicOperand& operand, void* element);
 }
 
 [[nodiscard]] constexpr bool is_swap(AtomicOperation operation) { return operation >= AtomicOperation::swap; }
-// compare_swap... and masked_swap have an operand and change one element.
+// Whether the operation has an operand (compare_swap..., masked_swap). Such operations change one element.
 [[nodiscard]] constexpr bool has_operand(AtomicOperation operation) { return operation > AtomicOperation::swap; }
 
-// `limit`: of the request's bytes.
+// `limit` is the most bytes of a request.
 [[nodiscard]] Status check(AtomicOperation operation, Datatype type, uint64_t length, bool fetching, uint64_t limit);
 
 }  // namespace spinloom::nic

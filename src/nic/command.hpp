@@ -25,22 +25,23 @@
 
 namespace spinloom::nic {
 
-// When all slots but the reserved ones are taken, portal table entries with flow control that post here are disabled;
-// the reserved ones are for the news of it. Without an index, nobody says what has been taken: the queue never fills.
+// Makes an event queue. When all slots but the reserved ones are taken, portal table entries with flow control that
+// post here are disabled; the reserved slots are for the events that say so. Without an index the queue never fills,
+// because nobody tells the NIC which events have been taken.
 struct QueueAlloc {
   QueueId queue;
   uint32_t slots = 0;
   uint32_t reserved = 0;
   std::shared_ptr<QueueIndex> index = {};
 };
-// Events for it are dropped from now on; a portal table entry that posts to it has no queue, and no flow control, any
-// more.
+// Events for the queue are dropped from now on. A portal table entry that posts to the queue loses it, and flow
+// control.
 struct QueueFree {
   QueueId queue;
 };
 struct CounterAlloc {
   CounterId counter;
-  uint32_t triggered_max = UINT32_MAX;  // operations that wait for it
+  uint32_t triggered_max = UINT32_MAX;  // operations that wait for the counter
 };
 struct CounterFree {
   CounterId counter;
@@ -57,23 +58,24 @@ struct CounterSet {
   CounterId counter;
   CounterValue to;
 };
-// When its successes and failures have reached the threshold and what waits for them has started, the counter is set to
-// 0 and a new round begins; threshold 0: it is not. What is persistent starts once a round, also where it starts late.
-// Refused while commands wait for the counter; a persistent one that is fired does.
+// Makes a counter reset itself. When its successes and failures have reached the threshold, and the commands that
+// wait for them have started, the counter is set to 0 and a new round begins. Threshold 0: no resets. A persistent
+// command starts once a round, even if it starts late. Refused while commands wait for the counter, fired persistent
+// ones included.
 struct CounterAutoReset {
   CounterId counter;
   uint64_t threshold = 0;
 };
-// A part of the portal table, that of one network interface of the host: whose it is, and how much it may hold. Its
-// refusals are counted from here on.
+// Sets up the part of the portal table that belongs to one network interface of the host: its user, and how much it
+// may hold. The counts of refused messages start anew.
 struct TableSetup {
   uint32_t table = 0;
-  uint32_t user = 0;  // on what leaves for this part of other tables
+  uint32_t user = 0;  // the user ID in messages that leave for this part of other tables
   uint32_t entries_max = UINT32_MAX;
   uint32_t list_max = UINT32_MAX;     // entries of one list of one portal table entry
-  uint32_t headers_max = UINT32_MAX;  // unexpected ones of one portal table entry
+  uint32_t headers_max = UINT32_MAX;  // unexpected headers of one portal table entry
 };
-// Answered by the messages for this part of the table that were refused.
+// Asks how many messages for this part of the table were refused.
 enum class Refusal : uint8_t { dropped, permission, operation };
 struct RefusalsRead {
   uint32_t table = 0;
@@ -87,13 +89,13 @@ struct PortalAlloc {
 struct PortalFree {
   PortalIndex portal;
 };
-// Disabling is answered when the messages that were matched before have ended.
+// The answer to disabling comes when the messages that were matched before have ended.
 struct PortalEnable {
   PortalIndex portal;
   bool enabled = true;
 };
 
-// What has become of an append that waits for a counter: the NIC writes it, the host looks when it wants ids back.
+// The state of an append that waits for a counter. The NIC writes it; the host looks when it wants to reuse ids.
 enum class Appended : uint8_t { not_yet, done, never };
 using AppendNews = std::shared_ptr<std::atomic<Appended>>;
 
@@ -104,22 +106,23 @@ struct Append {
   Entry entry;
   AppendNews news = {};  // optional
 };
-// Answered by an UnlinkResult; Code::invalid when the entry has already left its list by itself.
+// The answer is an UnlinkResult, or Code::invalid if the entry has already left its list by itself.
 struct Unlink {
   EntryId id;
 };
-enum class UnlinkResult : uint64_t { done, in_use };  // in use: messages or kept headers refer to it
+enum class UnlinkResult : uint64_t { done, in_use };  // in_use: messages or kept headers refer to the entry
 
-// Tells of messages that wait in overflow entries and that an entry like this matches, in the order of their headers: a
-// use-once one of the first, others of all. With `remove` they leave as if it had been appended; then one whose data is
-// still to come counts as not there yet, and those behind it do, too. Answered by how many.
+// Tells of messages that wait in overflow entries and that an entry like this matches, in the order of their headers.
+// A use-once entry finds the first message, other entries find all. With `remove`, the messages leave as if the entry
+// had been appended; then the search ends before the first message whose data is still to come. The answer is how
+// many.
 struct Search {
   PortalIndex portal;
   Entry entry;
   bool remove = false;
 };
 
-// NIC memory for handlers: answered by its offset, or Code::exhausted.
+// Allocates NIC memory for handlers. The answer is its offset, or Code::exhausted.
 struct MemoryAlloc {
   uint64_t bytes = 0;
   uint64_t align = 64;
@@ -139,17 +142,17 @@ struct ContextCreate {
 struct ContextFree {
   ContextId id;
 };
-// Entries of a context that was created inactive are in their lists from now on, in the order of their appends.
+// Links the entries of a context that was created inactive, in the order of their appends.
 struct ContextActivate {
   ContextId id;
 };
-// Answered by the count; no context: the NIC's.
+// The answer is the count of the context, or of the whole NIC if no context is named.
 struct TelemetryRead {
   Telemetry which = Telemetry::messages;
   ContextId context;
 };
-// Runs an entry's handlers on a message of the host's own: at most one packet, at offset 0, from this rank. The entry
-// may be in no list yet, or match nothing.
+// Runs an entry's handlers on a message of the host itself: at most one packet, at offset 0, from this rank. The
+// entry need not be in a list, nor match anything.
 struct Invoke {
   EntryId entry;
   std::vector<uint8_t> bytes;
@@ -169,27 +172,27 @@ struct Put {
   CounterId counter;  // counts acks (ack_request) and, with ct_send, sends
   bool ct_send = false;
   bool ct_ack = true;  // acknowledgements that were asked for are counted
-  bool ct_bytes = false;  // bytes, not operations
+  bool ct_bytes = false;  // counts bytes instead of operations
   bool event_send_disable = false;
-  bool event_success_disable = false;  // of acknowledgements: only failures are told
+  bool event_success_disable = false;  // acknowledgements make an event only if they report a failure
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
-  // Of requests and replies that travel as puts do; those who put leave them alone.
+  // The fields below belong to requests and replies, which travel as puts do. Callers who put leave them alone.
   Operation operation = Operation::put;
   Request request;
   bool on_nic = false;  // `local` lies on the NIC
-  bool by_handler = false;  // of this NIC
-  Outcome result;  // reply
+  bool by_handler = false;  // a handler of this NIC put
+  Outcome result;  // for replies
 };
 
-// Where a reply goes, and who hears of it.
+// Where a reply goes, and which queue and counter report it.
 struct ReplyTo {
   uint8_t* local = nullptr;  // null: to the descriptor's list, from descriptor_offset on
   QueueId queue;  // reply event of the memory descriptor
   CounterId counter;  // counts replies with ct_reply
   bool ct_reply = false;
-  bool ct_bytes = false;  // bytes, not replies
+  bool ct_bytes = false;  // counts bytes instead of replies
   bool event_success_disable = false;
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
@@ -203,7 +206,7 @@ struct Get {
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
 };
-// `put` brings the source elements; `fetch` takes the target's before the operation.
+// `put` carries the source elements; `fetch` says where the target's elements before the operation go.
 struct Atomic {
   Put put;
   AtomicOperation operation = AtomicOperation::sum;
@@ -217,23 +220,23 @@ struct PutRegion {
   uint64_t offset = 0;
   uint64_t length = 0;
 };
-// A put whose bytes the host names region by region (SC'19 datatypes paper, section 3.1.1). `put.length` is the whole
-// message's, which its header carries; `put.local` is memory of memory_bytes, in which all regions lie. The message's
-// bytes are those of the regions, in the order given.
+// Starts a put whose bytes the host names region by region (SC'19 datatypes paper, section 3.1.1). `put.length` is
+// the length of the whole message, for its header; `put.local` is memory of memory_bytes that contains all regions.
+// The message consists of the bytes of the regions, in the order given.
 struct StreamStart {
   StreamId id;
   Put put;
   uint64_t memory_bytes = 0;
   PutRegion first;
 };
-// `end`: the message is complete, and its bytes must be as many as were declared. A refused region changes nothing.
+// `end`: the message is complete, and must have its declared length. A refused region changes nothing.
 struct StreamAppend {
   StreamId id;
   PutRegion region;
   bool end = false;
 };
-// A put whose packets are filled by payload handlers on this NIC (SC'19 datatypes paper, section 3.1.2): they read
-// `put.local`, memory of memory_bytes. `put.length` is the length of what they make of it.
+// A put whose packets are filled by payload handlers on this NIC (SC'19 datatypes paper, section 3.1.2). The handlers
+// read `put.local`, memory of memory_bytes; `put.length` is the length of the message that they make.
 struct ProcessPut {
   Put put;
   uint64_t memory_bytes = 0;
@@ -246,7 +249,7 @@ using CommandBody =
                  StreamStart, StreamAppend, ProcessPut, Get, Atomic, ContextActivate, TelemetryRead, Invoke,
                  CounterCancel, Search, TableSetup, RefusalsRead, CounterAutoReset>;
 
-// The descriptors whose operations a command begins.
+// Visits the descriptors whose operations a command begins.
 template <class Body, class Visit>
 void for_each_descriptor_of(const Body& body, Visit visit) {
   const auto show = [&](const DescriptorRef& descriptor) {
@@ -268,18 +271,18 @@ void for_each_descriptor(const CommandBody& body, Visit visit) {
   std::visit([&](const auto& one) { for_each_descriptor_of(one, visit); }, body);
 }
 
-// The command will not be performed: its operations end, and whoever waits for the news of an append hears of it.
+// Ends the operations of a command that will not be performed, and says so to the host that waits for an append.
 void abandon(const CommandBody& body);
 
-// Runs once the counter's successes and failures have reached the threshold; with `every`, again each time that their
-// sum has grown by that much, or, where the counter resets itself, once in each of its rounds. Freeing the counter
-// forgets its commands.
+// Runs a command once the counter's successes and failures have reached the threshold. With `every`, the command runs
+// again each time that their sum has grown by `every`, or once a round if the counter resets itself. Freeing the
+// counter forgets its commands.
 struct Trigger {
   CounterId counter;
   uint64_t threshold = 0;
   uint64_t every = 0;
-  uint64_t round = 0;  // the NIC's own: in which one it runs next
-  uint64_t sequence = 0;  // the NIC's own: since when it waits
+  uint64_t round = 0;  // used by the NIC: the round in which the command runs next
+  uint64_t sequence = 0;  // used by the NIC: orders commands by the time when they began to wait
 };
 
 struct Command {

@@ -1,8 +1,8 @@
 // Context - a sPIN execution context: handlers, their NIC memory and their scheduling policy.
 //
-// Contract: an object of its own; entries refer to it by id. The engine treats handler entry points as
-//   opaque numbers; drivers resolve them. Source: SC'17 sPIN paper, appendix B; scheduling policies and
-//   virtual HPUs: SC'19 datatypes paper, section 3.2.1.
+// Contract: a context is an object of its own; entries refer to it by id. The engine treats handler entry points as
+//   opaque numbers, which drivers resolve. Sources: SC'17 sPIN paper, appendix B; scheduling policies and virtual
+//   HPUs: SC'19 datatypes paper, section 3.2.1.
 // Invariants: (1) memory windows lie in memory the context's owner allocated; (2) blocked round-robin has
 //   at least one packet in a row and one virtual HPU; (3) a context in use cannot be freed.
 // Threads: plain values. Time: none.
@@ -26,9 +26,9 @@ struct MemoryWindow {
   uint64_t length = 0;
 };
 
-// Blocked-RR: `packets_in_row` consecutive packets of a message run one after the other on one virtual
-// HPU; virtual HPU of a packet = (packet index / packets_in_row) mod vhpus. Virtual HPUs are scheduled
-// onto free physical ones and yield when they have no packet.
+// Blocked round-robin: `packets_in_row` consecutive packets of a message run one after the other on one virtual HPU.
+// The virtual HPU of a packet is (packet index / packets_in_row) mod vhpus. Virtual HPUs are scheduled onto free
+// physical HPUs and yield when they have no packet.
 struct BlockedRoundRobin {
   uint32_t packets_in_row = 1;
   uint32_t vhpus = 1;
@@ -62,8 +62,8 @@ struct Context {
   uint64_t handler_host_start = 0;  // handler host memory
   uint64_t handler_host_length = 0;
   std::vector<IovecElement> handler_host_iovec;  // not empty: handler host memory is this list, in its order
-  std::optional<HpuMask> hpus;                   // where its handlers run; none: anywhere
-  bool active = true;  // otherwise its entries match nothing until ContextActivate
+  std::optional<HpuMask> hpus;                   // HPUs that may run its handlers; none: any HPU
+  bool active = true;  // if not, its entries match nothing until ContextActivate
 
   [[nodiscard]] const std::optional<uint32_t>& entry_of(HandlerKind kind) const {
     return kind == HandlerKind::header ? header_entry : kind == HandlerKind::payload ? payload_entry : completion_entry;

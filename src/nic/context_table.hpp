@@ -1,7 +1,7 @@
 // ContextTable - the execution contexts of a NIC: what they offer their handlers, who uses them, what they have done.
 //
-// Contract: create() checks a context against the NIC's limits and memory; one that entries or messages use() cannot be
-//   freed. tally() counts for the NIC and, where a context is named, for it (telemetry.hpp).
+// Contract: create() checks a context against the NIC's limits and memory. A context that entries or messages use()
+//   cannot be freed. tally() counts for the NIC and, if a context is named, also for that context (telemetry.hpp).
 // Invariants: (1) memory windows of a context lie in allocated blocks of NIC memory, which cannot be freed meanwhile.
 // Threads: one owner. Time: none.
 #pragma once
@@ -23,13 +23,13 @@ class ContextTable {
  public:
   explicit ContextTable(uint64_t memory_bytes) : memory_(memory_bytes) {}
 
-  // `hpus`, `payload_bytes`: of the NIC and of its packets.
+  // `hpus` is the number of HPUs of the NIC, `payload_bytes` the size of its packets.
   [[nodiscard]] Status create(const ContextCreate& given, uint32_t hpus, uint64_t payload_bytes);
   [[nodiscard]] Status free(ContextId id);
   [[nodiscard]] Status activate(ContextId id);
   [[nodiscard]] uint32_t size() const { return contexts_.size(); }
 
-  // Null: there is none.
+  // Null if there is no such context.
   [[nodiscard]] const Context* find(ContextId id) const {
     const State* const state = contexts_.find(id);
     return state == nullptr ? nullptr : &state->context;
@@ -44,7 +44,7 @@ class ContextTable {
     return {state.context.handler_host_iovec, state.iovec_ends};
   }
 
-  // An entry or a message refers to it, or no longer. Ids that name nothing are left alone.
+  // An entry or a message begins to refer to the context, or ends to. Ids without a context are ignored.
   void use_by_entry(ContextId id) { change(id, &State::entries, true); }
   void leave_entry(ContextId id) { change(id, &State::entries, false); }
   void use_by_message(ContextId id) { change(id, &State::messages, true); }
@@ -68,7 +68,7 @@ class ContextTable {
     Context context;
     uint32_t entries = 0;
     uint32_t messages = 0;
-    std::vector<uint64_t> iovec_ends;  // handler_host_iovec: where each element ends
+    std::vector<uint64_t> iovec_ends;  // where each element of handler_host_iovec ends
     TelemetryCounts counts{};
   };
 

@@ -1,10 +1,10 @@
-// Descriptor - a memory descriptor, as far as the operations on it share it: its pieces, and how many are under way.
+// Descriptor - what the operations on a memory descriptor share: its pieces, and how many operations are open.
 //
-// Contract: the host counts an operation with begin() before it submits it, the NIC ends it by end(), once, before the
-//   last event or count of the operation, or when it is refused or forgotten. A descriptor that none uses may go.
-//   copy_of() is a descriptor of its own over a copy of bytes, whose operations are those of the other one, too.
-//   Commands hold it by a DescriptorRef, which counts plainly: a put copies one, and an atomic count would wait each
-//   time for all that was stored before.
+// Contract: the host counts an operation with begin() before it submits it. The NIC ends each operation once by
+//   end(), before the operation's last event or count, or when the operation is refused or forgotten. A descriptor
+//   without open operations may be released. copy_of() makes a descriptor over a copy of bytes, whose operations also
+//   count for the original. A DescriptorRef counts without atomics: a put copies one, and an atomic count would wait
+//   each time for all stores before it.
 // Threads: the owner of the NIC, host and engine alike. Time: none.
 #pragma once
 
@@ -18,11 +18,11 @@ namespace spinloom::nic {
 
 class Descriptor;
 
-// One of those who keep a descriptor alive; or none.
+// A reference that keeps a descriptor alive; or none.
 class DescriptorRef {
  public:
   DescriptorRef() = default;
-  explicit DescriptorRef(Descriptor* made);  // a new one
+  explicit DescriptorRef(Descriptor* made);  // takes over a new descriptor
   DescriptorRef(const DescriptorRef& other);
   DescriptorRef(DescriptorRef&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
   DescriptorRef& operator=(DescriptorRef other) noexcept {
@@ -42,7 +42,7 @@ class DescriptorRef {
 
 class Descriptor {
  public:
-  // No elements: the memory is contiguous, operations say where.
+  // Without elements the memory is contiguous, and operations carry their address.
   explicit Descriptor(std::vector<IovecElement> elements = {})
       : elements_(std::move(elements)), ends_(ends_of(elements_)) {}
 
@@ -69,7 +69,7 @@ class Descriptor {
 
   std::vector<IovecElement> elements_;
   std::vector<uint64_t> ends_;
-  std::vector<uint8_t> bytes_;  // of a copy
+  std::vector<uint8_t> bytes_;  // the bytes of a copy
   DescriptorRef other_;
   uint32_t under_way_ = 0;
   uint32_t holders_ = 0;

@@ -1,11 +1,12 @@
-// DmaTracker - DMAs under way: O(1) each, with the order that events need.
+// DmaTracker - DMAs under way: O(1) work each, ends in the order that events need.
 //
-// Contract: a piece of work links its open DMAs in order of issue (DmaQueue, which the work keeps). When one is done, end()
-//   says whose it was; retire() then takes it out of its queue, unless it has a report. One with a report leaves when all
-//   DMAs before it have left: next_report() gives these reports in order of issue. A DMA over several pieces of memory is
-//   done when all of them are. issue_alone() makes one that is in no queue and that end() forgets at once.
-// Invariants: (1) DmaQueue::open is the number of DMAs in the queue; (2) a handle names one DMA of one execution while
-//   it is here, and nothing afterwards.
+// Contract: a piece of work links its open DMAs in order of issue (DmaQueue, which the work keeps). When a DMA is
+//   done, end() says whose it was; retire() then takes it out of its queue, unless it has a report. A DMA with a
+//   report leaves when all DMAs before it have left: next_report() gives these reports in order of issue. A DMA over
+//   several pieces of memory is done when all pieces are. issue_alone() makes a DMA that is in no queue and that
+//   end() forgets at once.
+// Invariants: (1) DmaQueue::open is the number of DMAs in the queue; (2) a handle names one DMA of one execution
+//   until the DMA leaves, and nothing afterwards.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -27,9 +28,9 @@ struct DmaQueue {
 
 // What the host is told when a DMA is done.
 struct DmaReport {
-  uint64_t offset = 0;  // in the memory that the handler was offered
+  uint64_t offset = 0;  // offset in the memory that the handler was offered
   uint64_t length = 0;
-  uint64_t start = 0;  // the address
+  uint64_t start = 0;  // the host address
 };
 
 class DmaTracker {
@@ -37,24 +38,24 @@ class DmaTracker {
   struct Ended {
     DmaId dma;
     Owner owner;
-    HerId her;  // whose handler issued it, if one did
-    bool resumes = false;  // and waits for its end
+    HerId her;  // the HER of the handler that issued the DMA, if a handler did
+    bool resumes = false;  // that handler waits for the end
     bool reports = false;
-    uint64_t buffer_bytes = 0;  // of the packet buffer, which it held
+    uint64_t buffer_bytes = 0;  // bytes of the packet buffer that the DMA held
   };
 
-  // A DMA that the NIC issues itself. Until it is done it holds `buffer_bytes` of the packet buffer.
+  // Begins a DMA of the NIC itself, which holds `buffer_bytes` of the packet buffer until it is done.
   [[nodiscard]] DmaId issue(DmaQueue& queue, Owner owner, uint64_t buffer_bytes = 0) {
     const auto made = take(owner);
     made.value.buffer_bytes = buffer_bytes;
     link(queue, made);
     return DmaId{made.index};
   }
-  // A DMA that a handler issues. `blocks`: the handler waits until the source has been read or, where the DMA reads host
-  // memory, until its end.
+  // Begins a DMA of a handler. `blocks`: the handler waits until the source has been read or, where the DMA reads
+  // host memory, until its end.
   struct Issued {
     DmaId dma;
-    uint32_t handle;  // how the handler names it
+    uint32_t handle;  // the handler's name for the DMA
   };
   [[nodiscard]] Issued issue(DmaQueue& queue, Owner owner, HerId her, bool blocks) {
     const auto made = take(owner);
@@ -68,7 +69,7 @@ class DmaTracker {
     made.value.alone = true;
     return DmaId{made.index};
   }
-  // One of `count` pieces of this DMA, each of them a transfer of its own.
+  // Splits the DMA into `count` pieces; issue_piece() begins each of them as a transfer of its own.
   void split(DmaId whole, uint32_t count);
   [[nodiscard]] DmaId issue_piece(DmaId whole);
 
@@ -78,11 +79,11 @@ class DmaTracker {
     dma.reports = true;
     dma.report = report;
   }
-  // The source of a blocking one, or of its last piece, has been read: the handler that goes on.
+  // The source of a blocking DMA has been read. Returns the handler that goes on, once all pieces have been read.
   [[nodiscard]] std::optional<HerId> source_read(DmaId id);
-  // Nothing: other pieces of it are still under way.
+  // Returns nothing while other pieces of the DMA are under way.
   [[nodiscard]] std::optional<Ended> end(DmaId id);
-  // After end(): it leaves its queue, or waits there for the reports before its own.
+  // Called after end(): the DMA leaves its queue, or waits there for the reports before its own.
   void retire(DmaQueue& queue, const Ended& ended) {
     if (!ended.reports) forget(queue, ended.dma.value);
   }
@@ -91,12 +92,12 @@ class DmaTracker {
     return take_report(queue);
   }
 
-  // Whose it is; also by one of its pieces.
+  // The owner of a DMA, also by the id of one of its pieces.
   [[nodiscard]] Owner owner(DmaId id) const;
 
   // Whether the DMA of this handler that the handle names is still under way.
   [[nodiscard]] bool is_open(uint32_t handle, HerId her) const { return find(handle, her) != no_slot; }
-  // Its handler waits for its end from now on.
+  // The DMA's handler waits for its end from now on.
   void wait(uint32_t handle, HerId her);
 
   [[nodiscard]] uint32_t size() const { return dmas_.size(); }
@@ -112,15 +113,15 @@ class DmaTracker {
     bool alone = false;
     bool blocks = false;
     bool waited = false;
-    uint32_t serial = 0;  // of all DMAs: part of the handle
+    uint32_t serial = 0;  // part of the handle, counted over all DMAs
     uint64_t buffer_bytes = 0;
     DmaReport report;
-    uint32_t whole = no_slot;  // this is one piece of that DMA
-    uint32_t pieces = 0;  // not done yet
+    uint32_t whole = no_slot;  // the DMA that this one is a piece of
+    uint32_t pieces = 0;  // pieces that are not done
     uint32_t pieces_unread = 0;
   };
 
-  // A handle names the slot and, so that it does not name the slot's next transfer, a part of the serial number.
+  // A handle names the slot and a part of the serial number, so that it does not name the slot's next DMA.
   static constexpr unsigned handle_slot_bits = 20;
   static constexpr uint32_t handle_slot_mask = (1u << handle_slot_bits) - 1;
   static constexpr uint32_t handle_serials = (1u << (32 - handle_slot_bits)) - 1;  // no handle is DmaId::none_value

@@ -14,7 +14,7 @@ constexpr Owner work{1, 4};
 constexpr HerId her{9};
 
 struct DmaTrackerTest : testing::Test {
-  // The offsets of the reports that are due.
+  // Ends a DMA; returns the offsets of the reports that are due.
   std::vector<uint64_t> end(DmaId dma) {
     const auto ended = dmas.end(dma);
     EXPECT_TRUE(ended.has_value());
@@ -63,7 +63,7 @@ TEST_F(DmaTrackerTest, OverPiecesItEndsWithTheLastOfThem) {
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->dma, whole);
   EXPECT_EQ(ended->her, her);
-  EXPECT_FALSE(ended->resumes);  // it has gone on when the source was read
+  EXPECT_FALSE(ended->resumes);  // the handler has gone on when the source was read
 }
 
 TEST_F(DmaTrackerTest, AHandlerThatWaitsIsResumedByTheEnd) {

@@ -1,4 +1,4 @@
-// Entry - a matching list entry (ME): host memory, who may write to it, and what happens then.
+// Entry - a matching list entry (ME): host memory, who may write to it, and what happens after a write.
 //
 // Contract: fields and options have the meaning of Portals 4's ptl_me_t; `context` attaches sPIN handlers.
 // Threads: plain values. Time: none.
@@ -18,7 +18,7 @@ struct EntryOptions {
   bool op_put = true;          // put, atomic
   bool op_get = false;         // get; fetching atomics need both
   bool host_activated = false; // matches nothing: only the host starts its handlers (Invoke)
-  bool manage_local = false;   // the target keeps the offset; otherwise the initiator's remote offset counts
+  bool manage_local = false;   // the target keeps the offset; otherwise the initiator's remote offset is used
   bool use_once = false;
   bool no_truncate = false;
   bool ack_disable = false;
@@ -26,10 +26,10 @@ struct EntryOptions {
   bool event_flowctrl_disable = false; // messages that it matched switch off without a word
   bool event_comm_disable = false;     // no put event
   bool event_unlink_disable = false;
-  bool event_success_disable = false;  // only failures are told
+  bool event_success_disable = false;  // events only for failures
   bool event_over_disable = false;     // no overflow event
   bool unexpected_hdr_disable = false; // overflow list: later entries do not hear of what landed here
-  bool count_unexpected = false;  // manage_local: messages that it found waiting took room, too
+  bool count_unexpected = false;  // manage_local: messages found in the overflow list also took room
   bool ct_overflow = false;            // count messages that this entry found in the overflow list
   bool ct_comm = false;                // count communication
   bool ct_bytes = false;               // count bytes, not operations
@@ -38,16 +38,17 @@ struct EntryOptions {
 struct Entry {
   uint8_t* start = nullptr;
   uint64_t length = 0;
-  // Not empty: the entry's memory is this list, in its order, and not `start`; no element is empty, `length` is their
-  // sum. Host memory that stays untouched while the entry is known. Offsets are those in the concatenation.
+  // If not empty, the entry's memory is this list instead of `start`: its elements in order, none empty, `length`
+  // bytes in all. Offsets count through the concatenation. The list lies in host memory that does not change while
+  // the entry exists.
   std::span<const IovecElement> iovec;
   EntryOptions options;
   Rank match_rank = Rank::any();
   uint64_t match_bits = 0;
   uint64_t ignore_bits = 0;
-  uint64_t min_free = 0;  // manage_local: unlink when less is left
+  uint64_t min_free = 0;  // manage_local: the entry is unlinked when fewer bytes are free
   CounterId counter;
-  uint32_t user = any_user;  // who may reach it
+  uint32_t user = any_user;  // the user who may access the entry
   uint64_t user_ptr = 0;
   ContextId context;  // none: data goes straight to memory
 };

@@ -9,9 +9,9 @@
 
 namespace spinloom::nic {
 
-// An entry without a scatter list has none.
+// The scatter list of an entry; empty if it has none.
 [[nodiscard]] IovecView list_of(const ListedEntry& listed);
-// The address of a place in an entry's memory; of a list's end, the end of its last element.
+// The address of a place in an entry's memory. The place behind a list's end is the end of its last element.
 [[nodiscard]] uint64_t address_at(const ListedEntry& listed, uint64_t offset);
 
 }  // namespace spinloom::nic

@@ -23,13 +23,13 @@ enum class EventKind : uint8_t {
   ack,            // initiator: the target acknowledged
   dma,            // target: a handler's DMA (with event) and all earlier ones of its message are complete
   get,            // target: the reply to a get has been read from an entry's memory
-  get_overflow,   // as put_overflow
+  get_overflow,   // target: as put_overflow, for a get
   atomic,         // target: an atomic has changed an entry's memory
   atomic_overflow,
-  fetch_atomic,   // target: the same, and its reply has left
+  fetch_atomic,   // target: an atomic has changed an entry's memory, and its reply has left
   fetch_atomic_overflow,
-  reply,          // initiator: what was asked for is here
-  search,         // target: a message that a search found, or that none was there
+  reply,          // initiator: the bytes asked for are here
+  search,         // target: a message that a search found; or the search found none
 };
 
 [[nodiscard]] constexpr const char* name_of(EventKind kind) {
@@ -57,9 +57,9 @@ enum class EventKind : uint8_t {
 
 enum class Fail : uint8_t {
   ok,
-  dropped,          // no entry matched
+  dropped,          // no entry matches
   pt_disabled,
-  perm_violation,   // the entry is another user's
+  perm_violation,   // the entry belongs to another user
   op_violation,     // the entry does not allow the operation
   segv,             // a handler or a DMA left its memory
   handler_fail,     // a handler returned FAIL
@@ -94,7 +94,7 @@ struct Event {
   EventKind kind = EventKind::put;
   Fail fail = Fail::ok;
   Rank initiator;
-  uint32_t user = 0;  // the initiator's
+  uint32_t user = 0;  // the initiator's user ID
   PortalIndex portal;
   EntryId entry;
   uint64_t match_bits = 0;
@@ -104,10 +104,10 @@ struct Event {
   uint64_t start = 0;  // host address where the data begins
   uint64_t hdr_data = 0;
   uint64_t user_ptr = 0;
-  bool in_overflow = false;  // ptl_list; ack, reply: of the entry that took the operation
+  bool in_overflow = false;  // ptl_list; ack, reply: the list of the entry that took the operation
   bool after_gap = false;    // events before it were overwritten before the host took them
   uint64_t dropped_bytes = 0;
-  AtomicOperation atomic = AtomicOperation::min;  // atomic kinds
+  AtomicOperation atomic = AtomicOperation::min;  // for kinds of atomics
   Datatype datatype = Datatype::int8;
 };
 

@@ -29,7 +29,7 @@ bool EventQueues::has_room(QueueId id, uint32_t events) const {
 
 void EventQueues::settle(QueueId id) {
   Queue* const queue = queues_.find(id);
-  if (queue == nullptr) return;  // freed by the host
+  if (queue == nullptr) return;  // the host has freed the queue
   SPL_ASSERT(queue->events_due > 0, "queue ", id);
   --queue->events_due;
 }

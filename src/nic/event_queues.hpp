@@ -1,11 +1,11 @@
-// EventQueues - the event queues of the host, as far as the NIC knows them: their slots, and who posts to them.
+// EventQueues - what the NIC knows of the host's event queues: their slots, and who posts to them.
 //
-// Contract: post() gives the driver an event and counts it. Events for no queue, or for one that is freed, are dropped.
-//   Portal table entries with flow control hold() the queue that they post to; when such a queue is full, the Watcher is
-//   told, at once.
-// Invariants: (1) with flow control a message is taken only if its events have room: expect() keeps it, settle() ends
-//   that; (2) what the host asked for itself (HostAsked) is never overwritten under flow control: it gets slots of its
-//   own.
+// Contract: post() gives the driver an event and counts it. Events for no queue, or for a freed queue, are dropped.
+//   Portal table entries with flow control hold() the queue that they post to. When a held queue is full, the Watcher
+//   is told at once.
+// Invariants: (1) with flow control a message is taken only if its events have room: expect() reserves the room,
+//   settle() returns it; (2) events that the host asked for (HostAsked) are never overwritten under flow control:
+//   they get slots of their own.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -25,7 +25,7 @@ class EventQueues {
   class Watcher {
    public:
     virtual ~Watcher() = default;
-    // All slots of this queue but the reserved ones are taken.
+    // Called when all slots of this queue but the reserved ones are taken.
     virtual void queue_filled(QueueId queue, Actions& out) = 0;
   };
 
@@ -35,7 +35,7 @@ class EventQueues {
   [[nodiscard]] Status free(QueueId id);
   [[nodiscard]] bool exists(QueueId id) const { return queues_.find(id) != nullptr; }
 
-  // `fill`: makes the event, where the queue exists.
+  // `fill` makes the event; it is called only if the queue exists.
   template <class Fill>
   void post_made(QueueId id, Actions& out, Fill fill) {
     const Queue* const queue = queues_.find(id);
@@ -49,22 +49,22 @@ class EventQueues {
   void post(QueueId id, const Event& event, Actions& out) {
     post_made(id, out, [&](Event& made) { made = event; });
   }
-  // Of an event that reaches the host by another way.
+  // Counts an event that reaches the host by another way.
   void count_posted(QueueId id) {
     const Queue& queue = *queues_.find(id);
     if (queue.index) queue.index->posted.fetch_add(1, std::memory_order_release);
   }
 
-  // Flow control.
+  // A portal table entry with flow control begins to post to the queue.
   void hold(QueueId id) { ++queues_.find(id)->holders; }
   void let_go(QueueId id);
   [[nodiscard]] bool is_held(QueueId id) const { return queues_.find(id)->holders > 0; }
-  // Whether so many events more have room.
+  // Whether `events` more events have room.
   [[nodiscard]] bool has_room(QueueId id, uint32_t events) const;
   void expect(QueueId id) { ++queues_.find(id)->events_due; }
   void settle(QueueId id);
 
-  // While one is here, what is posted was asked for by the host.
+  // While such an object exists, posted events count as asked for by the host.
   class HostAsked {
    public:
     explicit HostAsked(EventQueues& queues) : queues_(queues) { ++queues_.host_asked_; }
@@ -78,19 +78,19 @@ class EventQueues {
 
  private:
   struct Queue {
-    uint32_t events_max = 0;  // without the reserved slots
+    uint32_t events_max = 0;  // slots of the queue without the reserved ones
     uint32_t holders = 0;  // portal table entries with flow control that post here
-    uint32_t events_due = 0;  // of messages for these, and of entries that such messages made leave
+    uint32_t events_due = 0;  // room reserved for messages of the holders, and for entries that such messages unlink
     std::shared_ptr<QueueIndex> index;
   };
 
-  // One event more, which the host cannot see yet.
+  // Counts one more event, which the host cannot see yet.
   void count(QueueId id, const Queue& queue, Actions& out) {
     if (!queue.index) return;
     queue.index->posted.fetch_add(1, std::memory_order_release);
     if (queue.holders > 0 && queue.index->waiting() >= queue.events_max) watcher_.queue_filled(id, out);
   }
-  // It does not take the room that is kept for messages under way.
+  // Adds a slot for an event of the host, so that it takes no room from messages under way.
   static void give_slot(const Queue& queue) {
     if (queue.holders == 0 || !queue.index) return;
     if (queue.index->waiting() + queue.events_due < queue.events_max) return;

@@ -41,7 +41,7 @@ TEST_F(EventQueuesTest, TheWatcherHearsOfAFullQueueThatIsHeld) {
   alloc(3, 1);
   post();
   post();
-  EXPECT_TRUE(filled.empty());  // nobody holds it: the oldest event is overwritten
+  EXPECT_TRUE(filled.empty());  // no portal table entry holds the queue: the oldest event is overwritten
   index->taken = 2;
   queues.hold(queue);
   post();

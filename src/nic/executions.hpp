@@ -1,10 +1,10 @@
-// Executions - handler executions: each is a HER and, where it has one, the packet slot that its handler works on.
+// Executions - handler executions: each is a HER and, except for completion handlers, the packet slot of its handler.
 //
-// Contract: open() makes one that waits; ready(), start() and end() take it on; drop() ends one that will never start. A
-//   packet slot is free when its handler has ended and its DMAs are done: then free_if_done() gives the execution and
-//   its bytes of the packet buffer back.
-// Invariants: (1) stages go forward only: buffering, ready, running, ended; (2) waiting() counts those that are buffering
-//   or ready; (3) the id of its HER is the execution's index until it is free.
+// Contract: open() makes a waiting execution; ready(), start() and end() move it forward; drop() ends an execution
+//   that will never start. A packet slot is free when its handler has ended and its DMAs are done: then
+//   free_if_done() gives back the execution and its bytes of the packet buffer.
+// Invariants: (1) stages only go forward: buffering, ready, running, ended; (2) waiting() counts the executions that
+//   are buffering or ready; (3) the id of its HER is the execution's index until it is free.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -24,10 +24,10 @@ struct Execution {
   Her her;
   Owner owner;
   uint64_t packet_offset = 0;
-  uint64_t buffer_bytes = 0;  // of the packet buffer, which it holds
+  uint64_t buffer_bytes = 0;  // bytes of the packet buffer that the execution holds
   uint32_t dmas_open = 0;
-  uint32_t next = no_slot;  // in a list of its owner's
-  uint32_t outbound = no_slot;  // the slot of the outbound buffer that its handler fills
+  uint32_t next = no_slot;  // next in a list of the owner
+  uint32_t outbound = no_slot;  // the slot of the outbound buffer that the handler fills
   Stage stage = Stage::buffering;
 };
 
@@ -35,7 +35,7 @@ class Executions {
  public:
   explicit Executions(PacketBuffer& buffer) : buffer_(buffer) {}
 
-  // `buffer_bytes`: taken of the packet buffer already.
+  // `buffer_bytes` of the packet buffer have already been taken.
   [[nodiscard]] Execution& open(Owner owner, HandlerKind kind, ContextId context, uint64_t buffer_bytes = 0) {
     const auto [index, made] = slots_.make();
     made.owner = owner;
@@ -69,7 +69,7 @@ class Executions {
     one.stage = Stage::ended;
     --waiting_;
   }
-  // Its bytes of the packet buffer are somebody else's from now on.
+  // The caller takes over the execution's bytes of the packet buffer.
   [[nodiscard]] static uint64_t take_bytes(Execution& one) { return std::exchange(one.buffer_bytes, 0); }
 
   static void dma_issued(Execution& one) { ++one.dmas_open; }
@@ -77,7 +77,7 @@ class Executions {
     SPL_ASSERT(one.dmas_open > 0, "HER ", one.her.id);
     --one.dmas_open;
   }
-  // Whether it was done, and is no more.
+  // Returns true if the execution was done, and is freed now.
   bool free_if_done(const Execution& one) {
     if (one.stage != Stage::ended || one.dmas_open > 0) return false;
     buffer_.release(one.buffer_bytes);

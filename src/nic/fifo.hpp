@@ -1,6 +1,6 @@
-// Fifo - a growing ring: first in, first out, without an allocation once it has its size.
+// Fifo - a growing ring buffer: first in, first out, no allocation once it has reached its size.
 //
-// Contract: push() appends, pop() returns the oldest; pop() of an empty one is a bug.
+// Contract: push() appends, pop() returns the oldest element; pop() of an empty Fifo is a bug.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -35,7 +35,7 @@ class Fifo {
     return value;
   }
 
-  // front() stays as it is until the next push().
+  // Drops the oldest element. A reference to it stays valid until the next push().
   void drop() {
     first_ = (first_ + 1) & (ring_.size() - 1);
     --count_;

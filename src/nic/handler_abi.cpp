@@ -15,7 +15,7 @@ struct PayloadStruct {
 };
 static_assert(sizeof(PayloadStruct) == 32, "as the RV32 compiler lays out ptl_payload_t");
 
-// ptl_header_t, likewise.
+// ptl_header_t of spinloom/handler.h as RV32 lays it out.
 struct HeaderStruct {
   uint32_t type;
   uint32_t padding;

@@ -1,4 +1,4 @@
-// Handler ABI - how a HER becomes registers and stack of an RV32 handler, and a command window a call.
+// Handler ABI - turns a HER into registers and stack of an RV32 handler, and a command window into a call.
 //
 // Contract: shared by every driver that executes handler images. arguments_of() writes the structs that the
 //   handler interface passes (spinloom/handler.h; RV32 passes structs of more than two words by reference)
@@ -31,7 +31,7 @@ struct HandlerArguments {
 
 using CallWords = std::array<uint32_t, SPL_CMD_WORDS>;
 
-// What the words of a call that are addresses name.
+// Resolves the words of a call that are addresses.
 class CallMemory {
  public:
   struct Range {
@@ -39,11 +39,11 @@ class CallMemory {
     LocalMemory memory = LocalMemory::outside;
   };
   virtual ~CallMemory() = default;
-  // The word is not the null address.
+  // Whether the word is not the null address.
   [[nodiscard]] virtual bool given(unsigned word) const = 0;
-  // `length` bytes there; written only where the call may.
+  // The `length` bytes at that address; a range that the call may not write to is marked so.
   [[nodiscard]] virtual Range range(unsigned word, uint64_t length) const = 0;
-  // One byte there, null when it cannot be read.
+  // The byte at that address plus `index`; null if it cannot be read.
   [[nodiscard]] virtual const uint8_t* byte(unsigned word, uint64_t index) const = 0;
 };
 

@@ -12,12 +12,12 @@
 
 namespace spinloom::nic {
 
-// Why a handler ended other than by returning.
+// How a handler ended.
 enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
 
 enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outside };
 
-// What a handler may write to, and what it may send from.
+// Whether handlers may write to this memory, and send from it.
 [[nodiscard]] constexpr bool is_hpu_memory(LocalMemory memory) {
   return memory == LocalMemory::state || memory == LocalMemory::stack;
 }
@@ -25,7 +25,7 @@ enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outsid
   return is_hpu_memory(memory) || memory == LocalMemory::packet || memory == LocalMemory::constants;
 }
 
-// A put, get or atomic whose bytes are in host memory, not in the handler's.
+// Whether the call is a put, get or atomic on host memory instead of the handler's memory.
 [[nodiscard]] constexpr bool is_from_host(uint32_t call) {
   return call == SPL_CALL_PUT_FROM_HOST || call == SPL_CALL_GET_FROM_HOST || call == SPL_CALL_ATOMIC_FROM_HOST;
 }
@@ -35,18 +35,18 @@ struct HandlerCall {
   uint32_t options = 0;  // the bits above the call in WORD0 (SPL_DMA_... of spinloom/handler.h)
   LocalMemory local_memory = LocalMemory::none;
   uint8_t* local = nullptr;  // resolved bytes, null when outside
-  uint64_t offset = 0;       // in the entry's (or the handler's) host memory
+  uint64_t offset = 0;       // offset in the host memory of the entry or of the handler
   uint64_t length = 0;
-  uint32_t handle = 0;       // test, wait
-  uint64_t success = 0;      // counters
+  uint32_t handle = 0;       // for test and wait
+  uint64_t success = 0;      // for counters
   uint64_t failure = 0;
-  // Atomics: `local` is where the value before goes, or the HPU memory itself.
+  // For atomics. `local` gets the value before, or is the HPU memory operated on.
   uint64_t compare = 0;
   uint64_t operand = 0;
   uint32_t width = 8;
   LocalMemory before_memory = LocalMemory::none;
-  uint8_t* before = nullptr;  // HPU memory: where the value before goes
-  // Puts, gets, atomics.
+  uint8_t* before = nullptr;  // for HPU memory: gets the value before
+  // For puts, gets and atomics.
   uint32_t target = 0;
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t dma_options = PTL_HANDLER_HOST_MEM | PTL_DMA_NO_EVENT;
 
-// The stack may be reused before a transfer that nobody waits for has read or written it.
+// The stack may be reused before an unawaited transfer has read or written it.
 bool outlives(LocalMemory memory, bool blocking) { return blocking || memory != LocalMemory::stack; }
 
 Requested refuse(HerId her, uint32_t answer, Actions& out) {
@@ -41,7 +41,7 @@ Requested HandlerRequests::dma(Execution& caller, const HandlerCall& call, DmaQu
   if ((call.options & PTL_DMA_NO_EVENT) == 0) {
     dmas_.report(dma, {call.offset, call.length, reinterpret_cast<uint64_t>(host)});
   }
-  if (pieces.size() > 1) {  // one transfer a piece, done when all are
+  if (pieces.size() > 1) {  // one transfer for each piece; the DMA is done when all are
     dmas_.split(dma, static_cast<uint32_t>(pieces.size()));
     HandlerCall part = call;
     for (const IovecElement& piece : pieces) {
@@ -106,7 +106,7 @@ Requested HandlerRequests::dma_wait(const Execution& caller, const HandlerCall& 
   if (call.call == SPL_CALL_DMA_TEST) {
     out.add<Resume>(her, open ? 0u : 1u);
   } else if (open) {
-    dmas_.wait(call.handle, her);  // answered by its end
+    dmas_.wait(call.handle, her);  // the end of the DMA answers the call
   } else {
     out.add<Resume>(her, uint32_t{SUCCESS});
   }

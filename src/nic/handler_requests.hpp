@@ -1,8 +1,8 @@
-// HandlerRequests - what a running handler asks of the memory of its host and of its NIC: DMAs, atomics, waiting.
+// HandlerRequests - a running handler's requests to the memory of its host and its NIC: DMAs, atomics, waiting.
 //
-// Contract: each request ends as performed (the actions answer it), refused (it was answered as docs/handlers.md says, and
-//   its work has failed), or stops (the call or its options do not exist here: the handler must be stopped). `caller`: the
-//   running execution; `range`: the memory that it is offered.
+// Contract: each request is performed (the actions answer it), refused (it was answered as docs/handlers.md says, and
+//   its work has failed), or stops (the call or its options do not exist here: the handler must be stopped). `caller`
+//   is the running execution, `range` the memory that it is offered.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -21,7 +21,7 @@ class HandlerRequests {
  public:
   explicit HandlerRequests(DmaTracker& dmas) : dmas_(dmas) {}
 
-  // SPL_CALL_DMA_..., on memory that the handler is offered. `queue`: of its work. `fills`: it may write its packet.
+  // SPL_CALL_DMA_... on memory offered to the handler. `queue` is of its work; `fills`: it may write its packet.
   [[nodiscard]] Requested dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
                               bool fills, Actions& out);
   [[nodiscard]] Requested dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,

@@ -1,8 +1,8 @@
-// HandlerWork - what handlers work on: a message that arrives, or one whose packets they fill.
+// HandlerWork - the object that handlers work on: a message that arrives, or a message whose packets they fill.
 //
-// Contract: both kinds keep this; executions and DMAs name it by their Owner. A failure is recorded once, the first one
-//   counts. A handler that does not return stops the work: none of its handlers starts any more (docs/handlers.md has the
-//   tables).
+// Contract: both kinds of messages contain a HandlerWork; executions and DMAs name it by their Owner. Only the first
+//   failure is recorded. A handler that does not return stops the work: no other handler of it starts
+//   (docs/handlers.md has the tables).
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace spinloom::nic {
 
-// Owner::kind of executions (the first two) and of DMAs.
+// Values of Owner::kind: of executions (the first two) and of DMAs.
 enum OwnerKind : uint8_t {
   incoming,  // a message that arrives
   filled,  // a process-put, whose packets handlers of this NIC fill
   whole,  // a put that came in one packet and takes the short way (nic_delivery)
-  reply  // bytes of a reply
+  reply  // a reply to this NIC
 };
 
 struct HandlerWork {
@@ -34,7 +34,7 @@ struct HandlerWork {
   void record(Fail why) {
     if (failure == Fail::ok) failure = why;
   }
-  // What a handler did wrong: it did not return, or returned a code that its kind does not have.
+  // Records that a handler did not return, or returned a code that its kind does not have.
   void fail(HandlerEnd end, uint32_t code) {
     switch (end) {
       case HandlerEnd::returned:

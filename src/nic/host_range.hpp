@@ -1,6 +1,6 @@
 // HostRange - host memory that a handler is offered: one range, or the elements of a list.
 //
-// Contract: offsets count from the start, through the elements. pieces() needs bytes that are inside.
+// Contract: offsets count from the start, through the elements. pieces() requires that the bytes lie inside.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -15,17 +15,17 @@ namespace spinloom::nic {
 struct HostRange {
   uint8_t* start = nullptr;
   uint64_t length = 0;
-  IovecView list = {};  // of a list there is no start
+  IovecView list = {};  // the elements of a list; then `start` is not used
 
   [[nodiscard]] bool holds(uint64_t offset, uint64_t bytes) const {
     return offset <= length && bytes <= length - offset;
   }
-  // One piece an element.
+  // The pieces of a range, one for each element that it touches.
   [[nodiscard]] std::vector<IovecElement> pieces(uint64_t offset, uint64_t bytes) const {
     if (!list.exists()) return {{start + offset, bytes}};
     return pieces_of(list, offset, bytes);
   }
-  // Where the bytes begin; nothing when they are not inside, or in several elements of a list.
+  // The address of the bytes; nothing if they lie outside, or in several elements of a list.
   [[nodiscard]] std::optional<uint8_t*> contiguous(uint64_t offset, uint64_t bytes) const {
     if (!holds(offset, bytes)) return std::nullopt;
     if (bytes == 0) return start;

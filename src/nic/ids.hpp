@@ -1,9 +1,9 @@
 // Ids - the names under which the host and the NIC speak of NIC objects.
 //
-// Contract: an Id<Tag> is an index that cannot be mistaken for another kind's; the host's floor
-//   (portals) picks the ids of entries, queues and counters, the engine those of HERs and DMAs.
-// Invariants: an id that the host picks has a generation beside its index: what still names an object that is gone (an
-//   entry its counter, a waiting command its entry) never means the next object with that index.
+// Contract: an Id<Tag> is an index that cannot be confused with another kind's. The host's floor (portals) picks the
+//   ids of entries, queues and counters, the engine the ids of HERs and DMAs.
+// Invariants: an id that the host picks has a generation beside its index. So a name of an object that is gone (in an
+//   entry, in a waiting command) never means the next object with that index.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -34,7 +34,7 @@ struct Id<Tag, Reuse::next_generation> {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-// The id of this index that follows this one.
+// The next id with the same index.
 template <class Tag, Reuse reuse>
 [[nodiscard]] constexpr Id<Tag, reuse> next_of(Id<Tag, reuse> id) {
   if constexpr (reuse == Reuse::next_generation) ++id.generation;
@@ -56,12 +56,12 @@ using DmaId = Id<struct DmaTag>;
 using HpuId = Id<struct HpuTag>;
 using VhpuId = Id<struct VhpuTag>;
 using StreamId = Id<struct StreamTag>;              // a streaming put
-using OutboundSlotId = Id<struct OutboundSlotTag>;  // of the outbound buffer
+using OutboundSlotId = Id<struct OutboundSlotTag>;  // a slot of the outbound buffer
 
-// Entries of users: this one stands for all.
+// An entry with this user may be accessed by all users.
 inline constexpr uint32_t any_user = UINT32_MAX;
 
-// Logical addressing: a process is its rank.
+// The logical address of a process.
 struct Rank {
   static constexpr uint32_t any_value = UINT32_MAX;
   uint32_t value = 0;

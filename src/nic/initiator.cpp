@@ -7,7 +7,7 @@
 namespace spinloom::nic {
 namespace {
 
-// The operation's descriptor may go, as far as it is concerned.
+// Releases the operation's hold on its descriptor.
 void end_operation(Put& put) {
   if (!put.descriptor) return;
   put.descriptor->end();
@@ -59,7 +59,7 @@ uint32_t Initiator::open(const Put& put) {
   return slot;
 }
 
-// A short put that nobody is ahead of. Without an acknowledgement nothing of it is left when it has been sent.
+// Whether a put is short and has no message ahead of it. Without an acknowledgement it leaves no state behind.
 bool Initiator::goes_at_once(const Put& put, HerId waits) const {
   return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && put.operation == Operation::put &&
          outbound_.empty() && flowing_.empty() && !waits.exists() && (put.local != nullptr || put.length == 0);
@@ -105,8 +105,8 @@ void Initiator::put(const Put& put, Actions& out, HerId waits) {
   start(slot, out);
 }
 
-// A reply matches nothing, so it need not stand in line behind a header that waits for its bytes: what a get finds would
-// be read when those have come.
+// A reply matches nothing, so it does not queue behind a header that waits for its bytes. If it did, the get would
+// read memory only when those bytes have come.
 void Initiator::reply(const Put& put, const IovecView& list, uint64_t offset, Actions& out) {
   SPL_ASSERT(put.operation == Operation::reply, "message to rank ", put.target);
   const uint32_t slot = open(put);
@@ -120,7 +120,7 @@ void Initiator::reply(const Put& put, const IovecView& list, uint64_t offset, Ac
 }
 
 void Initiator::start(uint32_t slot, Actions& out) {
-  if (outbound_.empty() && flowing_.empty()) {  // it need not stand in line
+  if (outbound_.empty() && flowing_.empty()) {  // no message is ahead
     uint32_t left = limits::packets_per_call_max;
     if (emit_read(slot, left, out) == Emitted::all) return;
     emit_due_ = true;
@@ -131,7 +131,7 @@ void Initiator::start(uint32_t slot, Actions& out) {
   if (is_next(slot)) emit(out);
 }
 
-// The next packet of this message is there: whether it can leave now, not behind another message's header.
+// Whether the next packet of this message may leave: it is there, and no other message's header is ahead of it.
 bool Initiator::is_next(uint32_t slot) {
   Outgoing& message = outgoing_[slot];
   if (message.queued) return !outbound_.empty() && outbound_.front() == slot;
@@ -140,9 +140,9 @@ bool Initiator::is_next(uint32_t slot) {
   return true;
 }
 
-// The packets of messages that go on, then of the oldest message, and of further ones while the call has work left.
-// Headers leave in order of the puts, because receivers match in that order. A message whose header has left lets
-// others pass while it waits.
+// Sends packets of messages whose header has left, then of the oldest message, then of further messages, while the
+// call may do more work. Headers leave in the order of the puts, because receivers match in that order. A message
+// whose header has left lets others pass while it waits.
 void Initiator::emit(Actions& out) {
   emit_due_ = false;
   uint32_t left = limits::packets_per_call_max;
@@ -166,7 +166,7 @@ void Initiator::emit(Actions& out) {
   }
 }
 
-// A packet that was just made, of this message.
+// Fills in a new packet of this message.
 void Initiator::make_packet(uint32_t slot, Packet& packet) const {
   const Outgoing& message = outgoing_[slot];
   const Put& put = message.put;
@@ -195,7 +195,7 @@ void Initiator::make_packet(uint32_t slot, Packet& packet) const {
   }
 }
 
-// Packets that the driver reads from host memory, or from a handler's.
+// Sends packets that the driver reads from host memory or from a handler's memory.
 Initiator::Emitted Initiator::emit_read(uint32_t slot, uint32_t& left, Actions& out) {
   Outgoing& message = outgoing_[slot];
   const Put& put = message.put;
@@ -245,10 +245,10 @@ std::optional<uint64_t> Initiator::packet_sent(uint64_t id, Actions& out) {
   return std::nullopt;
 }
 
-// The buffer is the host's again.
+// The driver has read the buffer, which belongs to the host again.
 void Initiator::finish(uint32_t slot, Actions& out) {
   Outgoing& message = outgoing_[slot];
-  const bool lost_target = is_lost(message.put.target) && !message.acked;  // acknowledged is delivered
+  const bool lost_target = is_lost(message.put.target) && !message.acked;  // an acknowledged message was delivered
   SPL_ASSERT(!message.sent, "message ", message_name(message.sequence, slot), " was read twice");
   message.sent = true;
   if (message.waits.exists()) out.add<Resume>(message.waits, uint32_t{0});
@@ -289,14 +289,14 @@ bool Initiator::take_ack(const Packet& packet, Actions& out) {
   return true;
 }
 
-// The send event comes first, whatever overtook what on the way.
+// The send event comes first, in whatever order the driver reports the two.
 void Initiator::finish_ack(uint32_t slot, Actions& out) {
   Outgoing& message = outgoing_[slot];
   Put& put = message.put;
   SPL_ASSERT(message.sent && message.acked, "message ", message_name(message.sequence, slot));
   const Fail failure = static_cast<Fail>(message.ack.fail);
   end_operation(put);
-  if (failure == Fail::ok && message.ack.ack_request == AckRequest::none) {  // the entry wants nobody to be told
+  if (failure == Fail::ok && message.ack.ack_request == AckRequest::none) {  // the entry wants no acknowledgement
     outgoing_.give_back(slot);
     return;
   }
@@ -331,12 +331,13 @@ bool Initiator::is_lost(Rank peer) const {
   return !lost_.empty() && std::find(lost_.begin(), lost_.end(), peer) != lost_.end();
 }
 
-// What has not been read from its buffer yet goes on as if the peer were there: the driver reads it to nowhere and says
-// so, and finish() finds that the target is lost. So there is one end for what was sent before and after.
+// Messages that have not been read from their buffers go on as if the peer were there: the driver reads and discards
+// them, and finish() finds that the target is lost. So messages end in one way, whether sent before or after the
+// loss.
 void Initiator::part_from(Rank peer, Actions& out) {
   if (is_lost(peer)) return;
   lost_.push_back(peer);
-  // The buffers of these are the host's already; the acknowledgements never come.
+  // These buffers have been read already; their acknowledgements never come.
   std::vector<uint32_t> waiting;
   outgoing_.for_each([&](uint32_t slot, const Outgoing& message) {
     if (message.put.target == peer && message.sent && message.ack_wanted && !message.acked) waiting.push_back(slot);

@@ -1,13 +1,14 @@
-// Initiator - what this NIC sends: puts, requests and replies, in packets; and what comes back for them.
+// Initiator - sends puts, requests and replies of this NIC, in packets, and takes the answers to them.
 //
-// Contract: check() says what is wrong with an operation, and what is started has been checked. Packets leave by Send
-//   actions, at most limits::packets_per_call_max of them a call; emit_due() says that more are there. Headers leave in
-//   the order of the puts, because receivers match in that order; a message whose header has left lets others pass
-//   while it waits for its bytes. An operation ends by its events and counts; then its descriptor is free.
-// Invariants: (1) `outbound_` holds messages in the order of their puts, until nothing more will come of one or it waits
-//   for packets with its header sent; `flowing_` holds those of the latter that have packets again; (2) an
-//   acknowledgement's event comes after the send event, whatever overtook what on the way; (3) of the process-puts that
-//   want slots of the outbound buffer only the first has any; (4) nothing waits for a lost peer.
+// Contract: check() says what is wrong with an operation; callers start only operations that passed it. Packets leave
+//   by Send actions, at most limits::packets_per_call_max of them a call; emit_due() says that more wait. Headers
+//   leave in the order of the puts, because receivers match in that order. A message whose header has left lets
+//   others pass while it waits for its bytes. An operation ends by its events and counts; then its descriptor is
+//   free.
+// Invariants: (1) `outbound_` holds messages in the order of their puts, until they are done or wait for packets with
+//   their header sent; `flowing_` holds messages of the latter kind that have packets again; (2) an acknowledgement's
+//   event comes after the send event, in whatever order the two are reported; (3) among process-puts that want slots
+//   of the outbound buffer, only the first has any; (4) nothing waits for a lost peer.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -32,8 +33,8 @@
 
 namespace spinloom::nic {
 
-// What handlers may ask of other NICs with: the portal table entry, queue, counter and memory of the matched entry, or
-// of the put whose packets they fill.
+// The objects that handlers may use for operations on other NICs: those of the matched entry, or of the put whose
+// packets they fill.
 struct HandlerOffer {
   PortalIndex portal;
   QueueId queue;
@@ -43,7 +44,7 @@ struct HandlerOffer {
 
 class Initiator {
  public:
-  // All parts outlive it; `config`: the NIC's limits.
+  // The parts outlive the initiator. `config` has the NIC's limits.
   struct Parts {
     EventQueues& queues;
     Triggers& triggers;
@@ -64,18 +65,18 @@ class Initiator {
   void get(const Get& get, Actions& out, HerId waits = {}, bool by_handler = false);
   void atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
   void process_put(const ProcessPut& given, Actions& out);
-  // Streaming puts; errors are of their regions, too.
+  // Streaming puts. Errors also concern the regions.
   [[nodiscard]] Status stream(const StreamStart& start, Actions& out);
   [[nodiscard]] Status stream(const StreamAppend& append, Actions& out);
-  // A target's reply; `list`: where its bytes are, from `offset` on, when they are in no range. packet_sent() gives
-  // put.user_ptr back when it has been read.
+  // Sends a target's reply. Its bytes lie in `list` from `offset` on if put.local is null. packet_sent() returns
+  // put.user_ptr when the reply has been read.
   void reply(const Put& put, const IovecView& list, uint64_t offset, Actions& out);
-  // An acknowledgement whose fields the caller fills; without them the initiator only learns that nothing more comes.
+  // Sends an acknowledgement whose fields the caller fills. Left empty, they only say that nothing more comes.
   MessageFields& acknowledge(Rank target, uint64_t message, Actions& out) const;
-  // The name of a message of this NIC that is no put.
+  // A name for a message of this NIC that is not a put.
   [[nodiscard]] uint64_t take_name() { return message_name(next_sequence_++, no_slot); }
 
-  // A put that finds nothing to decide (quick.hpp): its name, and then that it has left.
+  // Quick puts (quick.hpp): whether one is possible, its name, and that it has left.
   [[nodiscard]] bool may_put_quickly(uint64_t length) const {
     return length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() && lost_.empty();
   }
@@ -85,41 +86,41 @@ class Initiator {
   // Whether packets wait for a call of emit().
   [[nodiscard]] bool emit_due() const { return emit_due_; }
   void emit(Actions& out);
-  // The driver has read the last packet from its buffer. Of a reply: its put.user_ptr.
+  // The driver has read the last packet from its buffer. Returns put.user_ptr if the message is a reply.
   [[nodiscard]] std::optional<uint64_t> packet_sent(uint64_t message, Actions& out);
   // A packet of the outbound buffer has left.
   void packet_left(OutboundSlotId slot, Actions& out);
 
-  // Answers. False: nobody waits for this one; it is a peer's packet, not our state, and is refused.
+  // Take answers. False: no operation waits for the answer. That is a fault of the peer, and the packet is refused.
   [[nodiscard]] bool take_ack(const Packet& packet, Actions& out);
   [[nodiscard]] bool take_reply(const Packet& packet, Actions& out);
-  // Bytes of a reply are where they belong, or cannot come there; `slot`: of the DMA's owner.
+  // Bytes of a reply have landed, or could not. `slot` is that of the DMA's owner.
   void reply_landed(uint32_t slot, Actions& out);
   void fail_reply(uint32_t slot, Fail failure);
 
-  // Nothing reaches this peer any more, nor does it answer.
+  // Ends all operations that wait for this peer. Nothing reaches the peer from now on.
   void part_from(Rank peer, Actions& out);
 
-  // Process-puts, as their handlers see them; `slot`: of their owner.
+  // Process-puts, as their handlers see them. `slot` is that of their owner.
   [[nodiscard]] HandlerWork& filled(uint32_t slot) { return filled_[slot]; }
   [[nodiscard]] const HandlerWork& filled(uint32_t slot) const { return filled_[slot]; }
   [[nodiscard]] HandlerOffer offer_of(uint32_t slot) const;
   [[nodiscard]] uint64_t user_ptr_of(uint32_t slot) const { return outgoing_[filled_[slot].outgoing].put.user_ptr; }
-  // The handler has ended, or will never start, and nothing writes to the packet any more.
+  // The packet is filled: its handler has ended, or will never start, and nothing writes to the packet any more.
   void packet_filled(OutboundSlotId slot);
-  // The packet at this offset does not leave, nor does any after it. No further handler starts.
+  // The packet at this offset and those behind it do not leave, and no further handler starts.
   void cut(uint32_t slot, uint64_t offset);
 
-  // Not yet read from their buffers, or not yet answered.
+  // Operations whose buffers have not been read yet, or that have not been answered yet.
   [[nodiscard]] uint32_t size() const { return outgoing_.size() + fetches_.size(); }
   [[nodiscard]] const OutboundBuffer& outbound_buffer() const { return buffer_; }
 
  private:
   struct Stream {
-    uint64_t memory_bytes = 0;  // at put.local
+    uint64_t memory_bytes = 0;  // size of the memory at put.local
     uint64_t given = 0;  // bytes of the regions so far
     bool ended = false;
-    Fifo<PutRegion> regions;  // not in packets yet
+    Fifo<PutRegion> regions;  // regions that are not in packets yet
   };
   struct Outgoing {
     Put put;
@@ -129,24 +130,24 @@ class Initiator {
     bool ack_wanted = false;
     bool acked = false;
     HerId waits = {};  // a handler that waits until the packet has been read
-    Outcome ack = {};  // kept while the ack is ahead of the send event
-    bool queued = true;  // in `outbound_` or `flowing_`
-    bool may_wait = false;  // in `outbound_`, for bytes that are not there yet
-    IovecView list = {};  // the bytes, where put.local is null, from list_offset on
+    Outcome ack = {};  // an ack that came before the send event
+    bool queued = true;  // the message is in `outbound_` or `flowing_`
+    bool may_wait = false;  // the message is in `outbound_` and waits for bytes
+    IovecView list = {};  // where put.local is null: holds the bytes, from list_offset on
     uint64_t list_offset = 0;
-    std::unique_ptr<Stream> stream = {};  // streaming put: until its last packet is handed to the driver
-    uint32_t filled = no_slot;  // process-put: until then, too
+    std::unique_ptr<Stream> stream = {};  // streaming put, until its last packet is handed to the driver
+    uint32_t filled = no_slot;  // process-put, until its last packet is handed to the driver
     Fail failure = Fail::ok;
   };
-  // A process-put until its last packet is handed to the driver.
+  // A process-put, until its last packet is handed to the driver.
   struct Filled : HandlerWork {
     uint32_t outgoing = no_slot;
-    uint64_t memory_bytes = 0;  // at put.local
-    uint64_t assigned = 0;  // bytes whose packets have slots, or had them
+    uint64_t memory_bytes = 0;  // size of the memory at put.local
+    uint64_t assigned = 0;  // bytes of packets that have got slots so far
     uint64_t cut = UINT64_MAX;  // packets from this offset on do not leave
     OutboundQueue packets;
   };
-  // Something that this NIC asked for and that comes by a reply.
+  // A get or a fetching atomic of this NIC that waits for its reply.
   struct Fetch {
     ReplyTo reply;
     Rank target;
@@ -157,16 +158,16 @@ class Initiator {
     bool header_in = false;
     uint64_t reply_bytes = 0;
     Outcome result;
-    HerId waits;  // a handler that waits for it, in whose memory it lands
+    HerId waits;  // a handler that waits for the reply, which lands in its memory
   };
-  // What became of a message's packets in one call.
+  // What one call of emit() did for a message.
   enum class Emitted : uint8_t {
-    all,  // nothing more will come of it
-    some,  // this call has done enough
+    all,  // sent its last packet, or gave the rest up
+    some,  // sent as many packets as a call may send
     waits,  // its next packet is not there yet
   };
 
-  // A message's name: unique at its sender while something of it is under way.
+  // A message's name, unique at its sender while the message is under way.
   [[nodiscard]] static constexpr uint64_t message_name(uint32_t sequence, uint32_t slot) {
     return uint64_t{sequence} << 32 | slot;
   }
@@ -214,11 +215,11 @@ class Initiator {
   uint32_t next_sequence_ = 0;
   Fifo<uint32_t> outbound_;
   Fifo<uint32_t> flowing_;
-  uint32_t waiting_headers_ = 0;  // of `outbound_`: those that may wait
+  uint32_t waiting_headers_ = 0;  // messages in `outbound_` that wait for bytes
   bool emit_due_ = false;
   Table<StreamId, uint32_t> streams_{"streaming put", limits::stream_count_max, "limits::stream_count_max"};
   Slab<Filled> filled_;
-  Fifo<uint32_t> filling_;  // of `filled_`: those that want slots
+  Fifo<uint32_t> filling_;  // messages in `filled_` that want slots
   OutboundBuffer buffer_;
 };
 

@@ -1,8 +1,8 @@
-// Gets and atomics: what is asked of a target, and the reply.
+// Gets and atomics: requests to a target, and its replies.
 //
-// A request travels as a put does; what a target gives back is a reply (nic_reply.cpp), which is not matched: every packet
-// of it carries the name of the request that it answers. A Fetch waits for it: until its header packet, all its bytes
-// and their DMAs are here.
+// A request travels as a put does. The target answers with a reply (nic_reply.cpp), which is not matched: each of its
+// packets carries the name of the request. A Fetch waits until the reply's header packet and all its bytes are here,
+// and their DMAs are done.
 #include <algorithm>
 #include <utility>
 
@@ -133,7 +133,7 @@ void Initiator::reply_landed(uint32_t slot, Actions& out) {
 
 void Initiator::fail_reply(uint32_t slot, Fail failure) { fetches_[slot].result.fail = static_cast<uint8_t>(failure); }
 
-// A request whose reply never comes, or not to its end. DMAs of what has come are waited for.
+// Ends a request whose reply never comes, or stops midway. DMAs of bytes that have come are waited for.
 void Initiator::lose_fetch(uint64_t name, Actions& out) {
   const auto slot = static_cast<uint32_t>(name);
   if (!fetches_.taken(slot) || fetches_[slot].sequence != name >> 32) return;

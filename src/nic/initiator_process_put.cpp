@@ -1,9 +1,9 @@
 // Process-puts: messages whose packets are filled by payload handlers of this NIC (SC'19 datatypes paper,
 // section 3.1.2).
 //
-// A packet gets a slot of the outbound buffer, in message order, then its handler runs like any other; the packet is
-// filled when the handler has ended and its DMAs are done. Filled packets leave in message order. A handler that fails
-// cuts the message: packets before its own leave, the last thing sent says how many bytes will never come.
+// A packet gets a slot of the outbound buffer, in message order. Then its handler runs like any other; the packet is
+// filled when the handler has ended and its DMAs are done. Filled packets leave in message order. A handler that
+// fails cuts the message: packets before its own leave, and the last packet says how many bytes will never come.
 #include <algorithm>
 
 #include "nic/initiator.hpp"
@@ -43,7 +43,7 @@ void Initiator::process_put(const ProcessPut& given, Actions& out) {
   if (is_next(slot)) emit(out);
 }
 
-// Slots go to the oldest message that wants some; its handlers go to the scheduler.
+// Gives slots to the oldest message that wants some; the handlers of these packets go to the scheduler.
 void Initiator::fill_packets(Actions& out) {
   while (!filling_.empty() && buffer_.has_room()) {
     const uint32_t owner = filling_.front();
@@ -66,7 +66,7 @@ void Initiator::fill_packets(Actions& out) {
     her.outbound = true;
     her.vhpu = vhpu_of(*contexts_.find(filled.context), offset, config_.payload_bytes);
     ++filled.hers_open;
-    out.add<BufferPacket>(her.id, uint64_t{0});  // it is in its slot already
+    out.add<BufferPacket>(her.id, uint64_t{0});  // the packet is in its slot already
   }
 }
 
@@ -88,7 +88,7 @@ Initiator::Emitted Initiator::emit_filled(uint32_t slot, uint32_t& left, Actions
     if (is_cut && (!filled.packets.empty() || message.emitted == 0)) {
       buffer_.give_back(id);
       if (!filled.packets.empty()) continue;
-      // Nothing has left: the target never hears of this message, and nobody acknowledges it.
+      // No packet has left, so the target never hears of this message and does not acknowledge it.
       close_filled(message);
       if (message.ack_wanted && message.put.ct_ack) triggers_.count(message.put.counter, CounterValue{0, 1}, out);
       message.ack_wanted = false;
@@ -98,7 +98,7 @@ Initiator::Emitted Initiator::emit_filled(uint32_t slot, uint32_t& left, Actions
     }
     Send& send = out.add<Send>();
     make_packet(slot, send.packet);
-    if (is_cut) {  // the last of its packets, and they are all cut
+    if (is_cut) {  // the rest of its packets is cut
       send.packet.missing = message.put.length - message.emitted;
       message.emitted = message.put.length;
     } else {
@@ -116,7 +116,7 @@ Initiator::Emitted Initiator::emit_filled(uint32_t slot, uint32_t& left, Actions
   return Emitted::some;
 }
 
-// Its handlers have ended and their DMAs are done.
+// Closes a message whose handlers have ended and whose DMAs are done.
 void Initiator::close_filled(Outgoing& message) {
   const Filled& filled = filled_[message.filled];
   SPL_ASSERT(filled.hers_open == 0 && filled.dmas.open == 0, filled.hers_open, " handlers, ", filled.dmas.open,
@@ -135,7 +135,7 @@ void Initiator::packet_left(OutboundSlotId id, Actions& out) {
   fill_packets(out);
 }
 
-// The target counts on every byte, so a packet cannot be dropped: the message is cut where one is missing.
+// The target counts every byte, so no packet can be left out: a missing packet ends the message.
 void Initiator::cut(uint32_t slot, uint64_t offset) {
   Filled& filled = filled_[slot];
   filled.stopped = true;

@@ -1,7 +1,7 @@
 // Streaming puts: one message whose bytes the host names region by region (SC'19 datatypes paper, section 3.1.1).
 //
-// Packets are filled across regions; one leaves when its last byte has been named, the last one with the end flag. The
-// length is declared at the start, because the header carries it and the target matches and completes by it.
+// A packet may span regions. It leaves when its last byte has been named; the last packet leaves with the end flag.
+// The length is declared at the start, because the header carries it, and the target matches and completes by it.
 #include <algorithm>
 
 #include "nic/initiator.hpp"
@@ -64,7 +64,7 @@ Status Initiator::stream(const StreamAppend& append, Actions& out) {
   return {};
 }
 
-// The next packet, of `length` bytes, can be put together. The last one waits for the end of the message.
+// Whether the next packet, of `length` bytes, can be put together. The last packet waits for the end of the message.
 bool Initiator::packet_is_there(const Outgoing& message, uint64_t length) {
   const Stream& stream = *message.stream;
   if (stream.ended) return true;
@@ -72,7 +72,7 @@ bool Initiator::packet_is_there(const Outgoing& message, uint64_t length) {
   return end <= stream.given && end < message.put.length;
 }
 
-// The bytes of the next packet.
+// Takes the regions, or parts of them, that make up the next packet.
 std::vector<PayloadRef> Initiator::take_pieces(Outgoing& message, uint64_t length) {
   SPL_ASSERT(message.emitted + length <= message.stream->given, length, " B behind ", message.emitted);
   std::vector<PayloadRef> pieces;

@@ -1,7 +1,7 @@
-// Iovec - host memory in pieces, and where a place in their concatenation lies.
+// Iovec - host memory in pieces, addressed by offsets in their concatenation.
 //
-// Contract: ends_of() says where each element ends in the concatenation; pieces_of() cuts a range of it into contiguous
-//   pieces, in its order, none of them empty. Elements may be empty.
+// Contract: ends_of() says where each element ends in the concatenation. pieces_of() cuts a range of the
+//   concatenation into contiguous pieces, in order, none of them empty. Elements may be empty.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -20,7 +20,7 @@ struct IovecElement {
   uint64_t length = 0;
 };
 
-// Elements and their ends; both belong to somebody else.
+// Elements and their ends, both owned by somebody else.
 struct IovecView {
   std::span<const IovecElement> elements;
   std::span<const uint64_t> ends;
@@ -37,7 +37,7 @@ struct IovecView {
   return ends;
 }
 
-// The element that holds this place; the number of elements when none does.
+// The element that holds this place; the number of elements if none does.
 [[nodiscard]] inline size_t element_at(const IovecView& list, uint64_t offset) {
   return static_cast<size_t>(std::upper_bound(list.ends.begin(), list.ends.end(), offset) - list.ends.begin());
 }

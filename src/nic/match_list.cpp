@@ -5,7 +5,7 @@
 namespace spinloom::nic {
 namespace {
 
-constexpr uint32_t close_up_least = 32;  // a short list is not worth it
+constexpr uint32_t close_up_least = 32;  // for few lines closing up costs more than it saves
 
 }  // namespace
 
@@ -14,7 +14,7 @@ bool matches(const ListedEntry& listed, const MatchKey& key) {
   if (entry.options.host_activated) return false;
   if (entry.match_rank != Rank::any() && entry.match_rank != key.source) return false;
   if ((key.match_bits | entry.ignore_bits) != (entry.match_bits | entry.ignore_bits)) return false;
-  // A payload handler decides where bytes go, so that length and offset say nothing about its room.
+  // With a payload handler, length and offset say nothing about room: the handler decides where bytes go.
   if (!entry.options.no_truncate || !listed.places_payload) return true;
   const uint64_t offset = entry.options.manage_local ? listed.local_offset : key.remote_offset;
   return offset <= entry.length && key.length <= entry.length - offset;
@@ -56,7 +56,7 @@ void MatchList::unlink(Slab<ListedEntry>& slab, uint32_t slot) {
   if (first_ + left_ >= size() + close_up_least) close_up(slab);
 }
 
-// Takes the lines of entries that have left out of the array.
+// Removes the lines of entries that have left.
 void MatchList::close_up(Slab<ListedEntry>& slab) {
   const uint32_t linked = size();
   std::erase_if(lines_, [](const Line& line) { return line.slot == no_slot; });
@@ -72,7 +72,7 @@ uint32_t MatchList::find(const Slab<ListedEntry>& slab, const MatchKey& key, uin
   for (const Line* line = begin; line != end; ++line) {
     const bool differs =
         (((line->bits ^ key.match_bits) & line->care) | ((line->rank ^ key.source.value) & line->rank_care)) != 0;
-    if (differs) [[likely]] {  // without it the loop is in two places
+    if (differs) [[likely]] {  // without the hint, the compiler splits the loop in two
       continue;
     }
     if (line->slot == no_slot || !matches(slab[line->slot], key)) continue;

@@ -1,5 +1,5 @@
-// MatchList - the matching lists of a portal table entry: entries in append order, and the headers of
-// messages that came before their entry.
+// MatchList - the matching lists of a portal table entry: entries in append order, and the headers of messages that
+// came before their entry.
 //
 // Contract: find() returns the first entry, in list order, that a message matches. Matching follows
 //   Portals 4: initiator rank (or any), match bits equal outside the ignore bits, and with no_truncate
@@ -19,7 +19,7 @@
 
 namespace spinloom::nic {
 
-// What matching looks at.
+// The fields of a message that matching compares.
 struct MatchKey {
   Rank source;
   uint64_t match_bits = 0;
@@ -33,19 +33,19 @@ struct ListedEntry {
   EntryId id;
   PortalIndex portal;
   ListKind list = ListKind::priority;
-  bool places_payload = true;  // no payload handler: the NIC itself puts bytes at the offset
-  uint64_t local_offset = 0;   // manage_local
-  uint64_t sequence = 0;       // of its append
+  bool places_payload = true;  // without a payload handler, the NIC puts bytes at their offset
+  uint64_t local_offset = 0;   // for manage_local
+  uint64_t sequence = 0;       // sequence number of its append
   uint32_t messages_open = 0;
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
   bool linked = false;
-  bool waits = false;  // for the activation of its context: in no list
-  bool claiming = false;  // headers that came before it: counts as a message of its own meanwhile
+  bool waits = false;  // in no list until its context is activated
+  bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages
   bool auto_unlinked = false;
   bool unlink_due = false;   // flow control keeps room for its auto_unlink event
   bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
-  uint32_t place = 0;        // linked: in the lines of its list
-  mutable std::vector<uint64_t> iovec_ends;  // of a scatter list, once they are needed
+  uint32_t place = 0;        // place in the lines of its list, while linked
+  mutable std::vector<uint64_t> iovec_ends;  // ends of a scatter list's elements, computed when first needed
 };
 
 // The header of a message that landed in an overflow entry and that no priority entry has claimed yet.
@@ -112,14 +112,14 @@ class LinkedList {
   uint32_t size_ = 0;
 };
 
-// What the walk reads of its entries lies in one array, in list order: entries that have left keep their place in it,
-// and are not counted, until they are more than the others.
+// Matching reads one array, in list order. An entry that leaves keeps its line in the array, uncounted, until such
+// lines are the majority.
 class MatchList {
  public:
-  // Links the entry at its place by sequence: at the end, but for an entry that comes back.
+  // Links the entry in order of its sequence: at the end, except for an entry that comes back.
   void link(Slab<ListedEntry>& slab, uint32_t slot);
   void unlink(Slab<ListedEntry>& slab, uint32_t slot);
-  // Adds the entries compared to `searched`; no_slot when none matches.
+  // Returns the first entry that matches, or no_slot. Adds the number of entries compared to `searched`.
   [[nodiscard]] uint32_t find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const;
   // The entry that a walk looks at first, or no_slot.
   [[nodiscard]] uint32_t first() const { return first_ < lines_.size() ? lines_[first_].slot : no_slot; }
@@ -128,16 +128,16 @@ class MatchList {
  private:
   struct Line {
     uint64_t bits = 0;
-    uint64_t care = 0;  // the bits that must be equal
+    uint64_t care = 0;  // mask of the bits that must be equal
     uint32_t rank = 0;
     uint32_t rank_care = 0;
-    uint32_t slot = no_slot;  // none: it has left
+    uint32_t slot = no_slot;  // no_slot: the entry has left
   };
   void close_up(Slab<ListedEntry>& slab);
 
   std::vector<Line> lines_;
-  uint32_t first_ = 0;  // the lines before it have left
-  uint32_t left_ = 0;   // of those behind it
+  uint32_t first_ = 0;  // all lines before this one have left
+  uint32_t left_ = 0;   // lines behind first_ that have left
   uint64_t last_sequence_ = 0;
 };
 

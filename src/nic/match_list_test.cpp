@@ -1,4 +1,4 @@
-// The list that matching walks, and the index of messages, each against a plain one.
+// The list that matching walks, and the index of messages, each compared with a plain one.
 #include "nic/match_list.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace spinloom::nic {
 namespace {
 
-// Entries leave from anywhere and come back to their places; the first match and the number compared stay those of a
+// Entries leave from anywhere and come back to their places. The first match and the number compared are those of a
 // walk from the front.
 TEST(MatchList, WalksAsAPlainListDoes) {
   const uint64_t seed = test_seed();
@@ -27,7 +27,7 @@ TEST(MatchList, WalksAsAPlainListDoes) {
       list.link(slab, slot);
       linked.insert(std::lower_bound(linked.begin(), linked.end(), slot, earlier), slot);
     };
-    const uint64_t growth = 30 + random.below(60);  // of 100 steps, those that append
+    const uint64_t growth = 30 + random.below(60);  // percent of the steps that append
     for (int step = 0; step < 400; ++step) {
       const uint64_t kind = random.below(100);
       if (kind < growth) {

@@ -1,8 +1,8 @@
 // MessageIndex - which slot holds the message that a packet belongs to.
 //
-// Contract: add() gives a slot to a message that has none, find() returns it, remove() ends that.
-// Invariants: (1) a message is named by its source and its number there; (2) no allocation once the table has its size;
-//   (3) it is at most half full, and what is removed leaves no trace: later ones of its run move up.
+// Contract: add() gives a slot to a message that has none, find() returns the slot, remove() takes it away.
+// Invariants: (1) a message is named by its source and its number there; (2) no allocation once the table has its
+//   size; (3) the table is at most half full, and has no tombstones: remove() moves later items of the run up.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace spinloom::nic {
 
 class MessageIndex {
  public:
-  // no_slot: it has none.
+  // Returns no_slot if the message has no slot.
   [[nodiscard]] uint32_t find(Rank source, uint64_t message) const {
     for (size_t at = home_of(source.value, message);; at = next(at)) {
       const Item& item = items_[at];
@@ -41,7 +41,7 @@ class MessageIndex {
     SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of rank ", source);
     for (size_t at = next(hole); items_[at].slot != no_slot; at = next(at)) {
       const size_t home = home_of(items_[at].source, items_[at].message);
-      if (distance(home, at) < distance(hole, at)) continue;  // it would be ahead of its home
+      if (distance(home, at) < distance(hole, at)) continue;  // this item would move ahead of its home
       items_[hole] = items_[at];
       hole = at;
     }
@@ -63,7 +63,7 @@ class MessageIndex {
   [[nodiscard]] size_t next(size_t at) const { return (at + 1) & (items_.size() - 1); }
   [[nodiscard]] size_t distance(size_t from, size_t to) const { return (to - from) & (items_.size() - 1); }
   [[nodiscard]] size_t home_of(uint32_t source, uint64_t message) const {
-    // Numbers count up in their upper half, and those of many sources alike.
+    // Numbers of messages grow in their upper half, and are similar at many sources: a multiplication spreads them.
     const uint64_t mixed = (message + uint64_t{source} * 0xbf58476d1ce4e5b9ULL) * 0x9e3779b97f4a7c15ULL;
     return static_cast<size_t>(mixed >> 32 ^ mixed >> 47) & (items_.size() - 1);
   }

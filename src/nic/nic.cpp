@@ -37,7 +37,7 @@ Nic::Nic(Rank rank, const NicLimits& limits) {
 
 Nic::~Nic() = default;
 
-// Ends every public call: handlers that can start do, and queued work asks for its turn.
+// Ends every public call: starts the handlers that can start, and asks for a turn if work is queued.
 void Nic::Impl::settle(Actions& out) {
   if (scheduler.has_work()) dispatch(out);
   if (continue_asked || (!triggers.has_fired() && !initiator.emit_due())) return;

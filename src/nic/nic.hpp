@@ -4,12 +4,12 @@
 //   actions that come back; effects appear when the driver says that service has ended. The engine owns
 //   counts and allocation (HPUs, packet buffer, NIC memory), the driver owns durations. The same calls
 //   with the same arguments give the same actions.
-// Invariants: (1) each byte of a message is delivered or counted as dropped exactly once; (2) completion is
-//   by bytes received, packets may come in any order, those ahead of their header wait (named limit);
-//   (3) a DMA with an event completes after all earlier DMAs of its message; (4) a packet's slot is free
-//   when its handler has ended and its DMAs are done; (5) a message completes when its bytes are in, its
-//   handlers have ended and its DMAs are done; (6) a use-once entry leaves its list before its event is
-//   posted; (7) each call does bounded work: a fired triggered command is a queued Continue, never recursion.
+// Invariants: (1) each byte of a message is delivered or counted as dropped exactly once; (2) completion counts bytes
+//   received: packets may come in any order, and packets ahead of their header wait (named limit); (3) a DMA with an
+//   event completes after all earlier DMAs of its message; (4) a packet's slot is free when its handler has ended and
+//   its DMAs are done; (5) a message completes when its bytes are in, its handlers have ended and its DMAs are done;
+//   (6) a use-once entry leaves its list before its event is posted; (7) each call does bounded work: a fired
+//   triggered command is a queued Continue, never recursion.
 // Threads: exactly one owner. Time: none.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace spinloom::nic {
 
-// What is where; for stall reports, tests and tables.
+// A snapshot of everything under way, for stall reports, tests and tables.
 struct NicState {
   uint64_t packet_buffer_used = 0;
   uint64_t packet_buffer_peak = 0;
@@ -44,7 +44,7 @@ struct NicState {
   uint32_t unexpected_headers = 0;
   uint32_t triggered_waiting = 0;
   uint64_t refused_packets = 0;      // malformed, repeated, or given although can_accept() said no
-  uint64_t failed_commands = 0;      // errors that no answer could carry: no token, or fired by a counter
+  uint64_t failed_commands = 0;      // errors without an answer: no token, or fired by a counter
 };
 
 class Nic {
@@ -54,63 +54,63 @@ class Nic {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
 
-  // False while there is no room for this packet: its payload does not fit into the packet buffer, or it is ahead
-  // of its header and limits().early_packets others are, too. Ask again after on_packet, on_handler_done and
-  // on_dma_done. A packet that is given to on_packet all the same is dropped and counted (refused_packets).
+  // False while there is no room for this packet: its payload does not fit into the packet buffer, or
+  // limits().early_packets packets already wait for their headers and this one would, too. Ask again after on_packet,
+  // on_handler_done and on_dma_done. If the driver gives the packet to on_packet all the same, it is dropped and
+  // counted (refused_packets).
   [[nodiscard]] bool can_accept(const Packet& packet) const;
 
-  // Service starts at the parser and matching unit. Work: at most one walk over the lists, and the packets of the
-  // message that came ahead of this header (limits().early_packets).
+  // Service of a packet starts at the parser and matching unit. Work: at most one walk over the lists, and the
+  // packets of the message that came ahead of this header (limits().early_packets).
   void on_packet(const Packet& packet, Actions& out);
-  // From the host. Work: one command.
+  // A command from the host. Work: one command.
   void on_command(const Command& command, Actions& out);
-  // How a message may come, or the rest of one that has begun: in packets of payload_bytes, as handlers need them, or
-  // in any.
+  // Whether a message, or the rest of a message that has begun, must come in packets of payload_bytes because
+  // handlers need them. False: packets of any size will do.
   [[nodiscard]] bool wants_packets(const Packet& packet) const;
-  // Its header has been here, and its last packet has not.
+  // Whether the header of the message has been here, and its last packet has not.
   [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
-  // Packets of this message were kept, and it has not ended: the engine may still refer to their bytes. False for a
-  // message whose packet was whole: only the actions that on_packet gave refer to it.
+  // Whether packets of this message were kept and the message has not ended: then the engine may refer to their
+  // bytes. False for a message that came in one packet: only the actions of that on_packet refer to its bytes.
   [[nodiscard]] bool is_open(Rank source, uint64_t message) const;
-  // As a Command that is this put, without token and trigger.
+  // Does what a Command with this put, without token and trigger, does.
   void on_put(const Put& put, Actions& out);
-  // Quick puts (quick.hpp). quick_put(): the name of the message that this put would be, or none; quick_sent(), when
-  // its bytes have been read: what is counted for it. quick_landing(): whether this packet needs no more than `landing`
-  // says. Work: one entry is compared.
+  // Quick puts (quick.hpp). quick_put() returns the name that this put would have, or nothing if it is not quick.
+  // quick_sent() counts the put when its bytes have been read. quick_landing() says whether this packet needs no more
+  // than what it writes to `landing`. Work: one entry is compared.
   [[nodiscard]] std::optional<uint64_t> quick_put(const QuickPut& put) const;
   [[nodiscard]] QuickCount quick_sent(const QuickPut& put);
   [[nodiscard]] bool quick_landing(const Packet& packet, QuickLanding& landing);
-  // A buffered packet has reached the scheduler. Work: one HER. `bytes`: where the packet buffer holds them; null:
-  // where they came from. They stay there until the HER's id is given out again.
+  // A buffered packet has reached the scheduler. Work: one HER. `bytes` is its place in the packet buffer, where it
+  // stays until the HER's id is given out again; null if it stays where it came from.
   void on_her_ready(HerId her, Actions& out, const uint8_t* bytes = nullptr);
-  // A running handler calls. Work: one call. False: the call is answered by the Resume among the actions. True:
-  // the handler must stop (the call or its options do not exist here, docs/handlers.md); there is no Resume and the
-  // driver ends it with on_handler_done(her, HandlerEnd::fault).
+  // A running handler calls. Work: one call. False: the Resume among the actions answers the call. True: the handler
+  // must stop, because the call or its options do not exist here (docs/handlers.md); there is no Resume, and the
+  // driver ends the handler with on_handler_done(her, HandlerEnd::fault).
   [[nodiscard]] bool on_handler_call(HerId her, const HandlerCall& call, Actions& out);
-  // A running handler has ended; `code` counts when end is `returned`. Work: frees an HPU, starts at most the next
-  // handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
-  // `cycles`: how long it ran, for telemetry.
+  // A running handler has ended; `code` is used only if `end` is `returned`. Work: frees an HPU, starts at most the
+  // next handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
+  // `cycles` is its run time, for telemetry.
   void on_handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles = 0);
-  // `failure`: why its bytes are not where they should be; its message fails so.
+  // `failure` says why the bytes are not where they should be; the message then fails with it.
   void on_dma_done(DmaId dma, Actions& out, Fail failure = Fail::ok);
-  // A write that blocks its handler has read its source.
+  // The source of a write that blocks its handler has been read.
   void on_dma_read(DmaId dma, Actions& out);
   // The last packet of an outgoing message has been read from its buffer.
   void on_packet_sent(uint64_t message, Actions& out);
-  // A packet of the outbound buffer has left: its slot is free. Work: at most as many packets as there are slots.
+  // A packet of the outbound buffer has left, so its slot is free. Work: at most as many packets as there are slots.
   void on_packet_left(OutboundSlotId slot, Actions& out);
   void on_continue(Actions& out);
-  // Nothing will come from this rank any more, nor reach it. What waits for it ends as undeliverable: acknowledgements,
-  // replies, messages whose rest is missing; so does what is sent to it later, when it has been read. Work: all that is
-  // open.
+  // A peer is lost: nothing comes from this rank any more, nor reaches it. Acknowledgements, replies and messages
+  // that wait for the peer end as undeliverable; so does what is sent to it later, once it has been read. Work: all
+  // that is open.
   void on_peer_lost(Rank peer, Actions& out);
-  // The same for what is sent to this rank only: packets of it that it sent before are still to come, then
-  // on_peer_lost.
+  // Nothing sent to this rank arrives any more, but packets that it has sent are still to come. on_peer_lost follows.
   void on_peer_unreachable(Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
   [[nodiscard]] NicState state() const;
-  // One line for people: who waits for what (messages, HERs, DMAs, triggered commands).
+  // One line for people: what is waiting (messages, HERs, DMAs, triggered commands).
   [[nodiscard]] std::string waiting() const;
   [[nodiscard]] const NicLimits& limits() const;
 

@@ -1,10 +1,10 @@
-// What an acknowledgement and a reply tell of the entry that took the operation: the list that it is in.
+// Acknowledgements and replies say in which list the entry was that took the operation.
 #include "nic/nic_test_support.hpp"
 
 namespace spinloom::nic {
 namespace {
 
-// A put of several packets; the acknowledgement leaves when its entry is gone already.
+// Sends a put of several packets whose acknowledgement leaves when the entry is gone already.
 ListKind list_acknowledged(ListKind list, bool use_once, uint64_t length) {
   Bench bench;
   bench.ack_request = AckRequest::ack;

@@ -1,4 +1,4 @@
-// What a running handler asks of its NIC and host (docs/handlers.md has the table); what it asks of other NICs is in
+// The calls of a running handler to its NIC and host (docs/handlers.md has the table); calls to other NICs are in
 // nic_requests.
 #include <array>
 
@@ -8,7 +8,7 @@
 
 namespace spinloom::nic {
 
-// Whether the handler must be stopped.
+// Returns whether the handler must be stopped.
 bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
   Execution& caller = executions[her];
   SPL_ASSERT(caller.stage == Stage::running, "HER ", her, " calls but does not run");
@@ -57,7 +57,7 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
   }
 }
 
-// The call was not performed: its message fails, the handler goes on.
+// Fails the message of a call that was not performed; the handler goes on.
 void Nic::Impl::fail_call(const Execution& caller) {
   work_of(caller.owner).record(Fail::segv);
   if (caller.owner.kind == OwnerKind::filled) initiator.cut(caller.owner.slot, caller.packet_offset);
@@ -76,7 +76,7 @@ HostRange Nic::Impl::entry_range(const Message& message) const {
   return {nullptr, listed.entry.length, list_of(listed)};
 }
 
-// The memory that a handler's call is about: handler host memory of its context, or what its work offers.
+// The memory that a handler's call names: handler host memory of its context, or the memory that its work offers.
 HostRange Nic::Impl::host_range(Owner owner, uint32_t options) const {
   if ((options & PTL_HANDLER_HOST_MEM) == 0) {
     return owner.kind == OwnerKind::filled ? initiator.offer_of(owner.slot).memory : entry_range(messages[owner.slot]);

@@ -1,4 +1,4 @@
-// What handlers ask for: transfers that block, waits, atomics, counters, puts. The table is docs/handlers.md.
+// Calls of handlers: transfers that block, waits, atomics, counters, puts. The table is docs/handlers.md.
 #include "nic/nic_test_support.hpp"
 
 namespace spinloom::nic {
@@ -24,7 +24,7 @@ struct CallBench : Bench {
     given.options = PTL_DMA_NO_EVENT;
     return given;
   }
-  // The answer of the last call; none: it blocks.
+  // The answer to the last call; none if the call blocks.
   std::optional<uint32_t> answer() const {
     const auto resumes = actions<Resume>();
     return resumes.empty() ? std::nullopt : std::optional(resumes.front().value);
@@ -92,7 +92,7 @@ TEST(HandlerCalls, TestAndWaitKnowTheirTransfer) {
     bench.call(bench.her, after);
     EXPECT_EQ(bench.answer(), after.call == SPL_CALL_DMA_TEST ? 1u : uint32_t{SUCCESS});
   }
-  // The slot's next transfer has another handle.
+  // The next DMA in the slot has another handle.
   bench.call(bench.her, given);
   EXPECT_NE(bench.answer(), handle);
   const DmaId second = bench.only<DmaRead>().dma;

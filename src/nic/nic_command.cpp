@@ -1,4 +1,4 @@
-// The host's commands, each taken to the part that it is for. Nothing here is our own bug: every trouble is an answer.
+// The host's commands, each taken to the part that performs it. All trouble is the host's: it becomes an answer.
 #include <type_traits>
 #include <utility>
 
@@ -13,7 +13,7 @@ void Nic::Impl::note_failure(const Error& error) {
 
 void Nic::Impl::command(const Command& given, Actions& out) {
   const Put* const put = std::get_if<Put>(&given.body);
-  if (put != nullptr && !given.trigger && given.token == 0) {  // the commonest
+  if (put != nullptr && !given.trigger && given.token == 0) {  // the most common command
     return this->put(*put, out);
   }
   Result<uint64_t> answer = uint64_t{0};
@@ -31,14 +31,14 @@ void Nic::Impl::command(const Command& given, Actions& out) {
   }
 }
 
-// A portal table entry is being disabled, and messages for it are still under way: their end answers.
+// Whether the answer comes later: disabling waits for the end of the messages of the portal table entry.
 bool Nic::Impl::answers_later(const Command& given) {
   const auto* change = std::get_if<PortalEnable>(&given.body);
   if (change == nullptr || change->enabled || given.trigger || given.token == 0) return false;
   return portals.answer_when_empty(change->portal, given.token);
 }
 
-// As a Command without token and trigger.
+// Does what a Command with this put, without token and trigger, does.
 void Nic::Impl::put(const Put& put, Actions& out) {
   if (const Status good = initiator.check(put); !good) {
     note_failure(good.error());
@@ -58,7 +58,7 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
   return {};
 }
 
-// One fired command.
+// Runs one fired command.
 void Nic::Impl::run_fired(Actions& out) {
   if (!triggers.has_fired()) return;
   const uint32_t slot = triggers.take_fired();

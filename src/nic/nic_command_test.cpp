@@ -226,7 +226,7 @@ TEST(Trigger, ACycleOfPersistentCommandsIsBoundedPerCall) {
   EXPECT_EQ(bench.nic.state().triggered_waiting, 2u);
 }
 
-// It has fired, and has not run yet: it runs, and is gone then, also where another counter has its counter's place.
+// The command has fired but not run. It runs once more and is gone then, even if another counter has the old index.
 TEST(Trigger, APersistentCommandThatIsForgottenWhileItIsFiredRunsOnceMore) {
   const CounterId gate{0}, told{1};
   for (const bool frees : {false, true}) {
@@ -250,7 +250,7 @@ TEST(Trigger, APersistentCommandThatIsForgottenWhileItIsFiredRunsOnceMore) {
   }
 }
 
-// The paper's x -> y: y is persistent, and x's counter resets itself at 1.
+// The paper's example x -> y: y is persistent, and x's counter resets itself at 1.
 TEST(AutoReset, APersistentCommandRunsOnceARound) {
   Bench bench;
   const CounterId x{0}, y{1};
@@ -283,13 +283,13 @@ TEST(AutoReset, EarlierThresholdsRunOnceARoundEach) {
   EXPECT_EQ(ran, (std::vector<uint32_t>{1, 2, 1, 2, 1, 2}));
 }
 
-// Rounds go by before the first one's command has run.
+// Rounds pass before the first round's command has run.
 TEST(AutoReset, WhatRunsLateMissesNoRound) {
   Bench bench;
   for (uint32_t counter = 0; counter < 2; ++counter) bench.good(CounterAlloc{CounterId{counter}});
   bench.good(CounterAutoReset{CounterId{0}, 2});
   bench.good(CounterInc{CounterId{1}, {1, 0}}, Trigger{CounterId{0}, 1, 1});
-  for (int i = 0; i < 7; ++i) {  // three rounds, and half of one
+  for (int i = 0; i < 7; ++i) {  // three and a half rounds
     bench.out.clear();
     bench.nic.on_command(Command{CounterInc{CounterId{0}, {1, 0}}, {}, 0}, bench.out);
   }
@@ -325,7 +325,7 @@ TEST(AutoReset, ChecksAndItsEnd) {
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{7, 0}));
 }
 
-// A persistent command waits for its counter also while it is fired: what it waits for does not change under it.
+// A persistent command also waits for its counter while it is fired: its counter must not change its resets then.
 TEST(AutoReset, IsLeftAloneWhileAPersistentCommandIsFired) {
   const CounterId gate{0}, told{1};
   for (const uint64_t resets_at : {uint64_t{0}, uint64_t{4}}) {
@@ -335,7 +335,7 @@ TEST(AutoReset, IsLeftAloneWhileAPersistentCommandIsFired) {
     bench.good(CounterInc{told, {1, 0}}, Trigger{gate, 3, 3});
     bench.good(CounterInc{gate, {resets_at + 3, 0}});
     ASSERT_EQ(bench.actions<Continue>().size(), 1u);
-    const uint64_t other = resets_at == 0 ? 2 : 0;  // a round that ends before its threshold; none
+    const uint64_t other = resets_at == 0 ? 2 : 0;  // a round that ends before the command's threshold, or no rounds
     bench.out.clear();
     bench.nic.on_command(Command{CounterAutoReset{gate, other}, {}, 7}, bench.out);
     EXPECT_FALSE(bench.only<Answer>().result.ok());
@@ -348,7 +348,7 @@ TEST(AutoReset, IsLeftAloneWhileAPersistentCommandIsFired) {
   }
 }
 
-// One that is forgotten, and runs once more, does not count; nor does one that is consumed.
+// A forgotten command that runs once more does not count, nor does a consumed one.
 TEST(AutoReset, MayChangeWhileWhatIsFiredDoesNotComeBack) {
   const CounterId gate{0}, told{1};
   for (const uint64_t every : {uint64_t{0}, uint64_t{1}}) {
@@ -391,7 +391,7 @@ TEST(Trigger, ChecksAndLimits) {
   EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
 }
 
-// The first message has begun and is not complete, a later one is: a search must not let it pass.
+// The first message has begun but is not complete; a later one is complete. A search must not let it pass.
 TEST(Search, KeepsTheOrderOfHeaders) {
   Bench bench;
   Entry keeps = bench.entry();
@@ -453,7 +453,7 @@ TEST(Objects, IdsAreCheckedAndLimitsNamed) {
   bench.good(QueueFree{bench.queue});
 }
 
-// Under flow control, with room kept in it for the event of an entry that has left, and with a message under way.
+// The freed queue has flow control, room kept for the event of an entry that has left, and a message under way.
 TEST(Objects, AFreedQueueIsNobodysAnyMore) {
   Bench bench;
   const QueueId freed{1};
@@ -482,7 +482,7 @@ TEST(Objects, AFreedQueueIsNobodysAnyMore) {
   bench.good(QueueFree{next});
 }
 
-// An entry, a put under way and a waiting command name a counter that is gone; another one has its index.
+// An entry, a put under way and a waiting command name a freed counter, whose index another counter has now.
 TEST(Objects, WhatNamesAFreedCounterDoesNotMeanTheNext) {
   Bench bench;
   const CounterId freed{0}, next = next_of(freed), waited{1};

@@ -15,7 +15,7 @@ Context with_handlers(bool active) {
   return made;
 }
 
-// Runs the handlers of a one-packet message, each to a good end.
+// Runs the handlers of a one-packet message; each returns success.
 void run_handlers(Bench& bench, const Her& header) {
   EXPECT_EQ(header.kind, HandlerKind::header);
   bench.done(header.id, PROCESS_DATA);

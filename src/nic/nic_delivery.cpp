@@ -1,15 +1,16 @@
-// A put that is whole in one packet and goes straight to its entry's memory: most are, so they have a short way.
+// The short way of a put that is whole in one packet and goes straight to its entry's memory. Most puts are such
+// puts.
 //
-// Contract: what comes out is what nic_receive, nic_handler and nic_message make of such a message: its DMA, then its
-//   event, count and acknowledgement. Nothing else of it will come: no packet looks for it, no handler is at work on
-//   it, and nothing of it can fail once it has matched: its bytes are here.
+// Contract: the results are those of nic_receive, nic_handler and nic_message for such a message: its DMA, then its
+//   event, count and acknowledgement. No further packet belongs to the message, no handler works on it, and it cannot
+//   fail once it has matched, because its bytes are here.
 #include <algorithm>
 
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
 
-// False: it takes the way of all messages, on which `walk` saves a second one over the priority list.
+// False: the packet takes the general way. `walk` keeps the result of the walk over the priority list for it.
 bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
   const uint64_t length = packet.payload.length;
   const bool whole = packet.offset == 0 && length == packet.message_length && length > 0 && packet.missing == 0;
@@ -62,7 +63,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
 void Nic::Impl::delivered(uint32_t slot, Actions& out) {
   const Delivery& delivery = deliveries[slot];
   const ListedEntry& listed = portals.entry(delivery.entry);
-  SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);  // as its acknowledgement says
+  SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);  // the acknowledgement says so
   SPL_ASSERT(delivery.taken <= delivery.requested, delivery.taken, " of ", delivery.requested);
   const EntryOptions& options = listed.entry.options;
   const PortalIndex portal = listed.portal;

@@ -1,6 +1,6 @@
-// Puts that are whole in one packet take a short way: what comes out must be what the way of all messages makes of
-// them. An entry whose memory is a scatter list of one element takes the long way, one with the same memory the short
-// one.
+// Puts that are whole in one packet take a short way, whose results must be those of the general way. An entry whose
+// memory is a scatter list of one element takes the general way, an entry with the same memory as a range the short
+// way.
 #include <tuple>
 
 #include "nic/nic_test_support.hpp"
@@ -62,7 +62,7 @@ TEST(Delivery, TheShortWayTellsWhatTheLongWayTells) {
     for (Bench* bench : {&shorter, &longer}) bench->good(CounterAlloc{CounterId{0}});
     for (uint32_t i = 0; i < 6; ++i) {
       Entry entry;
-      entry.length = 12;  // of packets that bring up to 16
+      entry.length = 12;  // packets bring up to 16 bytes
       entry.match_bits = random.below(3);
       entry.user_ptr = i;
       if (random.chance(1, 4)) entry.match_rank = Rank{static_cast<uint32_t>(random.below(2))};

@@ -32,7 +32,7 @@ EntryId open_entry(Bench& bench, uint64_t length = Bench::memory_bytes) {
   return bench.append(entry);
 }
 
-// The reply has been read: its message completes.
+// Reads the reply from its buffer, so that its message completes.
 void reply_read(Bench& bench, const Packet& reply) {
   bench.out.clear();
   bench.nic.on_packet_sent(reply.message, bench.out);
@@ -365,7 +365,7 @@ struct RequestBench : Bench {
     const auto resumes = actions<Resume>();
     return resumes.empty() ? std::nullopt : std::optional(resumes.front().value);
   }
-  // The reply to the request of the last call, of so many bytes.
+  // Sends the reply, of `length` bytes, to the request of the last call.
   void reply(const Packet& request, uint64_t length, Fail failure = Fail::ok) {
     Packet made;
     made.operation = Operation::reply;

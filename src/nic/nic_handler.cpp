@@ -1,5 +1,5 @@
-// Handlers: when they start, how they end and what follows for their work (docs/handlers.md has the tables), and the ends
-// of DMAs.
+// Handlers: when they start, how they end and what their ends mean for their work (docs/handlers.md has the tables);
+// and the ends of DMAs.
 #include "nic/nic_impl.hpp"
 #include "spinloom/handler.h"
 
@@ -41,14 +41,14 @@ void Nic::Impl::run(HerId id, HpuId hpu, Actions& out) {
   contexts.tally(her.context, started[static_cast<size_t>(her.kind)]);
 }
 
-// The HPU of a handler that has ended, or was never started: its virtual HPU goes on with it, or yields it.
+// Gives back the HPU of a handler that has ended or never started; a handler of the same virtual HPU may get it.
 void Nic::Impl::give_hpu(const Scheduler::Place& place, Actions& out) {
   while (const auto next = scheduler.ended(place)) {
     if (!skip_if_stopped(*next, out)) return run(*next, place.hpu, out);
   }
 }
 
-// Drops the packet of stopped work instead of running its handler. Each execution is looked at once.
+// Drops the packet of stopped work instead of running its handler. Looks at each execution once.
 bool Nic::Impl::skip_if_stopped(HerId id, Actions& out) {
   const Execution& execution = executions[id];
   const Owner owner = execution.owner;
@@ -66,7 +66,7 @@ bool Nic::Impl::skip_if_stopped(HerId id, Actions& out) {
   return true;
 }
 
-// A packet that no handler will see.
+// Removes a packet that no handler will see.
 void Nic::Impl::take_out(HerId id) {
   Execution& execution = executions[id];
   HandlerWork& work = work_of(execution.owner);
@@ -97,14 +97,14 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
   }
   executions.end(execution);
   give_hpu({execution.her.hpu, execution.her.context, execution.her.vhpu},
-           out);  // may drop other packets of this work, which must not complete before this one counts
+           out);  // may drop other packets of this work, which must not complete before this execution counts
   SPL_ASSERT(work.hers_open > 0, "HER ", id);
   --work.hers_open;
   release(execution);
   if (owner.kind == OwnerKind::incoming) advance(owner.slot, out);
 }
 
-// What a handler of an incoming message decided.
+// Acts on the decision of a handler of an incoming message.
 void Nic::Impl::incoming_done(Message& message, const Execution& execution, HandlerEnd end, uint32_t code,
                               Actions& out) {
   const bool good = end == HandlerEnd::returned && code == SUCCESS;
@@ -119,7 +119,7 @@ void Nic::Impl::incoming_done(Message& message, const Execution& execution, Hand
   } else if (!good) {
     message.fail(end, code);
   }
-  // A message that failed does complete its entry: the host must hear of it.
+  // A message that failed completes its entry in spite of PENDING: the host must learn of the failure.
   if (message.failure != Fail::ok) message.pending = false;
 }
 
@@ -155,7 +155,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
   if (owner.kind == OwnerKind::incoming && work.dmas.open == 0) advance(owner.slot, out);
 }
 
-// Of a handler's DMA, without what the DMA itself tells.
+// The event of a handler's DMA, without the fields of the DMA itself.
 Event Nic::Impl::dma_event(Owner owner) const {
   if (owner.kind == OwnerKind::incoming) return event_of(messages[owner.slot], EventKind::dma);
   Event event;

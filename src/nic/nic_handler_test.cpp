@@ -1,4 +1,4 @@
-// Handlers: their DMAs, their ends, and what becomes of their message. The table is docs/handlers.md.
+// Handlers: their DMAs, their ends, and what their ends mean for the message. The table is docs/handlers.md.
 #include <algorithm>
 
 #include "nic/nic_test_support.hpp"
@@ -230,14 +230,14 @@ TEST(HandlerCalls, UnknownOnesStopTheHandler) {
   }
 }
 
-// The rows of docs/handlers.md for payload handlers: message of 48 B in 3 packets, the first handler ends as the row
-// says while the second runs and the third is ready.
+// A row of the table for payload handlers in docs/handlers.md. The message has 48 B in 3 packets; the first handler
+// ends as the row says while the second runs and the third is ready.
 struct End {
   const char* what;
   HandlerEnd end;
   uint32_t code;
   Fail failure;
-  bool stops;  // the third does not start, no completion handler
+  bool stops;  // the third handler does not start, and no completion handler runs
   uint64_t dropped_bytes;
 };
 
@@ -272,7 +272,7 @@ TEST(HandlerEnds, PayloadRows) {
     EXPECT_EQ(bench.actions<RunHandler>().size(), row.stops ? 0u : 1u);
     if (!row.stops) bench.done(third);
     EXPECT_TRUE(bench.kinds().empty());
-    bench.done(second);  // what runs already goes on
+    bench.done(second);  // a running handler goes on
     if (!row.stops) {
       const Her completion = bench.only<RunHandler>().her;
       EXPECT_EQ(completion.kind, HandlerKind::completion);

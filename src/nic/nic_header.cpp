@@ -1,8 +1,9 @@
-// Header handlers: what a message's packets wait for, and where they go then.
+// Header handlers: packets wait for their decision, then go the way that it says.
 //
 // A message whose context has a header handler is undecided until that handler has ended. Its packets are buffered as
-// those of payload handlers are, and parked. The header handler starts when the first packet is in the buffer: it
-// reads the user header there. It runs alone; then every parked packet, and every later one, takes the same way.
+// packets for payload handlers are, and parked. The header handler starts when the first packet is in the buffer,
+// because it reads the user header there. No other handler of the message runs with it. After its end every parked
+// packet, and every later one, goes the same way.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +12,7 @@
 
 namespace spinloom::nic {
 
-// A packet is in the buffer: the way that its message goes.
+// A packet is in the buffer: sends it the way that its message goes.
 void Nic::Impl::place(HerId id, Actions& out) {
   Execution& execution = executions[id];
   if (execution.owner.kind == OwnerKind::filled) return enqueue(execution);
@@ -79,7 +80,7 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
   }
   message.pending =
       end == HandlerEnd::returned && (code == PROCESS_DATA_PENDING || code == PROCEED_PENDING || code == DROP_PENDING);
-  // A get brings nothing for handlers: what was decided is whether it is answered.
+  // A get brings no bytes for handlers: the decision is only whether it is answered.
   if (message.operation == Operation::get) {
     if (message.path == Path::dropped) message.dropped_bytes = message.room;
     if (message.path == Path::handlers) message.path = Path::direct;

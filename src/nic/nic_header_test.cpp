@@ -1,4 +1,4 @@
-// Header handlers: what each return code makes of a message. The table is docs/handlers.md.
+// Header handlers: the effect of each return code on a message. The table is docs/handlers.md.
 #include "nic/nic_test_support.hpp"
 
 namespace spinloom::nic {
@@ -21,14 +21,14 @@ struct HeaderBench : Bench {
     append(attached);
   }
 
-  // Buffers a packet; the header handler's HER where this packet starts it.
+  // Buffers a packet. Returns the HER of the header handler if the packet starts it.
   HerId buffer(uint64_t message, uint64_t length, uint64_t offset) {
     arrive(message, length, offset);
     her_ready(only<BufferPacket>().her);
     const auto runs = actions<RunHandler>();
     return runs.empty() ? HerId{} : runs.front().her.id;
   }
-  // Ends every handler of `kind` that the last call started, and those that this starts; what they were.
+  // Ends every handler of `kind` that the last call started, and those that these ends start. Returns their HERs.
   std::vector<Her> end_all(HandlerKind kind, uint32_t code = SUCCESS) {
     std::vector<Her> ended;
     std::vector<RunHandler> due = actions<RunHandler>();

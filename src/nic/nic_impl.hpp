@@ -35,59 +35,59 @@
 namespace spinloom::nic {
 
 struct Nic::Impl {
-  struct IovecCursor {  // where the bytes after the newest ones go in the entry's scatter list
+  struct IovecCursor {  // the place in the entry's scatter list behind the newest bytes
     uint64_t position = 0;
     uint64_t index = 0;
     uint64_t within = 0;
-    uint64_t held = 0;  // which config.iovec_entries elements the NIC holds
+    uint64_t held = 0;  // which block of config.iovec_entries elements the NIC holds
   };
   enum class Path : uint8_t {
-    waiting,  // packets are here, the header is not
+    waiting,  // packets are here, their header is not
     undecided,  // the header handler has not ended: packets wait in the packet buffer
     direct,  // straight to memory
-    handlers,  // payload handlers
-    dropped,  // by the header handler: counted as dropped
-    discard,  // no entry: counted, not kept
+    handlers,  // to payload handlers
+    dropped,  // the header handler dropped the message: counted as dropped
+    discard,  // no entry takes the message: counted, not kept
   };
   struct Message : HandlerWork {
     Rank source;
     uint64_t id = 0;
     Operation operation = Operation::put;
     uint64_t length = 0;
-    uint64_t requested = 0;  // rlength: the length, or what a get asks for
+    uint64_t requested = 0;  // rlength: the length, or the bytes that a get asks for
     uint64_t bytes_in = 0;
     Path path = Path::waiting;
     bool header_started = false;
     bool completion_wanted = false;
     bool completion_started = false;
     bool pending = false;  // the header or the completion handler returned a PENDING code
-    bool ack_disabled = false;  // by the entry
+    bool ack_disabled = false;  // the entry wants no acknowledgement
     PortalIndex portal;
     uint32_t entry = no_slot;
     PortalTable::Attached attached;  // to its entry
     MessageFields fields;
-    uint64_t offset = 0;  // in the entry
+    uint64_t offset = 0;  // offset in the entry
     uint64_t landing = 0;  // mlength: bytes that the entry takes
-    uint64_t room = 0;  // what landing is where bytes go straight to memory
+    uint64_t room = 0;  // `landing`, where bytes go straight to memory
     uint32_t parked_first = no_slot;  // undecided: buffered packets, linked by Execution::next
     uint32_t parked_last = no_slot;
     IovecCursor iovec;
     uint64_t dropped_bytes = 0;
     std::vector<Packet> early;
     bool reply_started = false;
-    bool reply_open = false;  // not read from its buffer yet
-    std::unique_ptr<uint8_t[]> fetched;  // fetch_atomic: the values before
-    std::vector<uint8_t> invoked;  // the host's own message
-    uint64_t missing = 0;  // bytes at its end that its sender never sends
+    bool reply_open = false;  // the reply has not been read from its buffer yet
+    std::unique_ptr<uint8_t[]> fetched;  // fetch_atomic: the target's values before
+    std::vector<uint8_t> invoked;  // the bytes of a message of the host itself
+    uint64_t missing = 0;  // bytes at the end that the sender will never send
   };
 
-  // A put that came whole, on its way straight to its entry's memory.
+  // A put that came in one packet, while it goes straight to its entry's memory.
   struct Delivery : WholePut {
     uint32_t entry = no_slot;
     uint64_t message = 0;
     AckRequest ack_request = AckRequest::none;
   };
-  // A walk over a priority list, for the one that matches after all.
+  // The result of a walk over a priority list, kept for the general way.
   struct Walk {
     bool done = false;
     uint32_t found = no_slot;
@@ -113,7 +113,7 @@ struct Nic::Impl {
   Slab<Message> messages;
   MessageIndex message_slots;
   Slab<Delivery> deliveries;
-  uint32_t handler_messages = 0;  // of `messages`: those with a context
+  uint32_t handler_messages = 0;  // messages with a context, among `messages`
   uint32_t early_packets = 0;
   uint64_t dropped_messages = 0;
   uint64_t refused_packets = 0;
@@ -125,7 +125,7 @@ struct Nic::Impl {
   void settle(Actions& out);
 
   // nic_receive.cpp
-  // `slot`: of its message, where there is one.
+  // `slot` is that of the packet's message, if it has one.
   [[nodiscard]] bool has_room(const Packet& packet, uint32_t slot) const;
   [[nodiscard]] bool waits_for_place(const Packet& packet) const;
   [[nodiscard]] bool wants_packets(const Packet& packet) const;

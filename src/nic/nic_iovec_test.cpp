@@ -1,4 +1,4 @@
-// Scatter lists: where pieces go, when the next elements are read, and what happens out of order.
+// Scatter lists: where pieces go, when the next elements are read, packets out of order.
 #include <gtest/gtest.h>
 
 #include "nic/nic_test_support.hpp"
@@ -26,7 +26,7 @@ struct Listed {
     made.iovec_entries = held;
     return made;
   }
-  // The pieces of the last call: "offset+length", r in front where a read of the list precedes.
+  // The pieces of the last call as "offset+length", with an r in front if the list is read before the piece.
   [[nodiscard]] std::string pieces() const {
     std::string out;
     for (const DmaWrite& write : bench.actions<DmaWrite>()) {
@@ -61,7 +61,7 @@ TEST(Iovec, PacketsAreCutAtElementsAndElementsAtPackets) {
   listed.bench.expect_idle();
 }
 
-// The first `held` elements came with the append; then every `held`-th one asks for the next read.
+// The first `held` elements come with the append; each further block of `held` elements is read once.
 TEST(Iovec, EachStretchOfElementsIsReadOnce) {
   Listed listed({2, 2, 2, 20, 2}, 2);
   listed.bench.append(listed.entry);
@@ -124,7 +124,7 @@ TEST(Iovec, TheTargetMayKeepTheOffset) {
 TEST(Iovec, PacketsAheadOfTheirHeaderKeepTheirPlaceUntilWritten) {
   Listed listed({10, 30}, 32);
   listed.bench.append(listed.entry);
-  listed.bench.arrive(1, 40, 16);  // in order behind the header, once that is here
+  listed.bench.arrive(1, 40, 16);  // as packets in order, once the header is here
   listed.bench.arrive(1, 40, 0);
   EXPECT_EQ(listed.pieces(), "0+10@0 13+6@10 19+16@16 ");
   EXPECT_EQ(listed.bench.nic.state().packet_buffer_used, 16u);

@@ -1,10 +1,10 @@
-// Messages that come by another way than their packets, or not to their end: those that the host invokes handlers on, and
-// those of peers that are gone.
+// Messages without packets, or with too few: those that the host invokes handlers on, and those of peers that are
+// lost.
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
 
-// The host's own message: as one that has just come in one packet and matched this entry.
+// Treats the host's own message as one that has just come in one packet and matched this entry.
 Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
   SPL_ASSIGN(const uint32_t entry_slot, portals.slot_of(command.entry));
   const ListedEntry& listed = portals.entry(entry_slot);
@@ -45,7 +45,7 @@ Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
   return {};
 }
 
-// What of this peer's is under way ends as undeliverable, so that nobody waits for ever.
+// Ends all work under way with this peer as undeliverable, so that nobody waits for ever.
 void Nic::Impl::lose_peer(Rank peer, Actions& out) {
   initiator.part_from(peer, out);
   std::vector<uint32_t> begun;
@@ -55,12 +55,12 @@ void Nic::Impl::lose_peer(Rank peer, Actions& out) {
   for (const uint32_t slot : begun) lose_message(slot, out);
 }
 
-// The rest of a message never comes.
+// Ends a message whose rest never comes.
 void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   SPL_ASSERT(message.bytes_in < message.length, message.bytes_in, " of ", message.length);
   SPL_ASSERT(message.early.size() <= early_packets, message.early.size(), " of ", early_packets);
-  if (message.path == Path::waiting) {  // nor its header
+  if (message.path == Path::waiting) {  // the header has not come either
     for (const Packet& packet : message.early) buffer.release(packet.payload.length);
     early_packets -= static_cast<uint32_t>(message.early.size());
     message_slots.remove(message.source, message.id);

@@ -1,4 +1,4 @@
-// What a peer that is gone leaves behind at the others.
+// State at other NICs that a lost peer leaves behind.
 #include "nic/nic_test_support.hpp"
 
 namespace spinloom::nic {
@@ -99,7 +99,7 @@ TEST(Lost, AGetEndsByAReplyThatFailed) {
   }
 }
 
-// What it sent before is still on its way to the engine.
+// Packets that the peer sent before are still on their way to the engine.
 TEST(Lost, APeerThatCannotBeReachedAnswersNothingAndItsMessagesGoOn) {
   Bench bench;
   bench.append(bench.entry());
@@ -130,7 +130,7 @@ TEST(Lost, AMessageWhoseRestIsMissingEndsWithWhatCame) {
   bench.expect_idle();
 }
 
-// Its sender is gone before all of its memory is read.
+// The sender is lost before all of its memory has been read.
 TEST(Lost, AMessageInOnePacketEndsWithoutTheBytesThatCouldNotBeRead) {
   NicLimits limits = small_limits();
   limits.transfer_bytes = 1000;

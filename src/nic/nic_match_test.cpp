@@ -1,4 +1,4 @@
-// Matching as Portals 4 defines it: which entry takes a message, where it lands, and what is told.
+// Matching as Portals 4 defines it: which entry takes a message, where the message lands, which events come.
 #include "nic/nic_test_support.hpp"
 
 namespace spinloom::nic {
@@ -43,7 +43,7 @@ TEST(Match, PriorityListInOrderThenOverflow) {
   const EntryId first = bench.append(bench.entry());
   bench.append(bench.entry());
   bench.arrive(1, 16, 0);
-  EXPECT_EQ(bench.out.work.entries_searched, 2u);  // the one with other bits, then the first with these
+  EXPECT_EQ(bench.out.work.entries_searched, 2u);  // an entry with other bits, then the first with these
   EXPECT_EQ(bench.land().at(0).entry, first);
   bench.arrive(2, 16, 0, 77);
   EXPECT_EQ(bench.out.work.entries_searched, 4u);  // three priority entries and the overflow entry, none matches
@@ -66,7 +66,7 @@ TEST(Match, LaterPacketsAreFoundByTheirMessage) {
   const auto third = bench.only<DmaWrite>();
   EXPECT_EQ(third.host, bench.memory.data() + 32);
   EXPECT_EQ(third.source.length, 8u);
-  // The event waits for the last landing, whatever the order.
+  // The event waits for the last DMA, whatever the order.
   bench.dma_done(third.dma);
   EXPECT_TRUE(bench.kinds().empty());
   bench.dma_done(first.dma);
@@ -144,7 +144,7 @@ TEST(Match, ManageLocalAdvancesAndMinFreeUnlinks) {
   slab.options.manage_local = true;
   slab.min_free = 20;
   const EntryId id = bench.append(slab);
-  bench.remote_offset = 999;  // not looked at
+  bench.remote_offset = 999;  // ignored
   bench.arrive(1, 10, 0);
   EXPECT_EQ(bench.only<DmaWrite>().host, bench.memory.data());
   EXPECT_EQ(bench.land().size(), 1u);
@@ -176,7 +176,7 @@ TEST(Match, AutoUnlinkComesAfterTheEventsOfAllMessagesInTheEntry) {
   EXPECT_NE(bench.error(Append{id, bench.portal, ListKind::priority, slab}, Code::invalid), "") << "it is known still";
   bench.dma_done(first);
   EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::auto_unlink}));
-  bench.good(Append{id, bench.portal, ListKind::priority, slab});  // who has been told may give its id again
+  bench.good(Append{id, bench.portal, ListKind::priority, slab});  // after the event, the id may be reused
 }
 
 TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
@@ -186,7 +186,7 @@ TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
   slab.options.manage_local = true;
   slab.options.no_truncate = true;
   bench.append(slab);
-  bench.remote_offset = 999;  // far outside, and not what counts
+  bench.remote_offset = 999;  // far outside, but ignored
   for (uint64_t message = 1; message <= 2; ++message) {
     bench.arrive(message, 16, 0);
     EXPECT_EQ(bench.land().size(), 1u);
@@ -395,7 +395,7 @@ TEST(Match, EmptyMessageCompletesAtOnce) {
   bench.expect_idle();
 }
 
-// Two events come of a message that takes a use-once entry along: both have room, or the message is refused.
+// A message that unlinks a use-once entry makes two events: both have room, or the message is refused.
 TEST(FlowControl, AQueueHasRoomForTheEndOfEachEntry) {
   Bench bench;
   const auto index = std::make_shared<QueueIndex>();
@@ -431,7 +431,7 @@ TEST(FlowControl, AQueueHasRoomForTheEndOfEachEntry) {
   bench.expect_idle();
 }
 
-// A queue of one slot borrows a reserved one for the second event, or nothing would ever land.
+// A queue of one slot borrows a reserved slot for the second event; otherwise no message would ever land.
 TEST(FlowControl, AQueueOfOneSlotTakesOneMessageAtATime) {
   Bench bench;
   const auto index = std::make_shared<QueueIndex>();
@@ -447,7 +447,7 @@ TEST(FlowControl, AQueueOfOneSlotTakesOneMessageAtATime) {
   EXPECT_EQ(events[2].kind, EventKind::pt_disabled);
 }
 
-// A queue of three slots and the reserved one, an overflow list; what the NIC posts is all kept.
+// A queue of three slots and the reserved one, with an overflow list. All that the NIC posts is kept.
 struct SmallQueue {
   Bench bench;
   std::shared_ptr<QueueIndex> index = std::make_shared<QueueIndex>();
@@ -457,7 +457,7 @@ struct SmallQueue {
     bench.portal = PortalIndex{1};
     bench.good(PortalAlloc{bench.portal, QueueId{1}, true});
   }
-  // Entries that are unlinked by their message; `kinds` are the events of this call.
+  // Appends entries that their message unlinks; `kinds` are the expected events of this call.
   void append_use_once(ListKind list, const Kinds& kinds) {
     Entry entry = bench.entry();
     entry.options.use_once = true;
@@ -473,7 +473,7 @@ TEST(FlowControl, OverflowEventsDoNotTakeTheRoomOfMessagesUnderWay) {
   bench.append(bench.entry(), ListKind::overflow);
   bench.arrive(1, 16, 0);
   bench.land();
-  bench.arrive(2, 16, 0);  // its event has room
+  bench.arrive(2, 16, 0);  // its event has room in the queue
   const DmaId under_way = bench.only<DmaWrite>().dma;
   queue.append_use_once(ListKind::priority, {EventKind::put_overflow, EventKind::auto_unlink});
   queue.expect_all_kept();
@@ -488,14 +488,14 @@ TEST(FlowControl, TheEndOfAnOverflowEntryHasASlotOfItsOwn) {
   queue.append_use_once(ListKind::overflow, {});
   bench.arrive(1, 16, 0);
   const DmaId under_way = bench.only<DmaWrite>().dma;
-  queue.append_use_once(ListKind::priority, {});  // takes the message while it lands
+  queue.append_use_once(ListKind::priority, {});  // takes the message while its data lands
   bench.dma_done(under_way);
   EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::put_overflow, EventKind::auto_unlink,
                                   EventKind::auto_unlink, EventKind::auto_free, EventKind::pt_disabled}));
   queue.expect_all_kept();
 }
 
-// On both ways of a message, the short one and the long one.
+// Checked for both ways of a message, the short one and the general one.
 TEST(Match, DisablingIsAnsweredWhenWhatWasMatchedHasEnded) {
   for (const bool controlled : {false, true}) {
     Bench bench;
@@ -517,7 +517,7 @@ TEST(Match, DisablingIsAnsweredWhenWhatWasMatchedHasEnded) {
   }
 }
 
-// Messages that find no place among those that handlers work on.
+// Messages beyond the number that handlers may work on.
 struct FullBench : Bench {
   explicit FullBench(bool controlled) : Bench(limits_of_one()) {
     ack_request = AckRequest::ack;

@@ -1,7 +1,7 @@
-// NicMemory - who has which bytes of the NIC's memory; the bytes themselves belong to the driver.
+// NicMemory - allocates the NIC's memory; the bytes themselves belong to the driver.
 //
-// Contract: aligned first fit; freeing joins neighbours. A request that finds no room is
-//   Code::exhausted with the knob that enlarges the memory.
+// Contract: aligned first fit; freeing joins neighbours. A request that finds no room is Code::exhausted, with the
+//   setting that enlarges the memory.
 // Invariants: (1) blocks never overlap; (2) used() is the sum of the blocks; (3) when nothing is
 //   allocated the whole memory is one free block.
 // Threads: one owner. Time: none.
@@ -21,9 +21,9 @@ class NicMemory {
   // The offset of a block of `bytes` > 0; `align` is a power of two.
   [[nodiscard]] Result<uint64_t> allocate(uint64_t bytes, uint64_t align);
   [[nodiscard]] Status free(uint64_t offset);
-  // True when [offset, offset + length) lies inside one allocated block.
+  // Whether [offset, offset + length) lies inside one allocated block.
   [[nodiscard]] bool holds(uint64_t offset, uint64_t length) const;
-  // True when the block that starts at `block` holds any byte of the range.
+  // Whether the block that starts at `block` holds any byte of the range.
   [[nodiscard]] bool overlaps(uint64_t block, uint64_t offset, uint64_t length) const;
 
   [[nodiscard]] uint64_t used() const { return used_; }

@@ -18,13 +18,13 @@ EventKind kind_of(Operation operation) {
 
 }  // namespace
 
-// Takes a message on when one of the things it waits for has come: bytes, handlers, DMAs.
+// Takes a message to its next stage when bytes, handlers or DMAs that it waited for are there.
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   SPL_ASSERT(message.bytes_in <= message.length, message.bytes_in, " of ", message.length);
   if (message.hers_open > 0 || message.bytes_in < message.length || message.path == Path::waiting) return;
   if (message.path == Path::undecided) {
-    // Without bytes there is no packet to wait for.
+    // A message without bytes has no packet to wait for.
     if (!message.header_started) start_header_handler(slot, {});
     return;
   }
@@ -38,7 +38,7 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
     const PortalTable::Portal& portal = *portals.find(message.portal);
     her.flow_control = portal.flow_control && !portal.enabled;
     ++message.hers_open;
-    enqueue(execution);  // it has no packet, so there is nothing to buffer first
+    enqueue(execution);  // not buffered first: a completion handler has no packet
     return;
   }
   if (message.dmas.open > 0) return;
@@ -93,7 +93,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
   ListKind list = ListKind::priority;
   if (message.entry != no_slot) {
     const ListedEntry& listed = portals.entry(message.entry);
-    list = listed.list;  // read while the entry is here
+    list = listed.list;  // read before the entry may go
     if (message.failure != Fail::ok) contexts.tally(message.context, Telemetry::failed_messages);
     contexts.tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
     SPL_ASSERT(message.dropped_bytes <= message.requested, message.dropped_bytes, " of ", message.requested);

@@ -1,4 +1,4 @@
-// Options of descriptors and entries that decide what is counted and told.
+// Options of descriptors and entries that decide which counts and events come.
 #include "nic/nic_test_support.hpp"
 
 namespace spinloom::nic {
@@ -6,7 +6,7 @@ namespace {
 
 using Kinds = std::vector<EventKind>;
 
-// A put of 16 B whose acknowledgement says that 12 B were taken: all that its counter came to.
+// Sends a put of 16 B whose acknowledgement says that 12 B were taken. Returns the final value of its counter.
 CounterValue counted(const Put& like, Fail failure = Fail::ok, Kinds* told = nullptr) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
@@ -94,7 +94,7 @@ TEST(EntryOptions, AnOverflowEntryWithoutHeadersForgetsWhatLanded) {
   EXPECT_TRUE(bench.kinds().empty());
 }
 
-// Two messages of 16 and 8 B wait; what a search of each kind tells, counts and leaves.
+// Two messages of 16 and 8 B wait. Checks the events, counts and effects of each kind of search.
 TEST(Search, FindsWhatWaits) {
   struct Row {
     const char* what;

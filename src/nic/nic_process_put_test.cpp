@@ -25,7 +25,7 @@ struct ProcessBench : Bench {
     made.context = handlers;
     return made;
   }
-  // Starts a process-put; the HERs of its packets that have slots.
+  // Starts a process-put; returns the HERs of those packets that have slots.
   std::vector<Her> begin(uint64_t length) {
     good(process(length));
     std::vector<Her> hers;
@@ -52,7 +52,7 @@ struct ProcessBench : Bench {
     EXPECT_FALSE(call(her.id, fill(her, offset, at, length)));
     return only<DmaRead>().dma;
   }
-  // What leaves at the next turn.
+  // Returns the packets that leave at the next turn.
   std::vector<Send> leave() {
     if (actions<Continue>().empty()) return {};
     go_on();
@@ -118,7 +118,7 @@ TEST(ProcessPut, PacketsLeaveInMessageOrder) {
   bench.expect_all_back();
 }
 
-// A slot before a handler: with two slots two packets are made at a time, of the oldest message first.
+// A handler needs a slot first. With two slots, two packets are made at a time, those of the oldest message first.
 TEST(ProcessPut, HandlersWaitForSlots) {
   ProcessBench bench(two_slots());
   auto hers = bench.begin(48);
@@ -141,7 +141,7 @@ TEST(ProcessPut, HandlersWaitForSlots) {
   bench.her_ready(other);
   const Her second = bench.only<RunHandler>().her;
   EXPECT_EQ(second.message_length, 16u);
-  sent = bench.end(second);  // the first message's header has left: it holds nobody up
+  sent = bench.end(second);  // the first message's header has left, so later messages may pass
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_TRUE(sent[0].packet.is_header());
   const OutboundSlotId slot = sent[0].slot;
@@ -178,7 +178,7 @@ TEST(ProcessPut, BlockedRoundRobinHoldsForOutgoingPackets) {
   EXPECT_EQ(hers[1].offset, 32u);
 }
 
-// How an outgoing packet's handler may end, other than well.
+// The ways in which the handler of an outgoing packet may fail.
 TEST(ProcessPut, AHandlerThatFailsCutsTheMessage) {
   struct Row {
     HandlerEnd end;
@@ -191,7 +191,7 @@ TEST(ProcessPut, AHandlerThatFailsCutsTheMessage) {
         Row{HandlerEnd::returned, 1234, Fail::handler_code}, Row{HandlerEnd::fault, 0, Fail::handler_fault},
         Row{HandlerEnd::segv, 0, Fail::segv}, Row{HandlerEnd::budget, 0, Fail::handler_budget}}) {
     SCOPED_TRACE(name_of(row.failure));
-    // The second of three packets: the first one leaves, then what tells the target.
+    // The second of three packets fails: the first packet leaves, then the packet that tells the target.
     ProcessBench bench(two_slots());
     const auto hers = bench.begin(48);
     ASSERT_EQ(hers.size(), 2u);
@@ -231,7 +231,7 @@ TEST(ProcessPut, AMessageOfWhichNothingHasLeftIsNotSent) {
   bench.good(CounterFree{CounterId{1}});
 }
 
-// A packet whose handler never ran is empty: it does not leave, though it comes before the one that failed.
+// A packet whose handler never ran is empty. It does not leave, even if it comes before the failed packet.
 TEST(ProcessPut, PacketsWhoseHandlersNeverRanDoNotLeave) {
   ProcessBench bench;
   bench.good(bench.process(32));
@@ -246,7 +246,7 @@ TEST(ProcessPut, PacketsWhoseHandlersNeverRanDoNotLeave) {
   bench.expect_all_back();
 }
 
-// A call that is refused fails the message; its handler goes on, its packet does not leave.
+// A refused call fails the message; its handler goes on, and its packet does not leave.
 TEST(ProcessPut, ARangeOutsideThePutsMemoryCutsTheMessage) {
   ProcessBench bench;
   const auto hers = bench.begin(32);
@@ -262,7 +262,7 @@ TEST(ProcessPut, ARangeOutsideThePutsMemoryCutsTheMessage) {
   bench.expect_all_back();
 }
 
-// Incoming packets are not the handler's to fill.
+// A handler cannot fill an incoming packet.
 TEST(ProcessPut, OnlyOutgoingPacketsTakeBytes) {
   ProcessBench bench;
   Entry attached = bench.entry();
@@ -321,7 +321,7 @@ TEST(ProcessPut, AContextInUseIsNotFreed) {
   bench.expect_all_back();
 }
 
-// The target's side of a cut message: it completes with a failure, whatever the order in which its packets come.
+// A cut message completes with a failure at its target, in whatever order its packets come.
 TEST(CutMessage, CompletesWhenWhatWasSentIsHere) {
   for (const bool cut_first : {false, true}) {
     Bench bench;
@@ -361,12 +361,12 @@ TEST(CutMessage, MalformedOnesAreRefused) {
   bench.arrive(1, 64, 0);
   Packet cut = bench.packet(1, 64, 16);
   cut.missing = 32;
-  bench.arrive(cut);  // with bytes
+  bench.arrive(cut);  // has bytes
   cut.payload = {};
-  bench.arrive(cut);  // not to the end
+  bench.arrive(cut);  // does not end the message
   cut.offset = 0;
   cut.missing = 64;
-  bench.arrive(cut);  // the header
+  bench.arrive(cut);  // is the header
   EXPECT_EQ(bench.nic.state().refused_packets, 3u);
 }
 

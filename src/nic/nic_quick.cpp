@@ -1,4 +1,4 @@
-// Quick puts: what a put does where nothing must be decided, in one function at each end.
+// Quick puts: all that a put without decisions does, in one function at each end.
 #include <algorithm>
 
 #include "nic/nic_impl.hpp"
@@ -19,7 +19,7 @@ QuickCount Nic::quick_sent(const QuickPut& put) {
   return put.counted > 0 ? QuickCount{put.counter, impl_->triggers.add(put.counter, put.counted)} : QuickCount{};
 }
 
-// The first entry of the priority list takes it, or nobody does: a walk over the list is the long way's.
+// Only the first entry of the priority list is compared; the general way walks the list.
 bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
   Impl& nic = *impl_;
   const uint64_t length = packet.payload.length;
@@ -46,7 +46,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
   landing.queue = {};
   if (!options.event_comm_disable && !options.event_success_disable) {
     if (nic.queues.exists(portal->queue)) {
-      if (nic.queues.is_held(portal->queue)) return false;  // it may fill, and switch others off
+      if (nic.queues.is_held(portal->queue)) return false;  // an event may fill the queue
       landing.queue = portal->queue;
       landing.event = Event{};
       const WholePut put{packet.source, fields.user, fields.match_bits,   fields.remote_offset, fields.hdr_data,

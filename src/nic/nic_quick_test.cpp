@@ -1,6 +1,5 @@
-// Quick puts: where the engine says that nothing must be decided, its answer is what the way of all puts and packets
-// comes to, count for count and event for event; where it says no, nothing has happened. Two engines get the same
-// history, one by each way.
+// Quick puts: where the engine calls a put or a packet quick, the results are those of the general way, count for
+// count and event for event; otherwise nothing has happened. Two engines get the same history, each by one way.
 #include <cstring>
 #include <map>
 #include <tuple>
@@ -17,14 +16,14 @@ NicLimits limits_at_once() {
   return limits;
 }
 
-// What the host sees of a call: bytes, events, counts.
+// The effects of a call that the host sees: bytes, events, counts.
 struct Seen {
   std::vector<std::tuple<uint32_t, uint64_t, uint64_t, uint64_t, uint64_t>> events;
   std::vector<std::tuple<uint32_t, uint64_t, uint64_t>> counts;
   std::map<uint32_t, std::pair<uint64_t, uint64_t>> values;  // of counters
   std::vector<uint8_t> memory;
 
-  // The long way tells also of a count that adds nothing.
+  // The general way also reports counts that add nothing; they are left out.
   void count(CounterId counter, const CounterValue& value) {
     auto& known = values[counter.value];
     if (std::exchange(known, {value.success, value.failure}) == known) return;
@@ -71,7 +70,7 @@ class QuickPair {
     }
   }
 
-  // A command that waits for a counter: what counts there is not quick.
+  // A command that waits for a counter, so that counting there is not quick.
   void trigger() {
     const CounterId on{static_cast<uint32_t>(random_.below(2))};
     const uint64_t threshold = 1 + random_.below(40);
@@ -174,7 +173,7 @@ class QuickPair {
     for (const Send& send : bench.actions<Send>()) messages.push_back(send.packet.message);
   }
 
-  // A call, and at once what it asks for, as a driver does.
+  // A call, followed at once by the calls that its actions ask for, as a driver does.
   template <class Call>
   static void perform(Bench& bench, Seen& seen, Call call) {
     call();

@@ -14,12 +14,12 @@ bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
     return !buffered || fits;
   }
   if (packet.is_header()) return (fits || contexts.size() == 0) && !waits_for_place(packet);
-  // Ahead of its header: one packet's room stays free, so that the header itself can always come in.
+  // The packet is ahead of its header. Room for one packet stays free, so that the header itself always fits.
   return early_packets < config.early_packets && buffer.free() >= config.payload_bytes + packet.payload.length;
 }
 
-// Handlers are at work on as many messages as they may, and this one would be one more. Under flow control it comes in,
-// to be refused. Work: a walk over the lists, when there is no place.
+// Whether a message must wait because handlers work on as many messages as they may. Under flow control the message
+// comes in, to be refused. Work: a walk over the lists, if there is no place.
 bool Nic::Impl::waits_for_place(const Packet& packet) const {
   if (handler_messages < config.handler_messages) return false;
   const PortalTable::Portal* const portal = portals.find(PortalIndex{packet.fields.portal_index});
@@ -134,7 +134,7 @@ void Nic::Impl::refuse(Message& message, Fail failure) {
   portals.count_refusal(PortalIndex{message.fields.portal_index}, failure);
 }
 
-// Something that the message needs is not there: no entry, or no place for its header, its handlers or its events.
+// A message lacks an entry, or a place for its header, its handlers or its events.
 void Nic::Impl::run_out(Message& message, const PortalTable::Portal& portal, bool told) {
   if (!portal.flow_control) return refuse(message, Fail::dropped);
   message.portal = portal.index;
@@ -169,7 +169,7 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   attach(slot, found, key);
 }
 
-// The message is the entry's: where it goes, what follows for the entry.
+// Links a message to its entry: decides where the message goes and what the entry does next.
 void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   Message& message = messages[slot];
   const ListedEntry& listed = portals.entry(found);
@@ -199,7 +199,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   message.attached = portals.attach(found, key, message.operation, message.fields, message.offset, taken);
 }
 
-// `buffered`: the packet came ahead of its header and holds its bytes of the packet buffer already.
+// `buffered`: the packet came ahead of its header, and its bytes already count in the packet buffer.
 void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
   Message& message = messages[slot];
   const uint64_t bytes = packet.payload.length;
@@ -228,12 +228,12 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     out.add<BufferPacket>(her.id, bytes);
     return;
   }
-  // Stopped, or dropped by the header handler, or nothing to drop.
+  // The work was stopped, or the header handler dropped the message, or there is nothing to drop.
   if (message.path == Path::handlers || message.path == Path::dropped) message.dropped_bytes += bytes;
   if (buffered) buffer.release(bytes);
 }
 
-// Bytes straight to the entry's memory, as far as it takes them. buffer_bytes: what they hold of the packet buffer.
+// Copies bytes to the entry's memory, as far as it takes them; `buffer_bytes` is what they hold of the packet buffer.
 void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out) {
   const Message& message = messages[slot];
   SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);

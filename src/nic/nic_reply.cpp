@@ -1,13 +1,13 @@
-// Gets and atomics at their target: what they do with the entry's memory, and the reply.
+// Gets and atomics at their target: the operation on the entry's memory, and the reply.
 //
-// A message that asks for a reply completes when the reply has been read from its buffer, so that its entry's memory is
-// free when its event comes.
+// A message that asks for a reply completes when the reply has been read from its buffer, so that nobody uses the
+// entry's memory any more when its event comes.
 #include "nic/entry_memory.hpp"
 #include "nic/nic_impl.hpp"
 
 namespace spinloom::nic {
 
-// The default action of an atomic. A message that the entry truncates changes the whole elements that it takes.
+// The default action of an atomic. If the entry truncates the message, only whole elements change.
 void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out) {
   Message& message = messages[slot];
   const Request& request = message.fields.request;
@@ -34,7 +34,7 @@ void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t 
   out.list.emplace_back(apply);
 }
 
-// What the message asked for, as far as its entry gives it; empty when it failed.
+// Sends what the message asked for, as far as its entry gives it; an empty reply if the message failed.
 void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   SPL_ASSERT(!message.reply_started && message.dmas.open == 0, "message ", message.id);

@@ -1,5 +1,5 @@
-// What a running handler sends to other NICs: puts, gets, atomics (docs/handlers.md has the table). They are the
-// host's, with the portal table entry, queue and counter of the handler's entry.
+// Operations of a running handler on other NICs: puts, gets, atomics (docs/handlers.md has the table). They count as
+// the host's, with the portal table entry, queue and counter of the handler's entry.
 #include "nic/nic_impl.hpp"
 #include "spinloom/handler.h"
 
@@ -16,7 +16,7 @@ Requested answer(HerId her, uint32_t value, Actions& out, Requested how = Reques
 
 }  // namespace
 
-// Where the bytes of a call are, if they are where they may be.
+// The address of a call's bytes, if they lie in memory that the call may use.
 std::optional<uint8_t*> Nic::Impl::bytes_of(HerId her, const HandlerCall& call, bool writes) const {
   if (is_from_host(call.call))
     return host_range(executions[her].owner, call.options).contiguous(call.offset, call.length);
@@ -24,7 +24,7 @@ std::optional<uint8_t*> Nic::Impl::bytes_of(HerId her, const HandlerCall& call, 
   return call.length == 0 || fits ? std::optional(call.local) : std::nullopt;
 }
 
-// From the device, a call moves one packet at most.
+// A call moves at most one packet from or to handler memory.
 bool Nic::Impl::is_too_long(const HandlerCall& call) const {
   return !is_from_host(call.call) && call.length > config.payload_bytes;
 }
@@ -57,7 +57,7 @@ Requested Nic::Impl::answer_failed(HerId her, const Error& error, Actions& out) 
   return answer(her, FAIL, out);
 }
 
-// One from the device is a packet whose bytes are read before the handler goes on.
+// A put from handler memory is one packet, which is read before the handler goes on.
 Requested Nic::Impl::put_call(HerId her, const HandlerCall& call, Actions& out) {
   if ((call.options & ~put_options) != 0) return Requested::stops;
   if (is_too_long(call)) return answer(her, FAIL, out);
@@ -70,7 +70,7 @@ Requested Nic::Impl::put_call(HerId her, const HandlerCall& call, Actions& out) 
   return waits ? Requested::performed : answer(her, SUCCESS, out);
 }
 
-// One to the device is a packet whose bytes are there before the handler goes on.
+// A get to handler memory is one packet, which is there before the handler goes on.
 Requested Nic::Impl::get_call(HerId her, const HandlerCall& call, Actions& out) {
   if ((call.options & ~get_options) != 0) return Requested::stops;
   if (is_too_long(call)) return answer(her, FAIL, out);

@@ -1,10 +1,10 @@
-// Scatter lists: a message's bytes go into the elements of its entry's list.
+// Scatter lists: writes a message's bytes to the elements of its entry's list.
 //
-// Contract: the NIC holds config.iovec_entries elements at a time; the first ones came along with the append, and the
+// Contract: the NIC holds config.iovec_entries elements at a time. The first elements came along with the append; a
 //   piece that needs others carries Scatter::refill (SC'19 datatypes paper, section 5.3). Packets may come in any
-//   order: one that does not follow the last one finds its place by the elements' ends, which are computed when they
-//   are first needed. Work: at most one piece for each byte of the packet, since no element is empty; once an entry,
-//   its elements.
+//   order: a packet that does not continue the last one finds its place by the ends of the elements, which are
+//   computed when they are first needed. Work: at most one piece for each byte of the packet, since no element is
+//   empty; and the elements, once for each entry.
 #include <algorithm>
 
 #include "nic/entry_memory.hpp"
@@ -12,7 +12,7 @@
 
 namespace spinloom::nic {
 
-// `buffered`: the packet came ahead of its header and holds its bytes of the packet buffer already.
+// `buffered`: the packet came ahead of its header, and its bytes already count in the packet buffer.
 void Nic::Impl::scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
   Message& message = messages[slot];
   const ListedEntry& listed = portals.entry(message.entry);
@@ -35,7 +35,7 @@ void Nic::Impl::scatter(uint32_t slot, const Packet& packet, bool buffered, Acti
     const bool refill = needed != cursor.held;
     cursor.held = needed;
     source.length = std::min(bytes, element.length - cursor.within);
-    // The packet's place is free when its last piece has been read; DMAs are served in order.
+    // The packet's bytes leave the buffer when its last piece has been read: DMAs are served in order.
     const uint64_t held = buffered && source.length == bytes ? packet.payload.length : 0;
     const DmaId dma = dmas.issue(message.dmas, {OwnerKind::incoming, slot}, held);
     out.add<DmaWrite>(dma, element.base + cursor.within, source, HerId{}, refill ? Scatter::refill : Scatter::held);

@@ -30,7 +30,7 @@ TEST(Schedule, DefaultIsFifoOntoTheLowestIdleHpu) {
     hers.push_back(bench.only<BufferPacket>().her);
   }
   EXPECT_EQ(bench.nic.state().hers_waiting, 4u);
-  // They reach the scheduler in another order than they came.
+  // The packets reach the scheduler in another order than they came.
   bench.her_ready(hers[2]);
   EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{0});
   EXPECT_EQ(bench.only<RunHandler>().her.vhpu, VhpuId{0});
@@ -74,13 +74,13 @@ TEST(Schedule, BlockedRoundRobinAssignsSequencesAndKeepsTheHpu) {
   bench.her_ready(hers[2]);
   EXPECT_EQ(bench.only<RunHandler>().her.vhpu, VhpuId{1});
   EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{1});
-  // Virtual HPU 0 goes on where it is, with its packets in order of readiness.
+  // Virtual HPU 0 keeps its HPU and runs its packets in order of readiness.
   bench.done(hers[0]);
   EXPECT_EQ(bench.only<RunHandler>().her.id, hers[1]);
   EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{0});
   bench.done(hers[1]);
   EXPECT_EQ(bench.only<RunHandler>().her.id, hers[4]);
-  // Without ready packets it yields; when one comes it takes the lowest idle HPU.
+  // Without ready packets a virtual HPU yields. When a packet comes, it takes the lowest idle HPU.
   bench.done(hers[4]);
   EXPECT_TRUE(bench.actions<RunHandler>().empty());
   EXPECT_EQ(bench.nic.state().hpus_busy, 1u);
@@ -313,7 +313,7 @@ TEST(Schedule, AMaskKeepsHandlersOnItsHpusAndOthersPass) {
     EXPECT_EQ(bench.only<RunHandler>().her.id, hers[next]);
     EXPECT_EQ(bench.only<RunHandler>().her.hpu, HpuId{2});
   }
-  // An HPU outside the mask that becomes free is not for it; one inside goes to who has waited longest.
+  // An HPU outside the mask becomes free and stays idle; an HPU inside goes to the execution that has waited longest.
   bench.arrive(20, 16, 0, 2);
   const HerId waiting = bench.only<BufferPacket>().her;
   bench.her_ready(waiting);

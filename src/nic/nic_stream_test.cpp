@@ -5,7 +5,7 @@ namespace spinloom::nic {
 namespace {
 
 struct StreamBench : Bench {
-  // A message of so many bytes (packets of 16 B) whose regions lie in 64 B of memory.
+  // Starts a message of `length` bytes (packets of 16 B) whose regions lie in 64 B of memory.
   StreamStart start(uint64_t length, PutRegion first, uint32_t id = 0) {
     StreamStart made;
     made.id = StreamId{id};
@@ -45,9 +45,9 @@ struct StreamBench : Bench {
 
 using Pieces = std::vector<std::pair<uint64_t, uint64_t>>;
 
-// What a get finds is read when it comes: its reply matches nothing, so no put's header is in its way.
+// A reply matches nothing, so it does not wait behind a put's header: the get reads memory when it comes.
 TEST(StreamingPut, RepliesDoNotWaitBehindItsHeader) {
-  for (const bool busy : {false, true}) {  // packets of another put leave yet
+  for (const bool busy : {false, true}) {  // true: packets of another put are still leaving
     StreamBench bench;
     Entry entry = bench.entry();
     entry.options.op_get = true;
@@ -157,7 +157,7 @@ TEST(StreamingPut, ARefusedRegionChangesNothing) {
   const auto sent = bench.actions<Send>();
   ASSERT_EQ(sent.size(), 3u);
   EXPECT_EQ(bench.pieces(sent[0]), (Pieces{{0, 10}, {0, 6}}));
-  bench.error(bench.append({0, 1}), Code::invalid);  // it is closed
+  bench.error(bench.append({0, 1}), Code::invalid);  // the stream is closed
   bench.sent(sent[0].packet.message);
   bench.expect_idle();
 }
@@ -169,7 +169,7 @@ TEST(StreamingPut, SoManyMayBeOpen) {
             std::string::npos);
 }
 
-// Receivers match in the order of the puts; once its header has left, a stream holds nobody up.
+// Receivers match in the order of the puts. Once a stream's header has left, the stream lets others pass.
 TEST(StreamingPut, HeadersLeaveInOrderOfThePuts) {
   StreamBench bench;
   bench.good(bench.start(40, {0, 10}));
@@ -189,7 +189,7 @@ TEST(StreamingPut, HeadersLeaveInOrderOfThePuts) {
   bench.expect_idle();
 }
 
-// Random regions: the packets hold the regions' bytes, in order, each but the last one full.
+// For random regions, the packets contain the regions' bytes, in order; each packet but the last is full.
 TEST(StreamingPut, AnyRegionsMakeTheSameBytes) {
   Random random(test_seed(), "regions");
   for (int round = 0; round < 200; ++round) {

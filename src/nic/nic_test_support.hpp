@@ -1,5 +1,5 @@
-// Bench - a NIC's engine driven by hand, for tests: each call keeps its actions, so that a test can say exactly
-// what came out.
+// Bench - drives a NIC's engine by hand, for tests: each call keeps its actions, so that a test can compare them
+// exactly.
 //
 // Contract: helpers for the usual objects (queue 0, portal 0) and messages; actions<T>() are those of the last call.
 // Threads: one owner. Time: none.
@@ -17,7 +17,7 @@
 
 namespace spinloom::nic {
 
-// The seed of random tests, and the sentence that replays one.
+// The seed of random tests, and the sentence that says how to replay one.
 inline uint64_t test_seed() {
   const char* given = std::getenv("SPINLOOM_TEST_SEED");
   return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
@@ -39,7 +39,7 @@ inline NicLimits small_limits() {
   return limits;
 }
 
-// What the target of a put answers.
+// The acknowledgement that the target of a put sends.
 inline Packet ack_for(const Packet& sent, uint64_t manipulated, Fail failure = Fail::ok) {
   Packet ack;
   ack.operation = Operation::ack;
@@ -103,7 +103,7 @@ class Bench {
     return id;
   }
 
-  // Packets of a message from rank 0; payload bytes are never looked at by the engine.
+  // A packet of a message from rank 0. Its payload bytes are arbitrary, because the engine never reads them.
   Packet packet(uint64_t message, uint64_t length, uint64_t offset, uint64_t match_bits = 5) const {
     Packet made;
     made.source = Rank{0};
@@ -203,7 +203,7 @@ class Bench {
     ADD_FAILURE() << "no event of kind " << static_cast<int>(kind);
     return {};
   }
-  // Lands every DMA of the last call; the events of all of them.
+  // Completes every DMA of the last call; returns the events of all of them.
   std::vector<Event> land() {
     std::vector<Event> events;
     for (const auto& write : actions<DmaWrite>()) {
@@ -213,7 +213,7 @@ class Bench {
     return events;
   }
 
-  // Nothing is under way and nothing leaked.
+  // Expects that nothing is under way and nothing has leaked.
   void expect_idle() const {
     const NicState now = nic.state();
     EXPECT_EQ(now.packet_buffer_used, 0u);

@@ -1,9 +1,9 @@
-// OutboundBuffer - packets on their way out whose bytes handlers of this NIC fill.
+// OutboundBuffer - slots for packets whose bytes are filled by handlers of this NIC before they leave.
 //
-// Contract: a message takes slots for its packets, in their order, behind each other in its OutboundQueue. A packet that
-//   is filled may be popped, once those before it have been, and keeps its slot until give_back().
-// Invariants: (1) at most packets_max slots are taken; (2) the bytes of a slot are zero when it is taken, so that nothing
-//   of an earlier message goes out.
+// Contract: a message takes slots for its packets, in packet order, in its OutboundQueue. A filled packet may be
+//   popped once the packets before it have been, and keeps its slot until give_back().
+// Invariants: (1) at most packets_max slots are taken; (2) the bytes of a slot are zero when it is taken, so that no
+//   bytes of an earlier message are sent.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -32,7 +32,7 @@ class OutboundBuffer {
     uint64_t length = 0;
     uint32_t next = no_slot;
     bool filled = false;
-    bool last = false;  // of its message, as it leaves
+    bool last = false;  // the last packet of its message
   };
 
   OutboundBuffer(uint32_t packets_max, uint64_t packet_bytes) : packets_max_(packets_max), bytes_each_(packet_bytes) {}
@@ -56,7 +56,7 @@ class OutboundBuffer {
   [[nodiscard]] uint8_t* bytes(OutboundSlotId slot) const { return bytes_[slot.value].get(); }
   [[nodiscard]] Packet& operator[](OutboundSlotId slot) { return slots_[slot.value]; }
 
-  // Nobody writes to it any more. Whether it is the first of its queue.
+  // The packet is filled: nobody writes to it any more. Returns whether it is the first of its queue.
   bool fill(const OutboundQueue& queue, OutboundSlotId slot) {
     Packet& packet = slots_[slot.value];
     SPL_ASSERT(!packet.filled, "packet ", slot, " is filled twice");

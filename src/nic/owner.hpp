@@ -1,7 +1,7 @@
-// Owner - whose a handler execution or a DMA is.
+// Owner - the owner of a handler execution or of a DMA.
 //
-// Contract: parts that serve several kinds of work (executions, DMAs) keep an Owner and give it back; what the kinds
-//   mean is said by the NIC that is built of these parts.
+// Contract: parts that serve several kinds of work (executions, DMAs) keep an Owner and give it back; the NIC that is
+//   built of these parts defines the kinds.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -27,7 +27,7 @@ struct PayloadRef {
 
 enum class AckRequest : uint8_t { none, ack, ct_ack, oc_ack };
 
-// A reply brings what a get or a fetching atomic asked for; an atomic is one packet.
+// A reply carries what a get or a fetching atomic asked for. An atomic is always one packet.
 enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
 
 [[nodiscard]] constexpr const char* name_of(Operation operation) {
@@ -35,30 +35,30 @@ enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
   return names[static_cast<size_t>(operation)];
 }
 
-// What a header packet asks for beyond moving its bytes.
+// What the header packet of a get or an atomic asks for.
 struct Request {
   uint64_t requested_bytes = 0;  // get; of an atomic the operand's third word
-  uint64_t reply_to = 0;  // get, fetch_atomic: the initiator's name for it, which every packet of the reply carries
+  uint64_t reply_to = 0;  // get, fetch_atomic: the request's name, which every packet of the reply carries
   AtomicOperation atomic = AtomicOperation::min;
   Datatype datatype = Datatype::int8;
   std::array<uint64_t, 2> operand{};
 };
 
-// Fields that only the header packet needs, or that an acknowledgement or a reply returns.
+// Fields that only header packets, acknowledgements and replies carry.
 struct MessageFields {
   uint32_t portal_index = 0;
-  uint32_t user = 0;  // of the initiator
+  uint32_t user = 0;  // user ID of the initiator
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   AckRequest ack_request = AckRequest::none;
   uint64_t manipulated_bytes = 0;  // ack, reply: mlength
   uint8_t fail = 0;  // ack, reply: nic::Fail of the target
-  ListKind list = ListKind::priority;  // ack, reply: whose entry took the operation
+  ListKind list = ListKind::priority;  // ack, reply: the list of the entry that took the operation
   Request request;
 };
 
-// What an acknowledgement or a reply tells.
+// The result that an acknowledgement or a reply reports.
 struct Outcome {
   uint64_t manipulated_bytes = 0;
   uint64_t remote_offset = 0;
@@ -77,12 +77,12 @@ struct Packet {
   uint64_t message = 0;  // unique per source; an ack carries the message it acknowledges
   uint64_t answers = 0;  // reply: Request::reply_to
   uint64_t message_length = 0;  // payload bytes of the whole message
-  uint64_t offset = 0;  // of this payload in the message
+  uint64_t offset = 0;  // offset of this payload in the message
   PayloadRef payload;
-  uint64_t missing = 0;  // its sender gave up: so many bytes, those behind this payload, never come
+  uint64_t missing = 0;  // bytes behind this payload that will never come, because the sender gave up
   MessageFields fields;
 
-  // What was asked for: it is never matched and needs no room, and others may wait for it.
+  // Whether this packet answers a request. Answers are never matched and need no room, and others may wait for them.
   [[nodiscard]] bool is_answer() const { return operation == Operation::ack || operation == Operation::reply; }
   [[nodiscard]] bool is_header() const { return offset == 0; }
   [[nodiscard]] bool is_last() const { return offset + payload.length == message_length; }

@@ -1,6 +1,6 @@
-// PacketBuffer - how many bytes of the packet buffer are in use; the bytes themselves belong to the driver.
+// PacketBuffer - counts the bytes of the packet buffer that are in use; the bytes themselves belong to the driver.
 //
-// Contract: take() and release() move the count; what does not fit must not be taken.
+// Contract: take() and release() move the count; callers take only what fits.
 // Invariants: (1) used() <= bytes(); (2) peak() is the largest used() so far.
 // Threads: one owner. Time: none.
 #pragma once

@@ -1,4 +1,4 @@
-// Entries: append, link, unlink, and the events of an entry's life.
+// Matching list entries: append, link, unlink, and the events of an entry's life.
 #include <algorithm>
 #include <utility>
 
@@ -67,13 +67,13 @@ Status PortalTable::append(const Append& given, Actions& out) {
   return {};
 }
 
-// Priority entries first take the headers that came before them; a use-once entry that found one is never linked.
-// The caller releases the entry.
+// Links an entry. A priority entry first takes the headers that came before it; a use-once entry that found a header
+// is never linked. The caller releases the entry.
 void PortalTable::link(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   SPL_ASSERT(!listed.linked && !listed.waits && !listed.auto_unlinked, "entry ", listed.id);
   if (listed.list == ListKind::priority) {
-    listed.claiming = true;  // the entry must outlive the headers it takes
+    listed.claiming = true;  // keeps the entry alive while it takes headers
     ++listed.messages_open;
     claim_headers(slot, out);
     --listed.messages_open;
@@ -100,7 +100,7 @@ void PortalTable::activate(ContextId context, Actions& out) {
   }
 }
 
-// A message takes its bytes of the entry. Whether that makes the entry leave its list.
+// Takes `taken` bytes of the entry for a message. Returns whether the entry leaves its list.
 bool PortalTable::use(uint32_t slot, uint64_t taken) {
   ListedEntry& listed = entries_[slot];
   const Entry& entry = listed.entry;
@@ -117,7 +117,7 @@ bool PortalTable::use(uint32_t slot, uint64_t taken) {
   return true;
 }
 
-// An entry that has left its list by itself: told once, after the events of all its messages.
+// Posts the event of an entry that has left its list by itself, once, after the events of all its messages.
 void PortalTable::post_unlinked(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
@@ -129,17 +129,17 @@ void PortalTable::post_unlinked(uint32_t slot, Actions& out) {
   queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::auto_unlink), out);
 }
 
-// The room that flow control kept for its auto_unlink event is needed no more.
+// Gives back the room that flow control kept for the entry's auto_unlink event.
 void PortalTable::settle_unlink(ListedEntry& listed) {
   if (std::exchange(listed.unlink_due, false)) queues_.settle(portals_.find(listed.portal)->queue);
 }
 
-// Forgets an entry that is in no list once nothing refers to it.
+// Forgets an entry that is in no list and that nothing refers to.
 void PortalTable::release(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   if (listed.linked || listed.waits || listed.messages_open > 0 || listed.headers_kept > 0) return;
   if (listed.list == ListKind::overflow && listed.unlink_told && !listed.entry.options.event_unlink_disable) {
-    const EventQueues::HostAsked asked(queues_);  // one for each entry that the host appended; no message kept room
+    const EventQueues::HostAsked asked(queues_);  // no message kept room for this event
     queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::auto_free), out);
   }
   forget(slot);

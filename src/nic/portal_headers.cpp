@@ -1,4 +1,4 @@
-// Unexpected headers: of messages that lie in overflow entries until an entry claims them, or a search tells of them.
+// Unexpected headers: of messages in overflow entries, until an entry claims them or a search removes them.
 #include "nic/entry_memory.hpp"
 #include "nic/portal_table.hpp"
 
@@ -28,7 +28,7 @@ uint32_t PortalTable::keep_header(uint32_t slot, const MatchKey& key, Operation 
   header.fields = fields;
   header.overflow_entry = slot;
   header.start = address_at(listed, offset);
-  header.manipulated_bytes = taken;  // until it has landed
+  header.manipulated_bytes = taken;  // preliminary, until the data has landed
   unexpected.push_back(headers_, index);
   ++listed.headers_kept;
   return index;
@@ -67,7 +67,7 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
   }
 }
 
-// A claimed header whose data is there leaves the list; so does a use-once claimer, after its event.
+// Removes a claimed header whose data is there, and unlinks a use-once claimer after its event.
 void PortalTable::post_overflow(uint32_t index, Actions& out) {
   const EventQueues::HostAsked asked(queues_);
   const uint32_t claiming_entry = headers_[index].claimer;
@@ -118,7 +118,7 @@ Event PortalTable::event_of(const UnexpectedHeader& header, const ListedEntry& c
   return event;
 }
 
-// The entry that held the message, for the caller to release.
+// Returns the entry that held the message; the caller releases it.
 uint32_t PortalTable::forget_header(uint32_t index) {
   const uint32_t overflow_entry = headers_[index].overflow_entry;
   ListedEntry& holder = entries_[overflow_entry];
@@ -142,7 +142,7 @@ Result<uint64_t> PortalTable::search(const Search& given, Actions& out) {
     const UnexpectedHeader& header = headers_[index];
     const uint32_t next = header.next;
     if (header.claimer == no_slot && matches(like, header.key)) {
-      if (given.remove && !header.landed) break;  // one behind it must not overtake it
+      if (given.remove && !header.landed) break;  // messages behind this one must not overtake it
       ++found;
       if (given.remove) {
         tell_overflow(index, like, out);
@@ -161,7 +161,7 @@ Result<uint64_t> PortalTable::search(const Search& given, Actions& out) {
   last.portal = given.portal;
   last.user_ptr = given.entry.user_ptr;
   if (found == 0) queues_.post(portal->queue, last, out);
-  if (found == 0 || !options.use_once) count_overflow(like.entry, last, out);  // the end of what it found
+  if (found == 0 || !options.use_once) count_overflow(like.entry, last, out);  // the end of the search
   return found;
 }
 

@@ -72,7 +72,7 @@ void PortalTable::forget_queue(QueueId queue) {
   });
 }
 
-// Whoever posts to the full queue under flow control takes no more messages. The news are in reserved slots.
+// Disables the portal table entries with flow control that post to the full queue; reserved slots hold their events.
 void PortalTable::queue_filled(QueueId queue, Actions& out) {
   portals_.for_each([&](PortalIndex, Portal& portal) {
     if (portal.queue != queue || !portal.flow_control || !portal.enabled) return;
@@ -119,7 +119,7 @@ void PortalTable::run_out(PortalIndex index, bool told) {
   portal.enabled = false;
   portal.disabled_event_due = told;
   contexts_.tally(Telemetry::portals_disabled);
-  ++portal.messages_open;  // its end posts the event, after the messages that were matched before
+  ++portal.messages_open;  // ends after the messages that were matched before, and posts the event then
 }
 
 PortalTable::Attached PortalTable::attach(uint32_t slot, const MatchKey& key, Operation operation,

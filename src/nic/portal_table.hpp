@@ -1,14 +1,14 @@
 // PortalTable - the matcher: portal table entries with their lists, the entries in them, and the unexpected headers.
 //
-// Contract: the host's commands allocate portal table entries and append, search and unlink entries. For a message that
-//   arrives, find() gives the entry that takes it, attach() makes it the entry's, detach() ends that; events of an
-//   entry's life (link, auto-unlink, auto-free, overflow, search) are posted here, those of messages are not.
-//   Under flow control a portal table entry is disabled when its queue is full, or when run_out() says that something
-//   is missing for a message; its event comes when the messages that were matched before have left().
-// Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to it;
-//   (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after the
-//   events of all its messages, its auto-free event after that of the last header in it; (4) a header that was claimed
-//   is told when all of its data is there.
+// Contract: the host's commands allocate portal table entries and append, search and unlink entries. For a message
+//   that arrives, find_priority() and find_overflow() give the entry that takes it; attach() links the two, detach()
+//   ends that. Events of an entry's life (link, auto-unlink, auto-free, overflow, search) are posted here, events of
+//   messages are not. Under flow control a portal table entry is disabled when its queue is full, or when run_out()
+//   says that a message lacks something; its event comes when the messages that were matched before have left().
+// Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to
+//   it; (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after
+//   the events of all its messages, its auto-free event after that of its last header; (4) a claimed header makes its
+//   event when all of its data is there.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -26,71 +26,71 @@ namespace spinloom::nic {
 
 class PortalTable final : public EventQueues::Watcher {
  public:
-  // A portal table entry; others only read it.
+  // A portal table entry; only PortalTable changes it.
   struct Portal {
     PortalIndex index;
     QueueId queue;
     bool flow_control = false;
     bool enabled = true;
     bool disabled_event_due = false;
-    std::vector<uint64_t> disablers;  // tokens of hosts that wait until its messages have ended
+    std::vector<uint64_t> disablers;  // tokens of disabling commands, answered when its messages have ended
     uint32_t messages_open = 0;
     MatchList priority;
     MatchList overflow;
     LinkedList<UnexpectedHeader> unexpected;
   };
 
-  // `headers_max`: unexpected headers of one portal table entry (NicLimits::unexpected_headers).
+  // `headers_max` is the most unexpected headers of one portal table entry (NicLimits::unexpected_headers).
   PortalTable(EventQueues& queues, Triggers& triggers, ContextTable& contexts, uint32_t headers_max)
       : queues_(queues), triggers_(triggers), contexts_(contexts), headers_max_(headers_max) {}
 
-  // Portal table entries, and the parts of the table that network interfaces of the host have.
+  // Portal table entries, and the parts of the table that belong to the host's network interfaces.
   [[nodiscard]] Status setup(const TableSetup& given);
   [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& asked) const;
   [[nodiscard]] Status alloc(const PortalAlloc& given);
-  // Headers that wait for an entry are forgotten. Work: the entries.
+  // Frees a portal table entry; forgets headers that wait in it. Work: its entries.
   [[nodiscard]] Status free(PortalIndex index, Actions& out);
   [[nodiscard]] Status enable(const PortalEnable& given);
-  // Messages for it are still under way: the end of the last one answers the token. False: there are none.
+  // True: messages for the entry are under way, and the end of the last one answers the token. False: there are none.
   [[nodiscard]] bool answer_when_empty(PortalIndex index, uint64_t token);
-  // Those that post to this queue go on without one. Flow control ends with it: its news have nowhere to go.
+  // Portal table entries that post to this queue lose it, and flow control with it: there is no queue for its events.
   void forget_queue(QueueId queue);
   [[nodiscard]] const Portal* find(PortalIndex index) const { return portals_.find(index); }
-  // Of the interface whose part of the table this index belongs to, also one that names no entry of it.
+  // The user of the interface that this part of the table belongs to; the index need not name an allocated entry.
   [[nodiscard]] uint32_t user_of(PortalIndex index) const { return tables_[table_of(index.value)].setup.user; }
 
   // Entries.
   [[nodiscard]] Status append(const Append& given, Actions& out);
   [[nodiscard]] Result<UnlinkResult> unlink(EntryId id);
-  // How many headers it found. Work: the headers of one portal table entry.
+  // Returns how many headers the search found. Work: the headers of one portal table entry.
   [[nodiscard]] Result<uint64_t> search(const Search& given, Actions& out);
-  // The entries that waited for this context are in their lists from now on. Work: all entries, once.
+  // Links the entries that waited for this context. Work: all entries, once.
   void activate(ContextId context, Actions& out);
   [[nodiscard]] Result<uint32_t> slot_of(EntryId id) const;
   [[nodiscard]] const ListedEntry& entry(uint32_t slot) const { return entries_[slot]; }
 
-  // Matching: the first entry of a list that this message matches, or no_slot. Adds the entries compared.
+  // Matching: the first entry of a list that this message matches, or no_slot. Adds to `searched`.
   [[nodiscard]] uint32_t find_priority(const Portal& portal, const MatchKey& key, uint32_t& searched) const {
     return portal.priority.find(entries_, key, searched);
   }
   [[nodiscard]] uint32_t find_overflow(const Portal& portal, const MatchKey& key, uint32_t& searched) const {
     return portal.overflow.find(entries_, key, searched);
   }
-  // Whether the portal table entry may keep one header more.
+  // Whether the portal table entry may keep one more header.
   [[nodiscard]] bool has_header_room(const Portal& portal) const;
-  // Under flow control: whether the events of a message for this entry have room in the queue. A message that makes its
-  // entry leave has two.
+  // Under flow control: whether the queue has room for the events of a message for this entry. A message that unlinks
+  // its entry makes two events.
   [[nodiscard]] bool has_event_room(const Portal& portal, const Entry& entry) const;
 
-  // A message of an entry, from its match to its end.
+  // The link between a message and its entry, from its match to its end.
   struct Attached {
-    uint32_t header = no_slot;  // that waits in an overflow entry
-    bool unlinked = false;  // the message made its entry leave its list
+    uint32_t header = no_slot;  // the header of the message, if it waits in an overflow entry
+    bool unlinked = false;  // the message has unlinked its entry
   };
-  // `offset`: in the entry's memory, `taken`: the bytes that it takes there.
+  // `offset` is the message's offset in the entry's memory, `taken` the number of bytes that it takes there.
   [[nodiscard]] Attached attach(uint32_t slot, const MatchKey& key, Operation operation, const MessageFields& fields,
                                 uint64_t offset, uint64_t taken);
-  // The same for one that came whole, to an entry of a priority list without flow control; its end is detach_whole().
+  // As attach(), for a message in one packet and a priority entry without flow control. detach_whole() ends it.
   void attach_whole(uint32_t slot, uint64_t taken) {
     ListedEntry& listed = entries_[slot];
     SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);
@@ -98,9 +98,9 @@ class PortalTable final : public EventQueues::Watcher {
     ++listed.messages_open;
     if (listed.entry.options.manage_local || listed.entry.options.use_once) (void)use(slot, taken);
   }
-  // Its data is in the overflow entry.
+  // The data of the header's message is in the overflow entry.
   void landed(uint32_t header, uint64_t manipulated, uint64_t dropped, Fail failure);
-  // `comes_back`: the entry that it made leave is linked again.
+  // `comes_back`: the entry, which this message has unlinked, is linked again.
   void detach(uint32_t slot, const Attached& attached, bool comes_back, Actions& out);
   void detach_whole(uint32_t slot, Actions& out) {
     ListedEntry& listed = entries_[slot];
@@ -110,13 +110,13 @@ class PortalTable final : public EventQueues::Watcher {
     post_unlinked(slot, out);
     release(slot, out);
   }
-  // A message of a portal table entry has ended, after detach() where it had an entry; none: it had come to none.
+  // Ends a message of a portal table entry, after detach() if an entry took it.
   void leave(PortalIndex index, Actions& out);
 
-  // A message is refused: counted for its part of the table.
+  // Counts a refused message for its part of the table.
   void count_refusal(PortalIndex index, Fail failure);
-  // Under flow control: it is disabled, because something is missing for a message, which leave()s later. `told`: the
-  // host hears of it.
+  // Disables a portal table entry under flow control, because a message lacks something; that message will leave()
+  // later. `told`: the host gets an event.
   void run_out(PortalIndex index, bool told);
 
   [[nodiscard]] uint32_t headers() const { return headers_.size(); }
@@ -125,7 +125,7 @@ class PortalTable final : public EventQueues::Watcher {
   struct Part {
     TableSetup setup;
     uint32_t entries = 0;
-    std::array<uint64_t, 3> refused{};  // by Refusal
+    std::array<uint64_t, 3> refused{};  // indexed by Refusal
   };
   [[nodiscard]] static constexpr uint32_t table_of(uint32_t portal_index) {
     constexpr uint32_t each = limits::portal_table_max / limits::portal_tables;

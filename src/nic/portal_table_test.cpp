@@ -113,7 +113,7 @@ TEST_F(PortalTableTest, AClaimedHeaderIsToldWhenItsDataIsThere) {
   const auto attached = attach(overflow);
   EXPECT_TRUE(portals.append(given(1, ListKind::priority, true), out).ok());
   events();
-  EXPECT_EQ(*portals.search({index, given(2).entry, false}, out), 0u);  // it is claimed
+  EXPECT_EQ(*portals.search({index, given(2).entry, false}, out), 0u);  // the header is claimed
   events();
   portals.landed(attached.header, 8, 0, Fail::ok);
   detach(overflow, attached);
@@ -183,11 +183,11 @@ TEST_F(PortalTableTest, APartOfTheTableHoldsSoManyEntries) {
   ASSERT_TRUE(portals.setup({0, 77, 2, 1}).ok());
   EXPECT_EQ(portals.user_of(index), 77u);
   append(given(0));
-  EXPECT_FALSE(portals.append(given(1), out).ok());  // one a list
+  EXPECT_FALSE(portals.append(given(1), out).ok());  // a list may have one entry
   append(given(1, ListKind::overflow));
   EXPECT_EQ(*portals.unlink(EntryId{0}), UnlinkResult::done);
   append(given(2));
-  EXPECT_FALSE(portals.append(given(3, ListKind::overflow), out).ok());  // two in all
+  EXPECT_FALSE(portals.append(given(3, ListKind::overflow), out).ok());  // two entries may exist in all
 }
 
 TEST_F(PortalTableTest, EntriesOfAnInactiveContextWaitForIt) {

@@ -1,7 +1,7 @@
-// QueueIndex - how far the NIC has written an event queue, and how far its host has read it: what both look at.
+// QueueIndex - how many events the NIC has written to a queue, and how many its host has read; shared by both.
 //
-// Contract: the NIC counts an event before it posts it, the host one after it has taken it. A queue of n slots holds the
-//   newest n events: whoever takes one finds by the two counts how many of the oldest have been overwritten.
+// Contract: the NIC counts an event before it posts it, the host after it has taken it. A queue of n slots holds the
+//   newest n events. A reader finds by the two counts how many of the oldest events have been overwritten.
 // Threads: the NIC writes `posted` and adds to `added`, the host writes `taken` and ends `added`. Time: none.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace spinloom::nic {
 struct QueueIndex {
   std::atomic<uint64_t> posted{0};
   std::atomic<uint64_t> taken{0};
-  // Slots beyond the queue's own, until it is empty: under flow control nothing of what the host asked for itself is
-  // overwritten, for no message can be refused instead.
+  // Slots beyond the queue's own, until the queue is empty. Under flow control, events that the host asked for are
+  // not overwritten: no message can be refused to avoid them.
   std::atomic<uint64_t> added{0};
 
   [[nodiscard]] uint64_t waiting() const {

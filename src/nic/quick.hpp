@@ -1,9 +1,9 @@
-// Quick puts - puts that find nothing to decide, at their initiator and at their target.
+// Quick puts - puts without any decision to make, at their initiator and at their target.
 //
-// Contract: a driver whose transports deliver at once asks the engine whether a put is one (Nic::quick_put, then
-//   Nic::quick_sent when its bytes are on their way; Nic::quick_landing for a packet that has come). What follows is
-//   what on_put and on_packet, with the ends of what they ask for, would have done: the same counts and events. Where
-//   the answer is no, nothing has happened, and those are called.
+// Contract: a driver whose transports deliver at once asks the engine whether a put is quick: Nic::quick_put, then
+//   Nic::quick_sent when its bytes are on their way; Nic::quick_landing for a packet that has come. The driver then
+//   does what the results say, with the same counts and events as on_put, on_packet and the calls that follow them.
+//   If the answer is no, nothing has happened, and the driver calls on_put or on_packet.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -23,9 +23,9 @@ struct QuickPut {
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
-  QueueId queue;         // of its descriptor: no event goes there, but it must exist where one is named
-  CounterId counter;     // of its descriptor, too
-  uint64_t counted = 0;  // what the send adds to the counter
+  QueueId queue;         // the descriptor's queue: gets no event, but must exist if it is named
+  CounterId counter;     // the descriptor's counter, likewise
+  uint64_t counted = 0;  // the amount that the send adds to the counter
 };
 
 // A counter's new value, for the host.
@@ -34,12 +34,12 @@ struct QuickCount {
   CounterValue value;
 };
 
-// What is to be done for a packet: copy, then post the event, then publish the count.
+// The work for a packet: copy, then post the event, then publish the count.
 struct QuickLanding {
   uint8_t* host = nullptr;
   uint64_t length = 0;
   QueueId queue;  // none: there is no event
-  Event event;    // only where there is a queue
+  Event event;    // used only if there is a queue
   QuickCount count;
 };
 

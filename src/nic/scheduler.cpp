@@ -67,7 +67,7 @@ void Scheduler::add_runnable(Fifo<Runnable>& queue, Runnable one) {
   queue.push(one);
 }
 
-// Where the oldest runnable is for which an HPU is idle.
+// The queue whose first element has waited longest, among those for which an HPU is idle.
 Fifo<Scheduler::Runnable>* Scheduler::oldest() {
   Fifo<Runnable>* found = unmasked_.empty() ? nullptr : &unmasked_;
   for (const ContextId id : masked_) {

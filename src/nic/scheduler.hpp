@@ -1,12 +1,12 @@
 // Scheduler - which handler execution runs on which handler processing unit (HPU).
 //
-// Contract: ready() says that an execution wants an HPU; next() gives the oldest one for which an HPU is idle, and that
-//   HPU, which is busy until ended(). Executions run in the order in which they became ready, each on the idle HPU with
-//   the lowest index that its context's mask allows; one that has to wait for an HPU of its mask lets others pass.
-//   Blocked round-robin (SC'19 datatypes paper, section 3.2.1): executions of one virtual HPU run one after the other;
-//   virtual HPUs are what is scheduled, and one keeps its HPU while it has ready executions.
-// Invariants: (1) an HPU is idle, or runs exactly one execution; (2) a virtual HPU is idle, or waits for an HPU, or is
-//   on exactly one.
+// Contract: ready() says that an execution wants an HPU. next() gives the oldest execution for which an HPU is idle,
+//   and that HPU, which is busy until ended(). Executions run in the order in which they became ready, each on the
+//   idle HPU with the lowest index that its context's mask allows. An execution that waits for an HPU of its mask
+//   lets others pass. Blocked round-robin (SC'19 datatypes paper, section 3.2.1): executions of one virtual HPU run
+//   one after the other. The virtual HPUs are scheduled, and each keeps its HPU while it has ready executions.
+// Invariants: (1) an HPU is idle, or runs exactly one execution; (2) a virtual HPU is idle, or waits for an HPU, or
+//   has exactly one.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -30,7 +30,7 @@ class IdleHpus {
   void add(uint32_t hpu);
   [[nodiscard]] uint32_t count() const { return count_; }
   [[nodiscard]] bool any_of(const HpuMask& mask) const;
-  // Of those in the mask, or of all where it is null; one must be idle.
+  // Takes the lowest idle HPU of the mask, or of all HPUs if `mask` is null. At least one must be idle.
   uint32_t take_lowest(const HpuMask* mask);
 
  private:
@@ -44,28 +44,28 @@ class Scheduler {
     HerId her;
     HpuId hpu;
   };
-  // Where an execution has run.
+  // The place where an execution has run.
   struct Place {
     HpuId hpu;
     ContextId context;
-    VhpuId vhpu;  // none: it was scheduled by itself
+    VhpuId vhpu;  // none: the execution was scheduled by itself
   };
 
   explicit Scheduler(uint32_t hpus) : hpus_(hpus), idle_(hpus) {}
 
-  // What the executions of a context may use: the HPUs of a mask, or all; with vhpus > 0, so many virtual HPUs.
+  // Adds a context: its executions may use the HPUs of a mask, or all; if vhpus > 0, through so many virtual HPUs.
   void add(ContextId context, const std::optional<HpuMask>& mask, uint32_t vhpus);
-  // Nothing of it is ready or runs.
+  // Removes a context none of whose executions is ready or runs.
   void remove(ContextId context);
 
-  // `vhpu`: of the context; none: the execution is scheduled by itself.
+  // `vhpu` is one of the context's; none: the execution is scheduled by itself.
   void ready(HerId her, ContextId context, VhpuId vhpu);
   [[nodiscard]] std::optional<Start> next() {
     if (runnable_ == 0 || idle_.count() == 0) return std::nullopt;
     return pick();
   }
-  // The execution there has ended. What comes back is of the same virtual HPU and has the HPU now; nothing: the HPU is
-  // idle.
+  // The execution at this place has ended. Returns the next execution of the same virtual HPU, which has the HPU now;
+  // if nothing, the HPU is idle.
   [[nodiscard]] std::optional<HerId> ended(const Place& place);
 
   // Whether an execution is ready. An HPU for it need not be idle.
@@ -75,20 +75,20 @@ class Scheduler {
  private:
   struct VirtualHpu {
     Fifo<HerId> ready;
-    HpuId hpu;  // where it runs, if it does
-    bool queued = false;  // among the runnable
+    HpuId hpu;  // the HPU that it has, if any
+    bool queued = false;  // it is among the runnable
   };
-  // One thing that wants an HPU: an execution by itself, or a virtual HPU with ready ones.
+  // A candidate for an HPU: an execution by itself, or a virtual HPU with ready executions.
   struct Runnable {
     HerId her;
     ContextId context;
     VhpuId vhpu;
-    uint64_t sequence = 0;  // of its readiness
+    uint64_t sequence = 0;  // orders candidates by the time when they became ready
   };
   struct Member {
     std::optional<HpuMask> mask;
     std::vector<VirtualHpu> vhpus;
-    Fifo<Runnable> runnable;  // where there is a mask
+    Fifo<Runnable> runnable;  // used if the context has a mask
   };
 
   void add_runnable(Fifo<Runnable>& queue, Runnable one);

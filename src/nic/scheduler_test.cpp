@@ -47,7 +47,7 @@ TEST_F(SchedulerTest, OneThatWaitsForItsMaskLetsOthersPass) {
   scheduler.ready(HerId{2}, plain, {});
   expect_next(0, 2);
   expect_next(2, 0);
-  EXPECT_FALSE(scheduler.next().has_value());  // HPU 1 is idle, and not of the mask
+  EXPECT_FALSE(scheduler.next().has_value());  // HPU 1 is idle, but not in the mask
   EXPECT_FALSE(scheduler.ended({HpuId{2}, masked, {}}).has_value());
   expect_next(1, 2);
 }
@@ -68,7 +68,7 @@ TEST_F(SchedulerTest, AVirtualHpuKeepsItsHpuWhileItHasWork) {
   expect_next(3, 0);
 }
 
-// Against a model that keeps everything in plain lists.
+// Compares with a model that keeps everything in plain lists.
 TEST(Scheduler, RandomWorkEndsAndEachHpuRunsOneAtATime) {
   const uint64_t seed = test_seed();
   SCOPED_TRACE(replay(seed));

@@ -27,7 +27,7 @@ class Slab {
     uint32_t index;
     T& value;
   };
-  // T{parts...}, made in its place.
+  // Makes T{parts...} in its place.
   template <class... Parts>
   [[nodiscard]] uint32_t take(Parts&&... parts) {
     return make(std::forward<Parts>(parts)...).index;
@@ -63,7 +63,7 @@ class Slab {
     --size_;
   }
 
-  // A look-up is a few instructions, and a message needs dozens of them: always inline.
+  // Always inlined: a look-up takes a few instructions, and a message needs dozens of look-ups.
   [[nodiscard, gnu::always_inline]] T& operator[](uint32_t index) {
     Slot& slot = slot_at(index);
     SPL_ASSERT(slot.taken, "slot ", index, " is not in use");
@@ -76,7 +76,7 @@ class Slab {
   [[nodiscard]] bool taken(uint32_t index) const { return index < created_ && at(index).taken; }
   [[nodiscard]] uint32_t size() const { return size_; }
 
-  // Taken slots in index order; for reports only.
+  // Visits taken slots in index order; for reports only.
   template <class Visit>
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < created_; ++i) {
@@ -85,7 +85,7 @@ class Slab {
   }
 
  private:
-  // Few slots at first, for most slabs of a NIC that does little stay small; then each chunk has as many as all before.
+  // The first chunk is small, because most slabs of a NIC stay small. Each further chunk doubles the number of slots.
   static constexpr uint32_t first_slots = 4;
   struct Slot {
     T value{};

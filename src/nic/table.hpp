@@ -1,7 +1,7 @@
 // Table - objects under the small ids that the host picks.
 //
-// Contract: create() makes an object under an id that is free and within the limit; find() returns it or
-//   null; remove() frees the id. User trouble is an Error that names the object and the limit.
+// Contract: create() makes an object under an id that is free and within the limit. find() returns the object or
+//   null. remove() frees the id. User trouble is an Error that names the object and the limit.
 // Invariants: (1) an index names at most one object, under one id: its other generations name nothing; (2) addresses
 //   are stable until remove().
 // Threads: one owner. Time: none.
@@ -19,7 +19,7 @@ namespace spinloom::nic {
 template <class IdType, class T>
 class Table {
  public:
-  // `what` and `limit_name` appear in errors: "queue", "limits::queue_count_max".
+  // `what` and `limit_name` appear in errors: for example "queue", "limits::queue_count_max".
   Table(const char* what, uint32_t limit, const char* limit_name)
       : what_(what), limit_(limit), limit_name_(limit_name) {}
 
@@ -53,7 +53,7 @@ class Table {
     --size_;
   }
 
-  // In id order.
+  // Visits all objects in the order of their ids.
   template <class Visit>
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < objects_.size(); ++i) {

@@ -1,6 +1,6 @@
 // Telemetry - what the NIC counts while it works, for its host to read.
 //
-// Contract: counts of the NIC since it was made, and of each context since its creation; they only grow. A message
+// Contract: counts of the NIC since it was made, and of each context since its creation. They only grow. A message
 //   counts when it is matched, a handler when it starts or ends.
 // Threads: plain values. Time: cycles are those of the handlers' processors, as the driver tells them.
 #pragma once
@@ -12,15 +12,15 @@ namespace spinloom::nic {
 
 enum class Telemetry : uint8_t {
   messages,             // matched
-  packets,              // of them
-  bytes,                // in these packets
-  header_handlers,      // started
+  packets,              // of matched messages
+  bytes,                // bytes in these packets
+  header_handlers,      // header handlers started
   payload_handlers,
   completion_handlers,
-  handler_cycles,       // of handlers that have ended
-  handler_faults,       // ends other than by returning
+  handler_cycles,       // cycles of handlers that have ended
+  handler_faults,       // handlers that ended other than by returning
   failed_messages,      // for whatever reason
-  dropped_bytes,        // that handlers dropped
+  dropped_bytes,        // bytes that handlers dropped
   refused_messages,     // no entry, or no room; of the NIC only
   portals_disabled,     // by flow control; of the NIC only
 };

@@ -11,7 +11,7 @@ uint64_t sum_of(const CounterValue& value) {
   return __builtin_add_overflow(value.success, value.failure, &sum) ? UINT64_MAX : sum;
 }
 
-// What moves data; the limit of an interface is one of these.
+// Operations move data. The limit of an interface counts only these commands.
 bool is_operation(const CommandBody& body) {
   return std::holds_alternative<Put>(body) || std::holds_alternative<Get>(body) ||
          std::holds_alternative<Atomic>(body) || std::holds_alternative<ProcessPut>(body);
@@ -39,7 +39,7 @@ Status Triggers::cancel(CounterId id) {
   return {};
 }
 
-// What waits for the counter will not be; what has fired and is persistent will not be again.
+// Forgets the commands that wait for the counter; fired persistent commands will not come back.
 void Triggers::forget_all(Counter& counter) {
   const auto forget = [&](uint32_t slot) {
     abandon(commands_[slot].body);
@@ -106,7 +106,7 @@ void Triggers::arm(uint32_t slot) {
   if (is_operation(command.body)) ++counter.operations_waiting;
   const bool by_round = trigger.every > 0 && counter.resets_at > 0;
   if (by_round && trigger.round > counter.round) return counter.resting.push_back(slot);
-  const bool is_late = by_round && trigger.round < counter.round;  // that round has been here
+  const bool is_late = by_round && trigger.round < counter.round;  // the round of this command is over
   counter.heap.push_back(Waiting{is_late ? 0 : trigger.threshold, trigger.sequence, slot});
   std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
   release(counter);
@@ -134,7 +134,7 @@ void Triggers::release(Counter& counter) {
   for (const Waiting& waiting : reached) fired_.push(waiting.slot);
 }
 
-// What its new value starts, and its end where it resets itself.
+// Starts the commands that the new value reaches, and begins a new round if the counter resets itself.
 void Triggers::changed(Counter& counter) {
   release(counter);
   if (counter.resets_at == 0 || sum_of(counter.value) < counter.resets_at) return;
@@ -149,7 +149,7 @@ void Triggers::changed(Counter& counter) {
 void Triggers::count(CounterId id, CounterValue by, Actions& out) {
   Counter* const counter = counters_.find(id);
   if (counter == nullptr) return;
-  // Read in the width that it was written in: a wider load would wait for it.
+  // Reads each field in the width in which it was written: a wider load would wait for the store.
   const CounterValue now{counter->value.success + by.success, counter->value.failure + by.failure};
   counter->value = now;
   changed(*counter);
@@ -169,7 +169,7 @@ void Triggers::ran(uint32_t slot) {
   SPL_ASSERT(given.trigger.has_value(), "command ", slot);
   Trigger& trigger = *given.trigger;
   Counter* counter = trigger.every > 0 ? counters_.find(trigger.counter) : nullptr;
-  if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it could run
+  if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it ran
   SPL_ASSERT(counter == nullptr || counter->coming_back > 0, "command ", slot);
   if (counter != nullptr) --counter->coming_back;
   if (counter != nullptr && counter->resets_at > 0) {

@@ -1,13 +1,13 @@
 // Triggers - counters, and the commands that wait for them.
 //
-// Contract: a counter keeps its waiting commands in a heap by threshold. When its value grows, those it reaches move to
-//   one queue of fired commands, in the order in which they were given; the NIC runs one at a time (take_fired(), then
-//   ran()). So a chain of commands that count each other up for ever never makes a call run for ever.
-//   A counter that resets itself (Di Girolamo et al., "Exploiting Offload Enabled Network Interfaces", section II.C.5)
-//   counts its rounds, and a persistent command those in which it has run: so one that runs late misses none, and one
-//   that has run rests until the next.
-// Invariants: (1) a command waits, or rests, or is fired, at one place; (2) cancelling or freeing a counter forgets what
-//   waits for it, and what is fired and persistent runs once more at most.
+// Contract: a counter keeps its waiting commands in a heap by threshold. When its value grows, the commands whose
+//   threshold is reached move to one queue of fired commands, in the order in which they were given. The NIC runs one
+//   at a time (take_fired(), then ran()), so a chain of commands that count each other up for ever never makes one
+//   call run for ever. A counter that resets itself (Di Girolamo et al., "Exploiting Offload Enabled Network
+//   Interfaces", section II.C.5) counts its rounds, and a persistent command the rounds in which it has run: a
+//   command that runs late misses no round, and a command that has run rests until the next round.
+// Invariants: (1) a command waits, or rests, or is fired, at one place; (2) cancelling or freeing a counter forgets
+//   the commands that wait for it; a persistent command that is fired runs at most once more.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace spinloom::nic {
 
 class Triggers {
  public:
-  // `commands_max`: that wait for one counter (NicLimits::triggered_commands).
+  // `commands_max` is the most commands that wait for one counter (NicLimits::triggered_commands).
   explicit Triggers(uint32_t commands_max) : commands_max_(commands_max) {}
 
   [[nodiscard]] Status alloc(const CounterAlloc& given);
@@ -34,14 +34,14 @@ class Triggers {
   [[nodiscard]] Status auto_reset(const CounterAutoReset& given);
 
   [[nodiscard]] bool exists(CounterId id) const { return counters_.find(id) != nullptr; }
-  // An error that names the counter, where it does not exist.
+  // Returns an error that names the counter if it does not exist.
   [[nodiscard]] Status check(CounterId id) const;
   [[nodiscard]] CounterValue value(CounterId id) const { return counters_.find(id)->value; }
-  // Counters are optional everywhere, and may have been freed while work that counts was under way.
+  // Does nothing without a counter, or if it has been freed meanwhile: counters are optional everywhere.
   void count(CounterId id, CounterValue by, Actions& out);
   void set(CounterId id, CounterValue to, Actions& out);
 
-  // Nothing waits for the counter and nothing resets it: counting is adding, and the host needs the new value only.
+  // Whether counting only adds: no command waits for the counter, and it does not reset itself.
   [[nodiscard]] bool only_adds(CounterId id) const {
     const Counter* const counter = counters_.find(id);
     return counter != nullptr && counter->heap.empty() && counter->resets_at == 0;
@@ -52,7 +52,7 @@ class Triggers {
     return counter.value;
   }
 
-  // Whether the command can wait for its counter, as far as that goes; then wait() takes it.
+  // Whether the counter accepts the command; if so, wait() takes it.
   [[nodiscard]] Status may_wait(const Command& command) const;
   void wait(const Command& command);
 
@@ -62,9 +62,9 @@ class Triggers {
   [[nodiscard]] const Command& command(uint32_t slot) const { return commands_[slot]; }
   void ran(uint32_t slot);
 
-  // Commands that wait, rest, or are fired.
+  // The number of commands that wait, rest, or are fired.
   [[nodiscard]] uint32_t size() const { return commands_.size(); }
-  // visit(counter, value, threshold) for each counter that commands wait for; for reports.
+  // Calls visit(counter, value, threshold) for each counter that commands wait for; for reports.
   template <class Visit>
   void for_each_waited(Visit visit) const {
     counters_.for_each([&](CounterId id, const Counter& counter) {
@@ -87,12 +87,12 @@ class Triggers {
     CounterValue value;
     std::vector<Waiting> heap;  // lowest (threshold, sequence) first
     uint32_t triggered_max = UINT32_MAX;
-    uint32_t operations_waiting = 0;  // of the heap, and those that rest
+    uint32_t operations_waiting = 0;  // operations in the heap and in `resting`
     uint32_t coming_back = 0;  // persistent commands that are fired
     uint64_t resets_at = 0;  // 0: never
     uint64_t round = 0;  // resets so far
-    uint64_t begun = 0;  // what has waited since before this sequence is forgotten
-    std::vector<uint32_t> resting;  // commands that have run in this round and run again in the next
+    uint64_t begun = 0;  // commands with an older sequence are forgotten
+    std::vector<uint32_t> resting;  // commands that have run in this round, and run again in the next
   };
 
   void arm(uint32_t slot);

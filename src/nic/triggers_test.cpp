@@ -11,7 +11,7 @@ constexpr CounterId counter{0};
 
 struct TriggersTest : testing::Test {
   TriggersTest() { EXPECT_TRUE(triggers.alloc({counter, 4}).ok()); }
-  // A put that is known by its match bits.
+  // A put that the test recognises by its match bits.
   Command put(uint64_t name, uint64_t threshold, uint64_t every = 0) {
     Put body;
     body.match_bits = name;
@@ -42,7 +42,7 @@ TEST_F(TriggersTest, CountsAreTold) {
   EXPECT_EQ(std::get<PostCounter>(out.list[0]).value, (CounterValue{2, 1}));
   triggers.set(counter, {7, 0}, out);
   EXPECT_EQ(triggers.value(counter), (CounterValue{7, 0}));
-  triggers.count(CounterId{5}, {1, 0}, out);  // there is none
+  triggers.count(CounterId{5}, {1, 0}, out);  // no such counter
   EXPECT_EQ(out.list.size(), 2u);
 }
 
@@ -66,7 +66,7 @@ TEST_F(TriggersTest, OneThatIsReachedAlreadyFiresAtOnce) {
 TEST_F(TriggersTest, APersistentOneComesAgain) {
   wait(put(1, 2, 2));
   count(5);
-  EXPECT_EQ(run(), (Names{1, 1}));  // for 2 and for 4
+  EXPECT_EQ(run(), (Names{1, 1}));  // at 2 and at 4
   count(1);
   EXPECT_EQ(run(), Names{1});
   EXPECT_EQ(triggers.size(), 1u);
@@ -105,7 +105,7 @@ TEST_F(TriggersTest, ACancelledOneThatHasFiredRunsOnceMore) {
 
 TEST_F(TriggersTest, ACounterThatResetsItselfStartsAPersistentOneOnceARound) {
   ASSERT_TRUE(triggers.auto_reset({counter, 2}).ok());
-  EXPECT_FALSE(triggers.may_wait(put(1, 3)).ok());  // it never gets there
+  EXPECT_FALSE(triggers.may_wait(put(1, 3)).ok());  // the counter never reaches the threshold
   wait(put(1, 1, 1));
   count(1);
   EXPECT_EQ(run(), Names{1});

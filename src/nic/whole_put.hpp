@@ -1,6 +1,6 @@
-// WholePut - a put that came in one packet and goes straight to its entry's memory: what its event tells.
+// WholePut - a put that came in one packet and goes straight to its entry's memory: makes its event.
 //
-// Contract: both short ways for such puts (nic_delivery, nic_quick) make their event here.
+// Contract: both short ways for such puts (nic_delivery, nic_quick) make their events here.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -19,9 +19,9 @@ struct WholePut {
   uint64_t hdr_data = 0;
   uint64_t requested = 0;
   uint64_t taken = 0;
-  uint64_t offset = 0;  // in the entry
+  uint64_t offset = 0;  // offset in the entry
 
-  // `event` is a new one.
+  // Fills in `event`, which is new.
   void tell(Event& event, const ListedEntry& listed) const {
     event.kind = EventKind::put;
     event.initiator = source;

@@ -1,5 +1,5 @@
-// The a15 model: each test states the algebra of timing_a15.hpp for a small program, then the number.
-// T counts from the handler's start to the retirement of its last instruction (a predicted `ret`).
+// The a15 model: each test states the algebra of timing_a15.hpp for a small program, then the number. T is the time
+// from the handler's start to the retirement of its last instruction (a predicted `ret`).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -59,11 +59,11 @@ TEST(A15, MultipliesArePipelinedDividesAreNot) {
   // T = (N - 1) + 3 for 30 independent multiplies: 32; T = 12 N for independent divides: 360.
   EXPECT_EQ(measure(repeat(as::mul(as::t0, as::a1, as::a2), 30)).cycles, 32u);
   EXPECT_EQ(measure(repeat(as::div(as::t0, as::a1, as::a2), 30)).cycles, 360u);
-  // A multiply behind a divide waits for the unit: 12 + 3.
+  // A multiply after a divide waits for the unit: 12 + 3.
   EXPECT_EQ(measure(Assembler()(as::div(as::t0, as::a1, as::a2))(as::mul(as::t1, as::a1, as::a2))).cycles, 15u);
 }
 
-// ft0 = ft0 op ft1, or ft2 = ft0 op ft1; operation and format in the upper bits.
+// ft0 = ft0 op ft1, or ft2 = ft0 op ft1; `upper` holds operation and format.
 constexpr uint32_t chained(uint32_t upper, uint32_t rs2 = 1) { return as::float_operation(upper, 0, 0, 0, rs2); }
 constexpr uint32_t independent(uint32_t upper, uint32_t rs2 = 1) { return as::float_operation(upper, 0, 2, 0, rs2); }
 
@@ -81,9 +81,9 @@ TEST(A15, FloatingPointTakesItsLatencies) {
     EXPECT_EQ(measure(repeat(chained(0x20 | format, 1 - format), 20)).cycles, 100u);
     EXPECT_EQ(measure(repeat(chained(0x10 | format), 20)).cycles, 60u);
   }
-  // The third source counts: ft0 = ft1 * ft1 + ft0.
+  // The result also waits for the third source: ft0 = ft1 * ft1 + ft0.
   EXPECT_EQ(measure(repeat(as::r_type(0u << 2 | 1, 0, 0x43, 0, 1, 1), 20)).cycles, 100u);
-  // An integer comes over and goes back: fcvt.d.w 5, fcvt.w.d 5, ten times.
+  // An integer is converted to a double and back ten times: fcvt.d.w 5, fcvt.w.d 5.
   Assembler there_and_back;
   for (int i = 0; i < 10; ++i) {
     there_and_back(as::float_operation(0x69, 0, 0, as::t0, 0))(as::float_operation(0x61, 0, as::t0, 0, 0));
@@ -100,7 +100,7 @@ TEST(A15, TwoUnitsForFloatingPoint) {
   // Divisions hold their units: T = 9 N / 2; roots 33 N / 2.
   EXPECT_EQ(measure(repeat(independent(0x0d), 30)).cycles, 135u);
   EXPECT_EQ(measure(repeat(independent(0x2d, 0), 10)).cycles, 165u);
-  // They do not disturb integers: with 20 of each T is the multiplier's (N - 1) + 3.
+  // Floating-point operations do not disturb integers: with 20 of each, T is the multiplier's (N - 1) + 3.
   Assembler both;
   for (int i = 0; i < 20; ++i) both(independent(0x01))(as::mul(as::t0, as::a1, as::a2));
   EXPECT_EQ(measure(both).cycles, 22u);
@@ -109,14 +109,14 @@ TEST(A15, TwoUnitsForFloatingPoint) {
 TEST(A15, NumbersOfEightBytesAreLoadedStoredAndForwarded) {
   const uint32_t fld = as::fld(1, as::a1, 8);
   const uint32_t fsd = as::fsd(2, as::a1, 8);
-  // A load takes 2 + 1, as a word's; misaligned one more.
+  // A floating-point load takes 2 + 1, as the load of a word does; a misaligned load one more.
   EXPECT_EQ(measure(Assembler()(fld)).cycles, 3u);
   EXPECT_EQ(measure(Assembler()(as::fld(1, as::a1, 12))).cycles, 4u);
-  // Forwarding, from both words and over three: 2 + 3; the misaligned pair 3 + 4.
+  // Forwarding from both stored words takes 2 + 3, from a misaligned pair over three words 3 + 4.
   EXPECT_EQ(measure(Assembler()(fsd)(fld)).cycles, 5u);
   EXPECT_EQ(measure(Assembler()(fsd)(as::lw(as::t0, as::a1, 12))).cycles, 5u);
   EXPECT_EQ(measure(Assembler()(as::fsd(2, as::a1, 10))(as::lw(as::t0, as::a1, 12))).cycles, 6u);
-  // The store waits for its number: add 5, store 2.
+  // The store waits for the value: add 5, store 2.
   EXPECT_EQ(measure(Assembler()(independent(0x01))(fsd)).cycles, 7u);
 }
 
@@ -134,7 +134,7 @@ TEST(A15, StoredDataIsForwarded) {
   // store: issue 0, data at 2; load of the same word: issue 2, complete 2 + 3 = 5. Another word: 3.
   EXPECT_EQ(measure(Assembler()(as::sw(as::a0, as::a1, 8))(as::lw(as::t0, as::a1, 8))).cycles, 5u);
   EXPECT_EQ(measure(Assembler()(as::sw(as::a0, as::a1, 8))(as::lw(as::t0, as::a1, 12))).cycles, 3u);
-  // A byte of the word depends too.
+  // A load of a byte of that word depends on the store, too.
   EXPECT_EQ(measure(Assembler()(as::sw(as::a0, as::a1, 8))(as::i_type(0, 3, as::t0, as::a1, 11))).cycles, 5u);
 }
 
@@ -146,14 +146,14 @@ TEST(A15, MisalignedAccessesCostOneMore) {
 }
 
 TEST(A15, MispredictedBranchRestartsTheFrontEnd) {
-  // The first sight of a taken branch is mispredicted: resolved at 1, restart at 1 + 7, ret complete: T = 9.
+  // A taken branch is mispredicted the first time: resolved at 1, restart at 1 + 7, then the ret completes: T = 9.
   Assembler code;
   code(as::beq(as::zero, as::zero, 8))(0x00100073);
   const Measured taken = measure(code);
   EXPECT_EQ(taken.cycles, 9u);
   EXPECT_EQ(taken.counters.mispredicts, 1u);
   EXPECT_EQ(taken.counters.stall_front_end, 7u);
-  // Not taken: predicted. beq issues at 0 beside the ret: T = 1.
+  // A branch that is not taken is predicted. It issues at 0 together with the ret: T = 1.
   EXPECT_EQ(measure(Assembler()(as::bne(as::zero, as::zero, 8))).cycles, 1u);
 }
 
@@ -234,8 +234,9 @@ TEST(A15, CommandIsSixStoresAndOneLoad) {
 }
 
 TEST(A15, ACommandsLoadWaitsForAnsweredStoresAndIsTheOldest) {
-  // As above with stores 2 cycles apart and answered after 6: store i retires at 2 + 2 i, the last at 12, answered at
-  // 18, and the load issues 3 cycles later, at 21. Answered after 2, at 14: 17.
+  // As above, with stores 2 cycles apart and answered after 6: store i retires at 2 + 2 i, the last store at 12,
+  // answered at 18, and the load issues 3 cycles later, at 21. If stores are answered after 2, the last answer comes
+  // at 14 and the load issues at 17.
   A15Parameters parameters;
   parameters.device_store_cycles = 2;
   parameters.device_answer_cycles = 6;
@@ -269,7 +270,7 @@ TEST(A15, AnswerOfACallHoldsBackMemoryThatItMayHaveWritten) {
   EXPECT_EQ(after_call(SPL_HPU_PACKET_BASE), 100u);
 }
 
-// The cycle of the first stop at shared memory behind a divide (12 cycles), and the handler's length.
+// Returns the cycle of the first stop at shared memory behind a divide (12 cycles), and the handler's length.
 std::pair<uint64_t, uint64_t> behind_divide(uint32_t access) {
   Assembler code;
   code(as::div(as::t0, as::a1, as::a2))(access)(as::ret());

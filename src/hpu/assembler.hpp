@@ -1,7 +1,7 @@
 // Assembler - RV32 instruction words by name, for tests and benchmarks that need exact code.
 //
-// Contract: encoders for each format; Assembler collects words from SPL_HPU_IMAGE_BASE on, resolves nothing:
-//   branch offsets are given in bytes, or taken from here() before and after. No check of ranges beyond masks.
+// Contract: encoders for each format. Assembler collects words from SPL_HPU_IMAGE_BASE on. It resolves no labels:
+//   branch offsets are given in bytes, or taken from here() before and after. Operands are masked, not checked.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -88,7 +88,7 @@ constexpr uint32_t flw(uint32_t rd, uint32_t rs1, int32_t offset) { return i_typ
 constexpr uint32_t fld(uint32_t rd, uint32_t rs1, int32_t offset) { return i_type(3, 0x07, rd, rs1, offset); }
 constexpr uint32_t fsw(uint32_t rs2, uint32_t rs1, int32_t offset) { return s_type(2, rs2, rs1, offset) | 4; }
 constexpr uint32_t fsd(uint32_t rs2, uint32_t rs1, int32_t offset) { return s_type(3, rs2, rs1, offset) | 4; }
-// upper: the operation's five bits, then the format's two, S 0 or D 1.
+// `upper` holds the operation's five bits, then the format's two, S 0 or D 1.
 constexpr uint32_t float_operation(uint32_t upper, uint32_t rounding, uint32_t rd, uint32_t rs1, uint32_t rs2) {
   return r_type(upper, rounding, 0x53, rd, rs1, rs2);
 }
@@ -98,7 +98,7 @@ constexpr uint32_t jal(uint32_t rd, int32_t offset) { return j_type(rd, offset);
 constexpr uint32_t jalr(uint32_t rd, uint32_t rs1, int32_t offset) { return i_type(0, 0x67, rd, rs1, offset); }
 constexpr uint32_t ret() { return jalr(zero, ra, 0); }
 constexpr uint32_t nop() { return addi(zero, zero, 0); }
-// operation: the upper five bits, for example 0 for amoadd.
+// `operation` holds the upper five bits, for example 0 for amoadd.
 constexpr uint32_t atomic(uint32_t operation, uint32_t rd, uint32_t rs1, uint32_t rs2) {
   return operation << 27 | rs2 << 20 | rs1 << 15 | 2u << 12 | rd << 7 | 0x2f;
 }
@@ -119,7 +119,7 @@ class Assembler {
     halfwords_.push_back(halfword);
     return *this;
   }
-  // Position-independent code of another one, after this.
+  // Appends the code of another Assembler, which must be position-independent.
   Assembler& append(const Assembler& other) {
     halfwords_.insert(halfwords_.end(), other.halfwords_.begin(), other.halfwords_.end());
     return *this;

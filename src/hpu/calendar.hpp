@@ -1,8 +1,8 @@
 // Calendar - which cycles of a group of equal pipelined units are taken.
 //
-// Contract: reserve(earliest) takes one unit in the first cycle >= earliest in which one is free and returns that
-//   cycle. Instructions reserve in program order, so an older one always wins; a younger one whose operands
-//   are ready may still fill a cycle before it, as in an out-of-order issue queue.
+// Contract: reserve(earliest) takes one unit in the first cycle >= earliest in which one is free, and returns that
+//   cycle. Instructions reserve in program order, so an older instruction always has priority. A younger instruction
+//   whose operands are ready may still fill an earlier cycle, as in an out-of-order issue queue.
 // Invariants:
 //   1. bit c of level[k] is set when at least k + 1 units are taken in cycle c (so level[k] is a subset of
 //      level[k - 1] and the last level says "full");
@@ -44,7 +44,7 @@ class Calendar {
     }
   }
 
-  // For an operation that is not pipelined: a unit for `cycles` cycles in a row.
+  // Reserves a unit for `cycles` cycles in a row, for an operation that is not pipelined.
   uint64_t reserve_run(uint64_t earliest, uint32_t cycles) {
     uint64_t start = first_free(earliest);
     for (uint64_t i = 1; i < cycles; ++i) {
@@ -62,9 +62,9 @@ class Calendar {
   static constexpr uint64_t block_count = 64;
   static constexpr uint32_t units_max = 4;
 
-  // Padded to a power of two, so that finding one is a shift.
+  // Padded to a power of two, so that finding a block is a shift.
   struct alignas(64) Block {
-    uint64_t tag = ~uint64_t{0};  // cycle / block_cycles of what it holds
+    uint64_t tag = ~uint64_t{0};  // cycle / block_cycles of the block's cycles
     std::array<uint64_t, units_max> level{};
   };
 
@@ -79,7 +79,7 @@ class Calendar {
     return block;
   }
 
-  // The first level whose bit is clear takes it.
+  // Sets the bit in the first level where it is clear.
   void take(Block& block, uint64_t bit) const {
     const uint64_t first = block.level[0] & bit;
     block.level[0] |= bit;

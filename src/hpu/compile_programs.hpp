@@ -1,7 +1,8 @@
-// compile_programs - C sources of this folder as RV32 images, for tests; and the same functions natively.
+// compile_programs - compiles C sources of this folder to RV32 images, for tests that also run the functions
+// natively.
 //
-// Contract: needs Python with ziglang: environment variable or CMake variable SPINLOOM_PYTHON_EXECUTABLE. Without it
-//   `reason` says what is missing and a test skips with it.
+// Contract: needs Python with ziglang, named by the environment variable or CMake variable
+//   SPINLOOM_PYTHON_EXECUTABLE. If it is missing, `reason` says so, and the test is skipped with it.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace spinloom::hpu {
 
 inline std::string python() {
   if (const char* set = std::getenv("SPINLOOM_PYTHON_EXECUTABLE")) return set;
-  return SPINLOOM_PYTHON_EXECUTABLE;  // from CMake; may be empty
+  return SPINLOOM_PYTHON_EXECUTABLE;  // set by CMake; may be empty
 }
 
 // The image, or the reason why there is none.
@@ -50,7 +51,7 @@ inline Compiled compile_programs(const ProgramSource& source, const std::string&
   const std::filesystem::path out =
       std::filesystem::temp_directory_path() /
       ("spinloom_hpu_" + std::string(source.entry) + std::to_string(::getpid()) + level + ".elf");
-  // -g, because at -Os the driver strips the symbols without it.
+  // Without -g, the driver strips the symbols at -Os.
   const std::string command =
       quoted + " -m ziglang cc -target riscv32-freestanding-none " + source.flags + " " + level +
       " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer "

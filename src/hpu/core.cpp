@@ -13,7 +13,7 @@
 
 namespace spinloom::hpu {
 
-// Compiled once each, in execute_*.cpp.
+// Compiled in execute_*.cpp.
 extern template class Execution<FunctionalTiming>;
 extern template class Execution<A15Timing>;
 extern template class Execution<PulpTiming>;
@@ -31,7 +31,7 @@ Timing make_timing(const TimingParameters& parameters) {
   return Timing(std::in_place_type<FunctionalTiming>, FunctionalParameters{});
 }
 
-// Calls step with the timing model, or with what stands between it and a profile.
+// Calls `step` with the timing model, or with the wrapper that reports to a profile.
 template <class Step>
 auto with_timing(CoreState& core, Timing& timing, const Step& step) {
   return std::visit(
@@ -43,7 +43,7 @@ auto with_timing(CoreState& core, Timing& timing, const Step& step) {
       timing);
 }
 
-// The handler has ended.
+// Accounts for a handler that has ended.
 void account(CoreState& core, uint64_t end_cycle) {
   core.counters.cycles += end_cycle - core.start_cycle;
   if (core.profile != nullptr) core.profile->end(core.profile_cursor, end_cycle);

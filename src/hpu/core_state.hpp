@@ -32,7 +32,7 @@ struct CoreState {
   bool reserved = false;
   uint32_t reserved_address = 0;
   uint32_t reserved_value = 0;
-  Fault start_fault;  // of a bad start address: the first run() reports it
+  Fault start_fault;  // a bad start address, reported by the first run()
   FunctionProfile* profile = nullptr;  // none: cycles are not attributed
   FunctionProfile::Cursor profile_cursor;
   InstructionProfile* instructions = nullptr;  // none: cycles are not attributed to instructions
@@ -41,10 +41,10 @@ struct CoreState {
   Counters counters;  // cycles, mispredicts and stalls are filled in by Core::counters()
 };
 
-// What an atomic stores for what it found.
+// The value that an atomic stores if it found `found`.
 [[nodiscard]] uint32_t atomic_result(OpCode code, uint32_t found, uint32_t operand);
 
-// A load of the command window other than ISSUE; false when there is no such register.
+// Loads from the command window, except from ISSUE; false if there is no such register.
 [[nodiscard]] bool read_device(const CoreState& state, uint32_t offset, uint32_t& value);
 
 }  // namespace spinloom::hpu

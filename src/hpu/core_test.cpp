@@ -46,7 +46,7 @@ TEST(Core, DeviceRegistersAnswerWithoutAStop) {
   EXPECT_EQ(machine.run().value, 3u);
   EXPECT_EQ(machine.core.register_value(11), 21u);
   EXPECT_EQ(machine.core.register_value(13), 32u);
-  EXPECT_EQ(machine.events.size(), 1u);  // the return only
+  EXPECT_EQ(machine.events.size(), 1u);  // only the return
 }
 
 TEST(Core, StartsWithCleanRegisters) {
@@ -54,7 +54,7 @@ TEST(Core, StartsWithCleanRegisters) {
   code(as::addi(as::t3, as::zero, 7))(as::add(as::a0, as::t3, as::t4))(as::addi(as::t4, as::zero, 9))(as::ret());
   TestMachine machine(take(code.image()));
   EXPECT_EQ(machine.run().value, 7u);
-  EXPECT_EQ(machine.run().value, 7u);  // t4 of the first run is gone
+  EXPECT_EQ(machine.run().value, 7u);  // t4 of the first run has been reset
 }
 
 TEST(Core, EndlessLoopIsCutByQuanta) {
@@ -102,7 +102,7 @@ TEST(Core, MisuseIsAnAssertion) {
   machine.core.resume_call(0, 20);
   EXPECT_EQ(machine.core.run(1000).kind, StopKind::returned);
   machine.begin.at_cycle = 0;
-  EXPECT_THROW(machine.core.start(machine.begin), InternalError);  // before the last end
+  EXPECT_THROW(machine.core.start(machine.begin), InternalError);  // earlier than the last end
 }
 
 TEST(Memory, MapRefusesWhatBreaksItsInvariants) {
@@ -122,7 +122,7 @@ TEST(Memory, MapRefusesWhatBreaksItsInvariants) {
   EXPECT_EQ(memory.read(SPL_HPU_PACKET_BASE, 1), nullptr);
 }
 
-// Cores take a spinlock, add to an unprotected word, and release; a second word counts by amoadd. The driver
+// Cores take a spinlock, add to an unprotected word, and release the lock; a second word counts by amoadd. The driver
 // serves stops in order of (cycle, core).
 struct Outcome {
   std::vector<uint64_t> ends;

@@ -14,13 +14,13 @@
 
 namespace spinloom::hpu {
 
-// Writes to x0 go here, so that execution needs no test.
+// Destination of instructions that write x0, so that execution needs no test.
 inline constexpr uint8_t register_discard = 32;
-// f0; the other 31 follow.
+// The register number of f0; f1..f31 follow.
 inline constexpr uint8_t register_float = 33;
 inline constexpr unsigned register_slots = 65;
 
-// F marks what only a core with floating point has; the format, S or D, is not in the code. Order matters: branches,
+// F marks operations that need floating point; the format, S or D, is not part of the code. Order matters: branches,
 // loads, stores, atomics and floating-point operations are ranges (static_assert in decode.cpp).
 // clang-format off
 #define SPL_HPU_OPS(X, F)                                                           \
@@ -50,19 +50,19 @@ struct Op {
   uint8_t rd = register_discard;
   uint8_t rs1 = 0;
   uint8_t rs2 = 0;
-  int32_t immediate = 0;  // constant: the value; jal and branches: byte offset; counter and fcsr: which
+  int32_t immediate = 0;  // constant: the value; jal and branches: byte offset; counter and fcsr: the register
   uint32_t raw = 0;       // the bits as fetched
   uint8_t slots = 1;      // halfwords to the next instruction
-  uint8_t rs3 = 0;        // of fmadd and its kin
+  uint8_t rs3 = 0;        // third source of fmadd and similar operations
   Rounding rounding = Rounding::nearest_even;  // of floating-point operations that round
   bool is_double = false;                      // the format of floating-point operations
 };
 static_assert(sizeof(Op) == 16, "four decoded instructions share a cache line");
 
-// Which counter a Zicsr read gives; the flag asks for the upper half.
+// The counter that a Zicsr read gives; counter_high asks for its upper half.
 enum Counter : int32_t { counter_cycle = 0, counter_time = 1, counter_instret = 2, counter_high = 0x80 };
 
-// What an fcsr instruction does.
+// The parts of fcsr that an instruction may access.
 inline constexpr uint32_t csr_fflags = 1;
 inline constexpr uint32_t csr_frm = 2;
 inline constexpr uint32_t csr_fcsr = 3;
@@ -75,10 +75,11 @@ struct StatusAccess {
 };
 [[nodiscard]] StatusAccess status_access(const Op& op);
 
-// raw holds the instruction in its low bits; a compressed one (low two bits not 11) uses the low halfword.
+// `raw` holds the instruction in its low bits. If the lowest two bits are not 11, the low halfword is a compressed
+// instruction.
 [[nodiscard]] Op decode(uint32_t raw, uint32_t pc);
 
-// The 32-bit instruction that a compressed one stands for, 0 (illegal) where there is none on RV32IMAFDC.
+// The 32-bit instruction that a compressed instruction stands for; 0 (illegal) if RV32IMAFDC has none.
 [[nodiscard]] uint32_t expand_compressed(uint16_t raw);
 
 [[nodiscard]] const char* name_of(OpCode code);
@@ -87,7 +88,7 @@ struct StatusAccess {
 [[nodiscard]] constexpr bool is_load(OpCode code) { return code >= OpCode::lb && code <= OpCode::fld; }
 [[nodiscard]] constexpr bool is_store(OpCode code) { return code >= OpCode::sb && code <= OpCode::fsd; }
 [[nodiscard]] constexpr bool is_atomic(OpCode code) { return code >= OpCode::lr && code <= OpCode::amomaxu; }
-// Apart from loads and stores.
+// Whether the code is a floating-point operation other than a load or store.
 [[nodiscard]] constexpr bool is_float_operation(OpCode code) { return code >= OpCode::fmadd && code <= OpCode::fcsr; }
 [[nodiscard]] constexpr bool is_float(OpCode code) {
   return is_float_operation(code) || code == OpCode::flw || code == OpCode::fld || code == OpCode::fsw ||

@@ -1,4 +1,4 @@
-// The C extension: each compressed instruction as the 32-bit one that it stands for.
+// The C extension: translates each compressed instruction to its 32-bit form.
 #include "hpu/decode.hpp"
 
 namespace spinloom::hpu {

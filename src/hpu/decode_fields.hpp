@@ -17,7 +17,7 @@ constexpr int32_t signed_bits(uint32_t value, unsigned count) {
 constexpr int32_t immediate_i(uint32_t raw) { return static_cast<int32_t>(raw) >> 20; }
 constexpr int32_t immediate_s(uint32_t raw) { return signed_bits(bits(raw, 25, 7) << 5 | bits(raw, 7, 5), 12); }
 
-// The caller has filled raw and slots.
+// Expects `raw` and `slots` filled in.
 inline Op register_form(Op op, OpCode code) {
   const uint32_t rd = bits(op.raw, 7, 5);
   op.code = code;
@@ -39,7 +39,7 @@ inline Op store_form(Op op, OpCode code, int32_t immediate) {
   return op;
 }
 
-// The F and D extensions by major opcode; what they do not have stays illegal. decode_float.cpp.
+// The F and D extensions by major opcode (decode_float.cpp). Instructions that they lack stay illegal.
 Op decode_float_load(Op op);
 Op decode_float_store(Op op);
 Op decode_float_multiply_add(Op op);

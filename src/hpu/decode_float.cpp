@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint8_t float_register(uint32_t index) { return static_cast<uint8_t>(register_float + index); }
 
-// Format and operands of an operation on floating-point registers; false for a format that is neither S nor D.
+// Takes format and operands of an operation on floating-point registers; false if the format is neither S nor D.
 bool take_operands(Op& op) {
   const uint32_t format = bits(op.raw, 25, 2);
   op.is_double = format == 1;
@@ -18,7 +18,7 @@ bool take_operands(Op& op) {
   return format <= 1;
 }
 
-// With the rounding mode of the instruction; illegal where that is a reserved one.
+// Takes the instruction's rounding mode; a reserved mode makes the instruction illegal.
 Op rounded_form(Op op, OpCode code) {
   const uint32_t rounding = bits(op.raw, 12, 3);
   if (rounding == 5 || rounding == 6) return op;
@@ -27,13 +27,13 @@ Op rounded_form(Op op, OpCode code) {
   return op;
 }
 
-// One source.
+// As rounded_form(), for operations with one source.
 Op rounded_unary(Op op, OpCode code) {
   op.rs2 = 0;
   return rounded_form(op, code);
 }
 
-// From a floating-point register to an integer one, and back.
+// Operations from floating-point registers to integer registers, and back.
 Op to_integer(Op op) {
   op.rd = register_form(op, op.code).rd;
   return op;
@@ -43,7 +43,7 @@ Op from_integer(Op op) {
   return op;
 }
 
-// One of the codes by the function field, which is the rounding mode of other instructions.
+// Picks a code by the function field, which holds the rounding mode in other instructions.
 template <size_t count>
 Op chosen(Op op, const OpCode (&codes)[count]) {
   const uint32_t function = bits(op.raw, 12, 3);

@@ -8,7 +8,7 @@
 namespace spinloom::hpu {
 namespace {
 
-// The decoder sends what is written to x0 behind the integer registers.
+// The decoder sends writes to x0 to a register behind the integer registers.
 // clang-format off
 constexpr std::array register_names = {
     "zero", "ra",   "sp",  "gp",  "tp",  "t0",  "t1",   "t2",   "s0", "s1", "a0", "a1", "a2",  "a3",  "a4",  "a5",
@@ -29,7 +29,7 @@ std::string name_of_counter(int32_t which) {
   return (which & counter_high) != 0 ? name + "h" : name;
 }
 
-// With the format: "fadd.d", "fcvt.w.s", "fcvt.s.d".
+// The mnemonic with its format: "fadd.d", "fcvt.w.s", "fcvt.s.d".
 std::string float_mnemonic(const Op& op) {
   const char* const format = op.is_double ? ".d" : ".s";
   switch (op.code) {
@@ -55,7 +55,7 @@ std::string status_access_text(const Op& op) {
 }
 
 std::string float_operation_text(const Op& op) {
-  // The mode in frm and the usual one show as nothing.
+  // Rounding by frm and to the nearest even are not shown.
   static constexpr std::array roundings = {"", ", rtz", ", rdn", ", rup", ", rmm", "", "", ""};
   std::string out = text(float_mnemonic(op), " ", name_of_register(op.rd), ", ", name_of_register(op.rs1));
   if (op.rs2 != 0) out += text(", ", name_of_register(op.rs2));
@@ -63,7 +63,7 @@ std::string float_operation_text(const Op& op) {
   return out + roundings[static_cast<size_t>(op.rounding)];
 }
 
-// Without the trailing underscore that keeps `xor_` from being a keyword.
+// The mnemonic without the trailing underscore, which keeps names such as `xor_` from being keywords.
 std::string mnemonic(const Op& op) {
   std::string name = name_of(op.code);
   if (name.ends_with('_')) name.pop_back();

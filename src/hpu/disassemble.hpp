@@ -1,7 +1,7 @@
 // disassemble - one decoded instruction as a line of assembly.
 //
-// Contract: what the processor executes, not what the compiler wrote: compressed instructions show as the ones that
-//   they stand for, a loaded constant as `li`. Register names are those of the calling convention.
+// Contract: shows what the processor executes, not what the compiler wrote: compressed instructions appear in their
+//   32-bit form, a loaded constant as `li`. Register names are those of the calling convention.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace spinloom::hpu {
 
-// "lw a5, 16(a0)", "bne a5, a4, 0x10000010". `pc` is the instruction's own address.
+// For example "lw a5, 16(a0)" or "bne a5, a4, 0x10000010". `pc` is the address of the instruction.
 [[nodiscard]] std::string disassemble(const Op& op, uint32_t pc);
 
 }  // namespace spinloom::hpu

@@ -32,9 +32,9 @@ constexpr uint32_t flags_rve = 0x8;        // 16 registers: another calling conv
 constexpr uint32_t symbol_function = 2;
 constexpr uint32_t index_reserved = 0xff00;  // SHN_LORESERVE
 constexpr uint32_t segments_max = 64;
-constexpr uint32_t name_bytes_max = 4096;  // of one symbol: bounds the work that a bad file can ask for
+constexpr uint32_t name_bytes_max = 4096;  // length of one symbol's name; bounds the work that a bad file can ask for
 
-// Little-endian fields of the file; place is for the sentence, bounds are checked at every read.
+// Reads little-endian fields and checks bounds at every read; `place` names the field in errors.
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> file) : file_(file) {}
@@ -42,7 +42,7 @@ class Reader {
   [[nodiscard]] bool holds(uint64_t offset, uint64_t bytes) const {
     return offset <= file_.size() && bytes <= file_.size() - offset;
   }
-  // Only after holds(); the assertion keeps invariant 1 of the header.
+  // Callers ask holds() first; the assertion keeps invariant 1 of the header.
   [[nodiscard]] uint32_t u32(uint64_t offset) const { return u16(offset) | u16(offset + 2) << 16; }
   [[nodiscard]] uint32_t u16(uint64_t offset) const { return u8(offset) | u8(offset + 1) << 8; }
   [[nodiscard]] uint32_t u8(uint64_t offset) const {
@@ -69,7 +69,7 @@ Error cut_short(const char* what, uint64_t offset, uint64_t bytes, size_t size) 
               size, " B");
 }
 
-// A field that has one legal value.
+// A field that may have only one value.
 struct Expectation {
   const char* what;
   uint32_t offset;
@@ -195,7 +195,7 @@ Status read_symbols(const Reader& reader, const Table& table, const Table& names
   return {};
 }
 
-// The section headers, checked; none in a stripped file, which is legal.
+// Checks the section headers. A stripped file has none, which is legal.
 Status check_section_headers(const Reader& reader) {
   const uint32_t headers = reader.u32(32);
   const uint32_t entry_bytes = reader.u16(46);
@@ -210,7 +210,8 @@ Status check_section_headers(const Reader& reader) {
 
 uint32_t section_count(const Reader& reader) { return reader.u32(32) == 0 ? 0 : reader.u16(48); }
 
-// Whether an architecture as "rv32i2p1_m2p0_f2p2_zicsr2p0" names F or D; letters behind z, s and x are part of a name.
+// Whether an architecture such as "rv32i2p1_m2p0_f2p2_zicsr2p0" names F or D; names that begin with z, s or x have
+// several letters.
 bool names_float(std::string_view architecture) {
   bool in_name = false;
   for (size_t i = std::min<size_t>(4, architecture.size()); i < architecture.size(); ++i) {
@@ -223,7 +224,7 @@ bool names_float(std::string_view architecture) {
   return false;
 }
 
-// A cursor over the attributes of the RISC-V psABI; what is cut short reads as zeros.
+// A cursor over the attributes of the RISC-V psABI; bytes beyond the end read as zeros.
 class Attributes {
  public:
   explicit Attributes(std::span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -251,8 +252,8 @@ class Attributes {
   size_t at_ = 0;
 };
 
-// Of the vendor's subsection: 'A', length, "riscv", then the file's attributes. An even tag has a number, an odd one a
-// string.
+// The architecture in the attributes section: 'A', length, "riscv", then the file's attributes. An even tag is
+// followed by a number, an odd tag by a string.
 std::string architecture_of(std::span<const uint8_t> bytes) {
   Attributes attributes(bytes);
   attributes.skip(1 + 4);
@@ -270,7 +271,7 @@ std::string architecture_of(std::span<const uint8_t> bytes) {
   return {};
 }
 
-// What the file says about itself: a hard-float ABI, or an architecture with F or D.
+// Whether the file asks for floating point, by a hard-float ABI or an architecture with F or D.
 Result<bool> asks_for_float(const Reader& reader) {
   if ((reader.u32(36) & flags_float_abi) != 0) return true;
   for (uint32_t i = 0; i < section_count(reader); ++i) {
@@ -284,7 +285,7 @@ Result<bool> asks_for_float(const Reader& reader) {
   return false;
 }
 
-// The symbol table by its section headers.
+// Reads the symbols of the sections that are symbol tables.
 Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>& out) {
   const uint32_t headers = reader.u32(32);
   const uint32_t count = section_count(reader);

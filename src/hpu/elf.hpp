@@ -1,5 +1,5 @@
-// Image - one handler program: its bytes, its symbols and its decoded instructions; and load_elf, which
-// makes one from an ELF file.
+// Image - one handler program: its bytes, its symbols and its decoded instructions. load_elf() makes an Image from an
+// ELF file.
 //
 // Contract: load_elf takes a static little-endian RV32 executable (ELF32, EM_RISCV) linked at
 //   SPL_HPU_IMAGE_BASE. A file that breaks the format, or asks for what a handler cannot have, is an Error
@@ -24,7 +24,7 @@
 
 namespace spinloom::hpu {
 
-// Text and read-only data of one handler program. The decoded form is eight times as large.
+// The most text and read-only data of one handler program. The decoded form is eight times as large.
 inline constexpr uint32_t image_bytes_max = 1u << 20;
 
 struct Op;  // decode.hpp
@@ -51,12 +51,12 @@ class Image {
   [[nodiscard]] uint32_t base() const { return base_; }
   [[nodiscard]] std::span<const uint8_t> bytes() const { return bytes_; }
   [[nodiscard]] const std::map<std::string, uint32_t>& symbols() const { return symbols_; }
-  // The address of a function or object by name, or an Error that names the symbols there are.
+  // The address of a function or object by name; otherwise an Error that lists the known symbols.
   [[nodiscard]] Result<uint32_t> address_of(std::string_view symbol) const;
 
-  // The file was built for cores with floating point (F or D): its ABI or its architecture says so.
+  // Whether the file was built for cores with floating point (F or D), as its ABI or its architecture says.
   [[nodiscard]] bool needs_float() const { return needs_float_; }
-  // Some slot decodes as a floating-point instruction, executed or not.
+  // Whether any slot decodes as a floating-point instruction, executed or not.
   [[nodiscard]] bool has_float_code() const { return has_float_code_; }
 
   // Decoded instructions: slot i is the instruction at base() + 2 i. Two slots past the end fault.

@@ -204,7 +204,7 @@ TEST(Elf, RandomMutationsNeverCrash) {
       continue;
     }
     ++loaded;
-    // What loaded can be run: it ends or faults, it never harms the host.
+    // A file that loads can be run: it ends or faults, and never harms the host.
     if (loaded % 16 != 0) continue;
     TestMachine machine(take(load_elf(mutant)));
     machine.budget = 1000;

@@ -54,12 +54,12 @@ class Execution {
   Stop fault(FaultKind kind, const Op* op, uint32_t address);
   Stop load_fault(const Op* op, uint32_t address);
   Stop store_fault(const Op* op, uint32_t address);
-  // The command window; false and a filled stop when the slice ends.
+  // Loads from the command window. False: the slice ends, and `stop` says why.
   bool device_load(const Op* op, uint32_t address, Stop& stop);
   bool device_store(const Op* op, uint32_t address, Stop& stop);
-  // An atomic; false and a filled stop when it faults.
+  // Executes an atomic. False: it faulted, and `stop` says why.
   bool atomic(const Op* op, Stop& stop);
-  // A floating-point operation, likewise.
+  // Executes a floating-point operation. False: it faulted, and `stop` says why.
   bool floating(const Op* op, Stop& stop);
 
   [[nodiscard]] uint32_t pc_of(const Op* op) const {
@@ -192,8 +192,8 @@ bool Execution<Timing>::floating(const Op* op, Stop& stop) {
   return true;
 }
 
-// The instruction bodies are macros because each must end in its own indirect jump: that is what makes
-// threaded code fast (the host predicts each jump by itself).
+// The instruction bodies are macros because each must end in its own indirect jump. That makes threaded code fast:
+// the host's processor predicts each jump by itself.
 template <class Timing>
 Stop Execution<Timing>::run(uint64_t until_cycle) {
   static const void* const labels[] = {
@@ -255,7 +255,7 @@ Stop Execution<Timing>::run(uint64_t until_cycle) {
     if (state.profile != nullptr) [[unlikely]]                                               \
       state.profile->enter(state.profile_cursor, static_cast<uint32_t>(slot), timing.end()); \
   } while (false)
-// An offset that leaves the image faults at the target, in slow code.
+// An offset that leaves the image takes the slow path, which faults at the target.
 #define TRANSFER(byte_offset)                                                 \
   do {                                                                        \
     const int64_t target_slot = (op - ops) + (byte_offset) / 2;               \

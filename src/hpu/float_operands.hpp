@@ -1,8 +1,8 @@
-// FloatOperands - random floating-point operands, most of them where arithmetic is difficult, for tests.
+// FloatOperands - random floating-point operands for tests, mostly values for which arithmetic is difficult.
 //
-// Contract: next() gives the bits of one number: zeros, infinities, NaNs of both kinds, subnormal and extreme numbers,
-//   short significands (whose results are often halfway between two), neighbours of powers of two; near() one that
-//   cancels with, or lies close to, another.
+// Contract: next() gives the bits of one number: zeros, infinities, NaNs of both kinds, subnormal and extreme
+//   numbers, short significands (whose results are often halfway between two numbers), neighbours of powers of two.
+//   near() gives a number that cancels with another, or lies close to it.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -60,14 +60,14 @@ class FloatOperands {
       case 4:
       case 5:
         return exponent << format_.fraction_bits() | (random_fraction & ~(fraction_mask >> 1 >> random_.below(8)));
-      case 6: return (exponent << format_.fraction_bits()) + random_.below(3);  // at a power of two
-      case 7: {  // about integers of 32 bits and their halves
+      case 6: return (exponent << format_.fraction_bits()) + random_.below(3);  // near a power of two
+      case 7: {  // near integers of 32 bits and their halves
         const uint64_t binade = static_cast<uint64_t>(format_.bias()) - 2 + random_.below(37);
         const uint64_t kept = random_.below(static_cast<uint64_t>(format_.fraction_bits()));
         return binade << format_.fraction_bits() | (random_fraction & ~(fraction_mask >> kept));
       }
       case 8: return exponent << format_.fraction_bits() | random_fraction;
-      default: {  // not far from one
+      default: {  // near one
         const uint64_t binade = static_cast<uint64_t>(format_.bias()) - 30 + random_.below(60);
         return binade << format_.fraction_bits() | random_fraction;
       }
@@ -78,7 +78,7 @@ class FloatOperands {
   const FloatFormat& format_;
 };
 
-// Memory of numbers of both formats; the single ones in boxes.
+// Fills memory with numbers of both formats; single-precision numbers are boxed.
 inline void fill_with_numbers(Random& random, std::vector<uint8_t>& memory) {
   FloatOperands singles(random, single_format);
   FloatOperands doubles(random, double_format);

@@ -1,4 +1,4 @@
-// Floating point on the core: boxes, fcsr, moves, memory, what a handler starts with, cores without it, and its text.
+// Floating point on the core: NaN boxes, fcsr, moves, memory, registers at the start, cores without it, disassembly.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -66,7 +66,7 @@ TEST(Float, LoadsPutSinglesInBoxesAndStoresTakeTheLowerHalf) {
 }
 
 TEST(Float, ASingleWithoutABoxIsTheCanonicalNan) {
-  // 1.0 as a double is no single: fadd.s gives the canonical NaN, fsgnj.s too; fmv.x.w takes the lower half as it is.
+  // A double 1.0 is no boxed single: fadd.s and fsgnj.s give the canonical NaN; fmv.x.w takes the lower half.
   const uint64_t one_double = std::bit_cast<uint64_t>(1.0);
   Assembler code;
   code(as::fld(1, as::a1, 0))(as::flw(2, as::a1, 8))(fadd(0, 7, 3, 1, 2));

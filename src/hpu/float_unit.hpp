@@ -1,8 +1,9 @@
 // FloatUnit - the floating-point registers and fcsr of a Core, and what each F and D instruction does to them. Private
 // to the hpu floor.
 //
-// Contract: execute() carries out one instruction of is_float_operation(); false, and nothing has changed, where the
-//   rounding mode in frm that it asks for is a reserved one. Loads and stores are the interpreter's.
+// Contract: execute() carries out one instruction of is_float_operation(). It returns false, and changes nothing, if
+//   the instruction uses the rounding mode in frm and that mode is reserved. The interpreter executes loads and
+//   stores.
 // Invariants: 1. a single-precision result has ones in its upper half; a single-precision operand that does not is read
 //   as the canonical NaN (moves and stores take its lower half as it is); 2. fcsr has eight bits.
 // Threads: one owner. Time: none.
@@ -16,7 +17,7 @@
 
 namespace spinloom::hpu {
 
-// x0..x31, and what is written to x0.
+// x0..x31, and the slot for writes to x0.
 using IntegerRegisters = std::array<uint32_t, register_discard + 1>;
 
 inline constexpr uint64_t single_box = 0xffffffff00000000u;

@@ -32,7 +32,7 @@ class FunctionProfile {
     cycles_.resize(names_.size());
   }
 
-  // Where one core is: in which function, and up to which cycle its time is accounted for.
+  // The function that one core is in, and the cycle up to which its time is accounted for.
   struct Cursor {
     uint32_t function = 0;
     uint64_t since = 0;
@@ -50,7 +50,7 @@ class FunctionProfile {
     cursor.since = cycle;
   }
 
-  // By name; functions that never ran are left out.
+  // Cycles by name; functions that never ran are left out.
   [[nodiscard]] std::map<std::string, uint64_t> cycles() const {
     std::map<std::string, uint64_t> by_name;
     for (size_t i = 0; i < names_.size(); ++i) {

@@ -9,7 +9,7 @@
 namespace spinloom::hpu {
 namespace {
 
-// Where the segments lie together: even bounds inside [SPL_HPU_IMAGE_BASE, + image_bytes_max).
+// The range of all segments together: even bounds inside [SPL_HPU_IMAGE_BASE, + image_bytes_max).
 struct Extent {
   uint32_t base = 0;
   uint64_t end = 0;
@@ -79,7 +79,7 @@ Result<Image> Image::from_segments(std::span<const Segment> segments, std::map<s
     }
     return true;
   };
-  // Two slots past the end: an instruction of the last slot may be one or two slots long.
+  // Two slots past the end, because the last slot's instruction may be two slots long.
   image.ops_.resize(image.slot_count() + size_t{2});
   for (uint32_t slot = 0; slot < image.slot_count(); ++slot) {
     const size_t offset = size_t{slot} * 2;

@@ -1,8 +1,9 @@
-// InstructionProfile - cycles and executions of handlers by instruction, and their accesses by memory.
+// InstructionProfile - cycles and executions of handlers by instruction, and their memory accesses by region.
 //
-// Contract: made for one image; a core that was started with it reports every instruction through Profiled, which
-//   stands between the interpreter and a timing model. An instruction's cycles are those by which it moved the end of
-//   the handler: out of order, what waits is charged and not what made it wait.
+// Contract: a profile is made for one image. A core that was started with it reports every instruction through
+//   Profiled, which stands between the interpreter and a timing model. An instruction is charged the cycles by which
+//   it moved the handler's end. In an out-of-order core, that charges the instruction that waits, not the one that it
+//   waits for.
 // Invariants: 1. the sum of all cycles is that of all handlers that returned with this profile;
 //   2. profiling changes neither results nor time.
 // Threads: one owner; cores of one simulation share it. Time: HPU cycles.
@@ -25,7 +26,7 @@ class InstructionProfile {
     uint64_t executed = 0;
     uint64_t cycles = 0;
   };
-  // By address: spinloom/hpu_map.h has a memory in each window of 256 MiB. Atomics go by latency class, not address.
+  // Accesses by window of 256 MiB, in which spinloom/hpu_map.h has one region. Atomics go by latency class instead.
   struct Traffic {
     uint64_t loads = 0;
     uint64_t stores = 0;
@@ -68,7 +69,7 @@ class InstructionProfile {
   std::array<Traffic, window_count> traffic_{};
 };
 
-// A timing model that reports to a profile what each instruction costs.
+// A timing model that also reports the cost of each instruction to a profile.
 template <class Timing>
 class Profiled {
  public:

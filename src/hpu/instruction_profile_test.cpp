@@ -1,4 +1,4 @@
-// Where cycles go by instruction, and instructions as text.
+// Cycles by instruction, and instructions as text.
 #include "hpu/instruction_profile.hpp"
 
 #include <gtest/gtest.h>

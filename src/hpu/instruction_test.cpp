@@ -22,7 +22,7 @@ struct OneResult {
 constexpr uint32_t minimum = 0x80000000u;
 constexpr uint32_t minus_one = 0xffffffffu;
 
-// The words are written out in hex, so that the encoders of assembler.hpp are not the judge.
+// The words are written in hex, so that the test does not rely on the encoders of assembler.hpp.
 const OneResult one_result[] = {
     {"lui a0,0x12345", 0x12345537, 0, 0, 0x12345000},
     {"auipc a0,0x1", 0x00001517, 0, 0, SPL_HPU_IMAGE_BASE + 0x1000},
@@ -109,7 +109,7 @@ const BranchCase branch_cases[] = {
 TEST(Instruction, Branches) {
   for (const TimingParameters& timing : every_model) {
     for (const BranchCase& test : branch_cases) {
-      // taken skips the instruction that sets a0 to 1
+      // A taken branch skips the instruction that sets a0 to 1.
       TestMachine machine(take(Assembler()(test.word)(as::addi(as::a0, as::zero, 1))(as::ret()).image()), timing);
       machine.begin.arguments = {0, test.a, test.b, 0};
       EXPECT_EQ(machine.run().value, test.taken ? 0u : 1u) << test.name << " " << test.a << "," << test.b;

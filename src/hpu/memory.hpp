@@ -1,4 +1,4 @@
-// AddressSpace - what one handler may touch: a few regions in a 32-bit address space, checked at every access.
+// AddressSpace - the memory of one handler: a few regions in a 32-bit address space, checked at every access.
 //
 // Contract: the driver maps regions (spinloom/hpu_map.h names the addresses), the core asks for bytes. An
 //   access that is not wholly inside one region with the right permission finds nothing and is a fault of
@@ -30,7 +30,7 @@ enum class RegionKind : uint8_t {
   device,     // the command window
 };
 
-// Which memory answers; a timing model has one latency for each.
+// The memory that answers; a timing model has one latency for each.
 enum class LatencyClass : uint8_t { scratchpad, nic_memory, packet_buffer, image };
 inline constexpr unsigned latency_class_count = 4;
 
@@ -45,7 +45,7 @@ struct Region {
   bool executable = false;
   bool contended = false;  // every access ends a slice, so that the driver can model its port and bank
 
-  // The usual regions. The const_cast inside is safe by invariant 3.
+  // Make the usual regions. The const_cast inside is safe by invariant 3.
   static Region image(uint32_t base, std::span<const uint8_t> bytes);
   static Region read_only(uint32_t base, std::span<const uint8_t> bytes, LatencyClass latency_class);
   static Region shared(uint32_t base, std::span<uint8_t> bytes, LatencyClass latency_class = LatencyClass::nic_memory);
@@ -63,7 +63,7 @@ class AddressSpace {
     accesses_[window_of(address)] = Access{};
   }
 
-  // The region of the address's window; it need not contain the address. Never null.
+  // The region of the address's window, which need not contain the address. Never null.
   [[nodiscard]] const Region& window(uint32_t address) const { return regions_[window_of(address)]; }
 
   // Bytes for a checked access, or null: no region, out of its bounds, no permission, or a device.
@@ -76,7 +76,7 @@ class AddressSpace {
     return access.may_write(address, bytes) ? access.at(address) : nullptr;
   }
 
-  // What the interpreter looks at for each access: one compare says whether it is legal.
+  // The part of a region that the interpreter reads at each access: one compare says whether the access is legal.
   struct Access {
     uint8_t* bytes = nullptr;
     uint32_t base = 0;

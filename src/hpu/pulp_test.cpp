@@ -1,5 +1,5 @@
-// The pulp model: each test states the algebra of timing_pulp.hpp for a small program, then the number.
-// T counts from the handler's start to its end and includes the `ret` (a jump: 2 cycles).
+// The pulp model: each test states the algebra of timing_pulp.hpp for a small program, then the number. T is the time
+// from the handler's start to its end and includes the `ret` (a jump: 2 cycles).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -46,7 +46,7 @@ Measured measure(const Assembler& code, const PulpParameters& parameters = {}) {
 }
 
 TEST(Pulp, OperationsTakeTheirBusyCycles) {
-  // T = N * 1; mul the same; mulhu N * 5; dependence adds nothing, because a result is ready for the next one.
+  // T = N * 1, also for mul; mulhu N * 5. Dependence adds nothing: a result is ready for the next instruction.
   EXPECT_EQ(measure(repeat(as::addi(as::t0, as::t0, 1), 30)).cycles, 30u);
   EXPECT_EQ(measure(repeat(as::mul(as::t0, as::t0, as::a2), 30)).cycles, 30u);
   EXPECT_EQ(measure(repeat(as::r_type(1, 3, 0x33, as::t0, as::t0, as::a2), 30)).cycles, 150u);
@@ -75,9 +75,9 @@ TEST(Pulp, BranchesPayOnlyWhenTaken) {
 
 TEST(Pulp, TargetAcrossTwoFetchWordsCostsOneMore) {
   constexpr uint16_t c_nop = 0x0001;
-  // The branch over 6 bytes comes to a 32-bit nop at 4 n + 2: 3 + 1, then the nop.
+  // A branch over 6 bytes to a 32-bit nop at 4 n + 2 takes 3 + 1; then the nop.
   EXPECT_EQ(measure(Assembler()(as::beq(as::zero, as::zero, 6)).compressed(c_nop)(as::nop())).cycles, 5u);
-  // A 16-bit instruction does not straddle: 3 + 1.
+  // A 16-bit instruction cannot straddle: 3 + 1.
   Assembler narrow;
   narrow(as::beq(as::zero, as::zero, 6)).compressed(c_nop).compressed(c_nop);
   EXPECT_EQ(measure(narrow).cycles, 4u);
@@ -85,7 +85,7 @@ TEST(Pulp, TargetAcrossTwoFetchWordsCostsOneMore) {
 }
 
 TEST(Pulp, JumpWaitsForTheResultRightBeforeIt) {
-  // mv t0, ra (1); jalr t0: +1, 2. With a nop in between: 1 + 1 + 2. T here includes the jump as the ret.
+  // mv t0, ra 1; jalr t0 right after it 1 + 2. With a nop in between: 1 + 1 + 2. T includes the jump as the ret.
   const auto through = [](bool apart) {
     Assembler code;
     code(as::addi(as::t0, as::ra, 0));
@@ -95,7 +95,7 @@ TEST(Pulp, JumpWaitsForTheResultRightBeforeIt) {
   };
   EXPECT_EQ(through(false), 4u);
   EXPECT_EQ(through(true), 4u);
-  // After a load of the target: 1 (load) + 1 (load-use) + 1 + 2.
+  // jalr to a target just loaded: 1 (load) + 1 (load-use) + 1 + 2.
   TestMachine machine(take(Assembler()(as::lw(as::t0, as::a1, 0))(as::jalr(as::zero, as::t0, 0)).image()),
                       PulpParameters{});
   const uint32_t target = SPL_HPU_RETURN_PC;
@@ -149,7 +149,7 @@ TEST(Pulp, AtomicsHoldEachOtherOrTheCore) {
 }
 
 TEST(Pulp, CommandIsSixStoresAndOneLoad) {
-  // 6 * 1, the call at 6, its value at 7; or when the driver answers.
+  // Six instructions of 1 cycle; the call is at 6 and its value at 7, or when the driver answers.
   Assembler command;
   for (int32_t i = 0; i < 6; ++i) command(as::sw(as::a0, as::a1, 4 * i));
   command(as::lw(as::a0, as::a1, SPL_CMD_ISSUE))(as::ret());

@@ -1,5 +1,5 @@
-// Floating point against qemu's user mode, bits and flags: every operation on biased operands in every rounding mode,
-// random instruction sequences, and compiled C. Skipped, visibly, without qemu.
+// Floating point compared with qemu's user mode, bits and flags: every operation on biased operands in every rounding
+// mode, random instruction sequences, and compiled C. Skipped visibly without qemu.
 #include "hpu/compile_programs.hpp"
 #include "hpu/disassemble.hpp"
 #include "hpu/float_operands.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 namespace as = assembler;
 
-constexpr uint32_t triples = 128;  // of operands a program: three words of 8 bytes each
+constexpr uint32_t triples = 128;  // triples of operands for each program: three words of 8 bytes each
 constexpr uint32_t triple_bytes = 24;
 constexpr uint32_t result_bytes = 16;  // the destination's two words, fflags, an integer destination
 
@@ -47,7 +47,7 @@ std::vector<Operation> every_operation() {
   return all;
 }
 
-// For each triple: clear fflags, the operation, its results and fflags to shared memory.
+// For each triple: clears fflags, executes the operation, stores its results and fflags to shared memory.
 TestMachine machine_for(uint32_t operation, Random& random) {
   as::Assembler code;
   code(as::lui(8, SPL_HPU_STATE_BASE))(as::addi(31, 0, triples))(as::lui(9, SPL_HPU_STACK_BASE));

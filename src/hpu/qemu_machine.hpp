@@ -1,10 +1,10 @@
-// QemuMachine - the same program under qemu's user mode: an implementation of RV32IMAFDC that none of us wrote.
+// QemuMachine - runs a program under qemu's user mode, an independent implementation of RV32IMAFDC.
 //
 // Contract: takes the image, memory and registers of a TestMachine that has not run yet, writes a static Linux
-//   executable with the same bytes at the same addresses, and runs it with qemu-riscv32. A small harness at the bottom
-//   of the address space sets the registers, jumps to the program, and when the program returns writes registers
-//   x2..x31, f0..f31 and fcsr, private and shared memory to standard output. The command window is not there: programs
-//   must not use it.
+//   executable with the same bytes at the same addresses, and runs it with qemu-riscv32. A small harness at the
+//   bottom of the address space sets the registers and jumps to the program. When the program returns, the harness
+//   writes registers x2..x31, f0..f31 and fcsr, private and shared memory to standard output. There is no command
+//   window: programs must not use it.
 // Invariants: the harness ends where SPL_HPU_RETURN_PC points, so that even ra holds the same value.
 // Threads: one owner. Time: none; qemu counts no cycles.
 #pragma once
@@ -36,7 +36,7 @@ class QemuMachine {
 
   explicit QemuMachine(const TestMachine& machine) : machine_(machine) {}
 
-  // What is left when the program has returned; none when qemu did not end well.
+  // The state after the program's return; none if qemu failed.
   struct State {
     std::array<uint32_t, 32> x{};  // x[0] and x[1] are not dumped
     std::array<uint64_t, 32> f{};
@@ -137,8 +137,8 @@ class QemuMachine {
     };
     put(SPL_HPU_RETURN_PC, end_code());
     put(entry, start_code());
-    // A jump reaches 1 MiB, the program lies further. x31 holds its address when it starts, not zero: a test that
-    // compares registers clears x31 first.
+    // A jump reaches 1 MiB, and the program lies further away. So x31 holds the program's address at its start
+    // instead of zero; a test that compares registers clears x31 first.
     assembler::Assembler far;
     load_immediate(far, 31, machine_.begin.pc);
     far(assembler::jalr(0, 31, 0));

@@ -1,4 +1,4 @@
-// The core against qemu's user mode: random instruction sequences and compiled C. Skipped, visibly, without qemu.
+// The core compared with qemu's user mode: random instruction sequences and compiled C. Skipped visibly without qemu.
 #include "hpu/compile_programs.hpp"
 #include "hpu/qemu_machine.hpp"
 #include "hpu/random_program.hpp"

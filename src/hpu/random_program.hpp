@@ -1,9 +1,8 @@
 // RandomProgram - seeded RV32IMAC or RV32IMAFDC code that always ends, for differential tests.
 //
-// Contract: `length` items of random instructions (compressed ones among them) run `rounds` times; branches and
-//   jumps go forward inside the body only. sp points into private memory, s0 (x8) into shared memory, s2
-//   (x18) is the command window, x30 counts rounds: nothing random writes them. At the end registers hold
-//   whatever the body computed.
+// Contract: `length` items of random instructions (compressed ones among them) run `rounds` times. Branches and jumps
+//   go forward inside the body only. No random instruction writes sp (private memory), s0 = x8 (shared memory), s2 =
+//   x18 (the command window) or x30 (counts rounds). At the end registers hold the results of the body.
 // Invariants: the program depends on the Random's state and the options only; no instruction faults.
 // Threads: pure. Time: none.
 #pragma once
@@ -17,8 +16,8 @@ struct RandomProgramOptions {
   uint32_t length = 60;
   uint32_t rounds = 8;
   bool reads_cycle = false;  // rdcycle makes results depend on the timing model
-  bool user_mode = false;    // nothing that only a handler has: command window, counters
-  bool floating = false;     // half of it floating-point, with every rounding mode
+  bool user_mode = false;    // only what user mode has: no command window, no counters
+  bool floating = false;     // half of the instructions are floating-point, with every rounding mode
 };
 
 class RandomProgram {
@@ -65,7 +64,7 @@ class RandomProgram {
     return random_.chance(1, 4) ? static_cast<int32_t>(below(16)) - 8 : static_cast<int32_t>(below(4096)) - 2048;
   }
 
-  // Without effect on the sequence of other programs.
+  // One random item; it does not change the sequence of other programs.
   Item item() {
     if (options_.floating && random_.chance(1, 2)) return floating();
     return integer();
@@ -200,7 +199,7 @@ class RandomProgram {
     }
   }
 
-  // The offset over the next `skip` items (to the end of the body at most).
+  // Fills in the offset over the next `skip` items (at most to the end of the body).
   static void patch(std::vector<Item>& items, size_t at) {
     namespace as = assembler;
     int32_t offset = 4;

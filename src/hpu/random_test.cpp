@@ -1,4 +1,4 @@
-// Random programs: against a second, plainly written interpreter of the raw bits; and the same program under
+// Random programs, compared with a second, plainly written interpreter of the raw bits; and each program run under
 // every quantum, where results, cycles and memory must not differ.
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ uint32_t answer_of(const std::array<uint32_t, SPL_CMD_WORDS>& words) {
   return hash;
 }
 
-// One instruction at a time from the bits, no caches, no timing; knows what random programs contain.
+// Interprets the bits one instruction at a time, without caches or timing; knows only what random programs contain.
 class PlainMachine {
  public:
   PlainMachine(const TestMachine& machine)
@@ -228,7 +228,7 @@ class PlainMachine {
   uint32_t reserved_value_ = 0;
 };
 
-// s0 and s2 are not arguments: set them by a prologue.
+// Sets s0 and s2 by a prologue, because they are not arguments.
 Image build(Random& random, const RandomProgramOptions& options) {
   namespace as = assembler;
   as::Assembler code = RandomProgram(random, options).build();
@@ -246,7 +246,7 @@ TestMachine machine_for(Random& random, const RandomProgramOptions& options, con
   for (size_t i = 0; i < machine.stack.size(); ++i) machine.stack[i] = static_cast<uint8_t>(i * 37);
   for (size_t i = 0; i < machine.shared.size(); ++i) machine.shared[i] = static_cast<uint8_t>(i * 91);
   machine.answer = [](const auto& words, uint64_t cycle) {
-    // Some calls block for a while, most answer at once.
+    // Some calls block for a while; most are answered at once.
     const uint32_t value = answer_of(words);
     return std::pair<uint32_t, uint64_t>(value, cycle + (value % 4 == 0 ? value % 700 : 0));
   };

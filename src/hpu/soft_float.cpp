@@ -1,5 +1,5 @@
-// The bits become numbers with an integer significand of 128 bits; products and sums of those are exact, or exact but
-// for a last bit that stands for all lower ones; pack() rounds once.
+// Numbers are unpacked to an integer significand of 128 bits. Products and sums of such numbers are exact, or exact
+// except for a last bit that stands for all lower bits; pack() rounds once.
 #include "hpu/soft_float.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using Wide = unsigned __int128;
 
 enum class Kind : uint8_t { zero, finite, infinite, nan };
 
-// finite: significand * 2^exponent, significand neither zero nor above 2^127.
+// A finite number is significand * 2^exponent; its significand is neither zero nor above 2^127.
 struct Number {
   Kind kind = Kind::zero;
   bool negative = false;
@@ -27,7 +27,7 @@ int top_bit(Wide value) {
   return high != 0 ? 127 - std::countl_zero(high) : 63 - std::countl_zero(static_cast<uint64_t>(value));
 }
 
-// The same number with the significand's highest bit at that place, which is not below the one where it is.
+// Moves the significand's highest bit up to `place` without changing the number.
 void raise(Number& number, int place) {
   const int shift = place - top_bit(number.significand);
   number.significand <<= shift;
@@ -59,10 +59,10 @@ struct Rounded {
   bool inexact = false;
 };
 
-// significand / 2^shift as an integer; it fits.
+// significand / 2^shift rounded to an integer, which fits 64 bits.
 Rounded round_shift(Wide significand, int shift, bool negative, Rounding rounding) {
   if (shift <= 0) return {static_cast<uint64_t>(significand << -shift), false};
-  const bool far = shift > 127;  // less than a half of the last bit
+  const bool far = shift > 127;  // the value is less than half of the last bit
   const Wide rest = far ? significand : significand & ((Wide{1} << shift) - 1);
   const Wide half = far ? 0 : Wide{1} << (shift - 1);
   Rounded rounded{far ? 0 : static_cast<uint64_t>(significand >> shift), rest != 0};
@@ -86,7 +86,7 @@ uint64_t overflow(const FloatFormat& format, bool negative, FloatContext& contex
   return format.infinity() - (to_infinity ? 0 : 1);
 }
 
-// Rounds a finite number; without its sign.
+// Rounds a finite number; the result has no sign.
 uint64_t pack_finite(const FloatFormat& format, const Number& number, FloatContext& context) {
   const auto round_at = [&](int last_bit) {
     return round_shift(number.significand, last_bit - number.exponent, number.negative, context.rounding);
@@ -94,14 +94,14 @@ uint64_t pack_finite(const FloatFormat& format, const Number& number, FloatConte
   const int leading = number.exponent + top_bit(number.significand);
   const int exponent = std::max(leading, format.exponent_min());
   const Rounded rounded = round_at(exponent - format.fraction_bits());
-  // The hidden bit, and what a carry makes of it, adds to the field.
+  // The hidden bit adds 1 to the exponent field, and so does a carry out of the significand.
   const int field = exponent + format.bias() - 1;
   if (field + static_cast<int>(rounded.value >> format.fraction_bits()) >= format.exponent_top()) {
     return overflow(format, number.negative, context);
   }
   if (rounded.inexact) {
     context.flags |= flag_inexact;
-    // Tiny unless rounding to full precision would reach the smallest normal number.
+    // The result is tiny unless rounding to full precision would reach the smallest normal number.
     const bool reaches = leading == format.exponent_min() - 1 &&
                          round_at(leading - format.fraction_bits()).value == uint64_t{1} << format.precision;
     if (leading < format.exponent_min() && !reaches) context.flags |= flag_underflow;
@@ -140,7 +140,7 @@ Number infinite(bool negative) {
   return number;
 }
 
-// True when one of two operands is a NaN, which is then the result.
+// Whether an operand is a NaN, so that the result is a NaN.
 bool either_nan(const Number& a, const Number& b, FloatContext& context) {
   if (a.signaling || b.signaling) context.flags |= flag_invalid;
   return a.kind == Kind::nan || b.kind == Kind::nan;
@@ -166,8 +166,8 @@ Number sum(Number a, Number b, FloatContext& context) {
   }
   if (a.kind == Kind::zero) return b;
   if (b.kind == Kind::zero) return a;
-  // Highest bits side by side. The lower 20 bits are then free (a product has 106), so that a last bit may stand for
-  // all that the smaller one loses, and more than one leading bit cancels only where it loses none.
+  // Aligns the highest bits. The lower 20 bits are then free (a product has 106 bits), so that a last bit may stand
+  // for all bits that the smaller number loses, and more than one leading bit cancels only if no bits are lost.
   raise(a, 125);
   raise(b, 125);
   if (std::pair(a.exponent, a.significand) < std::pair(b.exponent, b.significand)) std::swap(a, b);
@@ -188,7 +188,7 @@ Number quotient(Number a, const Number& b, FloatContext& context) {
     context.flags |= flag_divide_by_zero;
     return infinite(negative);
   }
-  raise(a, 126);  // 73 bits of quotient at the least
+  raise(a, 126);  // gives at least 73 bits of quotient
   const bool remains = a.significand % b.significand != 0;
   const Wide significand = a.significand / b.significand | (remains ? 1 : 0);
   return {Kind::finite, negative, false, a.exponent - b.exponent, significand};
@@ -213,7 +213,7 @@ Number root(Number a, FloatContext& context) {
   return {Kind::finite, false, false, a.exponent / 2 - 1, found << 1 | (remains ? 1 : 0)};
 }
 
-// Order of two that are not NaN.
+// Whether a < b, for numbers that are not NaN.
 bool less(const FloatFormat& format, uint64_t a, uint64_t b) {
   const bool a_negative = (a & format.sign_bit()) != 0;
   const bool b_negative = (b & format.sign_bit()) != 0;
@@ -229,7 +229,7 @@ bool unordered(const FloatFormat& format, uint64_t a, uint64_t b, bool quiet, Fl
   return found;
 }
 
-// The smaller one, or the other way round.
+// The smaller number, or the larger one if `smaller` is false.
 uint64_t extreme(const FloatFormat& format, uint64_t a, uint64_t b, bool smaller, FloatContext& context) {
   if (unordered(format, a, b, true, context)) {
     if (!is_nan(format, a)) return a;
@@ -245,7 +245,7 @@ Number integer(bool negative, uint32_t magnitude) {
   return {Kind::finite, negative, false, 0, magnitude};
 }
 
-// Between low (its magnitude, negative) and high.
+// Converts to an integer between -low and high.
 uint32_t to_integer(const FloatFormat& format, uint64_t a, uint32_t low, uint32_t high, FloatContext& context) {
   const Number number = unpack(format, a);
   if (number.kind == Kind::zero) return 0;
@@ -303,7 +303,7 @@ bool float_less_equal(const FloatFormat& format, uint64_t a, uint64_t b, FloatCo
 uint32_t float_classify(const FloatFormat& format, uint64_t a) {
   const Number number = unpack(format, a);
   const bool normal = number.kind == Kind::finite && (number.significand >> format.fraction_bits()) != 0;
-  // From minus infinity to minus zero: 0 to 3; from plus zero to plus infinity: 4 to 7.
+  // Classes 0 to 3 run from minus infinity to minus zero, 4 to 7 from plus zero to plus infinity.
   const unsigned distance = number.kind == Kind::zero ? 0 : number.kind == Kind::infinite ? 3 : normal ? 2 : 1;
   if (number.kind == Kind::nan) return number.signaling ? 1u << 8 : 1u << 9;
   return 1u << (number.negative ? 3 - distance : 4 + distance);

@@ -1,8 +1,8 @@
 // soft_float - IEEE 754 binary32 and binary64 arithmetic in integers, as the F and D extensions of RISC-V define it.
 //
 // Contract: operands and results are the bits of a number, in the low bits of a uint64_t. Every operation takes the
-//   rounding mode from its FloatContext and adds the exceptions that it raises to the context's flags. A NaN that comes
-//   out is the canonical one. Tininess is found after rounding.
+//   rounding mode from its FloatContext and adds the exceptions that it raises to the context's flags. A NaN result
+//   is the canonical NaN. Tininess is detected after rounding.
 // Invariants: 1. the result depends on the arguments only: not on the host's processor, its modes, or the compiler's
 //   flags; 2. every result is the exact one, rounded once.
 // Threads: pure. Time: none.
@@ -23,7 +23,7 @@ inline constexpr uint8_t flag_divide_by_zero = 8;
 inline constexpr uint8_t flag_invalid = 16;
 
 struct FloatFormat {
-  int precision = 0;  // of the significand, the hidden bit included
+  int precision = 0;  // bits of the significand, the hidden bit included
   int exponent_bits = 0;
 
   [[nodiscard]] constexpr int fraction_bits() const { return precision - 1; }
@@ -50,21 +50,21 @@ uint64_t float_multiply_add(const FloatFormat& format, uint64_t a, uint64_t b, u
 uint64_t float_divide(const FloatFormat& format, uint64_t a, uint64_t b, FloatContext& context);
 uint64_t float_square_root(const FloatFormat& format, uint64_t a, FloatContext& context);
 
-// The number where one of two is a NaN; -0 is less than +0.
+// If one operand is a NaN, the result is the other; -0 is less than +0.
 uint64_t float_minimum(const FloatFormat& format, uint64_t a, uint64_t b, FloatContext& context);
 uint64_t float_maximum(const FloatFormat& format, uint64_t a, uint64_t b, FloatContext& context);
-// False where one is a NaN; that is invalid for a quiet one, too, except for equality.
+// False if an operand is a NaN, which also raises invalid; float_equal raises invalid only for signaling NaNs.
 bool float_equal(const FloatFormat& format, uint64_t a, uint64_t b, FloatContext& context);
 bool float_less(const FloatFormat& format, uint64_t a, uint64_t b, FloatContext& context);
 bool float_less_equal(const FloatFormat& format, uint64_t a, uint64_t b, FloatContext& context);
 
-// One bit of ten, as fclass gives it.
+// One of ten bits, as defined for fclass.
 uint32_t float_classify(const FloatFormat& format, uint64_t a);
 
 uint64_t float_convert(const FloatFormat& from, const FloatFormat& to, uint64_t a, FloatContext& context);
 uint64_t float_from_signed(const FloatFormat& format, int32_t value, FloatContext& context);
 uint64_t float_from_unsigned(const FloatFormat& format, uint32_t value, FloatContext& context);
-// What does not fit, and NaN, is invalid and gives the nearest integer that there is; NaN the largest.
+// Numbers that do not fit give the nearest integer that does, NaN the largest; both raise invalid.
 uint32_t float_to_signed(const FloatFormat& format, uint64_t a, FloatContext& context);
 uint32_t float_to_unsigned(const FloatFormat& format, uint64_t a, FloatContext& context);
 

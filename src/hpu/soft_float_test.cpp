@@ -1,5 +1,5 @@
-// Soft floating point against the host's, which has the first four rounding modes; ties to away against sums that are
-// exact in the wider format.
+// Soft floating point compared with the host's, which has the first four rounding modes. Ties to away are compared
+// with sums that are exact in the wider format.
 #include "hpu/soft_float.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ constexpr HostMode host_modes[] = {{Rounding::nearest_even, FE_TONEAREST},
                                    {Rounding::down, FE_DOWNWARD},
                                    {Rounding::up, FE_UPWARD}};
 
-// Runs a step in a rounding mode of the host; gives back the mode and says which exceptions were raised.
+// Runs a step in a rounding mode of the host, restores the mode, and returns the exceptions raised.
 template <class Step>
 uint8_t on_host(int mode, const Step& step) {
   std::fesetround(mode);
@@ -57,7 +57,7 @@ uint8_t on_host(int mode, const Step& step) {
   return static_cast<uint8_t>(flags);
 }
 
-// x86-64 finds tininess after rounding, as RISC-V does; others need not.
+// x86-64 detects tininess after rounding, as RISC-V does; other hosts need not.
 #if defined(__x86_64__)
 constexpr uint8_t compared_flags = 31;
 #else
@@ -79,7 +79,7 @@ uint64_t soft(Operation operation, const FloatFormat& format, const uint64_t (&i
   return 0;
 }
 
-// volatile: the compiler must not compute in another mode.
+// volatile, so that the compiler does not compute in another rounding mode.
 template <class Number>
 Number host(Operation operation, const volatile Number (&in)[3]) {
   const Number a = in[0];
@@ -106,7 +106,7 @@ void compare(Operation operation, const uint64_t (&in)[3], const HostMode& mode)
   const uint64_t expected = std::isnan(number) ? Host::format.canonical_nan() : Host::bits(number);
   ASSERT_EQ(found, expected) << "operation " << int(operation) << " mode " << int(mode.rounding) << std::hex << " of 0x"
                              << in[0] << " 0x" << in[1] << " 0x" << in[2];
-  // Infinity times zero plus a quiet NaN: RISC-V says invalid, the host may or may not.
+  // For infinity times zero plus a quiet NaN, RISC-V raises invalid; the host may or may not.
   const bool free =
       operation == Operation::multiply_add && (in[2] & ~Host::format.sign_bit()) > Host::format.infinity();
   if (free) return;
@@ -172,8 +172,8 @@ TEST(SoftFloat, AgreesWithTheHostOnEveryPairOfShortNumbers) {
   compare_short<DoubleHost>();
 }
 
-// In each binade of binary32, subnormal ones too: what lies halfway between two neighbours, and a little beside it, as
-// a binary64 number that is rounded to binary32.
+// In each binade of binary32, subnormal ones too: binary64 numbers halfway between two neighbours, and a little
+// beside, rounded to binary32.
 TEST(SoftFloat, EveryBinadeRoundsTiesAsTheHost) {
   const uint64_t seed = test_seed(2);
   SCOPED_TRACE(replay("SoftFloat.EveryBinadeRoundsTiesAsTheHost", seed));
@@ -192,7 +192,7 @@ TEST(SoftFloat, EveryBinadeRoundsTiesAsTheHost) {
         ASSERT_EQ(float_convert(double_format, single_format, bits, even), SingleHost::bits(expected))
             << std::hex << bits;
         ASSERT_EQ(even.flags & compared_flags, flags & compared_flags) << std::hex << bits;
-        // Ties to away differ from ties to even at the tie only, and there by going up.
+        // Ties to away differ from ties to even only at ties, where they round up.
         FloatContext away{Rounding::nearest_away, 0};
         const uint64_t found = float_convert(double_format, single_format, bits, away);
         ASSERT_EQ(found, bits == middle ? uint64_t{low} + 1 : SingleHost::bits(expected)) << std::hex << bits;
@@ -300,14 +300,14 @@ TEST(SoftFloat, NanAndZeroRules) {
   EXPECT_EQ(flags_of([&](FloatContext& x) { float_equal(f, quiet, one, x); }), 0);
   EXPECT_EQ(flags_of([&](FloatContext& x) { float_equal(f, signaling, one, x); }), flag_invalid);
   EXPECT_EQ(flags_of([&](FloatContext& x) { float_less(f, quiet, one, x); }), flag_invalid);
-  // Infinity times zero is invalid, whatever is added.
+  // Infinity times zero is invalid, whatever number is added.
   EXPECT_EQ(flags_of([&](FloatContext& x) {
               EXPECT_EQ(float_multiply_add(f, f.infinity(), 0, quiet, x), f.canonical_nan());
             }),
             flag_invalid);
   EXPECT_EQ(flags_of([&](FloatContext& x) { float_divide(f, one, 0, x); }), flag_divide_by_zero);
   EXPECT_EQ(flags_of([&](FloatContext& x) { float_divide(f, 0, 0, x); }), flag_invalid);
-  // x - x is +0, and -0 downwards.
+  // x - x is +0, but -0 when rounding down.
   FloatContext down{Rounding::down, 0};
   EXPECT_EQ(float_add(f, one, one | f.sign_bit(), c), 0u);
   EXPECT_EQ(float_add(f, one, one | f.sign_bit(), down), minus_zero);

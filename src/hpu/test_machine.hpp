@@ -1,7 +1,7 @@
 // TestMachine - one core with every kind of region, for the tests of this floor.
 //
-// Contract: run() drives a handler to its end, answering calls through `answer`, and records every stop except
-//   quanta; a test then looks at registers, memory, stops and counters.
+// Contract: run() drives a handler to its end, answers its calls through `answer`, and records every stop except
+//   quanta. Tests then look at registers, memory, stops and counters.
 // Threads: one owner. Time: HPU cycles.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace spinloom::hpu {
 
-// A test's own inputs are right; an error here is a bug of the test and throws.
+// Unwraps a Result: an error here is a bug of the test, and throws.
 template <class T>
 T take(Result<T> result) {
   return std::move(result.value());

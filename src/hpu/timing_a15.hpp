@@ -1,4 +1,4 @@
-// A15Timing - when each instruction would enter, issue, complete and retire in an A15-class pipeline.
+// A15Timing - computes when each instruction enters, issues, completes and retires in an A15-class pipeline.
 //
 // A dataflow model: instructions are presented once, in program order, and each gets four cycles. For
 // instruction i with sources s, unit group u and latency L:
@@ -58,7 +58,7 @@ class A15Timing {
         store_units_(parameters.store_units),
         predictor_(parameters.predictor_entries, parameters.indirect_entries, parameters.return_stack) {}
 
-  // The pipeline is empty at this cycle, which is not before end().
+  // Starts a handler with an empty pipeline; `at_cycle` is not before end().
   void begin(uint64_t at_cycle) {
     rename_slot_ = at_cycle << slot_bits;
     retire_slot_ = at_cycle << slot_bits;
@@ -70,7 +70,7 @@ class A15Timing {
 
   [[nodiscard]] uint64_t fetch_cycle() const { return rename_slot_ >> slot_bits; }
   [[nodiscard]] uint64_t now() const { return std::max(fetch_cycle(), order_); }
-  // Everything has retired.
+  // The cycle in which the last instruction retires.
   [[nodiscard]] uint64_t end() const { return last_retire_; }
   [[nodiscard]] const Stalls& stalls() const { return stalls_; }
   [[nodiscard]] uint64_t mispredicts() const { return mispredicts_; }
@@ -115,8 +115,8 @@ class A15Timing {
     alu(op);
   }
 
-  // The hints of the ISA manual (return-address stack table): a link register as source pops, as
-  // destination pushes; both the same only pushes.
+  // Follows the hints of the ISA manual (return-address stack table): a link register as source pops, as destination
+  // pushes; if both are the same, the jump only pushes.
   void jump_indirect(const Op& op, uint32_t pc, uint32_t target) {
     const Path path = execute_alu(op);
     const bool pops = is_link(op.rs1) && op.rs1 != op.rd;
@@ -126,9 +126,9 @@ class A15Timing {
     finish(op, path);
   }
 
-  void arrive(const Op&, uint32_t) {}  // targets are fetched in time
+  void arrive(const Op&, uint32_t) {}  // targets are always fetched in time
 
-  // writable: private memory, which a call may have written.
+  // `writable`: the memory is private memory, which a call may have written.
   void load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class, bool writable) {
     Path path = rename();
     path.ready = std::max(operands(op, path.rename), writable ? answer_ : 0);
@@ -194,7 +194,7 @@ class A15Timing {
     return std::max({operands(op, next_rename()), oldest_at(), order_});
   }
 
-  // call: the load of ISSUE; what follows is ordered behind its answer.
+  // `call`: the load is that of ISSUE, and later accesses are ordered after its answer.
   void device_load(const Op& op, uint64_t available_at, bool call) {
     Path path = rename();
     path.is_device = true;
@@ -207,7 +207,7 @@ class A15Timing {
     finish(op, path);
   }
 
-  // The cycle that the instruction reads.
+  // Returns the cycle that the instruction reads.
   uint64_t read_counter(const Op& op) {
     Path path = rename();
     path.ready = std::max(path.rename, last_retire_);
@@ -236,7 +236,7 @@ class A15Timing {
     uint64_t ready = 0;
   };
 
-  // When an instruction that may not be speculative can issue.
+  // The first cycle in which an instruction that must not be speculative can issue.
   [[nodiscard]] uint64_t oldest_at() const { return std::max(last_retire_, device_answered_) + p_.oldest_cycles; }
 
   static bool is_link(uint8_t index) { return index == 1 || index == 5; }
@@ -340,7 +340,7 @@ class A15Timing {
     rename_slot_ = std::max(rename_slot_, restart_ << slot_bits);
   }
 
-  // Destination, retirement, and the account of cycles without one.
+  // Records destination and retirement, and accounts for the cycles without a retirement.
   void finish(const Op& op, const Path& path) {
     ready_[op.rd] = path.complete;
     const uint64_t slot = std::max(retire_slot_, path.complete << slot_bits);
@@ -354,7 +354,7 @@ class A15Timing {
     ++position_;
   }
 
-  // What held the instruction back most visibly; the first that applies.
+  // The most visible reason for the instruction's delay; the first that applies.
   [[nodiscard]] uint64_t Stalls::* cause_of(const Path& path) const {
     if (path.is_device) return &Stalls::device;
     if (path.issue > path.ready) return &Stalls::unit;
@@ -371,9 +371,9 @@ class A15Timing {
   uint64_t order_ = 0;  // shared accesses and calls happen no earlier
   uint64_t answer_ = 0;  // loads of memory that a call may have written issue no earlier
   uint64_t device_free_ = 0;  // the next device store leaves no earlier
-  uint64_t device_answered_ = 0;  // the last device store
+  uint64_t device_answered_ = 0;  // when the last device store is answered
   uint64_t mispredicts_ = 0;
-  uint8_t position_ = 0;  // of the next instruction in retired_
+  uint8_t position_ = 0;  // position of the next instruction in retired_
   std::array<uint64_t, 256> retired_{};  // retire cycles of the last 256 instructions
   std::array<uint64_t, register_slots> ready_{};
   std::array<Forward, forward_entries> forward_{};

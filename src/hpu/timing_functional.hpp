@@ -1,8 +1,8 @@
-// FunctionalTiming - one cycle an instruction, for drivers that do not model time.
+// FunctionalTiming - one cycle for each instruction, for drivers that do not model time.
 //
 // Contract: the same calls as A15Timing (timing_a15.hpp explains them); the interpreter is a template on either.
 // Invariants: now() is the count of executed instructions plus the waits that the driver's answers imposed.
-// Threads: one owner. Time: "cycles" that are instructions.
+// Threads: one owner. Time: a "cycle" is an instruction.
 #pragma once
 
 #include <algorithm>

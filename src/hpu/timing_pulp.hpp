@@ -1,4 +1,4 @@
-// PulpTiming - when each instruction issues in a PULP-class core: in order, one at a time, no store buffer.
+// PulpTiming - computes when each instruction issues in a PULP-class core: in order, one at a time, no store buffer.
 //
 // The core is the RI5CY core of PsPIN (public RTL, simulated; documented timing of the RI5CY and CV32E40P manuals).
 // For instruction i with sources s and the memory class k of its access:
@@ -71,7 +71,7 @@ class PulpTiming {
     if (op.rs1 != 0 && op.rs1 == previous_) wait_until(std::max(next_, ready_[op.rs1]) + 1, &Stalls::operand);
     finish(op, p_.jump_cycles, &Stalls::front_end);
   }
-  // A branch or jump has come to this instruction, in that halfword of the image.
+  // Called for the target of a branch or jump; `slot` is the target's halfword in the image.
   void arrive(const Op& target, uint32_t slot) {
     if (target.slots == 2 && slot % 2 != 0) [[unlikely]]
       wait_until(next_ + p_.straddle_cycles, &Stalls::front_end);
@@ -80,7 +80,7 @@ class PulpTiming {
   void load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class, bool) {
     access(op, address, bytes, latency_class, p_.load_use_cycles);
   }
-  // The class of the memory decides; a write to private memory is a write to the cluster's own.
+  // Private memory is the cluster's own memory, whose latency class this is.
   void store(const Op& op, uint32_t address, uint32_t bytes) {
     access(op, address, bytes, LatencyClass::scratchpad, 0);
   }
@@ -118,7 +118,7 @@ class PulpTiming {
     finish(op, p_.device_cycles, &Stalls::device, p_.load_use_cycles);
   }
 
-  // The cycle that the instruction reads.
+  // Returns the cycle that the instruction reads.
   uint64_t read_counter(const Op& op) {
     const uint64_t cycle = next_;
     finish(op, p_.counter_cycles, &Stalls::unit);
@@ -154,7 +154,7 @@ class PulpTiming {
 
   PulpParameters p_;
   uint64_t next_ = 0;  // the next instruction issues no earlier
-  uint64_t atomic_free_ = 0;  // nor the next atomic
+  uint64_t atomic_free_ = 0;  // the next atomic issues no earlier
   uint8_t previous_ = 0;  // destination of the last instruction
   std::array<uint64_t, register_discard + 1> ready_{};
   Stalls stalls_;

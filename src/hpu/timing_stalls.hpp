@@ -1,4 +1,4 @@
-// Stalls - cycles in which nothing retired, by what held the next instruction to retire.
+// Stalls - cycles in which nothing retired, by the reason that held up the next instruction to retire.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Installed - a plan on a NIC: its constants and state in NIC memory, and the execution context over them.
+// Installed - installs a plan on a NIC: its constants and state in NIC memory, and the execution context over them.
 //
-// Contract: install() allocates, writes and creates; on an Error nothing is left on the NIC. uninstall() gives
+// Contract: install() allocates, writes and creates; after an Error nothing is left on the NIC. uninstall() gives
 //   everything back.
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace spinloom::offload {
 
-// A loaded handler image: its index with the driver and where its handlers begin.
+// A loaded handler image: its index with the driver, and the entry points of its handlers.
 struct HandlerImage {
   std::string name;
   uint32_t index = 0;
@@ -26,7 +26,7 @@ struct HandlerImage {
 };
 
 struct Installed {
-  std::optional<uint64_t> constants_at;  // in NIC memory
+  std::optional<uint64_t> constants_at;  // offset in NIC memory
   std::optional<uint64_t> state_at;
   std::optional<nic::ContextId> context;
 };

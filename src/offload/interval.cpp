@@ -25,7 +25,7 @@ Result<Interval> checkpoint_interval(const IntervalInput& input) {
     j = room < 0 ? 0 : static_cast<int64_t>(std::min<__int128>(room / (hpus - 1), packets));
   }
   Interval interval;
-  // Packets wait in the buffer for min(T_PH k / T_pkt, j k) bytes; only the second depends on j.
+  // Bytes of waiting packets in the buffer: min(T_PH k / T_pkt, j k). Only the second term depends on j.
   const __int128 lag_bytes =
       static_cast<__int128>(input.handler_time.ps) * static_cast<int64_t>(input.payload_bytes) / input.packet_time.ps;
   const bool handlers_lag = lag_bytes > static_cast<__int128>(input.packet_buffer_bytes);

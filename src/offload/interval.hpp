@@ -1,4 +1,4 @@
-// Interval - how many packets share one checkpoint under RW-CP.
+// Interval - computes how many packets share one checkpoint under RW-CP.
 //
 // Contract: checkpoint_interval() applies the rule of the SC'19 datatypes paper, section 3.2.4, to whole
 //   packets. With k payload bytes a packet, n packets, P HPUs, T_pkt a packet's arrival time and
@@ -26,18 +26,18 @@ struct IntervalInput {
   Time handler_time;  // T_PH of this message
   int64_t epsilon_numerator = 1;
   int64_t epsilon_denominator = 5;
-  uint64_t checkpoint_bytes = 0;         // NIC memory that one checkpoint takes, all its copies
-  uint64_t memory_bytes = 0;             // NIC memory that checkpoints may take
+  uint64_t checkpoint_bytes = 0;         // NIC memory of one checkpoint, with all its copies
+  uint64_t memory_bytes = 0;             // NIC memory for all checkpoints
   uint64_t packet_buffer_bytes = 0;
 };
 
 struct Interval {
-  uint64_t packets = 1;      // that share a checkpoint
+  uint64_t packets = 1;      // packets that share a checkpoint
   uint64_t checkpoints = 1;
   Time dependency;           // T_pkt + j (P - 1) T_pkt
   Time allowed;              // epsilon * ceil(n / P) * T_PH
   bool exceeds_epsilon = false;
-  bool exceeds_packet_buffer = false;  // memory asked for an interval longer than the packet buffer
+  bool exceeds_packet_buffer = false;  // memory required an interval longer than the packet buffer
   bool memory_decided = false;
 };
 

@@ -1,5 +1,5 @@
-// The datatype handlers natively against their images: every strategy's plan, packet by packet in any order, with the
-// same calls, bytes and state; what they wrote is what the copy path writes.
+// The datatype handlers run natively, compared with their images: every strategy's plan, packet by packet in any
+// order, must make the same calls, bytes and state. The bytes are also compared with the copy path.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ const char* const types[] = {
     "struct([(0B, vector(1000, 3, 4, float)), (16100B, 2, int), (17000B, vector(1000, 3, 4, float))])",
 };
 
-// Runs the payload handlers of the whole message; false where the strategy does not take the type.
+// Runs the payload handlers of the whole message; returns false if the strategy does not take the type.
 bool check(Strategy strategy, const Message& message, bool gather, std::string& image) {
   const auto made = plan(strategy, message, facts(), {100_ns, 20_ns});
   if (!made.ok()) return false;

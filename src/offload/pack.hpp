@@ -1,8 +1,8 @@
-// Pack - a message packed by the host's processor, and what that touches; and one that is walked region by region.
+// Pack - packs a message by the host's processor, and prices host work for packing and for posting calls.
 //
-// Contract: pack() copies a whole message from memory into a buffer. pack_work() is that work as the host model prices
-//   it: MPITypes' loops (unpack.hpp), reading memory and writing the buffer. post_work() is what a call costs that the
-//   host posts, having walked over so many blocks to know its arguments.
+// Contract: pack() copies a whole message from memory into a buffer. pack_work() is that work as the host model
+//   prices it: MPITypes' loops (unpack.hpp), reading memory and writing the buffer. post_work() is the cost of a call
+//   that the host posts after walking over so many blocks to find its arguments.
 // Threads: pure. Time: none; the caller announces the work to its port.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace spinloom::offload {
 
-// first: the address of the first byte that the message touches.
+// `first` is the address of the first byte that the message touches.
 [[nodiscard]] Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> packed);
 
-// Touched addresses are those of unpack_work(). `message` must outlive the work.
+// Touches the same addresses as unpack_work(). `message` must outlive the work.
 [[nodiscard]] portals::HostWork pack_work(const Message& message);
 
 [[nodiscard]] portals::HostWork post_work(uint64_t blocks);

@@ -1,6 +1,6 @@
 // Pieces - the contiguous runs in which a segment unpacks a message, as handlers and host do.
 //
-// Contract: pieces are those of the blob's walk from the first to the last byte; neighbours that only touch across a
+// Contract: the pieces are those of the blob's walk from the first to the last byte. Neighbours that touch across a
 //   loop's iterations are not joined, so there may be more pieces than blocks of the type map.
 // Threads: pure. Time: none.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace spinloom::offload {
 
-// visit(offset from the first touched byte, packed offset, bytes) in packed order.
+// Calls visit(offset from the first touched byte, packed offset, bytes) in packed order.
 template <class Visit>
 void for_each_piece(const layout::Blob& blob, int64_t message_bytes, Visit&& visit) {
   if (blob.narrow()) {
@@ -37,7 +37,7 @@ void for_each_piece(const layout::Blob& blob, int64_t message_bytes, Visit&& vis
   }
 }
 
-// Pieces, and pieces counted again where a packet boundary cuts one: the writes that a message takes.
+// Counts pieces, and the writes that a message takes: each packet boundary inside a piece adds a write.
 struct PieceCount {
   int64_t pieces = 0;
   int64_t writes = 0;

@@ -10,14 +10,14 @@ namespace spinloom::offload {
 namespace {
 
 Status check_memory(const Plan& plan, const NicFacts& facts, Strategy strategy) {
-  // Each of the two windows is aligned on its own.
+  // Each of the two windows is aligned.
   const uint64_t needed = aligned(plan.constants.size()) + aligned(plan.state.size());
   if (needed <= facts.state_bytes) return {};
   return fail(Code::exhausted, name_of(strategy), " needs ", needed, " B of NIC memory, the NIC has ",
               facts.state_bytes, "; enlarge memory.state_bytes");
 }
 
-// The whole message as one leaf: a vector where the normal form is one, else the list of its blocks.
+// The whole message as one leaf: a vector if the normal form is one, otherwise the list of its blocks.
 Result<layout::Blob> flatten(const Message& message) {
   if (message.blob.root_kind() <= SPL_LEAF_LAST) return message.blob;
   std::vector<int64_t> offsets;
@@ -31,9 +31,10 @@ Result<layout::Blob> flatten(const Message& message) {
   return layout::Blob::build(listed);
 }
 
-// Whether to walk a struct of vectors and lists member by member rather than as one list of blocks. The list is up to a
-// quarter faster (WRF_y), for it needs no step from member to member; but it repeats what members share and writes
-// vectors out. Beyond this size the two are within 4 % of each other (LAMMPS, WRF_x) and the list only costs memory.
+// Whether to walk a struct of vectors and lists member by member instead of as one list of blocks. The list is up to
+// a quarter faster (WRF_y), because it needs no step from member to member. But the list repeats what members share,
+// and writes vectors out as entries. Beyond this size the two are within 4 % of each other (LAMMPS, WRF_x), and the
+// list only costs memory.
 bool walks_members(const layout::Blob& blob, const layout::Blob& list) {
   constexpr uint64_t list_bytes_free = 4096;
   constexpr uint64_t list_bytes_factor = 2;

@@ -1,4 +1,4 @@
-// The strategies over MPITypes' segment: one a virtual HPU, or checkpoints of one (SC'19 datatypes paper, 3.2.4).
+// The strategies over MPITypes' segment: one for each virtual HPU, or checkpoints (SC'19 datatypes paper, 3.2.4).
 #include <algorithm>
 
 #include "layout/reciprocal.hpp"
@@ -10,8 +10,8 @@
 namespace spinloom::offload {
 namespace {
 
-// The interval is RW-CP's under both strategies: with its own, RO-CP would trade memory against catch-up in a way
-// that the paper's comparison does not have.
+// Both strategies use RW-CP's interval. With an interval of its own, RO-CP would trade memory for catch-up work in a
+// way that the paper's comparison does not have.
 Result<Interval> interval_of(const Message& message, const NicFacts& facts, const HandlerCost& cost,
                              uint32_t checkpoint_bytes, uint64_t masters_offset) {
   IntervalInput input;
@@ -25,8 +25,8 @@ Result<Interval> interval_of(const Message& message, const NicFacts& facts, cons
   input.handler_time = cost.fixed + Time{div_ceil(cost.block.ps * count.writes, packets)};
   input.epsilon_numerator = facts.epsilon_numerator;
   input.epsilon_denominator = facts.epsilon_denominator;
-  input.checkpoint_bytes = 2 * uint64_t{checkpoint_bytes};  // the copy that handlers progress and its master
-  // Both arrays are padded to the alignment; keep that much aside.
+  input.checkpoint_bytes = 2 * uint64_t{checkpoint_bytes};  // the copy that handlers progress, and its master
+  // Both arrays are padded to the alignment; this reserves the padding.
   const uint64_t overhead = masters_offset + 2 * alignment_bytes;
   if (facts.state_bytes <= overhead) {
     return fail(Code::exhausted, "checkpoints need ", overhead, " B of NIC memory for the layout alone, the NIC has ",
@@ -97,7 +97,7 @@ Result<Plan> plan_checkpoints(Strategy strategy, const Message& message, const N
   plan.constants.resize(masters_offset + interval.checkpoints * checkpoint_bytes);
   std::memcpy(plan.constants.data(), &checkpoints, sizeof checkpoints);
   std::memcpy(plan.constants.data() + blob_offset, blob.data(), blob.bytes().size());
-  // One walk over the type: a segment advanced from checkpoint to checkpoint.
+  // Walks once over the type: advances a segment from checkpoint to checkpoint.
   spl_segment_narrow segment;
   spl_segment_init_narrow(&segment, blob.data());
   uint8_t* const masters = plan.constants.data() + masters_offset;

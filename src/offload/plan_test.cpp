@@ -1,4 +1,4 @@
-// What each strategy puts on the NIC.
+// The objects that each strategy puts on the NIC.
 #include "offload/plan.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ T read_at(const std::vector<uint8_t>& bytes, uint64_t at) {
   return value;
 }
 
-// SC'19 datatypes paper, section 3.2.4: a segment on each virtual HPU, as many as HPUs, one packet in a row.
+// SC'19 datatypes paper, section 3.2.4: as many virtual HPUs as HPUs, each with a segment, one packet in a row.
 TEST(PlanHpuLocal, OneSegmentForEachHpu) {
   const Message message = message_of("vector(4096, 16, 32, double)");
   for (const uint32_t hpus : {1u, 3u, 16u}) {
@@ -77,7 +77,7 @@ TEST(PlanCheckpoints, EachStandsAtTheStartOfItsInterval) {
   }
 }
 
-// A struct of vectors is a list of blocks while that is short, and walked member by member where it would be long.
+// A struct of vectors becomes a list of blocks while the list is short, and is walked member by member otherwise.
 TEST(PlanSpecialised, WalksMembersWhereAListWouldBeLong) {
   const auto of = [](int64_t rows) {
     const std::string vector = text("vector(", rows, ", 3, 32, float)");

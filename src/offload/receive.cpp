@@ -46,7 +46,7 @@ Status Receive::post(uint8_t* base, uint64_t match_bits) {
     entry.start = base + message_.reach.first;
     entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
     entry.context = *installed_.context;
-    entry.options.event_success_disable = true;  // the completion handler's DMA tells of success
+    entry.options.event_success_disable = true;  // the completion handler's DMA reports success
   } else if (strategy_ == Strategy::iovec) {
     SPL_TRY(list_pieces(base));
     entry.iovec = iovec_;

@@ -22,23 +22,23 @@ namespace spinloom::offload {
 
 class Receive {
  public:
-  // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`. `planned` is plan() of
-  // the same arguments where the caller has it already. On an Error nothing is left on the NIC.
+  // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`. `planned` is the result
+  // of plan() for the same arguments, if the caller already has it. After an Error nothing is left on the NIC.
   static Result<std::unique_ptr<Receive>> prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
                                                   const HandlerCost& cost, std::optional<Plan> planned = {});
 
-  // base: the buffer address as given to MPI.
-  // iovec: makes the scatter list, whose addresses hold for this buffer only.
+  // `base` is the buffer address as given to MPI. Under iovec, post() makes the scatter list, whose addresses are
+  // valid for this buffer only.
   Status post(uint8_t* base, uint64_t match_bits);
-  // The event that told the host; Code::fault when a handler of the message failed. A message that had come before the
-  // receive was posted (UnexpectedBuffer) is unpacked by the host under every strategy.
+  // Returns the event that told the host; Code::fault if a handler of the message failed. A message that came before
+  // the receive was posted (UnexpectedBuffer) is unpacked by the host, under every strategy.
   Result<nic::Event> finish();
   Status release();
 
-  // What the strategy holds on the NIC, and what has to be moved there for one message (a scatter list is longer than
-  // what the NIC holds of it at a time).
+  // Bytes that the strategy holds on the NIC, and bytes that move there for one message (a scatter list is longer
+  // than the part that the NIC holds at a time).
   [[nodiscard]] uint64_t nic_memory_bytes() const;
   [[nodiscard]] uint64_t nic_bytes_moved() const;
   [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
@@ -63,11 +63,11 @@ class Receive {
   Message message_;
   std::optional<Plan> plan_;
   Installed installed_;
-  std::vector<uint8_t> packed_;  // host strategies: where the message lands
-  uint32_t iovec_entries_;                 // that the NIC holds at a time
-  std::vector<nic::IovecElement> iovec_;   // iovec: where the posted message goes
+  std::vector<uint8_t> packed_;  // for host strategies: the buffer where the message lands
+  uint32_t iovec_entries_;                 // elements that the NIC holds at a time
+  std::vector<nic::IovecElement> iovec_;   // for iovec: the scatter list of the posted message
   uint8_t* base_ = nullptr;
-  bool used_ = false;  // the state on the NIC has been progressed by a message
+  bool used_ = false;  // a message has changed the state on the NIC
 };
 
 }  // namespace spinloom::offload

@@ -5,7 +5,7 @@
 namespace spinloom::offload {
 namespace {
 
-// Everything that decides what is installed: strategy, epsilon, and the message as its blob's bytes.
+// The key of a prepared receive: strategy, epsilon, and the message as its blob's bytes.
 std::string key_of(Strategy strategy, const Message& message, const NicFacts& facts) {
   const auto bytes = message.blob.bytes();
   std::string key =
@@ -52,7 +52,7 @@ Result<ReceiveCache::Lease> ReceiveCache::acquire(const layout::Type& type, int6
   held.priority = attributes.priority;
   held.used_at = clock_;
   held.users = 1;
-  // A fallback is kept under its own name, so that the type is tried on the NIC again next time.
+  // A fallback has a key of its own, so that the next receive tries the NIC again.
   const std::string kept_as = held.strategy == strategy ? key : text(key, "/fallback/", clock_);
   Lease lease{held.receive.get(), held.strategy, std::move(fallback)};
   held_.emplace(kept_as, std::move(held));
@@ -63,7 +63,7 @@ Result<std::unique_ptr<Receive>> ReceiveCache::prepare(Strategy strategy, const 
                                                        int32_t priority) {
   std::optional<Plan> planned;
   if (puts_on_nic(strategy)) {
-    // Too large for an empty NIC: an error here, before anybody is evicted.
+    // A plan that is too large for an empty NIC fails here, before anybody is evicted.
     SPL_ASSIGN(planned, plan(strategy, message, facts, nic_.cost));
   }
   for (;;) {
@@ -89,7 +89,7 @@ Result<bool> ReceiveCache::evict_one(int32_t priority) {
   for (auto candidate = held_.begin(); candidate != held_.end(); ++candidate) {
     const Held& held = candidate->second;
     if (!may_leave(held, priority) || held.receive->nic_memory_bytes() == 0) continue;
-    const auto order = std::pair(held.priority, held.used_at);  // used_at is unique: the order of the table is not seen
+    const auto order = std::pair(held.priority, held.used_at);  // used_at is unique
     if (victim == held_.end() || order < std::pair(victim->second.priority, victim->second.used_at)) victim = candidate;
   }
   if (victim == held_.end()) return false;
@@ -104,7 +104,7 @@ void ReceiveCache::give_back(const Lease& lease) {
     if (held->second.receive.get() != lease.receive) continue;
     SPL_ASSERT(held->second.users > 0, "a lease given back twice");
     const bool keeps_nothing = --held->second.users == 0 && lease.strategy == Strategy::host_mpitypes;
-    if (keeps_nothing) held_.erase(held);  // a host receive holds a buffer, nothing worth keeping
+    if (keeps_nothing) held_.erase(held);  // a host receive holds only a buffer
     return;
   }
   SPL_ASSERT(false, "a lease of another cache");

@@ -1,12 +1,12 @@
 // ReceiveCache - prepared receives by datatype, sharing the NIC's memory by priority.
 //
-// Contract: acquire() returns a receive for (type, count): one prepared earlier, or a new one for which receives that
-//   nobody holds give their NIC memory back, the lowest priority first, the least recently used among equals, and
-//   never one of higher priority than the type asks for. Where that is not enough, or the type's attributes say
-//   so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
+// Contract: acquire() returns a receive for (type, count): one prepared earlier, or a new one. To make room for a new
+//   one, receives that nobody holds give their NIC memory back: the lowest priority first, the least recently used
+//   among equals, and never one of higher priority than the type's. If that is not enough, or the type's attributes
+//   say so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
 //   Source: SC'19 datatypes paper, section 3.2.6 (step 2, and the attributes at its end).
 // Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if their blobs are equal byte
-//   by byte; (3) a type that would not fit beside those that stay evicts nobody.
+//   by byte; (3) a type that cannot fit evicts nobody.
 // Threads: the owner of the Interface. Time: none; installing costs what the calls cost.
 #pragma once
 
@@ -21,11 +21,11 @@
 
 namespace spinloom::offload {
 
-// What a user may say about a type.
+// The attributes that a user may give a type.
 struct TypeAttributes {
   bool offload = true;
-  int32_t priority = 0;  // higher: evicted later
-  // For checkpoint strategies: used instead of the profile's epsilon.
+  int32_t priority = 0;  // types of higher priority are evicted later
+  // For checkpoint strategies: replaces the profile's epsilon.
   struct Epsilon {
     int64_t numerator = 1;
     int64_t denominator = 5;
@@ -51,8 +51,8 @@ class ReceiveCache {
   };
   struct Lease {
     Receive* receive = nullptr;
-    Strategy strategy = Strategy::host_mpitypes;  // the one that it uses
-    std::string fallback;                         // why it is not the one that was wanted
+    Strategy strategy = Strategy::host_mpitypes;  // the strategy that the receive uses
+    std::string fallback;                         // why that is not the strategy asked for
   };
 
   explicit ReceiveCache(Nic nic) : nic_(std::move(nic)) {}

@@ -1,4 +1,4 @@
-// The cache over a loopback NIC of 64 KiB: who stays, who goes, who falls back.
+// The cache over a loopback NIC of 64 KiB: which receives stay, go, or fall back.
 #include "offload/receive_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class ReceiveCacheTest : public testing::Test {
     const nic::QueueId queue = interface_->eq_alloc(16).value();
     const nic::PortalIndex portal = interface_->pt_alloc(queue).value();
     const testbed::TestHandlers handlers = bed_->handlers("scatter").value();
-    // Nothing is received here: any handlers do.
+    // This test receives nothing, so any handlers will do.
     const HandlerImage image{"indexed", handlers.image, handlers.payload_entry, handlers.completion_entry, {}};
     NicFacts facts;
     facts.hpus = 4;
@@ -64,7 +64,7 @@ TEST_F(ReceiveCacheTest, KeepsWhatWasPrepared) {
 TEST_F(ReceiveCacheTest, EvictsTheLeastRecentlyUsed) {
   for (int seed = 1; seed <= 5; ++seed) use(spread(seed, 3000));
   EXPECT_EQ(cache_->statistics().evictions, 0u);
-  use(spread(1, 3000));  // 2 is the oldest now
+  use(spread(1, 3000));  // receive 2 is the oldest now
   use(spread(6, 3000));
   EXPECT_EQ(cache_->statistics().evictions, 1u);
   use(spread(1, 3000));

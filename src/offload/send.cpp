@@ -10,7 +10,7 @@
 namespace spinloom::offload {
 namespace {
 
-// In the order of every table.
+// In the order of the tables that the tools print.
 constexpr std::array<std::pair<const char*, SendStrategy>, 4> strategies{{
     {"pack", SendStrategy::pack},
     {"streaming", SendStrategy::streaming},
@@ -72,7 +72,7 @@ Status Send::start(const uint8_t* base, portals::PutArguments put) {
   return interface_.put(put);
 }
 
-// Each region is found while those before it are on their way.
+// The host looks for each region while the regions before it are on their way.
 Status Send::stream(const portals::PutArguments& put, uint64_t memory_bytes) {
   std::optional<nic::StreamId> stream;
   Status posted;
@@ -92,7 +92,7 @@ Status Send::stream(const portals::PutArguments& put, uint64_t memory_bytes) {
       return;
     }
     stream = *started;
-    // The start carries no end flag: a message of one region ends with an empty one.
+    // The start carries no end flag, so a message of one region ends with an empty region.
     if (bytes < put.length) return;
     posted = interface_.host_work(post_work(0));
     ++calls_;

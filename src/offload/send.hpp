@@ -1,9 +1,9 @@
-// Send - one datatype sent under a strategy, built on the Portals calls only.
+// Send - sends one datatype under a strategy, built on the Portals calls only.
 //
 // Contract: prepare() installs what the strategy needs: a buffer to pack into, or NIC memory and an execution context
-//   with gather handlers. start() sends one message and returns when the host's program is free again: packed and
-//   posted, every region streamed, or the process-put posted. finish() waits until the memory is the host's again.
-//   For the target each of them is one put.
+//   with gather handlers. start() sends one message and returns when the host's program may go on: after packing and
+//   posting, after streaming every region, or after posting the process-put. finish() waits until the host may change
+//   the memory again. The target sees one put, whatever the strategy.
 //   Source: SC'19 datatypes paper, section 3.1.
 // Invariants: (1) the NIC memory taken is given back by release(); (2) the message is the packed bytes of the type map.
 // Threads: the owner of the Interface. Time: whatever drives the port.
@@ -33,12 +33,12 @@ enum class SendStrategy : uint8_t {
 
 class Send {
  public:
-  // The Interface, the queue and the images outlive the send. On an Error nothing is left on the NIC.
+  // The Interface, the queue and the images outlive the send. After an Error nothing is left on the NIC.
   static Result<std::unique_ptr<Send>> prepare(portals::Interface& interface, nic::QueueId queue,
                                                const std::vector<HandlerImage>& images, SendStrategy strategy,
                                                const Message& message, const NicFacts& facts);
 
-  // base: the buffer address as given to MPI. target: rank, portal and match bits; the rest is filled in here.
+  // `base`: the buffer address as given to MPI. `target`: rank, portal and match bits; start() fills in the rest.
   Status start(const uint8_t* base, portals::PutArguments target);
   // Code::fault when a gather handler failed.
   Result<nic::Event> finish();

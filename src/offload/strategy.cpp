@@ -7,7 +7,7 @@
 namespace spinloom::offload {
 namespace {
 
-// In the order of every table.
+// In the order of the tables that the tools print.
 constexpr std::array<std::pair<const char*, Strategy>, 8> strategies{{
     {"host-mpitypes", Strategy::host_mpitypes},
     {"host-best", Strategy::host_best},

@@ -1,6 +1,6 @@
-// Strategy - the ways to receive a non-contiguous message that can be compared.
+// Strategy - the ways to receive a non-contiguous message.
 //
-// Threads: plain values. Time: none. Sources: SC'19 datatypes paper, sections 3.2 and 5.3; `seek` is ours.
+// Threads: plain values. Time: none. Sources: SC'19 datatypes paper, sections 3.2 and 5.3; `seek` is Spinloom's own.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ enum class Strategy : uint8_t {
 [[nodiscard]] const char* name_of(Strategy strategy);
 [[nodiscard]] Result<Strategy> strategy_named(std::string_view name);
 
-// The message lands in a host buffer and the host's processor unpacks it.
+// Whether the message lands in a host buffer, which the host's processor unpacks.
 [[nodiscard]] constexpr bool unpacks_on_host(Strategy strategy) {
   return strategy == Strategy::host_mpitypes || strategy == Strategy::host_best;
 }
-// Handlers with NIC memory of their own do the work.
+// Whether handlers with NIC memory of their own do the work.
 [[nodiscard]] constexpr bool puts_on_nic(Strategy strategy) {
   return !unpacks_on_host(strategy) && strategy != Strategy::iovec;
 }

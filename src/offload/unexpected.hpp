@@ -1,9 +1,9 @@
-// UnexpectedBuffer - where messages land whose receive has not been posted yet.
+// UnexpectedBuffer - takes messages whose receive has not been posted yet.
 //
-// Contract: an overflow entry of a portal that takes any message; the NIC packs them behind each other. A receive that
-//   is posted later finds its message here (Receive::finish) and the host unpacks it, because at arrival nobody
-//   knew the datatype (SC'19 datatypes paper, section 3.2.6).
-// Invariants: (1) the buffer outlives every message in it; (2) it tells the host nothing by itself.
+// Contract: an overflow entry of a portal that takes any message. The NIC puts the messages behind each other. A
+//   receive that is posted later finds its message here (Receive::finish). The host unpacks it, because nobody knew
+//   the datatype at arrival (SC'19 datatypes paper, section 3.2.6).
+// Invariants: (1) the buffer outlives every message in it; (2) the entry makes no events.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 

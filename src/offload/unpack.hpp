@@ -1,9 +1,10 @@
-// Unpack - a message unpacked by the host's processor, and what that touches.
+// Unpack - unpacks a message by the host's processor, and prices that work.
 //
-// Contract: unpack() copies a whole message into memory as MPITypes' memory-to-memory functions do: a tight loop of 8,
-//   4 or 2 byte elements where block, stride and addresses allow it, a library copy a block otherwise, one leaf of
-//   the normal form after another. count_blocks() says without copying how many blocks lie in vectors and how many
-//   are listed: a block of a vector is cheaper to find. unpack_work() is the same work as the host model prices it.
+// Contract: unpack() copies a whole message into memory as MPITypes' memory-to-memory functions do, one leaf of the
+//   normal form after another: a tight loop of 8, 4 or 2 byte elements if block, stride and addresses allow it,
+//   otherwise a library copy for each block. count_blocks() counts, without copying, the blocks in vectors and the
+//   listed blocks: a block of a vector is cheaper to find. unpack_work() is the same work as the host model prices
+//   it.
 // Threads: pure. Time: none; the caller announces the work to its port.
 #pragma once
 
@@ -17,13 +18,13 @@ namespace spinloom::offload {
 
 [[nodiscard]] portals::HostWork::Blocks count_blocks(const layout::Blob& blob);
 
-// first: the address of the first byte that the message touches.
+// `first` is the address of the first byte that the message touches.
 void unpack(const Message& message, const uint8_t* packed, uint8_t* first);
 
 inline constexpr int64_t host_line_bytes = 64;  // arrays begin on a cache line
 
-// The work of unpacking this message. Touched addresses are of a space of its own, so that no run depends on where an
-// allocator put things: the packed message at zero, the array behind it, both on a cache line. `message` must
+// The work of unpacking this message. Its addresses belong to a space of its own, so that no run depends on where an
+// allocator put things: the packed message lies at zero, the array behind it, both on a cache line. `message` must
 // outlive the work.
 [[nodiscard]] portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind);
 

@@ -1,4 +1,4 @@
-// The host's unpack against the oracle-tested copy path, for types of every kind of node, word and alignment.
+// The host's unpack compared with the copy path, for types of every kind of node, word and alignment.
 #include "offload/unpack.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// DepthSeries - how many things wait, over virtual time, in a bounded number of points.
+// DepthSeries - the length of a queue over virtual time, in a bounded number of points.
 //
 // Contract: sample(now, depth) after each change. points() gives (beginning of an interval, largest depth in it)
 //   in order of time, for the intervals in which something changed. When the series is full, neighbouring

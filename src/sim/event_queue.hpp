@@ -1,11 +1,11 @@
-// EventQueue - virtual time: what happens next in one simulation.
+// EventQueue - virtual time: the events of one simulation, in order.
 //
 // Contract: at(time, target, code, argument) calls target.on_event(code, argument) when virtual time
 //   reaches `time`. One simulation is one thread; parallelism is across simulations.
-// Invariants: (1) time never runs backwards; (2) the tie rule: of events of equal time the one with the lower
-//   `tie` runs first, among equal ones the one scheduled first, so the same input gives the same run on
-//   every machine. HPUs use ties of their own (1 + index): where their slices are cut changes when events are
-//   scheduled and must not change the order in which they run.
+// Invariants: (1) time never runs backwards; (2) the tie rule: of events of equal time the one with the lower `tie`
+//   runs first; of equal ties, the one scheduled first. So the same input gives the same run on every machine. HPUs
+//   have ties of their own (1 + index): the cuts between their slices change when events are scheduled, and must not
+//   change the order in which they run.
 // Threads: one owner. Time: this is virtual time's only source.
 #pragma once
 
@@ -32,7 +32,7 @@ class EventQueue {
     heap_.push({time, sequence_++, &target, argument, code, tie});
   }
 
-  // Runs the next event; false when there is none.
+  // Runs the next event; false if there is none.
   bool step() {
     if (heap_.empty()) return false;
     const Scheduled next = heap_.top();

@@ -1,4 +1,4 @@
-// Fabric - how packets and results move between the NIC's ports and memories.
+// Fabric - prices the ways of packets and results between the NIC's ports and memories.
 //
 // Contract: one of two shapes, by the profile's core.
 //   a15: `memory.channels_per_hpu` channels an HPU; a packet takes one on its way in, a DMA one on its way out;
@@ -36,7 +36,7 @@ class Fabric {
         out_(in_.size()),
         cycle_(Rate::cycle_of(profile.hpu.clock)) {}
 
-  // A packet from the network into packet memory.
+  // Moves a packet from the network into packet memory.
   Service packet_in(Time now, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     if (profile_.pulp.preloaded) return {now, now};
@@ -44,31 +44,31 @@ class Fabric {
     return {port.start, port.end + cycle_.time_of_cycles(profile_.pulp.port_latency)};
   }
 
-  // Bytes that have come from the host to the memory of an HPU: when they are there.
+  // Moves bytes from the host to the memory of an HPU; returns when they are there.
   Time from_host(Time now, int64_t bytes) {
     if (!profile_.clustered()) return now;
     return host_port_.serve(now, through(bytes)).end + cycle_.time_of_cycles(profile_.pulp.dma_latency);
   }
 
-  // Bytes that a handler sends from its memory: when they are on their way to the link.
+  // Moves bytes that a handler sends out of its memory; returns when they are on their way to the link.
   Time send(Time now, int64_t bytes) {
     if (!profile_.clustered()) return now;
     return output_port_.serve(now, through(bytes)).end + cycle_.time_of_cycles(profile_.pulp.send_latency);
   }
 
-  // The packet to where its handler reads it; the handler may start at the end.
+  // Moves the packet to the memory where its handler reads it. The handler may start at the end.
   Time packet_to_hpu(Time now, uint32_t hpu, int64_t bytes) {
     if (!profile_.clustered() || bytes == 0 || profile_.pulp.packets != Place::l1) return now;
     return in_[cluster_of(hpu)].serve(now, engine_time(bytes)).end;
   }
 
-  // Bytes for the host from the memory of that HPU, or from packet memory when no handler asked.
+  // Moves bytes for the host from the memory of that HPU, or from packet memory if no handler asked.
   Service read(Time now, std::optional<uint32_t> hpu, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     const Time latency = cycle_.time_of_cycles(profile_.pulp.dma_latency);
     const Time port_time = through(bytes);
     const Service engine = hpu ? out_[cluster_of(*hpu)].serve(now, engine_time(bytes)) : Service{now, now + port_time};
-    // The port takes bytes as the engine gives them: its service ends with the engine's, or later.
+    // The port takes bytes as the engine delivers them, so its service ends with the engine's, or later.
     const Service port = output_port_.serve(std::max(engine.start, engine.end - port_time), port_time);
     return {engine.start, port.end + latency};
   }

@@ -1,4 +1,4 @@
-// Transfers of a clustered NIC, alone and side by side, against what the public PsPIN RTL shows.
+// Transfers of a clustered NIC, alone and side by side, compared with the public PsPIN RTL.
 #include "sim/fabric.hpp"
 
 #include <gtest/gtest.h>

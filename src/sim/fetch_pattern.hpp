@@ -1,4 +1,4 @@
-// FetchPattern - how a fetched line relates to those before it, which decides how early a processor asks for it.
+// FetchPattern - classifies fetched lines by how early a processor can ask for them.
 //
 // Contract: classify() takes the fetches of one direction (lines read, lines written) in order.
 //   streamed: the next line, one whose neighbour below is in the cache, or the same stride again, short enough for a
@@ -33,14 +33,14 @@ class FetchPattern {
   }
 
  private:
-  // Whether two steps belong to the same stride: one in bytes need not be a whole number of lines.
+  // Whether two steps belong to the same stride: a stride in bytes need not be a whole number of lines.
   static bool near(int64_t step, int64_t other) { return std::abs(step - other) <= 1; }
 
   // Strides that prefetchers follow (Intel 64 and IA-32 architectures optimization manual: "up to 2K bytes").
   static constexpr int64_t stride_bytes_max = 2048;
 
   int64_t stride_lines_max_;
-  // Of the last fetch. Before the first it is far from every line, and differences with it do not overflow.
+  // The line of the last fetch. The first value is far from every line, and differences with it do not overflow.
   uint64_t line_ = uint64_t{1} << 60;
   int64_t step_ = 0;                // between the last two fetches
   int64_t jump_ = 0;                // the last step that did not go to the next line

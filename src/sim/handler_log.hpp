@@ -1,8 +1,8 @@
-// HandlerLog - what the handlers of one simulated NIC did: their calls, how each ended, what they said.
+// HandlerLog - records the handlers of one simulated NIC: their calls, how each ended, their debug lines.
 //
-// Contract: the node calls in here when somebody asked for a log; a node without one does nothing.
+// Contract: a node calls the log if somebody asked for one; a node without a log does nothing.
 // Invariants: (1) the first limits::handler_log_lines_max debug lines are kept, and as many ends that have a reason;
-//   those that come later are only counted; (2) recording changes no modelled number.
+//   later ones are only counted; (2) recording changes no modelled number.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -25,14 +25,14 @@ class HandlerLog {
     uint32_t hpu = 0;
     nic::HandlerKind kind = nic::HandlerKind::payload;
     std::string text;
-    uint32_t value = 0;  // what the handler gave with a debug line
+    uint32_t value = 0;  // the value of a debug line
   };
-  // Kind, how it ended, and its return code, which is 0 where it did not return.
+  // Kind, end, and return code, which is 0 if the handler did not return.
   using Ending = std::tuple<nic::HandlerKind, nic::HandlerEnd, uint32_t>;
 
   void call(uint32_t number) { ++calls_[number]; }
   void debug(Line line) { keep(debug_, debug_dropped_, std::move(line)); }
-  // `line.text` is the reason where a handler did not return; it is empty where it returned.
+  // `line.text` says why a handler did not return; it is empty if the handler returned.
   void end(nic::HandlerEnd end, uint32_t code, Line line) {
     const bool returned = end == nic::HandlerEnd::returned;
     ++endings_[{line.kind, end, returned ? code : 0}];

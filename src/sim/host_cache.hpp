@@ -1,8 +1,8 @@
-// HostCache - one level of the modelled host's caches: which lines it holds.
+// HostCache - one level of the modelled host's caches: the lines that it holds.
 //
-// Contract: set-associative, write-allocate, write-back, least recently used; starts cold. access() says whether the
-//   line was there and brings it in if not; writebacks() counts dirty lines that had to leave for others, flush() adds
-//   those still there.
+// Contract: set-associative, write-allocate, write-back, least recently used; starts cold. access() returns whether
+//   the line was there, and brings it in if not. writebacks() counts dirty lines that were evicted; flush() adds the
+//   dirty lines still there.
 // Invariants: (1) writebacks never exceed the written lines that were not there; (2) addresses count, bytes do not.
 // Threads: one owner. Time: none; the caller prices the transfers.
 #pragma once

@@ -15,7 +15,7 @@ int64_t cycles_of(uint64_t count, const Rational& each) {
 int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   switch (work.kind) {
-    case Kind::interpret:  // as MPITypes does; packing has the same loops, the other way round
+    case Kind::interpret:  // as MPITypes does; packing has the same loops in the other direction
       return cycles_of(work.blocks.in_vectors, host.mpitypes_vector_cycles) +
              cycles_of(work.blocks.listed, host.mpitypes_list_cycles);
     case Kind::copy:
@@ -28,16 +28,16 @@ int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
   return 0;
 }
 
-// Lines that come one after another, `in_flight` at a time.
+// The time to fetch lines, `in_flight` at a time.
 Time fetch_time(uint64_t lines, const Profile& profile, int64_t in_flight) {
   return Time{div_ceil(static_cast<int64_t>(lines) * profile.host.memory_latency.ps, in_flight)};
 }
 
-// The first-level data cache of every host that is modelled here.
+// The first-level data cache, the same for every host that is modelled.
 constexpr int64_t near_cache_bytes = 32 << 10;
 constexpr int64_t near_cache_ways = 8;
 
-// Every written line is new to the near cache when it is first written, so the last level knows all dirty lines.
+// A written line is new to the near cache at its first write, so the last level knows all dirty lines.
 HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   HostCost cost;

@@ -1,4 +1,4 @@
-// HostModel - what unpacking costs the modelled host.
+// HostModel - the cost of packing and unpacking on the modelled host.
 //
 // Contract: T = L + streamed * L / Q_s + strided * L / Q_r + scattered * L / Q_i + refilled * R + evicted * line / B
 //   + sum over kinds of blocks * cycles:
@@ -27,8 +27,8 @@ struct HostCost {
   uint64_t lines_refilled = 0;  // lines that the near cache had lost, fetched from the last level
   uint64_t lines_evicted = 0;  // dirty lines written back before the last byte was in its place
   uint64_t line_writebacks = 0;  // all dirty lines, also those written back later
-  Time lines;  // part of the time that waits for lines
-  Time blocks;  // part that finds blocks and copies them
+  Time lines;  // the part of the time that waits for lines
+  Time blocks;  // the part that finds blocks and copies them
   [[nodiscard]] uint64_t line_fetches() const { return lines_streamed + lines_strided + lines_scattered; }
   [[nodiscard]] Time total() const { return lines + blocks; }
 };

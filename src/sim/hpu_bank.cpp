@@ -9,7 +9,7 @@ enum Code : uint32_t { starts, stops };
 
 uint32_t tie_of(uint64_t unit) { return static_cast<uint32_t>(unit) + 1; }
 
-// What a pulp core pays for a place; the memory that answers decides.
+// The latency class of a place for a pulp core; the memory that answers decides.
 hpu::LatencyClass class_of(Place place, hpu::LatencyClass far) {
   return place == Place::l1 ? hpu::LatencyClass::scratchpad : far;
 }
@@ -67,7 +67,7 @@ hpu::TimingParameters timing_of(const Profile& profile) {
 Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& client, const Profile& profile,
                                                  uint32_t hpus, uint32_t slice_cycles) {
   const hpu::TimingParameters timing = timing_of(profile);
-  SPL_TRY(hpu::Core::create(timing));  // what is wrong with the parameters is told now
+  SPL_TRY(hpu::Core::create(timing));  // reports wrong parameters now
   std::unique_ptr<HpuBank> bank(
       new HpuBank(events, client, Rate::cycle_of(profile.hpu.clock), hpus, slice_cycles, timing));
   bank->has_float_ = hpu::has_float(timing);
@@ -122,7 +122,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
     SPL_ASSERT(mapped.ok(), mapped.error().message);
   };
   map(Region::image(image.base(), image.bytes()));
-  // Reads of memory that all clusters share meet those of other HPUs; a cluster's own memory has banks enough.
+  // Reads of memory that all clusters share contend with each other; a cluster's own memory has enough banks.
   const auto map_read_only = [&](uint32_t base, std::span<const uint8_t> bytes, hpu::LatencyClass memory) {
     Region region = Region::read_only(base, bytes, memory);
     region.contended = ports_ && memory != hpu::LatencyClass::scratchpad;
@@ -132,7 +132,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
                 places_.constants);
   map(Region::shared(SPL_HPU_STATE_BASE, nic_memory.subspan(context.state.offset, context.state.length),
                      places_.state));
-  if (her.outbound) {  // its handler fills it
+  if (her.outbound) {  // an empty packet, which the handler fills
     map(Region::shared(SPL_HPU_PACKET_BASE, {const_cast<uint8_t*>(her.payload.bytes), her.payload.length},
                        places_.packets));
   } else {
@@ -198,7 +198,7 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
         return finish(unit, nic::HandlerEnd::fault,
                       text("made call ", call.call, " with options ", call.options, ", which the NIC does not have"));
       }
-      if (!unit.answered) return;  // resume() goes on
+      if (!unit.answered) return;  // resume() continues the handler
       break;
     }
     case hpu::StopKind::shared:
@@ -209,7 +209,7 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
   slice(argument);
 }
 
-// When the access that this HPU stopped at gets its port and bank.
+// The cycle in which the access that stopped this HPU gets its port and bank.
 uint64_t HpuBank::granted(const Unit& unit) {
   const uint32_t address = unit.stop.address;
   const hpu::AddressSpace::Access& access = unit.memory.access_of(address);

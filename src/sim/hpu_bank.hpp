@@ -1,12 +1,12 @@
 // HpuBank - the handler processors of one simulated NIC, run in slices of virtual time.
 //
-// Contract: run(her) starts a handler on HPU her.hpu; its calls and its end come back through HpuClient in
-//   virtual-time order. The client answers a call by resume(). All cores share one clock that ticks from
-//   time zero; a handler starts on a tick.
-// Invariants: (1) one handler per HPU at a time; (2) a slice ends at a call, an atomic, an access to shared
-//   writable memory or after Q cycles, and slices are served in virtual-time order, so results do not depend
-//   on Q; of a clustered NIC every access to memory that HPUs share ends a slice and waits for its port and bank;
-//   (3) a handler past its budget is stopped at the end of its slice.
+// Contract: run(her) starts a handler on HPU her.hpu. Its calls and its end come back through HpuClient, in the order
+//   of virtual time. The client answers a call by resume(). All cores share one clock that ticks from time zero; a
+//   handler starts on a tick.
+// Invariants: (1) an HPU runs one handler at a time; (2) a slice ends at a call, an atomic, an access to shared
+//   writable memory or after Q cycles, and slices are served in virtual-time order, so results do not depend on Q. In
+//   a clustered NIC every access to memory that HPUs share also ends a slice, and waits for its port and bank; (3) a
+//   handler past its budget is stopped at the end of its slice.
 // Threads: one owner. Time: virtual; a cycle is 1/clock, rounded up once per time stamp.
 #pragma once
 
@@ -54,8 +54,8 @@ struct HandlerStatistics {
   hpu::Stalls stalls;
   uint64_t cycles_min = 0;
   uint64_t cycles_max = 0;
-  // From the handler's start until it makes its first call (to its end when it makes none): what it does before
-  // the first block moves.
+  // Cycles from the handler's start to its first call (to its end if it makes none): the work before the first block
+  // moves.
   uint64_t first_call_cycles = 0;
   uint64_t first_call_cycles_min = 0;
 };
@@ -65,11 +65,11 @@ class HpuBank final : EventTarget {
   static Result<std::unique_ptr<HpuBank>> create(EventQueue& events, HpuClient& client, const Profile& profile,
                                                  uint32_t hpus, uint32_t slice_cycles);
 
-  // Images outlive the bank; a context names them by index.
+  // The images, which a context names by index, must outlive the bank.
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
-  // Whether these cores can run that image's handlers.
+  // Whether these cores can run the handlers of an image.
   [[nodiscard]] Status check(uint32_t image) const;
-  // Handlers that end are recorded from here on; null ends it. The trace outlives the bank.
+  // Records handlers that end from now on; null stops recording. The trace outlives the bank.
   void record(Trace* trace) { trace_ = trace; }
   // Starts a handler at the first tick not before `start`.
   void run(const nic::Her& her, const nic::Context& context, std::span<uint8_t> nic_memory, Time start);
@@ -80,21 +80,22 @@ class HpuBank final : EventTarget {
     return statistics_[static_cast<size_t>(kind)];
   }
   [[nodiscard]] Time busy() const { return busy_; }
-  // When the newest handler ended.
+  // The time when the newest handler ended.
   [[nodiscard]] Time last_end() const { return last_end_; }
-  // The HPU on which this HER runs, none when it does not.
+  // The HPU on which this HER runs; none if it does not run.
   [[nodiscard]] std::optional<uint32_t> hpu_of(nic::HerId her) const;
-  // From here on cycles are also counted by function of the images; handlers of all kinds.
+  // From now on, also counts cycles by function of the images, for handlers of all kinds.
   void profile_functions();
   [[nodiscard]] std::map<std::string, uint64_t> function_cycles() const;
-  // From here on cycles and accesses are also counted by instruction.
+  // From now on, also counts cycles and accesses by instruction.
   void profile_instructions();
-  // Cycles and accesses by image, in the order in which images were installed; empty when nobody asked.
+  // Cycles and accesses by image, in the order in which images were installed; empty if nobody asked for them.
   [[nodiscard]] const std::vector<hpu::InstructionProfile>& instructions() const { return instructions_; }
 
  private:
   struct Unit {
-    // Core and stack are made when the HPU runs its first handler: most NICs of a large job never use most of theirs.
+    // Core and stack are made when the HPU runs its first handler: most NICs of a large job never use most of their
+    // HPUs.
     std::optional<hpu::Core> core;
     hpu::AddressSpace memory;
     std::vector<uint8_t> stack;
@@ -103,13 +104,13 @@ class HpuBank final : EventTarget {
     hpu::Counters at_start;
     uint64_t start_cycle = 0;
     uint64_t budget_cycles = 0;
-    uint64_t constants_offset = 0;  // of the context's windows in NIC memory
+    uint64_t constants_offset = 0;  // offset of the context's windows in NIC memory
     uint64_t state_offset = 0;
     uint64_t first_call_cycle = 0;
-    uint32_t call = 0;  // number of its newest call
+    uint32_t call = 0;  // number of the handler's newest call
     bool called = false;
     bool answered = false;
-    bool asking = false;  // it waits for the answer to its call
+    bool asking = false;  // the handler waits for the answer to its call
     bool running = false;
   };
   HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles,
@@ -129,7 +130,7 @@ class HpuBank final : EventTarget {
   const std::vector<hpu::Image>* images_ = nullptr;
   bool has_float_ = false;
   std::vector<Unit> units_;
-  uint64_t calling_ = 0;  // the unit whose call is being carried out, since most calls are answered at once
+  uint64_t calling_ = 0;  // the unit whose call is being carried out; most calls are answered at once
   std::array<HandlerStatistics, 3> statistics_{};
   Trace* trace_ = nullptr;
   Time busy_{};
@@ -140,11 +141,11 @@ class HpuBank final : EventTarget {
     hpu::LatencyClass packets = hpu::LatencyClass::packet_buffer;
   } places_;
   std::optional<MemoryPorts> ports_;               // clustered NICs only
-  std::vector<hpu::FunctionProfile> functions_;  // by image, when asked for
+  std::vector<hpu::FunctionProfile> functions_;  // by image, if asked for
   std::vector<hpu::InstructionProfile> instructions_;
 };
 
-// The core's timing parameters as the profile states them.
+// The core's timing parameters, taken from the profile.
 [[nodiscard]] hpu::TimingParameters timing_of(const Profile& profile);
 
 }  // namespace spinloom::sim

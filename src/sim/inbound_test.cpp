@@ -1,4 +1,4 @@
-// How long a simulated NIC keeps the bytes of packets that have come.
+// How long a simulated NIC keeps the bytes of packets.
 #include <gtest/gtest.h>
 
 #include "portals/interface.hpp"
@@ -49,7 +49,7 @@ class Inbound : public testing::Test {
   nic::PortalIndex portal_;
 };
 
-// No event is ever delivered here, and messages always overlap: nothing but their ends gives their packets back.
+// No event is delivered here, and messages always overlap: only the ends of messages free their packets.
 TEST_F(Inbound, CountedMessagesGiveTheirPacketsBack) {
   constexpr uint64_t messages = 400;
   uint64_t most = 0;

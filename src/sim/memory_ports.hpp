@@ -1,4 +1,4 @@
-// MemoryPorts - who waits when cores of a clustered NIC ask for the same memory port or bank.
+// MemoryPorts - arbitrates between cores of a clustered NIC that ask for the same memory port or bank.
 //
 // Contract: grant() is called for each contended access in the order of virtual time (ties by HPU) and says when
 //   the access may issue. An access to the cluster's own memory (L1) asks for its bank; one to L2 asks for the
@@ -28,7 +28,7 @@ class MemoryPorts {
     l2_free_.resize(static_cast<size_t>(pulp_.l2_banks));
   }
 
-  // `byte` counts from the start of the memory that answers.
+  // `byte` is the offset from the start of the memory that answers.
   uint64_t grant(uint32_t hpu, hpu::LatencyClass memory, uint64_t byte, bool atomic, uint64_t cycle) {
     const uint32_t cluster = profile_.cluster_of(hpu);
     if (memory == hpu::LatencyClass::scratchpad) {

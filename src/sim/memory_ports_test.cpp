@@ -1,4 +1,4 @@
-// Contention in a clustered NIC against what the public PsPIN RTL shows: 16 HPUs run the same few accesses.
+// Contention in a clustered NIC compared with the public PsPIN RTL: 16 HPUs run the same few accesses.
 #include "sim/memory_ports.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Profile pspin() {
   return profile;
 }
 
-// rdcycle; the accesses, of HPU h at byte place(h); rdcycle; the difference.
+// Each HPU h reads the cycle counter, makes its accesses at byte place(h), and reads the counter again.
 using Place = uint32_t (*)(uint32_t);
 uint32_t same_word(uint32_t) { return 0; }
 uint32_t own_bank_of_l2(uint32_t index) { return 8 * index; }
@@ -71,7 +71,7 @@ Measured measure(const std::vector<uint32_t>& accesses, hpu::LatencyClass memory
   }
   Measured measured;
   for (uint32_t left = hpus; left > 0;) {
-    // Stops in virtual-time order, ties by HPU.
+    // Serves stops in virtual-time order, ties by HPU.
     uint32_t first = hpus;
     for (uint32_t index = 0; index < hpus; ++index) {
       if (cores[index].busy() && (first == hpus || stops[index].cycle < stops[first].cycle)) first = index;
@@ -96,9 +96,9 @@ constexpr uint64_t whole = 1 << 20;
 const std::vector<uint32_t> four_loads(4, as::lw(as::t2, as::a0, 0));
 
 TEST(MemoryPorts, HandlerMemoryCostsAFewCyclesMoreWhenAllAskAtOnce) {
-  // RTL: 100 -> 102.4 in the mean, 113 at most, so 2.4 and 13 more. All 16 start in the same cycle here, the worst
-  // case: port (8 a cluster) and bank (16) let one through a cycle, so HPU h waits h cycles the first time and meets
-  // nobody after that: mean 7.5, most 15 on one bank; on banks of their own only the port counts: 3.5 and 7.
+  // RTL: 100 -> 102.4 in the mean, 113 at most, so 2.4 and 13 more. Here all 16 start in the same cycle, the worst
+  // case. Port (8 to a cluster) and bank (16) let one access through a cycle, so HPU h waits h cycles the first time,
+  // and never again: on one bank the mean is 7.5 and the most 15; on separate banks only the port counts: 3.5 and 7.
   const uint64_t alone = 4 + 4 * 21;
   const Measured one_bank = measure(four_loads, hpu::LatencyClass::nic_memory, same_word, whole);
   EXPECT_DOUBLE_EQ(one_bank.mean, alone + 7.5);
@@ -106,13 +106,13 @@ TEST(MemoryPorts, HandlerMemoryCostsAFewCyclesMoreWhenAllAskAtOnce) {
   const Measured own_banks = measure(four_loads, hpu::LatencyClass::nic_memory, own_bank_of_l2, whole);
   EXPECT_DOUBLE_EQ(own_banks.mean, alone + 3.5);
   EXPECT_EQ(own_banks.max, alone + 7);
-  // The RTL's numbers lie between no contention and that.
+  // The RTL's numbers lie between no contention and this worst case.
   EXPECT_GE(own_banks.mean, alone + 2.4);
   EXPECT_LE(one_bank.max, alone + 13 + 2);
 }
 
 TEST(MemoryPorts, ClusterMemoryCostsLittle) {
-  // RTL: 20 -> 21.2. A word each, side by side: no two share a bank.
+  // RTL: 20 -> 21.2. Each HPU has a word of its own, and no two words share a bank.
   const uint64_t alone = 4 + 4;
   EXPECT_DOUBLE_EQ(measure(four_loads, hpu::LatencyClass::scratchpad, own_word, whole).mean, alone);
   // Two HPUs of a cluster on one word take turns, at 0 2 4 6 and 1 3 5 7: one waits 3 cycles, the other 4. The RTL's

@@ -16,7 +16,7 @@ std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, 
   const uint32_t first = fixed;
   const uint32_t end = count - fixed;
   Random random(ordering.seed, text("network.order of message ", message, " of rank ", source.value));
-  // Draw the next packet from a window that slides over the message.
+  // Draws the next packet from a window that slides over the message.
   std::vector<uint32_t> window;
   uint32_t next = first;
   for (uint32_t place = first; place < end; ++place) {

@@ -25,7 +25,7 @@
 namespace spinloom::sim {
 
 struct Ordering {
-  uint32_t window = 1;  // packets of a message that are in play at once; 1: they keep their order
+  uint32_t window = 1;  // packets of a message in play at once; 1: packets keep their order
   bool reorder_all = false;
   uint64_t seed = 1;
 };
@@ -37,7 +37,7 @@ struct Ordering {
 struct Arrival {
   nic::Packet packet;
   Time last_byte;
-  std::vector<uint8_t> bytes;  // the payload as it was when it was read from the sender's buffer
+  std::vector<uint8_t> bytes;  // the payload as read from the sender's buffer
 };
 
 class Receiver {
@@ -53,8 +53,8 @@ class Network final : EventTarget {
   Network(EventQueue& events, const Profile& profile, const Ordering& ordering);
 
   void attach(nic::Rank rank, Receiver& receiver);
-  // Packets of one message, in message order, ready to leave at `ready`. Each payload is read when its packet
-  // leaves; `sent` runs when the last one has left.
+  // Sends the packets of one message, in message order, from `ready` on. Each payload is read when its packet leaves;
+  // `sent` runs when the last packet has left.
   void inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
 
  private:
@@ -69,8 +69,8 @@ class Network final : EventTarget {
   EventQueue& events_;
   decltype(Profile::link) link_;
   Ordering ordering_;
-  std::vector<Resource> injectors_;   // by rank: its link into the switch
-  std::vector<Resource> ejectors_;    // by rank: its link out of the switch
+  std::vector<Resource> injectors_;   // by rank: the link into the switch
+  std::vector<Resource> ejectors_;    // by rank: the link out of the switch
   std::vector<Receiver*> receivers_;  // by rank
   nic::Slab<Departure> departures_;
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;

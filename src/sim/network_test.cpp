@@ -1,4 +1,4 @@
-// The order in which packets leave and come.
+// The order in which packets leave and arrive.
 #include "sim/network.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(DepartureOrder, DiffersBetweenMessagesAndSenders) {
   EXPECT_NE(order, departure_order(100, ordering, nic::Rank{1}, 1));
 }
 
-// Two senders, one receiver that notes what comes from rank 0.
+// Two senders, and one receiver that notes the packets of rank 0.
 class Listener final : public Receiver {
  public:
   void on_arrival(std::unique_ptr<Arrival> arrival) override {

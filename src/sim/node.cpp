@@ -52,7 +52,7 @@ void Node::record(Trace* trace, DepthSeries* dma_queue) {
 void Node::submit(const nic::Command& command) {
   const auto* write = std::get_if<nic::MemoryWrite>(&command.body);
   const auto* append = std::get_if<nic::Append>(&command.body);
-  // What comes along: bytes for NIC memory, the first elements of a scatter list.
+  // Bytes that come with the command: for NIC memory, or the first elements of a scatter list.
   int64_t carried = write == nullptr ? 0 : static_cast<int64_t>(write->bytes.size());
   if (append != nullptr) {
     const auto elements = static_cast<int64_t>(append->entry.iovec.size());

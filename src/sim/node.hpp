@@ -50,7 +50,7 @@ struct NodeOptions {
   uint32_t slice_cycles = limits::slice_cycles;
 };
 
-// What a run showed; all of it modelled.
+// The results of a run; all of them modelled.
 struct NodeStatistics {
   Time first_byte = Time::never();  // arrival of the first byte of the first data packet
   Time last_event{};                // when the newest event became readable
@@ -86,22 +86,22 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
-  // Packets whose bytes are still here after they were parsed.
+  // Packets whose bytes are still here after parsing.
   [[nodiscard]] uint64_t packets_held() const { return held_.size() + moving_.size(); }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
   void profile_functions() { hpus_->profile_functions(); }
   void profile_instructions() { hpus_->profile_instructions(); }
-  // From here on the log, when there is one, hears what handlers do; it outlives the node.
+  // The log, if not null, records handlers from now on; it outlives the node.
   void log_handlers(HandlerLog* log) { log_ = log; }
   [[nodiscard]] std::span<const uint8_t> nic_memory() const { return nic_memory_; }
-  // From here on, what the units do and how many DMAs wait is recorded; either may be null. Both outlive the node.
+  // Records the work of units and the number of waiting DMAs from now on. Either may be null; both outlive the node.
   void record(Trace* trace, DepthSeries* dma_queue);
-  // `watcher` is called whenever something has become readable for this host. A driver of several programs learns by it
-  // which of them can go on.
+  // `watcher` is called whenever this host has something new to read. So a driver of several programs knows which of
+  // them can go on.
   void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
   // Starts a new measurement: first byte and totals count from here.
   void reset_statistics() { statistics_ = {}; }
-  // Why the newest handler that did not return ended, for error messages; empty when none.
+  // Why the newest handler that did not return has ended, for error messages; empty if there is none.
   [[nodiscard]] const std::string& handler_trouble() const { return handler_trouble_; }
 
  private:
@@ -180,8 +180,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   Pcie pcie_;
   Fabric fabric_;
 
-  // Inbound.
-  std::deque<std::unique_ptr<Arrival>> inbound_;  // not yet parsed
+  // Packets that arrive.
+  std::deque<std::unique_ptr<Arrival>> inbound_;  // not parsed yet
   // Parsed packets of messages that are open; some of these messages may have ended since the last release.
   std::vector<std::unique_ptr<Arrival>> held_;
   static constexpr size_t held_at_least = 16;
@@ -192,10 +192,10 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   Time parsed_last_byte_{};  // of the packet whose actions are being performed
   nic::Actions parsed_actions_;
 
-  // Outgoing messages whose last packet has not come yet, by message.
+  // Outgoing messages without their last packet, by message.
   std::unordered_map<uint64_t, std::vector<nic::Packet>> outgoing_;
 
-  // What a short reply brings, once its read has reached host memory.
+  // The bytes of a short reply, once its read has reached host memory.
   struct ShortReply {
     const uint8_t* source = nullptr;
     std::vector<uint8_t> bytes;
@@ -211,7 +211,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   };
   nic::Slab<Gathered> gathered_;
 
-  // Which virtual HPU ran last on each HPU.
+  // The virtual HPU that ran last on each HPU.
   struct VirtualHpuAt {
     nic::ContextId context;
     nic::VhpuId vhpu;
@@ -219,7 +219,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   };
   std::vector<VirtualHpuAt> vhpus_;
 
-  // In flight, by slot.
+  // DMAs in flight, by slot.
   nic::Slab<nic::DmaWrite> dmas_;
   nic::Slab<HostFetch> fetches_;
   nic::Slab<nic::StorePacket> stores_;
@@ -235,7 +235,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   std::deque<Scattered> scattered_;  // writes that wait until the NIC has read the elements of their scatter list
   bool iovec_reading_ = false;
 
-  // What the host can read now.
+  // Events, counters and answers that the host can read now.
   portals::Mailbox mail_;
   bool working_ = false;
 

@@ -1,4 +1,4 @@
-// The engine's actions on timed resources.
+// Performs the engine's actions on timed resources.
 #include <algorithm>
 #include <utility>
 
@@ -19,13 +19,13 @@ void Node::perform(nic::DebugLine& line) {
 void Node::perform(const nic::RunHandler& run) {
   const nic::Context* context = nic_.context(run.her.context);
   SPL_ASSERT(context != nullptr, "HER ", run.her.id, " has no context");
-  // An outgoing packet is empty: nothing has to come to its HPU.
+  // An outgoing packet is empty, so no bytes move to its HPU.
   const int64_t carried = run.her.outbound ? 0 : static_cast<int64_t>(run.her.payload.length);
   const Time there = fabric_.packet_to_hpu(events_.now(), run.her.hpu.value, carried);
   hpus_->run(run.her, *context, nic_memory_, there + start_duration(run.her));
 }
 
-// Copied once it is all here, then carried to the scheduler.
+// Copies a packet once all of it is here, then carries it to the scheduler.
 void Node::perform(const nic::BufferPacket& buffer) {
   const Time here = std::max(events_.now(), parsed_last_byte_);
   Time copied = here;
@@ -40,9 +40,9 @@ void Node::perform(const nic::BufferPacket& buffer) {
 
 void Node::perform(const nic::Continue&) { events_.at(events_.now(), *this, continues, 0); }
 
-// Scheduler's work between the choice of an HPU and the handler's first instruction. A completion handler has no packet
-// that was carried to the scheduler before: its task is dispatched now. The first handler of another virtual
-// HPU than the last one here pays for the switch.
+// The scheduler's time between the choice of an HPU and the handler's first instruction. A completion handler has no
+// packet that was carried to the scheduler, so its task is dispatched now. A handler of another virtual HPU than the
+// last on this HPU also pays for the switch.
 Time Node::start_duration(const nic::Her& her) {
   int64_t cycles = profile_.scheduler.start_cycles;
   if (her.kind == nic::HandlerKind::completion) cycles += profile_.scheduler.dispatch_cycles;
@@ -60,7 +60,7 @@ void Node::perform(const nic::DmaWrite& write) {
   statistics_.dma_bytes += write.source.length;
   statistics_.dma_queue_peak = std::max<uint64_t>(statistics_.dma_queue_peak, dmas_.size());
   if (dma_queue_ != nullptr) dma_queue_->sample(events_.now(), dmas_.size());
-  if (write.source.length == 0) {  // nothing to move: it only keeps its place behind the DMAs before it
+  if (write.source.length == 0) {  // moves nothing, only keeps its place behind earlier DMAs
     events_.at(std::max(events_.now(), last_dma_end_), *this, dma_ends, slot);
     return;
   }
@@ -88,7 +88,7 @@ void Node::source_read(uint32_t slot) {
   perform(actions);
 }
 
-// Host memory read for a handler or an atomic: a request crosses PCIe, the bytes come back, and on to the handler's memory.
+// Reads host memory for a handler or an atomic: a request crosses PCIe; the bytes come back, and go to the handler.
 void Node::fetch(const HostFetch& given, int64_t bytes) {
   const uint32_t slot = fetches_.take();
   fetches_[slot] = given;
@@ -107,7 +107,7 @@ void Node::fetched(uint32_t slot) {
   fetches_.give_back(slot);
   const nic::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, given);
   if (const auto* apply = std::get_if<nic::ApplyAtomic>(&given)) {
-    // Elements change when they are here; they go back by a write.
+    // The operation is done when the elements are here; a write takes them back.
     const Time back = pcie_.write(events_.now(), static_cast<int64_t>(apply->source.length)).end;
     statistics_.data_landed = back + pcie_.latency();
     events_.at(back, *this, atomic_ends, dma.value);
@@ -116,7 +116,7 @@ void Node::fetched(uint32_t slot) {
   done(dma);
 }
 
-// A packet's bytes for a handler's memory, by a channel of NIC memory.
+// Copies a packet's bytes to a handler's memory, through a channel of NIC memory.
 void Node::perform(const nic::StorePacket& given) {
   const uint32_t slot = stores_.take();
   stores_[slot] = given;

@@ -1,4 +1,4 @@
-// What a node's scheduled events mean; shared by the files of Node only.
+// The codes of a node's scheduled events; shared by the files of Node only.
 #pragma once
 
 #include <cstdint>

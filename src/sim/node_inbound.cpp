@@ -1,4 +1,4 @@
-// Inbound: arrivals wait for the parser and matching unit, which takes them in order.
+// Packets that arrive wait for the parser and matching unit, which takes them in order.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +21,7 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
   parse_next();
 }
 
-// Service starts: the engine decides now, what it decided appears when service ends.
+// Starts service: the engine decides now, and its actions are performed when service ends.
 void Node::parse_next() {
   if (parsing_ || inbound_.empty()) return;
   const auto packet_of = [](const auto& waiting) -> const nic::Packet& { return waiting->packet; };
@@ -54,8 +54,8 @@ void Node::parsed() {
   parse_next();
 }
 
-// The bytes of a packet stay as long as somebody refers to them: the engine while the packet's message is open, or,
-// where the message was whole in this packet or the packet is an answer, the DMAs that its actions start.
+// Keeps the bytes of a packet as long as somebody refers to them: the engine while the packet's message is open; or,
+// if the message came whole in this packet or the packet is an answer, the DMAs that its actions start.
 void Node::keep(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   if (!packet.is_answer() && nic_.is_open(packet.source, packet.message)) {
@@ -77,7 +77,7 @@ void Node::release_arrivals() {
   std::erase_if(held_, [this](const std::unique_ptr<Arrival>& arrival) {
     return !nic_.is_open(arrival->packet.source, arrival->packet.message);
   });
-  release_at_ = std::max(held_at_least, held_.size() * 2);  // looked through rarely enough to cost little a packet
+  release_at_ = std::max(held_at_least, held_.size() * 2);  // few searches, so each packet pays little
 }
 
 }  // namespace spinloom::sim

@@ -6,7 +6,7 @@
 
 namespace spinloom::sim {
 
-// A write of a scatter list that nothing delays is served at once.
+// Queues a write through a scatter list; serves it at once if nothing delays it.
 void Node::queue_scattered(uint32_t slot, Time here) {
   const bool waits = iovec_reading_ || dmas_[slot].scatter == nic::Scatter::refill;
   if (!waits) return serve_dma(slot, here);
@@ -14,7 +14,7 @@ void Node::queue_scattered(uint32_t slot, Time here) {
   if (!iovec_reading_) read_iovec();
 }
 
-// The read starts when the write that needs the elements is there, and all writes before it are on their way.
+// Starts the read when the write that needs the elements is there, and all writes before it are on their way.
 void Node::read_iovec() {
   iovec_reading_ = true;
   const Time start = std::max(events_.now(), scattered_.front().here);
@@ -24,7 +24,7 @@ void Node::read_iovec() {
 
 void Node::take_scattered() {
   iovec_reading_ = false;
-  bool first = true;  // it has its element now
+  bool first = true;  // the first write has its element now
   while (!scattered_.empty()) {
     const Scattered next = scattered_.front();
     if (!first && dmas_[next.slot].scatter == nic::Scatter::refill) return read_iovec();

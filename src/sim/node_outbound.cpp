@@ -1,4 +1,4 @@
-// What leaves: packets read from host memory, streamed packets put together from regions, packets that handlers filled.
+// Packets that leave: read from host memory, put together from regions of a streaming put, or filled by handlers.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -13,21 +13,21 @@ void Node::perform(const nic::Send& send) {
   if (send.slot.exists()) return send_filled(send);
   if (!send.pieces.empty()) return read_pieces(send);
   const uint64_t message = send.packet.message;
-  if (send.packet.operation == nic::Operation::ack) {  // no buffer to read, nobody waits for it
+  if (send.packet.operation == nic::Operation::ack) {  // no buffer to read, and nobody waits
     network_.inject(rank_, {send.packet}, events_.now(), [] {});
     return;
   }
   std::vector<nic::Packet>& packets = outgoing_[message];
   packets.push_back(send.packet);
   if (!send.last) return;
-  // Host memory is a PCIe round trip away, and a read stays behind the writes before it.
+  // Host memory is a PCIe round trip away, and a read stays behind earlier writes.
   const bool far = send.packet.message_length > 0 && !send.from_device;
   const Time asked = far ? pcie_.write(events_.now(), 0).end : events_.now();
   const Time there = far ? asked + pcie_.latency() * 2 : asked;
   const auto length = static_cast<int64_t>(send.packet.message_length);
   const Time ready = send.from_device && length > 0 ? fabric_.send(there, length) : there;
   uint32_t held = nic::no_slot;
-  if (far && portals::is_short_reply(send.packet)) {  // what is written behind the read does not change it
+  if (far && portals::is_short_reply(send.packet)) {  // later writes do not change what the read brings
     held = short_replies_.take();
     ShortReply& reply = short_replies_[held];
     reply.source = packets.front().payload.bytes;
@@ -50,7 +50,7 @@ void Node::read_reply(uint32_t slot) {
   std::memcpy(reply.bytes.data(), reply.source, reply.bytes.size());
 }
 
-// Out of the outbound buffer; its slot is busy until the last byte is on the link.
+// Sends a packet out of the outbound buffer. Its slot is busy until the last byte is on the link.
 void Node::send_filled(const nic::Send& send) {
   const auto length = static_cast<int64_t>(send.packet.payload.length);
   const Time ready = length > 0 && profile_.clustered() ? fabric_.send(events_.now(), length)

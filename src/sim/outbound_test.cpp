@@ -1,4 +1,4 @@
-// When packets of the sender's side leave.
+// Times at which packets of the sender's side leave.
 #include <gtest/gtest.h>
 
 #include "portals/interface.hpp"
@@ -24,9 +24,9 @@ class Outbound : public testing::Test {
     made.portal = nic::PortalIndex{0};
     return made;
   }
-  // On PCIe: n bytes in packets of at most 256 B with 24 B each.
+  // Time of n bytes on PCIe, in packets of at most 256 B with 24 B of overhead each.
   Time on_pcie(int64_t bytes) const { return Pcie(profile_).write_duration(bytes); }
-  // Commands are sent one after the other; the n-th arrives then.
+  // Commands are sent one after the other; returns when the n-th arrives.
   Time command(int64_t n) const { return on_pcie(profile_.pcie.event_bytes) * n + profile_.host.command_latency; }
   Time on_wire() const { return profile_.link.switch_latency + profile_.link.wire; }
 

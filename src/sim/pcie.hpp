@@ -17,9 +17,9 @@ class Pcie {
  public:
   explicit Pcie(const Profile& profile) : pcie_(profile.pcie) {}
 
-  // NIC to host; `end` of the service is when the last byte has left the NIC.
+  // NIC to host. The service ends when the last byte has left the NIC.
   Service write(Time now, int64_t bytes) { return to_host_.serve(now, write_duration(bytes)); }
-  // Host to NIC: commands and what they carry.
+  // Host to NIC: commands, and the bytes that they carry.
   Service command(Time now, int64_t bytes) { return to_nic_.serve(now, write_duration(bytes)); }
 
   [[nodiscard]] Time write_duration(int64_t bytes) const {

@@ -9,7 +9,7 @@
 namespace spinloom::sim {
 namespace {
 
-// One row per field: its name in the file, where it lands, and what it may be.
+// One row for each field: its name in the file, its member, and its legal values.
 using Store = std::function<Status(Profile&, const ProfileValue&)>;
 
 struct Field {
@@ -17,7 +17,7 @@ struct Field {
   Store store;
 };
 
-// Upper bounds: far above any machine, low enough that no product of them overflows.
+// Upper bounds: far above any machine, and low enough that no product of them overflows.
 constexpr int64_t count_max = int64_t{1} << 20;   // counts and cycles
 constexpr int64_t bytes_max = int64_t{1} << 32;
 constexpr int64_t hertz_max = 1'000'000'000'000;
@@ -106,7 +106,7 @@ Store place(Access access) {
   };
 }
 
-// Access to a member as a reference, for the table below.
+// Returns a reference to a member, for the table below.
 #define AT(member) [](Profile& p) -> decltype(auto) { return (p.member); }
 
 const std::vector<Field>& fields_of_a_profile() {
@@ -213,7 +213,7 @@ const std::vector<Field>& fields_of_a_profile() {
 
 #undef AT
 
-// The core that a field belongs to; empty: every profile has it.
+// The core that a field belongs to; empty if every profile has the field.
 std::string_view core_of(std::string_view field) {
   if (field.starts_with("a15.") || field == "hpu.memory_latency" || field.starts_with("memory.channel")) return "a15";
   return field.starts_with("pulp.") ? "pulp" : "";
@@ -246,7 +246,7 @@ Status check_relations(const Profile& profile) {
 Result<Profile> build_profile(const ProfileFields& fields) {
   Profile profile;
   for (const Field& field : fields_of_a_profile()) {
-    // hpu.core stands before the fields that depend on it.
+    // The table has hpu.core before the fields that depend on it.
     const std::string_view core = core_of(field.name);
     if (!core.empty() && core != profile.hpu.core) continue;
     const auto found = fields.find(std::string(field.name));

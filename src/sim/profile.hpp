@@ -27,7 +27,7 @@ struct Rational {
 using ProfileValue = std::variant<int64_t, Rational, std::string>;
 using ProfileFields = std::map<std::string, ProfileValue>;
 
-// Where a clustered NIC keeps something: in the memory of the handler's cluster, or in the one that all share.
+// A memory of a clustered NIC: that of the handler's cluster, or the one that all clusters share.
 enum class Place : uint8_t { l1, l2 };
 
 struct Profile {
@@ -56,7 +56,7 @@ struct Profile {
   } a15;
   struct {
     int64_t clusters = 1;
-    // The core, in cycles; timing_pulp.hpp has the algebra.
+    // The core's timing, in cycles; timing_pulp.hpp has the algebra.
     int64_t multiply_high = 0, divide = 0, branch_taken = 0, jump = 0, straddle = 0, load_use = 0, counter = 0,
             device = 0;
     // Memory: cycles from issue to the next issue; atomics until the next memory operation.
@@ -64,9 +64,9 @@ struct Profile {
     int64_t l1_banks = 0, l1_bank_bytes = 0;  // of one cluster
     int64_t l2_banks = 0, l2_bank_bytes = 0;  // of handler memory
     Place constants = Place::l2, state = Place::l2, packets = Place::l1;
-    // Transfers, in bytes a cycle and cycles; fabric.hpp has the algebra.
+    // Transfers: widths in bytes a cycle, the others in cycles; fabric.hpp has the algebra.
     int64_t port_width = 0, port_latency = 0, dma_width = 0, dma_setup = 0, dma_latency = 0, send_latency = 0;
-    bool preloaded = false;  // set by experiments, not by the file: packets are in packet memory before time starts
+    bool preloaded = false;  // set by experiments, not by the file: packets are in packet memory at time zero
   } pulp;
   struct {
     Rate channel_byte_time;
@@ -105,10 +105,10 @@ struct Profile {
     Time refill;
   } iovec;
 
-  // Cores in clusters with memories of their own.
+  // Whether cores form clusters with memories of their own.
   [[nodiscard]] bool clustered() const { return hpu.core == "pulp"; }
-  // HPUs are dealt to clusters one by one: the scheduler's lowest idle HPU is then in the least occupied cluster,
-  // which is where PsPIN's scheduler sends a task whose home cluster is full.
+  // HPUs are dealt to clusters one by one, so the scheduler's lowest idle HPU is in the least occupied cluster.
+  // PsPIN's scheduler sends a task whose home cluster is full to the same cluster.
   [[nodiscard]] uint32_t cluster_of(uint32_t index) const { return index % static_cast<uint32_t>(pulp.clusters); }
 };
 

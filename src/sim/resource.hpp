@@ -1,8 +1,7 @@
-// Resource - something that serves one request after the other. Channels - several equal resources side by side.
+// Resource - a unit that serves one request after the other. Channels - several equal resources side by side.
 //
-// Contract: serve(now, duration) returns when service of that request ends; requests are served in the
-//   order of the calls. Channels is a bank of equal resources: each request takes the lowest-numbered
-//   idle one, or else the one that is free first.
+// Contract: serve(now, duration) returns when service of that request ends; requests are served in the order of the
+//   calls. Each request to Channels takes the lowest-numbered idle resource, or else the one that is free first.
 // Invariants: (1) a resource never serves two requests at once; (2) busy() is the sum of durations served.
 // Threads: one owner. Time: virtual, an argument.
 #pragma once

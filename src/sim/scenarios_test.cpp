@@ -1,4 +1,4 @@
-// Every scenario under the simulated driver, against the loopback driver's trace: in order and with packets shuffled.
+// Every scenario under the simulated driver, compared with the loopback's trace: in order and with packets shuffled.
 #include "testbed/scenarios.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ uint64_t test_seed() {
   return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
 }
 
-// The loopback's limits and the simulation's: small packets, few HPUs, so that units are contended.
+// The limits of the loopback and of the simulation: small packets and few HPUs, so that units are contended.
 nic::NicLimits scenario_limits() {
   nic::NicLimits limits;
   limits.payload_bytes = 128;
@@ -122,7 +122,7 @@ TEST_P(SimScenarios, HoldsWithShuffledPackets) {
   }
 }
 
-// Two packets of room, packets in any order: headers behind packets that came ahead of them.
+// Room for two packets, which come in any order: headers wait behind packets that came ahead of them.
 TEST_P(SimScenarios, HoldsWithHardlyAnyPacketBuffer) {
   const testbed::Scenario& scenario = GetParam();
   const std::string expected = loopback_trace(scenario, 1);

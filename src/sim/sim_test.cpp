@@ -49,7 +49,7 @@ TEST(Channels, TakeTheOneThatIsFreeFirst) {
   Channels channels(2);
   EXPECT_EQ(channels.serve(0_ps, 10_ps).end, 10_ps);
   EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 4_ps);
-  EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 8_ps);  // behind the shorter one
+  EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 8_ps);  // behind the shorter request
 }
 
 // T = (n + ceil(n / 256) * 24) * byte_time; byte_time = 130/128 / (32 lanes * 16 Gbit/s / 8 bit) = 2031.25/128 ps
@@ -96,7 +96,7 @@ TEST(FetchPattern, KnowsRuleFromChance) {
   EXPECT_EQ(classified({100, 101, 102}), (std::vector{scattered, streamed, streamed}));
   EXPECT_EQ(classified({100, 110, 120, 131}), (std::vector{scattered, scattered, streamed, streamed}));  // 640 B
   EXPECT_EQ(classified({100, 200, 300}), (std::vector{scattered, scattered, strided}));  // 6,400 B: no prefetcher
-  // Two lines, then a jump of 63: regular from the second jump on.
+  // Two lines, then a jump of 63 lines: regular from the second jump on.
   EXPECT_EQ(classified({100, 101, 164, 165, 228, 229}),
             (std::vector{scattered, streamed, scattered, streamed, strided, streamed}));
   EXPECT_EQ(classified({100, 500, 300, 900}), (std::vector{scattered, scattered, scattered, scattered}));
@@ -117,7 +117,7 @@ TEST(HostModel, AddsWhatItSays) {
   work.touches = [](const portals::HostWork::Touch& touch) {
     touch(0, 256, false);        // four packed lines: the first is scattered
     touch(array, 128, true);     // two lines of the array: the first is scattered
-    touch(array, 128, true);     // both are near
+    touch(array, 128, true);     // both lines are in the near cache
   };
   const HostCost cost = host_cost(profile, work);
   EXPECT_EQ(cost.lines_streamed, 4u);

@@ -1,7 +1,7 @@
-// Trace - what the units of one simulated NIC were busy with, as spans of virtual time.
+// Trace - records when the units of one simulated NIC were busy, as spans of virtual time.
 //
-// Contract: units call span() when service of something is decided, with its beginning and its end. A trace is
-//   made only when somebody asks for one; a unit without a trace does nothing.
+// Contract: units call span() when service is decided, with its beginning and its end. A trace is made only if
+//   somebody asks for one; a unit without a trace does nothing.
 // Invariants: (1) at most limits::trace_spans_max spans are kept, the first ones; later ones are counted
 //   in dropped(); (2) recording changes no modelled number.
 // Threads: one owner. Time: virtual.

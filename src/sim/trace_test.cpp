@@ -1,4 +1,4 @@
-// Trace and DepthSeries: bounds are kept, nothing is invented.
+// Trace and DepthSeries stay within their bounds and record only what happened.
 #include "sim/trace.hpp"
 
 #include <gtest/gtest.h>

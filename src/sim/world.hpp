@@ -1,7 +1,7 @@
 // World - one simulation: virtual time, a network, and some nodes that share a profile and handler images.
 //
-// Contract: make a World, take its ports, run host programs against them one after the other; each wait lets
-//   virtual time go on for everybody. Everything modelled is a function of the arguments.
+// Contract: make a World, take its ports, run host programs against them one after the other. Each wait lets virtual
+//   time go on for everybody. All modelled numbers are functions of the arguments.
 // Threads: one owner; any number of Worlds side by side. Time: virtual.
 #pragma once
 
@@ -35,7 +35,7 @@ class World {
   [[nodiscard]] Node& node(uint32_t rank) { return *nodes_.at(rank); }
   [[nodiscard]] const Node& node(uint32_t rank) const { return *nodes_.at(rank); }
   [[nodiscard]] EventQueue& events() { return events_; }
-  // Lets everything that is under way come to an end.
+  // Runs until nothing is under way.
   void drain() {
     while (events_.step()) {
     }

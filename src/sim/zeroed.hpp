@@ -1,7 +1,7 @@
-// Zeroed - memory that is zero and takes no room before it is touched.
+// Zeroed - memory that is zero and takes no pages before it is touched.
 //
-// Contract: ZeroedBytes(n) is a vector of n zeros whose pages the system gives when they are first written. It is for
-//   memory that is large, that each rank has, and most of which stays unused.
+// Contract: ZeroedBytes(n) is a vector of n zeros; the system gives its pages when they are first written. Use it for
+//   large memory that each rank has and that stays mostly unused.
 // Threads: as a vector. Time: none.
 #pragma once
 
@@ -25,7 +25,7 @@ struct ZeroedAllocator {
     return static_cast<T*>(memory);
   }
   void deallocate(T* memory, size_t) { std::free(memory); }
-  // What allocate() gave is zero already.
+  // The memory of allocate() is zero already.
   template <class U>
   void construct(U*) {}
   bool operator==(const ZeroedAllocator&) const { return true; }

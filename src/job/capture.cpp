@@ -10,7 +10,7 @@
 namespace spinloom::job {
 namespace {
 
-// 0, or the errno of what could not be written.
+// Returns 0, or the errno of the write that failed.
 int write_all(int descriptor, const char* bytes, size_t length) {
   while (length > 0) {
     const ssize_t written = write(descriptor, bytes, length);
@@ -89,7 +89,7 @@ void Capture::keep(int error) {
   if (error_ == 0) error_ = error;
 }
 
-// Whole lines.
+// Prints whole lines.
 void Capture::print(uint32_t rank, const char* bytes, size_t length) {
   if (!prefix_) return keep(write_all(real_, bytes, length));
   const std::string name = text("[", rank, "] ");

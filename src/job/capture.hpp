@@ -1,8 +1,8 @@
-// Capture - what ranks print: one stream of this process, its bytes given to the rank that ran, whole lines printed.
+// Capture - captures what ranks print to one stream of this process, and prints whole lines for each rank.
 //
-// Contract: from begin() on the stream's file descriptor leads into memory; collect(rank) prints the lines that this
-//   rank has finished since, with the rank's name before each when asked; finish(rank) also prints its last, unfinished
-//   line.
+// Contract: from begin() on, the stream's file descriptor leads into memory. collect(rank) prints the lines that this
+//   rank has finished since the last call, each after the rank's name if asked for. finish(rank) also prints the
+//   rank's last, unfinished line.
 // Invariants: (1) lines of two ranks never mix; (2) a rank's bytes keep their order; (3) only one rank prints between
 //   two calls.
 // Threads: one owner. Time: none.
@@ -24,9 +24,9 @@ class Capture {
   Status begin(uint32_t ranks, bool prefix);
   void collect(uint32_t rank);
   void finish(uint32_t rank);
-  // For a signal handler. The stream's lock may be held then, so its buffer is read without it.
+  // For a signal handler: reads the stream's buffer without its lock, which may be held then.
   void rescue(uint32_t rank);
-  // errno of the first line that could not be written; 0 where all were.
+  // The errno of the first line that could not be written; 0 if all were.
   [[nodiscard]] int error() const { return error_; }
 
  private:
@@ -39,7 +39,7 @@ class Capture {
   int real_ = -1;
   int error_ = 0;
   bool prefix_ = false;
-  std::vector<std::string> unfinished_;  // by rank
+  std::vector<std::string> unfinished_;  // unfinished lines, by rank
 };
 
 }  // namespace spinloom::job

@@ -7,7 +7,7 @@
 namespace spinloom::job {
 namespace {
 
-// Up to the first `separator`, which goes, too.
+// Takes the text up to the first `separator`, which is removed, too.
 std::string_view take(std::string_view& text, char separator) {
   const size_t end = text.find(separator);
   const std::string_view head = text.substr(0, end);

@@ -1,4 +1,4 @@
-// Config - a job's settings as the launcher gets them: one line each, "key value".
+// Config - reads a job's settings as the launcher gets them: one line each, "key value".
 //
 // Contract: read_config() takes the whole text; an unknown key, a wrong value or a missing setting is an Error that
 //   names it. Lines:

@@ -69,7 +69,7 @@ void on_signal(int number, siginfo_t* information, void* context) {
     job->rescue_output();
     say_whose(*job, number, information->si_addr, context);
   }
-  syscall(SYS_exit_group, EXIT_FAILURE);  // _exit() is the rank's while one runs
+  syscall(SYS_exit_group, EXIT_FAILURE);  // _exit() would end the running rank only
 }
 
 }  // namespace

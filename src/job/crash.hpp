@@ -1,7 +1,7 @@
-// Crash - a signal that ends the process: the report gets a sentence that says whose it was and where.
+// Crash - reports a signal that ends the process: whose fault it was, and where.
 //
-// Contract: watch() installs handlers for what a program can do wrong (SIGSEGV, SIGABRT, ...); then the running job's
-//   output so far is printed, the report says who crashed, and the process ends with EXIT_FAILURE.
+// Contract: watch() installs handlers for signals that a faulty program raises (SIGSEGV, SIGABRT, ...). A handler
+//   prints the running job's output so far, reports who crashed, and ends the process with EXIT_FAILURE.
 // Threads: any. Time: none.
 #pragma once
 

@@ -39,7 +39,7 @@ Fiber::Fiber(void* memory, size_t bytes, std::function<void()> body)
 
 Fiber::~Fiber() { munmap(memory_, bytes_); }
 
-// makecontext passes ints only.
+// Takes an address in two halves, because makecontext passes only ints.
 void Fiber::start(unsigned int high, unsigned int low) {
   auto* self = reinterpret_cast<Fiber*>(uintptr_t{high} << 32 | low);
   self->body_();

@@ -1,9 +1,9 @@
-// Fiber - a program's stack and registers, which a scheduler leaves and comes back to.
+// Fiber - a program's stack and registers; a scheduler switches to a fiber and back.
 //
-// Contract: resume() runs the body until it yields or ends; yield() goes back to where resume() was called. The body
-//   starts at the first resume().
-// Invariants: (1) under a stack lies memory that cannot be touched: running over its end faults; (2) errno belongs to
-//   the fiber; (3) a fiber that has not ended may be dropped: nothing of it runs any more.
+// Contract: resume() runs the body until it yields or ends; yield() returns to the caller of resume(). The first
+//   resume() starts the body.
+// Invariants: (1) below a stack lies memory without access: an overflow faults; (2) errno belongs to the fiber; (3) a
+//   fiber that has not ended may be dropped: then its body never goes on.
 // Threads: one for all fibers of a scheduler. Time: none.
 #pragma once
 
@@ -27,7 +27,7 @@ class Fiber {
   void resume();
   void yield();
   [[nodiscard]] bool ended() const { return ended_; }
-  // Whether an address is in the memory that guards the stack's end.
+  // Whether an address lies in the memory that guards the stack's end.
   [[nodiscard]] bool guards(const void* address) const;
 
  private:

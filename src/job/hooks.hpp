@@ -1,7 +1,7 @@
-// Hooks - what a program of a simulated rank must not do to the whole process: end it, read its clock, its environment.
+// Hooks - act on the running rank where a program would act on the process: its end, its clock, its environment.
 //
-// Contract: the launcher's functions of the C library's names call these; they work for the rank that runs now and say
-//   whether there is one.
+// Contract: the launcher's functions, named as those of the C library, call these hooks. A hook acts on the rank that
+//   runs now, and says whether there is one.
 // Threads: the job's. Time: virtual.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 extern "C" {
 
-// Whether a rank's program runs now, on this thread.
+// Whether a rank's program is running on this thread.
 bool spl_job_running(void);
 [[noreturn]] void spl_job_exit(int code, bool at_once);
 int64_t spl_job_time_ps(void);

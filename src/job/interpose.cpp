@@ -1,5 +1,5 @@
-// The C library's functions that a rank's program gets instead: they concern its rank, not the process. Outside ranks
-// they are the library's.
+// Functions that replace the C library's for a rank's program: they act on the rank instead of the process. Outside
+// ranks they call the library's.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <sys/time.h>

@@ -1,10 +1,11 @@
-// Job - the ranks of a program side by side on the nodes of one simulated world.
+// Job - runs the ranks of a program side by side on the nodes of one simulated world.
 //
-// Contract: run() starts every rank at time zero and goes on until all have ended, one has failed, or nothing can ever
-//   happen again; then the Error names each rank's blocking call. Ranks that became ready at the same time go on in the
-//   order in which they became ready.
-// Invariants: (1) the same program, arguments and settings give the same times and output on every machine, as long as
-//   the program asks nothing but Portals and this job's clock; (2) one job at a time in a process: current() is it.
+// Contract: run() starts every rank at time zero and goes on until all have ended, one has failed, or nothing can
+//   ever happen again. In the last case the Error names each rank's blocking call. Ranks that become ready at the
+//   same time go on in the order in which they became ready.
+// Invariants: (1) the same program, arguments and settings give the same times and output on every machine, if the
+//   program uses no source of input but Portals and this job's clock; (2) a process has one job at a time: current()
+//   is that job.
 // Threads: one. Time: virtual.
 #pragma once
 

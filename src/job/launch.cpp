@@ -18,7 +18,7 @@
 namespace spinloom::job {
 namespace {
 
-constexpr int first_word = 3;  // of the program, behind the two descriptors
+constexpr int first_word = 3;  // index of the program, behind the two descriptors
 
 std::string read_all(int descriptor) {
   std::string content;
@@ -29,7 +29,7 @@ std::string read_all(int descriptor) {
   return content;
 }
 
-// An orphan's report and output are nobody's.
+// An orphan ends, because nobody reads its report and output.
 void end_with_parent() {
 #if defined(__linux__)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -45,7 +45,7 @@ Status launch(int settings, const Report& report, int argc, char** argv) {
   const Status ran = job->run();
   std::fflush(nullptr);
   if (!ran) report.trouble(ran.error());
-  // Copies of the program stay loaded, and their destructors have run: nothing else may run now.
+  // Copies of the program are still loaded, and their destructors have run, so no other exit code may run.
   _exit(ran ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 

@@ -27,13 +27,13 @@ constexpr uint32_t copy_relocation = R_AARCH64_COPY;
 #error "programs are loaded on x86-64 and AArch64"
 #endif
 
-// Pointers that a program may hold a copy of: what they point to stays the C library's.
+// Pointers whose copies in a program stay valid, because they point into the C library.
 constexpr std::array<std::string_view, 7> copied_well = {
     "stdin", "stdout", "stderr", "environ", "_environ", "__environ", "program_invocation_name"};
 
 }  // namespace
 
-// Looks into a file; every offset is checked, because the file is anybody's.
+// Reads a file and checks every offset, because the file may be anything.
 class ElfReader {
  public:
   explicit ElfReader(Program& program) : program_(program), file_(program.file_) {}
@@ -89,7 +89,7 @@ class ElfReader {
     return {};
   }
 
-  // Functions by address, main() among them.
+  // Reads the functions by address, main() among them.
   Status read_sections() {
     const auto* sections = at<Elf64_Shdr>(header_->e_shoff, header_->e_shnum);
     if (sections == nullptr) return refuse("it has no table of sections: it was stripped too far");
@@ -127,7 +127,7 @@ class ElfReader {
     return UINT64_MAX;
   }
 
-  // An executable becomes a shared object by one flag; what else makes it one is checked.
+  // Checks that an executable can be loaded as a shared object once one flag is changed.
   Status read_dynamic() {
     uint64_t relocations = 0;
     uint64_t relocation_bytes = 0;
@@ -197,7 +197,7 @@ Result<Program> Program::open(const std::string& path) {
   return program;
 }
 
-// The loader knows a file by its name and by its inode, so every copy is a file of its own; it goes at once.
+// The loader recognises a file by name and inode, so each copy is a separate file, which is removed at once.
 Result<Copy> Program::load() const {
   const char* folder = std::getenv("TMPDIR");
   std::string name = std::string(folder == nullptr || *folder == 0 ? "/tmp" : folder) + "/spinloom-XXXXXX";

@@ -1,7 +1,7 @@
-// Program - an ELF file whose main() every rank runs, each in a copy of its own.
+// Program - an ELF file whose main() every rank runs, each rank in a copy of its own.
 //
-// Contract: open() reads a shared object or a position-independent executable and says what stands in the way of
-//   loading it several times into one process; load() makes one more copy, with globals of its own, and runs its
+// Contract: open() reads a shared object or a position-independent executable; its Error says why the file cannot be
+//   loaded several times into one process. load() makes one more copy, with globals of its own, and runs its
 //   constructors.
 // Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them.
 // Threads: one owner. Time: none.
@@ -28,10 +28,10 @@ class Program {
   static Result<Program> open(const std::string& path);
 
   [[nodiscard]] Result<Copy> load() const;
-  // Runs a copy's destructors and what it gave to atexit().
+  // Runs a copy's destructors, and the functions that it registered by atexit().
   static void finish(const Copy& copy);
   [[nodiscard]] const std::string& path() const { return path_; }
-  // The function that holds this offset from a copy's base; empty where none does.
+  // The function at this offset from a copy's base; empty if there is none.
   [[nodiscard]] const char* function_at(uint64_t offset) const;
   [[nodiscard]] uint64_t size() const { return size_; }
 

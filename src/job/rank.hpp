@@ -1,10 +1,10 @@
 // Rank - one process of a job: its program's fiber, its node, and the Portals library between them.
 //
-// Contract: begin() makes the fiber; go() lets the program run until it waits or ends. What waits is
-//   woken through `ready`, in virtual-time order. A Rank is both the Port and the Host of its program: a call that
-//   waits leaves the fiber.
-// Invariants: (1) the program runs only inside go(); (2) waiting ranks are told once when something has become
-//   readable; (3) time that a call spends is spent whatever arrives meanwhile.
+// Contract: begin() makes the fiber; go() lets the program run until it waits or ends. `ready` wakes waiting ranks,
+//   in the order of virtual time. A Rank is both the Port and the Host of its program: a call that waits leaves the
+//   fiber.
+// Invariants: (1) the program runs only inside go(); (2) a waiting rank is told once when something has become
+//   readable; (3) the time that a call takes does not depend on what arrives meanwhile.
 // Threads: one. Time: virtual.
 #pragma once
 
@@ -22,13 +22,13 @@
 
 namespace spinloom::job {
 
-// Handler images by name, and as the NICs number them.
+// Handler images by name, with their numbers on the NICs.
 struct Images {
   std::vector<std::string> names;
   std::vector<hpu::Image> images;
 };
 
-// State of the C library that a program believes is its own.
+// State of the C library that each program must have for itself.
 struct LibraryState {
   char* option_argument = nullptr;
   int option_index = 0;  // 0: getopt() begins anew
@@ -43,9 +43,9 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
 
   Status begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes);
   void go();
-  // The program calls this to exit. Destructors run unless `at_once`.
+  // The program calls this to exit. Destructors run unless `at_once` is set.
   [[noreturn]] void leave(int code, bool at_once);
-  // The program calls this to sleep until then.
+  // The program calls this to sleep.
   void sleep(Time duration);
 
   [[nodiscard]] bool ended() const { return code_.has_value(); }
@@ -98,7 +98,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   Copy copy_;
   LibraryState library_;
   State state_ = State::running;
-  uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses mean nothing any more
+  uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses are ignored
   std::optional<int> code_;
   std::optional<Error> trouble_;
   Time end_{};

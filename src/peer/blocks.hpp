@@ -1,8 +1,8 @@
 // Blocks - memory of one process as a list of pieces, in the order of the bytes that they hold together.
 //
-// Contract: a call borrows a list only while it runs. A BlockCursor walks through one: address() and left() are the
-//   address and the length of what is left of the current block, which is never an empty one. skip() moves on by any
-//   number of bytes, across blocks.
+// Contract: a call borrows a list only while it runs. A BlockCursor walks through a list: address() and left()
+//   describe the rest of the current block, which is never empty. skip() moves on by any number of bytes, across
+//   blocks.
 // Invariants: (1) empty blocks are passed over, wherever they point; (2) a cursor never leaves its list.
 // Threads: plain values. Time: none.
 #pragma once
@@ -23,7 +23,7 @@ struct Block {
 
 using Blocks = std::span<const Block>;
 
-// The bytes of all blocks together; nothing where the number does not fit into 64 bits.
+// The bytes of all blocks together; nothing if the number does not fit into 64 bits.
 [[nodiscard]] inline std::optional<uint64_t> bytes_of(Blocks blocks) {
   uint64_t bytes = 0;
   for (const Block& block : blocks) {

@@ -16,8 +16,8 @@
 namespace spinloom::peer {
 namespace {
 
-// Whether the file is memory of the system's own file system with a sealed size. A file of a mounted file system is
-// refused: that may be full, and reading a hole of the file would then kill the process.
+// Whether the file is memory of the system's own file system with a sealed size. Other file systems are refused: one
+// may be full, and reading a hole of its files would then kill the process.
 bool is_sealed_memory(int file, const SharedHeap::Place& place) {
   struct stat status{};
   struct statfs system{};
@@ -29,7 +29,7 @@ bool is_sealed_memory(int file, const SharedHeap::Place& place) {
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && system.f_type == TMPFS_MAGIC;
 }
 
-// Where addresses are limited, a quarter of them stays free for the program, however many peers it has.
+// Where addresses are limited, a quarter of them stays free for the program, whatever the number of peers.
 bool leaves_room(uint64_t bytes) {
   rlimit addresses{};
   if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return true;
@@ -75,7 +75,7 @@ Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place) {
   if (mapped == MAP_FAILED) {
     return fail(Code::environment, place.bytes, " B of address space for it: ", std::strerror(error));
   }
-  // A forked child has no use for the mapping, and a core file would have every page of it.
+  // A forked child does not need the mapping, and a core file would hold every page of it.
   madvise(mapped, place.bytes, MADV_DONTFORK);
   madvise(mapped, place.bytes, MADV_DONTDUMP);
   HeapView made;

@@ -23,7 +23,7 @@ class HeapView {
   ~HeapView();
 
   [[nodiscard]] static Result<HeapView> map(int64_t pid, const SharedHeap::Place& place);
-  // Null where not all of these bytes lie in the heap.
+  // Null unless all of these bytes lie in the heap.
   [[nodiscard]] const uint8_t* at(uint64_t address, uint64_t length) const {
     const uint64_t offset = address - theirs_;
     return offset < bytes_ && length <= bytes_ - offset ? here_ + offset : nullptr;
@@ -31,7 +31,7 @@ class HeapView {
 
  private:
   const uint8_t* here_ = nullptr;
-  uint64_t theirs_ = 0;  // the address that the peer has for what lies at here_
+  uint64_t theirs_ = 0;  // the peer's address of the bytes at here_
   uint64_t bytes_ = 0;
 };
 

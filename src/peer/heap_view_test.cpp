@@ -1,4 +1,4 @@
-// Peers' heaps: what is mapped, and what is refused.
+// Which heaps of peers are mapped, and which are refused.
 #include "peer/heap_view.hpp"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 namespace spinloom::peer {
 namespace {
 
-// A file as a peer may have made it.
+// A file such as a peer may have made.
 struct File {
   explicit File(uint64_t bytes, int seals, unsigned flags = MFD_ALLOW_SEALING) : number(memfd_create("peer", flags)) {
     EXPECT_EQ(ftruncate(number, static_cast<off_t>(bytes)), 0);
@@ -108,7 +108,7 @@ TEST(HeapView, AFileThatIsAnotherOneIsRefused) {
     EXPECT_NE(file.refusal(), "");
   }
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);  // opening one waits for who writes
+  ASSERT_EQ(pipe(ends), 0);  // opening an end waits for a writer
   struct stat status{};
   fstat(ends[0], &status);
   file.place = {4096, 0x10000, status.st_ino, ends[0]};

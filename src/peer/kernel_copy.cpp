@@ -10,11 +10,11 @@
 namespace spinloom::peer {
 namespace {
 
-constexpr uint32_t call_blocks_max = 512;  // of each side; more would gain nothing and take more of the stack
+constexpr uint32_t call_blocks_max = 512;  // of each side; more gain nothing and take more of the stack
 static_assert(call_blocks_max <= IOV_MAX, "what the kernel takes");
 constexpr uint64_t call_bytes_max = uint64_t{1} << 30;  // the kernel copies less than 2^31 bytes at once
-// Measured: reading so many bytes more costs half as much as another block. A gap is shorter than a page, so that it
-// lies on the pages of the blocks beside it.
+// Measured: reading up to this many unwanted bytes costs at most half as much as another block. A gap is shorter than
+// a page, so that it lies on the pages of its neighbours.
 constexpr uint64_t gap_bytes_max = 2048;
 static_assert(gap_bytes_max < 4096, "a gap is on no page of its own");
 
@@ -45,7 +45,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   void fill(BlockCursor theirs, BlockCursor ours, uint64_t bytes, uint64_t gap_max) {
-    uint64_t end = 0;  // of the last block that was added
+    uint64_t end = 0;  // end of the block added last
     bool first = true;
     for (bytes = std::min(bytes, call_bytes_max); bytes > 0 && ours_count_ + 2 <= most; first = false) {
       const uint64_t gap = theirs.address() - end;
@@ -68,7 +68,7 @@ class Batch {
   [[nodiscard]] ssize_t copy(Call call, int64_t id) const {
     return call(static_cast<pid_t>(id), ours_, ours_count_, theirs_, theirs_count_, 0);
   }
-  // How many of the bytes that a call has copied were asked for.
+  // The wanted bytes among those that a call has copied.
   [[nodiscard]] uint64_t wanted_of(uint64_t copied) const {
     uint64_t wanted = 0;
     for (uint32_t i = 0; i < ours_count_ && copied > 0; ++i) {
@@ -82,7 +82,7 @@ class Batch {
  private:
   static constexpr uint32_t most = call_blocks_max;
 
-  // Adds the next `bytes` of our blocks; returns for how many there was room.
+  // Adds the next `bytes` of our blocks; returns the number of bytes for which there was room.
   uint64_t add_ours(BlockCursor& ours, uint64_t bytes) {
     uint64_t added = 0;
     while (added < bytes && ours_count_ < most) {
@@ -114,7 +114,7 @@ Copied copy(const Kind& kind, const Process& process, const Word& known, BlockCu
     batch.fill(theirs, ours, bytes - out.bytes, kind.gap_max);
     if (kind.writes && !process.holds()) return {out.bytes, ended(process)};
     const ssize_t copied = batch.copy(kind.call, process.id());
-    const int error = copied < 0 ? errno : EFAULT;  // a call that copied a part does not say why it stopped
+    const int error = copied < 0 ? errno : EFAULT;  // a partial copy does not report why it stopped
     if (!kind.writes && !process.holds()) return {out.bytes, ended(process)};
     const uint64_t wanted = copied < 0 ? 0 : batch.wanted_of(static_cast<uint64_t>(copied));
     if (wanted == 0) {

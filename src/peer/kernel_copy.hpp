@@ -22,9 +22,9 @@
 
 namespace spinloom::peer {
 
-// A word of another process's memory that has this value and keeps it as long as the process lives.
+// A word in another process's memory that keeps this value as long as the process lives.
 struct Word {
-  uint64_t address = 0;  // 0: there is none
+  uint64_t address = 0;  // 0: no word
   uint64_t value = 0;
 };
 

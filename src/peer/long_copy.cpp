@@ -10,10 +10,10 @@ namespace spinloom::peer {
 namespace {
 
 constexpr uint64_t line_bytes = 64;
-constexpr uint64_t stream_from_bytes = 12 << 20;  // measured: 16 MiB that two cores pass on take half the time so
+constexpr uint64_t stream_from_bytes = 12 << 20;  // measured: 16 MiB that two cores pass on take half the time
 
 #if defined(__x86_64__)
-// Copies whole cache lines past the caches; `to` is the beginning of a line.
+// Copies whole cache lines past the caches; `to` must be the beginning of a line.
 void stream_lines(uint8_t* to, const uint8_t* from, uint64_t lines) {
   constexpr uint64_t ahead = 16 * line_bytes;
   for (; lines > 0; --lines, to += line_bytes, from += line_bytes) {

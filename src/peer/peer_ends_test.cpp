@@ -1,5 +1,4 @@
-// Where copies end early: pages that are not there, peers that die in the midst, and processes that have got a peer's
-// number.
+// Copies that end early: missing pages, peers that die during a copy, and processes that have got a peer's number.
 #include <gtest/gtest.h>
 #include <sys/uio.h>
 
@@ -15,7 +14,7 @@
 namespace spinloom::peer {
 namespace {
 
-// Page 3 of six is not there.
+// Page 3 of six is missing.
 TEST(PeerEnds, WhatIsInFrontOfAPageThatIsNotThereIsCopied) {
   const Pages there(6 * page);
   const Pages here(6 * page);
@@ -58,13 +57,13 @@ TEST(PeerEnds, WhatIsInFrontOfAPageThatIsNotThereIsCopied) {
       }
     }
     ASSERT_TRUE(memory.write(there.address(), here.start, 0).ok());
-    fill_theirs(here);  // as it was
+    fill_theirs(here);  // as before
     ASSERT_TRUE(memory.write(there.address(), here.start, 3 * page).ok());
     ASSERT_TRUE(memory.write(there.address(4 * page), here.start + 4 * page, 2 * page).ok());
   }
 }
 
-// Blocks on the last bytes of a page and the first bytes of a later one, and none on the page between.
+// Blocks end on the last bytes of a page and begin on a later one; the page between is missing, and has no block.
 TEST(PeerEnds, APageThatIsNotThereBetweenBlocksIsNoTrouble) {
   const Pages there(3 * page);
   uint64_t word = known_value;
@@ -112,7 +111,7 @@ TEST(PeerEnds, APeerThatDiesInTheMidstIsAnErrorAndWhatCountsIsRight) {
     std::memset(here.start, 0, bytes);
     const pid_t killer = fork();
     if (killer == 0) {
-      // When the copy has begun: our memory is read as any other's.
+      // The child waits until the copy has begun, which it sees by reading our memory.
       const uint64_t from = address_of(here.start);
       const pid_t parent = getppid();
       uint8_t first = 0;
@@ -126,7 +125,7 @@ TEST(PeerEnds, APeerThatDiesInTheMidstIsAnErrorAndWhatCountsIsRight) {
     Copied copied;
     do {
       copied = memory.read(theirs, {&ours, 1});
-    } while (copied.ok());  // it may have been faster than the killer
+    } while (copied.ok());  // the copy may be faster than the killer
     waitpid(killer, nullptr, 0);
     EXPECT_LT(copied.bytes, bytes / 2);
     for (uint64_t i = 0; i < copied.bytes; ++i) ASSERT_EQ(here.start[i], 5) << i;
@@ -141,7 +140,7 @@ void wait_until_not_fresh() {
   }
 }
 
-// A stranger that has got the number of a peer that ended, and has memory at all of its addresses.
+// A stranger with the number of a peer that ended, and with memory at all of the peer's addresses.
 struct Stranger {
   Stranger() : there(page), peer(std::make_unique<Child>([this] { std::memset(there.start, 1, page); })) {
     memory = memory_of(*peer, &word);
@@ -176,7 +175,7 @@ TEST(PeerEnds, AProcessThatHasGotThePeersNumberIsNeitherReadNorWritten) {
   EXPECT_FALSE(made.memory.read(made.there.address(), bytes, sizeof bytes).ok());
 }
 
-// As if it had got the number after the sender had last looked.
+// The stranger seems to have got the number after the sender's last check.
 TEST(PeerEnds, AProcessThatHasGotThePeersNumberJustNowIsNotWrittenWhereItHasNoSuchWord) {
   Pages words(page);
   auto* const word = reinterpret_cast<uint64_t*>(words.start);

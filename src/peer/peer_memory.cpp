@@ -95,7 +95,7 @@ Copied PeerMemory::read(Blocks theirs, Blocks ours) const {
   return all;
 }
 
-// Copies the current block of `theirs`, which lies in the mapped heap at `here`.
+// Copies the current block of `theirs`, whose place in the mapped heap is `here`.
 Copied PeerMemory::read_heap(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const {
   const uint64_t length = theirs.left();
   for (uint64_t done = 0; done < length;) {

@@ -1,11 +1,10 @@
-// PeerMemory - the memory of a peer process, as far as this process can get at it: through a mapping of the peer's
-// heap, through the kernel, or not at all.
+// PeerMemory - the memory of a peer process, reached by a mapping of the peer's heap, by the kernel, or not at all.
 //
-// Contract: try_reading(), try_writing() and map_heap() find out what works; reach() and describe() say it. read()
-//   and write() copy between the peer's memory and ours. They take one block, or two lists of blocks with equally
-//   many bytes, whose blocks may be cut differently. A caller that has a layout instead of a list makes the blocks
-//   for one stretch of the message after another: calls of some hundred blocks each cost no more than one call with
-//   all of them.
+// Contract: try_reading(), try_writing() and map_heap() find out what works; reach() and describe() report the
+//   result. read() and write() copy between the peer's memory and ours. They take one block, or two lists of blocks
+//   with equally many bytes, whose blocks may be cut differently. A caller that has a layout instead of a list makes
+//   the blocks for one stretch of the message after another: calls of some hundred blocks each cost no more than one
+//   call with all of them.
 // Prices: bytes of a mapped heap cost a copy in memory; for the kernel's way see kernel_copy.hpp.
 // Invariants: (1) neither reading nor finding out whether it works changes anything at the peer; (2) an address that
 //   is not the peer's is an Error: then the first Copied::bytes of the lists are copied, and what the remaining bytes
@@ -44,7 +43,7 @@ enum class Reach : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
 class PeerMemory {
  public:
   PeerMemory() = default;
-  // `known`: its value distinguishes the peer from another process that has the same number.
+  // `known` tells the peer from another process that has the same number.
   PeerMemory(Process process, const Word& known) : process_(std::move(process)), known_(known) {}
 
   // Tries to read the known word through the kernel. Once this has worked, read() uses the kernel.
@@ -53,7 +52,7 @@ class PeerMemory {
   [[nodiscard]] Status try_writing() const;
   [[nodiscard]] Status map_heap(const SharedHeap::Place& place);
   void unmap_heap() { heap_ = {}; }
-  // Instead of try_reading(): says why reading through the kernel is not even tried.
+  // Replaces try_reading(): records why reading through the kernel is not tried.
   void leave_unread(std::string why) { kernel_ = "two copies: " + std::move(why); }
 
   [[nodiscard]] const Process& process() const { return process_; }

@@ -1,4 +1,4 @@
-// Lists of blocks that are cut in any way, against a byte-by-byte model, between two processes.
+// Lists of blocks, cut in any way, copied between two processes and compared with a byte-by-byte model.
 #include "peer/peer_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@
 namespace spinloom::peer {
 namespace {
 
-// Blocks of so many bytes together, in any order and with any gaps, none over another.
+// Blocks of `bytes` bytes in all, in any order and with any gaps, without overlaps.
 std::vector<Block> cut(Random& random, const Pages& in, uint64_t bytes) {
   std::vector<Block> blocks;
   const uint64_t most = 1 + random.below(bytes + 1);
   for (uint64_t left = bytes; left > 0; left -= blocks.back().length) {
     blocks.push_back({0, std::min(left, 1 + random.below(most))});
-    if (random.below(4) == 0) blocks.insert(blocks.end() - 1, {random.next(), 0});  // empty: it may point anywhere
+    if (random.below(4) == 0) blocks.insert(blocks.end() - 1, {random.next(), 0});  // empty blocks may point anywhere
   }
   const uint64_t parts = blocks.size() + 1;
   uint64_t room = in.bytes - bytes;

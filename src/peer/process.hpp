@@ -1,5 +1,5 @@
-// Process - another process of this machine, held by a descriptor (pidfd). Once a process has ended, its number may
-// become another process's; the descriptor still means the one that ended.
+// Process - another process of this machine, held by a descriptor (pidfd). After a process has ended, another process
+// may get its number; the descriptor still means the process that ended.
 //
 // Contract: open() takes hold of the process that has this number now. descriptor() becomes readable when that
 //   process ends. holds() says whether the process lived a moment ago, so that its number still means it.
@@ -22,7 +22,7 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  // Returns 0, or the errno of the system call that failed; ESRCH: there is no such process.
+  // Returns 0, or the errno of the system call that failed; ESRCH if there is no such process.
   [[nodiscard]] int open(int64_t id);
   [[nodiscard]] int64_t id() const { return id_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
@@ -31,7 +31,7 @@ class Process {
  private:
   int64_t id_ = 0;
   int descriptor_ = -1;
-  mutable int64_t seen_ns_ = INT64_MIN / 2;  // when it was last found alive
+  mutable int64_t seen_ns_ = INT64_MIN / 2;  // when the process was last found alive
 };
 
 }  // namespace spinloom::peer

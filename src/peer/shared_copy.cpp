@@ -7,7 +7,7 @@
 namespace spinloom::peer {
 namespace {
 
-constexpr uint32_t none_left = UINT32_MAX;  // no copy has so many parts
+constexpr uint32_t none_left = UINT32_MAX;  // more parts than any copy has
 
 constexpr uint64_t of(uint32_t generation, uint32_t part) { return (uint64_t{generation} << 32) | part; }
 
@@ -26,7 +26,7 @@ void SharedCopy::begin(const CopyPart& whole, uint64_t part_bytes) {
   part_bytes_ = part_bytes;
   parts_ = static_cast<uint32_t>((whole.length + part_bytes_ - 1) / part_bytes_);
   own_ = 0;
-  // Whoever sees one of the stores below also sees this one.
+  // A peer that sees one of the stores below also sees this one.
   memory_->next.store(of(++generation_, none_left), std::memory_order_relaxed);
   memory_->from.store(whole.from, std::memory_order_release);
   memory_->to.store(whole.to, std::memory_order_release);
@@ -38,7 +38,7 @@ void SharedCopy::begin(const CopyPart& whole, uint64_t part_bytes) {
 }
 
 std::optional<CopyPart> SharedCopy::take() {
-  if (own_ == parts_) return std::nullopt;  // ends the receiver's loop whatever the sender writes into `next`
+  if (own_ == parts_) return std::nullopt;  // the loop ends even if the sender writes wrong values into `next`
   uint64_t seen = memory_->next.load(std::memory_order_relaxed);
   do {
     if (seen >= of(generation_, parts_) || seen < of(generation_, 0)) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<CopyPart> CopyHelper::take() {
                        memory_->length.load(std::memory_order_acquire)};
   const uint64_t part_bytes = memory_->part_bytes.load(std::memory_order_acquire);
   if (part_bytes == 0 || whole.length == 0 || index > (whole.length - 1) / part_bytes) return std::nullopt;
-  // If this succeeds, the values read above belong together: they change only after `next` has changed.
+  // On success, the values read above belong together, because they change only after `next` has changed.
   if (!memory_->next.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire)) return std::nullopt;
   return part_at(whole, part_bytes, index);
 }

@@ -1,4 +1,4 @@
-// SharedCopy - one long copy that both of its ends do. The receiver reads parts of it out of the sender's memory. The
+// SharedCopy - one long copy in which both ends take part. The receiver reads parts out of the sender's memory. The
 // sender, where it polls anyway, writes other parts into the receiver's memory.
 //
 // Contract: the receiver begin()s a copy and take()s parts until none is left; done() says whether the parts that the
@@ -22,13 +22,13 @@
 namespace spinloom::peer {
 
 struct SharedCopyMemory {
-  alignas(64) std::atomic<uint64_t> next;  // which copy (upper half), and its first part that nobody has taken
+  alignas(64) std::atomic<uint64_t> next;  // upper half: number of the copy; lower half: its first part not taken yet
   std::atomic<uint64_t> from;  // the sender's address
   std::atomic<uint64_t> to;  // the receiver's
   std::atomic<uint64_t> length;
   std::atomic<uint64_t> part_bytes;
-  alignas(64) std::atomic<uint32_t> ended;  // parts that the helper is done with
-  std::atomic<uint32_t> failed;  // not 0: the helper could not write one of them
+  alignas(64) std::atomic<uint32_t> ended;  // parts that the helper has finished
+  std::atomic<uint32_t> failed;  // not 0: the helper could not write a part
   alignas(64) std::atomic<uint32_t> helps;  // not 0: the sender can write into the receiver's memory
 };
 
@@ -47,9 +47,9 @@ class SharedCopy {
   [[nodiscard]] bool active() const { return active_; }
   void begin(const CopyPart& whole, uint64_t part_bytes);
   [[nodiscard]] std::optional<CopyPart> take();
-  // After this nobody takes a part of it any more.
+  // Nobody takes a part of the copy after this call.
   void stop();
-  // Whether the helper's parts have ended; only for a copy of which no part is left to take.
+  // Whether the helper's parts have ended; only for a copy without parts left to take.
   [[nodiscard]] bool done() const { return memory_->ended.load(std::memory_order_acquire) == parts_ - own_; }
   // Whether the helper could not write one of its parts.
   [[nodiscard]] bool failed() const { return memory_->failed.load(std::memory_order_relaxed) != 0; }
@@ -57,8 +57,9 @@ class SharedCopy {
   void end() { active_ = false; }
   // Reads all parts that the helper does not take.
   void read_parts(const PeerMemory& theirs);
-  // Returns nothing while the helper may still write. Otherwise ends the copy and says whether all bytes are there.
-  // If the helper could not write a part, the whole is read once more. `gone`: the helper's process has ended.
+  // Returns nothing while the helper may still write. Otherwise ends the copy and returns whether all bytes are
+  // there. If the helper could not write a part, the whole message is read once more. `gone`: the helper's process
+  // has ended.
   [[nodiscard]] std::optional<bool> finish(const PeerMemory& theirs, bool gone);
 
  private:
@@ -81,8 +82,8 @@ class CopyHelper {
   void offer() { memory_->helps.store(1, std::memory_order_relaxed); }
   [[nodiscard]] std::optional<CopyPart> take();
   void tell(bool well);
-  // Writes one part of the copy, if there is one, into the receiver's memory; false if there is none. open() says
-  // whether the receiver still takes what we write.
+  // Writes one part of the copy into the receiver's memory; false if no part is left. open() returns whether the
+  // receiver still accepts bytes.
   template <class Open>
   [[nodiscard]] bool help(const PeerMemory& theirs, const Open& open) {
     const auto part = take();

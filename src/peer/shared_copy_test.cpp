@@ -87,13 +87,13 @@ TEST(SharedCopy, TheReceiversLoopsEndWhateverThePeerWrites) {
   ends.receiver.begin({1000, 5000, 100}, 10);
   int taken = 0;
   while (ends.receiver.take()) {
-    ends.memory->next = uint64_t{1} << 32;  // again and again the first part
+    ends.memory->next = uint64_t{1} << 32;  // the first part, again and again
     ASSERT_LE(++taken, 10);
   }
   EXPECT_TRUE(ends.receiver.done());
   ends.receiver.end();
   ends.receiver.begin({1000, 5000, 100}, 10);
-  ends.memory->next = 0;  // of a copy that never was
+  ends.memory->next = 0;  // a copy that never began
   EXPECT_FALSE(ends.receiver.take());
   EXPECT_FALSE(ends.receiver.done()) << "what a peer says it has taken, it must end";
 }

@@ -2,7 +2,7 @@
 // know.
 //
 // Contract: Pages are made before the Child; the child's `prepare` writes its own copy of them. memory_of() is the
-//   child's memory, recognised by a word that both have.
+//   child's memory, identified by a word that both processes have.
 // Threads: none but the test's. Time: none.
 #pragma once
 
@@ -98,7 +98,7 @@ inline PeerMemory memory_of(const Child& child, const uint64_t* word) {
   return memory;
 }
 
-// What a random test starts from.
+// The seed of a random test.
 inline uint64_t seed_of(uint64_t usual) {
   const char* const given = std::getenv("SPINLOOM_TEST_SEED");
   return given == nullptr ? usual : std::strtoull(given, nullptr, 10);
@@ -113,7 +113,7 @@ inline std::vector<uint64_t> bytes_at(const std::vector<Block>& blocks) {
   return addresses;
 }
 
-// What the pages of a peer hold at first.
+// The initial bytes of a peer's pages.
 inline uint8_t theirs_at(uint64_t offset) { return static_cast<uint8_t>(offset * 131 + (offset >> 8) + 7); }
 
 inline void fill_theirs(const Pages& pages) {

@@ -29,7 +29,7 @@ std::string status_line(const std::string& name) {
   return {};
 }
 
-// In a child: reads the other child's word; errno, or 0.
+// Called in a child: reads the other child's word; returns errno, or 0.
 int read_word(pid_t other, const uint64_t& word) {
   uint64_t found = 0;
   const iovec local{&found, sizeof found};
@@ -68,7 +68,7 @@ CopyFacts check_copies() {
     return facts;
   }
   const pid_t target = fork();
-  if (target == 0) {  // stays until nobody holds the other end
+  if (target == 0) {  // lives until nobody holds the other end
     close(pipe_ends[1]);
     char none = 0;
     while (read(pipe_ends[0], &none, 1) < 0 && errno == EINTR) {

@@ -1,10 +1,10 @@
 // CopyCheck - finds out whether processes of this machine can read each other's memory, and what forbids it.
 //
-// Contract: check_copies() starts two children of this process, of which one reads a word of the other's memory, as
-//   two ranks of a job would. explain() says in one sentence what the outcome means and, where it does not work, in
-//   another one the smallest change that would help.
+// Contract: check_copies() starts two children of this process; one reads a word of the other's memory, as two ranks
+//   of a job would. explain() says in one sentence what the outcome means; if reading does not work, a second
+//   sentence gives the smallest change that would help.
 // Invariants: (1) nothing on the machine is changed; (2) both children have ended when check_copies() returns.
-// Threads: to be called before the process has started any. Time: that of two processes.
+// Threads: call it before the process starts any. Time: that of two processes.
 #pragma once
 
 #include <string>

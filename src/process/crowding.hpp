@@ -16,10 +16,10 @@ namespace spinloom::process {
 
 using Processors = std::vector<uint64_t>;  // processor p is bit p % 64 of word p / 64
 
-// Empty where the system does not tell.
+// Empty if the system does not tell.
 [[nodiscard]] Processors processors_of(pid_t process);
 
-// An empty set in `ranks` counts as that of `own`.
+// An empty set in `ranks` counts as the set of `own`.
 [[nodiscard]] bool are_crowded(const std::vector<Processors>& ranks, size_t own);
 
 }  // namespace spinloom::process

@@ -1,5 +1,5 @@
-// libspinloom-heap.so - preloaded into a program, it serves the large blocks of malloc from the heap that peers map.
-// All other blocks come from the next malloc.
+// libspinloom-heap.so - preloaded into a program, serves the large blocks of malloc from the heap that peers map. All
+// other blocks come from the next malloc.
 //
 // Contract: malloc and its family, as the C library documents them. A block of `served_bytes` or more comes from the
 //   heap, as long as the heap has room. The address of a block says whether it is the heap's.
@@ -27,11 +27,11 @@ constexpr size_t served_bytes = spinloom::SharedHeap::granule_bytes;
 
 constinit spinloom::SharedHeap heap;
 
-// Serves what is asked for while the next malloc is looked up.
+// Serves allocations while the next malloc is looked up.
 class Early {
  public:
   void* allocate(size_t bytes) {
-    const size_t rounded = (bytes + 2 * unit - 1) / unit * unit;  // with the length before it
+    const size_t rounded = (bytes + 2 * unit - 1) / unit * unit;  // room for the length in front
     const size_t at = used_.fetch_add(rounded);
     if (bytes > sizeof memory_ || at + rounded > sizeof memory_) return nullptr;
     std::memcpy(memory_ + at, &bytes, sizeof bytes);
@@ -69,11 +69,11 @@ void look_up(Function& function, const char* name) {
   function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// The next malloc and its family. The first call of a process looks them up, before there are threads; until then it
-// is null.
+// The next malloc and its family, or null until they are known. The first call of a process looks them up, before the
+// process has threads.
 const Next* next() {
   static constinit Next found{};
-  static constinit std::atomic<int> state{0};  // 1: somebody looks, 2: found
+  static constinit std::atomic<int> state{0};  // 1: being looked up, 2: found
   if (state.load(std::memory_order_acquire) == 2) return &found;
   int nobody = 0;
   if (!state.compare_exchange_strong(nobody, 1)) return nobody == 2 ? &found : nullptr;
@@ -89,7 +89,7 @@ const Next* next() {
   return &found;
 }
 
-// Keeps errno, for programs that look at it even after a call that succeeded.
+// Restores errno, for programs that look at it even after a successful call.
 class KeepErrno {
  public:
   ~KeepErrno() { errno = kept_; }

@@ -1,7 +1,7 @@
 // Images - finds and loads the handler images that the program of this process names, and runs their handlers.
 //
 // Contract: find() takes a name or a path. NAME.elf runs in the sandbox, NAME.so natively. A bare name is looked for
-//   in the given folders, first as the preferred kind of image, then as the other.
+//   in the given folders, first as the preferred kind of image, then as the other kind.
 // Invariants: (1) an image is loaded once and stays loaded.
 // Threads: handlers run on any number of threads; find() needs the owner's lock. Time: none.
 #pragma once
@@ -24,7 +24,7 @@ class Images {
   static Result<std::unique_ptr<Images>> create(std::vector<std::string> folders, HandlerKind preferred);
 
   [[nodiscard]] Result<ptl::HandlerImage> find(const std::string& name);
-  // What runs the handlers.
+  // Runs the handlers of all images.
   [[nodiscard]] const std::shared_ptr<live::HandlerLibrary>& library() const { return library_; }
 
  private:

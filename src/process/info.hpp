@@ -1,7 +1,7 @@
 // Info - the texts of spinloom-info: this machine, the environment, the limits of an interface, how ranks are
 // reached.
 //
-// Contract: each function returns rows: a name, and what there is to say about it.
+// Contract: each function returns rows of a name and its description.
 // Invariants: (1) nothing is changed. Threads: one. Time: machine_rows() starts a few processes and waits for them.
 #pragma once
 
@@ -19,12 +19,12 @@ struct Row {
   std::string value;
 };
 
-// To be called before the process has threads.
+// Call this before the process has threads.
 [[nodiscard]] std::vector<Row> machine_rows(const Settings& settings);
 [[nodiscard]] std::vector<Row> limit_rows(const ptl_ni_limits_t& limits);
-// For every variable: its value, the values that it takes, and what it means.
+// For every variable: its value, its legal values, and its meaning.
 [[nodiscard]] std::vector<Row> variable_rows();
-// The ranks that this one reaches, grouped by the way there. A row is "1-3, 5" and the way.
+// The ranks that this rank reaches, grouped by the way to them. A row is "1-3, 5" and the way.
 [[nodiscard]] std::vector<Row> reach_rows(LiveProcess& process);
 // Sorted numbers as text: "0-3, 5".
 [[nodiscard]] std::string ranges(const std::vector<uint32_t>& numbers);

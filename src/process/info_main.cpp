@@ -1,5 +1,5 @@
-// spinloom-info - prints what the live library finds on this machine. Under a launcher, rank 0 prints what every rank
-// says. The ranks send their texts by Portals puts, so that a complete table shows that all ranks reach rank 0.
+// spinloom-info - prints what the live library finds on this machine. Under a launcher, rank 0 prints the texts of
+// all ranks. The ranks send their texts by Portals puts, so that a complete table shows that all ranks reach rank 0.
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr size_t report_bytes = 16 << 10;  // of a rank
+constexpr size_t report_bytes = 16 << 10;  // of one rank's text
 constexpr ptl_time_t patience_ms = 20'000;
 constexpr ptl_time_t one_try_ms = 2'000;
 constexpr useconds_t between_tries_us = 200;
@@ -32,7 +32,7 @@ struct Reports {
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
   ptl_ni_limits_t limits{};
-  std::vector<char> texts;  // rank 0: report_bytes of each
+  std::vector<char> texts;  // on rank 0: report_bytes for each rank
   ptl_handle_ct_t arrived = PTL_CT_NONE;
 
   [[nodiscard]] bool open(uint32_t ranks) {
@@ -55,7 +55,7 @@ struct Reports {
     return good(PtlMEAppend(interface, portal, &where, PTL_PRIORITY_LIST, nullptr, &entry), "PtlMEAppend");
   }
 
-  // The other's entry may not be there yet: then the acknowledgement says so.
+  // The other rank may not have appended its entry yet; the acknowledgement then says so.
   [[nodiscard]] bool send(uint32_t to, uint32_t slot, const std::string& report) const {
     ptl_handle_ct_t acked = PTL_CT_NONE;
     ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -86,7 +86,7 @@ struct Reports {
     return false;
   }
 
-  // So many messages have come.
+  // Waits until `expected` messages have come.
   [[nodiscard]] bool take(uint32_t expected) const {
     ptl_ct_event_t count{};
     unsigned which = 0;
@@ -98,7 +98,7 @@ struct Reports {
     return false;
   }
 
-  // Every rank stays until rank 0 has heard all of them, because others may still be finding out how they reach it.
+  // Every rank stays until rank 0 has all texts, because others may still be finding out how they reach it.
   [[nodiscard]] bool gather(uint32_t rank, uint32_t ranks, const std::string& report) const {
     if (rank != 0) return send(0, rank, report) && take(1);
     bool all = take(ranks - 1);
@@ -144,7 +144,7 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
   }
   PtlNIFini(reports.interface);
   PtlFini();
-  made->release();  // its threads may be inside a call
+  made->release();  // not freed: its threads may be inside a call
   return there ? 0 : 1;
 }
 

@@ -16,23 +16,23 @@ namespace spinloom::process {
 namespace {
 
 std::mutex joining;
-LiveProcess* joined = nullptr;  // for ever: threads may be inside a call when the process ends
+LiveProcess* joined = nullptr;  // never freed: threads may be inside a call when the process ends
 ptl::Process* rank_of_all_threads = nullptr;
 bool forked = false;
 
-// Standard streams that are closed are opened on /dev/null, so that no descriptor of ours gets the number of one that
-// the program prints to.
+// Opens closed standard streams on /dev/null, so that none of our descriptors gets the number of a stream that the
+// program prints to.
 void occupy_standard_streams() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (open("/dev/null", O_RDWR) < 0) return;  // the lowest that is free: this one
+    if (open("/dev/null", O_RDWR) < 0) return;  // gets the lowest free number, which is this one
   }
 }
 
 void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", line.c_str()); }
 
-// A program that has closed its interfaces has left the job, though it exits without PtlFini. Of one that has not,
-// calls may be under way in other threads.
+// A program that has closed its interfaces has left the job, even if it exits without PtlFini. Otherwise calls may be
+// under way in other threads.
 void leave_at_end() {
   if (rank_of_all_threads == nullptr) return;
   for (uint32_t number = 0; number < ptl::interface_count; ++number) {
@@ -59,7 +59,7 @@ ptl::Process* join_job() {
   joined = made->release();
   rank_of_all_threads = new ptl::Process(*joined);
   joined->attend_to_end(leave_at_end);
-  // A child has neither our threads nor our place in the job.
+  // A forked child has neither our threads nor our place in the job.
   pthread_atfork(nullptr, nullptr, [] {
     forked = true;
     rank_of_all_threads = nullptr;

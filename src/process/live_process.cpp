@@ -15,13 +15,13 @@
 namespace spinloom::process {
 namespace {
 
-constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries at once
-constexpr uint32_t payload_bytes = 4096;                  // of a packet that handlers see, and of an atomic
-constexpr uint32_t at_once_bytes = 256;                   // what a program may change when its call returns
-constexpr uint32_t idle_looks = 16;                       // in a row, before others get the processor
-constexpr Time look_again{1'000'000'000};                 // 1 ms: at what peers have taken
+constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries in one piece
+constexpr uint32_t payload_bytes = 4096;                  // of an atomic, and of a packet that handlers see
+constexpr uint32_t at_once_bytes = 256;                   // a put of this length is read before the call returns
+constexpr uint32_t idle_looks = 16;                       // empty looks in a row, before others get the processor
+constexpr Time look_again{1'000'000'000};                 // 1 ms: how often to look at what peers have taken
 
-// Where this library lies.
+// The folder of this library.
 std::string own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return ".";
@@ -30,7 +30,7 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// What the node sees of a transport: itself, or who records it.
+// The transport that the node uses: `transport` itself, or its recorder.
 live::Transport& add(live::Node& node, live::Transport& transport, live::TracingTransport* trace) {
   if (trace != nullptr) trace->over(transport);
   live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
@@ -52,7 +52,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   card.user = geteuid();
   card.traits = live::traits_of_self();
   auto opened = made->open(card);
-  // A process that cannot start tells the others, because they would wait for it.
+  // A process that cannot start tells its peers, which would otherwise wait for it.
   auto texts =
       launcher->exchange(opened ? live::write(card) : live::write(opened.error()), {.limit_s = settings.start_s});
   SPL_ASSIGN(auto port, std::move(opened));
@@ -68,7 +68,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   limits.payload_bytes = payload_bytes;
   limits.transfer_bytes = whole_message;
   limits.atomic_bytes = payload_bytes;
-  for (uint32_t peer = 0; peer < launcher->size(); ++peer) {  // a datagram carries all of one
+  for (uint32_t peer = 0; peer < launcher->size(); ++peer) {  // UDP carries the whole exchange in one datagram
     if (!port || !made->goes_by_udp(peer)) continue;
     limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(port->datagram_bytes()));
   }
@@ -90,15 +90,15 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
     made->node_->set_patience(Time{int64_t{settings.spin_us} * 1'000'000});
   } else {
     made->node_->set_patience(Time{});
-    memory.help_from_bytes = UINT64_MAX;  // a helper would take its processor from somebody
+    memory.help_from_bytes = UINT64_MAX;  // helping would take processor time from other ranks
   }
   SPL_TRY(made->make_transports(memory, std::move(port)));
-  made->node_->doorbell().wake_all();  // peers may have rung before there was anything to look at
+  made->node_->doorbell().wake_all();  // peers may have rung before the channels existed
   return made;
 }
 
-// If some ranks of a machine may not reach each other's memory, all ranks tell whom they reach, because a rank cannot
-// know who reaches it.
+// If some ranks of a machine may not reach each other's memory, all ranks say whom they reach, because a rank cannot
+// know by itself who reaches it.
 Status LiveProcess::agree_on_ways() {
   unreached_.resize(size());
   if (!live::must_agree(cards_)) return {};
@@ -116,7 +116,7 @@ bool LiveProcess::goes_by_udp(uint32_t peer) const {
   return settings_.transport == Way::udp || cards_[peer].machine != cards_[rank_].machine || !unreached_[peer].empty();
 }
 
-// What the card tells others of.
+// Opens the socket whose address the card tells to others.
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) {
   const auto machine = live::machine_id();
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
@@ -147,14 +147,14 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
   return port;
 }
 
-// What a transport calls: the node, or the recorder in front of it.
+// The client of a transport: the node, or the recorder in front of it.
 live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace) {
   if (!trace_) return *node_;
   trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
   return *trace;
 }
 
-// Peers with whom we share a machine by shared memory, others by UDP.
+// Reaches peers on the same machine by shared memory if both ends can, all others by UDP.
 Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
   SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
@@ -185,7 +185,7 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
   return {};
 }
 
-// Called by the watcher's thread: a peer's process has ended, or datagrams have come.
+// The watcher's thread calls this: a peer's process has ended, or datagrams have come.
 void LiveProcess::readable(uint64_t tag) {
   if (tag == size()) {
     udp_->disarmed();
@@ -207,7 +207,7 @@ void LiveProcess::end_call() {
   node_->lock().unlock();
 }
 
-// A program that polls for what another rank sends must not keep the processor from that rank.
+// A program that polls for another rank's message must not keep the processor from that rank.
 void LiveProcess::poll() {
   if (node_->poll()) idle_looks_ = 0;
   if (!crowded_ || ++idle_looks_ <= idle_looks) return;
@@ -262,8 +262,8 @@ bool LiveProcess::close() {
     if (trace_) trace_->flush();
     node_->forget_pool();
   }
-  if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not come back keeps its memory
-  progress_->stop();  // it stays: calls that come too late still ask it
+  if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not return keeps its memory
+  progress_->stop();  // kept, because late calls still ask it
   live::leave(*launcher_);
   return true;
 }

@@ -1,10 +1,10 @@
 // LiveProcess - this process as a rank of a job: its node, its transports, its peers' cards, its threads.
 //
-// Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs. All ranks of a job
-//   call it. The C calls use it as their Host.
+// Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs; all ranks of a job
+//   call it. The C functions use the LiveProcess as their Host.
 // Invariants: (1) two ranks use the same transport in both directions; (2) close() waits until what was sent has
-//   arrived, or says what has not; it says goodbye to the peers and ends the threads. Nothing of the job is left on
-//   the machine after that, nor after the process has been killed.
+//   arrived, or says what has not; then it says goodbye to the peers and ends the threads. After close(), or after
+//   the process has been killed, nothing of the job is left on the machine.
 // Threads: any; begin_call() and end_call() take and release the owner lock. Time: the monotonic clock.
 #pragma once
 
@@ -31,7 +31,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t rank() const { return rank_; }
   [[nodiscard]] const char* launcher() const { return launcher_->name(); }
   [[nodiscard]] std::string describe(uint32_t peer);
-  // Has `leaving` called when the process ends by exit(0) and has not been closed.
+  // Has `leaving` called if the process ends by exit(0) without having been closed.
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 
   // ptl::Host
@@ -64,16 +64,16 @@ class LiveProcess final : public ptl::Host {
   std::unique_ptr<live::Launcher> launcher_;
   uint32_t rank_ = 0;
   bool crowded_ = false;     // ranks share processors
-  uint32_t idle_looks_ = 0;  // how many looks in a row have found nothing
+  uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
   std::vector<live::Card> cards_;
-  live::Unreached unreached_;  // by peer: why it is not reached by shared memory, or why it does not reach us so
+  live::Unreached unreached_;  // by peer: why one of us cannot reach the other by shared memory
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::TraceLog> trace_;  // null: packets are not recorded
   std::unique_ptr<live::TracingTransport> shm_trace_;
   std::unique_ptr<live::TracingTransport> udp_trace_;
   std::unique_ptr<live::ShmTransport> shm_;
-  std::unique_ptr<live::UdpTransport> udp_;  // null where all peers are reached by shared memory
+  std::unique_ptr<live::UdpTransport> udp_;  // null if all peers are reached by shared memory
   std::shared_ptr<Images> images_;
   std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;

@@ -32,7 +32,7 @@ constexpr std::array<Variable, 13> known{{
      "disturbs outgoing datagrams, for tests"},
 }};
 
-// Variables that the rest of Spinloom reads: they mean nothing here, and are no misspelling.
+// Variables that other parts of Spinloom read: ignored here, but not reported as misspelt.
 constexpr std::string_view foreign[] = {
     "SPINLOOM_NIC",         "SPINLOOM_SEED",  "SPINLOOM_THREADS",           "SPINLOOM_KERNEL",
     "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_", "SPINLOOM_PYTHON_EXECUTABLE", "SPINLOOM_RANK",

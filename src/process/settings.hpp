@@ -1,7 +1,7 @@
-// Settings - what the environment asks of the live library, by its variables SPINLOOM_...
+// Settings - the live library's settings, from the environment variables SPINLOOM_...
 //
 // Contract: read_settings() reads all of them. A misspelt name or an unknown value makes a warning, a sentence that
-//   lists the names or values that exist, and the default is used.
+//   lists the known names or values, and the default is used.
 // Threads: any. Time: none.
 #pragma once
 
@@ -36,8 +36,8 @@ struct Settings {
 
 struct Variable {
   const char* name;
-  const char* values;   // the values that it takes
-  const char* meaning;  // one sentence
+  const char* values;   // its legal values
+  const char* meaning;  // its meaning, in one sentence
 };
 
 [[nodiscard]] std::span<const Variable> variables();

@@ -1,12 +1,14 @@
-// Admission - which packet goes to the engine next, where packets wait because it has no room (Nic::can_accept).
+// Admission - which packet goes to the engine next, where packets wait because the engine has no room
+// (Nic::can_accept).
 //
-// The rule: packets that have no room wait, in the order in which they came, and go in in that order. What is an answer
-//   (Packet::is_answer) passes all that wait: it needs no room, and what waits may wait for it. What else may pass is
-//   the one thing in which drivers differ, because their networks do (Order).
-// Contract: passes() is asked for a packet that has just come, next() for those that wait, when the engine may have
-//   room again. Whoever asks gives the packet to the engine then, and asks next() again.
-// Invariants: (1) next() names a packet that has room; (2) without Order::any, and but for Order::headers_pass, of two
-//   headers from one source, answers apart, the earlier goes in first: matching is in the order of sending.
+// The rule: packets without room wait in the order in which they came, and go in in that order. An answer
+// (Packet::is_answer) passes all waiting packets: it needs no room, and they may wait for it. Drivers differ only in
+// which other packets may pass, because their networks differ (Order).
+// Contract: ask passes() about a packet that has just come, and next() about waiting packets when the engine may have
+//   room again. Give the packet to the engine, then ask next() again.
+// Invariants: (1) next() names a packet that has room; (2) of two headers from one source, answers excepted, the
+//   earlier goes in first, because matching is in the order of sending. Order::any and Order::headers_pass do not
+//   promise that.
 // Threads: pure functions. Time: none.
 #pragma once
 
@@ -20,20 +22,20 @@
 
 namespace spinloom::portals {
 
-// What passes packets that wait, beside answers.
+// The packets, besides answers, that may pass waiting packets.
 enum class Order : uint8_t {
-  // Nothing: each source's packets come in the order sent, so a packet never needs one behind it. Answers go in when
-  // they come and never wait, so next() looks at the oldest packet only. The live driver; the loopback driver.
+  // None: each source's packets come in the order sent, so a packet never needs one behind it. Answers go in when
+  // they come and never wait, so next() looks at the oldest packet only. For the live driver and the loopback driver.
   arrival,
-  // Answers wait as well, for the parser, and are looked for. While packets are kept that came ahead of their header, so
-  // is a header with room: those packets may be what fills the packet buffer, and it makes room again. It may pass
-  // earlier headers, its own source's, too: the buffer may be full of its message's packets. The simulated driver, whose
-  // network lets packets pass their header.
+  // Answers also wait for the parser, and are looked for. While packets are kept that came ahead of their header, a
+  // header with room may pass, too: those packets may fill the packet buffer, and their header frees it. It may pass
+  // earlier headers, even of its own source, because the buffer may be full of its message's packets. For the
+  // simulated driver, whose network lets packets overtake their header.
   headers_pass,
-  // All that has room, but no header an earlier one from its source: packets come as lossy links bring them, only their
-  // headers in order. The loopback driver over links.
+  // All packets that have room, but no header passes an earlier header of its source: lossy links bring packets in
+  // any order, but headers in order. For the loopback driver over links.
   header_order,
-  // All: a test that wants every order. The loopback driver with a seed.
+  // All packets, for tests that want every order. For the loopback driver with a seed.
   any,
 };
 
@@ -42,15 +44,16 @@ enum class Order : uint8_t {
   return !others_wait || order == Order::any || packet.is_answer();
 }
 
-// The place in `waiting`, oldest first, of the packet that goes in next; none where none may. `engine` is a Nic,
-// `packet_of` finds the packet in an element of the list. Work: one look at each that waits; Order::arrival: one look.
+// The place in `waiting`, oldest first, of the packet that goes in next; none if no packet may. `engine` is a Nic;
+// `packet_of` finds the packet in an element of the list. Work: one look at each waiting packet; Order::arrival: one
+// look.
 template <class Engine, class List, class PacketOf>
 [[nodiscard]] std::optional<size_t> next(Order order, const Engine& engine, const List& waiting, PacketOf packet_of) {
   if (waiting.empty()) return std::nullopt;
   if (engine.can_accept(packet_of(waiting.front()))) return 0;
   if (order == Order::arrival) return std::nullopt;
   const bool headers_pass = order == Order::headers_pass && engine.state().early_packets > 0;
-  std::vector<nic::Rank> behind;  // header_order: whose headers wait
+  std::vector<nic::Rank> behind;  // header_order: sources whose headers wait
   for (size_t i = 0; i < waiting.size(); ++i) {
     const nic::Packet& packet = packet_of(waiting[i]);
     if (packet.is_answer()) return i;

@@ -7,7 +7,7 @@
 namespace spinloom::portals {
 namespace {
 
-// Has room for the messages that it is told of, and for answers.
+// An engine with room for the messages that it is told of, and for answers.
 struct Engine {
   struct State {
     uint32_t early_packets = 0;

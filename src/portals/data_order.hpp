@@ -1,8 +1,9 @@
-// Data order - how far drivers keep the order of bytes at the same address: max_waw_ordered_size, max_war_ordered_size.
+// Data order - up to which size drivers keep the order of bytes at one address: max_waw_ordered_size,
+// max_war_ordered_size.
 //
-// Contract: puts of up to ordered_bytes_max land in the order in which they were sent, and a get of up to as
-//   much never reads bytes of a put that was sent after it. A driver that reads the bytes of such a short reply later
-//   than the NIC asked for it must therefore keep a copy of them.
+// Contract: puts of up to ordered_bytes_max land in the order in which they were sent. A get of up to as many bytes
+//   never reads bytes of a put that was sent after it. So a driver that reads the bytes of such a short reply later
+//   than the NIC asks for them must keep a copy of the bytes.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -43,7 +43,7 @@ uint32_t NativeHandler::dma_to_host(const uint8_t* local, uint64_t offset, uint6
   given.options = options;
   given.offset = offset;
   given.length = length;
-  given.local = const_cast<uint8_t*>(local);  // only read: it is the source
+  given.local = const_cast<uint8_t*>(local);  // the source is only read
   if (local == nullptr) {
     given.local_memory = nic::LocalMemory::none;
   } else if (holds(frame_.packet, local, length)) {

@@ -1,9 +1,9 @@
 // HandlerRunner - executes one handler to its end, for drivers without a notion of time.
 //
-// Contract: run() executes the handler that the frame names; each call that the handler makes to its NIC goes
-//   through `calls`, which answers at once or says that the handler must stop (end it as a fault).
-// Invariants: (1) a runner touches nothing but the frame's memory; (2) what a handler does wrong is an
-//   outcome, never an error of the runner.
+// Contract: run() executes the handler that the frame names. Each call of the handler to its NIC goes through
+//   `calls`, which answers at once or says that the handler must stop (the runner then ends it as a fault).
+// Invariants: (1) a runner accesses only the frame's memory; (2) an error of a handler is an outcome, never an error
+//   of the runner.
 // Threads: one owner, unless a runner says that it takes several. Time: none.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace spinloom::portals {
 
-// Everything one handler may see.
+// Everything that one handler may access.
 struct HandlerFrame {
   nic::Her her;
   const nic::Context* context = nullptr;
@@ -29,26 +29,27 @@ struct HandlerFrame {
   std::span<uint8_t> state;
   uint32_t hpu_count = 1;
 };
-// What the handler that the engine wants to run may see of the NIC's memory.
+// The frame for a handler that the engine wants to run.
 [[nodiscard]] HandlerFrame frame_of(const nic::Her& her, const nic::Nic& engine, std::span<uint8_t> nic_memory);
 
-// The calls of one handler at a time.
+// Answers the calls of one handler.
 class HandlerCalls {
  public:
   virtual ~HandlerCalls() = default;
   // The call's result; none: the handler must stop.
   virtual std::optional<uint32_t> call(const nic::HandlerCall& call) = 0;
-  // Whether nobody waits for the handler any more. Runners that can stop a handler ask from time to time, and then end
-  // it as a fault.
+  // Whether nobody waits for the handler any more. Runners that can stop a handler ask this from time to time, and
+  // then end the handler as a fault.
   [[nodiscard]] virtual bool given_up() const { return false; }
-  // What it left waiting has used up its budget; a runner that has budgets ends it. Asked after each call.
+  // Whether the handler's pending work has used up its budget. A runner with budgets asks after each call, and ends
+  // it.
   [[nodiscard]] virtual bool budget_used() const { return false; }
 };
 
 struct HandlerOutcome {
   nic::HandlerEnd end = nic::HandlerEnd::returned;
   uint32_t code = 0;
-  uint64_t cycles = 0;  // 0 of runners that do not count them
+  uint64_t cycles = 0;  // 0 if the runner does not count them
 };
 
 class HandlerRunner {
@@ -63,13 +64,13 @@ class NativeHandler {
   NativeHandler(const HandlerFrame& frame, HandlerCalls& calls) : frame_(frame), calls_(calls) {}
 
   [[nodiscard]] const HandlerFrame& frame() const { return frame_; }
-  // As PtlHandlerDMAToHostNB of spinloom/handler.h; the result is the transfer's handle.
+  // As PtlHandlerDMAToHostNB of spinloom/handler.h; returns the transfer's handle.
   uint32_t dma_to_host(const uint8_t* local, uint64_t offset, uint64_t length, uint32_t options);
   // As PtlHandlerDMAFromHostNB, into the packet of a process-put.
   uint32_t dma_into_packet(uint64_t offset, uint64_t at, uint64_t length);
   uint32_t count(uint64_t success, uint64_t failure);
   uint32_t call(const nic::HandlerCall& given);
-  // A call was refused for good: whatever the handler returns now, it ends as a fault.
+  // Whether a call was refused for good. The handler then ends as a fault, whatever it returns.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:

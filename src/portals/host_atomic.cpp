@@ -45,7 +45,7 @@ T product(T a, T b) {
   }
 }
 
-// The target's new value. `nic::check` has let only operations through that exist for the datatype.
+// The target's new value. `nic::check` has refused operations that do not exist for the datatype.
 template <class T>
 T applied(AtomicOperation operation, T target, T source, T operand) {
   switch (operation) {
@@ -99,7 +99,7 @@ void perform_on(const nic::ApplyAtomic& apply) {
   }
 }
 
-// Elements that lie in pieces, put together and taken apart again.
+// Performs an atomic on elements in several pieces: gathers them, operates on them, scatters them.
 nic::DmaId perform_pieces(const nic::ApplyAtomic& apply) {
   std::vector<uint8_t> whole;
   for (const nic::IovecElement& piece : apply.pieces) whole.insert(whole.end(), piece.base, piece.base + piece.length);

@@ -1,8 +1,8 @@
-// Host atomic - what a driver does to memory for an atomic of Portals 4.
+// Host atomic - performs an atomic of Portals 4 on host memory, for drivers.
 //
 // Contract: perform() changes the whole elements that the action names, at once, in order; the caller decides when.
-//   Integers wrap around; logical operations give 0 or 1; sums and products of floating-point elements are rounded
-//   once an operation, a complex product is re = ar * br - ai * bi, im = ar * bi + ai * br.
+//   Integers wrap around. Logical operations give 0 or 1. Sums and products of floating-point elements are rounded
+//   once an operation; a complex product is re = ar * br - ai * bi, im = ar * bi + ai * br.
 // Threads: one owner of the memory. Time: none.
 #pragma once
 

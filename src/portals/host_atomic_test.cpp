@@ -1,5 +1,5 @@
-// Atomics on memory: every operation of every datatype against a table by hand, elementwise, with what was there
-// before.
+// Atomics on memory: every operation of every datatype, elementwise, with the values before, compared with a table
+// made by hand.
 #include "portals/host_atomic.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ void expect_applied(AtomicOperation operation, Datatype type, const std::vector<
   ASSERT_EQ(nic::bytes_of(type), sizeof(T));
   constexpr uint8_t guard = 0xa5;
   const auto* const bytes = reinterpret_cast<const uint8_t*>(targets.data());
-  std::vector<uint8_t> memory = {guard};  // so that elements are not aligned
+  std::vector<uint8_t> memory = {guard};  // so that elements are misaligned
   memory.insert(memory.end(), bytes, bytes + sizeof(T) * targets.size());
   memory.push_back(guard);
   std::vector<T> before(targets.size());
@@ -65,7 +65,7 @@ void expect_integers(Datatype type) {
   expect_applied<T>(masked_swap, type, of(0x35), of(0x5a), of(0x3a), static_cast<T>(0x0f));
 }
 
-// Where `operand RELATION target` holds the source comes in: operands below, at and above the target.
+// The source replaces the target where `operand RELATION target` holds: operands below, at and above the target.
 template <class T>
 void expect_compared(Datatype type) {
   struct Row {

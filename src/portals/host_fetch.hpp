@@ -1,7 +1,7 @@
-// Host fetch - what a driver does to memory for the handlers' reads and atomics.
+// Host fetch - performs the handlers' reads and atomics on host memory, for drivers.
 //
 // Contract: perform() moves the bytes that the action names, at once; the caller decides when. Atomics use the
-//   processor's, so that host programs may use the same words.
+//   processor's instructions, so that host programs may use the same words.
 // Threads: any, over words of their own or atomically. Time: none.
 #pragma once
 
@@ -40,7 +40,7 @@ inline nic::DmaId perform(const nic::DmaAtomic& atomic) {
   return atomic.dma;
 }
 
-// The answer to the handler's call.
+// Returns the answer to the handler's call.
 inline uint32_t perform(const nic::LocalAtomic& atomic) {
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(atomic.local));
   uint64_t before = atomic.compare;

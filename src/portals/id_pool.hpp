@@ -1,8 +1,8 @@
-// IdPool - which ids of one kind are in use; the last one given back is the next one given out.
+// IdPool - the ids of one kind that are in use; the id given back last is the next one given out.
 //
 // Contract: take() gives an unused id or Code::exhausted with the name of the limit.
-// Invariants: (1) an id is in use from take() to give_back(); (2) indices stay below the limit; (3) where ids have a
-//   generation, an index comes with another one each time: nothing that still names an earlier id means it.
+// Invariants: (1) an id is in use from take() to give_back(); (2) indices stay below the limit; (3) if ids have a
+//   generation, an index gets another generation each time: an old id never means a new object.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -38,7 +38,7 @@ class IdPool {
     return places_.back().id;
   }
 
-  // One particular id.
+  // Takes one particular id.
   [[nodiscard]] Status take(IdType id) {
     if (id.value >= limit_) {
       return fail(Code::invalid, what_, " ", id, " is beyond the limit of ", limit_, " (", limit_name_, ")");
@@ -65,7 +65,7 @@ class IdPool {
     free_.push_back(id.value);
   }
 
-  // One that is in use has another owner from now on, under this id.
+  // Gives an id in use to another owner, under a new id with the same index.
   void pass_on(IdType from, IdType to) {
     SPL_ASSERT(in_use(from) && from.value == to.value, what_, " ", from);
     places_[from.value].id = to;
@@ -82,7 +82,7 @@ class IdPool {
 
  private:
   struct Place {
-    IdType id;  // where it is not in use: the next one
+    IdType id;  // if not in use: the next id of this index
     bool used = false;
   };
   const char* what_;

@@ -8,7 +8,7 @@ namespace spinloom::portals {
 
 namespace {
 
-// An outgoing packet is the handler's to fill.
+// An outgoing packet is writable, because the handler fills it.
 hpu::Region packet_region(const HandlerFrame& frame) {
   using hpu::LatencyClass;
   using hpu::Region;
@@ -17,7 +17,7 @@ hpu::Region packet_region(const HandlerFrame& frame) {
   return Region::shared(SPL_HPU_PACKET_BASE, filled, LatencyClass::packet_buffer);
 }
 
-// A budget may be long; in between somebody may have given up.
+// Runs in slices, because a budget may be long: between slices it asks whether somebody has given up.
 hpu::Stop go_on(hpu::Core& core, uint64_t budget_end) {
   constexpr uint64_t patience = 1 << 20;
   return core.run(std::min(budget_end, core.cycle() + patience));

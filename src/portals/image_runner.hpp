@@ -1,12 +1,12 @@
 // ImageHandlers - runs RV32 handler images functionally, for drivers without a notion of time.
 //
-// Contract: a context's image is the number that add() returned, its entries are addresses in that image. The
-//   handler sees the address map of spinloom/hpu_map.h and nothing else; its budget counts instructions.
-// Invariants: (1) a handler that leaves its memory, does what is illegal or runs past its budget ends as such;
-//   the runner and its host go on; (2) the same frame gives the same outcome; (3) accesses to writable memory that
-//   handlers share, atomics among them, happen one at a time.
-// Threads: run() may be called on any number of threads at once, each with its own frame, and add()
-//   meanwhile. Time: none; one cycle is one instruction.
+// Contract: a context's image is the number that add() returned, its entries are addresses in that image. The handler
+//   sees only the address map of spinloom/hpu_map.h; its budget counts instructions.
+// Invariants: (1) a handler that leaves its memory, executes an illegal instruction or runs past its budget ends as
+//   such; the runner and its host go on; (2) the same frame gives the same outcome; (3) accesses to writable memory
+//   that handlers share, atomics among them, happen one at a time.
+// Threads: any number of threads may call run() at once, each with its own frame, and add() meanwhile. Time: none;
+//   one cycle is one instruction.
 #pragma once
 
 #include <array>
@@ -40,13 +40,13 @@ class ImageHandlers final : public HandlerRunner {
   [[nodiscard]] static Result<std::unique_ptr<Machine>> make_machine();
   [[nodiscard]] HandlerOutcome run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
                                       HandlerCalls& calls);
-  // Executes the access that a handler stopped before, and what follows up to the next stop or branch.
+  // Executes the access before which a handler stopped, and goes on to the next stop or branch.
   [[nodiscard]] hpu::Stop take_turn(Machine& machine, uint32_t address);
 
-  mutable std::mutex lending_;  // guards the two below
+  mutable std::mutex lending_;  // guards the two fields below
   std::vector<std::unique_ptr<Machine>> idle_;
   std::deque<hpu::Image> images_;  // addresses are stable
-  std::array<std::mutex, 64> turns_;  // who accesses shared memory now, by line of memory
+  std::array<std::mutex, 64> turns_;  // one lock for each line of shared memory
 };
 
 }  // namespace spinloom::portals

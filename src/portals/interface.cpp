@@ -15,7 +15,7 @@ Interface::Interface(Port& port, const Limits& limits)
       streams_("streaming put", limits.streams, "Interface::Limits::streams"),
       portal_queues_(limits::portal_table_max) {}
 
-// Waits for the answer.
+// Submits a command and waits for the answer.
 Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
   const uint64_t token = next_token_++;
   port_.submit(nic::Command{body, trigger, token});
@@ -58,7 +58,7 @@ std::optional<nic::Event> Interface::eq_get(nic::QueueId queue) {
   QueueRecord& record = queue_records_[queue.value];
   nic::QueueIndex& index = *record.index;
   if (index.waiting() == 0) index.added = 0;
-  while (index.waiting() > record.slots + index.added) {  // the oldest one has been overwritten
+  while (index.waiting() > record.slots + index.added) {  // the oldest event has been overwritten
     if (!take_event(queue)) break;
     record.gap = true;
   }
@@ -86,7 +86,7 @@ Result<nic::Event> Interface::eq_wait(nic::QueueId queue) {
 Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max) {
   SPL_ASSIGN(const nic::CounterId counter, counters_.take());
   const auto made = ask(nic::CounterAlloc{counter, triggered_max});
-  // A counter that had this id before may have left its value with the host.
+  // An earlier counter with this index may have left its value with the host.
   const auto cleared = made ? ask(nic::CounterSet{counter, {}}) : made;
   if (!cleared) {
     counters_.give_back(counter);

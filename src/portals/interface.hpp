@@ -1,14 +1,13 @@
 // Interface - the host's side of the Portals calls, over one driver port.
 //
-// Contract: checks arguments, picks ids, hands commands to the port. Control calls (allocate, append, unlink,
-//   write NIC memory, register a triggered command) wait for the NIC's answer; put, ct_inc and ct_set do not.
-//   Names and meaning follow Portals 4 (PtlEQAlloc is eq_alloc, ...); what only a sPIN NIC has (NIC memory,
-//   execution contexts) follows the SC'17 sPIN paper, appendix B.
-// Invariants: (1) an id is given out once: what still names an object that is gone (an entry its counter, a message
-//   under way its queue) means no other one; an index serves again after the NIC has forgotten its object; (2) events
-//   of a queue come in the order in which the NIC posted them; (3) trouble is a returned Error that names call and
-//   values.
-// Threads: the owner of the port. Time: that of the port; waiting lets it go on.
+// Contract: checks arguments, picks ids, hands commands to the port. Control calls (allocate, append, unlink, write
+//   NIC memory, register a triggered command) wait for the NIC's answer; put, ct_inc and ct_set do not. Names and
+//   meaning follow Portals 4 (PtlEQAlloc is eq_alloc, ...). Objects that only a sPIN NIC has (NIC memory, execution
+//   contexts) follow the SC'17 sPIN paper, appendix B.
+// Invariants: (1) an id is given out once: an old id, for example of an entry's counter or of a message's queue,
+//   never means a new object; an index serves again after the NIC has forgotten its object; (2) events of a queue
+//   come in the order in which the NIC posted them; (3) trouble is a returned Error that names call and values.
+// Threads: the owner of the port. Time: that of the port; a call that waits lets time go on.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +27,14 @@
 
 namespace spinloom::portals {
 
-// A put: what a memory descriptor (MD) offers, where its events and counts go, and where the bytes go.
+// A put: the bytes of a memory descriptor (MD), their target, and where events and counts go.
 using PutArguments = nic::Put;
 using GetArguments = nic::Get;
 using AtomicArguments = nic::Atomic;
 
 struct PortalOptions {
   bool flow_control = false;
-  nic::PortalIndex want;  // none: any that is free
+  nic::PortalIndex want;  // none: any free index
 };
 
 enum class Unlinked : uint8_t { done, in_use };
@@ -58,13 +57,13 @@ class Interface {
   [[nodiscard]] nic::Rank rank() const { return port_.rank(); }
   [[nodiscard]] Port& port() { return port_; }
 
-  // A full queue overwrites its oldest event; the next event that is taken says so (after_gap). Reserved slots are kept
+  // A full queue overwrites its oldest event; the next event taken reports that (after_gap). Reserved slots are kept
   // for the event that flow control has disabled a portal table entry, which comes when all other slots are in use.
   [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots, uint32_t reserved = 0);
-  // Also while portal table entries, descriptors or messages under way name it: events for it are dropped from then on,
-  // and flow control of such a portal table entry ends.
+  // Frees a queue even while portal table entries, descriptors or messages under way name it. Events for the queue
+  // are dropped from then on, and flow control of such a portal table entry ends.
   [[nodiscard]] Status eq_free(nic::QueueId queue);
-  // The oldest event, or nothing.
+  // Takes the oldest event; nothing if the queue is empty.
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
   [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
 
@@ -73,20 +72,20 @@ class Interface {
   [[nodiscard]] Status ct_free(nic::CounterId counter);
   // Drops the operations that wait for the counter.
   [[nodiscard]] Status ct_cancel(nic::CounterId counter);
-  // From now on the counter is set to 0 whenever it reaches the threshold; threshold 0 ends that. Nothing may wait for
-  // the counter yet.
+  // From now on the counter is set to 0 whenever it reaches the threshold; threshold 0 ends that. No command may wait
+  // for the counter yet.
   [[nodiscard]] Status ct_auto_reset(nic::CounterId counter, uint64_t threshold);
   [[nodiscard]] Status ct_inc(nic::CounterId counter, nic::CounterValue by,
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] nic::CounterValue ct_get(nic::CounterId counter) const { return port_.counter(counter); }
-  // Returns when success >= test, or when any operation has failed.
+  // Returns when success >= test, or when an operation has failed.
   [[nodiscard]] Result<nic::CounterValue> ct_wait(nic::CounterId counter, uint64_t test);
 
-  // Says to whom a part of the portal table belongs and how much it holds; it applies to the commands that follow.
+  // Says whose a part of the portal table is, and how much it may hold. Applies to the commands that follow.
   void table_setup(const nic::TableSetup& setup) { port_.submit(nic::Command{setup, {}, 0}); }
-  // How many messages for a part of the portal table were refused.
+  // The number of refused messages for a part of the portal table.
   [[nodiscard]] Result<uint64_t> refusals(uint32_t table, nic::Refusal which) {
     return ask(nic::RefusalsRead{table, which});
   }
@@ -98,49 +97,50 @@ class Interface {
   [[nodiscard]] Result<nic::EntryId> me_append(nic::PortalIndex portal, const nic::Entry& entry,
                                                nic::ListKind list = nic::ListKind::priority,
                                                const std::optional<nic::Trigger>& trigger = {});
-  // An Error when the entry has already left its list by itself; its id is then on its way back with its event.
+  // An Error if the entry has already left its list by itself; its event then gives the id back.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
-  // Unlinks the entry when the trigger fires. An entry that is in use then stays.
+  // Unlinks the entry when the trigger fires, unless the entry is in use then.
   [[nodiscard]] Status me_unlink(nic::EntryId entry, const nic::Trigger& trigger);
 
-  // Finds the messages that wait in overflow entries and that an entry like this matches, and tells of them by events
-  // and counts. With `remove` they leave. Returns how many they are.
+  // Finds messages that wait in overflow entries and that an entry like this matches, and reports them by events and
+  // counts. With `remove`, the messages leave. Returns their number.
   [[nodiscard]] Result<uint64_t> me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove);
 
-  // The buffer stays untouched until its send event (or its acknowledgement).
+  // The buffer must not change before the put's send event (or its acknowledgement).
   [[nodiscard]] Status put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
 
   // The memory belongs to the NIC until the reply event or count.
   [[nodiscard]] Status get(const GetArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
-  // Atomic, FetchAtomic and Swap of Portals 4; as put, and with `fetch` as get.
+  // Atomic, FetchAtomic and Swap of Portals 4. The buffer is used as by put(), and that of `fetch` as by get().
   [[nodiscard]] Status atomic(const AtomicArguments& arguments, const std::optional<nic::Trigger>& trigger = {});
 
   // A streaming put (SC'19 datatypes paper, section 3.1.1: PtlSPutStart, PtlSPutStream): one message at the target,
-  // whose bytes are those of the regions of arguments.local, memory of memory_bytes. arguments.length is the whole
-  // message's. The call that carries `end` gives the stream back; a refused one changes nothing. The memory stays
-  // untouched as with put.
+  // made of the bytes of regions of arguments.local, memory of memory_bytes. arguments.length is the length of the
+  // whole message. The call with `end` gives the stream back; a refused call changes nothing. The memory must not
+  // change, as with put().
   [[nodiscard]] Result<nic::StreamId> stream_start(const PutArguments& arguments, uint64_t memory_bytes,
                                                    const nic::PutRegion& first);
   [[nodiscard]] Status stream_append(nic::StreamId stream, const nic::PutRegion& region, bool end);
 
   // A put whose packets the context's payload handler fills on this NIC from arguments.local, memory of memory_bytes
-  // (SC'19 datatypes paper, section 3.1.2: PtlProcessPut). arguments.length is the length of what they make of it.
+  // (SC'19 datatypes paper, section 3.1.2: PtlProcessPut). arguments.length is the length of the message that the
+  // handlers make.
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 
-  // Spends the host's time on work that a floor above does.
+  // Spends the host's time on work of a floor above.
   [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
 
-  // Memory on the NIC for handlers. An address is an offset in it.
+  // Allocates NIC memory for handlers. An address in it is an offset.
   [[nodiscard]] Result<uint64_t> memory_alloc(uint64_t bytes, uint64_t align = 64);
   [[nodiscard]] Status memory_free(uint64_t offset);
   [[nodiscard]] Status memory_write(uint64_t offset, std::span<const uint8_t> bytes);
 
   [[nodiscard]] Result<nic::ContextId> context_create(const nic::Context& context);
   [[nodiscard]] Status context_free(nic::ContextId context);
-  // From now on the entries of a context that was created with active = false match.
+  // Entries of a context that was created with active = false match from now on.
   [[nodiscard]] Status context_activate(nic::ContextId context);
-  // Runs an entry's handlers on bytes of the host's own, at most one packet; the entry may match nothing
+  // Runs an entry's handlers on bytes of the host itself, at most one packet. The entry may match nothing
   // (host_activated), or belong to a context that is not active yet.
   [[nodiscard]] Status invoke(nic::EntryId entry, std::span<const uint8_t> bytes, uint64_t hdr_data,
                               const std::optional<nic::Trigger>& trigger = {});
@@ -150,33 +150,33 @@ class Interface {
  private:
   enum class Fate : uint8_t {
     explicit_unlink,  // leaves its list only by me_unlink
-    told,             // its auto_unlink (priority) or auto_free (overflow) event gives the id back
-    by_put,           // use-once without unlink event: its put event gives the id back
-    silent,           // no event gives the id back: it is tried again when ids run out
+    told,             // the auto_unlink (priority) or auto_free (overflow) event gives the id back
+    by_put,           // use-once without unlink event: the put event gives the id back
+    silent,           // no event gives the id back: the id is tried again when ids run out
   };
   struct EntryRecord {
     nic::ListKind list = nic::ListKind::priority;
     Fate fate = Fate::explicit_unlink;
-    nic::EntryId id = {};  // whose record it is
+    nic::EntryId id = {};  // the entry that the record describes
     nic::PortalIndex portal = {};
-    nic::AppendNews news = {};  // what became of an append that waits for a counter
+    nic::AppendNews news = {};  // the state of an append that waits for a counter
   };
 
   struct QueueRecord {
     uint32_t slots = 0;
-    bool gap = false;  // events have been overwritten since the newest one that was taken
+    bool gap = false;  // events have been overwritten since the last one taken
     std::shared_ptr<nic::QueueIndex> index;
   };
   struct StreamRecord {
     uint64_t memory_bytes = 0;
-    uint64_t length = 0;  // declared
+    uint64_t length = 0;  // declared length of the message
     uint64_t given = 0;
   };
 
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
-  // Gives a command to the NIC and does not wait for it, unless it has a trigger and must be registered. The body is
+  // Gives a command to the NIC without waiting, unless the command has a trigger and must be registered. The body is
   // built in the command itself, so it is copied once. The NIC ends the operation that begins here.
   template <class Body>
   [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
@@ -209,7 +209,7 @@ class Interface {
   std::vector<EntryRecord> records_;
   std::deque<nic::EntryId> silent_;
   std::vector<nic::EntryId> awaited_;  // entries whose appends wait for counters, or have waited
-  // At this number, entries whose appends have been performed are dropped from awaited_.
+  // When awaited_ has this size, entries whose appends have been performed are dropped from it.
   size_t awaited_max_ = 64;
   std::vector<StreamRecord> stream_records_;
   uint64_t next_token_ = 1;

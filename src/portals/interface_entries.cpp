@@ -1,4 +1,4 @@
-// Entries: appends and unlinks, and how their ids come back.
+// Entries: appends and unlinks, and the ways in which their ids come back.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace spinloom::portals {
 namespace {
 
-// The NIC walks the list packet by packet and relies on this.
+// The NIC walks the list packet by packet and relies on these checks.
 Status check_iovec(const nic::Entry& entry) {
   uint64_t sum = 0;
   for (size_t i = 0; i < entry.iovec.size(); ++i) {
@@ -46,7 +46,7 @@ Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::En
   if (!entries_.has_free()) return append_under_silent_id(nic::Append{{}, portal, list, entry}, trigger);
   SPL_ASSIGN(const nic::EntryId id, entries_.take());
   if (records_.size() <= id.value) records_.resize(id.value + 1);
-  // Before the answer comes, an event may already give the id back.
+  // Recorded now, because an event may give the id back before the answer comes.
   records_[id.value] = EntryRecord{list, fate_of(portal, entry, list), id, portal};
   if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
   if (const auto appended = ask_append({id, portal, list, entry}, trigger); !appended) {
@@ -57,7 +57,7 @@ Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::En
   return id;
 }
 
-// One that waits for a counter may never come.
+// An append that waits for a counter may never be performed.
 Result<uint64_t> Interface::ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger) {
   if (!trigger) return ask(append);
   if (awaited_.size() >= awaited_max_) {
@@ -71,11 +71,11 @@ Result<uint64_t> Interface::ask_append(nic::Append append, const std::optional<n
   return answer;
 }
 
-// Appends that were cancelled, or failed at their time, give up their ids; no event tells.
+// Takes back the ids of appends that were cancelled or failed later, because no event reports them.
 void Interface::take_back_appends() {
   std::erase_if(awaited_, [this](nic::EntryId id) {
     EntryRecord& record = records_[id.value];
-    if (record.id != id || !record.news) return true;  // another one's by now, or there twice
+    if (record.id != id || !record.news) return true;  // the record belongs to another entry now, or is listed twice
     const nic::Appended became = *record.news;
     if (became == nic::Appended::not_yet) return false;
     record.news.reset();
@@ -86,14 +86,14 @@ void Interface::take_back_appends() {
   });
 }
 
-// All ids are out: entries that leave their list without a word may have given theirs up. The NIC knows.
+// No id is left. Entries that left their list without an event may have given theirs up; the NIC knows which.
 Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const std::optional<nic::Trigger>& trigger) {
   for (size_t tries = silent_.size(); tries > 0; --tries) {
     const nic::EntryId older = silent_.front();
     silent_.pop_front();
     EntryRecord& record = records_[older.value];
     append.id = nic::next_of(older);
-    if (record.news || !ask_append(append, trigger)) {  // it waits for its counter, or is there still
+    if (record.news || !ask_append(append, trigger)) {  // its append waits for a counter, or the entry is still there
       silent_.push_back(older);
       continue;
     }
@@ -105,7 +105,7 @@ Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const
     if (record.fate == Fate::silent) silent_.push_back(append.id);
     return append.id;
   }
-  return entries_.take();  // says which limit it is
+  return entries_.take();  // fails with the limit's name
 }
 
 Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
@@ -117,7 +117,7 @@ Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
   return Unlinked::done;
 }
 
-// No event will tell whether it is gone.
+// No event will say whether the entry is gone.
 Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
   SPL_TRY(entries_.check(entry));
   SPL_TRY(tell(nic::Unlink{entry}, trigger));
@@ -127,7 +127,7 @@ Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
   return {};
 }
 
-// Nobody hears any more which of its entries are gone.
+// Entries of this portal table entry are now without events that give their ids back.
 void Interface::forget_queue_of(nic::PortalIndex portal) {
   portal_queues_[portal.value] = {};
   for (EntryRecord& record : records_) {

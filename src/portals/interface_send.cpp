@@ -1,4 +1,4 @@
-// Streaming puts and process-puts: what the host checks before the NIC hears of it.
+// Streaming puts and process-puts: the host's checks before a command goes to the NIC.
 #include <tuple>
 
 #include "portals/interface.hpp"
@@ -16,7 +16,7 @@ Status check_region(const nic::PutRegion& region, uint64_t memory_bytes, uint64_
               " B goes beyond the message's declared length of ", length, " B");
 }
 
-// Regions, and handlers, name places in one range.
+// Regions and handlers name places in one contiguous range.
 Status check_contiguous(const char* call, const PutArguments& arguments) {
   if (arguments.local != nullptr || arguments.length == 0) return {};
   return fail(Code::unsupported, call, ": its memory is a list; give one range");
@@ -47,7 +47,7 @@ Status Interface::stream_append(nic::StreamId stream, const nic::PutRegion& regi
   }
   record.given = given;
   port_.submit(nic::Command{nic::StreamAppend{stream, region, end}, {}, 0});
-  if (end) streams_.give_back(stream);  // commands arrive in order: the next to get this id comes after the end
+  if (end) streams_.give_back(stream);  // commands arrive in order: the next stream with this id comes after the end
   return {};
 }
 

@@ -1,11 +1,11 @@
 // Mailbox - what a driver has brought to its host: events by queue, values of counters, answers by token.
 //
 // Contract: the driver adds; the port's take_event(), counter() and take_answer() read. changes() grows with every
-//   addition, so that whoever waits knows whether to look again; note_change() says so of what is no addition.
-// Invariants: (1) events of one queue come out in the order in which they went in; (2) an answer is taken once;
-//   (3) a queue or a counter is a place: the index of an id finds it, the generation does not count. What an object that
-//   is gone has left there is the next one's until the NIC has written over it; (4) no look-up is more than an index,
-//   but that of an answer.
+//   addition, so that a waiting caller knows whether to look again; note_change() counts other changes.
+// Invariants: (1) events of one queue come out in the order in which they went in; (2) an answer is taken once; (3) a
+//   queue or a counter is a place found by the index of its id; the generation is ignored. A new object with an old
+//   index finds what the old one left there, until the NIC has overwritten it; (4) every look-up is by index, except
+//   that of an answer.
 // Threads: one owner. Time: none.
 #pragma once
 

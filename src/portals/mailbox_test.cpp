@@ -41,7 +41,7 @@ TEST(Mailbox, ACounterIsZeroUntilItIsSet) {
   EXPECT_EQ(mail.counter(nic::CounterId{6}), (nic::CounterValue{}));
 }
 
-// Whoever allocates an index again sets the place; until then the earlier generation's value is read there.
+// A new counter with an old index finds the old value until it sets the place.
 TEST(Mailbox, TheGenerationOfAnIdDoesNotCount) {
   Mailbox mail;
   const nic::CounterId counter{2, 0};

@@ -1,12 +1,12 @@
-// Perform - the one loop over an engine's actions, and what performing them is the same in every driver.
+// Perform - the loop over an engine's actions, and the parts of performing them that all drivers share.
 //
-// Contract: perform_each() gives each action, as what it is, to the driver's `perform`, a callable that takes every kind
-//   of DriverAction; one that misses a kind does not compile. Three kinds do not reach it, because there is nothing to
-//   decide: StoreLocal and WriteNicMemory are done here, and a LocalAtomic is performed and reaches the driver as the
-//   Resume that answers its handler.
-//   perform() of one transfer moves its bytes and returns its DMA; the driver says when, and tells the engine.
-// Invariants: (1) actions are performed in their order; (2) the kinds that small messages consist of are told apart
-//   first: Send, DmaWrite, PostCounter, PostEvent.
+// Contract: perform_each() gives each action, by its type, to the driver's `perform`, a callable that takes every
+//   kind of DriverAction; a callable that misses a kind does not compile. Three kinds leave the driver no choice and
+//   do not reach it: StoreLocal and WriteNicMemory are performed here; LocalAtomic is performed here and reaches the
+//   driver as the Resume that answers its handler.
+// perform() of one transfer moves its bytes and returns its DMA. The driver decides when, and tells the engine.
+// Invariants: (1) actions are performed in their order; (2) the commonest kinds of small messages are tested first:
+//   Send, DmaWrite, PostCounter, PostEvent.
 // Threads: the engine's owner. Time: none.
 #pragma once
 
@@ -24,13 +24,13 @@
 
 namespace spinloom::portals {
 
-// Several callables as one: for std::visit.
+// Combines several callables into one, for std::visit.
 template <class... Parts>
 struct Overloaded : Parts... {
   using Parts::operator()...;
 };
 
-// The bytes of a packet, or of a handler, into host memory; they lie in memory of this process.
+// Copies the bytes of a packet, or of a handler, into host memory; they lie in memory of this process.
 inline nic::DmaId perform(const nic::DmaWrite& write) {
   if (write.source.length > 0) std::memcpy(write.host, write.source.bytes, write.source.length);
   return write.dma;
@@ -39,7 +39,7 @@ inline nic::DmaId perform(const nic::StorePacket& store) {
   std::memcpy(store.local, store.source.bytes, store.source.length);
   return store.dma;
 }
-// What is done by moving its bytes: DmaWrite, DmaRead, DmaAtomic, ApplyAtomic, StorePacket.
+// The kinds that are performed by moving bytes: DmaWrite, DmaRead, DmaAtomic, ApplyAtomic, StorePacket.
 template <class Kind>
 concept Transfer = requires(const Kind& transfer) {
   { portals::perform(transfer) } -> std::same_as<nic::DmaId>;
@@ -61,7 +61,7 @@ inline constexpr bool takes_each = false;
 template <class Perform, class... Kinds>
 inline constexpr bool takes_each<Perform, std::variant<Kinds...>> =
     (std::disjunction_v<std::bool_constant<!DriverAction<Kinds>>, std::is_invocable<Perform&, Kinds&>> && ...);
-// Takes every action that a driver has to perform.
+// A callable that takes every action left to the driver.
 template <class Perform>
 concept PerformsActions = takes_each<Perform, nic::Action>;
 

@@ -9,7 +9,7 @@
 namespace spinloom::portals {
 namespace {
 
-// Takes every kind of action but those of which it must hear nothing.
+// Takes every kind of action that drivers must perform, and no other.
 struct Driver {
   std::vector<std::string> heard;
   uint32_t answered = 0;

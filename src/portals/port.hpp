@@ -1,10 +1,10 @@
-// Port - what the portals floor needs of whatever drives a NIC: simulated, live or of tests.
+// Port - the portals floor's view of a driver of a NIC: simulated, live or for tests.
 //
-// Contract: one port per process (rank). submit() hands a command to the rank's NIC; wait() lets the driver
-//   go on until something readable by this host may have changed. The host's work (unpacking, building
-//   checkpoints) is announced by host_work(): the simulator prices it, live drivers ignore it.
-// Invariants: (1) events of one queue are delivered in the order posted; (2) wait() returns an error that
-//   says who waits for what when nothing can ever happen any more.
+// Contract: one port per process (rank). submit() hands a command to the rank's NIC; wait() lets the driver go on
+//   until something readable by this host may have changed. host_work() announces the host's work (unpacking,
+//   building checkpoints): the simulator prices it, live drivers ignore it.
+// Invariants: (1) events of one queue are delivered in the order posted; (2) if nothing can ever happen any more,
+//   wait() returns an error that says who waits for what.
 // Threads: the owner of the rank. Time: now() is virtual under the simulator.
 #pragma once
 
@@ -20,24 +20,24 @@
 
 namespace spinloom::portals {
 
-// What the host's processor does between calls.
+// Work of the host's processor between calls.
 struct HostWork {
   enum class Kind : uint8_t {
-    interpret,  // copies blocks that it finds by walking a datatype while it copies
+    interpret,  // copies blocks that it finds by walking a datatype meanwhile
     copy,       // copies blocks by loops that were made for the datatype beforehand
-    react,      // a program that waits sees what came, and posts a call
+    react,      // a waiting program sees an event, and posts a call
     post,       // posts a call for which it has found the blocks
     other
   };
   Kind kind = Kind::other;
   struct Blocks {
-    uint64_t in_vectors = 0;  // found by adding a stride
-    uint64_t listed = 0;      // found in a list
+    uint64_t in_vectors = 0;  // blocks found by adding a stride
+    uint64_t listed = 0;      // blocks found in a list
   };
   Blocks blocks;
   uint64_t bytes = 0;   // bytes copied
-  // Names every range of host memory that the work touches, in its order: the simulator's cache model asks.
-  // Addresses are of a space of the caller's choosing, the same in every run; only distances count.
+  // Calls back for every range of host memory that the work touches, in order, for the simulator's cache model.
+  // Addresses belong to a space of the caller's choice, the same in every run; only distances count.
   using Touch = std::function<void(uint64_t address, uint64_t length, bool write)>;
   std::function<void(const Touch&)> touches;
 };
@@ -51,7 +51,7 @@ class Port {
   virtual void submit(const nic::Command& command) = 0;
   // Submits a put that has no token and no trigger; drivers may have a shorter way for it.
   virtual void put(const nic::Put& put) { submit(nic::Command{put, {}, 0}); }
-  // The same for a put that finds nothing to decide. False: nothing has happened, and the caller uses put().
+  // Submits a put without decisions (nic/quick.hpp). False: nothing has happened, and the caller uses put().
   virtual bool put_quickly(const nic::QuickPut&) { return false; }
   // The answer to the command with this token; nothing while it has not come.
   virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;

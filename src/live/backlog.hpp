@@ -1,12 +1,12 @@
-// Backlog - packets that have come and for which the engine has no room yet, in the order in which they came.
+// Backlog - packets that have come but find no room in the engine, in the order in which they came.
 //
-// Contract: add() takes over a packet. The owner gives the front packet, or a part of it, to the engine, and pops it
-//   when nothing is left of it. says_stop() is true once, when so much of a peer waits that the peer must be told to
-//   stop; says_go() is true once, when the peer may go on. The notice that a peer is lost waits behind the packets of
-//   that peer.
-// Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, and what was on its way; of
-//   a peer that does not stop, twice `stop_at`: nothing more of it is taken then. What this process sends to itself
-//   is always taken; is_full_of_handlers() says when its handlers must not leave more here.
+// Contract: add() takes over a packet. The owner gives the front packet, or a part of it, to the engine, and pops the
+//   packet when all of it has been given. says_stop() is true once, when so many packets of a peer wait that the peer
+//   must be told to stop; says_go() is true once, when the peer may go on. The notice that a peer is lost waits
+//   behind the packets of that peer.
+// Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, plus what was on its way; of
+//   a peer that does not stop, at most twice `stop_at`: further packets of it are refused. What this process sends to
+//   itself is always taken; is_full_of_handlers() says when its handlers must not leave more here.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -21,12 +21,12 @@
 namespace spinloom::live {
 
 struct Blocked {
-  nic::Packet packet;  // the part of it that the engine has not had yet
-  std::vector<uint8_t> bytes;  // a copy of its payload, where the sender has its memory back
-  Transport* from = nullptr;  // the transport that fetches the payload, where that lies in a peer's memory
+  nic::Packet packet;  // the part that the engine has not had yet
+  std::vector<uint8_t> bytes;  // a copy of the payload, if the sender has its memory back
+  Transport* from = nullptr;  // the transport that fetches the payload, if it lies in a peer's memory
   uint64_t loan = 0;  // the name of that payload for the transport
-  Reading reading;  // reported when the payload has been read, where the sender is this process
-  bool lost = false;  // not a packet but a notice: its source is lost
+  Reading reading;  // reported when the payload has been read, if this process is the sender
+  bool lost = false;  // not a packet but a notice that its source is lost
   bool by_handler = false;  // sent by a handler of this process
 };
 

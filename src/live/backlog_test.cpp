@@ -1,4 +1,4 @@
-// Packets that wait for room: what peers that are faster than handlers may cost, and what a peer's end waits for.
+// Packets that wait for room: the memory that peers faster than handlers may use, and their order at a peer's end.
 #include "live/backlog.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using Over = LiveTestbed::Over;
 constexpr uint64_t handled_bits = 1, plain_bits = 2;
 constexpr uint32_t packet_bytes = 2048;
 
-// A handler that waits at the gate and takes a while; named by a rank, it puts its packet to that rank's plain entry.
+// Waits at the gate, then takes a while; if it names a rank, it puts its packet to that rank's plain entry.
 class SlowHandlers final : public testbed::ScenarioHandlers {
  public:
   explicit SlowHandlers(std::chrono::microseconds pause) : pause_(pause) {
@@ -73,7 +73,7 @@ struct Flood {
     SPL_ASSERT(made.ok(), made.error().message);
     bed = std::move(*made);
   }
-  // Rank `at` has entries; what its handlers put back goes to rank `back`, or nowhere.
+  // Gives rank `at` entries; the handlers' own puts go to rank `back`, or nowhere.
   void open(uint32_t at, const std::string& back) {
     Interface& host = bed->rank(at);
     queue = host.eq_alloc(1 << 14).value();
@@ -119,7 +119,7 @@ struct Flood {
   }
 
   std::shared_ptr<SlowHandlers> handlers;
-  std::vector<uint8_t> memory;  // what all puts read
+  std::vector<uint8_t> memory;  // the source of all puts
   std::vector<uint8_t> landing[2];
   std::unique_ptr<LiveTestbed> bed;
   nic::QueueId queue;
@@ -150,7 +150,7 @@ TEST_P(Backlogs, LongMessagesAreNotCopiedWhileTheyWait) {
   flood.expect_bounded();
 }
 
-// Each waits for the other's handlers, which put to it.
+// Each rank waits for the other's handlers, which put to it.
 TEST_P(Backlogs, FloodsBothWaysWhoseHandlersPutBackEnd) {
   Flood flood(std::chrono::microseconds(20), GetParam());
   flood.open(0, "1");
@@ -176,10 +176,10 @@ TEST(Backlog, WhatAPeerSentBeforeItsEndIsDeliveredFirst) {
   flood.handlers->open = false;
   constexpr uint64_t messages = 40, length = 5 * packet_bytes;
   for (uint64_t i = 0; i < messages; ++i) flood.put(0, length);
-  // All have come: three are in the packet buffer, the rest of one and all of the others are not.
+  // All packets have come: three are in the packet buffer, the rest of one packet and all others are not.
   while (flood.bed->backlog_peak(1).packets < messages - 3) std::this_thread::yield();
   flood.bed->leave(0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it is heard
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // time to hear of the end
   flood.handlers->open = true;
   for (uint64_t i = 0; i < messages; ++i) {
     const auto event = flood.bed->rank(1).eq_wait(flood.queue);

@@ -33,7 +33,7 @@ std::string write(const Card& card) {
   return text;
 }
 
-// Two digits a letter: launchers take no blanks.
+// Two hexadecimal digits a letter, because launchers accept no blanks.
 std::string write(const Error& trouble) {
   std::string text(trouble_mark);
   for (const char letter : trouble.message.substr(0, trouble_letters)) {

@@ -20,11 +20,11 @@ struct Card {
   uint64_t machine = 0;
   int64_t pid = 0;
   int file = -1;  // the descriptor of its segment, as a number of its process
-  Secret nonce{};  // of its segment; the one of rank 0 is the secret of the job
+  Secret nonce{};  // nonce of its segment; that of rank 0 is the job's secret
   uint32_t user = 0;
   uint32_t address = 0;  // IPv4, host order; 0: no UDP
   uint16_t port = 0;
-  uint64_t traits = 0;  // what decides which processes may reach each other: reach.hpp
+  uint64_t traits = 0;  // decides which processes may reach each other: reach.hpp
 
   bool operator==(const Card&) const = default;
 };
@@ -33,9 +33,9 @@ struct Card {
 [[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
 
-// The number of this machine for Card::machine. Code::unsupported means that there is no /proc, and so no way to the
-// memory of peers; another Error says what kept /proc from being read, for example a limit. random_secret() makes
-// numbers that nobody can guess.
+// machine_id() is the number of this machine for Card::machine. Code::unsupported means that there is no /proc, and
+// so no way to the memory of peers; another Error says what kept /proc from being read, for example a limit.
+// random_secret() makes numbers that nobody can guess.
 [[nodiscard]] Result<uint64_t> machine_id();
 [[nodiscard]] Secret random_secret();
 

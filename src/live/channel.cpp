@@ -8,8 +8,8 @@ namespace {
 constexpr uint32_t alignment = 64;
 constexpr uint32_t cells_ahead = 8;
 
-// Fetches a cache line for writing. The compiler's own prefetch for writing does not do it: code for all x86-64
-// processors gets the prefetch of the oldest one, which fetches for reading.
+// Fetches a cache line for writing. The compiler's prefetch for writing is not enough: code for all x86-64 processors
+// gets the oldest processor's prefetch, which fetches for reading.
 void fetch_to_write(const void* line) {
 #if defined(__x86_64__)
   __asm__ volatile("prefetchw (%0)" : : "r"(line));
@@ -20,8 +20,8 @@ void fetch_to_write(const void* line) {
 
 }  // namespace
 
-// Looks how far the reader is. A reader that says it has released more cells than were published loses its channel:
-// it counts as full for ever.
+// Reads how many cells the reader has released. A reader that claims more cells than were published loses its
+// channel, which counts as full for ever.
 void ChannelWriter::look() {
   const uint32_t released = memory_->released.load(std::memory_order_acquire);
   if (next_ - released > ChannelMemory::cells_count || released - released_ > ChannelMemory::cells_count) return;
@@ -67,8 +67,8 @@ void ChannelWriter::publish(const Room& room) {
   bulk_next_ = room.bulk_end;
   ++next_;
   std::atomic_ref(room.cell->sequence).store(next_, std::memory_order_release);
-  // A free cell is still in the cache of the reader's processor. Fetching it takes longer than a put, so it is done
-  // ahead.
+  // Fetches a free cell ahead of time: it is still in the cache of the reader's processor, and fetching it takes
+  // longer than a put.
   fetch_to_write(&memory_->cells[(next_ + cells_ahead) % ChannelMemory::cells_count]);
 }
 

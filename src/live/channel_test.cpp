@@ -39,7 +39,7 @@ bool write(Ends& ends, uint64_t number, uint32_t bytes) {
   return true;
 }
 
-// The oldest cell is that one, and its bytes are untouched.
+// Expects the oldest cell to have this number, with its bytes untouched.
 void expect_front(const Ends& ends, uint64_t number, uint32_t bytes) {
   ASSERT_FALSE(ends.reader.empty()) << number;
   const Cell cell = ends.reader.front();
@@ -99,7 +99,7 @@ TEST(Channel, GivesNoBulkBytesAcrossTheEnd) {
     ends.writer.publish(room, numbered(i, bytes, room.bulk_offset));
     ends.reader.release();
   }
-  // Whatever is in use, the largest piece finds room again once it is released.
+  // Whatever room is in use, the largest piece finds room once that is released.
   int written = 0;
   while (write(ends, 1, most)) ++written;
   EXPECT_GE(written, 3);

@@ -1,8 +1,8 @@
-// DatagramPort - a place to send datagrams from and to take datagrams at. Ports stack: one port may disturb or record
-// what another one carries.
+// DatagramPort - sends and receives datagrams. Ports stack: one port may disturb or record the datagrams of another.
 //
-// Contract: send() hands datagrams to the link, which may lose any of them. take() returns those that have come.
-// Invariants: (1) neither of the two waits; (2) what take() has returned stays valid until the next take().
+// Contract: send() hands datagrams to the link, which may lose any of them. take() returns the datagrams that have
+//   come.
+// Invariants: (1) neither call waits; (2) the datagrams of take() stay valid until the next take().
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 

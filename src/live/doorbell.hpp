@@ -1,4 +1,4 @@
-// Doorbell - says whom to wake when something was put into the channels of a process. It lies in shared memory.
+// Doorbell - knows whom to wake when something is put into the channels of a process. It lies in shared memory.
 //
 // Contract: a peer calls ring() after every cell that it publishes, with `fence` if one of the two processes does not
 //   take part in remote fences. The process itself says who looks after its channels: drive() means that a thread
@@ -38,19 +38,19 @@ class Doorbell {
   [[nodiscard]] uint32_t value() const { return word_.load(); }
   [[nodiscard]] static uint32_t rings(uint32_t value) { return value / one_ring; }
   void sleep(uint32_t value, Sleeper who, Time deadline) { futex_wait(word_, value, who, deadline); }
-  // Makes everybody look again who said that it sleeps.
+  // Wakes everybody who said that it sleeps.
   void wake() {
     uint32_t seen = word_.load(std::memory_order_relaxed);
     while (!word_.compare_exchange_weak(seen, (seen & ~mode_bits) + one_ring)) {
     }
     if ((seen & mode_bits) != nobody) futex_wake(word_, seen & mode_bits);
   }
-  // For the process itself: makes callers that sleep look again, whatever the bell is set to.
+  // For the process itself: wakes callers that sleep, whatever the bell is set to.
   void wake_callers() {
     word_.fetch_add(one_ring);
     futex_wake(word_, callers);
   }
-  // Wakes the helper and callers, even where they did not say that they sleep.
+  // Wakes the helper and callers, even if they did not say that they sleep.
   void wake_all() {
     word_.fetch_add(one_ring);
     futex_wake(word_, helper | callers);

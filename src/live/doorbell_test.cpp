@@ -20,7 +20,7 @@ namespace {
 
 const Time a_minute = patient(Time{60'000'000'000'000});
 
-// Work that ringers leave, and a sleeper that takes it, as Node and Progress do.
+// Ringers leave work here, and a sleeper takes it, as Node and Progress do.
 struct Post {
   Doorbell bell;
   std::atomic<uint64_t> left{0};
@@ -43,7 +43,7 @@ void leave_some(Post& post, uint64_t count, uint64_t seed) {
   }
 }
 
-// Sleeps with nothing but the bell to wake it: false when it slept for a minute although something was there.
+// Takes all messages, woken by the bell alone. False: it slept for a minute although a message was there.
 bool take_all(Post& post, uint64_t count, Doorbell::Sleeper who, uint64_t seed) {
   Random random(seed, "sleeper");
   uint64_t seen = 0;
@@ -57,7 +57,7 @@ bool take_all(Post& post, uint64_t count, Doorbell::Sleeper who, uint64_t seed) 
       post.bell.doze();
     }
     const uint32_t value = post.bell.value();
-    const bool heard = (value & 3) != who;  // rung since
+    const bool heard = (value & 3) != who;  // the bell has rung since
     if (heard || post.left.load(std::memory_order_acquire) != seen || seen == count) continue;
     const Time began = monotonic_now();
     post.bell.sleep(value, who, began + a_minute);
@@ -124,7 +124,7 @@ TEST(Doorbell, CallersAreWokenWhoeverTheBellIsSetTo) {
     bell.sleep(value, Doorbell::callers, monotonic_now() + a_minute);
     awake = true;
   });
-  bell.drive();  // somebody else polls, and would not be woken by a ring
+  bell.drive();  // another thread polls, so a ring would wake nobody
   const Time end = monotonic_now() + a_minute;
   while (!awake && monotonic_now() < end) {
     bell.wake_callers();

@@ -43,7 +43,7 @@ bool Farewell::waits(Time now, nic::Rank peer, const Untaken& left) {
     known.fate = Fate::late;
     return false;
   }
-  if (left.writes) return true;  // otherwise its bytes could land in memory that the program uses again
+  if (left.writes) return true;  // otherwise the peer's bytes could land in memory that the program uses again
   known.fate = now - known.since >= patience ? Fate::silent : Fate::waited_for;
   return known.fate == Fate::waited_for;
 }

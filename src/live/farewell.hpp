@@ -40,7 +40,7 @@ class Farewell {
   enum class Fate : uint8_t { waited_for, silent, late };
   struct Peer {
     Untaken left;
-    Time since;  // since when `left` has not changed
+    Time since;  // when `left` last changed
     Fate fate = Fate::waited_for;
     Time late_at{};
   };

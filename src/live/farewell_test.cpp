@@ -1,4 +1,4 @@
-// Whom a process that leaves waits for.
+// For which peers a leaving process waits.
 #include "live/farewell.hpp"
 
 #include <gtest/gtest.h>

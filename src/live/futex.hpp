@@ -20,7 +20,7 @@
 namespace spinloom::live {
 
 // The second of the monotonic clock at which this process's time begins. Time counts picoseconds in 64 bits, which is
-// 106 days, and machines run for longer than that.
+// only 106 days, and machines run for longer than that.
 [[nodiscard]] inline int64_t seconds_before_us() {
   static const int64_t begin = [] {
     timespec now{};
@@ -30,7 +30,7 @@ namespace spinloom::live {
   return begin;
 }
 
-// The time since this process first asked for it.
+// The time since the first call of this function in this process.
 [[nodiscard]] inline Time monotonic_now() {
   const int64_t before = seconds_before_us();
   timespec now{};

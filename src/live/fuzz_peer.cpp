@@ -41,7 +41,7 @@ struct Script {
   const uint8_t* end;
 
   [[nodiscard]] bool empty() const { return at == end; }
-  // Bytes behind the end of the input count as zero.
+  // Bytes behind the end of the input read as zero.
   template <class T>
   T take() {
     T value{};
@@ -52,7 +52,7 @@ struct Script {
   }
 };
 
-// An address for what a peer says of its memory. The peer lives in this process, so it must be readable, or no memory.
+// An address for the peer to publish: readable, because the peer lives in this process, or outside all memory.
 uint64_t harmless(uint64_t address, const uint8_t* memory) {
   if (address % 4 == 2) return process_heap().place().base + address % guard_bytes;
   return address % 2 == 0 ? reinterpret_cast<uint64_t>(memory) + address % guard_bytes : 16;

@@ -1,4 +1,4 @@
-// HandlerLibrary - one runner for native handlers and for those in the sandbox.
+// HandlerLibrary - runs native handlers and sandboxed handlers.
 //
 // Contract: load() takes FILE.so (native) or FILE.elf (sandbox) and returns the image number to put into a context.
 //   entry() returns the number of one of the image's handlers. As a runner it passes each handler to the native
@@ -24,7 +24,7 @@ class HandlerLibrary final : public portals::HandlerRunner {
   [[nodiscard]] Result<uint32_t> load(const std::string& path);
   [[nodiscard]] Result<uint32_t> entry(uint32_t image, const std::string& symbol);
   [[nodiscard]] static bool is_native(uint32_t image) { return image >= first_native; }
-  // How many native handlers ran past their budget.
+  // The number of native handlers that ran past their budget.
   [[nodiscard]] uint64_t overruns() const { return native_.overruns(); }
 
   portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;

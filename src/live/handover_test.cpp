@@ -1,9 +1,9 @@
 // Who looks after a process's channels: a model of bell, helper and callers, explored exhaustively.
 //
-// Each step below is one access to shared state of doorbell.hpp, progress.cpp or node.cpp, under the lock or without
-// it, in the order of their code; any thread may take the next step. A message that nobody will ever look for must not
-// be reachable. A sender's store may reach the channel later than its look at the bell (processors have store buffers),
-// but no later than the receiver's remote fence.
+// Each step below is one access to shared state in doorbell.hpp, progress.cpp or node.cpp, under the lock or without
+// it, in the order of that code. Any thread may take the next step. No state may be reachable in which nobody will
+// ever look for a message. A sender's store may reach the channel later than the sender's look at the bell
+// (processors have store buffers), but no later than the receiver's remote fence.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,12 +20,12 @@ namespace {
 
 enum Mode : uint8_t { nobody, helper_sleeps, callers_sleep };  // Doorbell::Sleeper
 enum Until : uint8_t { now, pause, never };  // how long the helper sleeps
-enum Owner : uint8_t { free, helper_owns, caller_owns };  // and caller_owns + 1: the second caller
+enum Owner : uint8_t { free, helper_owns, caller_owns };  // caller_owns + 1 means the second caller
 
-// What the sender does next.
+// The sender's next step.
 enum SenderAt : uint8_t { sends, looks_at_bell, rings };
 
-// What the helper does next: help(), next_look(), next_look_inside(), drive_while_alone().
+// The helper's next step: help(), next_look(), next_look_inside(), drive_while_alone().
 enum HelperAt : uint8_t {
   takes_active,
   notes_pause,
@@ -48,7 +48,7 @@ enum HelperAt : uint8_t {
   relocks
 };
 
-// What a caller does next. `at_once`: its calls are ready when they begin, for ever.
+// A caller's next step. A caller that is `at_once` makes calls for ever that are ready when they begin.
 enum CallerAt : uint8_t {
   chooses,
   locks_at_once,
@@ -119,7 +119,7 @@ struct Hash {
 };
 
 struct Variant {
-  bool news_when_listening = true;  // next_look_inside() looks for news also where the helper listened before
+  bool news_when_listening = true;  // next_look_inside() looks for news even if the helper listened before
   uint8_t caller_count = 1;
   uint8_t messages = 2;
   uint8_t calls = 2;
@@ -129,7 +129,7 @@ class Explorer {
  public:
   explicit Explorer(const Variant& variant) : variant_(variant) {}
 
-  // The steps that lead to a message that nobody will look for; empty: there is none.
+  // The steps that lead to a message that nobody will look for; empty if there are none.
   std::vector<std::string> explore() {
     State first;
     first.unsent = variant_.messages;
@@ -159,7 +159,7 @@ class Explorer {
   void add(const State& to, const char* step) {
     if (known_.emplace(to, Origin{from_, step}).second) open_.push_back(to);
   }
-  // Whether anybody can do anything that changes something.
+  // Whether any thread can take a step that changes something.
   bool step_all() {
     moved_ = false;
     sender();
@@ -254,7 +254,7 @@ class Explorer {
           to.helper = from_.rings == from_.value ? sleeps : takes_active;
           go(to, "helper: sleeps");
         }
-        if (from_.value != from_.heard || from_.until != never) {  // or its time is over
+        if (from_.value != from_.heard || from_.until != never) {  // the bell has rung, or the time is over
           to = from_;
           to.rung = from_.value != from_.heard ? 1 : 0;
           to.heard = from_.value;
@@ -483,7 +483,7 @@ TEST(HandOver, NoMessageIsForgottenByTwoCallers) {
   EXPECT_GT(explorer.states(), 100'000U);
 }
 
-// The explorer sees what it is for: so it was once, and clients hung.
+// The explorer finds the error that the code once had, which made clients hang.
 TEST(HandOver, AHelperThatTrustsThatItListensForgetsOne) {
   Explorer explorer({.news_when_listening = false, .caller_count = 1, .messages = 1, .calls = 2});
   EXPECT_FALSE(explorer.explore().empty());

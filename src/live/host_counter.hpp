@@ -1,7 +1,7 @@
 // Host counter - the cycle counter of the processor, where programs can read it.
 //
-// Contract: host_cycles() counts at a constant rate, which is the same on all cores of a machine. Only differences
-//   mean something.
+// Contract: host_cycles() counts at a constant rate, the same on all cores of a machine. Only differences are
+//   meaningful.
 // Threads: any. Time: real; how long a tick is depends on the machine.
 #pragma once
 

@@ -54,7 +54,7 @@ struct HpuPool::Shared {
   uint32_t threads = 0;  // guarded by leaving
 };
 
-// One HPU. A handler may be posted while the one before is about to end, so there is room for two.
+// One HPU. It has room for two handlers, because one may be posted while the one before is about to end.
 struct alignas(64) HpuPool::Slot final : portals::HandlerCalls {
   struct Job {
     portals::HandlerFrame frame;
@@ -72,8 +72,8 @@ struct alignas(64) HpuPool::Slot final : portals::HandlerCalls {
   std::atomic<uint32_t> posted{0};
   std::atomic<uint32_t> answers{0};
   uint32_t answer = 0;
-  nic::HerId her;  // the thread's: whose handler runs
-  bool spent = false;  // the thread's: that handler's budget
+  nic::HerId her;  // used by the thread: the HER of the running handler
+  bool spent = false;  // used by the thread: that handler's budget is used up
   std::atomic<bool> gone{false};
 };
 
@@ -115,7 +115,7 @@ Result<std::unique_ptr<HpuPool>> HpuPool::create(const HpuPoolOptions& options,
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // threads inherit it
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // threads inherit the mask
   Status made;
   for (uint32_t hpu = 0; hpu < options.hpus && made.ok(); ++hpu) {
     try {

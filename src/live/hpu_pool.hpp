@@ -3,8 +3,7 @@
 // Contract: start() hands a handler to the thread of its HPU, which runs it through the runner and tells the owner of
 //   its calls and of its end. Whoever performs the Resume of a call calls resume(), at once (inside of
 //   HandlerOwner::call) or later from any thread; the handler's thread waits until then. shut_down() ends handlers
-//   that wait, handlers that make a call, and sandboxed handlers that run; after that the owner is told nothing.
-// Invariants: (1) the handlers of one HPU run one after the other; a start may come while the owner is still being
+//   that wait, that make a call, and sandboxed handlers that run; after that the pool calls the owner no more.
 //   told of the end of the handler before; (2) a thread without work looks for work for options.spin and then sleeps;
 //   (3) the threads take no signals; (4) what the runner needs outlives every thread, even one whose native handler
 //   never comes back.
@@ -22,7 +21,7 @@
 
 namespace spinloom::live {
 
-// What handlers' threads call: the side of the engine.
+// The engine's side, which the handlers' threads call.
 class HandlerOwner {
  public:
   virtual ~HandlerOwner() = default;
@@ -30,7 +29,7 @@ class HandlerOwner {
     bool goes_on = true;       // false: the handler must stop, and no Resume comes
     bool budget_used = false;  // the handler has left so much waiting that its budget counts as used up
   };
-  // Takes the owner's lock, gives the call to the engine and performs what comes back.
+  // Takes the owner's lock, gives the call to the engine and performs the resulting actions.
   [[nodiscard]] virtual Called call(nic::HerId her, const nic::HandlerCall& call) = 0;
   virtual void ended(nic::HerId her, const portals::HandlerOutcome& outcome) = 0;
 };
@@ -58,7 +57,7 @@ class HpuPool {
   // Starts the handler on frame.her.hpu. The context is copied; the memory that the frame names must stay until the
   // owner has heard of the end.
   void start(const portals::HandlerFrame& frame);
-  // Gives the handler the answer to the call that it waits for.
+  // Answers the call for which the handler waits.
   void resume(nic::HerId her, uint32_t value);
 
   // Ends all threads. An Error names the handlers that did not come back within a second. Their threads go on, so the

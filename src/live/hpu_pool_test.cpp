@@ -1,4 +1,4 @@
-// HPU threads: scenarios with handlers side by side, natively and in the sandbox; handlers that do wrong; shut down.
+// HPU threads: scenarios with handlers side by side, natively and in the sandbox; faulty handlers; shut down.
 #include "live/hpu_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ struct Pair {
   void put(const std::vector<uint8_t>& bytes, uint64_t bits) const {
     SPL_ASSERT(hosts[0].interface->put(hosts[0].put(bytes, hosts[1], bits)).ok(), "put");
   }
-  // The put event of a message with these bits; others are dropped.
+  // The put event of a message with these match bits; other events are dropped.
   [[nodiscard]] nic::Event put_event(uint64_t bits) const {
     for (;;) {
       const auto event = target().eq_wait(hosts[1].arrivals);
@@ -136,7 +136,7 @@ struct Misdeed {
 
 void PrintTo(const Misdeed& misdeed, std::ostream* out) { *out << misdeed.name; }
 
-// As bad.c counts them. RISC-V does not trap on division by zero.
+// The misdeeds in the order of bad.c. RISC-V does not trap on division by zero.
 constexpr Misdeed misdeeds[] = {
     {"LoopForever", 0, nic::Fail::handler_budget},
     {"WriteOutside", 1, nic::Fail::segv},
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Sandbox, Misdeeds, testing::ValuesIn(misdeeds),
 
 class SharedState : public testing::TestWithParam<bool> {};
 
-// 32 packets on four threads, each adds 100 times behind a lock of its own making and by the NIC's atomics.
+// 32 packets on four threads; each adds 100 times under a lock that handlers make, and by the NIC's atomics.
 TEST_P(SharedState, LocksAndAtomicsHoldBetweenHpus) {
   Pair pair(GetParam());
   std::vector<uint8_t> memory(4096);
@@ -229,7 +229,7 @@ TEST(ShutDown, EndsSandboxedHandlersThatRun) {
   EXPECT_TRUE(pair.bed->shut_down().ok());
 }
 
-// A runner's thread may outlive the pool; what it says afterwards is heard by nobody.
+// A runner's thread may outlive the pool; its calls then reach nobody.
 TEST(ShutDown, LeavesANativeHandlerThatDoesNotComeBack) {
   class Owner final : public HandlerOwner {
    public:
@@ -283,7 +283,7 @@ TEST(HpuPool, IdleThreadsTakeNoTime) {
   pair.put(std::vector<uint8_t>(256), 1);
   (void)pair.put_event(1);
   ASSERT_TRUE(pair.bed->settle().ok());
-  // They poll before they sleep: how long that takes them on a busy machine, nobody can say.
+  // The threads poll before they sleep, for an unknown time on a busy machine.
   const auto give_up = std::chrono::steady_clock::now() + patient(std::chrono::seconds(30));
   std::clock_t spent = 0;
   do {

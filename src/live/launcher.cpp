@@ -26,8 +26,7 @@ class Alone final : public Launcher {
   }
 };
 
-// A variable by which a launcher says that there are other processes. It is looked at where the launcher offers no
-// way to meet them.
+// A variable by which a launcher says that there are other processes, but offers no interface to meet them.
 struct Sign {
   const char* variable;  // the number of processes, or anything where `counts` is false
   bool counts;
@@ -54,15 +53,15 @@ Status check_for_others() {
   return {};
 }
 
-// What has to happen when this process ends.
+// The function to be called when this process ends.
 struct Ending {
   Launcher* launcher = nullptr;
-  pid_t process = 0;  // not a child that was forked
+  pid_t process = 0;  // the process that registered it, not a forked child
   void (*leaving)() = nullptr;
 } ending;
 
-// A process that exits with a failure before it has left is not finished here, so that the launcher notices and ends
-// the others.
+// A process that exits with a failure before it has left does not finish, so that the launcher notices and ends the
+// other processes.
 void end_with_process(int code, void*) {
   if (ending.launcher == nullptr || ending.process != getpid()) return;
   if (ending.leaving != nullptr && code != 0) return;

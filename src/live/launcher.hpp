@@ -1,4 +1,4 @@
-// Launcher - what the program that started this process says of the job, and the exchange of texts between the ranks.
+// Launcher - asks the program that started this process about the job, and exchanges texts between the ranks.
 //
 // Contract: find_launcher() uses what the environment offers: PMI-1, PMIx, or nothing, which means a job of one
 //   process. An environment of several ranks with neither of the two is an Error, not a job of one. exchange()
@@ -38,7 +38,7 @@ class Launcher {
   [[nodiscard]] virtual uint32_t size() const = 0;
   // A text has at most exchange_bytes_max printable characters and no blanks.
   [[nodiscard]] virtual Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) = 0;
-  // Whether something else in this process may use the connection, now or later, that finish() ends.
+  // Whether anything else in this process may use the connection that finish() ends, now or later.
   [[nodiscard]] virtual bool is_shared() const { return false; }
   // Tells the launcher that this process has left the job and may end.
   virtual void finish() {}
@@ -50,7 +50,7 @@ inline constexpr size_t exchange_bytes_max = 512;
 // From now on the process calls `leaving` and finishes when it ends by exit(0). If it ends in another way, it has
 // crashed, as far as the launcher knows. `launcher` must live until the process ends.
 void attend_to_end(Launcher& launcher, void (*leaving)());
-// Finishes. Where somebody else may still need the launcher, it finishes only when the process ends by exit(), with any
+// Finishes now, or, if others in this process may still need the launcher, when the process ends by exit() with any
 // code.
 void leave(Launcher& launcher);
 

@@ -24,8 +24,8 @@ namespace spinloom::live {
 namespace {
 
 constexpr int64_t ps_per_s = 1'000'000'000'000;
-constexpr uint32_t answer_limit_s = 30;  // for answers that need no other rank
-constexpr uint32_t repeated_limit_s = 5;  // for the answer to an "init" that may not be the first one
+constexpr uint32_t answer_limit_s = 30;  // for answers that involve no other rank
+constexpr uint32_t repeated_limit_s = 5;  // for the answer to an "init" that may not be the first
 constexpr const char* init_line = "cmd=init pmi_version=1 pmi_subversion=1";
 
 std::optional<uint32_t> number_in(const char* variable) {
@@ -92,18 +92,18 @@ class Pmi1 final : public Launcher {
     return all;
   }
 
-  // An MPI library that has begun ends it, too, and needs nothing of us.
+  // An MPI library that has begun also ends the connection, and needs nothing of us.
   [[nodiscard]] bool is_shared() const override { return !has_begun(mpi_beside()) && pmi_has_other_users(); }
 
-  // Sends "finalize". The launcher takes a process that ends without it for one that crashed. MPI libraries send it
-  // in MPI_Finalize or at exit. Where somebody else has sent it already, the launcher has hung up or answers again;
-  // both are fine.
+  // Sends "finalize". The launcher takes a process that ends without it for a crashed one. MPI libraries send it in
+  // MPI_Finalize or at exit. If another client has sent it already, the launcher has hung up or answers again; both
+  // are fine.
   void finish() override {
     if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
   }
 
  private:
-  // Its key-value space is ours, too.
+  // Asks for the key-value space, which we share with other clients.
   [[nodiscard]] Status enter() {
     const MpiBeside mpi = mpi_beside();
     if (!has_begun(mpi)) SPL_TRY(begin());
@@ -118,7 +118,7 @@ class Pmi1 final : public Launcher {
     return {};
   }
 
-  // Slurm answers the first "init" only, which may have been somebody else's.
+  // Slurm answers the first "init" only, which another client may have sent.
   [[nodiscard]] Status begin() {
     SPL_TRY(send_line(init_line));
     if (pmi_has_other_users() && !readable_by(file_, monotonic_now() + Time{ps_per_s} * repeated_limit_s)) return {};
@@ -126,7 +126,7 @@ class Pmi1 final : public Launcher {
     return answer ? Status{} : Status{answer.error()};
   }
 
-  // Whether an MPI library has said "init", and will say "finalize".
+  // Whether an MPI library has sent "init", and will send "finalize".
   [[nodiscard]] static bool has_begun(const MpiBeside& mpi) {
     return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
   }
@@ -137,7 +137,7 @@ class Pmi1 final : public Launcher {
     return step != nullptr && space == step;
   }
 
-  // Whether an answer has come.
+  // Waits for an answer that may need other ranks; returns whether it has come.
   [[nodiscard]] bool wait_for_others(const StartWait& wait) const {
     const Time start = monotonic_now();
     const auto after = [start](uint32_t seconds) { return start + Time{ps_per_s} * seconds; };
@@ -177,7 +177,7 @@ class Pmi1 final : public Launcher {
         return fail(Code::environment, "PMI-1: '", line, "' has no answer in ", answer_limit_s,
                     " s: the launcher may speak another protocol over PMI_FD; under Slurm, try srun --mpi=pmix");
       }
-      const ssize_t got = read(file_, &letter, 1);  // no more than this line: an MPI library reads here, too
+      const ssize_t got = read(file_, &letter, 1);  // no more than this line: an MPI library may read the next
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return gone();
       if (letter == '\n') break;
@@ -218,8 +218,8 @@ Result<std::unique_ptr<Launcher>> find_pmi1() {
                 " is no connection to a launcher: what started this process ",
                 "has closed it, or MPI_Finalize has. Alone it runs with env -u PMI_FD -u PMI_SIZE");
   }
-  // We use a duplicate of the descriptor, if there is a free one. MPI_Finalize closes the original, and its number
-  // may then mean something else.
+  // Uses a duplicate of the descriptor, if a number is free. MPI_Finalize closes the original, and its number may
+  // then mean another file.
   const int own = fcntl(static_cast<int>(*file), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return std::unique_ptr<Launcher>(std::make_unique<Pmi1>(own < 0 ? static_cast<int>(*file) : own, *rank, *size));
 }

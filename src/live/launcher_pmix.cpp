@@ -1,6 +1,6 @@
-// PMIx, the interface of Open MPI's launcher and Slurm's: its library is loaded when the environment names a job, so
-// that nothing needs it otherwise. Declarations are those of the PMIx standard, version 4 (pmix_common.h): the parts
-// used here have had these layouts since version 2.
+// PMIx, the interface of Open MPI's launcher and of Slurm. Its library is loaded only if the environment names a job,
+// so that other programs do not need it. Declarations are those of the PMIx standard, version 4 (pmix_common.h); the
+// parts used here have had these layouts since version 2.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ struct PmixValue {
 };
 constexpr uint16_t pmix_string = 3, pmix_uint32 = 14;
 constexpr uint8_t pmix_global = 3;
-constexpr int pmix_done_at_once = -157;          // PMIX_OPERATION_SUCCEEDED: there is no callback
+constexpr int pmix_done_at_once = -157;          // PMIX_OPERATION_SUCCEEDED: no callback follows
 constexpr uint32_t pmix_wildcard = UINT32_MAX - 1;  // all ranks: PMIX_RANK_WILDCARD
 
 struct PmixCalls {
@@ -53,7 +53,7 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// The library that a process has loaded.
+// The path of the PMIx library that a process has loaded.
 std::string library_of(const std::string& process) {
   std::ifstream maps(text("/proc/", process, "/maps"));
   for (std::string line; std::getline(maps, line);) {
@@ -66,8 +66,8 @@ std::string library_of(const std::string& process) {
 void* load_library() {
   const char* named = std::getenv("SPINLOOM_PMIX");
   if (named != nullptr) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-  // First the PMIx library that an MPI library has loaded, so that the server sees one client. Otherwise the one of
-  // the launcher, which has the version of this server.
+  // Prefers the PMIx library that an MPI library has loaded, so that the server sees one client; otherwise takes that
+  // of the launcher, whose version fits the server.
   for (const std::string& path : {library_of("self"), library_of(text(getppid()))}) {
     if (path.empty()) continue;
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -75,8 +75,9 @@ void* load_library() {
   return dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
 }
 
-// PMIx 5 ends a process that begins again after PMIx_Finalize (5.0.11, with Open MPI of the same number); what Open MPI
-// 5 says when somebody has begun before MPI_Init ("local rank: Not found") helps nobody.
+// Refuses an order of calls that fails later with less clear errors: PMIx 5 ends a process that begins again after
+// PMIx_Finalize (5.0.11, with Open MPI of the same number), and Open MPI 5 reports "local rank: Not found" if
+// somebody has begun before MPI_Init.
 Status check_order(void* library) {
   const char* (*version)() = nullptr;
   if (!find(library, "PMIx_Get_version", version) || std::strstr(version(), "OpenPMIx 5.") == nullptr) return {};
@@ -88,7 +89,7 @@ Status check_order(void* library) {
   return {};
 }
 
-// The end of a fence in which all ranks take part. PMIx may call the callback when nobody waits for it any more.
+// The end of a fence of all ranks. PMIx may call the callback when nobody waits any more.
 class Meeting {
  public:
   static void over(int code, void* kept) {
@@ -97,7 +98,7 @@ class Meeting {
     (*meeting)->code_ = code;
     (*meeting)->changed_.notify_all();
   }
-  // Waits so many seconds; returns how the fence ended, if it has.
+  // Waits for `seconds` seconds; returns how the fence ended, if it has.
   [[nodiscard]] std::optional<int> wait(uint32_t seconds) {
     std::unique_lock inside(lock_);
     changed_.wait_for(inside, std::chrono::seconds(seconds), [this] { return code_.has_value(); });
@@ -152,7 +153,7 @@ class Pmix final : public Launcher {
     const int begun = calls_.fence(&all, 1, nullptr, 0, Meeting::over, kept.get());
     if (begun == pmix_done_at_once) return {};
     SPL_TRY(good("PMIx_Fence_nb", begun));
-    std::ignore = kept.release();  // from now on it belongs to the callback
+    std::ignore = kept.release();  // the callback owns it from now on
     std::optional<int> code = meeting->wait(wait.first_s());
     if (!code && wait.is_told()) tell_of_waiting(size_, wait);
     for (uint32_t waited_s = wait.first_s(); !code && (wait.limit_s == 0 || waited_s < wait.limit_s); ++waited_s) {

@@ -1,5 +1,5 @@
-// Launchers: PMI-1 with a server that takes "init" once, as Slurm's; ranks that do not come; environments of several
-// processes that nothing connects.
+// Launchers: PMI-1 with a server that accepts "init" once, as Slurm's does; ranks that do not come; environments of
+// several processes without a way to meet.
 #include "live/launcher.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace spinloom::live {
 namespace {
 
-// What the environment says of launchers is this alone while it lives.
+// Replaces all variables of launchers in the environment while it lives.
 class Environment {
  public:
   explicit Environment(std::map<std::string, std::string> only) {
@@ -44,7 +44,7 @@ class Environment {
   std::vector<std::string> names_;
 };
 
-// Serves rank 0 of two, as Slurm does: "init" once, nothing is said to what is not known, "finalize" hangs up.
+// Serves rank 0 of two, as Slurm does: answers "init" once, ignores unknown lines, hangs up at "finalize".
 class Server {
  public:
   explicit Server(bool other_comes) : other_comes_(other_comes) {
@@ -66,7 +66,7 @@ class Server {
   [[nodiscard]] Environment environment() const {
     return Environment({{"PMI_FD", std::to_string(theirs_)}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
   }
-  // Those that were answered.
+  // The lines that were answered.
   [[nodiscard]] std::vector<std::string> heard() {
     shutdown(ours_, SHUT_RDWR);
     thread_.join();
@@ -87,7 +87,7 @@ class Server {
         heard_.push_back(line.substr(0, line.find(' ')));
         EXPECT_EQ(write(ours_, said.data(), said.size()), static_cast<ssize_t>(said.size()));
       }
-      if (line == "cmd=finalize") {  // what comes after it is heard by nobody
+      if (line == "cmd=finalize") {  // later lines are ignored
         shutdown(ours_, SHUT_RDWR);
         return;
       }
@@ -129,7 +129,7 @@ TEST(Launcher, Pmi1BeginsAndEndsOnce) {
   ASSERT_TRUE(all.ok()) << all.error().message;
   EXPECT_EQ(*all, (std::vector<std::string>{"mine", "other"}));
   leave(**launcher);
-  (*launcher)->finish();  // to a launcher that has hung up: no signal ends us
+  (*launcher)->finish();  // the launcher has hung up; no signal may end us
   EXPECT_EQ(server.heard(), (std::vector<std::string>{"cmd=init", "cmd=get_my_kvsname", "cmd=put", "cmd=barrier_in",
                                                       "cmd=get", "cmd=get", "cmd=finalize"}));
 }
@@ -153,7 +153,7 @@ TEST(Launcher, ARankThatDoesNotComeIsToldOfAndThenAnError) {
 TEST(Launcher, OneOfSeveralThatNothingConnectsIsNotAlone) {
   const struct {
     std::map<std::string, std::string> environment;
-    const char* says;  // nothing: it is alone
+    const char* says;  // null: the process is alone
   } rows[] = {{{}, nullptr},
               {{{"SLURM_STEP_NUM_TASKS", "2"}}, "srun --mpi=pmix"},
               {{{"SLURM_STEP_NUM_TASKS", "1"}}, nullptr},

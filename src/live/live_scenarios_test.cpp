@@ -1,4 +1,4 @@
-// Every scenario over the live driver: copied once, by both ends, or twice, cut into packets or whole, polling or
+// Every scenario over the live driver: one copy, a copy by both ends, or two copies; in packets or whole; polling or
 // asleep.
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ nic::NicLimits limits_of(const Way& way) {
   return limits;
 }
 
-// The handlers of the other scenarios are RV32 images.
+// The handlers of all other scenarios are RV32 images.
 std::shared_ptr<testbed::ScenarioHandlers> handlers() {
 #ifdef SPINLOOM_SCENARIO_HANDLERS
   auto made = testbed::ImageScenarioHandlers::create(SPINLOOM_SCENARIO_HANDLERS);
@@ -55,7 +55,7 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   const auto& [scenario, way] = GetParam();
   const nic::NicLimits limits = limits_of(way);
   nic::NicLimits packets = limits;
-  packets.transfer_bytes = 0;  // it does not cut what it carries for handlers
+  packets.transfer_bytes = 0;  // the loopback driver does not cut packets for handlers
   packets.at_once_bytes = 0;
   auto loopback = testbed::LoopbackTestbed::create(scenario.ranks, packets, {});
   ASSERT_TRUE(loopback.ok()) << loopback.error().message;

@@ -9,7 +9,7 @@
 namespace spinloom::live {
 namespace {
 
-// A node whose lock is held for as long as each call takes, as the C calls do it.
+// A port whose calls hold the node's lock, as the C functions do.
 class LockedPort final : public portals::Port {
  public:
   LockedPort(Node& node, Time give_up) : node_(node), give_up_(give_up) {}
@@ -72,7 +72,7 @@ struct LiveTestbed::Member {
   std::unique_ptr<UdpTransport> udp;
   std::unique_ptr<HpuPool> pool;
   std::unique_ptr<Progress> progress;
-  std::atomic<Progress*> helper{nullptr};  // the same, for its own thread, which may run before and after `progress` is
+  std::atomic<Progress*> helper{nullptr};  // for its own thread, which may run before `progress` is set, and after
   LockedPort port;
   std::unique_ptr<portals::Interface> interface;
 };
@@ -140,7 +140,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
                }));
     it->helper = it->progress.get();
     it->port.set_progress(*it->progress);
-    if (it->udp) {  // it may have been armed before there was anybody to hear it
+    if (it->udp) {  // armed perhaps before the node could hear it
       it->udp->disarmed();
       it->udp->arm();
     }
@@ -163,8 +163,8 @@ Result<testbed::TestHandlers> LiveTestbed::handlers(std::string_view name) {
   return handlers_->find(name);
 }
 
-// All ranks must be quiet twice in a row: what left one rank between two looks has reached another by the second
-// time.
+// All ranks must be quiet twice in a row: a message that left one rank between two looks has reached another by the
+// second look.
 Status LiveTestbed::settle() {
   const Time give_up = monotonic_now() + patience();
   for (int quiet_rounds = 0; quiet_rounds < 3;) {
@@ -179,7 +179,7 @@ Status LiveTestbed::settle() {
     }
     quiet_rounds = quiet ? quiet_rounds + 1 : 0;
     if (quiet) continue;
-    if (monotonic_now() >= give_up) return {};  // the scenario says what has not come back
+    if (monotonic_now() >= give_up) return {};  // the scenario reports what is missing
     std::this_thread::yield();
   }
   return {};

@@ -1,4 +1,4 @@
-// LiveTestbed - several ranks of the live driver in one process. They talk over shared memory or UDP, as processes
+// LiveTestbed - several ranks of the live driver in one process, which talk over shared memory or UDP, as processes
 // do.
 //
 // Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its own segment, node, transport, helper
@@ -47,9 +47,9 @@ class LiveTestbed final : public testbed::Testbed {
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
   [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override;
   [[nodiscard]] Status settle() override;
-  // How many packets the ranks have refused.
+  // The number of packets that the ranks have refused.
   [[nodiscard]] uint64_t refused();
-  // The most of one peer that ever waited for room at this rank.
+  // The most packets and bytes of one peer that ever waited for room at this rank.
   [[nodiscard]] Backlog::Amount backlog_peak(uint32_t rank);
   // This rank says goodbye to the others.
   void leave(uint32_t rank);

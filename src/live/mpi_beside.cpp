@@ -9,8 +9,8 @@
 namespace spinloom::live {
 namespace {
 
-// The MPI libraries that are loaded. They are looked for by file, because one that a module of a language (mpi4py)
-// loaded is not found by its symbols.
+// The MPI libraries that are loaded, found by file name: a library that a language's module loaded (mpi4py) is not
+// found by its symbols.
 std::vector<std::string> loaded_mpi_libraries() {
   std::vector<std::string> paths;
   dl_iterate_phdr(

@@ -1,4 +1,4 @@
-// MpiBeside - says whether this process has an MPI library, which may use the same launcher, and what stage it is at.
+// MpiBeside - whether this process has an MPI library, which may use the same launcher, and how far it has come.
 //
 // Contract: mpi_beside() says how far that library has come. It matters because the library and Spinloom share one
 //   PMI-1 connection, and launchers differ in what they accept twice: those of MPICH answer every "init" and hang up

@@ -16,7 +16,7 @@ struct NativeRunner::Function {
   void* address = nullptr;
   void (*bind)(spl_hpu*) = nullptr;
   uint32_t image = 0;
-  std::string name;  // for people
+  std::string name;  // for messages
   mutable std::atomic<bool> told{false};
 };
 
@@ -25,7 +25,7 @@ namespace {
 using portals::HandlerFrame;
 using portals::HandlerOutcome;
 
-// One handler on its thread, and what its object sees of it.
+// One handler on its thread, and the state that its object sees.
 struct Running : spl_hpu {
   const HandlerFrame* frame = nullptr;
   portals::HandlerCalls* calls = nullptr;
@@ -35,7 +35,7 @@ struct Running : spl_hpu {
   std::jmp_buf stop{};
 };
 
-// The memory that a handler's pointers may name: the same that a handler on an HPU has, and nothing else.
+// The memory that a handler's pointers may name: the memory that it would have on an HPU.
 class PointedMemory final : public nic::CallMemory {
  public:
   PointedMemory(const Running& running, uintptr_t stack_bottom) : running_(running), stack_bottom_(stack_bottom) {}
@@ -75,12 +75,12 @@ uint32_t issue(spl_hpu* hpu) {
   const uint64_t since = host_cycles();
   nic::CallWords words{};
   std::copy(std::begin(running->words), std::end(running->words), words.begin());
-  // The handler's frames lie between this one and that of enter().
+  // The handler's frames lie between this frame and that of enter().
   const auto bottom = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const auto answer = running->calls->call(nic::decode_call(words, PointedMemory(*running, bottom)));
   // NOLINTNEXTLINE(cert-err52-cpp): between here and run() there are frames of C only
   if (!answer) std::longjmp(running->stop, 1);
-  running->bind(running);  // another handler may have run on this thread meanwhile
+  running->bind(running);  // another handler may have run on this thread
   running->in_calls += host_cycles() - since;
   return *answer;
 }
@@ -133,7 +133,7 @@ Pointer symbol_of(void* handle, const char* name) {
 }  // namespace
 
 NativeRunner::NativeRunner(uint32_t first_image) : first_image_(first_image) {}
-NativeRunner::~NativeRunner() = default;  // objects stay: a handler that never came back may still be in one
+NativeRunner::~NativeRunner() = default;  // objects stay loaded: a handler that never returned may still run in one
 
 Result<uint32_t> NativeRunner::load(const std::string& path) {
   const std::lock_guard lock(loading_);

@@ -1,4 +1,4 @@
-// NativeRunner - runs handlers that were compiled for this machine, on the thread that asks for it.
+// NativeRunner - runs handlers compiled for this machine, on the calling thread.
 //
 // Contract: load() takes a shared object that `spinloom handler build --native` made, and returns the image number to
 //   put into a context. entry() returns the number of one of its functions. run() calls that function with the memory
@@ -37,7 +37,7 @@ class NativeRunner final : public portals::HandlerRunner {
 
   portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;
 
-  // How many handlers ran past their budget.
+  // The number of handlers that ran past their budget.
   [[nodiscard]] uint64_t overruns() const { return overruns_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,4 +1,4 @@
-// Native handlers do what the same source does as an image: over the loopback driver, and call by call.
+// Native handlers do the same as the images of their source: over the loopback driver, and call by call.
 #include "live/native_runner.hpp"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ constexpr auto header = nic::HandlerKind::header;
 constexpr auto payload = nic::HandlerKind::payload;
 constexpr auto completion = nic::HandlerKind::completion;
 
-// Those for datatypes are compared in src/offload, with plans. Constants as each source has them.
+// Shipped handlers with their constants, except those for datatypes, which src/offload compares.
 const Shipped shipped[] = {
     {"accumulate", {}, {payload}},
     {"broadcast", {2, 9, 33, 0, 64}, {header, payload, completion}},
@@ -110,7 +110,7 @@ void PrintTo(const Shipped& given, std::ostream* out) { *out << given.name; }
 
 class ShippedHandlers : public testing::TestWithParam<Shipped> {};
 
-// One after the other on the same state.
+// Frames run one after the other on the same state.
 TEST_P(ShippedHandlers, DoTheSameNativelyAndAsImages) {
   std::vector<uint8_t> state(256);
   bool did_something = std::string(GetParam().name) == "busy";
@@ -118,7 +118,7 @@ TEST_P(ShippedHandlers, DoTheSameNativelyAndAsImages) {
     Given given(kind);
     given.constants = words(GetParam().constants);
     given.state = state;
-    const uint64_t length = 40;  // what a read asks for
+    const uint64_t length = 40;  // length of reads
     std::memcpy(given.packet.data(), &length, sizeof length);
     const Compared both = compare(SPINLOOM_HANDLERS, GetParam().name, given);
     EXPECT_EQ(both.native, both.image);

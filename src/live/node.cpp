@@ -1,4 +1,4 @@
-// The port: commands, events, counters, and waiting for them.
+// The node as a Port: commands, events, counters, and waiting for them.
 #include "live/node.hpp"
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 
 namespace spinloom::live {
 
-constexpr int clock_every = 32;        // polls between looks at the clock
-constexpr uint32_t look_every = 16;    // puts, where the program does nothing else
+constexpr int clock_every = 32;        // polls between two looks at the clock
+constexpr uint32_t look_every = 16;    // puts between two looks, if the program makes no other call
 constexpr int catch_up_polls = 20000;  // some hundred microseconds
 
-// Others only read it: under the lock nobody else changes it, and a locked instruction would wait for what was stored.
+// Changes a count that others only read, under the lock: a locked instruction would wait for earlier stores.
 uint32_t change(std::atomic<uint32_t>& count, int by) {
   const uint32_t sum = count.load(std::memory_order_relaxed) + static_cast<uint32_t>(by);
   count.store(sum, std::memory_order_relaxed);
@@ -45,7 +45,7 @@ void Node::put(const nic::Put& put) {
   if (!doorbell().helper_listens()) look_now_and_then();
 }
 
-// The same, where neither the engine nor the way to the peer has anything to decide or to wait for.
+// Puts without the engine's general way, if neither the engine nor the way to the peer has to decide or wait.
 bool Node::put_quickly(const nic::QuickPut& put) {
   Transport* const way = put.target.value < routes_.size() ? routes_[put.target.value] : nullptr;
   if (way == nullptr || !follow_ups_.empty() || !blocked_.empty()) return false;
@@ -56,14 +56,14 @@ bool Node::put_quickly(const nic::QuickPut& put) {
   return true;
 }
 
-// Nobody hears the bell: a program that puts again and again without looking has to.
+// A program that only puts must look now and then itself, because nobody hears the bell while it is active.
 void Node::look_now_and_then() {
   if (++puts_ % look_every != 0) return;
   poll();
 }
 
-// A program that puts faster than its peer takes is slowed down to its pace, within reason. What it puts to others is
-// not.
+// Slows a program that puts faster than its peer takes down to the peer's pace, within limits. Puts to other peers
+// are not slowed down.
 void Node::let_catch_up(nic::Rank target) {
   for (int tries = 0; tries < catch_up_polls && congested(target); ++tries) {
     if (!drive()) relax();
@@ -170,10 +170,10 @@ void Node::wait_until(Time deadline) {
   } else if (waiting_ == asleep_) {
     stay_asleep();
   }
-  tell_sleepers();  // what this one drove may be what another one waits for
+  tell_sleepers();  // this caller may have driven what another one waits for
 }
 
-// All callers that wait go to sleep, unless something has come.
+// Lets all waiting callers sleep, unless something has come.
 void Node::doze(Time deadline) {
   doorbell().doze();
   for (Transport* transport : transports_) transport->arm();
@@ -189,8 +189,8 @@ void Node::doze(Time deadline) {
   change(asleep_, -1);
 }
 
-// Those that wait sleep all, and the caller that drove goes: they hear the bell from now on. What came meanwhile is
-// ours.
+// Called when the driving caller leaves and all waiting callers sleep: from now on they hear the bell. This caller
+// takes what has come meanwhile.
 void Node::stay_asleep() {
   doorbell().doze();
   for (Transport* transport : transports_) transport->arm();
@@ -199,7 +199,7 @@ void Node::stay_asleep() {
   if (has_news()) doorbell().wake_callers();
 }
 
-// Nobody waits any more, and somebody may soon: the helper thread takes over when no call has come for a while.
+// No caller waits, but one may come soon: the helper takes over only after a while without calls.
 void Node::leave() { polled_.store(true, std::memory_order_relaxed); }
 
 }  // namespace spinloom::live

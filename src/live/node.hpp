@@ -1,13 +1,13 @@
 // Node - the live driver: one process's NIC engine in real time, over its transports.
 //
-// Contract: the Port of the portals floor. Commands go to the engine at once and its actions are performed at once:
-//   bytes are copied, packets handed to a transport, events put where take_event() finds them. drive() looks for what
+// Contract: the Port of the portals floor. Commands go to the engine at once, and its actions are performed at once:
+//   bytes are copied, packets handed to a transport, events put where take_event() finds them. drive() performs what
 //   the transports and the handlers have; wait() does so until something has changed, then sleeps.
-// Invariants: (1) whoever calls anything here holds the owner lock; wait() lets others in while it waits; (2) actions
-//   are performed in their order and never call the engine: what follows from them is queued (`follow_ups_`), so that
-//   no chain of triggered operations grows the stack; (3) a packet that the engine has no room for waits, and nothing
-//   but answers passes it; a peer of whom much waits is told to stop; (4) an idle process uses no processor time; (5) a
-//   peer's loss reaches the engine behind the packets that came before it.
+// Invariants: (1) every caller holds the owner lock; wait() releases it while it waits; (2) actions are performed in
+//   their order and never call the engine: calls that follow from them are queued (`follow_ups_`), so that no chain
+//   of triggered operations grows the stack; (3) a packet without room in the engine waits, and only answers pass it;
+//   a peer of whom much waits is told to stop; (4) an idle process uses no processor time; (5) a peer's loss reaches
+//   the engine behind the packets that came before it.
 // Threads: any, under the lock; a helper thread drives when nobody waits, a watcher sees peers end (progress.hpp).
 // Time: the monotonic clock.
 #pragma once
@@ -37,51 +37,51 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own);
   ~Node() override;
 
-  // All packets to `peer` go this way. The transport outlives the node's work.
+  // Sends all packets to `peer` by this transport, which outlives the node's work.
   void route(nic::Rank peer, Transport& transport) { routes_.at(peer.value) = &transport; }
   void add(Transport& transport) { transports_.push_back(&transport); }
 
-  // What runs handlers; without one, contexts must not be created.
+  // Sets the pool that runs handlers. Without a pool, contexts must not be created.
   void set_pool(HpuPool& pool) { pool_ = &pool; }
-  // After the pool's end: no handler runs.
+  // Called after the pool's end, when no handler runs.
   void forget_pool() { pool_ = nullptr; }
 
   [[nodiscard]] OwnerLock& lock() { return lock_; }
-  // Everything that can go on now; whether anything did.
+  // Does everything that can go on now; returns whether anything did.
   bool drive();
-  // A caller looks without waiting, and may do so again and again: the helper leaves it the work for a while.
-  // Whether anything went on.
+  // A caller looks without waiting, and may do so again and again: the helper leaves the work to it for a while.
+  // Returns whether anything went on.
   bool poll();
-  // Whether the helper can leave the work to callers: one has looked since this was last asked, or one polls now. May be
-  // asked without the lock.
+  // Whether the helper can leave the work to callers: one has looked since the last call of this function, or one
+  // polls now. May be called without the lock.
   [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
-  // Until something has changed for this host, the deadline, or interrupt().
+  // Waits until something has changed for this host, until the deadline, or until interrupt().
   void wait_until(Time deadline);
-  // Wakes all that wait, from any thread.
+  // Wakes all waiting callers, from any thread.
   void interrupt();
-  // Nothing of ours is on its way out.
+  // Whether nothing of this process is on its way out.
   [[nodiscard]] bool drained() const;
-  // Of what was sent to this peer; of ourselves: what is left to do.
+  // What this peer has not taken yet; for this rank itself, the work that is left.
   [[nodiscard]] Untaken untaken(nic::Rank peer) const;
-  // The latest moment for the next drive().
+  // The latest time for the next drive().
   [[nodiscard]] Time timer() const;
-  // Something may be there to be driven.
+  // Whether drive() may find something.
   [[nodiscard]] bool has_news() const;
   void peer_died(nic::Rank peer);
   [[nodiscard]] bool somebody_waits() const { return waiting_ > 0; }
   [[nodiscard]] Doorbell& doorbell() { return own_.header().doorbell; }
   [[nodiscard]] const nic::Nic& engine() const { return engine_; }
-  // What has come and waits for room in the engine.
+  // Packets that have come and wait for room in the engine.
   [[nodiscard]] const Backlog& backlog() const { return blocked_; }
-  // Callers that sleep look again, if something has changed for them since, or must be driven sooner than they know.
+  // Wakes sleeping callers if something has changed for them, or if the node must be driven sooner than they know.
   void tell_sleepers();
-  // Nobody polls any more: the helper hears the bell. What has come before may have rung for nobody.
+  // Nobody polls any more: the helper hears the bell. Look once more after this: earlier rings may have woken nobody.
   void stop_polling();
-  // What to do when a handler's thread has left work that nobody looks after.
+  // Called when a handler's thread has left work that nobody looks after.
   using After = std::function<void()>;
   void set_after(After after) { after_ = std::move(after); }
-  // How long a caller that waits polls before it sleeps; with more ranks than processors, hardly at all.
+  // How long a waiting caller polls before it sleeps; nearly zero if ranks share processors.
   void set_patience(Time spin) { patience_ = spin; }
   [[nodiscard]] bool has_patience() const { return patience_ > Time{}; }
 
@@ -95,9 +95,9 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail_.take_event(queue); }
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
   Status wait() override;
-  Status host_work(const portals::HostWork&) override { return {}; }  // it has taken its time already
+  Status host_work(const portals::HostWork&) override { return {}; }  // the work has already taken its time
 
-  // HandlerOwner, from the pool's threads
+  // HandlerOwner, called by the pool's threads
   [[nodiscard]] Called call(nic::HerId her, const nic::HandlerCall& call) override;
   void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override;
 
@@ -108,15 +108,15 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void lost(nic::Rank peer) override;
 
  private:
-  // What follows from an action.
+  // A call to the engine that follows from an action.
   struct FollowUp {
     enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, unreachable, lost, to_self };
     Kind kind = Kind::go_on;
     uint64_t id = 0;
-    const uint8_t* bytes = nullptr;  // her_ready
+    const uint8_t* bytes = nullptr;  // for her_ready
   };
 
-  // A packet that arrives, and who can read its payload.
+  // A packet that arrives, and the transport that can read its payload.
   struct Arrival {
     Transport* from = nullptr;
     const nic::Packet* packet = nullptr;
@@ -141,7 +141,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void perform(const nic::BufferPacket& buffer);
   void perform(const nic::RunHandler& start);
   void perform(const nic::Resume& resume);
-  void perform(const nic::DebugLine&) {}  // nobody listens
+  void perform(const nic::DebugLine&) {}  // live nodes print no debug lines
   void perform(const nic::DmaRead& read);
   void perform(const nic::DmaAtomic& atomic);
   void perform(const nic::ApplyAtomic& apply);
@@ -175,14 +175,14 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   nic::Actions actions_;
   nic::Fifo<FollowUp> follow_ups_;
-  bool settling_ = false;  // they are being done
+  bool settling_ = false;  // the follow-ups are being done
   std::deque<nic::Send> to_self_;  // one for each FollowUp of that kind
-  std::deque<std::vector<uint8_t>> at_once_;  // their payloads, of those that the engine takes for read
+  std::deque<std::vector<uint8_t>> at_once_;  // payloads of those Sends that the engine takes for read
   Arrival arrival_;
   nic::QuickLanding landing_;
   std::vector<uint8_t> nic_memory_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER
-  std::vector<uint8_t> window_;  // bytes of a peer on their way to handlers
+  std::vector<uint8_t> window_;  // bytes of a peer's payload on their way to handlers
   Backlog blocked_;
 
   portals::Mailbox mail_;
@@ -190,8 +190,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   uint64_t told_changes_ = 0;
   uint64_t interrupts_ = 0;
   std::atomic<uint32_t> waiting_{0};
-  std::atomic<uint32_t> asleep_{0};  // of those
-  Time asleep_until_{};  // the first of them looks by itself then
+  std::atomic<uint32_t> asleep_{0};  // waiting callers that sleep
+  Time asleep_until_{};  // when the first of these looks by itself
   std::atomic<bool> polled_{false};
 };
 

@@ -1,4 +1,4 @@
-// Actions: what the engine asks for is done at once, and what follows from it is queued.
+// Performs the engine's actions at once, and queues what follows from them.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -11,9 +11,9 @@
 namespace spinloom::live {
 namespace {
 
-constexpr int follow_ups_per_call = 4096;  // operations that fire each other for ever let others in
+constexpr int follow_ups_per_call = 4096;  // operations that fire each other for ever let others in after so many
 
-// However it ends.
+// Marks the time in which follow-ups are being done, however that ends.
 class Settling {
  public:
   explicit Settling(bool& flag) : flag_(flag) { flag_ = true; }
@@ -38,7 +38,7 @@ void Node::settle() {
   if (!blocked_.empty()) unblock();
 }
 
-// What a packet to this process itself leads to joins the queue that is being worked on.
+// Does the follow-ups; those that they cause by packets to this process join the same queue.
 void Node::settle_now() {
   if (settling_) return;
   const Settling now(settling_);
@@ -74,8 +74,8 @@ void Node::do_one(const FollowUp& one) {
   perform();
 }
 
-// A packet to this process itself: its bytes go from memory to memory. What waits for room and is a handler's is
-// copied, so that the handler goes on.
+// Takes a packet that this process sent to itself: its bytes go from memory to memory. A handler's packet that must
+// wait for room is copied, so that the handler goes on.
 void Node::arrive_from_self() {
   nic::Send send = std::move(to_self_.front());
   to_self_.pop_front();
@@ -132,7 +132,7 @@ void Node::sent(const Reading& reading) {
   }
 }
 
-// What waits for an answer of the peer's may be what keeps its packets waiting.
+// Ends operations that wait for the peer's answers at once, because the peer's packets may wait for those operations.
 void Node::lost(nic::Rank peer) {
   follow_ups_.push({FollowUp::Kind::unreachable, peer.value});
   mail_.note_change();
@@ -158,7 +158,7 @@ void Node::perform(const nic::ApplyAtomic& apply) { dma_ended(portals::perform(a
 void Node::perform(const nic::StorePacket& store) { dma_ended(portals::perform(store)); }
 
 void Node::perform(const nic::BufferPacket& buffer) {
-  // A packet of a process-put is in its slot already, what the host runs handlers on with the engine.
+  // No packet has to be copied: that of a process-put is in its slot, and the engine has that of an invoked handler.
   if (buffer.bytes == 0 || arrival_.packet == nullptr) {
     follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value});
     return;
@@ -169,7 +169,7 @@ void Node::perform(const nic::BufferPacket& buffer) {
   follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value, memory.get()});
 }
 
-// Where there is no pool, the end has begun.
+// Without a pool, the node is about to end.
 void Node::perform(const nic::RunHandler& start) {
   if (pool_ != nullptr) pool_->start(portals::frame_of(start.her, engine_, nic_memory_));
 }
@@ -186,8 +186,8 @@ HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
   settle();
   tell_sleepers();
   if (after_) after_();
-  // Every packet to this process that waits holds memory until a handler has run for it: a handler that goes on leaving
-  // some must come to an end.
+  // Each waiting packet to this process holds memory until a handler has run for it, so a handler that goes on
+  // leaving packets must be stopped.
   const bool leaves = blocked_.left_by_handlers() != left;
   return {!stop, leaves && blocked_.is_full_of_handlers()};
 }

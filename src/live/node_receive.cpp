@@ -10,7 +10,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t window_bytes = 64 << 10;  // read from a peer at a time, for handlers
+constexpr uint64_t window_bytes = 64 << 10;  // how much is read from a peer at a time, for handlers
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
   return done;
 }
 
-// A whole put that the engine has nothing to decide about, and that is behind nothing.
+// Delivers a whole put that needs no decision of the engine and has no packet ahead of it.
 bool Node::land_quickly(const nic::Packet& packet) {
   if (!follow_ups_.empty() || !blocked_.empty() || !engine_.quick_landing(packet, landing_)) return false;
   if (landing_.length > 0) std::memcpy(landing_.host, packet.payload.bytes, landing_.length);
@@ -39,9 +39,9 @@ bool Node::land_quickly(const nic::Packet& packet) {
   return true;
 }
 
-// As much of a packet as the engine has room for; whether that is all. What is left is `rest`.
+// Gives the engine as much of a packet as it has room for; returns whether that is all. `rest` keeps what is left.
 bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
-  nic::PayloadRef read;  // of a peer's bytes, what lies in window_ and has not gone to the engine
+  nic::PayloadRef read;  // bytes of a peer in window_ that have not gone to the engine
   while (true) {
     nic::Packet part = rest;
     part.payload.length = part_of(rest);
@@ -60,15 +60,15 @@ bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
   }
 }
 
-// Where there are handlers, a message's first packet is short enough for them; then the engine knows whether it has
-// any.
+// A message's first part is short enough for handlers if this NIC has any; then the engine knows whether the message
+// needs handlers.
 uint64_t Node::part_of(const nic::Packet& rest) const {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
   if (rest.payload.length <= short_bytes || rest.is_answer()) return rest.payload.length;
   return engine_.wants_packets(rest) ? short_bytes : rest.payload.length;
 }
 
-// The payload as memory of ours: only long transfers to memory know a peer's bytes.
+// Copies the payload into our memory, except for long transfers to memory, which read the peer's bytes directly.
 bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read) {
   nic::PayloadRef& payload = part.payload;
   if (payload.space != nic::PayloadRef::Space::peer) return true;
@@ -85,7 +85,7 @@ bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::
   return true;
 }
 
-// The sender's memory cannot be read: the rest of its message never comes. Its header needs some bytes: no one's.
+// The sender's memory cannot be read: ends its message. A header must carry some bytes; it gets zeros.
 void Node::give_up(const nic::Packet& rest) {
   nic::Packet end = rest;
   if (rest.is_answer()) {
@@ -107,8 +107,7 @@ void Node::give_up(const nic::Packet& rest) {
   if (!is_stray(end)) enter(nullptr, end);
 }
 
-// A sender's packets come in order: one of a message that has not begun is a mistake of its sender's, and so is what
-// comes behind the end of one.
+// Whether a packet belongs to no message that is open: a fault of its sender, since a sender's packets come in order.
 bool Node::is_stray(const nic::Packet& packet) const {
   return !packet.is_answer() && !packet.is_header() && !engine_.has_begun(packet.source, packet.message);
 }
@@ -122,7 +121,7 @@ void Node::enter(Transport* from, const nic::Packet& packet) {
   settle_now();
 }
 
-// A peer that does not stop when told loses what it sends. Whether the payload is done with.
+// Keeps a packet without room, or drops it if its peer does not stop when told. Returns whether its payload is done.
 bool Node::block(Transport& from, const nic::Packet& rest, uint64_t loan) {
   const nic::Rank peer = rest.source;
   if (!blocked_.takes(peer)) return true;

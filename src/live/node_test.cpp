@@ -1,4 +1,4 @@
-// What a node does with the work of its own handlers: a handler must not fill the process's memory with it.
+// A node limits the work that its own handlers leave waiting, so that they cannot fill the process's memory.
 #include "live/node.hpp"
 
 #include <gtest/gtest.h>

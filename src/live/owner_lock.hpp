@@ -21,10 +21,9 @@ class OwnerLock {
     uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  // The lock is freed by a plain store, because an exchange would wait until all earlier stores are done, also those
-  // to lines in peers' caches. A store may miss a thread that is just going to sleep, so a sleeping thread looks
-  // again by itself after a while. Threads that sleep are woken once, and not by every call until they get a
-  // processor.
+  // Frees the lock by a plain store: an exchange would wait until all earlier stores are done, also those to lines in
+  // peers' caches. A store may miss a thread that is about to sleep, so a sleeping thread looks again by itself after
+  // a while. Sleeping threads are woken once, not by every call until they get a processor.
   void unlock() {
     state_.store(free, std::memory_order_release);
     if (asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false)) futex_wake(state_, every_bit);
@@ -59,7 +58,7 @@ class OwnerLock {
   }
 
   std::atomic<uint32_t> state_{free};
-  std::atomic<uint32_t> wanted_{0};    // how many threads wait
+  std::atomic<uint32_t> wanted_{0};    // threads that wait
   std::atomic<bool> asleep_{false};  // at least one of them sleeps
 };
 

@@ -26,8 +26,8 @@ bool holds_code_of_ours(const dl_phdr_info& object, const ElfW(Phdr) & part) {
   return here >= begin && here - begin < part.p_memsz;
 }
 
-// Whether a part of an object holds constants. They lie in a part without code, if the linker has made one; otherwise
-// they lie with the code.
+// Whether a part of an object holds constants. Constants lie in a part without code if the linker has made one,
+// otherwise with the code.
 bool has_constants(const ElfW(Phdr) & part, bool with_code) {
   const unsigned wanted = PF_R | (with_code ? PF_X : 0);
   return part.p_type == PT_LOAD && (part.p_flags & (PF_R | PF_W | PF_X)) == wanted;

@@ -96,7 +96,7 @@ Result<std::unique_ptr<PoolTestbed>> PoolTestbed::create(uint32_t ranks, const n
   return bed;
 }
 
-// Handlers of one rank reach the others.
+// Ends the pools first, because handlers of one rank use the other ranks.
 PoolTestbed::~PoolTestbed() {
   for (const auto& node : nodes_) node->pool.reset();
 }

@@ -1,10 +1,10 @@
-// PoolTestbed - engines of several ranks in one process under one lock, whose handlers run on HPU threads.
+// PoolTestbed - engines of several ranks in one process under one lock; their handlers run on HPU threads.
 //
 // Contract: the testbed of scenarios (testbed/testbed.hpp) for the parts of src/live that run handlers. Whoever holds
 //   the lock performs packets, DMAs and commands at once; handlers run meanwhile on the threads of their rank's pool.
 // Invariants: (1) an engine is called only under the lock; (2) wait() and settle() give up with an Error when nothing
 //   has changed for patience(); (3) payloads are kept until the end.
-// Threads: the scenario's one, and the pools'. Time: there is none that anything depends on.
+// Threads: the scenario's one, and the pools'. Time: nothing depends on it.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ class PoolTestbed final : public testbed::Testbed {
   [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override { return handlers_->find(name); }
   [[nodiscard]] Status settle() override;
   [[nodiscard]] Status shut_down();
-  // How many HPUs of a rank have handlers that run or wait, and the most there ever were.
+  // The number of a rank's HPUs with handlers that run or wait; busy_peak() is the most there ever were.
   [[nodiscard]] uint32_t busy(uint32_t rank);
   [[nodiscard]] uint32_t busy_peak() const { return busy_peak_; }
 
@@ -64,7 +64,7 @@ class PoolTestbed final : public testbed::Testbed {
   };
 
   PoolTestbed() = default;
-  // All of these are called under the lock.
+  // The functions below are called under the lock.
   void perform(Node& node, nic::Actions& actions);
   void drain();
   [[nodiscard]] bool unblock();

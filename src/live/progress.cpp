@@ -16,8 +16,8 @@ namespace spinloom::live {
 namespace {
 
 constexpr uint64_t stop_tag = UINT64_MAX;
-constexpr int idle_polls = 1000;                 // so many polls of the helper without news, then it sleeps
-constexpr int idle_polls_crowded = 16;           // the same where ranks share processors
+constexpr int idle_polls = 1000;                 // the helper sleeps after so many polls without news
+constexpr int idle_polls_crowded = 16;           // the limit if ranks share processors
 
 constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program is busy with something else
 

@@ -1,4 +1,4 @@
-// Progress - two threads that keep a node going when its program does not call it.
+// Progress - two threads that drive a node when its program does not call it.
 //
 // Contract: the helper drives the node when the doorbell rings and no caller waits in the node. The watcher notices
 //   when processes of peers end. Both sleep while there is nothing to do. watch() may be called at any time, under
@@ -17,7 +17,7 @@ namespace spinloom::live {
 
 class Progress {
  public:
-  // The watcher calls it, without the lock, when a descriptor has become readable; `tag` is that of watch().
+  // Called by the watcher, without the lock, when a descriptor has become readable; `tag` is that of watch().
   using Readable = std::function<void(uint64_t tag)>;
 
   [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable);
@@ -41,12 +41,12 @@ class Progress {
 
   Node& node_;
   Readable readable_;
-  uint32_t heard_;  // rings that the helper has seen; it has not seen those from before its thread began
+  uint32_t heard_;  // rings that the helper has seen; at first, those before its thread began
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> attentive_{true};  // the helper is awake, or wakes within a pause
-  std::atomic<int64_t> wakes_at_ps_{0};  // if it is not attentive: when it wakes by itself
+  std::atomic<bool> attentive_{true};  // the helper is awake, or will wake within a pause
+  std::atomic<int64_t> wakes_at_ps_{0};  // if the helper is not attentive: when it wakes by itself
   std::thread helper_;
   std::thread watcher_;
 };

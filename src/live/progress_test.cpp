@@ -25,8 +25,8 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// A caller polls while the helper, which has seen nobody call, waits for the lock; and a message comes that rings for
-// nobody, because somebody polls. Then the program calls nothing that looks.
+// A caller polls while the helper, which has seen no call, waits for the lock. A message comes and rings for nobody,
+// because the caller polls. Afterwards the program makes no call that looks.
 TEST(Progress, NewsThatCameBesideAPollAreTakenWithoutAnotherOne) {
   Rig rig;
   Node node(nic::Rank{0}, 2, {}, rig.job.segments[0]);
@@ -40,11 +40,11 @@ TEST(Progress, NewsThatCameBesideAPollAreTakenWithoutAnotherOne) {
     const std::lock_guard inside(node.lock());
     return !node.has_news();
   };
-  rig.put(1, 1, some(8, 1));  // they know each other
+  rig.put(1, 1, some(8, 1));  // now the ranks have met
   rig.ends[1]->poll();
   ASSERT_TRUE(eventually(taken));
   for (uint64_t round = 2; round < 12; ++round) {
-    // The helper has heard of a call and pauses; at the end of its pause it wants the lock, if we have it by then.
+    // The helper has noticed a call and pauses; at the end of its pause it waits for the lock, if we hold it.
     ASSERT_TRUE(eventually([&] {
       {
         const std::lock_guard inside(node.lock());

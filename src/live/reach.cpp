@@ -18,7 +18,7 @@ constexpr std::string_view mark = "spl1-reach-";
 constexpr char digits[] = "0123456789abcdef";
 constexpr size_t status_bytes = 8 << 10;
 
-// Lines of /proc/self/status that decide who may reach whom.
+// The lines of /proc/self/status that decide which processes may reach each other.
 std::string credentials() {
   const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -40,7 +40,7 @@ std::string credentials() {
 
 int open_process(int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
 
-// What keeps this process from a peer's memory, or from seeing the peer's end; empty where nothing does.
+// Why this process cannot use a peer's memory, or notice the peer's end; empty if it can.
 std::string trouble_with(const Card& card) {
   const int process = open_process(card.pid);
   if (process < 0) return errno == ESRCH ? "" : text("pidfd_open: ", std::strerror(errno));
@@ -69,7 +69,7 @@ bool must_agree(const std::vector<Card>& cards) {
     for (size_t j = 0; j < i; ++j) {
       if (cards[i].machine != cards[j].machine) continue;
       if (cards[i].traits != cards[j].traits || cards[i].traits == 0) return true;
-      break;  // it equals the first one of this machine, and so do all others
+      break;  // all others of this machine equal the first one
     }
   }
   return false;

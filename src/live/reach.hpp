@@ -1,4 +1,4 @@
-// Reach - finds out whose shared memory this process can use, and whether the ranks of a job have to tell each other.
+// Reach - finds out whose shared memory this process can use, and whether the ranks of a job must tell each other.
 //
 // Contract: traits_of_self() is a number that is equal for two processes of a machine if, as far as one process can
 //   know, nothing keeps them from each other: they have the same user and group, user namespace and capabilities,

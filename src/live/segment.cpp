@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgseg1"
 
-// A number that differs between builds which give shared bytes another meaning: such a change also changes a size.
+// A number that differs between builds in which shared bytes have another meaning: such a change also changes a size.
 constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemory) << 16 ^ sizeof(PacketRecord);
 
 // Whether the errno means that there is no such process or file.
@@ -97,7 +97,7 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
   Segment made;
   made.file_ = memfd_create("spinloom", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", trouble_of(errno));
-  rlimit longest{};  // behind it ftruncate would end the process
+  rlimit longest{};  // ftruncate beyond this limit would end the process
   const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes_for(ranks) <= longest.rlim_cur;
   if (!fits || ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
     return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", trouble_of(fits ? errno : EFBIG));

@@ -28,13 +28,13 @@ using Secret = std::array<uint64_t, 2>;
 
 struct SegmentHeader {
   uint64_t magic;
-  uint64_t build;  // of the library: equal at both ends, so that every byte means the same to both
+  uint64_t build;  // number of the library's build: equal at both ends, so that every byte means the same to both
   Secret nonce;  // of this segment: a process that got our peer's process id later cannot know it
   uint32_t rank;
   uint32_t ranks;
   uint64_t self;  // the address at which its process has it mapped
   uint32_t fences;  // not 0: its process does not take part in remote fences
-  std::atomic<uint32_t> closed;  // not 0: its process has left the job and takes nothing any more
+  std::atomic<uint32_t> closed;  // not 0: its process has left the job and takes nothing more
   std::atomic<uint64_t> heap_bytes;  // 0: its process has no heap, and the next three fields mean nothing
   uint64_t heap_base;
   uint64_t heap_inode;
@@ -45,8 +45,8 @@ struct SegmentHeader {
 
 // What a user can do about an errno that kept this process from reaching another one.
 [[nodiscard]] const char* cure_of(int error);
-// A text for an errno where no other transport can be used instead: what the error says and, if a limit was reached,
-// which one to raise.
+// A text for an errno when no other transport can be used: the meaning of the error and, if a limit was reached, the
+// limit to raise.
 [[nodiscard]] std::string trouble_of(int error);
 
 class Segment {

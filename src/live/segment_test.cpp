@@ -177,7 +177,7 @@ TEST(Segment, OfAnotherJobRankSizeOrBuildIsRefused) {
   own->header().magic = 0;
   EXPECT_NE(refusal(getpid(), own->file(), 1, 3, nonce), "");
 
-  std::FILE* const other = std::tmpfile();  // some file of the process that has got the pid
+  std::FILE* const other = std::tmpfile();  // a file of the process that now has the pid
   ASSERT_NE(other, nullptr);
   EXPECT_NE(refusal(getpid(), fileno(other), 1, 3, nonce), "");
   std::fclose(other);
@@ -196,7 +196,7 @@ TEST(Segment, NobodyMakesItShorter) {
   EXPECT_NE(fcntl(own->file(), F_ADD_SEALS, F_SEAL_WRITE), 0) << "nor read-only for its own process";
   ASSERT_TRUE(Segment::attach(getpid(), own->file(), 1, 3, nonce).ok());
 
-  // The same bytes in memory that its process may make shorter.
+  // The same bytes in memory that its process could make shorter.
   const int other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   struct stat status{};
   ASSERT_EQ(fstat(own->file(), &status), 0);

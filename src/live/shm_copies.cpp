@@ -10,9 +10,9 @@
 namespace spinloom::live {
 namespace {
 
-// Parts of a copy that both ends do. Measured: longer parts gain nothing, and they keep an end from its other work.
+// Length of a part in a copy by both ends. Measured: longer parts gain nothing, and keep an end from its other work.
 constexpr uint64_t part_max_bytes = 256 << 10;
-constexpr int last_part_polls = 2000;  // waiting for the peer's last part of the copy before
+constexpr int last_part_polls = 2000;  // polls while waiting for the peer's last part of the copy before
 constexpr uint64_t wake_from_bytes = 256 << 10;  // a sleeping caller of the peer wakes in time to help
 constexpr uint64_t page_bytes = 4096;
 

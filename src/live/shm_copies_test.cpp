@@ -1,4 +1,4 @@
-// Long payloads between ranks of one process: out of heaps, out of other memory, with the sender's help.
+// Long payloads between ranks of one process: from heaps, from other memory, with the sender's help.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct Block {
 TEST(ShmCopies, AHeapIsReadWhereItIsOnceThePeerHasIt) {
   struct Case {
     CopyMode copy;
-    bool heap, memory;  // lent from there
+    bool heap, memory;  // memory from which payloads are lent
     const char* says;
   };
   for (const Case& one : {Case{CopyMode::automatic, true, true, "from its heap one copy (mapped), else one copy"},
@@ -47,7 +47,7 @@ TEST(ShmCopies, AHeapIsReadWhereItIsOnceThePeerHasIt) {
     rig.poll();
     const std::vector<uint8_t> bytes = some(100'000, 7);
     const Block block(bytes);
-    for (int i = 0; i < 3; ++i) {  // the first may be the news of the heap
+    for (int i = 0; i < 3; ++i) {  // the first put may carry the news of the heap
       EXPECT_EQ(rig.put(0, 1, block.start, block.length), !one.heap) << i;
       rig.poll();
     }
@@ -86,7 +86,7 @@ TEST(ShmCopies, AHeapThatIsNoneIsNotMapped) {
   }
   EXPECT_TRUE(rig.heard[1].readable.empty());
   EXPECT_NE(rig.ends[1]->describe(nic::Rank{0}).find("its heap: "), std::string::npos);
-  // A peer that lends what nobody said could be read.
+  // A peer lends a payload although nobody said that its memory could be read.
   rig.job.segments[1].channel_of(0)->reads_peer = peer::Reach::both;
   EXPECT_FALSE(rig.put(0, 1, bytes));
   rig.poll();
@@ -97,7 +97,7 @@ TEST(ShmCopies, WhatAPeerKeepsOfALoanIsGivenBackWhenItSaysSo) {
   Rig rig({CopyMode::single, 1000});
   rig.start(0);
   rig.start(1);
-  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now
+  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // now both ends have met
   rig.poll();
   rig.heard[1].keeps = true;
   const std::vector<uint8_t> lent = some(5000, 3);
@@ -115,7 +115,7 @@ struct HelpedRig : Rig {
   HelpedRig() : Rig({CopyMode::single, 1000, 8 << 10, 6000}) {
     start(0);
     start(1);
-    EXPECT_TRUE(put(1, 99, some(4, 1)));  // both know each other now
+    EXPECT_TRUE(put(1, 99, some(4, 1)));  // now both ends have met
     poll();
   }
 };
@@ -123,7 +123,7 @@ struct HelpedRig : Rig {
 TEST(ShmCopies, ASenderThatPollsCopiesItsShare) {
   HelpedRig rig;
   const std::vector<uint8_t> bytes = some(300'000, 3);
-  // The sender's thread may come late again and again, not for ever.
+  // The sender's thread may come late several times, but not for ever.
   uint64_t rounds = 0;
   for (; rounds < 100'000 && (rounds < 20 || rig.ends[0]->helped() < 20); ++rounds) {
     rig.heard[1] = {};
@@ -145,7 +145,7 @@ TEST(ShmCopies, ASenderThatPollsCopiesItsShare) {
   EXPECT_TRUE(rig.ends[1]->drained());
 }
 
-// A put of rank 0 of which somebody has taken a part, and does not say what became of it.
+// A put of rank 0; somebody has taken a part of its copy, and does not report the end.
 peer::CopyPart begin_helped(HelpedRig& rig, const std::vector<uint8_t>& bytes) {
   peer::CopyHelper helper(rig.job.segments[1].channel_of(0)->shared_copy);
   std::optional<peer::CopyPart> part;

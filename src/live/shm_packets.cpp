@@ -10,10 +10,10 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t part_bytes = 32 << 10;  // of a long payload: both ends then copy at the same time
+constexpr uint64_t part_bytes = 32 << 10;  // of a long payload, so that both ends copy at the same time
 constexpr int cells_per_poll = 32;
-constexpr Time look_first{50'000'000};    // 50 us: a channel that was full may have room
-constexpr Time look_most{4'000'000'000};  // 4 ms: for a peer that has taken nothing for long
+constexpr Time look_first{50'000'000};    // 50 us: first pause before a full channel is tried again
+constexpr Time look_most{4'000'000'000};  // 4 ms: longest pause, for a peer that has taken nothing for long
 static_assert(part_bytes + sizeof(PacketRecord) <= ChannelWriter::bulk_max(), "a part fits into a channel");
 
 uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint64_t length) {
@@ -43,7 +43,7 @@ bool plausible(const nic::Packet& packet) {
          packet.fields.list <= nic::ListKind::overflow;
 }
 
-// What a small cell holds of a put that is whole in its packet.
+// The fields of a small cell, for a put that is whole in its packet.
 nic::QuickPut quick_of(const nic::Packet& packet) {
   nic::QuickPut put;
   put.bytes = packet.payload.bytes;
@@ -72,7 +72,7 @@ bool ShmTransport::send(nic::Send& outbound) {
   last.outbound = std::move(outbound);
   last.done = done;
   const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
-  last.outbound.at_once = last.outbound.at_once || handlers;  // a handler does not wait until it is read
+  last.outbound.at_once = last.outbound.at_once || handlers;  // a handler does not wait for the read
   if (last.outbound.at_once || portals::is_short_reply(last.outbound.packet)) keep_payload(last);
   return handlers;
 }
@@ -128,7 +128,7 @@ ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_
 bool ShmTransport::write_small(Peer& peer, const nic::QuickPut& put, uint64_t message, nic::AckRequest ack) {
   const ChannelWriter::Room room = peer.to.reserve(0);
   if (room.cell == nullptr) return false;
-  Cell& cell = *room.cell;  // filled in place: copying a cell that was just written would be slower
+  Cell& cell = *room.cell;  // filled in place: copying a cell just written would be slower
   cell.kind = CellKind::small;
   cell.ack_request = static_cast<uint8_t>(ack);
   cell.length = static_cast<uint8_t>(put.length);

@@ -1,4 +1,4 @@
-// ShmRig - for tests: two ends of the shared-memory transport in one process, and a record of what they hear.
+// ShmRig - for tests: two ends of the shared-memory transport in one process, and a record of their clients' calls.
 //
 // Contract: start() makes an end, put() sends, poll() lets both ends work until nothing is left to do.
 // Threads: none but the test's. Time: none.
@@ -15,7 +15,7 @@
 
 namespace spinloom::live {
 
-// A client that records what it hears, with the bytes.
+// A client that records its calls, with the bytes.
 class Listener final : public TransportClient {
  public:
   [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override {

@@ -72,9 +72,9 @@ class ShmTransport final : public Transport {
   };
   struct Waiting {
     nic::Send outbound;
-    std::vector<uint8_t> kept;   // a copy of its payload, where the sender may change its memory already
-    uint64_t done = 0;           // bytes of it that are in the channel
-    uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: this is no packet, but gives this loan back to the peer
+    std::vector<uint8_t> kept;   // a copy of the payload, if the sender may change its memory already
+    uint64_t done = 0;           // bytes of the payload that are in the channel
+    uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: not a packet, but gives this loan back to the peer
   };
   struct Peer {
     Segment segment;
@@ -88,8 +88,8 @@ class ShmTransport final : public Transport {
     bool reading = false;
     bool departed = false;
     bool lost = false;
-    Untaken left_behind;  // what it had not taken when it was lost
-    std::string unreachable;  // why we cannot get at it, although it lives
+    Untaken left_behind;  // what the peer had not taken when it was lost
+    std::string unreachable;  // why a living peer cannot be reached
     std::deque<Waiting> waiting;  // packets that wait for room, or because the peer has said stop
     std::deque<Waiting> answers;  // answers that wait for room
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }

@@ -23,7 +23,7 @@ TEST(ShmTransport, CarriesAllLengthsInOrderHoweverTheyAreCopied) {
     Rig rig({copy, 20'000});
     rig.start(0);
     rig.start(1);
-    EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now, and how they read
+    EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // now both ends have met, and know how they read
     rig.poll();
     const uint64_t lengths[] = {0, 1, 16, 17, 4096, 19'999, 20'000, 32 << 10, (32 << 10) + 1, 1 << 20, 5};
     std::vector<std::vector<uint8_t>> sent;
@@ -82,7 +82,7 @@ TEST(ShmTransport, WhatWasLentToAPeerThatLeavesIsTold) {
   rig.start(0);
   rig.start(1);
   const std::vector<uint8_t> lent = some(5000, 3);
-  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // both know each other now
+  EXPECT_TRUE(rig.put(1, 99, some(4, 1)));  // now both ends have met
   rig.poll();
   for (uint64_t i = 0; i < 700; ++i) EXPECT_FALSE(rig.put(0, i, lent)) << "read, or waiting for room";
   EXPECT_FALSE(rig.ends[0]->drained());
@@ -108,14 +108,14 @@ TEST(ShmTransport, WhatAPeerSaidBeforeItsEndIsHeardFirst) {
   Rig rig;
   rig.start(0);
   rig.start(1);
-  EXPECT_TRUE(rig.put(0, 0, some(8, 0)));  // we have met, and watch its process
+  EXPECT_TRUE(rig.put(0, 0, some(8, 0)));  // now both ends have met, and we watch the peer's process
   for (uint64_t i = 0; i < 100; ++i) EXPECT_TRUE(rig.put(1, i, some(8, i)));
   rig.ends[0]->died(nic::Rank{1});
   EXPECT_EQ(rig.heard[0].packets.size(), 100u);
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
 }
 
-// Its process is gone before we look: what it said lies in our own memory, whether we first hear of it or write to it.
+// A peer ends before we look: its messages lie in our own memory, whether we first hear of it or write to it.
 TEST(ShmTransport, WhatAPeerSaidThatWeNeverMetIsHeard) {
   for (const bool we_write_first : {false, true}) {
     Rig rig;
@@ -142,7 +142,7 @@ TEST(ShmTransport, WhatAPeerSaidThatWeNeverMetIsHeard) {
   }
 }
 
-// Who has never met it, and who has attached while it did not look.
+// Ranks that come after a goodbye: one has never met the leaving rank, one has attached while that did not look.
 TEST(ShmTransport, ARankThatHasSaidGoodbyeIsGoneForThoseThatComeLater) {
   for (const bool attached_before : {false, true}) {
     Rig rig;
@@ -190,7 +190,7 @@ TEST(ShmTransport, WhyAPeerThatLivesCannotBeReachedIsToldOnce) {
   EXPECT_NE(rig.ends[0]->describe(nic::Rank{1}).find("not reached: the shared memory of rank 1"), std::string::npos);
 }
 
-// Whose peer sends once more whenever something comes.
+// A client whose peer sends once more whenever something comes.
 class Spurred final : public TransportClient {
  public:
   [[nodiscard]] bool arrived(Transport&, const nic::Packet&, uint64_t) override {
@@ -228,7 +228,7 @@ TEST(ShmTransport, APeerOutOfReachThatSendsForEverIsLeft) {
   EXPECT_LT(spurred.heard, 100'000u);
 }
 
-// What a get finds is not what a later put to the same memory brings: a reply of `memory` that found no room.
+// A reply that found no room must carry the bytes of its get's time, not those of a later put to the same memory.
 void expect_read_when_sent(std::vector<uint8_t>& memory, const nic::PayloadRef& payload,
                            const std::vector<nic::PayloadRef>& pieces) {
   Rig rig;
@@ -269,7 +269,7 @@ TEST(ShmTransport, AShortReplyInPiecesThatWaitsIsReadWhenItIsSent) {
       {{nic::PayloadRef::Space::local, memory.data(), 400}, {nic::PayloadRef::Space::local, memory.data() + 400, 600}});
 }
 
-// Programs are slowed down to the pace of the peer to whom they put, not of one that has stopped.
+// A program is slowed down to the pace of the peer to whom it puts, but not for a peer that has stopped.
 TEST(ShmTransport, AFullChannelIsLookedAtMoreAndMoreSeldom) {
   Rig rig;
   rig.start(0);
@@ -313,7 +313,7 @@ TEST(ShmTransport, OnePeersFullChannelIsNobodyElses) {
   EXPECT_FALSE(end.congested(nic::Rank{2}));
 }
 
-// What a peer that has been told to stop sends meanwhile waits, but for answers.
+// Packets to a peer that has said stop wait, except for answers.
 TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
   Rig rig;
   rig.start(0);
@@ -321,7 +321,7 @@ TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
   EXPECT_TRUE(rig.put(0, 1, some(8, 1)));
   rig.poll();
   rig.ends[1]->stop(nic::Rank{0}, true);
-  const std::vector<uint8_t> late = some(8, 2);  // read when it may leave
+  const std::vector<uint8_t> late = some(8, 2);  // read when the packet may leave
   EXPECT_FALSE(rig.put(0, 2, late));
   nic::Send ack;
   ack.packet.operation = nic::Operation::ack;

@@ -115,7 +115,7 @@ class RecordingNic final : public portals::HandlerCalls {
       line += " bytes " + std::string(reinterpret_cast<char*>(given.local), given.length);
     lines.push_back(std::move(line));
   }
-  // Its bytes are there to be read; what a get will fill says nothing yet.
+  // Whether the call reads its bytes. The bytes that a get will fill have no meaning yet.
   [[nodiscard]] static bool reads(const nic::HandlerCall& given) {
     const bool fills = given.call == SPL_CALL_GET_FROM_DEVICE || given.call == SPL_CALL_DMA_FROM_HOST_B ||
                        given.call == SPL_CALL_DMA_FROM_HOST_NB;
@@ -136,7 +136,7 @@ class RecordingNic final : public portals::HandlerCalls {
   }
 };
 
-// All that one handler is given.
+// The arguments of one handler: frame and memory.
 struct Given {
   explicit Given(nic::HandlerKind kind) {
     for (size_t i = 0; i < packet.size(); ++i) packet[i] = static_cast<uint8_t>(i + 40);
@@ -159,7 +159,7 @@ struct Given {
     context.image = image;
     context.header_entry = context.payload_entry = context.completion_entry = entry;
   }
-  // Refers to what is here.
+  // A frame that refers to the members.
   [[nodiscard]] portals::HandlerFrame frame() {
     portals::HandlerFrame made;
     made.her = her;
@@ -179,10 +179,10 @@ struct Given {
   std::vector<uint8_t> constants = std::vector<uint8_t>(16, 9);
   std::vector<uint8_t> state = std::vector<uint8_t>(256);
   uint64_t host_bytes = 4096;
-  std::vector<uint8_t> host;  // what it is before; empty: as RecordingNic makes it
+  std::vector<uint8_t> host;  // its initial bytes; empty: those that RecordingNic makes
 };
 
-// All that one handler leaves.
+// The results of one handler.
 struct Done {
   portals::HandlerOutcome outcome;
   std::vector<std::string> calls;
@@ -190,7 +190,7 @@ struct Done {
   std::vector<uint8_t> packet;
   std::vector<uint8_t> state;
 
-  // Cycles are each runner's own.
+  // Compares without cycles, which differ between runners.
   friend bool operator==(const Done& a, const Done& b) {
     return a.outcome.end == b.outcome.end && a.outcome.code == b.outcome.code && a.calls == b.calls &&
            a.host == b.host && a.packet == b.packet && a.state == b.state;

@@ -1,4 +1,4 @@
-// TraceLog - what the transports of a rank carried, as lines of a CSV file that `spinloom trace` reads.
+// TraceLog - records the packets of a rank's transports as lines of a CSV file, which `spinloom trace` reads.
 //
 // Contract: open() writes the head of a new file. Each call adds a line. A line has the time (nanoseconds since the
 //   epoch), what happened, the peer and, for a packet, its operation, message, portal, match bits, offset and bytes,

@@ -83,7 +83,7 @@ class TracingTransport final : public Transport, public TransportClient {
   }
 
  private:
-  // Whether these bytes belong to the packet that is arriving, and not to one that has waited.
+  // Whether these bytes belong to the packet that is arriving, instead of one that has waited.
   [[nodiscard]] bool is_arriving(nic::Rank peer, uint64_t address) const {
     if (arriving_ == nullptr || arriving_->source != peer) return false;
     return address - reinterpret_cast<uint64_t>(arriving_->payload.bytes) < arriving_->payload.length;

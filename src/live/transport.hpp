@@ -25,7 +25,7 @@
 
 namespace spinloom::live {
 
-// What the engine has to be told once the payload of a Send has been read.
+// The calls that the engine expects when the payload of a Send has been read.
 struct Reading {
   uint64_t message = 0;
   nic::OutboundSlotId slot;
@@ -37,12 +37,12 @@ struct Reading {
           send.slot.exists() || (send.last && !send.at_once && send.packet.operation != nic::Operation::ack)};
 }
 
-// What was sent to a peer and is still in the channel or in the network: the peer has not taken it.
+// Packets to a peer that are still in the channel or in the network, because the peer has not taken them.
 struct Untaken {
   uint64_t packets = 0;
-  uint64_t notes = 0;  // of these: acknowledgements and the like, which nobody misses when their sender leaves
+  uint64_t notes = 0;  // acknowledgements and the like among them, which nobody misses when their sender leaves
   uint64_t bytes = 0;
-  uint64_t moved = 0;  // changes whenever the peer has gone on with what it was sent
+  uint64_t moved = 0;  // changes whenever the peer has gone on with our packets
   bool writes = false;  // the peer may be writing to this process's memory
   bool gone = false;  // the peer is gone, and the other fields are as they were at that time
   bool operator==(const Untaken&) const = default;
@@ -71,7 +71,7 @@ class Transport {
   virtual bool poll() = 0;
   // Whether poll() would find something that has come.
   [[nodiscard]] virtual bool has_news() const = 0;
-  // Says that nobody polls from now on: what comes must wake somebody.
+  // Says that nobody polls from now on, so that news must wake somebody.
   virtual void arm() {}
   // Says that the peer's payload of this name is not needed any more.
   virtual void taken(nic::Rank peer, uint64_t loan) = 0;
@@ -79,9 +79,9 @@ class Transport {
   virtual void stop(nic::Rank peer, bool stopped) = 0;
   // Copies bytes of a payload out of the peer's memory, while the payload arrives or is still needed.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
-  // Does the same with the help of the peer, which copies a part, where that is worth it; false where it is not. The
-  // client hears of the end by fetched(token), which may come inside of this call. A taken() for the payload before
-  // that takes effect at the end of the copy.
+  // Does the same with the help of the peer, which copies a part, if that is worth it; otherwise returns false. The
+  // client hears of the end by fetched(token), which may come inside this call. A taken() for the payload before that
+  // takes effect at the end of the copy.
   [[nodiscard]] virtual bool fetch_with_help(nic::Rank, uint64_t /*address*/, uint8_t* /*to*/, uint64_t /*length*/,
                                              uint64_t /*token*/) {
     return false;

@@ -1,4 +1,4 @@
-// A port that disturbs what goes out over another one, for tests.
+// A port that disturbs the outgoing datagrams of another port, for tests.
 #include <charconv>
 #include <deque>
 #include <sstream>

@@ -1,5 +1,5 @@
-// A port that records what goes over another one: a pcap file (link type 101, raw IP), in which each datagram has an
-// IPv4 and a UDP header.
+// A port that records the datagrams of another port in a pcap file (link type 101, raw IP), with IPv4 and UDP
+// headers.
 #include <time.h>
 
 #include <array>

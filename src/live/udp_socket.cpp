@@ -39,7 +39,7 @@ struct Interface {
   std::string name = "lo";
 };
 
-// `address`: 0 for any.
+// The interface with this address, or any interface if `address` is 0.
 Interface find_interface(uint32_t address) {
   Interface found;
   ifaddrs* list = nullptr;
@@ -62,7 +62,7 @@ class UdpSocket final : public DatagramPort {
       : file_(file), address_(address), datagram_bytes_(datagram_bytes), room_(batch * longest) {}
   ~UdpSocket() override { close(file_); }
 
-  // What the kernel does not take is lost, as on any link.
+  // Datagrams that the kernel does not accept are lost, as on any link.
   void send(std::span<const DatagramOut> datagrams) override {
     std::array<mmsghdr, batch> messages;
     std::array<sockaddr_in, batch> addresses;

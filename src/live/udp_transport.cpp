@@ -11,7 +11,7 @@ namespace spinloom::live {
 namespace {
 
 constexpr int batches_per_poll = 4;
-constexpr uint32_t room_segments = 128;  // the window of a peer: so many may still come after it was told to stop
+constexpr uint32_t room_segments = 128;  // a peer's window: so many may still come after a stop
 
 }  // namespace
 
@@ -45,7 +45,7 @@ bool UdpTransport::send(nic::Send& outbound) {
   wire::SendOptions options;
   std::vector<uint8_t> whole;
   options.copy = outbound.at_once || portals::is_short_reply(packet) ||
-                 (outbound.from_device && !outbound.slot.exists());  // a handler goes on
+                 (outbound.from_device && !outbound.slot.exists());  // a handler does not wait
   if (!outbound.pieces.empty()) {
     whole.resize(packet.payload.length);
     nic::gather(outbound.pieces, whole.data());
@@ -61,7 +61,7 @@ bool UdpTransport::send(nic::Send& outbound) {
   readings_[options.ticket - 1] = reading_of(outbound);
   if (const Status sent = reliable_.on_send(monotonic_now(), packet, options, sending_); !sent) {
     free_tickets_.push_back(options.ticket);
-    client_.lost(packet.target);  // a peer that we do not know
+    client_.lost(packet.target);  // an unknown peer
     return true;
   }
   act(sending_);
@@ -91,7 +91,7 @@ bool UdpTransport::poll() {
   return happened;
 }
 
-// Does what `out` says. Packets that arrive may make the engine send; such a send uses another Out.
+// Does what `out` says. Arriving packets may make the engine send; such a send uses another Out.
 void UdpTransport::act(wire::Out& out) {
   outgoing_.clear();
   for (const auto& one : out.transmit) {
@@ -115,13 +115,13 @@ void UdpTransport::arm() {
   if (!armed_.exchange(true)) arm_(port_->descriptor());
 }
 
-// May be called while packets are delivered or sent, so it has an Out of its own.
+// Has an Out of its own, because it may be called while packets are delivered or sent.
 void UdpTransport::stop(nic::Rank peer, bool stopped) {
   reliable_.set_room(peer, stopped ? 0 : room_segments, room_);
   act(room_);
 }
 
-// Stays for a while to acknowledge datagrams that come again because our acknowledgement was lost.
+// Stays for a while to acknowledge datagrams that peers repeat because our acknowledgement was lost.
 void UdpTransport::say_goodbye() {
   constexpr Time linger{20'000'000'000};  // 20 ms
   if (reliable_.counts().delivered == 0) return;

@@ -23,10 +23,10 @@ namespace spinloom::live {
 
 class UdpTransport final : public Transport {
  public:
-  // Has somebody woken, once, when this descriptor is readable. disarmed() is called then, by any thread.
+  // Asks to be woken once when this descriptor is readable; any thread may then call disarmed().
   using Arm = std::function<void(int descriptor)>;
 
-  // `cards` have the peers' addresses. The peers that `reached` marks are reached by this transport.
+  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<Card>& cards,
                                                       const std::vector<bool>& reached, Arm arm);
@@ -53,7 +53,7 @@ class UdpTransport final : public Transport {
  private:
   static constexpr uint64_t waiting_max = 4096;  // more segments that wait for a peer's window count as congestion
 
-  struct Incoming {  // a message of which packets are coming
+  struct Incoming {  // a message whose packets are coming
     bool begun = false;
     uint64_t bytes = 0;
     std::vector<std::pair<nic::Packet, std::vector<uint8_t>>> early;

@@ -1,4 +1,4 @@
-/* Does wrong, in the way that its first constant says; the second is a number that it must not know beforehand.
+/* Commits the misdeed that its first constant names; its second constant is a number unknown at compile time.
  *
  * Contract: state: 8 bytes. Built as an image only. */
 #include "spinloom/handler.h"

@@ -1,4 +1,4 @@
-/* Makes every call of the interface once; the answers decide the return code and what lies in the state.
+/* Makes every call of the interface once; the answers decide the return code and the state.
  *
  * Contract: constants: 16 bytes. State: at least 256 bytes. Header: copies its whole argument to the state. */
 #include "spinloom/handler.h"

@@ -1,4 +1,4 @@
-/* A packet whose first byte is not 0 makes it put to its own entry for ever; what it puts is of zeros.
+/* A packet whose first byte is not 0 makes the handler put zeros to its own entry for ever.
  *
  * Contract: constants: the rank, the match bits of the entry. State: a count of its puts. Built as an image only. */
 #include "spinloom/handler.h"

@@ -1,4 +1,4 @@
-/* Every packet adds to a number that a lock guards, as raid_parity.c does, and to one by the NIC's own atomics.
+/* Every packet adds to a number under a lock, as raid_parity.c does, and to another by the NIC's own atomics.
  *
  * Contract: constants: uint32_t additions. State: uint32_t lock, uint32_t sum, uint64_t counted; it goes to the entry's
  * beginning at the end. */

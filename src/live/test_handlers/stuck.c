@@ -1,4 +1,4 @@
-/* Does not come back before somebody sets its state: uint32_t; then it calls the NIC. */
+/* Loops until somebody sets the second word of its state (uint32_t), then calls the NIC. */
 #include "spinloom/handler.h"
 
 int payload_handler(const ptl_payload_t p, void* state) {

@@ -1,4 +1,4 @@
-/* Waits for bytes of a rank that never answers: what its first constant names. */
+/* Waits for bytes of the rank that its first constant names, which never answers. */
 #include "spinloom/handler.h"
 
 int payload_handler(const ptl_payload_t p, void* state) {

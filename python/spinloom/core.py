@@ -19,7 +19,7 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
     run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
     limits                      those of src/base/limits.hpp that this package needs, by name
-    SpinloomError               with .code (errors.EXIT_OF_CODE) and .message
+    SpinloomError               what it raises: errors.Trouble
 and releases the interpreter lock while it runs.
 """
 

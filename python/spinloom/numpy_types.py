@@ -3,7 +3,7 @@
 Contract: dtype_text(dtype) has the dtype's itemsize as extent and leaves out its padding; view_text(view)
 gives the items of a strided view in its own (row-major) order, with displacements from its first item. NumPy
 itself is not imported: what is read is shape, strides and dtype. Raises Trouble('unsupported') for Python
-objects.
+objects. dtype_of(primitive) is the way back, for one primitive.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from spinloom.errors import Trouble
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
 PRIMITIVES = {
     ("b", 1): "c_bool",
@@ -24,7 +25,59 @@ PRIMITIVES = {
     **{("f", 4): "float", ("f", 8): "double", ("f", 16): "long_double"},
     **{("c", 8): "c_float_complex", ("c", 16): "c_double_complex", ("c", 32): "c_long_double_complex"},
 }
+# What has no name of its own above, by NumPy's code.
+OTHER_NAMES = {
+    "u1": ("byte", "packed", "unsigned_char"),
+    "i1": ("char", "signed_char", "character", "integer1"),
+    "i2": ("short", "integer2"),
+    "u2": ("unsigned_short",),
+    "i4": ("int", "wchar", "logical", "integer", "integer4"),
+    "u4": ("unsigned",),
+    "i8": ("long", "long_long", "long_long_int", "aint", "offset", "count", "integer8"),
+    "u8": ("unsigned_long", "unsigned_long_long"),
+    "f4": ("real", "real4"),
+    "f8": ("double_precision", "real8"),
+    "c8": ("float_complex", "c_complex", "complex", "complex8"),
+    "c16": ("double_complex", "complex16"),
+}
+DTYPES = {name: code for code, names in OTHER_NAMES.items() for name in names}
+DTYPES |= {
+    name: "?" if kind == "b" else f"{kind}{size}"
+    for (kind, size), name in PRIMITIVES.items()
+    if kind not in "Mm"
+}
 CHARACTERS = {"S": ("char", 1), "U": ("uint32_t", 4)}
+
+
+def dtype_of(primitive: str) -> str:
+    """NumPy's code for a primitive; plain bytes for "", which stands for none or several."""
+    return DTYPES.get(primitive, "u1")
+
+
+def refuse_mask(array: object, what: str) -> None:
+    if hasattr(array, "mask") and hasattr(array, "filled"):
+        raise Trouble(
+            "invalid",
+            f"{what} is a masked array, and a layout does not know its mask; "
+            "pass array.data or array.filled(value)",
+        )
+
+
+def index_list(indices: ArrayLike, what: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A list of integers as an array of int64, contiguous; TypeError or Trouble says what it is instead."""
+    import numpy as np
+
+    refuse_mask(indices, what)
+    array = np.asarray(indices)
+    if array.dtype.kind == "b":
+        raise TypeError(f"{what} is a list of booleans; numpy.flatnonzero(mask) gives the indices of a mask")
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{what} holds {array.dtype}, not integers")
+    if array.ndim != 1:
+        raise Trouble("invalid", f"{what} has {array.ndim} dimensions, not one; ravel() gives one")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise Trouble("overflow", f"{what} holds {array.max()}, which does not fit in 64 bits with a sign")
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:

@@ -8,6 +8,7 @@ dashed), so that black and white will do. Long types are cut, and the caption sa
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ from spinloom.layout import Layout
 
 WIDTH, MARGIN = 960, 16
 BAR, LINE = 34, 74  # height of a bar, and from one line to the next
-BLOCKS_SHOWN, BLOCKS_SEEN = 40, 200_000
+BLOCKS_SHOWN, BLOCKS_SEEN = 40, 20_000  # as many as take a few milliseconds
 FILL = ("#2f5d8c", "#bcd3ea")  # elements 0 and 1
 INK = ("#ffffff", "#000000")
 OVERLAP = "#c23b22"  # a thick edge around white
@@ -74,14 +75,13 @@ def place(found: list[Part]) -> list[Box]:
 def first_blocks(layout: Layout) -> tuple[list[tuple[int, int, int, int]], int]:
     """The blocks of elements 0 and 1 that lie lowest in memory, and how many there are of one element."""
     one = layout.blocks(BLOCKS_SEEN)
-    of_both = [
-        (offset + element * layout.extent, offset + element * layout.extent + length, element, number)
-        for element in (0, 1)
+    extent = layout.extent
+    blocks = [
+        (offset + element * extent, offset + element * extent + length, element, number)
+        for element in range(2 if len(one) <= BLOCKS_SHOWN // 2 else 1)
         for number, (offset, length) in enumerate(one)
     ]
-    elements = 2 if len(one) <= BLOCKS_SHOWN // 2 else 1
-    shown = [block for block in sorted(of_both) if block[2] < elements]
-    return shown[:BLOCKS_SHOWN], len(one)
+    return heapq.nsmallest(BLOCKS_SHOWN, blocks), len(one)
 
 
 def bounds(layout: Layout, lowest: int, highest: int) -> dict[int, str]:
@@ -155,7 +155,7 @@ def legend(two: bool, overlapping: bool) -> Iterator[str]:
 
 
 def caption(layout: Layout, total: int, shown: int) -> str:
-    text = layout.text if len(layout.text) <= 60 else layout.text[:57] + "..."
+    text = layout.beginning(60)
     many = f"{total:,}" if total < BLOCKS_SEEN else f"{total:,} or more"
     cut = f", the {shown:,} lowest shown" if shown < total else ""
     blocks = f"{many} block{'s' if total != 1 else ''}"

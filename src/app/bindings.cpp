@@ -1,6 +1,6 @@
 // spinloom._core - the engine as a Python module; python/spinloom/core.py says what it offers.
 //
-// Contract: dictionaries in, dictionaries out; an Error becomes SpinloomError with .code and .message. The
+// Contract: dictionaries in, dictionaries out; an Error becomes spinloom.errors.Trouble. The
 //   interpreter lock is released while a cell runs.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -122,17 +122,13 @@ void check_profile(const nb::dict& profile) { (void)unwrap(sim::build_profile(pr
 NB_MODULE(_core, module) {
   using namespace spinloom::app;
   module.doc() = "The engine of Spinloom: datatypes and simulated sPIN NICs.";
-  static nb::object error_type =
-      nb::module_::import_("builtins")
-          .attr("type")("SpinloomError", nb::make_tuple(nb::handle(PyExc_Exception)), nb::dict());
+  static nb::object error_type = nb::module_::import_("spinloom.errors").attr("Trouble");
   module.attr("SpinloomError") = error_type;
   nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
     try {
       std::rethrow_exception(raised);
     } catch (const Raised& trouble) {
-      nb::object instance = error_type(trouble.error.message);
-      instance.attr("code") = spinloom::name_of(trouble.error.code);
-      instance.attr("message") = trouble.error.message;
+      const nb::object instance = error_type(spinloom::name_of(trouble.error.code), trouble.error.message);
       PyErr_SetObject(error_type.ptr(), instance.ptr());
     }
   });

@@ -16,12 +16,6 @@
 namespace spinloom::app {
 namespace {
 
-template <class Work>
-auto without_lock(Work&& work) {
-  const nb::gil_scoped_release release;
-  return work();
-}
-
 nb::list histogram_of(const layout::BlockStatistics& blocks) {
   nb::list out;
   for (size_t k = 0; k < blocks.bins.size(); ++k) {

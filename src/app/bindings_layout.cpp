@@ -6,10 +6,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <functional>
+#include <cstring>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/bindings_support.hpp"
+#include "app/bound_plan.hpp"
 #include "app/python_buffer.hpp"
 #include "layout/blocks.hpp"
 #include "layout/committed.hpp"
@@ -20,12 +24,6 @@ namespace {
 
 using layout::Committed;
 using Access = PythonBuffer::Access;
-
-template <class Work>
-auto without_lock(Work&& work) {
-  const nb::gil_scoped_release release;
-  return work();
-}
 
 Committed commit(const std::string& text_form) {
   return unwrap(without_lock([&]() -> Result<Committed> {
@@ -44,26 +42,12 @@ layout::PackedRange range_of(const Committed& layout, int64_t count, int64_t fir
   return range;
 }
 
-std::byte* base_of(const PythonBuffer& buffer, const Committed& layout, int64_t count, int64_t offset) {
-  const layout::oracle::Reach reach = unwrap(layout.reach(count));
-  return buffer.at(offset, reach.first, reach.last);
-}
-
-void check_apart(const std::span<std::byte> packed, const std::byte* base, const Committed& layout, int64_t count) {
-  const layout::oracle::Reach reach = unwrap(layout.reach(count));
-  const std::less<> before;
-  if (!packed.empty() && before(packed.data(), base + reach.last) &&
-      before(base + reach.first, packed.data() + packed.size())) {
-    throw Raised{fail(Code::invalid, "the packed bytes and the array share memory; use another buffer")};
-  }
-}
-
 // Into `packed`, or into a new bytearray when that is None; either is returned.
 nb::object pack(const Committed& layout, nb::handle source, nb::object packed, int64_t count, int64_t first,
-                std::optional<int64_t> last, int64_t offset) {
+                std::optional<int64_t> last, int64_t offset, bool as_memory) {
   const layout::PackedRange range = range_of(layout, count, first, last);
   const PythonBuffer from(source, Access::read, "the source");
-  const std::byte* const base = base_of(from, layout, count, offset);
+  const std::byte* const base = from.at(layout, count, offset, as_memory);
   if (packed.is_none()) packed = nb::steal(PyByteArray_FromStringAndSize(nullptr, range.last - range.first));
   if (!packed.is_valid()) throw nb::python_error();
   const PythonBuffer to(packed, Access::write, "the packed buffer");
@@ -74,34 +58,87 @@ nb::object pack(const Committed& layout, nb::handle source, nb::object packed, i
 }
 
 void unpack(const Committed& layout, nb::handle packed, nb::handle destination, int64_t count, int64_t first,
-            std::optional<int64_t> last, int64_t offset) {
+            std::optional<int64_t> last, int64_t offset, bool as_memory) {
   const layout::PackedRange range = range_of(layout, count, first, last);
   const PythonBuffer from(packed, Access::read, "the packed buffer");
   const PythonBuffer to(destination, Access::write, "the destination");
-  std::byte* const base = base_of(to, layout, count, offset);
+  std::byte* const base = to.at(layout, count, offset, as_memory);
   const std::span<std::byte> bytes = from.packed(range.last - range.first);
   check_apart(bytes, base, layout, count);
   unwrap(without_lock([&] { return layout.unpack(count, base, range, bytes); }));
 }
 
 void copy(const Committed& from_layout, nb::handle source, int64_t count, int64_t offset, const Committed& to_layout,
-          nb::handle destination, int64_t to_count, int64_t to_offset) {
+          nb::handle destination, int64_t to_count, int64_t to_offset, bool as_memory) {
   const PythonBuffer from(source, Access::read, "the source");
   const PythonBuffer to(destination, Access::write, "the destination");
-  const std::byte* const from_base = base_of(from, from_layout, count, offset);
-  std::byte* const to_base = base_of(to, to_layout, to_count, to_offset);
+  const std::byte* const from_base = from.at(from_layout, count, offset, as_memory);
+  std::byte* const to_base = to.at(to_layout, to_count, to_offset, as_memory);
   unwrap(without_lock([&] { return layout::copy({&from_layout, count, from_base}, {&to_layout, to_count, to_base}); }));
 }
 
-// The first `limit` contiguous blocks in packed order as (offset, bytes).
+// The first `limit` contiguous blocks in packed order as (offset, bytes). Other threads run meanwhile, and Ctrl-C ends it.
 nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
+  constexpr size_t batch = size_t{1} << 14;
   nb::list out;
   if (limit <= 0) return out;
-  unwrap(layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
-    out.append(nb::make_tuple(block.offset, block.bytes));
-    return --limit > 0;
+  std::vector<layout::Piece> found;
+  bool interrupted = false;
+  const auto hand_over = [&] {
+    const nb::gil_scoped_acquire lock;
+    for (const layout::Piece& block : found) out.append(nb::make_tuple(block.offset, block.bytes));
+    found.clear();
+    interrupted = PyErr_CheckSignals() != 0;
+    return !interrupted;
+  };
+  unwrap(without_lock([&] {
+    return layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
+      found.push_back(block);
+      return --limit > 0 && (found.size() < batch || hand_over());
+    });
   }));
+  if (interrupted || !hand_over()) throw nb::python_error();
   return out;
+}
+
+// Blocks of `child` where the displacements say, in extents of the child or in bytes: `block_length` each, or as many
+// as their own entry of `block_lengths` says.
+Committed listed(const Committed& child, int64_t entries, nb::handle displacements, int64_t block_length,
+                 nb::handle block_lengths, bool in_bytes) {
+  const auto list_of = [entries](nb::handle object, const char* role) {
+    const PythonBuffer buffer(object, Access::read, role);
+    std::vector<int64_t> list(static_cast<size_t>(entries));
+    const std::span<std::byte> bytes = buffer.packed(entries * static_cast<int64_t>(sizeof(int64_t)));
+    if (entries > 0) std::memcpy(list.data(), bytes.data(), bytes.size());
+    return list;
+  };
+  std::vector<int64_t> places = list_of(displacements, "the list of indices");
+  std::vector<int64_t> lengths;
+  if (!block_lengths.is_none()) lengths = list_of(block_lengths, "the list of blocks");
+  return unwrap(without_lock([&]() -> Result<Committed> {
+    const bool equal = block_lengths.is_none();
+    const auto type = [&]() -> Result<layout::Type> {
+      if (equal && in_bytes) return layout::hindexed_block(block_length, std::move(places), child.type());
+      if (equal) return layout::indexed_block(block_length, std::move(places), child.type());
+      if (in_bytes) return layout::hindexed(std::move(places), std::move(lengths), child.type());
+      return layout::indexed(std::move(places), std::move(lengths), child.type());
+    }();
+    if (!type) return type.error();
+    return Committed::commit(*type);
+  }));
+}
+
+// The name of the primitive that every leaf of a type is; empty where they differ or there is none.
+std::string only_primitive(const layout::Type& type) {
+  const layout::TypeNode& node = type.node();
+  if (node.combiner == layout::Combiner::primitive) return node.name;
+  std::string found;
+  for (const layout::Type& child : node.children) {
+    const std::string name = only_primitive(child);
+    if (name.empty() || (!found.empty() && name != found)) return {};
+    found = name;
+  }
+  return found;
 }
 
 }  // namespace
@@ -109,7 +146,12 @@ nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
 void bind_layout(nb::module_& module) {
   nb::class_<Committed>(module, "Layout", "A committed datatype; spinloom.layout.Layout is its public face.")
       .def_static("from_text", &commit, nb::arg("text"))
+      .def_static("listed", &listed, nb::arg("child"), nb::arg("entries"), nb::arg("displacements"),
+                  nb::arg("block_length"), nb::arg("block_lengths").none(), nb::arg("in_bytes"))
       .def_prop_ro("text", [](const Committed& self) { return layout::print(self.type()); })
+      .def("text_beginning",
+           [](const Committed& self, size_t bytes_max) { return layout::print_beginning(self.type(), bytes_max); })
+      .def_prop_ro("primitive", [](const Committed& self) { return only_primitive(self.type()); })
       .def_prop_ro("size", [](const Committed& self) { return self.type().size(); })
       .def_prop_ro("lb", [](const Committed& self) { return self.type().lb(); })
       .def_prop_ro("ub", [](const Committed& self) { return self.type().ub(); })
@@ -120,12 +162,23 @@ void bind_layout(nb::module_& module) {
       .def("check_receive", [](const Committed& self,
                                int64_t count) { unwrap(without_lock([&] { return self.check_receive(count); })); })
       .def("blocks", &blocks, nb::arg("count"), nb::arg("limit"))
-      .def("pack", &pack, nb::arg("source"), nb::arg("packed").none(), nb::arg("count"), nb::arg("first"),
-           nb::arg("last").none(), nb::arg("offset"))
-      .def("unpack", &unpack, nb::arg("packed"), nb::arg("destination"), nb::arg("count"), nb::arg("first"),
-           nb::arg("last").none(), nb::arg("offset"))
-      .def("copy", &copy, nb::arg("source"), nb::arg("count"), nb::arg("offset"), nb::arg("to"), nb::arg("destination"),
-           nb::arg("to_count"), nb::arg("to_offset"));
+      .def("pack", &pack, nb::arg("source").none(), nb::arg("packed").none(), nb::arg("count"), nb::arg("first"),
+           nb::arg("last").none(), nb::arg("offset"), nb::arg("as_memory"))
+      .def("unpack", &unpack, nb::arg("packed").none(), nb::arg("destination").none(), nb::arg("count"),
+           nb::arg("first"), nb::arg("last").none(), nb::arg("offset"), nb::arg("as_memory"))
+      .def("copy", &copy, nb::arg("source").none(), nb::arg("count"), nb::arg("offset"), nb::arg("to"),
+           nb::arg("destination").none(), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"));
+  nb::class_<PackPlan>(module, "PackPlan", "A layout, an array and a packed buffer; spinloom.layout.PackPlan.")
+      .def(nb::init<const Committed&, nb::handle, nb::object, int64_t, int64_t, bool>(), nb::arg("layout"),
+           nb::arg("array").none(), nb::arg("packed").none(), nb::arg("count"), nb::arg("offset"), nb::arg("as_memory"))
+      .def("pack", &PackPlan::pack)
+      .def("unpack", &PackPlan::unpack);
+  nb::class_<CopyPlan>(module, "CopyPlan", "Two layouts and their arrays; spinloom.layout.CopyPlan.")
+      .def(nb::init<const Committed&, nb::handle, int64_t, int64_t, const Committed&, nb::handle, int64_t, int64_t,
+                    bool>(),
+           nb::arg("layout"), nb::arg("source").none(), nb::arg("count"), nb::arg("offset"), nb::arg("to"),
+           nb::arg("destination").none(), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"))
+      .def("copy", &CopyPlan::copy);
 }
 
 }  // namespace spinloom::app

@@ -31,6 +31,13 @@ T unwrap(Result<T> result) {
   return std::move(result.value());
 }
 
+// Work that touches no Python object, while other threads run.
+template <class Work>
+auto without_lock(Work&& work) {
+  const nb::gil_scoped_release release;
+  return work();
+}
+
 inline sim::ProfileFields profile_fields(const nb::dict& profile) {
   sim::ProfileFields fields;
   for (const auto& [key, value] : profile) {

@@ -1,16 +1,24 @@
 #include "app/python_buffer.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
 #include "base/checked.hpp"
 
 namespace spinloom::app {
 namespace {
 
+// DLPack's devices whose memory a host processor reaches.
+constexpr int device_cpu = 1;
+constexpr int device_cuda_host = 3;
+constexpr int device_rocm_host = 11;
+constexpr int device_cuda_managed = 13;
+
 bool through_pointers(const Py_buffer& view) {
   if (view.suboffsets == nullptr) return false;
-  for (int d = 0; d < view.ndim; ++d) {
-    if (view.suboffsets[d] >= 0) return true;
-  }
-  return false;
+  return std::any_of(view.suboffsets, view.suboffsets + view.ndim, [](Py_ssize_t offset) { return offset >= 0; });
 }
 
 // Whether Python objects are among the items: 'O' in a format of the struct module (PEP 3118), whose field names stand
@@ -25,48 +33,188 @@ bool holds_objects(const Py_buffer& view) {
   return false;
 }
 
+bool is_masked(nb::handle object) {
+  const nb::handle ancestors(Py_TYPE(object.ptr())->tp_mro);
+  if (!ancestors.is_valid()) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ancestors.ptr()); ++i) {
+    const char* name = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ancestors.ptr(), i))->tp_name;
+    if (std::strcmp(name, "MaskedArray") == 0) return true;
+  }
+  return false;
+}
+
+bool on_the_host(nb::handle object) {
+  const nb::object device = object.attr("__dlpack_device__")();
+  const int kind = nb::cast<int>(nb::int_(device[0]));
+  return kind == device_cpu || kind == device_cuda_host || kind == device_rocm_host || kind == device_cuda_managed;
+}
+
+// A view of its items as bytes, for dtypes that NumPy does not export (dates); not valid where there is none.
+nb::object as_bytes(nb::handle object) {
+  if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "view")) return {};
+  const nb::object dtype = object.attr("dtype");
+  if (nb::cast<bool>(dtype.attr("hasobject"))) return {};
+  return object.attr("view")(nb::str("V{}").attr("format")(dtype.attr("itemsize")));
+}
+
+[[noreturn]] void refuse(const char* role, const char* why) { throw Raised{fail(Code::invalid, role, " ", why)}; }
+
 }  // namespace
 
 PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role) : role_(role) {
-  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FULL_RO) != 0) throw nb::python_error();
-  const auto refuse = [&](const char* why) {
-    PyBuffer_Release(&view_);  // the destructor does not run
-    throw Raised{fail(Code::invalid, role, " ", why)};
-  };
-  if (access == Access::write && view_.readonly != 0) refuse("is read-only");
-  if (through_pointers(view_)) refuse("is an array of pointers to rows (suboffsets); copy it first");
-  if (holds_objects(view_)) refuse("holds references to Python objects, which are not data");
-  if (view_.len == 0) return;
-  if (view_.strides == nullptr) {
-    after_ = view_.len;
-    return;
+  if (is_masked(object)) {
+    refuse(role, "is a masked array, and a layout does not know its mask; pass array.data or array.filled(value)");
   }
-  after_ = view_.itemsize;
-  for (int d = 0; d < view_.ndim; ++d) {
-    const int64_t way = (view_.shape[d] - 1) * view_.strides[d];
-    (way < 0 ? before_ : after_) += way < 0 ? -way : way;
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    take_buffer(object);
+  } else if (nb::hasattr(object, "__dlpack_device__") ? !on_the_host(object)
+                                                      : nb::hasattr(object, "__cuda_array_interface__")) {
+    refuse(role,
+           "lies in the memory of a GPU, which layouts do not reach; copy it to the host first (CuPy: "
+           "cupy.asnumpy(array), PyTorch: tensor.cpu())");
+  } else if (nb::hasattr(object, "__dlpack__")) {
+    take_tensor(object);
+  } else {
+    throw nb::type_error(text(role, " is of type ", Py_TYPE(object.ptr())->tp_name,
+                              ", which shows no memory; pass a NumPy array, bytes, bytearray, memoryview or a tensor "
+                              "with DLPack (numpy.asarray may make one)")
+                             .c_str());
+  }
+  if (access == Access::write && !writable_) {
+    PyBuffer_Release(&view_);  // the destructor does not run
+    refuse_writing();
   }
 }
 
-std::byte* PythonBuffer::at(int64_t offset, int64_t first, int64_t last) const {
-  auto* const base = static_cast<std::byte*>(view_.buf);
-  if (first == last) return base;
-  const int64_t from = unwrap(checked::add(offset, first));
-  const int64_t to = unwrap(checked::add(offset, last));
-  if (from < -before_ || to > after_) {
-    throw Raised{fail(Code::invalid, role_, " holds ", before_ + after_, " bytes, from ", -before_, " to ", after_,
-                      " of its first item, but ", to - from, " bytes, from ", from, " to ", to, ", are needed")};
+PythonBuffer::~PythonBuffer() { PyBuffer_Release(&view_); }
+
+void PythonBuffer::refuse_writing() const {
+  refuse(role_, "is read-only, as bytes and arrays without flags.writeable are; pass a copy of it, or a bytearray");
+}
+
+void PythonBuffer::take_buffer(nb::handle object) {
+  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FULL_RO) != 0) {
+    nb::python_error error;
+    const nb::object bytes = error.matches(PyExc_ValueError) ? as_bytes(object) : nb::object();
+    if (!bytes.is_valid()) throw error;
+    if (PyObject_GetBuffer(bytes.ptr(), &view_, PyBUF_FULL_RO) != 0) throw nb::python_error();
   }
-  return base + offset;
+  const char* const complaint = through_pointers(view_) ? "is an array of pointers to rows (suboffsets); copy it first"
+                                : holds_objects(view_)  ? "holds references to Python objects, which are not data"
+                                                        : nullptr;
+  if (complaint != nullptr) {
+    PyBuffer_Release(&view_);
+    refuse(role_, complaint);
+  }
+  base_ = static_cast<std::byte*>(view_.buf);
+  writable_ = view_.readonly == 0;
+  contiguous_ = PyBuffer_IsContiguous(&view_, 'C') != 0;
+  bytes_ = view_.len;
+  if (view_.len == 0 || view_.strides == nullptr) {
+    after_ = run_ = view_.len;
+    return;
+  }
+  std::vector<Axis> axes;
+  for (int d = 0; d < view_.ndim; ++d) axes.push_back({view_.shape[d], view_.strides[d]});
+  measure(std::move(axes), view_.itemsize);
+}
+
+void PythonBuffer::take_tensor(nb::handle object) {
+  nb::ndarray<> to_write;
+  writable_ = nb::try_cast(object, to_write);
+  if (!nb::try_cast(object, tensor_)) refuse(role_, "does not give its memory by DLPack");
+  base_ = static_cast<std::byte*>(const_cast<void*>(tensor_.data()));
+  const auto item_bytes = static_cast<int64_t>(tensor_.itemsize());
+  bytes_ = static_cast<int64_t>(tensor_.size()) * item_bytes;
+  if (bytes_ == 0) return;
+  std::vector<Axis> axes;
+  int64_t expected = item_bytes;
+  for (size_t d = tensor_.ndim(); d-- > 0;) {
+    const Axis axis{static_cast<int64_t>(tensor_.shape(d)), tensor_.stride(d) * item_bytes};
+    contiguous_ = contiguous_ && (axis.length == 1 || axis.stride == expected);
+    expected *= axis.length;
+    axes.push_back(axis);
+  }
+  measure(std::move(axes), item_bytes);
+}
+
+// What memory the items span, and how they follow each other.
+void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
+  after_ = run_ = item_bytes;
+  for (Axis& axis : axes) {
+    const int64_t way = (axis.length - 1) * axis.stride;
+    (way < 0 ? before_ : after_) += std::abs(way);
+    axis.stride = std::abs(axis.stride);
+  }
+  std::erase_if(axes, [](const Axis& axis) { return axis.length == 1; });
+  std::ranges::sort(axes, {}, &Axis::stride);
+  int64_t inside = run_;  // from the first to behind the last byte of the dimensions seen
+  for (const Axis& axis : axes) {
+    if (axis.stride < inside) {
+      axes_.clear();
+      return;
+    }
+    inside += (axis.length - 1) * axis.stride;
+    if (axes_.empty() && axis.stride == run_) {
+      run_ *= axis.length;
+    } else {
+      axes_.push_back(axis);
+    }
+  }
+  std::ranges::reverse(axes_);
+}
+
+// Offsets from base.
+bool PythonBuffer::in_one_run(int64_t first, int64_t last) const {
+  int64_t at = first + before_;
+  for (const Axis& axis : axes_) at -= std::min(at / axis.stride, axis.length - 1) * axis.stride;
+  return at + (last - first) <= run_;
+}
+
+void PythonBuffer::refuse_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const {
+  if (in_one_run(first, last)) return;
+  const int64_t extent = std::abs(layout.type().extent());
+  const bool follows =
+      std::ranges::any_of(axes_, [&](const Axis& axis) { return extent % axis.stride == 0; }) || extent < run_;
+  const bool fills = unwrap(layout.packed_bytes(count)) == last - first;
+  if (!fills && (count == 1 || follows)) return;
+  throw Raised{
+      fail(Code::invalid, role_, " is a view with gaps (", run_, " bytes follow each other, then ",
+           axes_.back().stride - run_, " do not belong to it), and ",
+           fills ? "the layout has no gaps" : text("elements of the layout follow each other every ", extent, " bytes"),
+           ": it would take what lies in the gaps; use layout.from_array(view), or numpy.ascontiguousarray, "
+           "or as_memory=True if those bytes are meant")};
+}
+
+std::byte* PythonBuffer::at(const layout::Committed& layout, int64_t count, int64_t offset, bool as_memory) const {
+  const layout::oracle::Reach reach = unwrap(layout.reach(count));
+  if (reach.first == reach.last) return base_;
+  const int64_t first = unwrap(checked::add(offset, reach.first));
+  const int64_t last = unwrap(checked::add(offset, reach.last));
+  if (first < -before_ || last > after_) {
+    throw Raised{fail(Code::invalid, role_, " holds ", before_ + after_, " bytes, from ", -before_, " to ", after_,
+                      " of its first item, but ", last - first, " bytes, from ", first, " to ", last, ", are needed")};
+  }
+  if (!as_memory && !axes_.empty()) refuse_gaps(layout, count, first, last);
+  return base_ + offset;
 }
 
 std::span<std::byte> PythonBuffer::packed(int64_t bytes) const {
-  if (PyBuffer_IsContiguous(&view_, 'C') == 0) throw Raised{fail(Code::invalid, role_, " is not contiguous")};
-  if (view_.len < bytes) {
-    throw Raised{fail(Code::invalid, role_, " holds ", static_cast<int64_t>(view_.len), " bytes, but ", bytes,
-                      " bytes are needed")};
+  if (!contiguous_) throw Raised{fail(Code::invalid, role_, " is not contiguous")};
+  if (bytes_ < bytes) {
+    throw Raised{fail(Code::invalid, role_, " holds ", bytes_, " bytes, but ", bytes, " bytes are needed")};
   }
-  return {static_cast<std::byte*>(view_.buf), static_cast<size_t>(bytes)};
+  return {base_, static_cast<size_t>(bytes)};
+}
+
+void check_apart(std::span<const std::byte> packed, const std::byte* base, const layout::Committed& layout,
+                 int64_t count) {
+  const layout::oracle::Reach reach = unwrap(layout.reach(count));
+  const std::less<> before;
+  if (!packed.empty() && before(packed.data(), base + reach.last) &&
+      before(base + reach.first, packed.data() + packed.size())) {
+    throw Raised{fail(Code::invalid, "the packed bytes and the array share memory; use another buffer")};
+  }
 }
 
 }  // namespace spinloom::app

@@ -1,19 +1,23 @@
 // PythonBuffer - the memory behind a Python object with the buffer protocol, while a call uses it.
 //
 // Contract: `base` is the first byte of item [0, 0, ...]; [base - before, base + after) is the memory that the object
-//   spans, so a view with negative strides has memory before its base. A writable buffer is refused for a read-only
-//   object, and one that is reached through pointers (suboffsets) or holds Python objects always.
+//   spans, so a view with negative strides has memory before its base. Objects without the buffer protocol are taken
+//   by DLPack when a host processor reaches their memory. What cannot be served is refused with a sentence: memory of
+//   a GPU, masked arrays, Python objects, rows behind pointers (suboffsets); for writing, what is read-only.
 // Invariants: the object cannot move or free its memory while this lives.
 // Threads: made and destroyed with the interpreter lock; read without. Time: none.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "app/bindings_support.hpp"
+#include "layout/committed.hpp"
 
 namespace spinloom::app {
 
@@ -23,20 +27,49 @@ class PythonBuffer {
 
   // `role` names it in errors: "the source".
   PythonBuffer(nb::handle object, Access access, const char* role);
-  ~PythonBuffer() { PyBuffer_Release(&view_); }
+  ~PythonBuffer();
   PythonBuffer(const PythonBuffer&) = delete;
   PythonBuffer& operator=(const PythonBuffer&) = delete;
 
-  // base + offset, once [first, last) from there is known to lie in the object.
-  [[nodiscard]] std::byte* at(int64_t offset, int64_t first, int64_t last) const;
+  // Refuses what is read-only.
+  void require_writable() const {
+    if (!writable_) refuse_writing();
+  }
+  // base + offset, once the bytes of `count` elements of a layout there are known to lie in the object. A view with
+  // gaps is refused where the layout would plainly take what lies in the gaps, unless it is taken `as_memory`.
+  [[nodiscard]] std::byte* at(const layout::Committed& layout, int64_t count, int64_t offset, bool as_memory) const;
   // The first `bytes` bytes of a contiguous object.
   [[nodiscard]] std::span<std::byte> packed(int64_t bytes) const;
 
  private:
+  // A dimension of a view that does not join what lies inside of it; strides are positive.
+  struct Axis {
+    int64_t length;
+    int64_t stride;
+  };
+
+  [[noreturn]] void refuse_writing() const;
+  void take_buffer(nb::handle object);
+  void take_tensor(nb::handle object);
+  void measure(std::vector<Axis> axes, int64_t item_bytes);
+  [[nodiscard]] bool in_one_run(int64_t first, int64_t last) const;
+  void refuse_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const;
+
   Py_buffer view_{};
+  nb::ndarray<nb::ro> tensor_;  // instead of view_
   const char* role_;
+  std::byte* base_ = nullptr;
+  bool writable_ = false;
+  bool contiguous_ = true;
   int64_t before_ = 0;
   int64_t after_ = 0;
+  int64_t bytes_ = 0;  // of its items
+  int64_t run_ = 0;    // bytes that follow each other, from every item that begins a run
+  std::vector<Axis> axes_;  // by falling stride; none: all is one run, or runs overlap and nothing is known
 };
+
+// Refuses packed bytes that lie where a message of `count` elements at `base` does.
+void check_apart(std::span<const std::byte> packed, const std::byte* base, const layout::Committed& layout,
+                 int64_t count);
 
 }  // namespace spinloom::app

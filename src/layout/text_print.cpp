@@ -1,9 +1,11 @@
+#include <limits>
+
 #include "layout/text.hpp"
 
 namespace spinloom::layout {
 namespace {
 
-void append_list(std::string& out, const IndexList& list, const char* unit) {
+void append_list(std::string& out, size_t limit, const IndexList& list, const char* unit) {
   switch (list.form()) {
     case IndexList::Form::range:
       out += text("range(", list.first(), unit, ", ", list.step(), unit, ", ", list.size(), ")");
@@ -12,7 +14,7 @@ void append_list(std::string& out, const IndexList& list, const char* unit) {
     case IndexList::Form::values: break;
   }
   out += '[';
-  for (int64_t i = 0; i < list.size(); ++i) {
+  for (int64_t i = 0; i < list.size() && out.size() < limit; ++i) {
     if (i > 0) out += ", ";
     out += std::to_string(list[i]);
     out += unit;
@@ -29,7 +31,7 @@ const char* name_of(Distribution distribution) {
   return "none";
 }
 
-void append_darray(std::string& out, const TypeNode& node) {
+void append_darray(std::string& out, size_t limit, const TypeNode& node) {
   std::string distributions;
   std::string arguments;
   std::string grid;
@@ -40,11 +42,12 @@ void append_darray(std::string& out, const TypeNode& node) {
     grid += text(comma, dimension.processes);
   }
   out += text("darray(", node.processes, ", ", node.rank, ", ");
-  append_list(out, node.sizes, "");
+  append_list(out, limit, node.sizes, "");
   out += text(", [", distributions, "], [", arguments, "], [", grid, "], ", node.order == Order::c ? "C, " : "F, ");
 }
 
-void append_type(std::string& out, const Type& type) {
+// What lies beyond `limit` bytes may be left out.
+void append_type(std::string& out, size_t limit, const Type& type) {
   const TypeNode& node = type.node();
   switch (node.combiner) {
     case Combiner::primitive: out += node.name; return;
@@ -57,7 +60,7 @@ void append_type(std::string& out, const Type& type) {
     case Combiner::hindexed: {
       const bool bytes = node.combiner == Combiner::hindexed;
       out += bytes ? "hindexed([" : "indexed([";
-      for (int64_t i = 0; i < node.displacements.size(); ++i) {
+      for (int64_t i = 0; i < node.displacements.size() && out.size() < limit; ++i) {
         out += text(i == 0 ? "" : ", ", node.displacements[i], bytes ? "B x " : " x ",
                     node.block_lengths[static_cast<size_t>(i)]);
       }
@@ -68,16 +71,16 @@ void append_type(std::string& out, const Type& type) {
     case Combiner::hindexed_block: {
       const bool bytes = node.combiner == Combiner::hindexed_block;
       out += text(bytes ? "hidxblock(" : "idxblock(", node.block_length, ", ");
-      append_list(out, node.displacements, bytes ? "B" : "");
+      append_list(out, limit, node.displacements, bytes ? "B" : "");
       out += ", ";
       break;
     }
     case Combiner::structure:
       out += "struct([";
-      for (size_t i = 0; i < node.children.size(); ++i) {
+      for (size_t i = 0; i < node.children.size() && out.size() < limit; ++i) {
         out += text(i == 0 ? "(" : ", (", node.displacements[static_cast<int64_t>(i)], "B, ");
         if (node.block_lengths[i] != 1) out += text(node.block_lengths[i], ", ");
-        append_type(out, node.children[i]);
+        append_type(out, limit, node.children[i]);
         out += ')';
       }
       out += "])";
@@ -86,15 +89,15 @@ void append_type(std::string& out, const Type& type) {
     case Combiner::subarray:
       out += "subarray(";
       for (const IndexList* list : {&node.sizes, &node.subsizes, &node.starts}) {
-        append_list(out, *list, "");
+        append_list(out, limit, *list, "");
         out += ", ";
       }
       out += node.order == Order::c ? "C, " : "F, ";
       break;
-    case Combiner::darray: append_darray(out, node); break;
+    case Combiner::darray: append_darray(out, limit, node); break;
     case Combiner::dup: out += "dup("; break;
   }
-  append_type(out, node.children[0]);
+  append_type(out, limit, node.children[0]);
   out += ')';
 }
 
@@ -102,7 +105,14 @@ void append_type(std::string& out, const Type& type) {
 
 std::string print(const Type& type) {
   std::string out;
-  append_type(out, type);
+  append_type(out, std::numeric_limits<size_t>::max(), type);
+  return out;
+}
+
+std::string print_beginning(const Type& type, size_t bytes_max) {
+  std::string out;
+  append_type(out, bytes_max, type);
+  if (out.size() > bytes_max) out.resize(bytes_max);
   return out;
 }
 

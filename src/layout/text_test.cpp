@@ -98,6 +98,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"contig(3, int) int", Code::invalid, "column 16: expected the end of the text, found 'int'"},
         Wrong{"contig(3, int", Code::invalid, "expected ')', found the end of the text"},
         Wrong{"contig(3, imt)", Code::invalid, "column 11: expected a type, found 'imt'"},
+        Wrong{"contig(3, doubel)", Code::invalid, "'doubel' is no primitive type; did you mean 'double'?"},
+        Wrong{"float64", Code::invalid, "did you mean 'double'?"},
+        Wrong{"MPI_DOUBLE", Code::invalid, "did you mean 'double'?"},
+        Wrong{"MPI_UNSIGNED_LONG", Code::invalid, "did you mean 'unsigned_long'?"},
+        Wrong{"int32", Code::invalid, "did you mean 'int32_t'?"},
+        Wrong{"frobnicate", Code::invalid, "known are byte, char, int"},
         Wrong{"vectr(3, 1, 4, int)", Code::invalid,
               "line 1, column 1: expected a type, found 'vectr'; did you mean 'vector'?"},
         Wrong{"contig(2, contiguous(3, int))", Code::invalid,
@@ -117,6 +123,16 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"darray(4, 4, [4], [block], [1], [4], C, int)", Code::invalid, "rank 4 of 4 processes"},
         Wrong{"dup(int, int)", Code::invalid, "expected ')', found ','"},
         Wrong{"contig(2, \x01)", Code::invalid, "found byte 1"}));
+
+TEST(Text, TheBeginningOfAPrintIsThatOfThePrint) {
+  test::for_seeds(200, [](Random& random) {
+    const Type type = test::random_type(random, 3, 200);
+    const std::string whole = print(type);
+    for (const size_t bytes : {size_t{0}, size_t{1}, size_t{20}, whole.size(), whole.size() + 1}) {
+      EXPECT_EQ(print_beginning(type, bytes), whole.substr(0, bytes));
+    }
+  });
+}
 
 TEST(Text, HostileDepthIsAnError) {
   std::string source;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <optional>
 #include <utility>
 
 #include "base/checked.hpp"
 #include "base/limits.hpp"
+#include "base/nearest.hpp"
 #include "layout/type_build.hpp"
 
 namespace spinloom::layout {
@@ -69,6 +72,55 @@ constexpr auto primitives = std::to_array<Primitive>({
     {"complex8", 8},
     {"complex16", 16},
 });
+
+// What other worlds call them.
+struct Alias {
+  std::string_view name;
+  std::string_view primitive;
+};
+
+constexpr auto aliases = std::to_array<Alias>({
+    {"float32", "float"},
+    {"float64", "double"},
+    {"f4", "float"},
+    {"f8", "double"},
+    {"i1", "int8_t"},
+    {"i2", "int16_t"},
+    {"i4", "int32_t"},
+    {"i8", "int64_t"},
+    {"u1", "uint8_t"},
+    {"u2", "uint16_t"},
+    {"u4", "uint32_t"},
+    {"u8", "uint64_t"},
+    {"int8", "int8_t"},
+    {"int16", "int16_t"},
+    {"int32", "int32_t"},
+    {"int64", "int64_t"},
+    {"uint8", "uint8_t"},
+    {"uint16", "uint16_t"},
+    {"uint32", "uint32_t"},
+    {"uint64", "uint64_t"},
+    {"complex64", "c_float_complex"},
+    {"complex128", "c_double_complex"},
+    {"bool", "c_bool"},
+    {"size_t", "uint64_t"},
+});
+constexpr size_t name_bytes_compared = 32;
+
+// The primitive that a name is likely to stand for: MPI_DOUBLE, np.float64, doubel.
+std::optional<std::string_view> meant_primitive(std::string_view name) {
+  std::string folded(name.substr(0, name_bytes_compared));
+  std::ranges::transform(folded, folded.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view bare = folded;
+  for (const std::string_view prefix : {"mpi_", "np_"}) {
+    if (bare.starts_with(prefix)) bare.remove_prefix(prefix.size());
+  }
+  const auto alias = std::ranges::find(aliases, bare, &Alias::name);
+  if (alias != aliases.end()) return alias->primitive;
+  std::array<std::string_view, primitives.size()> names;
+  std::ranges::transform(primitives, names.begin(), &Primitive::name);
+  return nearest(bare, names);
+}
 
 Status check_not_negative(int64_t value, const char* what) {
   if (value < 0) return fail(Code::invalid, what, " is ", value, ", it must not be negative");
@@ -135,6 +187,9 @@ Result<Type> primitive(std::string_view name) {
   const auto found = std::find_if(primitives.begin(), primitives.end(),
                                   [&](const Primitive& candidate) { return candidate.name == name; });
   if (found == primitives.end()) {
+    if (const auto meant = meant_primitive(name)) {
+      return fail(Code::invalid, "'", name, "' is no primitive type; did you mean '", *meant, "'?");
+    }
     return fail(Code::invalid, "'", name, "' is no primitive type; known are byte, char, int, float, double and the ",
                 "other MPI names in lower case without their prefix");
   }

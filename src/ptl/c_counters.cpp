@@ -18,7 +18,7 @@ struct Counters {
   unsigned int size;
 };
 
-// Whether all of them exist and belong to one interface.
+// Whether all counters exist and belong to one interface.
 bool are_good(Process& process, const Counters& counters) {
   for (unsigned int i = 0; i < counters.size; ++i) {
     if (process.counter(counters.handles[i]) == nullptr) return false;
@@ -27,7 +27,7 @@ bool are_good(Process& process, const Counters& counters) {
   return true;
 }
 
-// Waits for the first counter in their order that has reached its test.
+// Waits for the first counter, in the order given, that has reached its test.
 int wait_for(Process& process, const char* name, const Counters& counters, ptl_time_t timeout, ptl_ct_event_t& event,
              unsigned int& which) {
   const Blocked blocked{name, process.counter(counters.handles[0])->id, counters.tests[0], counters.size};
@@ -120,7 +120,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   return priced("PtlCTGet", [&](Process& process) -> int {
     if (process.counter(ct_handle) == nullptr || event == nullptr) return PTL_ARG_INVALID;
     process.host().poll();
-    const auto* counter = process.counter(ct_handle);  // looked up again: another call may have freed it meanwhile
+    const auto* counter = process.counter(ct_handle);  // looked up again, because another call may have freed it
     if (counter == nullptr) return PTL_ARG_INVALID;
     spinloom::ptl::tell(process.portals().ct_get(counter->id), *event);
     return PTL_OK;

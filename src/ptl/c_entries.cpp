@@ -1,4 +1,4 @@
-// Matching list entries and list entries: a list entry is one that every message matches.
+// Matching list entries and list entries; a list entry is a matching list entry that every message matches.
 #include "ptl/call.hpp"
 #include "ptl/entries.hpp"
 
@@ -28,12 +28,12 @@ nic::EntryOptions options_of(unsigned int given) {
   return options;
 }
 
-// Takes an entry's memory from its description; false where the description is wrong.
+// Takes an entry's memory from its description; false if the description is wrong.
 bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry& record) {
   if ((given.options & PTL_IOVEC) == 0) {
     entry.start = static_cast<uint8_t*>(given.start);
     entry.length = given.length;
-    return given.start != nullptr || given.length == 0 || given.length == PTL_SIZE_MAX;  // the last: all there is
+    return given.start != nullptr || given.length == 0 || given.length == PTL_SIZE_MAX;  // PTL_SIZE_MAX: all memory
   }
   auto list = list_of(given.start, given.length, iovecs_max);
   if (!list) return false;
@@ -43,7 +43,7 @@ bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry
   return true;
 }
 
-// A list entry as the matching list entry that it is.
+// The matching list entry that acts as this list entry.
 ptl_me_t matching_all(const ptl_le_t& le, bool logical) {
   ptl_me_t me{};
   me.start = le.start;

@@ -10,7 +10,7 @@ struct Queues {
   unsigned int size;
 };
 
-// Whether all of them exist and belong to one interface.
+// Whether all queues exist and belong to one interface.
 bool are_good(Process& process, const Queues& queues) {
   for (unsigned int i = 0; i < queues.size; ++i) {
     if (process.queue(queues.handles[i]) == nullptr) return false;
@@ -19,14 +19,14 @@ bool are_good(Process& process, const Queues& queues) {
   return true;
 }
 
-// What a call that takes an event returns.
+// The results of a call that takes an event.
 struct Taken {
   ptl_event_t* event;
   unsigned int which = 0;
   int code = PTL_EQ_EMPTY;
 };
 
-// Takes an event of the first queue in their order that has one.
+// Takes an event of the first queue, in the order given, that has one.
 Look take(Process& process, const Queues& queues, Taken& taken) {
   for (unsigned int i = 0; i < queues.size; ++i) {
     const Queue* const queue = process.queue(queues.handles[i]);
@@ -66,7 +66,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
     if (interface->queues.size() >= static_cast<uint32_t>(interface->limits.max_eqs)) return PTL_NO_SPACE;
-    // One more slot for each portal table entry, so that the event that flow control has disabled it always fits.
+    // One more slot for each portal table entry, for the event that flow control has disabled it.
     const ptl_size_t slots = std::min<ptl_size_t>(count, UINT32_MAX - portals_each) + portals_each;
     const auto queue = process.portals().eq_alloc(static_cast<uint32_t>(slots), portals_each);
     if (!queue) return code_of(queue.error());

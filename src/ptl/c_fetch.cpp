@@ -1,4 +1,4 @@
-// What brings data back, or changes it where it is: get, atomics, swaps.
+// Calls that fetch data or change it at the target: get, atomics, swaps.
 #include "ptl/call.hpp"
 #include "ptl/movement.hpp"
 
@@ -16,7 +16,7 @@ struct GetGiven {
   void* user_ptr;
 };
 
-// What a program says of an atomic: the operation, and where the old values go.
+// A program's arguments of an atomic: the operation, and the place of the old values.
 struct AtomicGiven {
   ptl_op_t operation;
   ptl_datatype_t datatype;

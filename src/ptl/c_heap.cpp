@@ -1,5 +1,5 @@
-// The calls for memory that the peers of a rank can map. No NIC takes part, so they work before PtlInit and after
-// PtlFini, too.
+// Memory that the peers of a rank can map. No NIC takes part, so these calls also work before PtlInit and after
+// PtlFini.
 #include "base/shared_heap.hpp"
 #include "portals4_spin.h"
 

@@ -1,4 +1,4 @@
-// The library and its network interfaces: beginning and end, limits, identity, the map of ranks.
+// The library and its network interfaces: start and end, limits, identity, the map of ranks.
 #include <algorithm>
 #include <tuple>
 
@@ -25,14 +25,14 @@ constexpr ptl_size_t usual_ordered = 64;
 constexpr Time between_looks{1'000'000'000};  // 1 ms
 constexpr ptl_size_t usual_volatile = 512;
 
-// A negative wish counts as a very large one, because programs leave members uninitialised.
+// Programs leave members uninitialised, so a negative wish counts as a very large one.
 template <class T>
 void clamp(T& value, const T* desired, const Range& range) {
   const ptl_size_t wanted = desired == nullptr ? range.usual : static_cast<ptl_size_t>(*desired);
   value = static_cast<T>(std::clamp(wanted, range.least, range.most));
 }
 
-// Every wish is met as far as the NIC can; no wish is an error. Limits that programs use in place of one another
+// Meets every wish as far as the NIC can; no wish is an error. Limits that programs use in place of one another
 // agree: volatile and fetched data are not longer than an atomic, and write-after-read order does not hold for longer
 // messages than write-after-write order.
 ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired, ptl_size_t atomic_bytes) {
@@ -81,13 +81,13 @@ void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint3
   }
 }
 
-// From now on nothing of this interface can be named. Calls that wait for something of it are told, and release() may
-// let other calls run.
+// From now on no handle of this interface is valid. Calls that wait for one of its objects are told, and release()
+// may let other calls run.
 void begin_closing(Process& process, uint32_t number) {
   if (const auto& interface = process.interface_at(number)) interface->closing = true;
 }
 
-// The last PtlFini has begun.
+// Begins the last PtlFini; false if this call is not the last.
 bool end_all(Process& process) {
   const Inside inside(process.host());
   if (process.initialised == 0 || --process.initialised > 0) return false;
@@ -122,7 +122,7 @@ void PtlFini() {
   {
     const spinloom::ptl::Inside inside(process->host());
     for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) {
-      std::ignore = spinloom::ptl::release(*process, number);  // it stays where a peer may write to its memory
+      std::ignore = spinloom::ptl::release(*process, number);  // stays if a peer may still write to its memory
     }
   }
   const bool closed = process->host().close();
@@ -133,7 +133,7 @@ void PtlFini() {
 }
 
 void PtlAbort() {
-  // Not inside: who waits may be.
+  // Outside the owner lock, because a waiting call may hold it.
   if (Process* process = Process::current()) process->abort();
 }
 
@@ -176,7 +176,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
     if (interface->users == 1 && !process.host().drain()) return PTL_IN_USE;
-    interface = process.interface_of(ni_handle);  // others may have come in
+    interface = process.interface_of(ni_handle);  // other calls may have run
     if (interface == nullptr) return PTL_ARG_INVALID;
     last = --interface->users == 0;
     if (last) spinloom::ptl::begin_closing(process, interface->number);

@@ -85,7 +85,7 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
       spinloom::ptl::When{trig_ct_handle, threshold});
 }
 
-// There is nothing to do: when the event of an atomic is readable, its result is in the host's memory.
+// Nothing to do: when the event of an atomic is readable, its result is in the host's memory.
 int PtlAtomicSync() {
   return spinloom::ptl::enter("PtlAtomicSync", [](Process&) { return PTL_OK; });
 }

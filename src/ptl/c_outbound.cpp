@@ -7,7 +7,7 @@
 namespace spinloom::ptl {
 namespace {
 
-// A put from a descriptor whose memory must be one range. `length` is that of the message, which may be another one.
+// A put from a descriptor whose memory must be one range. `length` is that of the message, which may differ.
 int put_from(Process& process, const Operation& given, ptl_size_t length, nic::Put& put) {
   const int code = put_of(process, given, put, true);
   if (code != PTL_OK) return code;

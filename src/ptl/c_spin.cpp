@@ -1,4 +1,4 @@
-// sPIN: memory on the NIC, and entries whose messages meet handlers.
+// sPIN: memory on the NIC, and entries with handlers.
 #include <cstring>
 
 #include "base/log.hpp"
@@ -27,13 +27,13 @@ Status find_handlers(Process& process, const ptl_spin_t& given, nic::Context& co
   return find_handler(found, given.image, given.completion_handler, context.completion_entry);
 }
 
-// Writes bytes of the host into NIC memory that is allocated.
+// Writes bytes of the host to allocated NIC memory.
 Status write_memory(Process& process, uint64_t offset, const void* bytes, ptl_size_t length) {
   if (length == 0) return {};
   return process.portals().memory_write(offset, {static_cast<const uint8_t*>(bytes), length});
 }
 
-// Fills in the context as the arguments describe it; false where they are wrong.
+// Fills in the context from the arguments; false if the arguments are wrong.
 bool describe(const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
   if (given.hpu_memory != PTL_HPU_MEM_NONE) {
     const HpuMemory* memory = interface.memories.find(given.hpu_memory);
@@ -59,7 +59,7 @@ bool describe(const ptl_spin_t& given, const NetworkInterface& interface, nic::C
   return true;
 }
 
-// Everything that a context needs, made in order; what was made before trouble goes again with `undo`.
+// Makes all objects that a context needs, in order; an Error undoes those made before it.
 Status make_context(Process& process, const ptl_spin_t& given, nic::Context context, Spin& made) {
   portals::Interface& nic = process.portals();
   if (given.constants_length > 0) {

@@ -1,8 +1,8 @@
-// Call - what every C call of Portals is wrapped in: it finds the calling process, spends the call's price, and turns
-// an Error into a return code.
+// Call - wraps every C function of Portals: finds the calling process, spends the price of a call, and turns an Error
+// into a return code.
 //
-// Contract: enter("PtlPut", work) finds the process that runs now and runs work(process). It returns PTL_NO_INIT
-//   before PtlInit, after the last PtlFini, and where no driver has entered a process. priced() does the same for a
+// Contract: enter("PtlPut", work) finds the process that runs now and calls work(process). It returns PTL_NO_INIT
+//   before PtlInit, after the last PtlFini, and if no driver has entered a process. priced() does the same for a
 //   communication call, and spends the host's time of such a call before the work.
 // Threads: the rank's. Time: that of the host.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace spinloom::ptl {
 
-// Notes the call for reports; false before PtlInit and after the last PtlFini.
+// Records the call for reports; false before PtlInit and after the last PtlFini.
 [[nodiscard]] bool begin(Process& process, const char* name);
 
 // The return code of a C call for an Error from the NIC's side.
@@ -50,7 +50,7 @@ int priced(const char* name, Work work) {
   return status ? static_cast<int>(PTL_OK) : code_of(status.error());
 }
 
-// What a look at a call's objects has found. gone: one of them has been freed.
+// The result of a look at a call's objects. gone: one of them has been freed.
 enum class Look : uint8_t { ready, nothing, gone };
 enum class Waited : uint8_t { ready, late, aborted, gone };
 
@@ -59,8 +59,8 @@ enum class Waited : uint8_t { ready, late, aborted, gone };
   return look == Look::ready ? Waited::ready : Waited::late;
 }
 
-// Calls `look`; where it finds nothing, polls the driver and calls it once more. `look` has to find its objects by
-// their handles each time, because other calls may run between the two looks.
+// Calls `look`; if it finds nothing, polls the driver and calls `look` once more. `look` must find its objects by
+// their handles each time, because other calls may run between the two.
 template <class LookAt>
 Look look_twice(Process& process, LookAt look) {
   const Look first = look();
@@ -69,9 +69,8 @@ Look look_twice(Process& process, LookAt look) {
   return look();
 }
 
-// Waits until `look` finds something, the timeout is over, PtlAbort is called, or an object is freed. The clock is
-// not read where something is there at once or the timeout is 0. `blocked` is what a report says while the call
-// waits.
+// Waits until `look` finds something, the timeout is over, PtlAbort is called, or an object is freed. Does not read
+// the clock if something is there at once or the timeout is 0. Reports show `blocked` while the call waits.
 template <class LookAt>
 Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, LookAt look) {
   if (process.aborted()) return Waited::aborted;
@@ -94,7 +93,7 @@ Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, 
   }
 }
 
-// For calls that free an object: threads that wait for the object are told at once.
+// For calls that free an object: wakes threads that wait for the object.
 template <class Work>
 int freeing(const char* name, Work work) {
   const int code = priced(name, work);

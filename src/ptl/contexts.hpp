@@ -1,7 +1,7 @@
-// Contexts - takes an execution context as a program describes it, checks it and makes it on the NIC.
+// Contexts - checks an execution context as a program describes it, and makes it on the NIC.
 //
-// Contract: make_spin() makes the context and the NIC memory that it holds; where it fails, it leaves nothing behind.
-//   It returns PTL_OK or the error code for the program. Threads: the rank's. Time: it waits for the NIC's answers.
+// Contract: make_spin() makes the context and the NIC memory that it holds; if it fails, it leaves nothing behind. It
+//   returns PTL_OK or the error code for the program. Threads: the rank's. Time: it waits for the NIC's answers.
 #pragma once
 
 #include "portals4_spin.h"

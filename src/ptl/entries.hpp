@@ -1,5 +1,4 @@
-// Entries - takes a matching list entry as a program describes it, checks it and puts it into the NIC's words, ready
-// to be appended.
+// Entries - checks a matching list entry as a program describes it, translates it for the NIC, and appends it.
 //
 // Contract: append_of() checks every argument. append() hands the entry to the NIC and gives it a handle. Between the
 //   two the caller may add to the entry.
@@ -22,7 +21,7 @@ struct Append {
 
 [[nodiscard]] Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                                ptl_list_t list, void* user_ptr, unsigned int options_mask);
-// With a trigger, the NIC appends the entry when the trigger's counter says so.
+// With a trigger, the NIC appends the entry when the trigger fires.
 [[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle,
                          const std::optional<nic::Trigger>& trigger = {});
 

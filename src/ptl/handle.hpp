@@ -1,4 +1,4 @@
-// Handle - the 32-bit names by which C programs name Portals objects, and the tables that find the objects.
+// Handle - the 32-bit names of Portals objects in C programs, and the tables that find the objects.
 //
 // Contract: add() gives a new object a handle. find() returns the object of a handle. It returns null for a handle of
 //   another kind or of another interface, for one that was removed, and for any number that add() did not give out.
@@ -45,11 +45,11 @@ inline constexpr uint32_t place_count = (1u << place_bits) - 1;  // the last pla
 template <class T>
 class HandleTable {
  public:
-  // Generations begin after `generation`, so that an interface that is made anew gives out other handles than before.
+  // Generations begin after `generation`: a new interface with an old number gives out other handles than before.
   HandleTable(Kind kind, uint32_t interface, uint32_t generation)
       : kind_(kind), interface_(interface), generation_(generation) {}
 
-  // PTL_INVALID_HANDLE when every place is taken.
+  // Returns PTL_INVALID_HANDLE if every place is taken.
   [[nodiscard]] ptl_handle_any_t add(T object) {
     uint32_t place = 0;
     if (slots_.size() < place_count) {

@@ -1,4 +1,4 @@
-// Handles: what was never given out, and what is gone, names nothing.
+// Numbers that were never given out as handles, and handles of removed objects, name nothing.
 #include "ptl/handle.hpp"
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ AT(ptl_me_t, start, 0);
 AT(ptl_ct_event_t, success, 0);
 AT(ptl_event_t, start, 0);
 
-// Widths, and which types are one: le, me and any handles may stand for each other.
+// Widths, and types that are the same: le, me and any handles may stand for each other.
 static_assert(sizeof(ptl_size_t) == 8 && sizeof(ptl_match_bits_t) == 8 && sizeof(ptl_hdr_data_t) == 8);
 static_assert(sizeof(ptl_pt_index_t) == 4 && sizeof(ptl_time_t) == 4 && sizeof(ptl_interface_t) == 4);
 static_assert(sizeof(ptl_nid_t) == 4 && sizeof(ptl_pid_t) == 4 && sizeof(ptl_rank_t) == 4 && sizeof(ptl_uid_t) == 4);
@@ -89,7 +89,7 @@ static_assert(sizeof(ptl_ni_fail_t) == 1 && sizeof(ptl_list_t) == 1 && sizeof(pt
 static_assert(sizeof(ptl_ack_req_t) == 1 && sizeof(ptl_op_t) == 1 && sizeof(ptl_datatype_t) == 1);
 static_assert(sizeof(ptl_event_kind_t) == 1);
 
-// Names of 4.2 have values of their own.
+// Names of Portals 4.2 have separate values.
 static_assert(PTL_INTERRUPTED > PTL_ABORTED && PTL_NI_TARGET_INVALID > PTL_NI_SEGV);
 static_assert(PTL_ME_ACK_DISABLE == 0x80000 && PTL_LE_ACK_DISABLE == PTL_ME_ACK_DISABLE);
 static_assert(PTL_ME_APPEND_OPTIONS_MASK == (0x7ffff | PTL_ME_ACK_DISABLE));

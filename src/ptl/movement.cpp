@@ -12,13 +12,13 @@ nic::AckRequest ack_of(ptl_ack_req_t request) {
   }
 }
 
-// Whether the range lies in the descriptor's memory and a message may be so long.
+// Whether the range lies in the descriptor's memory, and is not longer than a message may be.
 bool inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t offset, ptl_size_t length) {
   const bool here = offset <= md.length && length <= md.length - offset;
   return here && length <= interface.limits.max_msg_size;
 }
 
-// The address of a range of a descriptor whose bytes lie together; null for other descriptors.
+// The address of a range of a descriptor; null if the descriptor is a list.
 uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) {
   if (length == 0) return nullptr;
   const nic::IovecView list = md.shared->list();
@@ -28,7 +28,7 @@ uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) 
   return length <= list.elements[index].length - within ? list.elements[index].base + within : nullptr;
 }
 
-// Copies the bytes as they are now; the NIC keeps the copy.
+// Copies the current bytes; the NIC keeps the copy.
 void copy_now(nic::Put& put, const nic::DescriptorRef& descriptor) {
   std::vector<uint8_t> bytes;
   if (put.local != nullptr) {
@@ -92,7 +92,7 @@ int put_of(Process& process, const Operation& given, nic::Put& put, bool later) 
   put.match_bits = given.match_bits;
   put.remote_offset = given.remote_offset;
   put.hdr_data = given.hdr_data;
-  // An acknowledgement that nobody would hear of is not asked for, so that nothing has to wait for it.
+  // An acknowledgement without effect is not asked for, so that nothing waits for it.
   const bool counts_acks = (options & PTL_MD_EVENT_CT_ACK) != 0 && md->counter.exists();
   if (counts_acks || given.ack_req == PTL_ACK_REQ) put.ack_request = ack_of(given.ack_req);
   put.queue = md->queue;

@@ -1,5 +1,4 @@
-// Movement - takes an operation on a memory descriptor as a program describes it, checks it and puts it into the
-// NIC's words.
+// Movement - checks an operation on a memory descriptor as a program describes it, and translates it for the NIC.
 //
 // Contract: put_of() and reply_of() check their arguments and fill in what the NIC takes. trigger_of() finds the
 //   counter that a triggered operation waits for. They return PTL_OK or the error code for the program.
@@ -10,7 +9,7 @@
 
 namespace spinloom::ptl {
 
-// The arguments that all operations that send have in common.
+// The common arguments of all operations that send.
 struct Operation {
   ptl_handle_md_t md;
   ptl_size_t local_offset;
@@ -24,16 +23,16 @@ struct Operation {
   ptl_hdr_data_t hdr_data;
 };
 
-// When a triggered operation starts.
+// The counter and threshold that start a triggered operation.
 struct When {
   ptl_handle_ct_t counter;
   ptl_size_t threshold;
 };
 
-// Whether this is a put whose end nobody hears of (nic/quick.hpp); it is then in `put`. Also false where an argument
-// is wrong.
+// Whether this is a put whose end nobody hears of (nic/quick.hpp); `put` then has it. Also false if an argument is
+// wrong.
 [[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
-// `later`: the operation is triggered, and takes the bytes that the buffer has when it starts, even if the buffer is
+// `later`: the operation is triggered, and takes the bytes that the buffer has at its start, even if the buffer is
 // volatile.
 [[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put, bool later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,

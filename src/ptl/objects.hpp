@@ -1,6 +1,6 @@
-// Objects - the records that the handles of a network interface stand for.
+// Objects - the records behind the handles of a network interface.
 //
-// Contract: plain records of what the program gave and of the NIC's ids for it. The files of the C calls read and
+// Contract: plain records of the program's arguments and of the NIC's ids. The files of the C functions read and
 //   write them.
 // Threads: one owner. Time: none.
 #pragma once
@@ -23,7 +23,7 @@ struct Queue {
 
 struct Counter {
   nic::CounterId id;
-  ptl_size_t every = 0;  // triggered operations on it are persistent
+  ptl_size_t every = 0;  // triggered operations on the counter are persistent
 };
 
 struct Descriptor {
@@ -32,7 +32,7 @@ struct Descriptor {
   nic::QueueId queue;
   nic::CounterId counter;
   nic::DescriptorRef shared;  // shared with the operations on it
-  bool plain = false;         // its bytes lie together, and a put from it without acknowledgement makes no event
+  bool plain = false;         // contiguous, and a put from it without acknowledgement makes no event
 };
 
 struct HpuMemory {
@@ -40,10 +40,10 @@ struct HpuMemory {
   uint64_t length = 0;
 };
 
-// What the handlers of an entry occupy on the NIC.
+// The NIC objects of an entry's handlers.
 struct Spin {
   nic::ContextId context;
-  std::optional<uint64_t> constants;  // in NIC memory, where the context has some of its own
+  std::optional<uint64_t> constants;  // offset in NIC memory, if the context has constants
 };
 
 struct Entry {
@@ -76,11 +76,11 @@ struct NetworkInterface {
   uint32_t number;
   ptl_handle_ni_t handle;
   uint32_t users = 0;
-  bool closing = false;  // its last PtlNIFini is under way: nothing of it can be named any more
-  bool releasing = false;  // and one thread is giving its objects back
+  bool closing = false;  // its last PtlNIFini is under way: its handles are invalid
+  bool releasing = false;  // a thread is giving its objects back
   ptl_ni_limits_t limits{};
-  std::vector<ptl_process_t> map;  // of a logical interface: node and process of each rank
-  std::vector<uint32_t> rank_of;  // by node
+  std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank
+  std::vector<uint32_t> rank_of;  // rank by node
   bool mapped = false;  // the program has set the map; until then it is the launcher's
   std::vector<bool> portals;  // which entries of the portal table are allocated
   ptl_pt_index_t next_portal = 0;

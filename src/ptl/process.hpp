@@ -1,9 +1,9 @@
-// Process - the Portals library of one rank: its four network interfaces over one NIC, and which rank runs now.
+// Process - the Portals library of one rank: its four network interfaces over one NIC. Knows which rank runs now.
 //
-// Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on. A C call
-//   works for the Process that was entered last on its thread.
+// Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on. A C
+//   function works for the Process that was entered last on its thread.
 // Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) while the program
-//   is inside a call that waits, blocked() says what for.
+//   is inside a call that waits, blocked() says for what.
 // Threads: one at a time. Time: that of the host.
 #pragma once
 
@@ -23,12 +23,12 @@ inline constexpr ptl_pid_t process_id = 1;  // each node has one process, whatev
 static_assert(interface_count == limits::portal_tables, "four interfaces share one portal table");
 static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
-// What a call waits for, for reports.
+// The objects of a waiting call, for reports.
 struct Blocked {
   const char* call = nullptr;
   nic::CounterId counter;  // the first counter, for calls that take several
   uint64_t test = 0;
-  uint32_t count = 1;  // how many queues or counters it waits for
+  uint32_t count = 1;  // queues or counters that it waits for
 };
 
 class Process {
@@ -38,7 +38,7 @@ class Process {
   [[nodiscard]] static Process* current();
   static void enter(Process* process);
   // For a driver whose threads never call enter(): PtlInit asks `make` for the Process, which then serves all
-  // threads. A forked child has to forget it.
+  // threads. A forked child must call forget_all_threads().
   using Make = Process* (*)();
   static void serve_all_threads(Make make);
   static void forget_all_threads();
@@ -57,25 +57,25 @@ class Process {
   [[nodiscard]] Counter* counter(ptl_handle_ct_t handle);
   [[nodiscard]] Descriptor* descriptor(ptl_handle_md_t handle);
   [[nodiscard]] Entry* entry(ptl_handle_me_t handle);
-  // Gives an entry a handle. An older entry with the same id is forgotten: that the NIC uses the id again shows that
-  // the older one is gone.
+  // Gives an entry a handle. An older entry with the same id is forgotten: the NIC uses an id again only after the
+  // older entry is gone.
   [[nodiscard]] ptl_handle_me_t remember_entry(NetworkInterface& interface, Entry&& entry);
   void forget_entry(ptl_handle_me_t handle);
-  // Gives back what an entry's handlers occupy; the NIC keeps what a message still uses.
+  // Gives back the NIC objects of an entry's handlers; the NIC keeps those that a message still uses.
   void release(const Spin& spin);
 
-  // Gives the NIC a command and waits for the answer, which Interface would not do; a counter's new value is readable
-  // then.
+  // Gives the NIC a command and waits for the answer, even where Interface would not wait. A counter's new value is
+  // then readable.
   [[nodiscard]] Status ask(const nic::CommandBody& body);
 
-  // What the program does, for a report: "waits in PtlCTWait (test 2; ...)".
+  // The program's state for a report: "waits in PtlCTWait (test 2; ...)".
   [[nodiscard]] std::string blocked() const;
-  // Says what the call waits for; null when it does not wait any more. `blocked` must live until then.
+  // Sets what the call waits for; null when it has stopped waiting. `blocked` must live until then.
   void block(const Blocked* blocked) { blocked_ = blocked; }
   // The generation of a new interface, so that handles of an earlier one are stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
-  // PtlAbort: ends calls that wait, and those that would wait later, until the last PtlFini.
+  // PtlAbort: ends calls that wait now or later, until the last PtlFini.
   void abort() {
     host_.begin_call();
     aborted_ = initialised > 0;
@@ -84,7 +84,7 @@ class Process {
   }
   [[nodiscard]] bool aborted() const { return aborted_; }
   void forget_abort() { aborted_ = false; }
-  // Makes calls that wait look again. It is called outside of a call.
+  // Makes waiting calls look again. Must not be called inside a call.
   void wake_waiters() {
     if (waiters_ > 0) host_.interrupt();
   }
@@ -102,10 +102,10 @@ class Process {
   bool aborted_ = false;
   portals::Interface interface_;
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
-  std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id, also of entries that are gone
+  std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id; also for entries that are gone
   const Blocked* blocked_ = nullptr;
   uint32_t generation_ = 0;
-  uint64_t next_token_ = uint64_t{1} << 63;  // apart from those of Interface
+  uint64_t next_token_ = uint64_t{1} << 63;  // differ from the tokens of Interface
 };
 
 // Lives as long as a call waits.

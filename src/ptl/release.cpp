@@ -8,7 +8,7 @@
 namespace spinloom::ptl {
 namespace {
 
-constexpr Time patience{1'000'000'000'000};  // 1 s: for messages under way to end
+constexpr Time patience{1'000'000'000'000};  // 1 s: how long messages under way may take to end
 constexpr Time pause{1'000'000'000};         // 1 ms
 
 }  // namespace
@@ -24,7 +24,7 @@ bool release(Process& process, uint32_t number) {
     return false;
   }
   portals::Interface& nic = process.portals();
-  // Nothing more lands in the program's memory: first no messages come in, then what waits in overflow entries goes.
+  // First stops messages from coming in, then removes those that wait: nothing more lands in the program's memory.
   nic::Entry all;
   all.match_rank = nic::Rank::any();
   all.ignore_bits = ~uint64_t{0};

@@ -1,9 +1,9 @@
-// Release - gives the objects of an interface back to the NIC, whatever the program has left behind.
+// Release - gives the objects of an interface back to the NIC, whatever objects the program has left behind.
 //
 // Contract: release() forgets interface `number` of a process. The interface must be marked as closing, so that no
-//   other call finds it while release() waits. What the NIC still uses stays with the NIC. Where another thread is
-//   releasing the same interface, release() waits until it is done. It returns false where a peer may still write to
-//   the interface's memory; then nothing has been forgotten.
+//   other call finds it while release() waits. Objects that the NIC still uses stay with the NIC. If another thread
+//   is releasing the same interface, release() waits until that is done. It returns false, and forgets nothing, if a
+//   peer may still write to the interface's memory.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the host's interface says of streaming puts and process-puts before the NIC hears of them.
+// The host interface's checks of streaming puts and process-puts, before a command goes to the NIC.
 #include <gtest/gtest.h>
 
 #include "portals/interface.hpp"

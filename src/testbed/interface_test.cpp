@@ -106,7 +106,7 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
   }
 }
 
-// Nobody is told any more which entries have left; those that are there stay, and keep their ids.
+// No event says any more which entries have left; entries that are still there keep their ids.
 TEST(Interface, EntryIdsComeBackWithoutTheirQueue) {
   const auto bed = make_bed();
   portals::Interface::Limits limits;
@@ -167,7 +167,7 @@ TEST(Interface, AnIdIsGivenOutOnce) {
   }
 }
 
-// A triggered append that never comes, because it is cancelled or fails at its time, gives its id back.
+// A triggered append that is cancelled, or fails when it fires, gives its id back.
 TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
   enum class End { cancelled, freed, failed };
   for (const End end : {End::cancelled, End::freed, End::failed}) {
@@ -180,7 +180,7 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
     auto counter = good(host.ct_alloc());
     const auto portal = good(host.pt_alloc(queue));
     nic::Entry entry;
-    nic::Entry told = entry, silent = entry;  // whose ids come back in other ways
+    nic::Entry told = entry, silent = entry;  // their ids come back in other ways
     told.options.use_once = silent.options.use_once = true;
     silent.options.event_unlink_disable = silent.options.event_comm_disable = true;
     const nic::Entry* const kinds[] = {&entry, &told, &silent};
@@ -220,7 +220,7 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
   }
 }
 
-// Messages were refused before the queue was full; what then comes of the host's own append finds no room in it.
+// Messages were refused before the queue was full; the events of the host's own append then find no room in it.
 TEST(Interface, UnderFlowControlNoEventOfAnAppendIsLost) {
   const auto bed = make_bed();
   portals::Interface& host = bed->rank(0);

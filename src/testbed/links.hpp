@@ -1,9 +1,9 @@
-// Links - what carries packets between the ranks of a loopback driver that is to do more than hand them over at once.
+// Links - carries packets between the ranks of a loopback driver that does not hand them over at once.
 //
-// Contract: send() takes a packet. Its bytes may be read until the link calls sent() or left() for it, which it does
-//   once for each packet; an acknowledgement (Operation::ack) has neither. step() does one thing that is due, or
-//   returns false if nothing is under way. Ends is told what happens at the ends of a link. arrive() copies the
-//   payload. Headers from one rank to another arrive in the order sent.
+// Contract: send() takes a packet. Its bytes may be read until the link calls sent() or left() for the packet, which
+//   it does once; an acknowledgement (Operation::ack) has neither. step() does one thing that is due, or returns
+//   false if nothing is under way. Ends is called at the ends of a link; arrive() copies the payload. Headers from
+//   one rank to another arrive in the order sent.
 // Threads: one owner. Time: the links' own.
 #pragma once
 

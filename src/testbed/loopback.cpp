@@ -8,7 +8,7 @@
 
 namespace spinloom::testbed {
 
-// One rank: its engine and what its host can read.
+// One rank: its engine, and the mailbox of its host.
 class Loopback::Node final : public portals::Port {
  public:
   Node(Loopback& loopback, nic::Rank rank)
@@ -41,14 +41,14 @@ class Loopback::Node final : public portals::Port {
     }
     return {};
   }
-  Status host_work(const portals::HostWork&) override { return {}; }  // it takes no time here
+  Status host_work(const portals::HostWork&) override { return {}; }  // host work takes no time here
 
   nic::Nic engine;
   std::vector<uint8_t> memory;
   portals::Mailbox mail;
-  std::deque<nic::Packet> blocked;  // arrived, but the engine has no room
+  std::deque<nic::Packet> blocked;  // packets for which the engine has no room
   bool dead = false;
-  Calls* waiting = nullptr;  // of the handler that waits for an answer
+  Calls* waiting = nullptr;  // the handler that waits for an answer
 
  private:
   Loopback& loopback_;
@@ -67,8 +67,8 @@ class Loopback::Calls final : public portals::HandlerCalls {
     result_.reset();
     outer_ = std::exchange(node.waiting, this);
     loopback_.perform(rank_, actions_);
-    // A call that blocks: what this rank's DMAs and sends stand for is done now, in their order, until it is answered.
-    // One that waits for another rank lets all go on but further handlers of this one.
+    // The call blocks. The transfers of this rank are performed now, in order, until one answers it. A call that
+    // waits for another rank lets everything go on except further handlers of this rank.
     while (!result_) {
       Links* const links = loopback_.options_.links;
       const bool served = loopback_.serve_transfer(rank_) || (links != nullptr && links->step(loopback_)) ||
@@ -86,7 +86,7 @@ class Loopback::Calls final : public portals::HandlerCalls {
   Loopback& loopback_;
   uint32_t rank_;
   nic::HerId her_;
-  Calls* outer_ = nullptr;  // of a handler of this rank that waited already
+  Calls* outer_ = nullptr;  // a handler of this rank that waited before
   nic::Actions actions_;
   std::optional<uint32_t> result_;
 };
@@ -123,7 +123,7 @@ std::span<const uint8_t> Loopback::nic_memory(uint32_t rank) const {
 Loopback::Work Loopback::take_work() {
   size_t chosen = 0;
   if (random_) {
-    constexpr size_t window = 64;  // how far an item may be overtaken at a time
+    constexpr size_t window = 64;  // how far an item may be overtaken
     chosen = random_->below(std::min(work_.size(), window));
     if (std::holds_alternative<nic::Command>(work_[chosen].item)) {
       const uint32_t rank = work_[chosen].rank;
@@ -186,7 +186,7 @@ void Loopback::do_work(Work& work) {
       [&](const Sent& read_out) { engine.on_packet_sent(read_out.message, actions); },
       [&](const Left& gone) { engine.on_packet_left(gone.slot, actions); },
       [&](const Lost& silent) {
-        // Nothing of it comes any more, not even what waits for room.
+        // Nothing of the peer comes any more; its packets that wait for room are dropped, too.
         blocked_ -=
             std::erase_if(node.blocked, [&](const nic::Packet& packet) { return packet.source == silent.peer; });
         engine.on_peer_lost(silent.peer, actions);
@@ -201,7 +201,7 @@ void Loopback::do_work(Work& work) {
   unblock(rank);
 }
 
-// The oldest piece of work of this rank that a handler's blocking call can wait for.
+// Performs the oldest work of this rank that a handler's blocking call can wait for.
 bool Loopback::serve_transfer(uint32_t rank) {
   const auto waited_for = [rank](const Work& work) {
     return work.rank == rank &&
@@ -217,7 +217,7 @@ bool Loopback::serve_transfer(uint32_t rank) {
   return true;
 }
 
-// The oldest piece of work that starts no handler; if there is none, the oldest that starts one of another rank.
+// Performs the oldest work that starts no handler; if there is none, the oldest that starts one of another rank.
 bool Loopback::serve_others(uint32_t rank) {
   const auto starts_handler = [](const Work& work) { return std::holds_alternative<nic::RunHandler>(work.item); };
   auto found = std::find_if_not(work_.begin(), work_.end(), starts_handler);
@@ -273,7 +273,7 @@ void Loopback::unblock(uint32_t rank) {
   }
 }
 
-// Any may be next: all that wait arrive again.
+// With Order::any all waiting packets arrive again, because any may be next.
 void Loopback::try_again(uint32_t rank) {
   std::deque<nic::Packet>& blocked = nodes_[rank]->blocked;
   blocked_ -= blocked.size();
@@ -315,7 +315,7 @@ void Loopback::send(uint32_t rank, const nic::Send& send) {
   Work work{send.packet.target.value, Arrive{send.packet}};
   auto& packet = std::get<Arrive>(work.item).packet;
   if (packet.payload.length > 0) packet.payload.bytes = keep_payload(send.packet.payload, send.pieces);
-  // A rank that does not exist takes nothing and answers nothing: an unreachable host.
+  // A rank that does not exist is an unreachable host: its packets vanish.
   if (work.rank < nodes_.size()) work_.push_back(std::move(work));
   if (send.slot.exists()) {
     work_.push_back(Work{rank, Left{send.slot}});
@@ -335,7 +335,7 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions) {
       [&](const nic::PostEvent& post) { node.mail.add(post.queue, post.event); },
       [&](const nic::PostCounter& post) { node.mail.set(post.counter, post.value); },
       [&](nic::Answer& answer) { node.mail.answer(answer.token, std::move(answer.result)); },
-      [](const nic::DebugLine&) {},  // nobody listens
+      [](const nic::DebugLine&) {},  // debug lines are dropped
       [&](const nic::Resume& resume) {
         Calls* waiting = node.waiting;
         while (waiting != nullptr && waiting->her() != resume.her) waiting = waiting->outer();
@@ -355,7 +355,7 @@ const uint8_t* Loopback::keep_payload(const nic::PayloadRef& payload, const std:
   return kept;
 }
 
-// Engines refer to payloads until their messages are complete.
+// Payloads are kept until no engine has an open message, because engines refer to them.
 void Loopback::forget_payloads_if_idle() {
   if (blocked_ > 0) return;
   for (const auto& node : nodes_) {

@@ -1,13 +1,13 @@
 // Loopback - the driver for tests: several NICs in one process, every action performed at once.
 //
-// Contract: actions become items of one work list; step() performs one. Without a seed the list is first in,
-//   first out and packets between two ranks keep their order. With a seed (`racy`) any of the oldest items may be
-//   next: packets overtake each other and their headers, DMAs complete in any order, handlers of several HPUs
-//   end in any order; commands of one port keep theirs. The same seed gives the same run. With links, packets arrive
-//   as the links say, whatever the seed.
-// Invariants: (1) no recursion, each step calls one engine; (2) a packet that the engine cannot take waits and
-//   is tried again when that NIC has made progress; (3) bytes are read when served: a payload is copied when it
-//   leaves, a DMA's source when the DMA is served.
+// Contract: actions become items of one work list; step() performs one item. Without a seed the list is first in,
+//   first out, and packets between two ranks keep their order. With a seed (`racy`) any of the oldest items may be
+//   next: packets overtake each other and their headers, DMAs complete in any order, handlers of several HPUs end in
+//   any order; commands of one port keep their order. The same seed gives the same run. With links, packets arrive as
+//   the links say, whatever the seed.
+// Invariants: (1) no recursion: each step calls one engine; (2) a packet that the engine cannot take waits, and is
+//   tried again when that NIC has made progress; (3) bytes are read when served: a payload is copied when it leaves,
+//   a DMA's source when the DMA is served.
 // Threads: one owner for all ports. Time: now() counts steps, one picosecond each; it models nothing.
 #pragma once
 
@@ -30,10 +30,10 @@ namespace spinloom::testbed {
 struct LoopbackOptions {
   uint32_t ranks = 2;
   nic::NicLimits nic;
-  portals::HandlerRunner* handlers = nullptr;  // outlives the driver; none: contexts cannot be created
+  portals::HandlerRunner* handlers = nullptr;  // outlives the driver; null: contexts cannot be created
   std::optional<uint64_t> racy_seed;
-  Links* links = nullptr;  // outlives the driver; none: packets arrive by themselves
-  uint64_t steps_max = 100'000'000;  // after so many steps the run is an Error: somebody goes round in circles
+  Links* links = nullptr;  // outlives the driver; null: packets arrive without links
+  uint64_t steps_max = 100'000'000;  // a run of more steps is an Error, because it probably never ends
 };
 
 class Loopback final : private Links::Ends {
@@ -46,16 +46,16 @@ class Loopback final : private Links::Ends {
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const;
   [[nodiscard]] std::span<const uint8_t> nic_memory(uint32_t rank) const;
 
-  // Performs one item of work; false when there is none.
+  // Performs one item of work; false if there is none.
   bool step();
-  // Performs items until nothing is left to do.
+  // Performs items until no work is left.
   [[nodiscard]] Status run();
   [[nodiscard]] uint64_t steps() const { return steps_; }
-  // How many items were performed before an older one.
+  // The number of items that were performed before an older one.
   [[nodiscard]] uint64_t overtakes() const { return overtakes_; }
-  // How many packets had to wait for room.
+  // The number of packets that had to wait for room.
   [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
-  // From now on this rank does nothing any more; what is sent to it vanishes.
+  // Stops this rank; packets sent to it vanish.
   void kill(uint32_t rank);
 
  private:
@@ -94,7 +94,7 @@ class Loopback final : private Links::Ends {
   bool serve_transfer(uint32_t rank);
   bool serve_others(uint32_t rank);
   void take_arrival(uint32_t rank, const nic::Packet& packet);
-  // Links::Ends.
+  // Links::Ends
   void arrive(uint32_t rank, const nic::Packet& packet) override;
   void sent(uint32_t rank, uint64_t message) override;
   void left(uint32_t rank, nic::OutboundSlotId slot) override;

@@ -50,7 +50,7 @@ portals::HandlerOutcome tell_completion(portals::NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
-// A call of one that is local to the handler.
+// A call on memory of the handler itself.
 uint32_t ask(portals::NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t length, uint64_t bits,
              uint64_t offset) {
   uint32_t words[2];

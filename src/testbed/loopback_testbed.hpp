@@ -16,7 +16,7 @@
 
 namespace spinloom::testbed {
 
-// Scenario handlers by name, and what executes them.
+// Scenario handlers by name, and their runner.
 class ScenarioHandlers {
  public:
   virtual ~ScenarioHandlers() = default;
@@ -51,7 +51,7 @@ class ImageScenarioHandlers final : public ScenarioHandlers {
   std::unique_ptr<portals::ImageHandlers> handlers_;
 };
 
-// One image and where its handlers are in it.
+// One image and the entries of its handlers.
 struct ScenarioImage {
   hpu::Image image;
   TestHandlers handlers;  // image number 0

@@ -1,6 +1,6 @@
-// Scenario support - what scenarios are written with: hosts, guarded buffers, traces.
+// Scenario support - parts of scenarios: hosts, guarded buffers, traces.
 //
-// Contract: what goes wrong is an Error that says where; nothing here depends on a test framework.
+// Contract: a failure is an Error that says where; nothing here depends on a test framework.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace spinloom::testbed {
 
-// Bytes between two guard zones. All of them are filled with a pattern at first, so that a stray or missing write is
-// noticed.
+// Bytes between two guard zones. A pattern fills all of them at first, so that check() finds a stray or missing
+// write.
 class GuardedBuffer {
  public:
   static constexpr size_t guard_bytes = 64;
@@ -25,7 +25,7 @@ class GuardedBuffer {
 
   [[nodiscard]] uint8_t* data() { return bytes_.data() + guard_bytes; }
   [[nodiscard]] uint64_t size() const { return bytes_.size() - 2 * guard_bytes; }
-  // An Error unless the whole buffer is what is expected (untouched bytes hold `fill`) and the guards are as they were.
+  // An Error unless the buffer holds the expected bytes (untouched bytes hold `fill`) and the guards are unchanged.
   [[nodiscard]] Status check(const std::vector<uint8_t>& expected, const std::string& what) const;
 
  private:
@@ -44,7 +44,7 @@ class Trace {
   std::map<std::string, std::string> lines_;
 };
 
-// One rank with a queue for what arrives and one for what it sends.
+// One rank with a queue for arrivals and a queue for its own operations.
 struct Host {
   portals::Interface* interface = nullptr;
   uint32_t rank = 0;
@@ -58,15 +58,15 @@ struct Host {
                                           uint64_t match_bits) const;
   [[nodiscard]] Result<nic::ContextId> context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
                                                bool blocked) const;
-  // Waits for so many events of a queue and returns them in order.
+  // Waits for `count` events of a queue and returns them in order.
   [[nodiscard]] Result<std::vector<nic::Event>> wait(nic::QueueId queue, size_t count, Trace& trace) const;
 };
 
 [[nodiscard]] Result<std::vector<Host>> make_hosts(Testbed& bed);
-// An Error where something is under way or has leaked on any rank, or a queue holds an event that nobody waited for.
+// An Error if anything is under way or has leaked on any rank, or if a queue holds an event that nobody waited for.
 [[nodiscard]] Status check_quiet(Testbed& bed, std::vector<Host>& hosts);
 
-// The entry's memory after scatter: `packed` spread as the handler says, `fill` elsewhere.
+// The entry's memory after the scatter handler: the bytes of `packed` at their places, `fill` elsewhere.
 [[nodiscard]] std::vector<uint8_t> scattered(const std::vector<uint8_t>& packed, uint32_t block, uint32_t stride,
                                              uint64_t length);
 

@@ -146,7 +146,7 @@ Result<std::string> many_to_one_tagged(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Four senders compete for use-once entries that take anything; those that come too late are told so.
+// Four senders compete for use-once entries that take any message; the senders of late messages are told so.
 Result<std::string> many_to_one_any(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -225,7 +225,7 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
       SPL_TRY(hosts[rank].interface->put(hosts[rank].put(sent[(rank - 1) * messages + i], receiver, i)));
     }
   }
-  // Each message: the completion handler's DMA event, then its put event.
+  // For each message, the completion handler's DMA event comes before its put event.
   std::set<std::pair<uint32_t, uint64_t>> told;
   for (uint64_t i = 0; i < 2 * sent.size(); ++i) {
     SPL_ASSIGN(const auto events, receiver.wait(receiver.arrivals, 1, trace));
@@ -235,7 +235,7 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
       SPL_TRY(expect(told.insert(key).second, "a second DMA event of a message"));
       const uint64_t index = (key.first - 1) * messages + key.second;
       const Vector& vector = vectors[key.second];
-      // The event alone says that all bytes are there.
+      // The event guarantees that all bytes are there.
       SPL_TRY(memory[index].check(scattered(sent[index], vector.block, vector.stride, memory[index].size()),
                                   text("message ", key.second, " of rank ", key.first)));
     } else {
@@ -250,7 +250,7 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Three rings at once: each arrival fires the put to the next rank, for several laps, without a host.
+// Three rings at once: each arrival triggers the put to the next rank, for several laps, without a host.
 Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -258,7 +258,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   constexpr uint64_t laps = 3;
   const uint64_t length = 2 * bed.nic(0).limits().payload_bytes + 1;
   const uint32_t ranks = bed.ranks();
-  std::deque<GuardedBuffer> memory;  // ring by ring, rank by rank
+  std::deque<GuardedBuffer> memory;  // by ring, then by rank
   std::vector<nic::CounterId> counters;
   for (uint64_t ring = 0; ring < rings; ++ring) {
     for (Host& host : hosts) {
@@ -281,7 +281,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   };
   for (uint64_t ring = 0; ring < rings; ++ring) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      // Registered with the highest threshold first: the order of registration must not matter.
+      // Registered with the highest threshold first, because the order of registration must not matter.
       for (uint64_t lap = rank == 0 ? laps - 1 : laps; lap > 0; --lap) {
         SPL_TRY(forward(ring, rank, nic::Trigger{counters[ring * ranks + rank], lap}));
       }
@@ -307,7 +307,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Handlers that drop, fail or fault, each beside a healthy scatter: the damage stays with its message.
+// Handlers that drop, fail or fault, each beside a healthy scatter: only their own message is damaged.
 Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* handlers, Fail failure, bool all_dropped) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -328,7 +328,7 @@ Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* han
     SPL_TRY(receiver.interface->me_append(receiver.portal, entry));
   }
   for (uint64_t i = 0; i < messages; ++i) SPL_TRY(hosts[1].interface->put(hosts[1].put(sent[i], receiver, i)));
-  // Healthy: DMA event and put event; in trouble: the put event only.
+  // A healthy message makes a DMA event and a put event, a message in trouble only the put event.
   SPL_ASSIGN(const auto events, receiver.wait(receiver.arrivals, messages / 2 * 3, trace));
   for (const nic::Event& event : events) {
     const bool bad = event.hdr_data % 2 == 1;
@@ -369,7 +369,7 @@ Result<std::string> faulting_handlers(Testbed& bed, uint64_t seed) {
   return handler_trouble(bed, seed, "fault", Fail::handler_fault, true);
 }
 
-// Messages without an entry are dropped; their neighbours in flight are not.
+// Messages without an entry are dropped; other messages in flight are not.
 Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -407,8 +407,8 @@ constexpr std::array<Scenario, 20> all = {{
     {"triggered_ring", ScenarioTag::confluent, 4, triggered_ring},
     {"dropped_messages", ScenarioTag::confluent, 2, dropped_messages},
     {"failing_handlers", ScenarioTag::confluent, 2, failing_handlers},
-    // Which handlers had already written when the first fault stopped the message is a matter of chance in general;
-    // these write nothing.
+    // In general chance decides which handlers have written before the first fault stops the message; these handlers
+    // write nothing.
     {"faulting_handlers", ScenarioTag::confluent, 2, faulting_handlers},
     {"no_match", ScenarioTag::confluent, 2, no_match},
     {"crossing_gets", ScenarioTag::confluent, 2, crossing_gets},
@@ -420,7 +420,7 @@ constexpr std::array<Scenario, 20> all = {{
     {"started_by_hosts", ScenarioTag::confluent, 2, started_by_hosts},
     {"streaming_puts", ScenarioTag::confluent, 2, streaming_puts},
     {"process_puts", ScenarioTag::confluent, 3, process_puts},
-    // How many packets have left when the first handler fails is a matter of chance.
+    // Chance decides how many packets have left when the first handler fails.
     {"failing_process_puts", ScenarioTag::racy, 2, failing_process_puts},
 }};
 

@@ -54,7 +54,7 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
   Trace trace;
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
   const std::vector<uint64_t> sizes = {0, 1, payload - 1, payload, payload + 1, 5 * payload + 3, 2 * payload};
-  std::deque<std::vector<uint8_t>> offered;  // rank by rank; each has 5 bytes before what is asked for
+  std::deque<std::vector<uint8_t>> offered;  // by rank; 5 bytes precede those asked for
   std::deque<GuardedBuffer> memory;
   std::vector<nic::CounterId> replies;
   for (Host& host : hosts) {
@@ -68,7 +68,7 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
   for (Host& host : hosts) {
     for (size_t i = 0; i < sizes.size(); ++i) {
       GuardedBuffer& buffer = memory[host.rank * sizes.size() + i];
-      // Two bytes more than there are: the target truncates.
+      // Asks for two bytes more than there are, so that the target truncates.
       portals::GetArguments get = get_of(host, buffer.data(), sizes[i] + 2, hosts[1 - host.rank], i);
       get.remote_offset = 5;
       get.reply.counter = replies[host.rank];
@@ -149,7 +149,7 @@ Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed) {
         ++messages;
       }
     }
-    SPL_TRY(hosts[rank].wait(hosts[rank].departures, 2 * rounds * kinds.size(), trace));  // send, ack
+    SPL_TRY(hosts[rank].wait(hosts[rank].departures, 2 * rounds * kinds.size(), trace));  // send and ack
   }
   SPL_ASSIGN(const auto events, target.wait(target.arrivals, messages, trace));
   for (const nic::Event& event : events) {
@@ -181,7 +181,7 @@ Result<std::string> drawing_numbers(Testbed& bed, uint64_t seed) {
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     Host& host = hosts[rank];
     for (uint64_t draw = 0; draw <= draws; ++draw) {
-      const bool races = draw == draws;  // the last one swaps the word if nobody has
+      const bool races = draw == draws;  // the last draw also tries to swap the word
       portals::AtomicArguments atomic;
       sources.push_back(races ? rank : step);
       before.push_back(UINT64_MAX);
@@ -265,8 +265,8 @@ Result<std::string> lists_told(Testbed& bed, uint64_t seed) {
   Trace trace;
   Host& target = hosts[0];
   Host& initiator = hosts[1];
-  // Message i: bit 0, its entry is in the overflow list; bit 1, that is used once; bit 2, it has several packets; from
-  // `gets` on a get, from `atomics` on a fetching atomic.
+  // Bits of message i: bit 0, its entry is in the overflow list; bit 1, the entry is use-once; bit 2, the message has
+  // several packets. From `gets` on messages are gets, from `atomics` on fetching atomics.
   constexpr uint64_t gets = 8, atomics = 16, messages = 24;
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
   std::deque<std::vector<uint8_t>> entries, local;
@@ -301,7 +301,7 @@ Result<std::string> lists_told(Testbed& bed, uint64_t seed) {
                         ", taken by the ", event.in_overflow ? "overflow" : "priority", " list")));
   }
   SPL_TRY(target.wait(target.arrivals, messages + messages / 2, trace));  // every other entry leaves its list
-  for (uint64_t i = 1; i < messages; i += 2) {  // what waits is found, and its entries are done
+  for (uint64_t i = 1; i < messages; i += 2) {  // the waiting messages are found, and their entries are done
     nic::Entry entry = target.entry(nullptr, 0, i);
     entry.options.op_get = true;
     entry.options.use_once = true;
@@ -316,7 +316,7 @@ Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
   constexpr uint64_t messages = 3;
-  constexpr uint64_t offered_bits = 100;  // and the next ones for its counters
+  constexpr uint64_t offered_bits = 100;  // bits of the offered entries; the next bits are for counters
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
   const uint64_t length = 7 * payload + 3;
   const uint64_t packets = 8;
@@ -391,7 +391,7 @@ Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed) {
   entry.context = id;
   entry.options.host_activated = true;
   SPL_ASSIGN(const nic::EntryId by_host, host.interface->me_append(host.portal, entry));
-  // Installed: messages do not find it; then its constants are written, then it is active.
+  // The context is created inactive: messages do not find it. Its constants are written, then it is activated.
   const std::vector<uint8_t> first = random_bytes(seed, stream_of(1, 0), length);
   const std::vector<uint8_t> second = random_bytes(seed, stream_of(1, 1), length);
   const std::vector<uint8_t> third = random_bytes(seed, stream_of(0, 0), length);
@@ -407,7 +407,7 @@ Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed) {
   late.user_ptr = 11;
   SPL_TRY(hosts[1].interface->put(late));
   SPL_TRY(host.interface->invoke(by_host, third, 12));
-  SPL_TRY(host.wait(host.arrivals, 4, trace));  // of each a DMA event and a put event
+  SPL_TRY(host.wait(host.arrivals, 4, trace));  // a DMA event and a put event of each
   SPL_TRY(hosts[1].wait(hosts[1].departures, 2, trace));
   SPL_TRY(check_quiet(bed, hosts));
   SPL_TRY(matched.check(scattered(second, block, stride, extent), "the message that came after activation"));

@@ -17,7 +17,7 @@ Status expect(bool condition, const std::string& what) {
   return condition ? Status{} : Status{fail(Code::mismatch, what)};
 }
 
-// A message of random regions of some memory.
+// A message of random regions of a memory.
 struct Streamed {
   std::vector<uint8_t> memory;
   std::vector<nic::PutRegion> regions;
@@ -57,16 +57,16 @@ Result<nic::ContextId> outbound_context(Testbed& bed, const Host& host, const ch
 
 }  // namespace
 
-// Both ranks stream several messages at once, region by region in turn, with plain puts between them.
+// Both ranks stream several messages at once, one region of each in turn, with plain puts between them.
 Result<std::string> streaming_puts(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
-  constexpr uint64_t messages = 4;  // streamed; as many plain ones
+  constexpr uint64_t messages = 4;  // streamed messages, and as many plain ones
   constexpr uint64_t regions = 12;
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
   std::deque<Streamed> streamed;
   std::deque<std::vector<uint8_t>> plain;
-  std::deque<GuardedBuffer> memory;  // by rank of the sender: streamed ones, then plain ones
+  std::deque<GuardedBuffer> memory;  // by rank of the sender: streamed messages, then plain ones
   for (const Host& host : hosts) {
     const Host& target = hosts[1 - host.rank];
     for (uint64_t i = 0; i < messages; ++i) {
@@ -117,8 +117,8 @@ Result<std::string> streaming_puts(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Two senders whose NICs gather vectors, half of them under blocked round-robin; every other message is scattered by
-// handlers of the receiver's NIC, too.
+// Two senders whose NICs gather vectors, half of them under blocked round-robin. Handlers of the receiver's NIC
+// scatter every other message.
 Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -167,7 +167,7 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
       SPL_TRY(host.interface->process_put(put, sources[index].size(), context));
     }
   }
-  // A put event each, and before it the DMA event of those that are scattered.
+  // Each message makes a put event; a scattered message makes a DMA event before that.
   SPL_TRY(receiver.wait(receiver.arrivals, packed.size() / 2 * 3, trace));
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     SPL_TRY(hosts[rank].wait(hosts[rank].departures, 2 * messages, trace));
@@ -184,7 +184,7 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Gather handlers that fail or fault, between healthy messages: the sender is told, the target gets a prefix and a
+// Gather handlers that fail or fault, between healthy messages. The sender is told; the target gets a prefix and a
 // failure, or nothing at all.
 Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
@@ -234,7 +234,7 @@ Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
     SPL_TRY(expect(arrived[i] == acknowledged[i], text("message ", i, " was acknowledged, or came, alone")));
     std::vector<uint8_t> expected(length, GuardedBuffer::fill);
     for (uint64_t p = 0; p < landed[i]; ++p) {
-      expected[p] = i % 3 == 0 ? sources[i][p / block * stride + p % block] : 0;  // fail fills nothing
+      expected[p] = i % 3 == 0 ? sources[i][p / block * stride + p % block] : 0;  // a failing handler fills nothing
     }
     SPL_TRY(expect(landed[i] == (i % 3 == 0 ? length : landed[i] < length ? landed[i] : 0), text("message ", i)));
     SPL_TRY(memory[i].check(expected, text("message ", i)));

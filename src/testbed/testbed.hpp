@@ -1,4 +1,4 @@
-// Testbed - some ranks over some driver, so that scenarios are written once and run over every driver.
+// Testbed - some ranks over a driver, so that scenarios are written once and run over every driver.
 //
 // Contract: rank(i) is the interface of rank i's host. handlers(name) makes the named scenario handlers
 //   (scenarios.hpp says what each does) usable in contexts of any rank.
@@ -16,7 +16,7 @@
 
 namespace spinloom::testbed {
 
-// The numbers to put into a context.
+// The image and entry numbers for a context.
 struct TestHandlers {
   uint32_t image = 0;
   std::optional<uint32_t> payload_entry;

@@ -1,6 +1,6 @@
-// Commands that wait for a counter and are cancelled. One kind: nothing counts before the cancel, so none of them ever
-// happens, all that they hold is given back, and as many may wait again. The other kind: a message counts while the host
-// cancels, so that the append that waits has come or never comes, and the NIC and the host agree which.
+// Commands that wait for a counter and are cancelled. In one kind, nothing counts before the cancel: no command runs,
+// all that they hold is given back, and as many may wait again. In the other kind, a message counts while the host
+// cancels: the waiting append is performed or never will be, and the NIC and the host agree which.
 #include <algorithm>
 
 #include "torture/exchange.hpp"
@@ -26,7 +26,7 @@ class Cancelled final : public Exchange {
     return races_ ? begin_race() : begin_calm();
   }
 
-  // The host cancels some steps later.
+  // Cancels some steps later.
   Status poll() override {
     if (!races_ || cancelled_) return {};
     if (cancels_after_ > 0) {
@@ -74,7 +74,7 @@ class Cancelled final : public Exchange {
 
   Status begin_calm() {
     const Region spare = Region::random(random(), any_size());
-    std::vector<uint32_t> places;  // of the ids
+    std::vector<uint32_t> places;  // places of the entries' ids
     bool comes_back = false;
     for (uint32_t round = 0; round < rounds; ++round) {
       SPL_TRY(append_waiting());
@@ -84,7 +84,7 @@ class Cancelled final : public Exchange {
       list.write(spare.data(), spare.size());
       for (uint32_t i = 0; i < puts_waiting; ++i) {
         nic::Put put = put_of(here_, there_, 60, spare);
-        --world_.messages;  // it never leaves
+        --world_.messages;  // the message never leaves
         put.local = nullptr;
         put.descriptor = list.descriptor();
         put.descriptor_offset = list.offset();
@@ -118,7 +118,7 @@ class Cancelled final : public Exchange {
     return put(counting_role, Fail::ok);
   }
 
-  // An entry that comes when the counter counts.
+  // Appends an entry when the counter counts.
   Status append_waiting() {
     nic::Entry entry;
     entry.start = never_.data();
@@ -131,14 +131,14 @@ class Cancelled final : public Exchange {
     return {};
   }
 
-  // Neither the NIC nor the host knows the entry.
+  // Expects that neither the NIC nor the host knows the entry.
   Status expect_gone(nic::EntryId entry) {
     const auto unlinked = world_.at(here_).me_unlink(entry);
     if (!unlinked) return {};
     return trouble(text("entry ", entry, " is there, though its append was cancelled"));
   }
 
-  // From the other rank.
+  // Puts from the other rank.
   Status put(uint32_t which, Fail fail) {
     expect(0, EventKind::send, [this] {
       source_.spoil();

@@ -1,8 +1,8 @@
-// Config - the numbers of a scenario by their names, as its file says them (scenarios/*.toml; the number `drop` of
-// the table [faults] is "faults.drop").
+// Config - the numbers of a scenario, by the names in its file (scenarios/*.toml; the number `drop` of the table
+// [faults] is "faults.drop").
 //
-// Contract: set() takes one number. An unknown name, or a value out of its range, is an Error that lists what is
-//   allowed.
+// Contract: set() takes one number. An unknown name, or a value out of its range, is an Error that lists the legal
+//   names or the range.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -26,7 +26,7 @@ enum class Work : uint8_t {
   queue,       // puts in a row to use-once entries: first come, first served
   append,      // puts in a row to one entry that keeps the offset and leaves when it is full
   unexpected,  // puts that come before their entry: overflow list, claims, searches
-  chain,       // triggered puts around the ranks
+  chain,       // triggered puts from rank to rank
   release,     // several triggered commands of one counter, released at once
   shared,      // fetch-and-add and atomics of all ranks on the same words
   iovec,       // operations on lists of memory pieces
@@ -35,20 +35,20 @@ enum class Work : uint8_t {
   scatter,     // payload handlers place the bytes
   forward,     // handlers put, get and add at another rank
   misbehave,   // handlers that fail, fault, loop or write where they may not
-  flow,        // a portal table entry that is switched off: too few entries, a small queue, the host
+  flow,        // a portal table entry that is disabled: too few entries, a small queue, or by the host
   counted,     // operations without events: only a counter says that the bytes are there
   overrun,     // event queues that are too small, without flow control: the newest events stay
   crowd,       // more unexpected puts than a portal table entry keeps headers for
-  cancel,      // appends and puts that wait for a counter, and the host drops them
+  cancel,      // appends and puts that wait for a counter, and are cancelled
 };
 inline constexpr size_t work_count = 22;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {
   uint32_t ranks = 2;
-  uint32_t messages = 60;      // a run has at least so many
-  uint32_t at_a_time = 12;     // so many exchanges are under way at the same time
-  uint32_t size_max = 1500;    // of a message
+  uint32_t messages = 60;      // a run has at least this many
+  uint32_t at_a_time = 12;     // exchanges under way at the same time
+  uint32_t size_max = 1500;    // the longest message
   uint32_t payload_bytes = 256;
   uint32_t packet_buffer_packets = 64;
   uint32_t hpus = 4;
@@ -59,7 +59,7 @@ struct Config {
   uint32_t window = 16;
   uint32_t copy_bytes = 64;
   uint32_t dead = 0;  // 1: one rank stops somewhere in the middle
-  uint32_t drop = 0;  // rates of faults, each of 1000 datagrams
+  uint32_t drop = 0;  // rates of faults, each in 1000 datagrams
   uint32_t duplicate = 0;
   uint32_t reorder = 0;
   uint32_t corrupt = 0;
@@ -69,7 +69,7 @@ struct Config {
   [[nodiscard]] static std::vector<std::string> names();
 };
 
-// Whether the numbers fit together.
+// An Error if the numbers do not fit together.
 [[nodiscard]] Status check(const Config& config);
 
 }  // namespace spinloom::torture

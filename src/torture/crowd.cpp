@@ -1,6 +1,6 @@
-// Puts that nobody expects, more of them than a portal table entry keeps headers for. The first ones wait; the others
-// are refused, and with flow control the first refused one switches the portal table entry off. Then the host appends
-// entries, which find the waiting messages in the order in which they came.
+// Unexpected puts, more than a portal table entry keeps headers for. The first puts wait; the others are refused, and
+// with flow control the first refused put disables the portal table entry. Then the host appends entries, which find
+// the waiting messages in the order in which they came.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -21,7 +21,7 @@ class Crowd final : public Exchange {
     options.want = nic::PortalIndex{World::crowd_portals + host(to_).crowds++};
     SPL_ASSIGN(queue_, world_.at(to_).eq_alloc(64, 1));
     SPL_ASSIGN(portal_, world_.at(to_).pt_alloc(queue_, options));
-    nic::Entry entry;  // of no bytes: it keeps headers
+    nic::Entry entry;  // an entry without memory, which keeps headers
     entry.match_bits = bits();
     entry.user_ptr = name(first_entry);
     SPL_ASSIGN(holder_, world_.at(to_).me_append(portal_, entry, nic::ListKind::overflow));
@@ -78,7 +78,7 @@ class Crowd final : public Exchange {
 
   Status at_target(const nic::Event& event) {
     switch (event.kind) {
-      case EventKind::put: {  // messages end in any order
+      case EventKind::put: {  // messages may end in any order
         const uint64_t which = event.hdr_data - name(0);
         if (which >= World::crowd_headers || std::exchange(waits_[which], true)) break;
         if (event.user_ptr != name(first_entry) || !event.in_overflow) break;
@@ -108,8 +108,8 @@ class Crowd final : public Exchange {
   uint32_t from_ = 0;
   uint32_t to_ = 0;
   bool flow_ = false;
-  bool refused_ = false;  // some are
-  bool disabled_ = false;  // told
+  bool refused_ = false;  // some puts were refused
+  bool disabled_ = false;  // the event that says so has come
   bool appended_ = false;
   std::array<bool, World::crowd_headers> waits_{};
   uint32_t waiting_ = 0;

@@ -1,4 +1,4 @@
-// Elements - the arithmetic of atomics as the oracle does it; it shares nothing with the arithmetic of the engine.
+// Elements - the oracle's arithmetic of atomics; shares nothing with the engine's arithmetic.
 //
 // Contract: apply() sets target to operation(target, source), element by element, for min, max, sum and swap. Whole
 //   numbers wrap around.

@@ -13,7 +13,7 @@ bool of_entry(EventKind kind) {
   return kind == EventKind::link || kind == EventKind::auto_unlink || kind == EventKind::auto_free;
 }
 
-// The first field that differs, of those that Portals 4 defines for this kind of event.
+// The first field that differs, among those that Portals 4 defines for this kind of event.
 std::string difference(const nic::Event& got, const nic::Event& want) {
   const auto differs = [](const char* field, auto a, auto b) { return text(field, " is ", a, ", not ", b); };
   if (got.kind != want.kind) return differs("the event", name_of(got.kind), name_of(want.kind));
@@ -86,7 +86,7 @@ uint32_t Exchange::any_rank() {
   return host(rank).dead ? (rank + 1) % world_.config.ranks : rank;
 }
 
-// A living rank: mostly another one than `rank`, now and then the same.
+// A living rank: mostly another rank than `rank`, now and then `rank` itself.
 uint32_t Exchange::other_rank(uint32_t rank) {
   if (random().chance(1, 10)) return rank;
   return static_cast<uint32_t>((rank + 1 + random().below(world_.config.ranks - 1)) % world_.config.ranks);

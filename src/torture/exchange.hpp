@@ -1,11 +1,11 @@
-// Exchange - one thing that ranks do with each other, and the oracle that knows what must come of it.
+// Exchange - an interaction of ranks, and the oracle that knows its results.
 //
 // Contract: an exchange has several roles, for example its sender and its target. begin() makes the host calls.
-//   expect() notes for a role the next event that must come. on_event() takes each event; it returns an Error when
-//   the event is not the next one of its role, or when a field differs. finish() is called when nothing is under way
-//   any more: it gives everything back and compares memory.
+//   expect() notes the next event that must come for a role. on_event() takes each event; it returns an Error if the
+//   event is not the next one of its role, or if a field differs. finish() is called when nothing is under way any
+//   more: it gives everything back and compares memory.
 // Invariants: (1) the user_ptr of every call and entry is name(role), so that each event leads to its exchange and
-//   role; (2) an exchange is done when all its events have come, and whatever poll() waits for.
+//   role; (2) an exchange is done when all its events have come, and everything that poll() waits for has happened.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -45,7 +45,7 @@ class Exchange {
   [[nodiscard]] uint64_t name(uint32_t role) const { return uint64_t{id_} * roles + role; }
   [[nodiscard]] uint64_t bits(uint32_t which = 0) const { return uint64_t{id_} << 16 | which; }
   void expect(uint32_t role, nic::Event event, Then then = {});
-  // A plain event of an entry's life.
+  // Expects an event of an entry's life without further fields.
   void expect(uint32_t role, nic::EventKind kind, Then then = {});
   [[nodiscard]] Error trouble(const std::string& what) const { return fail(Code::mismatch, name(), ": ", what); }
 
@@ -56,7 +56,7 @@ class Exchange {
   [[nodiscard]] uint64_t any_size();
   // Unlinks an entry that is in its list.
   [[nodiscard]] Status unlink(uint32_t rank, nic::EntryId entry);
-  // A put of all of `source`; its send and acknowledgement events are expected.
+  // A put of all of `source`; expects its send and acknowledgement events.
   [[nodiscard]] nic::Put put_of(uint32_t rank, uint32_t target, uint32_t role, const Region& source);
 
   World& world_;

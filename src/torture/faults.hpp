@@ -1,4 +1,4 @@
-// Faults - what goes wrong in a run on purpose, and a count of how often each fault happened.
+// Faults - the faults that a run makes on purpose, and how often each has happened.
 //
 // Threads: plain values. Time: none.
 #pragma once
@@ -10,12 +10,12 @@ namespace spinloom::torture {
 
 enum class Fault : uint8_t {
   drop,          // a datagram is lost
-  duplicate,     // it comes twice
-  reorder,       // it comes late, behind others
-  corrupt,       // one of its bytes changes
+  duplicate,     // a datagram comes twice
+  reorder,       // a datagram comes late, behind others
+  corrupt,       // a byte of a datagram changes
   buffer_full,   // a packet had to wait for room at its NIC
-  flow_control,  // a portal table entry was switched off
-  handler,       // a handler failed, faulted, looped, wrote where it may not, returned what does not exist
+  flow_control,  // a portal table entry was disabled
+  handler,       // a handler failed, faulted, looped, wrote where it may not, or returned an unknown code
   peer_dead,     // a rank stopped in the middle
 };
 inline constexpr size_t fault_count = 8;

@@ -1,8 +1,8 @@
-// A portal table entry that is switched off while messages arrive. Flow control does that when a message finds no
-// entry, or no room in an event queue that is too small; the host does it at any time. The host then takes events,
-// appends entries and switches the portal table entry on again, and the initiators send again what was refused. Where
-// there is an overflow list, messages that find no entry wait there, and entries that are appended later take them;
-// their events need room in the queue, too. In the end every message has landed once, and no event was lost.
+// A portal table entry that is disabled while messages arrive. Flow control does that when a message finds no entry,
+// or no room in an event queue that is too small; the host does it at any time. The host then takes events, appends
+// entries and enables the portal table entry again, and the initiators repeat refused messages. With an overflow
+// list, messages that find no entry wait there, and entries that are appended later take them; their events need room
+// in the queue, too. In the end every message has landed once, and no event was lost.
 #include <algorithm>
 #include <cstring>
 
@@ -111,12 +111,12 @@ class Flow final : public Exchange {
  private:
   static constexpr uint32_t first_holder = 12;
   static constexpr uint32_t first_entry = 24;
-  struct Holder {  // in the overflow list
+  struct Holder {  // an entry in the overflow list
     std::unique_ptr<Region> memory;
     nic::EntryId entry;
     bool use_once = false;
-    uint32_t taken = 0;  // messages that landed in it
-    uint32_t found = 0;  // of these, entries have taken
+    uint32_t taken = 0;  // messages that landed in the entry
+    uint32_t found = 0;  // those among them that entries have taken
     bool unlinked = false;
     bool freed = false;
   };
@@ -144,7 +144,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // One entry for all messages, or one for each.
+  // Appends one entry for all messages, or one for each.
   Status append_overflow(uint32_t messages) {
     const bool each = random().chance(1, 2);
     holders_.reserve(messages);
@@ -164,7 +164,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // Takes events; `slowly`: only one now and then.
+  // Takes events; `slowly`: only one event now and then.
   Status take(bool slowly) {
     if (slowly && !random().chance(1, 6)) return {};
     while (const auto event = world_.at(to_).eq_get(queue_)) {
@@ -175,7 +175,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // When the call returns, the events of all messages that were matched before are there, and nothing lands any more.
+  // Disables the entry. When the call returns, all events of earlier messages are there, and nothing lands any more.
   Status disable() {
     SPL_TRY(world_.at(to_).pt_disable(portal_));
     SPL_TRY(take(false));
@@ -256,7 +256,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // An entry took a message that waited.
+  // An entry took a waiting message.
   Status found(Target& target, uint64_t which, const nic::Event& event) {
     if (which >= sources_.size() || waiting_[which] == nullptr || landed_[which] || target.used || !event.in_overflow ||
         event.initiator != nic::Rank{froms_[which]} || event.manipulated_bytes != sources_[which].size()) {
@@ -282,16 +282,16 @@ class Flow final : public Exchange {
   std::vector<Region> sources_;
   std::vector<Target> targets_;
   std::vector<Holder> holders_;
-  std::vector<Holder*> waiting_;  // where each message waits, or has
+  std::vector<Holder*> waiting_;  // by message: where it waits or has waited
   std::vector<bool> landed_;
   std::vector<bool> acked_;
   std::vector<bool> sent_;
   std::vector<uint32_t> again_;
   bool off_ = false;
   bool small_ = false;     // the queue is too small
-  bool disables_ = false;  // the host switches the entry off, now and then
-  bool waits_ = false;     // there is an overflow list
-  bool told_ = false;      // the event that flow control has switched the entry off has come
+  bool disables_ = false;  // the host disables the entry now and then
+  bool waits_ = false;     // the entry has an overflow list
+  bool told_ = false;      // the event that flow control has disabled the entry has come
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Handlers that ask other NICs. Each packet's handler puts the packet on to a third rank, gets bytes from there and
+// Handlers that use other NICs. Each packet's handler puts the packet to a third rank, gets bytes from there and
 // writes them to its own host, and adds one to a word at the third rank. It waits for each of these, and keeps its
-// HPU and its packet meanwhile. The third rank is always the last one, at which no handler waits, because handlers
+// HPU and its packet meanwhile. The third rank is always the last rank, at which no handler waits, because handlers
 // that all wait for each other may wait for ever. This work cannot be combined with streaming puts: hosts rest while
-// a handler of the loopback driver waits, and a stream that has not begun keeps back what its rank sends.
+// a handler of the loopback driver waits, and a stream that has not begun holds up the other messages of its rank.
 #include <cstring>
 
 #include "torture/exchange.hpp"

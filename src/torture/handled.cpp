@@ -1,5 +1,5 @@
-// Messages whose handlers place the bytes, or fail, fault, loop, write where they may not, or return a code that does
-// not exist. The tables of docs/handlers.md say what must follow in each case.
+// Messages whose handlers place the bytes, fail, fault, loop, write where they may not, or return an unknown code.
+// The tables of docs/handlers.md say what must follow in each case.
 #include "spinloom/handler.h"
 #include "torture/exchange.hpp"
 
@@ -43,7 +43,7 @@ class Handled final : public Exchange {
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (role == 1 && event.kind == EventKind::put && some_dropped_) return with_some_dropped(event);
     if (role == 0 && event.kind == EventKind::ack && some_dropped_) {
-      nic::Event exact = event;  // only the run knows how many bytes the target took
+      nic::Event exact = event;  // without the number of bytes taken, which only the run knows
       if (exact.manipulated_bytes > length_) return trouble("its ack has more bytes than the message");
       exact.manipulated_bytes = 0;
       return Exchange::on_event(rank, role, exact);
@@ -156,7 +156,7 @@ class Handled final : public Exchange {
     SPL_ASSIGN(constants_, interface.memory_alloc(sizeof plan_));
     SPL_TRY(interface.memory_write(constants_, {reinterpret_cast<const uint8_t*>(&plan_), sizeof plan_}));
     context_.constants = {constants_, sizeof plan_};
-    context_.active = random().chance(3, 4);  // else installed first, and active once its entry is there
+    context_.active = random().chance(3, 4);  // otherwise activated once its entry is there
     SPL_ASSIGN(context_id_, interface.context_create(context_));
     nic::Entry entry;
     entry.start = target_.data();
@@ -207,7 +207,7 @@ class Handled final : public Exchange {
     return world_.at(from_).put(put_of(from_, to_, 0, source_));
   }
 
-  // For a message with a handler that was stopped: only the run knows how many packets had not started.
+  // For a message with a stopped handler: only the run knows how many packets had not started.
   Status with_some_dropped(const nic::Event& event) {
     if (event.dropped_bytes == 0 || event.dropped_bytes > length_ ||
         event.manipulated_bytes != length_ - event.dropped_bytes) {
@@ -220,7 +220,7 @@ class Handled final : public Exchange {
     return Exchange::on_event(to_, 1, exact);
   }
 
-  // Checks that each byte is either what it was before or what was sent.
+  // Checks that each byte is the old byte or the sent byte.
   Status some_of_it() {
     if (!some_told_) return trouble("its event never came");
     const Region untouched(target_.size());

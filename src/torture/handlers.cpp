@@ -76,7 +76,7 @@ HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
   return end_as(0, SUCCESS);
 }
 
-// One call to the third rank, on bytes in the handler's own memory.
+// Makes one call to the third rank, on bytes in the handler's own memory.
 bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t which, uint64_t offset, uint8_t* local,
          uint64_t length, nic::LocalMemory memory) {
   nic::HandlerCall call;
@@ -96,7 +96,7 @@ HandlerOutcome put_on(NativeHandler& handler) {
   const Plan plan = plan_of(handler);
   const auto packet = handler.frame().packet;
   const uint64_t at = handler.frame().her.offset;
-  auto* const bytes = const_cast<uint8_t*>(packet.data());  // only read
+  auto* const bytes = const_cast<uint8_t*>(packet.data());  // the bytes are only read
   std::vector<uint8_t> got(packet.size());
   uint64_t one = 1;
   const auto own = nic::LocalMemory::stack;

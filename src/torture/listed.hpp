@@ -2,8 +2,8 @@
 // empty.
 //
 // Contract: the bytes of an operation are those of the list from offset() on. write() is a write by the host: it
-//   changes the memory and what is expected of it. expect() notes what the NIC will write. spoil() and check() do
-//   what Region's do, gaps included.
+//   changes the memory and the expected bytes. expect() notes what the NIC will write. spoil() and check() do as
+//   those of Region, gaps included.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -50,7 +50,7 @@ class Listed {
   }
   void spoil() { memory_.spoil(); }
   [[nodiscard]] Status check(const std::string& what) const { return memory_.check(what); }
-  // An Error if the descriptor is still in use, for operations that have ended.
+  // An Error if the descriptor is still in use although its operations have ended.
   [[nodiscard]] Status let_go(const std::string& what) const {
     if (!descriptor_->in_use()) return {};
     return fail(Code::mismatch, what, ": its memory descriptor is still in use");

@@ -1,8 +1,8 @@
 // Lossy links - real encoded datagrams between the ranks of a run, through the reliability stage of src/wire, over a
 // link that loses, repeats, delays and damages datagrams as the seed decides.
 //
-// Contract: these are the Links of the loopback driver. A datagram takes a random time; one that is reordered takes
-//   several times as long. If any fault has a rate, two of the early datagrams are sure to have one.
+// Contract: these are the Links of the loopback driver. A datagram takes a random time; a reordered datagram takes
+//   several times as long. If any fault has a rate, two of the early datagrams are sure to have a fault.
 // Invariants: (1) the same seed and the same calls give the same datagrams; (2) `bytes_hash` covers every datagram in
 //   the order sent.
 // Threads: one owner. Time: its own, for datagrams and time-outs.
@@ -27,14 +27,14 @@ class LossyLinks final : public testbed::Links {
 
   void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
   bool step(Ends& ends) override;
-  // From now on nothing comes from this rank or to it. The others find out by time-outs, or somebody who watches it tells
-  // them at once, while much of what it has sent is still being worked on.
+  // From now on nothing comes from this rank or reaches it. Other ranks find out by time-outs, or a watcher tells
+  // them at once, while much of what the rank has sent is still being worked on.
   void kill(uint32_t rank);
 
   // From now on step() returns false when nothing is under way, although peers would ask each other for signs of life.
   void end() { ending_ = true; }
 
-  // Whether every living rank that has talked to a dead one has heard that it is lost.
+  // Whether every living rank that has talked to a dead rank knows that it is lost.
   [[nodiscard]] bool losses_told() const;
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;
@@ -51,7 +51,7 @@ class LossyLinks final : public testbed::Links {
   };
   void launch(uint32_t from);
   void finish(uint32_t rank, Ends& ends);
-  // A watcher says that a rank is dead.
+  // A watcher tells a rank that another is dead.
   void tell(uint32_t rank, uint32_t dead, Ends& ends);
   void launch_one(uint32_t from, uint32_t to, std::span<const uint8_t> bytes);
 
@@ -72,7 +72,7 @@ class LossyLinks final : public testbed::Links {
   std::multimap<Time, News> news_;
   Time now_{1};
   uint64_t datagrams_ = 0;
-  uint64_t sure_[2] = {0, 0};  // the numbers of the datagrams that have a fault in any case
+  uint64_t sure_[2] = {0, 0};  // numbers of the datagrams that have a fault in any case
   uint64_t hash_ = 0;
   uint64_t refused_ = 0;
   std::string refusal_;

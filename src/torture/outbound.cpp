@@ -24,7 +24,7 @@ class Outbound final : public Exchange {
     return processes_ ? process() : stream();
   }
 
-  // Adds the next region after some steps, and not before the target has read what it asked for.
+  // Adds the next region after some steps, and not before the target has read the memory that it asked for.
   Status poll() override {
     if (regions_.empty() || asks_ || random().chance(3, 4)) return {};
     const nic::PutRegion next = regions_.front();
@@ -73,9 +73,9 @@ class Outbound final : public Exchange {
       given += piece;
     }
     regions_.push_back({0, 0});  // the stream may also end with an empty region
-    // Two streams that wait for each other's target would be a mistake of the hosts: requests stand behind headers.
+    // Two streams that wait for each other's target would be the hosts' own fault: requests queue behind headers.
     asks_ = from_ != to_ && length_ > 0 && !world_.stream_waits && random().chance(1, 2);
-    if (asks_) regions_.push_front({0, 0});  // the header has no bytes to leave with
+    if (asks_) regions_.push_front({0, 0});  // an empty region: the header has no bytes to leave with
     SPL_TRY(append());
     const nic::PutRegion first = regions_.front();
     regions_.pop_front();
@@ -83,7 +83,7 @@ class Outbound final : public Exchange {
     return asks_ ? ask() : Status{};
   }
 
-  // The target reads memory of the initiator, whose host names the bytes of its stream only when it has.
+  // The target gets memory of the initiator, whose host adds regions to its stream only after that.
   Status ask() {
     world_.stream_waits = true;
     asked_ = Region::random(random(), 1 + random().below(2 * world_.config.payload_bytes));
@@ -128,7 +128,7 @@ class Outbound final : public Exchange {
     const uint64_t packets = (length_ + payload - 1) / payload;
     uint64_t leaves = length_;
     Fail failure = Fail::ok;
-    if (packets > 0 && random().chance(1, 3)) {  // cut at a packet
+    if (packets > 0 && random().chance(1, 3)) {  // cut at the end of a packet
       leaves = payload * random().below(packets);
       plan.bad_from = leaves;
       constexpr uint32_t codes[] = {FAIL, DROP, 77, SEGV};

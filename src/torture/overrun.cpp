@@ -1,6 +1,6 @@
 // Event queues that are too small, without flow control, at the target and at the initiator. The oldest events are
-// overwritten, and the next event that is taken says so. The newest events stay, no event comes twice, and bytes and
-// counters are not affected.
+// overwritten, and the next event taken reports that. The newest events stay, no event comes twice, and bytes and
+// counters are correct.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -9,14 +9,14 @@ namespace {
 using nic::EventKind;
 using nic::Fail;
 
-// A queue of which it is known how many events it got, once all have been posted.
+// A queue whose events are counted.
 struct SmallQueue {
   nic::QueueId id;
   uint32_t slots = 0;
   uint32_t told = 0;
   uint32_t gaps = 0;
 
-  // `slept`: no event was taken before all were posted.
+  // `slept`: the host took no event before all were posted.
   [[nodiscard]] Status check(uint32_t posted, bool slept) const {
     const uint32_t kept = std::min(slots, posted);
     if (told > posted || told < kept || (slept && told != kept)) {
@@ -81,7 +81,7 @@ class Overrun final : public Exchange {
     if (landed.failure > 0 || acked.failure > 0 || landed.success > puts || acked.success > puts) {
       return trouble(text("its counters say ", landed.success, " and ", acked.success, ", of ", puts));
     }
-    all_told_ = landed.success == puts && acked.success == puts;  // an event is there before its count
+    all_told_ = landed.success == puts && acked.success == puts;  // an event comes before its count
     if (!all_told_ && (sleeps_ || !random().chance(1, 20))) return {};
     SPL_TRY(take(to_, here_, [this](const nic::Event& event) { return at_target(event); }));
     SPL_TRY(take(from_, there_, [this](const nic::Event& event) { return at_initiator(event); }));
@@ -156,7 +156,7 @@ class Overrun final : public Exchange {
 
   uint32_t from_ = 0;
   uint32_t to_ = 0;
-  bool sleeps_ = false;  // the hosts look only when all events are there
+  bool sleeps_ = false;  // the hosts look only after all events have come
   bool all_told_ = false;
   SmallQueue here_;
   SmallQueue there_;

@@ -1,8 +1,8 @@
-// Region - memory that NICs write to or read from, between guard zones, together with what it must hold.
+// Region - memory that NICs write or read, between guard zones, with its expected bytes.
 //
-// Contract: expect() notes what the NIC will write. check() compares every byte, gaps and guards included. spoil() is
-//   what a host does once the memory belongs to it again: it overwrites all bytes, so that check() finds later
-//   writes, and the data of later reads are wrong.
+// Contract: expect() notes what the NIC will write. check() compares every byte, gaps and guards included. spoil()
+//   overwrites all bytes, as a host may once the memory belongs to it again: check() then finds later writes, and
+//   later reads bring wrong data.
 // Threads: one owner. Time: none.
 #pragma once
 

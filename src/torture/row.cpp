@@ -1,7 +1,7 @@
-// Several puts in a row from one rank, which must match in the order in which they were sent, whatever overtakes what
-// on the way. They go either to several use-once entries with the same match bits, of which each takes one put, or to
-// one entry that appends them and leaves its list when it is nearly full; that exactly min_free bytes are left is tried
-// on purpose.
+// Several puts in a row from one rank, which must match in the order in which they were sent, whatever the order in
+// which their packets come. They go to several use-once entries with the same match bits, each of which takes one
+// put, or to one entry that appends them and leaves its list when it is nearly full. Some runs leave exactly min_free
+// bytes on purpose.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {
@@ -60,7 +60,7 @@ class Row final : public Exchange {
     for (const Region& source : sources_) all += source.size();
     const uint64_t min_free = 1 + random().below(32);
     uint64_t length = random().chance(1, 2) ? all + 8 : all * 2 / 3 + 1;
-    if (random().chance(1, 3)) {  // exactly min_free is left behind one of the messages, or one byte less
+    if (random().chance(1, 3)) {  // a message leaves exactly min_free, or one byte less
       length = min_free - random().below(2);
       const uint64_t before = 1 + random().below(sources_.size());
       for (uint64_t i = 0; i < before; ++i) length += sources_[i].size();
@@ -77,7 +77,7 @@ class Row final : public Exchange {
     if (!appended) return appended.error();
     uint64_t offset = 0;
     bool linked = true;
-    // Messages may end in any order, so each has a role of its own, which its header data names.
+    // Messages may end in any order, so each has a role, which its header data names.
     for (uint32_t i = 0; i < sources_.size(); ++i) {
       if (!linked) {
         SPL_TRY(put(i, Fail::dropped, 0, 0));
@@ -96,7 +96,7 @@ class Row final : public Exchange {
     return {};
   }
 
-  // The events of one entry are those of several messages, which may end in any order.
+  // The events of one entry belong to several messages, which may end in any order.
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (!appends_ || role != first_entry) return Exchange::on_event(rank, role, event);
     if (event.kind == EventKind::auto_unlink) {

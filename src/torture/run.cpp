@@ -24,7 +24,7 @@ class Runner {
       for (uint64_t steps = 1 + world_.random.below(6); steps > 0; --steps) {
         if (world_.go_on()) continue;
         idle_ = under_way_ > 0 ? idle_ + 1 : 0;
-        // Exchanges look from time to time and then do something. If none does for long, nothing will happen again.
+        // Exchanges look from time to time and may then act. If none acts for long, nothing will happen again.
         if (idle_ > 20'000) return fail(Code::stalled, stall());
         break;
       }
@@ -106,7 +106,7 @@ class Runner {
     return exchanges_[id]->on_event(rank, role, event);
   }
 
-  // Everything comes to rest, everything is given back, everything is compared.
+  // Waits until nothing is under way, has everything given back, and compares everything.
   Status end() {
     while (!world_.links->losses_told()) {
       if (!world_.go_on()) return fail(Code::stalled, "a rank died, and not everybody hears of it");

@@ -1,7 +1,7 @@
 // Run - one seed of one scenario, from the beginning to the verdict.
 //
 // Contract: the same configuration and seed give the same outcome. Its hash covers every event in the order read and
-//   every datagram in the order sent. Whatever goes wrong, assertions of our own included, is a violation: one
+//   every datagram in the order sent. Any trouble, our own assertions included, is a violation, described in one
 //   sentence.
 // Threads: one owner; runs share nothing. Time: none.
 #pragma once

@@ -1,5 +1,5 @@
-// All ranks change the same words of one rank at the same time. Fetch-and-add must hand out each number once, and to
-// each rank in growing order. The values of swaps must form one chain. Sums must add up.
+// All ranks change the same words of one rank at the same time. Fetch-and-add must give each number once, and to each
+// rank in growing order. The values of swaps must form one chain. Sums must add up.
 #include <algorithm>
 #include <cstring>
 

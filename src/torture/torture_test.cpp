@@ -1,5 +1,5 @@
-// Runs each kind of exchange for some seeds, so that sanitizers see them all; checks replay, and what a configuration
-// may say. The scenarios themselves run in tests/torture/test_torture.py.
+// Runs each kind of exchange for some seeds, so that sanitizers see them all; checks replay, and the errors of
+// configurations. The scenarios themselves run in tests/torture/test_torture.py.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,6 +1,6 @@
-// One operation to an entry of its own: put, get, atomic, fetching atomic or swap, also on lists of memory, and also
-// with counters only. At random vary what the entry allows, where it begins and ends, whether the initiator's memory
-// is a list, and which events are wanted.
+// One operation to an entry of its own: put, get, atomic, fetching atomic or swap; also on lists of memory, and with
+// counters only. At random vary: what the entry allows, where it begins and ends, whether the initiator's memory is a
+// list, and which events are wanted.
 #include <cstring>
 #include <optional>
 
@@ -17,7 +17,7 @@ using nic::Fail;
 enum class Entrance : uint8_t {
   fits,
   cut,           // the entry ends within the message
-  behind,        // the remote offset is behind the entry's end
+  behind,        // the remote offset lies behind the entry's end
   no_truncate,   // the message would be cut, so the entry does not match
   wrong_rank,
   wrong_bits,
@@ -117,7 +117,7 @@ class Transfer final : public Exchange {
       room = offset_;
       offset_ += 16 * (1 + random().below(4));
     }
-    // Aligned for elements: the guard zone is 32 bytes, and memory from the allocator 16.
+    // Aligned for elements: the guard zone is 32 bytes long, and the allocator aligns to 16.
     target_ = has_reply() || is_atomic() ? numbers(room) : Region(room);
     entry_.start = target_.data();
     entry_.length = room;
@@ -137,7 +137,7 @@ class Transfer final : public Exchange {
     options.ct_bytes = random().chance(1, 3);
     options.manage_local = offset_ == 0 && work_ != Work::iovec && random().chance(1, 3);
     if (options.use_once &&
-        (options.event_unlink_disable || world_.config.dead != 0)) {  // an event must say that its id is free
+        (options.event_unlink_disable || world_.config.dead != 0)) {  // an event must report that the id is free
       options.event_comm_disable = options.event_success_disable = false;
     }
     entry_.counter = host(to_).landed;
@@ -158,7 +158,7 @@ class Transfer final : public Exchange {
     if (work_ == Work::iovec) split_memory();
   }
 
-  // Elements of random numbers that are small and whole in every datatype.
+  // A region of random numbers that are small and whole in every datatype.
   Region numbers(uint64_t length) {
     Region made(length);
     if (!is_atomic()) return Region::random(random(), length);
@@ -192,7 +192,7 @@ class Transfer final : public Exchange {
     if (has_reply() && random().chance(of_8, 8)) reply_list_.emplace(random(), length_);
   }
 
-  // Predicts what must happen according to Portals 4.
+  // Predicts the results that Portals 4 demands.
   void predict() {
     source_ = is_atomic() ? numbers(length_) : Region::random(random(), work_ == Work::get ? 0 : length_);
     reply_ = Region(has_reply() ? length_ : 0);
@@ -253,7 +253,7 @@ class Transfer final : public Exchange {
     if (options.use_once && !options.event_unlink_disable) expect(1, EventKind::auto_unlink);
   }
 
-  // Checks the bytes, which are there before the event; after that the host may use the memory.
+  // Checks the bytes, which are there before the event; afterwards the host may use the memory.
   Status landed() {
     SPL_TRY(target_.check(name() + ", when its event has come"));
     if (entry_.options.use_once) target_.spoil();
@@ -422,7 +422,7 @@ class Transfer final : public Exchange {
   }
   [[nodiscard]] bool host_dead() const { return world_.hosts[to_].dead; }
 
-  // A living target gives its entry back; what it holds, nobody knows.
+  // A living target gives its entry back; the bytes in its memory are unknown.
   Status give_up() {
     if (host(to_).dead || !appended_ || (matched_ && entry_.options.use_once)) return {};
     const auto unlinked = world_.at(to_).me_unlink(entry_id_);

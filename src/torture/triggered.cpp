@@ -1,6 +1,6 @@
-// Commands that wait for counters. In a chain, the entry of each rank counts, and its counter sends the message on to
-// the next rank. In a release, several puts wait for one counter; they were registered in any order of thresholds,
-// and one count starts them all. A row of use-once entries at the target shows in which order they left.
+// Commands that wait for counters. In a chain, each rank's entry counts, and the counter sends the message on to the
+// next rank. In a release, several puts, registered in any order of thresholds, wait for one counter, and one count
+// starts them all. A row of use-once entries at the target shows the order in which they left.
 #include <algorithm>
 #include <numeric>
 
@@ -46,7 +46,7 @@ class Chain final : public Exchange {
   }
 
  private:
-  // The entry of a hop, and the put that its counter starts.
+  // Makes the entry of a hop, and the put that its counter starts.
   Status prepare(uint32_t hop) {
     const uint32_t rank = ranks_[hop + 1];
     SPL_ASSIGN(const nic::CounterId counter, world_.at(rank).ct_alloc());
@@ -121,7 +121,7 @@ class Release final : public Exchange {
       expect(i, ack);
       SPL_TRY(world_.at(from_).put(put_of(from_, to_, i, sources_[i]), nic::Trigger{counter_, thresholds[i], 0}));
     }
-    // One command that counts each time, and one that waits for ever.
+    // A command that runs at each count, and a command that never runs.
     SPL_ASSIGN(follower_, world_.at(from_).ct_alloc());
     SPL_TRY(world_.at(from_).ct_inc(follower_, {1, 0}, nic::Trigger{counter_, 1, 1}));
     SPL_TRY(world_.at(from_).put(put_of(from_, to_, 60, sources_[0]), nic::Trigger{counter_, 1000, 0}));
@@ -143,7 +143,7 @@ class Release final : public Exchange {
     const nic::CounterValue followed = world_.at(from_).ct_get(follower_);
     if (followed != nic::CounterValue{2, 0})
       return trouble(text("a persistent count is ", followed.success, ", not 2"));
-    if (random().chance(1, 2)) SPL_TRY(world_.at(from_).ct_cancel(counter_));  // else ct_free cancels it
+    if (random().chance(1, 2)) SPL_TRY(world_.at(from_).ct_cancel(counter_));  // otherwise ct_free cancels them
     SPL_TRY(world_.at(from_).ct_free(counter_));
     return world_.at(from_).ct_free(follower_);
   }
@@ -177,7 +177,7 @@ class Release final : public Exchange {
   bool at_once_ = false;
   nic::CounterId counter_;
   nic::CounterId follower_;
-  nic::CounterValue final_;  // of its counter
+  nic::CounterValue final_;  // the counter's final value
   std::vector<Region> sources_;
   std::vector<Region> targets_;
 };

@@ -1,6 +1,6 @@
-// A put that may come before its entry. Then it waits in the overflow entry, and is found there by the entry that is
-// appended later, or by a search that removes it. The host appends the entry, or a command that waited for a counter
-// does. Only the events say whether the put came first. The bytes must be in exactly one of the two places.
+// A put that may come before its entry. Then it waits in the overflow entry, and is found there by the entry appended
+// later, or by a search that removes it. The host appends the entry, or a command does that waited for a counter.
+// Only the events say whether the put came first. The bytes must be in exactly one of the two places.
 #include <cstring>
 
 #include "torture/exchange.hpp"
@@ -36,7 +36,7 @@ class Unexpected final : public Exchange {
     return world_.at(from_).put(put);
   }
 
-  // After some steps the host appends the entry, or searches until it finds the put.
+  // After some steps, appends the entry, or searches until the put is found.
   Status poll() override {
     if (appends_after_ > 0) {
       --appends_after_;
@@ -51,7 +51,7 @@ class Unexpected final : public Exchange {
       return appended ? Status{} : Status{appended.error()};
     }
     appends_after_ = 100;
-    if (random().chance(1, 2)) {  // first a search that only looks and changes nothing
+    if (random().chance(1, 2)) {  // first a search that changes nothing
       ++searches_out_;
       const auto seen = world_.at(to_).me_search(host(to_).overflow, entry, false);
       if (!seen) return seen.error();
@@ -116,7 +116,7 @@ class Unexpected final : public Exchange {
     return entry;
   }
 
-  // Has the NIC append the entry when a counter says so.
+  // Has the NIC append the entry when a counter counts.
   Status append_by_counter() {
     SPL_ASSIGN(counter_, world_.at(to_).ct_alloc());
     const auto registered = world_.at(to_).me_append(host(to_).overflow, entry_here(), nic::ListKind::priority,
@@ -138,7 +138,8 @@ class Unexpected final : public Exchange {
       target_.spoil();
       return {};
     }
-    // In the overflow entry the bytes must be complete, in a place of their own. A search that only looks may see the
+    // In the overflow entry the bytes must be complete, in a place of their own. A search that changes nothing may
+    // see the put while it is still arriving.
     // put while it is still arriving.
     Region& room = host(to_).waiting_room;
     const uint64_t offset = event.start - reinterpret_cast<uint64_t>(room.data());
@@ -151,7 +152,7 @@ class Unexpected final : public Exchange {
       if (room.expected()[offset + i] != Region::fill) return trouble("another message's bytes lie there, too");
     }
     if (event.kind != EventKind::put_overflow) return {};
-    // The host has consumed the message and does not look at its place again. Spoilt bytes mark the place as used.
+    // The host has consumed the message and will not read its place again; spoilt bytes mark the place as used.
     std::fill_n(room.data() + offset, copy_.size(), Region::spoilt);
     std::fill_n(room.expected() + offset, copy_.size(), Region::spoilt);
     return {};
@@ -159,7 +160,7 @@ class Unexpected final : public Exchange {
 
   uint32_t from_ = 0;
   uint32_t to_ = 0;
-  nic::CounterId counter_;  // the counter that starts the append
+  nic::CounterId counter_;  // starts the append
   Region source_;
   Region target_;
   std::vector<uint8_t> copy_;

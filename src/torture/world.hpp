@@ -1,7 +1,7 @@
-// World - the ranks of a run, the link between them, and what all exchanges share.
+// World - the ranks of a run, the link between them, and the objects that all exchanges share.
 //
-// Contract: make() builds it from a configuration and a seed; the same two give the same run. A host call may have to
-//   wait for an answer, and then lets the world go on. go_on() does one step.
+// Contract: make() builds the world from a configuration and a seed; the same two give the same run. A host call that
+//   must wait for an answer lets the world go on. go_on() does one step.
 // Threads: one owner. Time: that of the loopback driver.
 #pragma once
 
@@ -24,14 +24,14 @@ struct Host {
   std::unique_ptr<portals::Interface> interface;
   nic::QueueId arrivals;
   nic::QueueId departures;
-  nic::PortalIndex portal;    // what matches no entry is dropped
-  nic::PortalIndex overflow;  // what matches no entry waits in an overflow entry
+  nic::PortalIndex portal;    // messages without an entry are dropped
+  nic::PortalIndex overflow;  // messages without an entry wait in an overflow entry
   nic::PortalIndex flow;      // with flow control
-  nic::CounterId sent;        // of this rank's own operations
-  nic::CounterId landed;      // of its entries
+  nic::CounterId sent;        // counts this rank's own operations
+  nic::CounterId landed;      // counts messages at its entries
   nic::CounterValue sent_expected;
   nic::CounterValue landed_expected;
-  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; how much was dropped is not known
+  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; the number of dropped messages is not known
   uint32_t crowds = 0;        // portal table entries from World::crowd_portals on
   Region waiting_room;        // the memory of the overflow entry
   uint64_t waiting_room_used = 0;
@@ -66,7 +66,7 @@ class World {
   std::unique_ptr<testbed::Loopback> loopback;
   std::vector<Host> hosts;
   uint64_t messages = 0;
-  bool stream_waits = false;  // a streaming put goes on only when its target has read something
+  bool stream_waits = false;  // a streaming put waits until its target has read memory
 
  private:
   World(const Config& config_, uint64_t seed_, bool trace_)

@@ -44,7 +44,7 @@ class Mover final : sim::EventTarget {
   }
 
  private:
-  // A core asks for its next block, has it, has sent it.
+  // A core asks for its next block, has the block, has sent it.
   enum Step : uint32_t { asks, has, sent };
 
   void begin(uint32_t core) {
@@ -81,7 +81,7 @@ class Mover final : sim::EventTarget {
   std::vector<uint8_t> source_;
   std::vector<uint8_t> host_;
   std::vector<std::vector<uint8_t>> near_;  // the cluster's memory, by core
-  std::vector<uint64_t> next_;              // block, by core
+  std::vector<uint64_t> next_;              // next block, by core
   Time last_{};
 };
 

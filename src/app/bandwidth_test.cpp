@@ -1,4 +1,4 @@
-// Bandwidth of a clustered NIC's memories: the algebra first.
+// Bandwidth of a clustered NIC's memories; each test states the algebra first.
 #include "app/bandwidth.hpp"
 
 #include <gtest/gtest.h>
@@ -33,9 +33,9 @@ TEST(Bandwidth, OneCoreMovesOneBlockAfterTheOther) {
 }
 
 TEST(Bandwidth, EightCoresAClusterKeepItsEngineBusy) {
-  // A cluster's engine takes 10 + b/8 cycles a block and direction; n blocks on 4 clusters take at least n/4 times
-  // that, plus the first copy in, the last one's latency (7 + in + 7 and 27) and, because all clusters come to
-  // the port at once, three blocks of the others through it.
+  // A cluster's engine takes 10 + b/8 cycles a block and direction. n blocks on 4 clusters take at least n/4 times
+  // that, plus the first copy in and the last block's latency (7 + in + 7 and 27); and, because all clusters come to
+  // the port at once, three blocks of the other clusters through the port.
   BandwidthConfig config = clusters_of_eight();
   for (const uint64_t block : {256u, 512u, 4096u, 16384u}) {
     config.block_bytes = block;

@@ -1,4 +1,4 @@
-// spinloom._core - the engine as a Python module; python/spinloom/core.py says what it offers.
+// spinloom._core - the engine as a Python module; python/spinloom/core.py documents it.
 //
 // Contract: dictionaries in, dictionaries out; an Error becomes spinloom.errors.Trouble. The
 //   interpreter lock is released while a cell runs.
@@ -32,7 +32,7 @@ DdtConfig config_of(const nb::dict& config) {
   return out;
 }
 
-// Times count from the first byte at the NIC, as time_ps does.
+// Adds recorded times, which count from the first byte at the NIC, as time_ps does.
 void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& row) {
   if (config.preloaded) row["processing_time_ps"] = result.processing_time_ps;
   if (config.profile_handlers) {

@@ -1,4 +1,4 @@
-// spinloom._core, bandwidth of a clustered NIC's memories (SC'19 datatypes paper, figure 9c).
+// spinloom._core: bandwidth of a clustered NIC's memories (SC'19 datatypes paper, figure 9c).
 #include "app/bandwidth.hpp"
 #include "app/bindings_support.hpp"
 

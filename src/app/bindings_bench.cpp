@@ -1,4 +1,4 @@
-// spinloom._core, the layout bench: one row as an object that measures.
+// spinloom._core: one row of the layout bench, as an object that measures.
 #include <nanobind/stl/vector.h>
 
 #include "app/bindings_support.hpp"
@@ -7,7 +7,7 @@
 namespace spinloom::app {
 namespace {
 
-// Without the interpreter lock.
+// Runs `run` without the interpreter lock.
 template <class Run>
 auto released(Run&& run) {
   const nb::gil_scoped_release release;

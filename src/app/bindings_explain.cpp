@@ -1,5 +1,5 @@
-// spinloom._core, what `spinloom explain` and `spinloom calibrate` stand on: facts of a datatype, lines by cache level,
-// and measured copies.
+// spinloom._core: the functions under `spinloom explain` and `spinloom calibrate`: facts of a datatype, lines by
+// cache level, and measured copies.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 

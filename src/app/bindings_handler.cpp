@@ -1,4 +1,4 @@
-// spinloom._core, for authors of handlers: what an image holds, and a run of it.
+// spinloom._core: for authors of handlers, the contents of an image, and a run of it.
 #include <nanobind/stl/string.h>
 
 #include "app/bindings_setup.hpp"
@@ -99,7 +99,7 @@ nb::dict statistics_of(const sim::HandlerStatistics& ran) {
 nb::list lines_of(const std::vector<sim::HandlerLog::Line>& lines, Time start) {
   nb::list out;
   for (const sim::HandlerLog::Line& line : lines) {
-    const nb::bytes said(line.text.data(), line.text.size());  // a handler may say anything
+    const nb::bytes said(line.text.data(), line.text.size());  // bytes, because a handler's text may be anything
     out.append(nb::make_tuple((line.when - start).ps, line.hpu, name_of(line.kind), said, line.value));
   }
   return out;
@@ -190,7 +190,7 @@ nb::dict describe_image(const nb::bytes& file) {
   return out;
 }
 
-// (address, bytes of the instruction, its bits, text) from the beginning until what is not code.
+// Returns (address, bytes of the instruction, its bits, text) up to the first bytes that are not code.
 nb::list disassemble_image(const nb::bytes& file) {
   const hpu::Image image = image_from(file);
   nb::list lines;

@@ -1,4 +1,4 @@
-// spinloom._core, the host model: predictions, and loops on the machine at hand to compare them with.
+// spinloom._core: the host model's predictions, and loops on this machine to compare them with.
 #include "app/bindings_support.hpp"
 #include "app/host_probe.hpp"
 

@@ -1,6 +1,6 @@
-// spinloom._core.Layout, what python/spinloom/layout.py stands on: a committed datatype over Python's buffers.
+// spinloom._core.Layout: a committed datatype over Python's buffers, under python/spinloom/layout.py.
 //
-// Contract: memory is touched only when every check has passed; the interpreter lock is released while a type is
+// Contract: memory is touched only after every check has passed. The interpreter lock is released while a type is
 //   committed and while bytes move.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -42,7 +42,7 @@ layout::PackedRange range_of(const Committed& layout, int64_t count, int64_t fir
   return range;
 }
 
-// Into `packed`, or into a new bytearray when that is None; either is returned.
+// Packs into `packed`, or into a new bytearray if that is None. Returns the one it has filled.
 nb::object pack(const Committed& layout, nb::handle source, nb::object packed, int64_t count, int64_t first,
                 std::optional<int64_t> last, int64_t offset, bool as_memory) {
   const layout::PackedRange range = range_of(layout, count, first, last);

@@ -1,4 +1,4 @@
-// The sender's side of the main job for Python: one cell, checked.
+// spinloom._core: one cell of the sender's side, checked.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

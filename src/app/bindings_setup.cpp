@@ -5,7 +5,7 @@
 namespace spinloom::app {
 namespace {
 
-// "in", a window within which packets between the first and the last are shuffled, or "all:N": first and last, too.
+// Reads "in"; a window in which packets are shuffled, except the first and the last; or "all:N", which shuffles all.
 sim::Ordering ordering_of(const nb::object& order) {
   sim::Ordering out;
   if (!nb::isinstance<nb::str>(order)) {

@@ -1,6 +1,6 @@
-// What bindings that simulate messages share: a Setup and its parts from a dictionary of settings.
+// Shared by the bindings that simulate messages: a Setup and its parts from a dictionary of settings.
 //
-// Contract: a key that is missing or of the wrong type is raised as an Error that names it.
+// Contract: a missing key, or a value of the wrong type, is raised as an Error that names the key.
 // Threads: with the interpreter lock. Time: none.
 #pragma once
 
@@ -25,7 +25,7 @@ T get_as(const nb::dict& config, const char* key) {
   return value;
 }
 
-// "profile", "images", "hpus", "mtu", "order", "seed", "inject", and "slice_cycles" where it is given.
+// Reads "profile", "images", "hpus", "mtu", "order", "seed", "inject", and "slice_cycles" if it is given.
 [[nodiscard]] Setup setup_of(const nb::dict& config);
 
 [[nodiscard]] inline nb::bytes bytes_of(const std::vector<uint8_t>& bytes) {
@@ -36,7 +36,7 @@ T get_as(const nb::dict& config, const char* key) {
   return by == 0 ? 0.0 : static_cast<double>(value) / static_cast<double>(by);
 }
 
-// "trace" and "trace_dropped"; times count from origin_ps.
+// Adds "trace" and "trace_dropped"; times count from origin_ps.
 void add_trace(nb::dict& row, const sim::Trace& trace, int64_t origin_ps);
 
 }  // namespace spinloom::app

@@ -1,4 +1,4 @@
-// spinloom._core, several datatypes on one NIC whose memory they share.
+// spinloom._core: several datatypes on one NIC whose memory they share.
 #include <nanobind/stl/unique_ptr.h>
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace spinloom::app {
 namespace {
 
-// {"type", "count", "offload", "priority", "epsilon": None or [numerator, denominator]}
+// Reads {"type", "count", "offload", "priority", "epsilon": None or [numerator, denominator]}.
 SharedType shared_type_of(const nb::dict& given) {
   SharedType out;
   out.type = get_as<std::string>(given, "type");

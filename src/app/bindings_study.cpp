@@ -1,4 +1,4 @@
-// spinloom._core, the small experiments of the SC'17 sPIN paper.
+// spinloom._core: the small experiments of the SC'17 sPIN paper.
 #include <nanobind/stl/string.h>
 
 #include "app/bindings_setup.hpp"

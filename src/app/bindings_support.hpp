@@ -1,4 +1,4 @@
-// What the files of the Python module share: errors as exceptions, profiles from dictionaries.
+// Shared by the files of the Python module: errors as exceptions, profiles from dictionaries.
 //
 // Threads: with the interpreter lock. Time: none.
 #pragma once

@@ -1,4 +1,4 @@
-// spinloom._core, deterministic simulation testing.
+// spinloom._core: deterministic simulation testing.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,7 +10,7 @@
 namespace spinloom::app {
 namespace {
 
-// What a range of seeds came to.
+// The outcome of a range of seeds.
 struct Sum {
   uint64_t messages = 0;
   uint64_t messages_least = UINT64_MAX;
@@ -52,7 +52,7 @@ nb::dict run_torture(const nb::dict& numbers, uint64_t first, uint64_t last, boo
   const Sum sum = [&] {
     const nb::gil_scoped_release release;
     Sum made = run_seeds(config, first, last, trace);
-    std::fflush(stdout);  // the trace
+    std::fflush(stdout);  // prints the trace
     return made;
   }();
   nb::dict out;

@@ -1,4 +1,4 @@
-// spinloom._core, datatypes as trees: what a text says, node by node, and the oracle's bytes for it.
+// spinloom._core: datatypes as trees, a text node by node, and the oracle's bytes for a type.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -119,7 +119,7 @@ nb::tuple type_bounds(const std::string& source) {
   return nb::make_tuple(type.lb(), type.extent());
 }
 
-// What the type map demands, not what a fast path does.
+// Packs as the type map demands, by the oracle instead of a fast path.
 nb::bytes oracle_pack(const std::string& source, int64_t count, const nb::bytes& memory, int64_t base) {
   const Type type = unwrap(layout::parse(source));
   const Status fits = layout::oracle::check_count(type, count);

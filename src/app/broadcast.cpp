@@ -15,14 +15,14 @@ constexpr uint64_t state_bytes = 64;
 constexpr int rounds = 2;  // the last one is measured
 constexpr uint32_t ranks_max = 4096;
 
-// Ranks of a fat tree of 36-port switches (SC'17 paper, section 4.2): 18 share a switch, 324 a group of switches; but
-// for the nearest, two of more ranks are five switches and six wires apart.
+// The profile for ranks in a fat tree of 36-port switches (SC'17 paper, section 4.2): 18 ranks share a switch, 324 a
+// group of switches. Except for the nearest, two of more ranks are five switches and six wires apart.
 sim::Profile in_fat_tree(sim::Profile profile, uint32_t ranks) {
   constexpr uint32_t edge = 18;
   const int switches = ranks <= edge ? 1 : ranks <= edge * edge ? 3 : 5;
   profile.link.switch_latency = profile.link.switch_latency * switches;
   profile.link.wire = profile.link.wire * (switches + 1);
-  // Every rank needs a handler's constants and little else of NIC memory.
+  // Every rank needs a handler's constants and little other NIC memory.
   profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, int64_t{64} << 10);
   return profile;
 }
@@ -78,8 +78,8 @@ class Broadcast final : sim::EventTarget {
   struct Rank {
     Side side;
     std::vector<uint8_t> memory;
-    uint64_t expected = 0;  // bytes counted when the message is in; 0: it is
-    size_t child = 0;       // rdma: the next one to put to
+    uint64_t expected = 0;  // bytes counted when the message is in; 0: the message is in
+    size_t child = 0;       // rdma: the next child to put to
   };
 
   [[nodiscard]] sim::HandlerStatistics handlers() const {
@@ -119,7 +119,7 @@ class Broadcast final : sim::EventTarget {
     return {};
   }
 
-  // All ranks allocate alike, so the portal table entry of one is that of all.
+  // All ranks allocate in the same order, so they have the same portal table entry.
   Status put(uint32_t from, uint32_t to, const std::optional<nic::Trigger>& trigger = {}) {
     const Side& side = ranks_[from].side;
     portals::PutArguments arguments = side.put(ranks_[from].memory, side, match_bits);
@@ -127,7 +127,7 @@ class Broadcast final : sim::EventTarget {
     return side.interface->put(arguments, trigger);
   }
 
-  // Something has become readable for this rank's host.
+  // Called when something has become readable for this rank's host.
   void told(uint32_t rank) {
     Rank& here = ranks_[rank];
     if (here.expected == 0 || here.side.interface->ct_get(here.side.counter).success < here.expected) return;
@@ -139,7 +139,7 @@ class Broadcast final : sim::EventTarget {
     world_.events().at(last_ + profile_.host.memory_latency + profile_.host.call, *this, 0, rank);
   }
 
-  // This rank's host posts its next put, and the one after that a call later.
+  // This rank's host posts its next put, and the following one a call later.
   void on_event(uint32_t, uint64_t argument) override {
     const auto rank = static_cast<uint32_t>(argument);
     const std::vector<uint32_t> to = children(rank, config_.ranks);
@@ -155,7 +155,7 @@ class Broadcast final : sim::EventTarget {
   sim::World& world_;
   std::vector<Rank> ranks_;
   uint32_t missing_ = 0;
-  Time last_{};  // when the newest rank knew
+  Time last_{};  // when the last rank so far knew
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ Result<int64_t> total_cycles(const DdtConfig& config, int64_t packets, int64_t b
   return static_cast<int64_t>(result.handler_cycles);
 }
 
-// Cycles a handler, without what the first handlers take to warm up.
+// Cycles of one handler, without the warm-up of the first handlers.
 Result<int64_t> cycles_per_handler(const DdtConfig& config, int64_t blocks_per_packet) {
   SPL_ASSIGN(const int64_t few, total_cycles(config, packets_few, blocks_per_packet));
   SPL_ASSIGN(const int64_t many, total_cycles(config, packets_many, blocks_per_packet));

@@ -1,4 +1,4 @@
-// Calibrate - what a payload handler of the checkpoint strategies costs on a profile: the input of their interval rule.
+// Calibrate - measures a payload handler of the checkpoint strategies on a profile, for their interval rule.
 //
 // Contract: T_PH(gamma) = fixed + gamma * block (SC'19 datatypes paper, section 3.2.4) of the rw-cp handler, fitted to
 //   vectors of 1 and 16 blocks in packets of calibration_payload_bytes on one HPU with warm predictors. It

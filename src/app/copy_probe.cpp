@@ -20,7 +20,7 @@ constexpr int64_t line_bytes = 64;
 
 int64_t whole_lines(int64_t bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
-// Bytes that begin with a cache line.
+// Bytes that begin at a cache line.
 class Lines {
  public:
   explicit Lines(int64_t bytes) : store_(static_cast<size_t>(bytes + line_bytes)), bytes_(static_cast<size_t>(bytes)) {}
@@ -37,7 +37,7 @@ class Lines {
   size_t bytes_;
 };
 
-// Memory that a message may touch, with guards. The address that MPI would be given begins a line.
+// The memory that a message may touch, with guards. The buffer address as given to MPI begins a line.
 struct Arena {
   explicit Arena(const layout::oracle::Reach& reach)
       : base(whole_lines(std::max<int64_t>(0, -reach.first)) + guard_bytes),

@@ -1,7 +1,7 @@
-// CopyProbe - how long our copies take on the machine at hand, with the data where repeated use leaves it.
+// CopyProbe - times our copies on this machine, with the data in the caches where repeated use leaves it.
 //
 // Contract: measured host time, never modelled time. Every movement is compared with the oracle (gaps and guards
-//   included) before it is timed. A sample is as many calls as fill a few ten microseconds.
+//   included) before it is timed. A sample has enough calls to fill a few ten microseconds.
 // Threads: any; run one at a time for meaningful times. Time: the steady clock, in ns a call.
 #pragma once
 

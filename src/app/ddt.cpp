@@ -87,7 +87,7 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   put.match_bits = match_bits;
   SPL_TRY(sender.put(put));
   if (config.unexpected) {
-    world->drain();  // it lands first
+    world->drain();  // the message lands before the receive is posted
     SPL_TRY(receive->post(destination.base(), match_bits));
   }
   const Result<nic::Event> finished = receive->finish();

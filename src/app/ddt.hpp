@@ -1,4 +1,4 @@
-// Ddt - one cell of the main job: a datatype received under one strategy on one simulated NIC, checked.
+// Ddt - one cell of the main job: receives a datatype under one strategy on one simulated NIC, and checks the result.
 //
 // Contract: run_ddt() builds a world of a sender and a receiver, receives one message, compares the whole
 //   destination (covered bytes, gaps, guards) with the oracle and only then reports numbers. Code::mismatch
@@ -31,7 +31,7 @@ struct DdtConfig : Setup {
   int64_t count = 1;
   offload::Strategy strategy = offload::Strategy::seek;
   bool unexpected = false;  // the receive is posted when the message has landed
-  std::optional<offload::HandlerCost> cost;  // of the checkpoint strategies; none: calibrated
+  std::optional<offload::HandlerCost> cost;  // for checkpoint strategies; none: calibrated
   bool preloaded = false;         // all packets are on the NIC before time starts
   uint64_t interval_packets = 0;  // packets between checkpoints; 0: by the rule of the strategy
   bool profile_handlers = false;  // count the cycles of handlers by function
@@ -42,8 +42,8 @@ struct DdtConfig : Setup {
 struct DdtResult {
   int64_t size_bytes = 0;
   int64_t blocks = 0;
-  int64_t regions = 0;  // blocks, counted again where a packet boundary cuts one
-  int64_t pieces = 0;  // runs that the blob is walked in, counted again where a packet boundary cuts one
+  int64_t regions = 0;  // blocks; each packet boundary inside a block adds a region
+  int64_t pieces = 0;  // runs of the blob's walk; each packet boundary inside a run adds a piece
   int64_t packets = 0;
   int64_t time_ps = 0;
   int64_t data_time_ps = 0;  // first byte at the NIC until the last byte that the NIC writes is in host memory
@@ -55,10 +55,10 @@ struct DdtResult {
   uint64_t handlers = 0;
   uint64_t handler_cycles = 0;
   uint64_t handler_cycles_max = 0;
-  uint64_t handler_first_call_cycles = 0;  // until a handler's first call, summed
+  uint64_t handler_first_call_cycles = 0;  // cycles until the first call, summed over handlers
   uint64_t handler_first_call_cycles_min = 0;
   uint64_t handler_instructions = 0;
-  std::map<std::string, uint64_t> function_cycles;  // when asked for; of all handlers
+  std::map<std::string, uint64_t> function_cycles;  // if asked for; of all handlers
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
@@ -66,7 +66,7 @@ struct DdtResult {
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;
   uint64_t prepared_blocks = 0;  // blocks that the host walks before the first message, for checkpoints or lists
-  // ro-cp, rw-cp
+  // for ro-cp and rw-cp
   uint64_t checkpoints = 0;
   uint64_t checkpoint_bytes = 0;        // of one copy
   uint64_t paper_checkpoint_bytes = 0;  // of one copy in the SC'19 paper's configuration
@@ -77,7 +77,7 @@ struct DdtResult {
   std::vector<uint8_t> destination;
   std::vector<uint8_t> event_log;
 
-  // What was asked to be recorded, in the world's time.
+  // Recordings that were asked for, in the world's time.
   sim::Trace trace;
   sim::DepthSeries dma_queue;
   int64_t first_byte_ps = 0;  // when the first byte was at the NIC; time_ps counts from there

@@ -1,9 +1,9 @@
-// Destination - the memory that a message lands in, with guards around it, and the check of every byte.
+// Destination - the memory that a message lands in, with guards around it; checks every byte.
 //
 // Contract: made for (type, count) with seeded random contents; base() is the buffer address as given to MPI.
 //   check() compares everything with the oracle.
-// Invariants: (1) guard_bytes on either side belong to nobody; (2) nothing but inject() and the simulated
-//   NIC or host writes here.
+// Invariants: (1) guard_bytes on either side belong to nobody; (2) only inject() and the simulated NIC or host write
+//   here.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -19,11 +19,11 @@
 
 namespace spinloom::app {
 
-// What to do to the destination before it is compared, to prove that the comparison can fail.
+// A change to the destination before it is compared, which proves that the comparison can fail.
 enum class Inject : uint8_t {
   none,
   flip,   // one bit of one covered byte
-  skip,   // one block keeps what was there before
+  skip,   // one block keeps its old bytes
   stray,  // one byte of a gap or a guard is written
 };
 
@@ -31,7 +31,7 @@ enum class Inject : uint8_t {
 
 class Destination {
  public:
-  // Whether a destination for this message can be held; looks at sizes only.
+  // An Error if a destination for this message would be too large; looks at sizes only.
   static Status check_span(const layout::Type& type, int64_t count);
   static Result<Destination> create(const offload::Message& message, uint64_t seed);
 

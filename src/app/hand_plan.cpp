@@ -9,11 +9,11 @@ namespace spinloom::app {
 namespace {
 
 constexpr int64_t parts_max = 1 << 16;
-// Up to 3 blocks of one length for 2 runs: the application has a list.
+// If there are at most 3 blocks of one length for 2 runs, the application has a list.
 constexpr int64_t runs_share = 3;
 constexpr int64_t list_share = 2;
 
-// The largest element that everything given is a multiple of.
+// The largest element that divides all of these numbers.
 int64_t element_of(std::initializer_list<int64_t> bytes, int64_t block) {
   int64_t common = 0;
   for (const int64_t b : bytes) common = std::gcd(common, b);
@@ -98,7 +98,7 @@ class Planner {
     return {};
   }
 
-  // Runs of one length, some of which happen to touch, are a list to the application.
+  // Runs of one length, some of which happen to touch, are a list for the application.
   Status runs(const Node& node, int64_t offset) {
     const auto* const run = reinterpret_cast<const typename W::Run*>(&node + 1);
     const auto count = static_cast<int64_t>(node.count);
@@ -164,7 +164,7 @@ HandPart in_elements(HandPart part, int64_t element) {
 
 bool plain(const HandPart& part) { return part.places == nullptr; }
 
-// `big` with the loops of `small`, whose blocks are smaller: blocks split, or whole rows split into blocks.
+// Gives `big` the loops of `small`, whose blocks are smaller: splits blocks, or whole rows, into blocks.
 bool split(HandPart& big, HandPart& small) {
   if (!plain(big) || !plain(small) || big.block % small.block != 0) return false;
   const int64_t times = big.block / small.block;
@@ -184,7 +184,7 @@ bool split(HandPart& big, HandPart& small) {
   return true;
 }
 
-// Runs as a list of their elements.
+// Replaces runs by a list of their elements.
 void split_runs(HandPart& part, HandPlan& plan) {
   if (part.lengths == nullptr) return;
   auto places = std::make_shared<std::vector<int32_t>>();

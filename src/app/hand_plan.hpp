@@ -1,9 +1,9 @@
-// HandPlan - what an application would write instead of a datatype: loops over its own arrays.
+// HandPlan - the loops over its own arrays that an application would write instead of a datatype.
 //
 // Contract: plan_of() describes one element of a blob as parts for the loops of python/spinloom/bench/hand.c: two
-//   nested loops around a block of whole elements, a list of blocks or a list of runs. Elements are the largest of
-//   1, 2, 4 and 8 bytes that fit everywhere; 16 where a block is one of 16 bytes. match() splits the loops of two
-//   plans until both have the same, so that one nest of loops copies from one to the other.
+//   nested loops around a block of whole elements, a list of blocks or a list of runs. Elements are the largest of 1,
+//   2, 4 and 8 bytes that fit everywhere, or 16 if a block has 16 bytes. match() splits the loops of two plans until
+//   both have the same, so that one nest of loops copies from one to the other.
 // Invariants: (1) parts in packed order; (2) the tables live as long as the plan.
 // Threads: immutable. Time: none.
 #pragma once
@@ -35,7 +35,7 @@ struct HandPlan {
 
 Result<HandPlan> plan_of(const layout::Blob& blob);
 
-// Both with the same loops, or an Error where no single nest of loops does it.
+// Gives both plans the same loops; an Error if no single nest of loops fits.
 Result<std::pair<HandPlan, HandPlan>> match(const HandPlan& a, const HandPlan& b);
 
 }  // namespace spinloom::app

@@ -9,9 +9,9 @@ namespace spinloom::app {
 namespace {
 
 constexpr uint64_t message_bits = 1;
-constexpr uint32_t queue_slots = 4096;  // events are taken as they come
+constexpr uint32_t queue_slots = 4096;  // enough, because events are taken as they come
 
-// One rank: a queue for what its entry and its puts tell, a counter, host memory.
+// One rank: a queue for the events of its entry and its puts, a counter, host memory.
 struct Rank {
   explicit Rank(sim::Node& given) : node(given), interface(given) {}
 
@@ -129,7 +129,7 @@ class Run {
     return {};
   }
 
-  // A handler that puts to its own entry makes work for itself, perhaps for ever.
+  // Stops a handler that puts to its own entry, perhaps for ever.
   [[nodiscard]] Status check_bound() const {
     const uint64_t packets = 2 + config_.message.size() / config_.payload_bytes;
     const uint64_t allowed = limits::handlers_a_packet_max * packets * config_.messages;

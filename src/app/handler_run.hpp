@@ -1,10 +1,10 @@
-// HandlerRun - messages to an entry whose context is one handler image, and all that can be seen of it.
+// HandlerRun - sends messages to an entry whose context is one handler image, and reports all that can be seen.
 //
-// Contract: run_handler() builds a world of two ranks: rank 0 puts the messages, one behind the other, to the first
-//   byte of rank 1's entry (match bits 1) and has an entry of its own that takes every answer; rank 1's context has the
-//   handlers that the image defines. Without handlers (`image_name` empty) the bytes land: what to compare with.
-//   It returns what memories hold at the end, what the hosts were told and when, what the handlers did. Whether bytes
-//   are right is the caller's to compare: only the author of a handler knows.
+// Contract: run_handler() builds a world of two ranks. Rank 0 puts the messages, one behind the other, to the first
+//   byte of rank 1's entry (match bits 1), and has an entry that takes every answer. Rank 1's context has the
+//   handlers that the image defines; without handlers (`image_name` empty) the bytes just land, for comparison. The
+//   result has the final contents of memories, the events of the hosts with their times, and the handlers' actions.
+//   The caller compares the bytes, because only the author of a handler knows the right ones.
 // Invariants: (1) the same config gives the same result on every machine; (2) a handler that misbehaves is part of the
 //   result, not an Error.
 // Threads: any number of calls side by side. Time: modelled, in ps from the first put.
@@ -29,25 +29,25 @@ struct HandlerConfig : Setup {
   uint32_t user_header_bytes = 0;
   bool ask_ack = false;
   uint64_t budget_cycles = limits::handler_budget_cycles;
-  // What memories hold before the first message.
+  // The contents of memories before the first message.
   std::vector<uint8_t> constants;
   std::vector<uint8_t> state;
   std::vector<uint8_t> entry;
   std::vector<uint8_t> handler_memory;
-  std::vector<uint8_t> reply;  // the sender's entry
+  std::vector<uint8_t> reply;  // the sender's entry for answers
   bool trace = false;
   bool profile_instructions = false;
 };
 
 struct HostEvent {
-  int64_t time_ps = 0;  // when the host can read it
+  int64_t time_ps = 0;  // when the host can read the event
   uint32_t rank = 0;
   nic::Event event;
 };
 
 struct HandlerResult {
   Time start;  // the first put
-  int64_t time_ps = 0;  // until the last message's end is known to rank 1's host; -1 when it never is
+  int64_t time_ps = 0;  // until rank 1's host knows that the last message has ended; -1 if it never does
   int64_t first_byte_ps = 0;  // at rank 1's NIC
   int64_t last_handler_ps = 0;
   int64_t data_landed_ps = 0;  // the newest byte in rank 1's memory
@@ -64,7 +64,7 @@ struct HandlerResult {
   sim::HandlerLog log;
   sim::Trace trace;
   std::map<std::string, uint64_t> function_cycles;
-  std::vector<hpu::InstructionProfile> instructions;  // one, or none when not asked for
+  std::vector<hpu::InstructionProfile> instructions;  // one, or none if not asked for
 };
 
 [[nodiscard]] Result<HandlerResult> run_handler(const HandlerConfig& config);

@@ -81,7 +81,7 @@ Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, 
 
 namespace {
 
-// Median time of an unpack, every line of both sides flushed before each repetition or none.
+// The median time of an unpack; `cold` flushes every line of both sides before each repetition.
 Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold) {
   SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));
   const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
@@ -129,7 +129,7 @@ Result<HostRates> measure_rates(int repetitions) {
   SPL_ASSIGN(const layout::Type one, layout::contiguous(8, byte));
   SPL_ASSIGN(rates.start_ns, unpack_ns(one, repetitions, true));
 
-  // Plain stores in pieces, as an unpack makes them: one large memcpy would bypass the cache.
+  // Writes by plain stores in pieces, as an unpack does, because one large memcpy would bypass the cache.
   constexpr int64_t pieces = 2048;
   constexpr int64_t piece_lines = 16;
   SPL_ASSIGN(const layout::Type stream,
@@ -137,7 +137,7 @@ Result<HostRates> measure_rates(int repetitions) {
   SPL_ASSIGN(const double stream_ns, unpack_ns(stream, repetitions, true));
   rates.streamed_line_ns = (stream_ns - rates.start_ns - pieces * rates.vector_block_ns) / (2 * pieces * piece_lines);
 
-  // One line a block, and lines between them, so that no neighbour is brought along.
+  // One line for each block, with other lines between, so that fetching a line brings no other block along.
   constexpr int64_t places = 4096;
   constexpr int64_t place_bytes = 8;
   constexpr int64_t packed_lines = places * place_bytes / line_bytes;
@@ -151,7 +151,7 @@ Result<HostRates> measure_rates(int repetitions) {
   SPL_ASSIGN(const double scattered_ns, unpack_ns(scattered, repetitions, true));
   rates.scattered_line_ns = (scattered_ns - known_ns) / places - rates.list_block_ns;
 
-  // Columns of a matrix whose rows lie a power of two apart: two sets of the first-level cache take them all.
+  // Columns of a matrix whose rows are a power of two apart: all their lines share two sets of the first-level cache.
   constexpr int64_t columns = 64;
   constexpr int64_t rows = 128;
   SPL_ASSIGN(const layout::Type column, layout::hvector(rows, warm_bytes, 2048, byte));

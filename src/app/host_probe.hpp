@@ -1,4 +1,4 @@
-// HostProbe - loops on the machine at hand that the host model is compared with.
+// HostProbe - times loops on this machine, for comparison with the host model.
 //
 // Contract: measured host time, never modelled time. Every loop unpacks real bytes, and its destination is compared
 //   with the oracle before a time is given. Cold: all lines of message and array are flushed before each
@@ -24,7 +24,7 @@ struct HostMeasure {
 };
 [[nodiscard]] Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, int repetitions);
 
-// What the model's parameters are on this machine (sim/host_model.hpp).
+// The model's parameters as measured on this machine (sim/host_model.hpp).
 struct HostRates {
   double start_ns = 0;           // one cold block of 8 B
   double streamed_line_ns = 0;   // a line of a cold copy that prefetchers follow
@@ -36,7 +36,7 @@ struct HostRates {
 };
 [[nodiscard]] Result<HostRates> measure_rates(int repetitions);
 
-// What the model says for the same message: what it counts, and the time with the profile's parameters.
+// The model's prediction for the same message: its counts, and the time with the profile's parameters.
 struct HostPrediction {
   portals::HostWork::Blocks blocks;
   sim::HostCost cost;

@@ -22,7 +22,7 @@ constexpr int64_t line_bytes = 64;
 constexpr int64_t guard_bytes = 256;
 constexpr int64_t warmed_bytes_max = 4 << 20;  // larger messages do not stay in the caches anyway; as in mpi_pack.c
 
-// The pattern and the hash of mpi_pack.c.
+// The pattern and the hash are those of mpi_pack.c.
 uint64_t pattern(uint64_t word) {
   word += 0x9e3779b97f4a7c15u;
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -51,13 +51,13 @@ constexpr uint64_t target_seed = uint64_t{1} << 40;
 constexpr uint64_t guarded_seed = target_seed - guard_bytes / sizeof(uint64_t);  // the guard before it included
 constexpr uint64_t packed_seed = uint64_t{1} << 41;
 
-// At a line, with guards before and behind.
+// Allocates memory that begins at a line, with guards before and behind.
 std::byte* allocate(int64_t bytes) {
   const auto whole = static_cast<size_t>((bytes + 2 * guard_bytes + line_bytes - 1) / line_bytes * line_bytes);
   return static_cast<std::byte*>(std::aligned_alloc(line_bytes, whole)) + guard_bytes;
 }
 
-// Lines of memory that hold a byte of the type whose first byte lies at the start of a line.
+// Lines of memory that hold a byte of the type, if its first byte begins a line.
 int64_t lines_of(const layout::Type& type) {
   std::vector<bool> touched(static_cast<size_t>(type.true_extent() / line_bytes + 2));
   layout::oracle::for_each_block(type, 1, [&](const layout::oracle::Block& block) {
@@ -120,7 +120,7 @@ Result<LayoutBench> LayoutBench::create(const std::string& type, const std::stri
 }
 
 Status LayoutBench::open_hand(const std::string& library, const std::string& struct_loop) {
-  void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: the loops are used until the end
+  void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open as long as the loops are used
   if (opened == nullptr) return fail(Code::environment, "the hand loops cannot be loaded: ", dlerror());
   const auto find = [&](auto& function, const std::string& name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened, name.c_str()));
@@ -165,7 +165,7 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
     case BenchOperation::unpack: hand.unpack(parts.data(), count, packed, source); break;
     case BenchOperation::copy:
       hand.copy(matched_.second.parts.data(), target, matched_.first.parts.data(), source,
-                static_cast<int64_t>(matched_.first.parts.size()));  // the loops over structs look at no parts
+                static_cast<int64_t>(matched_.first.parts.size()));  // the loops over structs need no parts
       break;
   }
   return {};
@@ -191,7 +191,7 @@ Status LayoutBench::check(BenchOperation operation, BenchWay way) {
   return {};
 }
 
-// What an operation must make, by the oracle: packed bytes, or a whole destination with its guards.
+// Prepares the expected result by the oracle: packed bytes, or a whole destination with its guards.
 Status LayoutBench::expect(BenchOperation operation) {
   if (expected_of_ == operation) return {};
   fill_sources();
@@ -231,7 +231,7 @@ Result<std::vector<double>> LayoutBench::time(BenchOperation operation, BenchWay
     return {};
   };
   std::vector<double> times;
-  // What ran before on this core left its own lines in the caches.
+  // One call before the timing, because earlier work on this core left its own lines in the caches.
   if (bytes() <= warmed_bytes_max) SPL_TRY(once());
   for (int i = 0; i < repetitions; ++i) {
     const auto begin = std::chrono::steady_clock::now();

@@ -1,9 +1,10 @@
-// LayoutBench - one row of the layout bench: our copies beside the loop that a user would write, and memcpy.
+// LayoutBench - one row of the layout bench: our copies, the loop that a user would write, and memcpy.
 //
-// Contract: create() reads both types and allocates memory filled with pattern(); check() runs one way once over fresh
-//   memory and compares the whole destination with the oracle; time() gives host times of calls, in ns a call. The hand
-//   loops come from a library built from python/spinloom/bench/hand.c. hash() is what a peer in another process must
-//   reach with the same pattern: of the packed bytes (pack), of the whole destination (unpack and copy).
+// Contract: create() reads both types and allocates memory filled with pattern(). check() runs one way once over
+//   fresh memory and compares the whole destination with the oracle. time() returns host times, in ns a call. The
+//   hand loops come from a library built from python/spinloom/bench/hand.c. hash() is the value that a peer in
+//   another process must get from the same pattern: of the packed bytes (pack), or of the whole destination (unpack
+//   and copy).
 // Threads: one owner. Time: host time only.
 #pragma once
 
@@ -22,7 +23,7 @@
 namespace spinloom::app {
 
 enum class BenchOperation : uint8_t { pack, unpack, copy };
-// hand_structs: a loop over structs whose fields the compiler knows; memory: memcpy of the same bytes.
+// hand_structs: a loop over structs whose fields the compiler knows. memory: memcpy of as many bytes.
 enum class BenchWay : uint8_t { ours, hand_elements, hand_blocks, hand_structs, memory };
 
 Result<BenchOperation> bench_operation_named(const std::string& name);
@@ -30,20 +31,20 @@ Result<BenchWay> bench_way_named(const std::string& name);
 
 class LayoutBench {
  public:
-  // `struct_loop`: the name of the loops over the row's structs in the library; empty: it has none.
+  // `struct_loop` names the library's loops over the row's structs; empty: there are none.
   static Result<LayoutBench> create(const std::string& type, const std::string& to, const std::string& hand_library,
                                     const std::string& struct_loop);
 
   [[nodiscard]] bool has(BenchOperation operation, BenchWay way) const;
   Status check(BenchOperation operation, BenchWay way);
-  // `calls` calls timed together, `repetitions` times.
+  // Times `calls` calls together, `repetitions` times.
   Result<std::vector<double>> time(BenchOperation operation, BenchWay way, int repetitions, int64_t calls);
   Result<uint64_t> hash(BenchOperation operation);
-  // Both types as constructor calls: see mpi_program.hpp.
+  // Writes both types as constructor calls: see mpi_program.hpp.
   Status write_program(const std::string& path) const;
 
   [[nodiscard]] int64_t bytes() const { return from_.type.size(); }
-  // Cache lines that the operation reads or writes, those of a packed side included.
+  // Cache lines that the operation reads or writes, including those of a packed side.
   [[nodiscard]] int64_t lines(BenchOperation operation) const;
   [[nodiscard]] int64_t block_bytes_min() const { return block_bytes_min_; }
   [[nodiscard]] std::string kernel(BenchOperation operation) const;
@@ -56,7 +57,7 @@ class LayoutBench {
   struct Side {
     layout::Type type;
     layout::Blob blob;
-    HandPlan plan;  // no parts: nobody writes it by hand
+    HandPlan plan;  // without parts: nobody would write such a loop by hand
     int64_t lines = 0;
   };
   struct Hand {
@@ -68,7 +69,7 @@ class LayoutBench {
   LayoutBench(Side from, Side to) : from_(std::move(from)), to_(std::move(to)) {}
   static Result<Side> side_of(const std::string& type_text);
   Status open_hand(const std::string& library, const std::string& struct_loop);
-  // One call: from memory, packed and destination at the addresses that MPI would be given.
+  // Makes one call. memory, packed and destination are the addresses that MPI would be given.
   Status run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed, std::byte* target) const;
   [[nodiscard]] const Side& written(BenchOperation operation) const;
   Status expect(BenchOperation operation);

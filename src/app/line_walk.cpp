@@ -13,15 +13,15 @@ constexpr int64_t line_bytes = 64;
 constexpr int64_t page_bytes = 4096;
 constexpr int passes = 2;
 
-// Physical pages lie anywhere: a stride of many pages does not meet in one set of a large cache. The mixing step of
-// splitmix64 is one to one.
+// The physical address of a page. Pages lie anywhere, so that a stride of many pages does not meet in one set of a
+// large cache. The mixing step of splitmix64 is one to one.
 uint64_t physical(uint64_t page) {
   page = (page ^ (page >> 30)) * 0xbf58476d1ce4e5b9u;
   page = (page ^ (page >> 27)) * 0x94d049bb133111ebu;
   return (page ^ (page >> 31)) >> 20;
 }
 
-// One side's memory: where it lies, and what its last line was.
+// The memory of one side: its place, and its last line.
 class Side {
  public:
   explicit Side(uint64_t base) : base_(base) {}
@@ -33,7 +33,7 @@ class Side {
     for (uint64_t line = from; line <= to; ++line) {
       if (line == last_) continue;
       const auto step = static_cast<int64_t>(line - last_);
-      const bool again = step - step_ <= 1 && step_ - step <= 1;  // a stride in bytes is no whole number of lines
+      const bool again = step - step_ <= 1 && step_ - step <= 1;  // a stride need not be a whole number of lines
       const auto kind = step == 1 ? &LineWalk::Source::next
                         : again   ? &LineWalk::Source::strided
                                   : &LineWalk::Source::scattered;
@@ -100,7 +100,7 @@ Result<LineWalk> walk_lines(const layout::Blob& blob, int64_t count, Movement mo
       return fail(Code::invalid, "a cache of ", level.bytes, " bytes and ", level.ways, " ways holds no line a way");
     }
   }
-  // The other side lies far away, and not a power of two apart: the same set would be bad luck.
+  // The other side lies far away, but not a power of two apart, so that both do not share cache sets.
   constexpr uint64_t here = uint64_t{1} << 44;
   constexpr uint64_t there = (uint64_t{1} << 45) + 37 * line_bytes;
   std::vector<layout::Piece> blocks;

@@ -1,10 +1,10 @@
-// LineWalk - which level of a host's caches each cache line of a pack, unpack or copy comes from.
+// LineWalk - counts the level of a host's caches that each cache line of a pack, unpack or copy comes from.
 //
 // Contract: walk_lines() follows a message as a copy loop does, in packed order, through a chain of modelled caches:
-//   once to warm them, once to count; pages of 4 KiB lie anywhere in physical memory, and go through the caches of
-//   addresses alike. A line found in level k is counted under k; beyond the last level is memory. `next` lines follow
-//   the side's last one, `strided` ones repeat its last step, `scattered` ones follow no rule.
-// Invariants: pure counting: no time, nothing of the machine that runs it.
+//   once to warm them, once to count. Pages of 4 KiB lie anywhere in physical memory, and page addresses go through
+//   caches in the same way. A line found in level k is counted under k; beyond the last level is memory. `next` lines
+//   follow the side's last line, `strided` lines repeat its last step, `scattered` lines follow no rule.
+// Invariants: pure counting: the result depends on no time and on nothing of the machine that runs it.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -29,12 +29,12 @@ struct LineWalk {
     uint64_t scattered = 0;
   };
   uint64_t accesses = 0;
-  std::vector<uint64_t> pages;  // that each level of the page cache (TLB) lacks, the last level last
-  std::vector<Source> levels;  // behind each level: [0] are lines that the first level lacks and the second has
+  std::vector<uint64_t> pages;  // pages missed in each level of the page cache (TLB), the last level last
+  std::vector<Source> levels;  // by level: [0] counts lines that the first level lacks and the second has
 };
 
-// packed: blocks as they are packed. memory: as they lie in memory, the packed side in its own order all the same: what
-// a transposing kernel that goes by tiles comes to, which meets every line once.
+// packed: blocks in packed order. memory: blocks as they lie in memory, but the packed side in its own order; this
+// models a transposing kernel that goes by tiles and meets every line once.
 enum class WalkOrder : uint8_t { packed, memory };
 
 enum class Movement : uint8_t { pack, unpack, copy };  // copy: to the same type in other memory

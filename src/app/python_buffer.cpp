@@ -21,8 +21,8 @@ bool through_pointers(const Py_buffer& view) {
   return std::any_of(view.suboffsets, view.suboffsets + view.ndim, [](Py_ssize_t offset) { return offset >= 0; });
 }
 
-// Whether Python objects are among the items: 'O' in a format of the struct module (PEP 3118), whose field names stand
-// between colons.
+// Whether Python objects are among the items: looks for 'O' in a format of the struct module (PEP 3118), in which
+// field names stand between colons.
 bool holds_objects(const Py_buffer& view) {
   if (view.format == nullptr) return false;
   bool in_name = false;

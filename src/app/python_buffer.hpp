@@ -25,13 +25,13 @@ class PythonBuffer {
  public:
   enum class Access : uint8_t { read, write };
 
-  // `role` names it in errors: "the source".
+  // `role` names the buffer in errors, for example "the source".
   PythonBuffer(nb::handle object, Access access, const char* role);
   ~PythonBuffer();
   PythonBuffer(const PythonBuffer&) = delete;
   PythonBuffer& operator=(const PythonBuffer&) = delete;
 
-  // Refuses what is read-only.
+  // Refuses a read-only object.
   void require_writable() const {
     if (!writable_) refuse_writing();
   }

@@ -18,14 +18,14 @@ constexpr uint32_t first_data = 2;
 constexpr uint32_t data_nodes = 4;
 constexpr uint32_t all_ranks = first_data + data_nodes;
 constexpr int rounds = 2;             // the last one is measured
-constexpr uint64_t margin_bytes = 96;  // of a block behind what is written
+constexpr uint64_t margin_bytes = 96;  // bytes of a block behind the bytes written
 
-// Match bits. Those of the parity node's entries count data nodes.
+// Match bits. The parity node's entries add the number of the data node.
 constexpr uint64_t write_bits = 1;
 constexpr uint64_t read_bits = 2;
 constexpr uint64_t acknowledged_bits = 3;
-constexpr uint64_t stored_bits = 4;  // the client's entry that counts answers
-constexpr uint64_t piece_bits = 5;   // the client's entry for what it reads
+constexpr uint64_t stored_bits = 4;  // the client's entry for answers
+constexpr uint64_t piece_bits = 5;   // the client's entry for the bytes that it reads back
 constexpr uint64_t delta_bits = 16;
 
 // Constants and state of handlers/raid_data.c and raid_parity.c.
@@ -66,9 +66,9 @@ class Raid final : sim::EventTarget {
     std::vector<uint8_t> block;
     std::vector<uint8_t> expected;
     std::vector<uint8_t> written;    // the client's piece
-    std::vector<uint8_t> landed;     // rdma, portals4: where the piece lands
-    std::vector<uint8_t> delta;      // ... what goes to the parity node
-    std::vector<uint8_t> delta_there;  // ... and where it lands
+    std::vector<uint8_t> landed;     // rdma, portals4: the place where the piece lands
+    std::vector<uint8_t> delta;      // rdma, portals4: the bytes for the parity node
+    std::vector<uint8_t> delta_there;  // rdma, portals4: the place where those land
     std::vector<uint8_t> read;
     uint64_t request = 0;  // read: how many bytes
     int updated_round = 0;
@@ -98,7 +98,7 @@ class Raid final : sim::EventTarget {
     return by_hosts() ? prepare_hosts(index) : prepare_handlers(index);
   }
 
-  // Counts messages, tells failures only.
+  // An entry that counts messages, and makes events only for failures.
   static nic::Entry counting(const Side& side, std::vector<uint8_t>& memory, uint64_t bits, nic::CounterId counter) {
     nic::Entry entry = side.entry(memory, bits);
     entry.counter = counter;
@@ -141,7 +141,7 @@ class Raid final : sim::EventTarget {
     return {};
   }
 
-  // An entry of a data node, over its block, with the handlers of raid_data.c in one of their roles.
+  // Appends an entry of a data node over its block, with the handlers of raid_data.c in one of their roles.
   Status serve(DataNode& node, uint64_t bits, const std::vector<uint32_t>& constants, nic::MemoryWindow state,
                uint32_t user_header_bytes) {
     nic::Entry entry = counting(node.side, node.block, bits, node.side.counter);
@@ -249,9 +249,9 @@ class Raid final : sim::EventTarget {
     return {};
   }
 
-  // ---- what the hosts do ----
+  // ---- the hosts' programs ----
 
-  // Something has become readable for this rank's host.
+  // Called when something has become readable for this rank's host.
   void told(uint32_t rank) {
     const auto round = static_cast<uint64_t>(round_);
     if (rank == client) {
@@ -284,14 +284,14 @@ class Raid final : sim::EventTarget {
     }
   }
 
-  // This processor sees what came, works, and posts a call.
+  // The processor sees an event, works, and posts a call.
   void work(sim::Resource& processor, Step then, uint32_t index, const portals::HostWork& what) {
     const auto& host = config_.profile.host;
     const Time took = host.memory_latency + sim::host_cost(config_.profile, what).total() + host.call;
     world_.events().at(processor.serve(world_.node(client).now(), took).end, *this, then, index);
   }
 
-  // Lines that are read, and in `written` places changed.
+  // The work of an exclusive or: the lines that it reads, some of which it writes.
   static portals::HostWork exclusive_or(uint64_t bytes, uint64_t written) {
     portals::HostWork work;
     work.bytes = bytes;
@@ -337,7 +337,7 @@ class Raid final : sim::EventTarget {
   sim::Resource parity_processor_;
   nic::MemoryWindow locks_;
   std::array<DataNode, data_nodes> nodes_;
-  std::vector<uint8_t> parity_;  // what no block explains stays as it was: the blocks of other stripes' nodes
+  std::vector<uint8_t> parity_;  // bytes outside the blocks stay as they were: they belong to other stripes
   std::vector<uint8_t> nothing_;
   int round_ = 0;
   Time stored_{};

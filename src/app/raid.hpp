@@ -1,5 +1,4 @@
-// Raid - an update of blocks that lie across four data nodes of a RAID-5 array, and of their parity, by the ways of a
-// study.
+// Raid - updates blocks that lie across four data nodes of a RAID-5 array, and their parity, by the ways of a study.
 //
 // Contract: run_raid() is run_study() for Experiment::raid: rank 0, the client, writes `bytes` in four pieces of equal
 //   length (the last may be shorter), one to each of the ranks 2 to 5, `offset` bytes into their blocks; rank 1 holds

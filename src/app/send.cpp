@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t match_bits = 0x5350494e;
 constexpr uint32_t queue_slots = 64;
 
-// The sender's memory: every byte that the message touches, and what the oracle packs of them.
+// The sender's memory: every byte that the message touches, and its bytes as the oracle packs them.
 struct Source {
   std::vector<uint8_t> bytes;
   std::vector<uint8_t> packed;
@@ -34,7 +34,7 @@ Result<Source> make_source(const offload::Message& message, uint64_t seed) {
   return source;
 }
 
-// Unlike a receive's, a send's type may name a byte twice.
+// The type of a send may name a byte twice, unlike that of a receive.
 Status check_memory(const layout::Type& type, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_TRY(layout::oracle::check_count(type, count));

@@ -1,8 +1,8 @@
-// Send - one cell of the sender's side: a datatype sent under one strategy to a plain contiguous receive, checked.
+// Send - one cell of the sender's side: sends a datatype under one strategy to a contiguous receive, and checks it.
 //
-// Contract: run_send() builds a world of a sender and a receiver, sends one message, compares what the receiver holds
-//   (every byte and the guards around) with the packed bytes of the type map, as the oracle packs them, and only then
-//   reports numbers. Code::mismatch carries the first differing byte.
+// Contract: run_send() builds a world of a sender and a receiver, sends one message, and compares the receiver's
+//   memory (every byte and the guards around) with the packed bytes of the type map, as the oracle packs them. Only
+//   then it reports numbers. Code::mismatch carries the first differing byte.
 // Invariants: (1) everything in a SendResult but `destination` and `event_log` is a modelled number; (2) the same
 //   config gives the same result on every machine; (3) recording (`trace`) changes none of it.
 // Threads: any number of calls side by side. Time: modelled, in ps; send_time_ps counts from the sender's call.
@@ -29,12 +29,12 @@ struct SendConfig : Setup {
 struct SendResult {
   int64_t size_bytes = 0;
   int64_t blocks = 0;
-  int64_t regions = 0;  // blocks, counted again where a packet boundary cuts one
+  int64_t regions = 0;  // blocks; each packet boundary inside a block adds a region
   int64_t packets = 0;
-  int64_t pieces = 0;        // runs that the blob is walked in, counted again where a packet boundary cuts one
+  int64_t pieces = 0;        // runs of the blob's walk; each packet boundary inside a run adds a piece
   int64_t send_time_ps = 0;  // the call at the sender until the last byte is in the receiver's memory
-  int64_t free_time_ps = 0;  // the call at the sender until its program can read that the memory is its own again
-  int64_t host_busy_ps = 0;  // of them, the sender's program at work: packing, walking, posting calls
+  int64_t free_time_ps = 0;  // the call at the sender until its program can read that it may change the memory
+  int64_t host_busy_ps = 0;  // the part of that time in which the sender's program packs, walks, and posts calls
   int64_t line_time_ps = 0;
   uint64_t host_calls = 0;
   uint64_t nic_memory_bytes = 0;
@@ -53,7 +53,7 @@ struct SendResult {
   std::vector<uint8_t> destination;
   std::vector<uint8_t> event_log;
 
-  sim::Trace trace;  // when asked for, in the world's time
+  sim::Trace trace;  // if asked for, in the world's time
   int64_t called_ps = 0;  // when the sender called; send_time_ps counts from there
 };
 

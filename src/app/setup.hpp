@@ -1,7 +1,7 @@
-// Setup - the simulated NIC that checked runs stand on, and what they share to use it.
+// Setup - the simulated NIC of checked runs, and the parts that they share.
 //
-// Contract: a Setup says everything about the machine and nothing about messages. The functions turn it into what the
-//   floors below take: loaded images, facts about the NIC.
+// Contract: a Setup describes the machine, not the messages. The functions turn it into arguments for the floors
+//   below: loaded images, facts about the NIC.
 // Invariants: (1) LoadedImages::handlers[i].index is i, the place of its image.
 // Threads: plain values. Time: none.
 #pragma once
@@ -38,9 +38,9 @@ struct LoadedImages {
 [[nodiscard]] offload::NicFacts facts_of(const Setup& setup);
 [[nodiscard]] sim::WorldOptions world_options(const Setup& setup);
 
-// What the result hash takes of an event, little-endian.
+// Adds the event to the bytes of the result hash, little-endian.
 void log_event(std::vector<uint8_t>& log, int64_t time_ps, const nic::Event& event);
-// A fault on the NIC, with why the handler ended, when the model knows.
+// Adds to a fault on the NIC why the handler ended, if the model knows.
 [[nodiscard]] Error explain(const Error& error, const sim::Node& node);
 
 }  // namespace spinloom::app

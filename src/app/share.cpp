@@ -78,7 +78,7 @@ Result<SharedMessage> Share::receive(size_t type) {
   SPL_ASSERT(type < messages_.size(), "type ", type, " of ", messages_.size());
   const offload::Message& message = messages_[type];
   const SharedType& shared = config_.types[type];
-  const uint64_t seed = config_.ordering.seed + received_++;  // every message brings other bytes
+  const uint64_t seed = config_.ordering.seed + received_++;  // every message has other bytes
   SPL_ASSIGN(Destination destination, Destination::create(message, seed));
   const std::vector<uint8_t> packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
 
@@ -125,7 +125,7 @@ Result<SharedMessage> Share::bring(const offload::ReceiveCache::Lease& lease, co
   brought.size_bytes = message.bytes;
   brought.time_ps = (node.now() - node.statistics().first_byte).ps;
   log_event(brought.event_log, brought.time_ps, event);
-  world_->drain();  // nothing of this message touches memory that the next one finds
+  world_->drain();  // later work on this message must not touch memory of the next one
   return brought;
 }
 

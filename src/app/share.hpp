@@ -1,11 +1,11 @@
-// Share - messages of several datatypes, one after the other, on one NIC whose memory they share.
+// Share - sends messages of several datatypes, one after the other, to one NIC whose memory they share.
 //
-// Contract: create() builds one world, a receive cache (src/offload/receive_cache.hpp) on the receiver's NIC, and takes
-//   the types with their attributes. receive(i) brings one message of type i: acquired from the cache, posted,
-//   received, the whole destination compared with the oracle, given back. Numbers are reported for compared bytes
-//   only. Source: SC'19 datatypes paper, section 3.2.6.
+// Contract: create() builds one world with a receive cache (src/offload/receive_cache.hpp) on the receiver's NIC, and
+//   takes the types with their attributes. receive(i) brings one message of type i: acquires a receive from the
+//   cache, posts it, receives, compares the whole destination with the oracle, and gives the receive back. Numbers
+//   are reported for compared bytes only. Source: SC'19 datatypes paper, section 3.2.6.
 // Invariants: (1) the same config and the same order of receives give the same result on every machine; (2) after
-//   Code::mismatch the next receive() is as good as ever, after another Error only destruction is left.
+//   Code::mismatch receive() may be called again; after any other Error only destruction is allowed.
 // Threads: one owner. Time: modelled, in ps; preparing a receive is not in time_ps.
 #pragma once
 
@@ -29,13 +29,13 @@ struct SharedType {
 };
 
 struct ShareConfig : Setup {
-  offload::Strategy strategy = offload::Strategy::rw_cp;  // one that keeps something in NIC memory
+  offload::Strategy strategy = offload::Strategy::rw_cp;  // a strategy that keeps something in NIC memory
   std::vector<SharedType> types;
 };
 
 enum class Served : uint8_t {
   prepared,  // put on the NIC for this message
-  hit,  // on the NIC from an earlier one
+  hit,  // on the NIC from an earlier message
   fallback,  // unpacked by the host, because the NIC could not take it
   host,  // unpacked by the host, as the type's attributes say
 };
@@ -44,11 +44,11 @@ enum class Served : uint8_t {
 
 struct SharedMessage {
   Served served = Served::prepared;
-  std::string fallback;  // why, when it is one
+  std::string fallback;  // why the receive is a fallback, if it is
   uint64_t evictions = 0;  // receives that left the NIC for this one
   uint64_t nic_memory_bytes = 0;  // of this receive
   uint64_t nic_memory_in_use = 0;  // of all prepared receives, when the message is done
-  uint64_t prepared_blocks = 0;  // blocks that the host walked to prepare this one
+  uint64_t prepared_blocks = 0;  // blocks that the host walked to prepare this receive
   int64_t size_bytes = 0;
   int64_t time_ps = 0;  // first byte at the NIC until the host can read the event, or has unpacked
   std::vector<uint8_t> destination;

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t ping_bits = 1;
 constexpr uint64_t pong_bits = 2;
 constexpr int rounds = 2;  // the last one is measured
-constexpr uint64_t complex_bytes = 16;  // of accumulate: two doubles
+constexpr uint64_t complex_bytes = 16;  // accumulate: two doubles
 
 class Study {
  public:
@@ -120,7 +120,7 @@ class Study {
     if (config_.way != Way::rdma) return {};
     SPL_TRY(far_.react());
     array_ = product();
-    portals::HostWork work;  // memory-bound: both arrays are read, one is written
+    portals::HostWork work;  // stays open as long as the loops are used
     const uint64_t bytes = config_.bytes;
     work.touches = [bytes](const portals::HostWork::Touch& touch) {
       for (uint64_t at = 0; at < bytes; at += complex_bytes) {
@@ -131,7 +131,7 @@ class Study {
     return far_.interface->host_work(work);
   }
 
-  // Random bytes become numbers between -1 and 1, exactly.
+  // Turns random bytes into numbers between -1 and 1, exactly.
   static void make_numbers(std::vector<uint8_t>& bytes) {
     for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
       int64_t random = 0;
@@ -141,7 +141,7 @@ class Study {
     }
   }
 
-  // The handler's operations, in its order, on the host's processor: compiled without contraction, too.
+  // The product by the handler's operations in the same order, also compiled without contraction.
   [[nodiscard]] std::vector<uint8_t> product() const {
     std::vector<uint8_t> out(array_.size());
     for (size_t at = 0; at < array_.size(); at += complex_bytes) {
@@ -162,7 +162,7 @@ class Study {
   Side far_;
   std::vector<uint8_t> sent_;
   std::vector<uint8_t> array_;   // rank 1's memory
-  std::vector<uint8_t> landed_;  // accumulate by rdma: where the message lands
+  std::vector<uint8_t> landed_;  // accumulate by rdma: the place where the message lands
   std::vector<uint8_t> answer_;
 };
 

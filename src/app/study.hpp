@@ -1,4 +1,4 @@
-// Study - the small experiments of the SC'17 sPIN paper (section 4.4): one message, four ways to treat it.
+// Study - the small experiments of the SC'17 sPIN paper (section 4.4): one message, treated in four ways.
 //
 // Contract: run_study() builds a world of two ranks (broadcast: more), warms it up with one round, measures the next,
 //   and compares every byte that the experiment moves or computes before it gives a time (Code::mismatch otherwise).
@@ -35,12 +35,12 @@ struct StudyConfig : Setup {
   Way way = Way::rdma;
   uint64_t bytes = 8;
   uint32_t ranks = 2;  // broadcast
-  uint64_t offset = 0;  // raid: of the pieces in the blocks
+  uint64_t offset = 0;  // raid: offset of the pieces in the blocks
 };
 
 struct StudyResult {
   int64_t time_ps = 0;
-  uint64_t handlers = 0;  // that ran in the measured round
+  uint64_t handlers = 0;  // handlers that ran in the measured round
   uint64_t handler_cycles = 0;
 };
 

@@ -1,8 +1,8 @@
 // Side - one rank of a study: a queue that stays empty unless something fails, a portal table entry, a counter of
 // bytes.
 //
-// Contract: make() allocates them; entry() counts what lands and tells failures only; the other functions are what host
-//   programs of studies do.
+// Contract: make() allocates queue, portal table entry and counter. entry() counts what lands, and makes events only
+//   for failures. The other functions are steps of the host programs.
 // Threads: one owner. Time: that of the node.
 #pragma once
 
@@ -33,7 +33,7 @@ struct Side {
     return side;
   }
 
-  // Counts what lands; events tell failures only.
+  // An entry that counts what lands; events report only failures.
   [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory, uint64_t match_bits) const {
     nic::Entry made;
     made.start = memory.data();
@@ -65,7 +65,7 @@ struct Side {
     return fail(Code::fault, "a message failed at rank ", node->rank(), "; the handler ", node->handler_trouble());
   }
 
-  // The handlers of this image, with constants in NIC memory; not yet a context.
+  // The handlers of this image, with constants in NIC memory; the caller completes the context.
   Result<nic::Context> handlers(const LoadedImages& loaded, std::string_view name,
                                 const std::vector<uint32_t>& constants) const {
     for (const offload::HandlerImage& handler : loaded.handlers) {
@@ -85,7 +85,7 @@ struct Side {
     return fail(Code::environment, "there is no handler image ", name);
   }
 
-  // A context of this image; state of so many bytes.
+  // A context of this image, with `state` bytes of state.
   Result<nic::ContextId> context(const LoadedImages& loaded, std::string_view name,
                                  const std::vector<uint32_t>& constants, uint64_t state_bytes) const {
     SPL_ASSIGN(nic::Context made, handlers(loaded, name, constants));
@@ -94,7 +94,7 @@ struct Side {
     return interface->context_create(made);
   }
 
-  // NIC memory, all zero.
+  // Allocates NIC memory and fills it with zeros.
   Result<nic::MemoryWindow> zeroed(uint64_t bytes) const {
     nic::MemoryWindow window{0, bytes};
     SPL_ASSIGN(window.offset, interface->memory_alloc(bytes));
@@ -102,7 +102,7 @@ struct Side {
     return window;
   }
 
-  // The host's processor sees the count and posts a call.
+  // The work of a host that sees the count and posts a call.
   Status react() const {
     portals::HostWork work;
     work.kind = portals::HostWork::Kind::react;

@@ -6,8 +6,8 @@
  * PTL_LE_ACK_DISABLE, PTL_NI_TARGET_INVALID.
  * Invariants: (1) sizes and offsets are those of the x86-64 ABI; (2) a handle that was never given out, or whose object
  * is gone, is answered with PTL_ARG_INVALID.
- * Threads: a simulated rank has one; live, any may call. Time: calls that wait let the time of the NIC go on, virtual
- * in the simulator.
+ * Threads: a simulated rank has one thread; in live programs any thread may call. Time: while a call waits, the time of
+ * the NIC goes on; in the simulator it is virtual.
  */
 #ifndef PORTALS4_H
 #define PORTALS4_H
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* What every call returns. */
+/* Return codes of all calls. */
 enum ptl_retvals {
   PTL_OK = 0,
   PTL_ARG_INVALID = 1,
@@ -36,7 +36,7 @@ enum ptl_retvals {
   PTL_PT_EQ_NEEDED = 13,
   PTL_PT_IN_USE = 14,
   PTL_ABORTED = 15,
-  PTL_INTERRUPTED = 16 /* of 4.2: what a call waited for has been freed */
+  PTL_INTERRUPTED = 16 /* of 4.2: an object that the call waited for has been freed */
 };
 #define PTL_STATUS_LAST (PTL_PT_IN_USE + 1)
 
@@ -102,12 +102,12 @@ typedef enum {
 #define PTL_NI_PHYSICAL 0x8u
 #define PTL_NI_INIT_OPTIONS_MASK 0xfu
 
-/* What a network interface can do (ptl_ni_limits_t.features). */
+/* Features of a network interface (ptl_ni_limits_t.features). */
 #define PTL_TARGET_BIND_INACCESSIBLE 0x1u
 #define PTL_TOTAL_DATA_ORDERING 0x2u
 #define PTL_COHERENT_ATOMICS 0x4u
 
-/* Why an operation failed (ptl_event_t.ni_fail_type). */
+/* Reasons for a failed operation (ptl_event_t.ni_fail_type). */
 #define PTL_NI_OK ((ptl_ni_fail_t)0)
 #define PTL_NI_UNDELIVERABLE ((ptl_ni_fail_t)1)
 #define PTL_NI_DROPPED ((ptl_ni_fail_t)2)
@@ -116,7 +116,7 @@ typedef enum {
 #define PTL_NI_OP_VIOLATION ((ptl_ni_fail_t)5)
 #define PTL_NI_NO_MATCH ((ptl_ni_fail_t)6)
 #define PTL_NI_SEGV ((ptl_ni_fail_t)7)
-#define PTL_NI_TARGET_INVALID ((ptl_ni_fail_t)8) /* of 4.2; never given */
+#define PTL_NI_TARGET_INVALID ((ptl_ni_fail_t)8) /* of 4.2; no event has it */
 
 /* Options of portal table entries. */
 #define PTL_PT_ONLY_USE_ONCE 0x1u
@@ -160,7 +160,7 @@ typedef enum {
 #define PTL_ME_NO_TRUNCATE 0x10000u
 #define PTL_ME_MAY_ALIGN 0x20000u
 #define PTL_ME_LOCAL_INC_UH_RLENGTH 0x40000u
-#define PTL_ME_ACK_DISABLE 0x80000u /* of 4.2: the target acknowledges nothing that this entry takes */
+#define PTL_ME_ACK_DISABLE 0x80000u /* of 4.2: operations on this entry are not acknowledged */
 #define PTL_ME_APPEND_OPTIONS_MASK 0xfffffu
 
 /* Options of list entries: those of matching list entries that do not need matching. */
@@ -262,7 +262,7 @@ typedef struct {
   int max_mds;
   int max_cts;
   int max_eqs;
-  int max_pt_index; /* the largest one that exists */
+  int max_pt_index; /* the largest index */
   int max_iovecs;
   int max_list_size;
   int max_triggered_ops;
@@ -318,8 +318,8 @@ typedef struct {
   void *user_ptr;
   ptl_hdr_data_t hdr_data;
   ptl_match_bits_t match_bits;
-  ptl_size_t rlength; /* asked for */
-  ptl_size_t mlength; /* moved */
+  ptl_size_t rlength; /* the length asked for */
+  ptl_size_t mlength; /* the length moved */
   ptl_size_t remote_offset;
   ptl_process_t initiator;
   ptl_uid_t uid;
@@ -344,7 +344,7 @@ int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_s
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
-/* Who is who. */
+/* Identity and the map of ranks. */
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
@@ -358,7 +358,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* Memory: what leaves (descriptors) and where things land (entries). */
+/* Memory: descriptors for bytes that leave, entries for bytes that arrive. */
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
 int PtlMDRelease(ptl_handle_md_t md_handle);
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_list_t ptl_list,
@@ -410,7 +410,7 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_hand
             const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
 int PtlAtomicSync(void);
 
-/* The same, once a counter's successes and failures have reached a threshold. */
+/* Triggered operations: they start once a counter's successes and failures have reached a threshold. */
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
@@ -441,7 +441,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, con
                          ptl_size_t threshold);
 int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
-/* A hint that the operations between the two belong together. */
+/* Hints that the operations between the two calls belong together. */
 int PtlStartBundle(ptl_handle_ni_t ni_handle);
 int PtlEndBundle(ptl_handle_ni_t ni_handle);
 

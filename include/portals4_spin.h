@@ -1,4 +1,4 @@
-/* portals4_spin.h - sPIN handlers on matching list entries: what P4sPIN adds to the host's side of Portals 4.
+/* portals4_spin.h - sPIN handlers on matching list entries: P4sPIN's additions to the host's side of Portals 4.
  *
  * Contract: the SC'17 sPIN paper, appendix B.1 and B.2. A handler is a function of a handler image, named by its
  *   symbol. An image is one that Spinloom ships (`pingpong`) or one that the launcher was given (`spinloom sim
@@ -29,7 +29,7 @@ extern "C" {
  * host memory. */
 #define PTL_EVENT_DMA ((ptl_event_kind_t)32)
 
-/* How a message with handlers failed (docs/handlers.md). */
+/* Failures of messages with handlers (docs/handlers.md). */
 #define PTL_NI_HANDLER_FAIL ((ptl_ni_fail_t)32)
 #define PTL_NI_HANDLER_FAULT ((ptl_ni_fail_t)33)
 #define PTL_NI_HANDLER_BUDGET ((ptl_ni_fail_t)34)
@@ -48,7 +48,7 @@ typedef struct {
   ptl_hpu_md_h hpu_memory;         /* the handlers' state */
   const void *hpu_initial_state;   /* NULL: the state is left as it is */
   ptl_size_t hpu_initial_state_length;
-  const void *constants;           /* what handlers read by spl_constants() */
+  const void *constants;           /* handlers read them by spl_constants() */
   ptl_size_t constants_length;
   void *handler_host_mem_start;
   ptl_size_t handler_host_mem_length;
@@ -56,7 +56,7 @@ typedef struct {
   ptl_size_t budget_cycles;        /* of one run of a handler; 0: the NIC's default */
   unsigned int options;            /* PTL_SPIN_... */
   /* Blocked round-robin: the handlers of `packets_in_row` consecutive packets of a message run one after the other
-   * on one of `virtual_hpus` virtual HPUs. 0: each handler runs on any idle HPU. */
+   * on one of `virtual_hpus` virtual HPUs. If 0, each handler runs on any idle HPU. */
   unsigned int packets_in_row;
   unsigned int virtual_hpus;
   /* The HPUs that may run these handlers, one bit each, lowest first; NULL: all. */
@@ -64,7 +64,7 @@ typedef struct {
   unsigned int core_mask_words;
 } ptl_spin_t;
 
-/* The entry matches nothing until PtlSpinActivate, so that there is time to initialise what the handlers need. */
+/* The entry matches nothing until PtlSpinActivate, so that the program can initialise the handlers' memory. */
 #define PTL_SPIN_INACTIVE 0x1u
 /* The entry never matches: only PtlSpinInvoke runs its handlers. */
 #define PTL_SPIN_HOST_ACTIVATED 0x2u
@@ -76,12 +76,12 @@ int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem);
 int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, const ptl_spin_t *handlers,
                     ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle);
 
-/* From now on the entry matches messages and its handlers run. PTL_ARG_INVALID: it is active already. */
+/* From now on the entry matches messages and its handlers run. PTL_ARG_INVALID: the entry is active already. */
 int PtlSpinActivate(ptl_handle_me_t me_handle);
 /* Runs the entry's handlers on bytes of the caller, at most one packet, which are copied. */
 int PtlSpinInvoke(ptl_handle_me_t me_handle, const void *bytes, ptl_size_t length, ptl_hdr_data_t hdr_data);
 
-/* What the NIC counts. */
+/* Counts of the NIC. */
 typedef unsigned char ptl_spin_count_t;
 #define PTL_SPIN_MESSAGES ((ptl_spin_count_t)0)
 #define PTL_SPIN_PACKETS ((ptl_spin_count_t)1)
@@ -100,8 +100,8 @@ typedef unsigned char ptl_spin_count_t;
 int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t *count);
 
 /* A streaming put is one message at the target. Its bytes are those of regions of a descriptor's memory, in the
- * order in which the regions are named. `length` is that of the whole message, because the header of the message
- * carries it. The descriptor must not have PTL_IOVEC. */
+ * order in which the regions are named. `length` is the length of the whole message, which its header carries. The
+ * descriptor must not have PTL_IOVEC. */
 typedef struct {
   ptl_size_t offset;
   ptl_size_t size;
@@ -110,8 +110,8 @@ typedef ptl_handle_any_t ptl_handle_sput_t;
 int PtlSPutStart(ptl_handle_md_t md_handle, ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_t target_id,
                  ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                  ptl_hdr_data_t hdr_data, ptl_region_t first, ptl_handle_sput_t *sput_handle);
-/* Adds a region. With `end`, all regions together must have `length` bytes, and the handle becomes invalid. A call
- * that is refused changes nothing. */
+/* Adds a region. With `end`, all regions together must have `length` bytes, and the handle becomes invalid. A
+ * refused call changes nothing. */
 int PtlSPutStream(ptl_handle_sput_t sput_handle, ptl_region_t region, int end);
 
 /* An execution context without an entry, for puts whose packets the sender's handlers fill. */
@@ -124,13 +124,13 @@ int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t
                   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context);
 
-/* Triggered operations that are registered on this counter from now on are not consumed when they start. They
- * start again each time that the counter has grown by `every`, or once in each round if the counter resets itself.
- * 0: they are consumed, as usual. */
+/* Triggered operations registered on this counter from now on are not consumed when they start. They start again each
+ * time that the counter has grown by `every`, or once in each round if the counter resets itself. If `every` is 0, they
+ * are consumed, as usual. */
 int PtlCTPersist(ptl_handle_ct_t ct_handle, ptl_size_t every);
-/* The counter goes in rounds: when its successes and failures together have reached the threshold and started what
- * waits for them, it is set to 0. A threshold of 0 ends this. PTL_ARG_INVALID while operations wait for the
- * counter. */
+/* The counter goes in rounds: when its successes and failures together have reached the threshold and started the
+ * operations that wait, the counter is set to 0. A threshold of 0 ends the rounds. PTL_ARG_INVALID while operations
+ * wait for the counter. */
 int PtlCTAutoReset(ptl_handle_ct_t ct_handle, ptl_size_t threshold);
 
 /* Allocates memory for long messages: processes of the same machine copy messages out of it once, without the

@@ -1,12 +1,12 @@
-/* What host and handlers of the datatype strategies agree on: the constants at the start of a context's
- * read-only NIC memory. Fixed-width, pointer-free, little-endian; freestanding C11, also C++.
+/* The constants at the start of a context's read-only NIC memory, shared by host and handlers of the datatype
+ * strategies. Fixed-width, pointer-free, little-endian; freestanding C11, also C++.
  */
 #ifndef SPINLOOM_DDT_H
 #define SPINLOOM_DDT_H
 
 #include <stdint.h>
 
-/* handlers/vector.c: runs of block_bytes, stride_bytes apart, the first at origin. */
+/* handlers/vector.c: runs of block_bytes, stride_bytes apart, the first run at origin. */
 typedef struct {
   uint32_t block_bytes;
   uint32_t reciprocal; /* of block_bytes, as in spinloom/layout_walk.h */

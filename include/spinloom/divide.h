@@ -1,9 +1,9 @@
-/* Division of 64-bit numbers for handlers: what the compiler calls on a 32-bit core.
+/* Division of 64-bit numbers for handlers: the functions that the compiler calls on a 32-bit core.
  *
- * Contract: a handler that divides 64-bit numbers by what is not a constant includes this header once; without it the
- * linker misses __udivdi3 and its like. Wide numbers take 64 steps of some five instructions; numbers below 2^32 one
- * instruction. Division by zero gives what the bits give, as RISC-V's own instructions do not trap either.
- * Threads: pure. Time: as said.
+ * Contract: a handler that divides 64-bit numbers by anything but a constant includes this header once; otherwise the
+ * linker misses __udivdi3 and similar functions. Wide numbers take 64 steps of some five instructions; numbers below
+ * 2^32 take one instruction. Division by zero does not trap, as RISC-V's own does not, and has no meaningful result.
+ * Threads: pure. Time: see above.
  */
 #ifndef SPINLOOM_DIVIDE_H
 #define SPINLOOM_DIVIDE_H

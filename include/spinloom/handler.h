@@ -7,8 +7,8 @@
  *     int payload_handler(const ptl_payload_t p, void *state);
  *     int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
  * `state` is the writable NIC memory of the context; spl_constants() its read-only NIC memory. State that
- * host and HPU share uses fixed-width, pointer-free types. What follows each return code stands in
- * docs/handlers.md.
+ * host and HPU share uses fixed-width, pointer-free types. docs/handlers.md says what follows each return
+ * code.
  *
  * Deviations from the paper, each with its reason:
  *   - ptl_payload_t.base is a pointer: the printed flexible array cannot be passed by value.
@@ -103,9 +103,9 @@ typedef enum {
 
 typedef struct {
   ptl_request_type_t type;
-  ptl_size_t length;           /* of the message, user header included; of a get, what it asks for */
+  ptl_size_t length;           /* of the message, user header included; of a get, the bytes that it asks for */
   ptl_process_t target_id;     /* this process */
-  ptl_process_t source_id;     /* who sent it */
+  ptl_process_t source_id;     /* the sender */
   ptl_match_bits_t match_bits;
   ptl_size_t offset;           /* in the entry */
   ptl_hdr_data_t hdr_data;
@@ -132,12 +132,12 @@ enum {
   FAIL = 9
 };
 
-/* Options of DMA calls: the memory they reach, and whether their completion is told to the host. */
+/* Options of DMA calls: the memory that they reach, and whether the host gets an event at their end. */
 enum {
   PTL_ME_HOST_MEM = 0u,
   PTL_HANDLER_HOST_MEM = 1u << 8,
   PTL_DMA_NO_EVENT = 1u << 9,
-  /* Of puts. */
+  /* Options of puts. */
   PTL_LOCAL_ME_CT = 1u << 10, /* the entry's counter counts the send */
   PTL_ME_ACK = 1u << 11       /* ask for a full acknowledgement, on the entry's queue */
 };
@@ -156,7 +156,7 @@ static inline volatile uint32_t *spl_window(void) { return (volatile uint32_t *)
 
 static inline const void *spl_constants(void) { return (const void *)SPL_HPU_CONST_BASE; }
 
-/* Cycles of this HPU since some moment before; differences count. */
+/* Cycles of this HPU since an unspecified moment; only differences are meaningful. */
 static inline uint64_t spl_cycles(void) {
   uint32_t low, high, again;
   do {
@@ -182,7 +182,7 @@ static inline uint32_t spl_issue(uint32_t call_and_options) {
 
 static inline const void *spl_constants(void) { return spl_hpu_at_hand->constants; }
 
-/* Of the host's own counter. */
+/* Cycles of the host's own counter; only differences are meaningful. */
 static inline uint64_t spl_cycles(void) { return spl_hpu_at_hand->cycles(); }
 
 static inline void spl_word(unsigned word, uint32_t value) { spl_hpu_at_hand->words[word] = value; }
@@ -215,7 +215,7 @@ static inline int spl_started(uint32_t handle, ptl_dma_h *h) {
 
 /* Copies len bytes from local to offset of the entry's host memory, or, with PTL_HANDLER_HOST_MEM, of the handler's.
  * NB returns at once; *h names the transfer, whose source is packet or HPU memory, not the stack. B returns when the
- * source has been read. Six stores and one load. SEGV when a range is not inside: nothing is copied. */
+ * source has been read. Six stores and one load. SEGV if a range is not inside: nothing is copied. */
 static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
                                         ptl_dma_h *h) {
   return spl_started(spl_dma(SPL_CALL_DMA_TO_HOST_NB, local, offset, len, options), h);
@@ -225,7 +225,8 @@ static inline int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl
   return (int)spl_dma(SPL_CALL_DMA_TO_HOST_B, local, offset, len, options);
 }
 
-/* Copies len bytes from host memory to local. NB: local is HPU memory. B: or the stack; returns when they are there. */
+/* Copies len bytes from host memory to local. NB: local is HPU memory. B: local may also be on the stack;
+ * the call returns when the bytes are there. */
 static inline int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
                                           ptl_dma_h *h) {
   return spl_started(spl_dma(SPL_CALL_DMA_FROM_HOST_NB, local, offset, len, options | PTL_DMA_NO_EVENT), h);
@@ -236,7 +237,7 @@ static inline int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_siz
   return result;
 }
 
-/* 1 when the transfer is finished, 0 otherwise; a handle of none counts as finished. */
+/* Returns 1 if the transfer is finished, 0 otherwise. A handle that names no transfer counts as finished. */
 static inline int PtlHandlerDMATest(ptl_dma_h handle) {
   spl_word(1, handle);
   const int finished = (int)spl_issue(SPL_CALL_DMA_TEST);
@@ -261,7 +262,7 @@ static inline uint32_t spl_dma_atomic(uint32_t call, ptl_size_t offset, uint64_t
   __asm__ volatile("" ::: "memory");
   return result;
 }
-/* Replaces the 8 bytes at offset by swapval where they equal cmpval; *before is what they were. */
+/* Replaces the 8 bytes at offset by swapval if they equal cmpval; *before gets their old value. */
 static inline int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t cmpval, uint64_t swapval, uint64_t *before,
                                      unsigned options, ptl_dma_h *h) {
   return spl_started(spl_dma_atomic(SPL_CALL_DMA_CAS_NB, offset, before, 8, cmpval, swapval, options), h);
@@ -270,7 +271,7 @@ static inline int PtlHandlerDMACASB(ptl_size_t offset, uint64_t cmpval, uint64_t
                                     unsigned options) {
   return (int)spl_dma_atomic(SPL_CALL_DMA_CAS_B, offset, before, 8, cmpval, swapval, options);
 }
-/* Adds inc to the integer of `width` bytes (1, 2, 4, 8) at offset; *before is what it was, zero-extended. */
+/* Adds inc to the integer of `width` bytes (1, 2, 4, 8) at offset; *before gets its old value, zero-extended. */
 static inline int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, uint64_t *before, uint32_t width,
                                           unsigned options, ptl_dma_h *h) {
   return spl_started(spl_dma_atomic(SPL_CALL_DMA_FADD_NB, offset, before, width, 0, inc, options), h);
@@ -280,7 +281,7 @@ static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, uint
   return (int)spl_dma_atomic(SPL_CALL_DMA_FADD_B, offset, before, width, 0, inc, options);
 }
 
-/* Atomics on 8 bytes of HPU memory (state). CAS: 1 when it swapped. FAdd: *before is the value before. */
+/* Atomics on 8 bytes of HPU memory (state). CAS returns 1 if it swapped. FAdd: *before gets the old value. */
 static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
   spl_local(1, value);
   spl_local(2, NULL);
@@ -313,7 +314,7 @@ static inline void spl_put_target(ptl_process_t target_id, ptl_match_bits_t matc
   spl_word64(10, hdr_data);
   spl_word64(12, (uintptr_t)user_ptr);
 }
-/* Puts len bytes at offset of the entry's memory, as the host would; returns at once. */
+/* Puts len bytes at offset of the entry's memory, as a put of the host does; returns at once. */
 static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                         ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                                         void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -323,8 +324,8 @@ static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_r
   spl_word(14, (uint32_t)(len >> 32));
   return (int)spl_issue(SPL_CALL_PUT_FROM_HOST | spl_put_options(ct, ack_req));
 }
-/* Puts at most one packet from packet or HPU memory or the stack; returns when it has been read. FAIL when it does not
- * fit into a packet. */
+/* Puts at most one packet from packet or HPU memory or the stack; returns when the bytes have been read. FAIL if they
+ * do not fit into a packet. */
 static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                           ptl_process_t target_id, ptl_match_bits_t match_bits,
                                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -339,7 +340,7 @@ static inline void spl_atomic_kind(ptl_op_t operation, ptl_datatype_t datatype) 
   spl_word(15, (uint32_t)operation | (uint32_t)datatype << 8);
 }
 /* Gets len bytes to offset of the entry's memory, or, with PTL_HANDLER_HOST_MEM among the options, of the handler's;
- * returns at once. Their reply event goes to the entry's queue. */
+ * returns at once. The reply event goes to the entry's queue. */
 static inline int PtlHandlerGetFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
                                         ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                                         unsigned options) {
@@ -349,8 +350,8 @@ static inline int PtlHandlerGetFromHost(ptl_size_t offset, ptl_size_t len, ptl_r
   spl_word(14, (uint32_t)(len >> 32));
   return (int)spl_issue(SPL_CALL_GET_FROM_HOST | options | spl_put_options(ct, PTL_NO_ACK_REQ));
 }
-/* Gets at most one packet into HPU memory or the stack; returns when it is there. FAIL when it does not fit into a
- * packet, the target refused, or sent less. */
+/* Gets at most one packet into HPU memory or the stack; returns when the bytes are there. FAIL if they do not fit into
+ * a packet, or if the target refused or sent less. */
 static inline int PtlHandlerGetFromDevice(void *local, ptl_size_t len, ptl_process_t target_id,
                                           ptl_match_bits_t match_bits, ptl_size_t remote_offset) {
   spl_put_target(target_id, match_bits, remote_offset, NULL, 0);
@@ -360,8 +361,8 @@ static inline int PtlHandlerGetFromDevice(void *local, ptl_size_t len, ptl_proce
   __asm__ volatile("" ::: "memory"); /* local has been written */
   return result;
 }
-/* As the puts, but the target's elements become operation(element, ours). FAIL for more bytes than the NIC takes, and
- * for what Portals 4 does not have: swaps, and operations that do not exist for the datatype. */
+/* As the puts, but the target's elements become operation(element, ours). FAIL for more bytes than the NIC takes,
+ * for swaps, and for operations that do not exist for the datatype. */
 static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                            ptl_process_t target_id, ptl_match_bits_t match_bits,
                                            ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
@@ -384,8 +385,8 @@ static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, 
   spl_atomic_kind(operation, datatype);
   return (int)spl_issue(SPL_CALL_ATOMIC_FROM_DEVICE | spl_put_options(ct, ack_req));
 }
-/* The same from HPU memory or the stack, and local becomes what the target's elements were; returns when it is there.
- * `operand` is that of PTL_CSWAP... and PTL_MSWAP. FAIL also when the target refused or had fewer elements. */
+/* A fetching atomic from HPU memory or the stack: local gets the target's old elements; returns when they are there.
+ * `operand` is that of PTL_CSWAP... and PTL_MSWAP. FAIL also if the target refused or had fewer elements. */
 static inline int PtlHandlerFetchAtomicFromDevice(void *local, ptl_size_t len, ptl_process_t target_id,
                                                   ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                                                   ptl_hdr_data_t hdr_data, uint64_t operand, ptl_op_t operation,
@@ -401,8 +402,8 @@ static inline int PtlHandlerFetchAtomicFromDevice(void *local, ptl_size_t len, p
   return result;
 }
 
-/* Says a text of at most 80 bytes and a number to who looks at a simulation (`spinloom handler run`), with time and
- * HPU; no NIC but the simulated one listens. Priced as any call. SEGV when the text cannot be read. */
+/* Prints a text of at most 80 bytes and a number, with time and HPU, for the author of a simulated handler (`spinloom
+ * handler run`); other NICs ignore the call. It costs as much as any call. SEGV if the text cannot be read. */
 static inline int spl_debug(const char *text, uint32_t value) {
   __asm__ volatile("" ::: "memory"); /* the text has been written before it is read */
   spl_local(1, text);
@@ -410,7 +411,7 @@ static inline int spl_debug(const char *text, uint32_t value) {
   return (int)spl_issue(SPL_CALL_DEBUG);
 }
 
-/* The entry's counter; FAIL when it has none. */
+/* Counts on the entry's counter; FAIL if it has none. */
 static inline int PtlHandlerCTInc(ptl_ct_event_t increment) {
   spl_word64(1, increment.success);
   spl_word64(3, increment.failure);

@@ -1,8 +1,8 @@
 /* The address map that a handler sees on its handler processing unit (HPU), and its command window.
  *
  * Contract: shared by handlers (RV32 and native), the HPU floor and every driver. Freestanding C11.
- * A handler issues a command by storing words into the window and then loading ISSUE: six stores and
- * one load for a DMA, the cost that PsPIN's command unit has. The loaded value is the command's
+ * A handler issues a command by storing words into the window and then loading ISSUE. A DMA takes six
+ * stores and one load, as with PsPIN's command unit. The loaded value is the command's
  * result (a handle or a return code); a blocking command answers late.
  */
 #ifndef SPINLOOM_HPU_MAP_H
@@ -36,14 +36,14 @@
 #define SPL_CALL_DMA_WAIT 6u
 #define SPL_CALL_CT_INC 7u /* WORD1-2 success, WORD3-4 failure */
 #define SPL_CALL_YIELD 8u
-#define SPL_CALL_CT_GET 9u /* WORD5 where two 64-bit counts go */
+#define SPL_CALL_CT_GET 9u /* WORD5 place for two 64-bit counts */
 #define SPL_CALL_CT_SET 10u
-/* WORD1 where the value before goes (8 bytes), WORD2-3 offset, WORD4 width, WORD5-6 compare, WORD7-8 operand */
+/* WORD1 place for the old value (8 bytes), WORD2-3 offset, WORD4 width, WORD5-6 compare, WORD7-8 operand */
 #define SPL_CALL_DMA_CAS_NB 11u
 #define SPL_CALL_DMA_CAS_B 12u
 #define SPL_CALL_DMA_FADD_NB 13u
 #define SPL_CALL_DMA_FADD_B 14u
-/* WORD1 HPU memory (8 bytes), WORD2 where the value before goes, WORD5-6 compare, WORD7-8 operand */
+/* WORD1 HPU memory (8 bytes), WORD2 place for the old value, WORD5-6 compare, WORD7-8 operand */
 #define SPL_CALL_HPU_CAS 15u
 #define SPL_CALL_HPU_FADD 16u
 /* WORD1 local (device), WORD2-3 offset (host), WORD4 bytes, WORD5 target, WORD6-7 match bits, WORD8-9 remote offset,
@@ -54,7 +54,7 @@
 /* As puts, without header data. */
 #define SPL_CALL_GET_FROM_DEVICE 20u
 #define SPL_CALL_GET_FROM_HOST 21u
-/* As puts; WORD15 operation in the low byte, datatype above. The fetching one: WORD2-3 operand. */
+/* As puts; WORD15 operation in the low byte, datatype above. Fetching atomics: WORD2-3 operand. */
 #define SPL_CALL_ATOMIC_FROM_DEVICE 22u
 #define SPL_CALL_ATOMIC_FROM_HOST 23u
 #define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u

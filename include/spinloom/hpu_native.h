@@ -1,10 +1,11 @@
-/* The command window of a handler that runs natively: in the process that its message came to, on a thread that stands
+/* The command window of a native handler, which runs in the process that its message came to, on a thread that stands
  * for an HPU.
  *
  * Contract: the words of a call are those of hpu_map.h, but an address of the handler's memory is a pointer at the same
  * index. The runtime fills in a spl_hpu, hands it to the object by spl_hpu_bind() on the thread that is about to call a
- * handler, and answers issue(). An object says by spl_hpu_abi which spl_hpu it was built for.
- * Invariants: issue() may not come back: then the handler has ended, as one does that makes a call that does not exist.
+ * handler, and answers issue(). spl_hpu_abi names the version of spl_hpu for which
+ * an object was built.
+ * Invariants: issue() need not return: the handler has then ended, as after a call that does not exist.
  * Threads: one spl_hpu a thread. Time: the host's.
  */
 #ifndef SPINLOOM_HPU_NATIVE_H
@@ -27,7 +28,7 @@ struct spl_hpu {
   uint64_t (*cycles)(void);
 };
 
-/* What every object has, once, however many sources it is made of. */
+/* Defined once in every object, however many sources it has. */
 #if !defined(__cplusplus)
 extern __attribute__((weak, visibility("hidden"))) _Thread_local struct spl_hpu *spl_hpu_at_hand;
 __attribute__((weak, visibility("hidden"))) _Thread_local struct spl_hpu *spl_hpu_at_hand;

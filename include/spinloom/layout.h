@@ -1,6 +1,6 @@
 /* layout.h - datatypes that move non-contiguous data: MPI's constructors without MPI.
  *
- * Contract: C11 and C++. A layout is built, committed, used, freed; constructors keep what they need of their children,
+ * Contract: C11 and C++. A layout is built, committed, used, freed; constructors keep references to their children,
  *   which may be freed at once. Counts and displacements are 64 bits wide. Every function that can fail returns a
  *   status and leaves its outputs alone unless that is SPL_LAYOUT_OK; spl_layout_last_error() then says why in one
  *   sentence. No function ends the process or lets an exception out.
@@ -33,12 +33,12 @@ typedef enum spl_layout_status {
   SPL_LAYOUT_OK = 0,
   SPL_LAYOUT_INVALID = 1,     /* an argument or a text is wrong */
   SPL_LAYOUT_OVERFLOW = 2,    /* a size or displacement does not fit in 64 bits or a named limit */
-  SPL_LAYOUT_UNSUPPORTED = 3, /* legal, but not here */
-  SPL_LAYOUT_EXHAUSTED = 4,   /* memory or a named limit of this machine */
+  SPL_LAYOUT_UNSUPPORTED = 3, /* legal, but Spinloom cannot do it */
+  SPL_LAYOUT_EXHAUSTED = 4,   /* memory, or a named limit, is used up */
   SPL_LAYOUT_INTERNAL = 5     /* our own bug */
 } spl_layout_status;
 
-/* The sentence of this thread's last failed call; "" before any. Valid until the thread's next failure. */
+/* The sentence of this thread's last failed call; "" if none has failed. Valid until the thread's next failure. */
 SPL_LAYOUT_API const char *spl_layout_last_error(void);
 SPL_LAYOUT_API const char *spl_layout_version(void);
 
@@ -60,12 +60,12 @@ SPL_LAYOUT_API spl_layout_status spl_layout_primitive(const char *name, spl_layo
 /* The one-line notation, such as "vector(3, 2, 5, double)"; an error names line and column. */
 SPL_LAYOUT_API spl_layout_status spl_layout_from_text(const char *text, spl_layout **out);
 SPL_LAYOUT_API spl_layout_status spl_layout_contiguous(int64_t count, const spl_layout *child, spl_layout **out);
-/* stride in extents of the child; of hvector in bytes. */
+/* The stride counts extents of the child; that of hvector counts bytes. */
 SPL_LAYOUT_API spl_layout_status spl_layout_vector(int64_t count, int64_t block_length, int64_t stride,
                                                    const spl_layout *child, spl_layout **out);
 SPL_LAYOUT_API spl_layout_status spl_layout_hvector(int64_t count, int64_t block_length, int64_t stride_bytes,
                                                     const spl_layout *child, spl_layout **out);
-/* Arrays of `count` entries; displacements in extents of the child, of the h-forms in bytes. */
+/* Arrays of `count` entries; displacements count extents of the child, those of the h-forms bytes. */
 SPL_LAYOUT_API spl_layout_status spl_layout_indexed(int64_t count, const int64_t *block_lengths,
                                                     const int64_t *displacements, const spl_layout *child,
                                                     spl_layout **out);
@@ -115,32 +115,32 @@ typedef struct spl_layout_block {
   int64_t bytes;
 } spl_layout_block;
 
-/* The contiguous blocks of `count` elements in packed order: *found says how many there are, the first `capacity` of
- * them are written to `blocks`. Committed layouts only. */
+/* The contiguous blocks of `count` elements in packed order: *found gets their number, `blocks` the first `capacity` of
+ * them. Committed layouts only. */
 SPL_LAYOUT_API spl_layout_status spl_layout_blocks(const spl_layout *layout, int64_t count, spl_layout_block *blocks,
                                                    int64_t capacity, int64_t *found);
-/* Text with its terminating zero, cut at `capacity` bytes; *needed is what all of it takes. `text` may be NULL. */
+/* Text with its terminating zero, cut at `capacity` bytes; *needed gets the size of all of it. `text` may be NULL. */
 SPL_LAYOUT_API spl_layout_status spl_layout_text(const spl_layout *layout, char *text, size_t capacity, size_t *needed);
-/* What normalisation made of it, such as "0 + vector(3, 8 B, stride 20 B)". */
+/* The result of normalisation, such as "0 + vector(3, 8 B, stride 20 B)". */
 SPL_LAYOUT_API spl_layout_status spl_layout_normal_form(const spl_layout *layout, char *text, size_t capacity,
                                                         size_t *needed);
-/* The compact program (docs/formats/layout.md); it lives as long as the layout. Committed layouts only. */
+/* The compact program (docs/formats/layout.md), which lives as long as the layout. Committed layouts only. */
 SPL_LAYOUT_API spl_layout_status spl_layout_blob(const spl_layout *layout, const void **blob, size_t *bytes);
 
 /* ---- Move. base is the address that displacements count from. Committed layouts only. ---- */
 
-/* The whole message of `count` elements; `packed` holds count * size bytes. */
+/* Packs the whole message of `count` elements; `packed` holds count * size bytes. */
 SPL_LAYOUT_API spl_layout_status spl_layout_pack(const spl_layout *layout, int64_t count, const void *base,
                                                  void *packed);
-/* A layout that writes a byte twice is refused with the place. */
+/* Refuses a layout that writes a byte twice; the error names the place. */
 SPL_LAYOUT_API spl_layout_status spl_layout_unpack(const spl_layout *layout, int64_t count, void *base,
                                                    const void *packed);
-/* Its packed bytes [first, last) alone; `packed` holds last - first bytes. */
+/* Packs only the packed bytes [first, last); `packed` holds last - first bytes. */
 SPL_LAYOUT_API spl_layout_status spl_layout_pack_range(const spl_layout *layout, int64_t count, const void *base,
                                                        int64_t first, int64_t last, void *packed);
 SPL_LAYOUT_API spl_layout_status spl_layout_unpack_range(const spl_layout *layout, int64_t count, void *base,
                                                          int64_t first, int64_t last, const void *packed);
-/* From one layout into another that holds equally many bytes. Both may lie in one array: everything is then read
+/* Copies from one layout into another that holds equally many bytes. Both may lie in one array: then everything is read
  * before anything is written. */
 SPL_LAYOUT_API spl_layout_status spl_layout_copy(const spl_layout *from, int64_t from_count, const void *from_base,
                                                  const spl_layout *to, int64_t to_count, void *to_base);

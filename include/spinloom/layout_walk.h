@@ -28,7 +28,7 @@
 #define SPL_INLINE static inline __attribute__((always_inline, unused))
 #define SPL_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-/* Node kinds. The leaves come first, so that one comparison tells them. */
+/* Node kinds. The leaves come first, so that one comparison recognises them. */
 #define SPL_LEAF_VECTOR 0u  /* count runs of block bytes, stride bytes apart */
 #define SPL_LEAF_LIST 1u    /* count runs of block bytes at listed offsets */
 #define SPL_LEAF_RUNS 2u    /* count runs of listed offsets and lengths */
@@ -274,7 +274,7 @@ SPL_INLINE void SPL_W(spl_walk_down)(const void *blob, const SPL_W(spl_node) * *
   level->index = index;
 }
 
-/* Steps a level to its next child: 1 and the child's node and base, or 0 when the level is done. */
+/* Steps a level to its next child: returns 1 and the child's node and base, or 0 if the level is done. */
 SPL_INLINE int SPL_W(spl_walk_next)(const void *blob, SPL_W(spl_level) * level, const SPL_W(spl_node) * *node,
                                     SPL_U *base) {
   const SPL_W(spl_node) *parent = level->node;
@@ -331,7 +331,7 @@ static __attribute__((noinline, unused)) void SPL_W(spl_walk_nest)(const void *b
   }
 }
 
-/* A quick entry of its own: all bytes in one vector among the members of one element, else the general case. */
+/* A quick way if all bytes lie in one vector among the members of one element; otherwise the general case. */
 static __attribute__((noinline, unused)) void SPL_W(spl_walk_members)(const void *blob, SPL_U first, SPL_U length,
                                                                       SPL_W(spl_emit) emit, void *context) {
   const spl_layout_header *header = (const spl_layout_header *)blob;
@@ -346,7 +346,7 @@ static __attribute__((noinline, unused)) void SPL_W(spl_walk_members)(const void
   }
 }
 
-/* The commonest case alone is inlined, so that it needs no stack frame: all bytes in one element that is one vector. */
+/* Only the commonest case is inlined, so that it needs no stack frame: all bytes in one element that is one vector. */
 SPL_INLINE void SPL_W(spl_walk)(const void *blob, SPL_U first, SPL_U length, SPL_W(spl_emit) emit, void *context) {
   const spl_layout_header *header = (const spl_layout_header *)blob;
   const SPL_W(spl_node) *root = SPL_W(spl_node_at)(blob, sizeof(spl_layout_header));

@@ -6,10 +6,10 @@
  *     #define SPL_COMPLETION_HANDLER pingpong_completion_handler
  *     #define SPL_USER_HEADER int length; int client;      // members of h.user_hdr
  *     #define SPL_ARENA_BYTES 4096                         // the largest malloc
- * What is different from handler.h, because the printed code needs it: ptl_process_t is an integer, a rank; h.user_hdr
- * is a struct, zeroes where the message is shorter; malloc takes SPL_ARENA_BYTES of the stack at each call, however few
- * bytes are asked for (the printed code asks for too few), lasts until the handler ends, and gives NULL for more; a
- * non-zero ct counts on the entry's counter. Puts take integers for ranks; other calls are handler.h's, whose
+ * Differences from handler.h, which the printed code needs: ptl_process_t is an integer, a rank; h.user_hdr
+ * is a struct, padded with zeros if the message is shorter; malloc takes SPL_ARENA_BYTES of the stack at each call,
+ * however few bytes are asked for (the printed code asks for too few), its memory lasts until the handler ends, and it
+ * returns NULL for more bytes; a non-zero ct counts on the entry's counter. Puts take integers for ranks; other calls are handler.h's, whose
  * spl_process_t spl_process(rank) makes.
  * Invariants: only for the simulated or sandboxed HPU: the printed code's mistakes stay there. docs/p4spin-listings.md
  * names them. Threads: as handler.h. Time: a wrapper costs what its instructions cost.
@@ -39,7 +39,7 @@
 #define SPL_ARENA_BYTES 4096u
 #endif
 
-/* Printed code compares signed with unsigned numbers and names what it does not use. */
+/* Printed code compares signed with unsigned numbers, and declares names that it does not use. */
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"

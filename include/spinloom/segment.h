@@ -4,8 +4,8 @@
  *   *vector*, lists are *blockindexed*, runs *indexed*, members *struct*. A segment knows one position in
  *   the packed bytes and a stack with one entry a level; it cannot seek.
  *   spl_segment_manipulate_narrow(segment, blob, first, last, emit, ctx) processes [first, last):
- *   a segment behind `first` walks block by block without emitting until it is there (catch-up), one
- *   beyond it is reset to the start and catches up from there. It returns the blocks of the catch-up.
+ *   a segment behind `first` walks block by block without emitting until it is there (catch-up); a segment
+ *   beyond `first` is reset to the start and catches up from there. It returns the blocks of the catch-up.
  *   spl_segment_beyond() tells the caller when a reset would come, so that it may copy a checkpoint
  *   instead. emit is called as by the walker (layout_walk.h). _wide is the same with 64-bit fields.
  *   Copying the first spl_segment_bytes(blob) bytes of a segment makes a checkpoint.
@@ -46,8 +46,8 @@ SPL_INLINE uint32_t spl_segment_bytes(const void *blob) {
 
 #elif defined(SPL_WIDTH_SUFFIX)
 
-/* One level. left: blocks or children to go, the current one included. place: vector leaf and loop: the offset
- * of the current block or child; else of the node. */
+/* One level. left: blocks or children to go, the current one included. place: in a vector leaf or loop the
+ * offset of the current block or child; otherwise that of the node. */
 typedef struct {
   SPL_U node; /* bytes from the start of the blob */
   SPL_U left;
@@ -94,7 +94,7 @@ static __attribute__((noinline, unused)) void SPL_W(spl_segment_init)(SPL_W(spl_
   SPL_W(spl_segment_enter)(segment, blob, segment->frames, sizeof(spl_layout_header), segment->element);
 }
 
-/* The leaf is done: on to the next one, of this element or the next. */
+/* The leaf is done: goes on to the next leaf, of this element or the next. */
 static __attribute__((noinline, unused)) void SPL_W(spl_segment_next_leaf)(SPL_W(spl_segment) * segment,
                                                                            const void *blob) {
   SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
@@ -288,8 +288,8 @@ SPL_INLINE SPL_U SPL_W(spl_segment_runs)(SPL_W(spl_segment) * segment, SPL_W(spl
   return end - start;
 }
 
-/* The general case: any way to `first`, any number of leaves of any kind. A function of its own so that the
- * quick entry below needs no stack frame. */
+/* The general case: any way to `first`, any number of leaves of any kind. Not inlined, so that the quick way
+ * below needs no stack frame. */
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(spl_segment) * segment,
                                                                           const void *blob, SPL_U first, SPL_U packed,
                                                                           SPL_U bytes, SPL_W(spl_emit) emit,
@@ -319,7 +319,7 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_process)(SPL_W(
   }
 }
 
-/* The quick entries: the segment stands at `first`, in a leaf with blocks to go. */
+/* The quick ways, for a segment that stands at `first`, in a leaf with blocks to go. */
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_quick_list)(SPL_W(spl_segment) * segment,
                                                                              const void *blob, SPL_U last, SPL_U bytes,
                                                                              SPL_W(spl_emit) emit, void *context) {

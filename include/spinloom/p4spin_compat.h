@@ -9,8 +9,8 @@
  * Differences from handler.h, which the printed code needs: ptl_process_t is an integer, a rank; h.user_hdr
  * is a struct, padded with zeros if the message is shorter; malloc takes SPL_ARENA_BYTES of the stack at each call,
  * however few bytes are asked for (the printed code asks for too few), its memory lasts until the handler ends, and it
- * returns NULL for more bytes; a non-zero ct counts on the entry's counter. Puts take integers for ranks; other calls are handler.h's, whose
- * spl_process_t spl_process(rank) makes.
+ * returns NULL for more bytes; a non-zero ct counts on the entry's counter. Puts take integers for ranks; other calls
+ * are those of handler.h, whose spl_process_t spl_process(rank) makes.
  * Invariants: only for the simulated or sandboxed HPU: the printed code's mistakes stay there. docs/p4spin-listings.md
  * names them. Threads: as handler.h. Time: a wrapper costs what its instructions cost.
  */

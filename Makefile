@@ -13,17 +13,18 @@ export PATH := $(BIN):$(PATH)
 .DEFAULT_GOAL := help
 
 # What the installed package is made of; a folder's time changes when a file in it comes or goes.
-SOURCES := $(shell find src include handlers python nics workloads scenarios cmake \
+SOURCES := $(shell find src include handlers python nics workloads scenarios cmake man tools/man.py \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup demo figures validate picture test test-slow check-cpp check-python lint format bench asan tsan fuzz clean
+.PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python lint format bench asan tsan fuzz clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
 	@echo 'make figures the figures of the datatypes paper from fresh simulations (out/figures/)'
 	@echo 'make validate  what the papers measured, tested; compares with tests/golden/validate.json'
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
+	@echo 'make wheel   out/dist/: a wheel with everything that runs, for this Python, and the sources it is built from'
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
@@ -61,11 +62,25 @@ $(VENV)/stamp: requirements.txt
 	@touch $@
 
 # The engine, the handler images and the Python package; CMake's folder is kept, so that only what
-# changed is compiled, and the C++ tests are built from the same objects.
+# changed is compiled, and the C++ tests are built from the same objects. CMake is called first, because pip is silent
+# while it compiles.
+KEPT := --config-setting=build-dir=$(BUILD) --config-setting=cmake.args=-GNinja
 build/stamps/package: $(VENV)/stamp $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-	  --config-settings=build-dir=$(BUILD) --config-settings=cmake.args=-GNinja .
-	@mkdir -p $(@D) && touch $@
+	@mkdir -p $(@D)
+	@$(BIN)/cmake -S . -B $(BUILD) -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \
+	  -DSPINLOOM_PYTHON=ON -DSPINLOOM_HANDLERS=ON >build/configure.log || { cat build/configure.log; exit 1; }
+	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build $(BUILD) --target spinloom_package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $(KEPT) .
+	@touch $@
+
+# What people install: tagged by auditwheel for the oldest glibc that has what was linked.
+wheel: setup build/stamps/wheel
+build/stamps/wheel: build/stamps/package README.md LICENSE
+	rm -rf build/dist out/dist
+	$(BIN)/python -m build --no-isolation --sdist --outdir out/dist .
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist $(KEPT) .
+	$(BIN)/auditwheel repair --wheel-dir out/dist build/dist/*.whl
+	@touch $@
 
 build/stamps/need-test: tools/need.sh
 	@tools/need.sh test

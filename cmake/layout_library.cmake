@@ -19,7 +19,7 @@ add_library(spinloom_layout_shared SHARED $<TARGET_OBJECTS:spinloom_layout_c>)
 target_link_libraries(spinloom_layout_shared PRIVATE spinloom_layout)
 target_link_options(spinloom_layout_shared PRIVATE -Wl,--version-script=${layout_symbols} -Wl,--no-undefined)
 set_target_properties(spinloom_layout_shared PROPERTIES
-  LINK_DEPENDS ${layout_symbols} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME layout)
+  LINK_DEPENDS ${layout_symbols} VERSION ${PROJECT_VERSION_MAJOR} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME layout)
 
 # The static one is whole: it holds the floors that it stands on.
 add_library(spinloom_layout_static STATIC $<TARGET_OBJECTS:spinloom_layout_c> $<TARGET_OBJECTS:spinloom_layout>

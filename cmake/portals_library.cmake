@@ -47,6 +47,7 @@ if(Python_FOUND)
   set(man_stamp ${PROJECT_BINARY_DIR}/man.stamp)
   add_custom_command(
     OUTPUT ${man_stamp}
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${PROJECT_BINARY_DIR}/man
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/man.py ${PROJECT_BINARY_DIR}/man
     COMMAND ${CMAKE_COMMAND} -E touch ${man_stamp}
     DEPENDS ${PROJECT_SOURCE_DIR}/tools/man.py ${PROJECT_SOURCE_DIR}/man/portals.toml

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from spinloom import __version__, config, output
+from spinloom import __version__, config, data, output
 from spinloom.errors import (
     EXIT_CLOSED_PIPE,
     EXIT_ENVIRONMENT,
@@ -56,6 +56,12 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(data.prefix())
+        ctx.exit()
+
+
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -63,6 +69,14 @@ class Verbs(click.Group):
     "3 the machine lacks something.",
 )
 @click.version_option(__version__, prog_name="spinloom", message="%(prog)s %(version)s")
+@click.option(
+    "--prefix",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_prefix,
+    help="Print where include/, lib/ and share/man/ of the C libraries are, and exit.",
+)
 def cli() -> None:
     """What will a packet-processing (sPIN) NIC do with your datatype?
 

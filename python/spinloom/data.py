@@ -1,21 +1,34 @@
 """Where the package's data lies: NIC profiles, workloads, handler images.
 
 In an installed package the folders lie beside this file. In a checkout, nics/ and workloads/ lie at its
-root, and handler images only exist once they were built and installed.
+root, and handler images only exist once they were built and installed. An installed package is also a prefix
+for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from spinloom.errors import Trouble
+
 PACKAGE = Path(__file__).resolve().parent
+INSTALLED = {"handlers": "lib/spinloom/handlers"}  # the folders that lie elsewhere in the package
 
 
 def folder(name: str) -> Path:
     """The folder `name` ("nics", "workloads", "handlers"); it may not exist."""
-    installed = PACKAGE / name
+    installed = PACKAGE / INSTALLED.get(name, name)
     checkout = PACKAGE.parent.parent / name
     return installed if installed.is_dir() or not checkout.is_dir() else checkout
+
+
+def prefix() -> Path:
+    """Where compilers, pkg-config, CMake and man find what this installation has for them."""
+    if not (PACKAGE / "lib/pkgconfig").is_dir():
+        raise Trouble(
+            "environment", f"{PACKAGE} has no C libraries; 'make setup' in the checkout brings them"
+        )
+    return PACKAGE
 
 
 def handler_images() -> dict[str, bytes]:

@@ -99,7 +99,7 @@ def compile_options() -> list[str]:
 def link_options() -> list[str]:
     """What a linker needs to find the library: the one for real processes. The launcher has the simulator's
     loaded under the same name before it loads a program, so that one file runs both ways."""
-    library = part("live", "libportals.so.4")
+    library = part("lib", "libportals.so.4")
     return [str(library), f"-Wl,-rpath,{library.parent}"]
 
 

@@ -56,8 +56,9 @@ def build(level: str) -> Path:
         "workloads",
         "handlers",
     ):  # the same images for both: the compiler of the host is tested
-        if data.folder(name) != package / name:
-            shutil.copytree(data.folder(name), package / name)
+        target = package / data.INSTALLED.get(name, name)
+        if data.folder(name) != target:
+            shutil.copytree(data.folder(name), target)
     return package.parent
 
 

@@ -55,7 +55,7 @@ def handler_compiler() -> str:
 
 
 def live_library() -> str:
-    path = data.PACKAGE / "live/libportals.so.4"
+    path = data.PACKAGE / "lib/libportals.so.4"
     return str(path) if path.is_file() else ""
 
 

@@ -1,0 +1,42 @@
+# What the Python package is made of, beside its Python files. The package is an installation prefix as well: the
+# components layout and portals lie in it as they would in /usr/local, and `spinloom --prefix` says where.
+if(NOT SPINLOOM_PYTHON)
+  return()
+endif()
+
+add_custom_target(spinloom_package)
+foreach(part spinloom_core spinloom_launcher spinloom_layout_library spinloom_portals_library)
+  if(TARGET ${part})
+    add_dependencies(spinloom_package ${part})
+  endif()
+endforeach()
+
+foreach(folder nics workloads scenarios)
+  install(DIRECTORY ${folder}/ DESTINATION spinloom/${folder} COMPONENT python FILES_MATCHING PATTERN "*.toml")
+endforeach()
+# What `spinloom handler build` needs, beside the headers.
+install(FILES handlers/handler.ld DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
+
+# A wheel holds no links: what a linker looks for by its plain name is a text that names the library.
+set(prefix_install [[
+  set(prefix "${CMAKE_INSTALL_PREFIX}/spinloom")
+  foreach(component layout portals)
+    execute_process(COMMAND "@CMAKE_COMMAND@" --install "@PROJECT_BINARY_DIR@" --component ${component} --prefix "${prefix}"
+      OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+  file(GLOB libraries "${prefix}/@CMAKE_INSTALL_LIBDIR@/*.so")
+  foreach(library ${libraries})
+    if(IS_SYMLINK "${library}")
+      file(READ_SYMLINK "${library}" name)
+      file(REMOVE "${library}")
+      file(WRITE "${library}" "INPUT(${name})\n")
+    endif()
+  endforeach()
+]])
+string(CONFIGURE "${prefix_install}" prefix_install @ONLY)
+install(CODE "${prefix_install}" COMPONENT python)
+
+# `man spinloom` finds the pages in ENVIRONMENT/share/man when ENVIRONMENT/bin is on PATH.
+if(SKBUILD)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man COMPONENT python)
+endif()

@@ -1,0 +1,195 @@
+"""The wheel in an environment with nothing else: no compiler, no build tools, only the declared packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.tags import sys_tags
+from packaging.utils import parse_wheel_filename
+
+from spinloom import __version__, data
+from test_c_layout import BIN, PROJECT, ROOT, configure, run, tool
+
+LAYOUTS = """
+from spinloom.layout import Layout
+column = Layout("vector(4, 1, 4, double)")
+grid = bytes(range(128))
+packed = column.pack(grid)
+assert bytes(packed) == b"".join(grid[row * 32 : row * 32 + 8] for row in range(4)), bytes(packed)
+"""
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """What `make wheel` puts into out/dist."""
+    run("make", "--no-print-directory", "-C", ROOT, "wheel", env=os.environ | {"PYTHON": sys.executable})
+    return ROOT / "out/dist"
+
+
+@pytest.fixture(scope="session")
+def wheel(built) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+def files_of(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if not name.endswith("/")}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    """The packages that these requirements bring with them, without extras."""
+    found: set[str] = set()
+    for requirement in map(Requirement, requirements):
+        if (requirement.marker is None or requirement.marker.evaluate({"extra": ""})) and (
+            requirement.name not in found
+        ):
+            found |= {requirement.name, *declared(importlib.metadata.requires(requirement.name) or [])}
+    return found
+
+
+class Environment:
+    """A virtual environment with the wheel and, copied from this one, what its metadata declares."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        venv.create(folder, symlinks=True, with_pip=False)
+        self.bin = folder / "bin"
+        pip = [sys.executable, "-m", "pip", "--python", self.bin / "python", "install", "--quiet"]
+        run(*pip, "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
+        (self.packages,) = folder.glob("lib/python*/site-packages")
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            metadata = importlib.metadata.PathDistribution(zipfile.Path(archive, name).parent)
+            for package in declared(metadata.requires or []):
+                self.copy(importlib.metadata.distribution(package))
+
+    def copy(self, package: importlib.metadata.Distribution) -> None:
+        for file in package.files or []:
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                target = self.packages / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file.locate(), target)
+
+    def run(self, *command: str | Path) -> str:
+        """A command of this environment, with nothing else on PATH."""
+        return run(self.bin / command[0], *command[1:], env={"PATH": str(self.bin), "NO_COLOR": "1"})
+
+
+@pytest.fixture(scope="session")
+def environment(wheel, tmp_path_factory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("environment"), wheel)
+
+
+@pytest.fixture(scope="session")
+def prefix(environment) -> Path:
+    return Path(environment.run("spinloom", "--prefix").strip())
+
+
+def test_the_tag_is_of_this_python_and_a_c_library_no_newer_than_here(wheel):
+    name, version, _, tags = parse_wheel_filename(wheel.name)
+    assert (name, str(version)) == ("spinloom", __version__)
+    assert tags <= set(sys_tags())
+    assert all(tag.platform.startswith("manylinux_2_") for tag in tags)
+
+
+def test_the_metadata_name_the_licence_and_two_packages(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode().split("\n\n")[0]
+    assert "\nLicense-Expression: BSD-3-Clause\n" in text
+    assert "\nLicense-File: LICENSE\n" in text
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("BSD 3-Clause License")
+    assert re.findall(r"^Requires-Dist: (\w+)[^;\n]*$", text, re.MULTILINE) == ["click", "rich"]
+
+
+def test_the_command_runs_without_a_compiler(environment):
+    assert environment.run("spinloom", "--version") == f"spinloom {__version__}\n"
+    table = environment.run("spinloom", "ddt", "--type", "vector(64, 4, 8, double)", "--csv").splitlines()
+    assert {"host-mpitypes", "rw-cp", "seek"} <= {cell for line in table for cell in line.split(",")}
+    assert "engine,present" in environment.run("spinloom", "info", "--csv")
+    images = environment.run("spinloom", "info", "--csv").count("\nimage ")
+    assert images == len(list((ROOT / "handlers").glob("*.c")))
+
+
+def test_layouts_work_with_the_declared_packages_alone(environment):
+    environment.run("python", "-c", LAYOUTS)
+
+
+def test_spinloom_info_finds_its_library(prefix):
+    assert "long messages here" in run(prefix / "bin/spinloom-info", env={"PATH": ""})
+
+
+@pytest.mark.parametrize("words", [["spinloom"], ["-M", "PREFIX", "spinloom"], ["-M", "PREFIX", "PtlGet"]])
+def test_man_finds_the_pages(environment, prefix, words):
+    if shutil.which("man") is None:
+        pytest.skip("there is no man")
+    words = [str(prefix / "share/man") if word == "PREFIX" else word for word in words]
+    path = f"{environment.bin}:/usr/bin:/bin"
+    text = run("man", *words, env={"PATH": path, "LC_ALL": "C.UTF-8", "MANPAGER": "cat"})
+    assert ("spinloom VERB" if words[-1] == "spinloom" else "PtlGet(") in text
+
+
+def pkg_config(prefix: Path, *words: str) -> list[str]:
+    program = shutil.which("pkg-config") or shutil.which("pkgconf")
+    if program is None:
+        pytest.skip("there is no pkg-config")
+    return run(program, *words, env=os.environ | {"PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig"}).split()
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "said"),
+    [
+        ("spinloom-layout", PROJECT / "use.c", "good\n"),
+        ("spinloom-portals", PROJECT.parent / "portals/ring.c", "rank 0: 1 ranks, good\n"),
+    ],
+)
+def test_c_programs_find_the_libraries_by_pkg_config(environment, prefix, tmp_path, package, source, said):
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    flags = pkg_config(prefix, "--cflags", "--libs", package)
+    run("cc", "-std=c11", source, "-o", tmp_path / "use", *flags, f"-Wl,-rpath,{prefix}/lib")
+    assert run(tmp_path / "use") == said
+    if package == "spinloom-portals":
+        simulated = environment.run("spinloom", "sim", "-n", "2", "--quiet", tmp_path / "use")
+        assert sorted(simulated.splitlines()) == [f"rank {rank}: 2 ranks, good" for rank in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("project", "programs"), [("layout", ["use_c", "use_c_static"]), ("portals", ["ring_c"])]
+)
+def test_c_programs_find_the_libraries_by_cmake(prefix, tmp_path, project, programs):
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    configure(PROJECT.parent / project, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(tool("cmake"), "--build", tmp_path)
+    for program in programs:
+        assert run(tmp_path / program).endswith("good\n")
+
+
+def test_this_installation_has_a_prefix_too():
+    assert (data.prefix() / "include/spinloom/layout.h").is_file()
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_sources_has_the_same_files(built, wheel, tmp_path):
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as sources:
+        sources.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    out = tmp_path / "wheel"
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", out, tree]
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    run(*command, "--config-setting=cmake.args=-GNinja", env=os.environ | {"PATH": path})
+    (again,) = out.glob("*.whl")
+    names = [files_of(file) for file in (wheel, again)]
+    assert names[0] == names[1]

@@ -1,10 +1,11 @@
-"""Bar: what long work tells about how far it is. This one shows nothing; that of verbs/progress.py does."""
+"""Bar: receives the progress of long work. This class shows nothing; that of verbs/progress.py shows a
+bar."""
 
 from __future__ import annotations
 
 
 class Bar:
-    """Called once for each cell that ends; expect() says that so many more will come."""
+    """Called once for each cell that ends; expect() announces further cells."""
 
     def __call__(self) -> None:
         pass

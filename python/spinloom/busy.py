@@ -1,8 +1,8 @@
 """How many HPUs a handler of a given time needs: by Little's law and by simulation (SC'17 paper, 4.4.2).
 
-Contract: a packet holds an HPU for `service_ps`, the handler with the NIC's own start and end: measured with
-one HPU, where nothing else limits. The handler is handlers/busy.c, its packets come back to back.
-hpus_needed() and line_part() give columns; Trouble('unsupported') where the NIC's own part is longer.
+Contract: a packet holds an HPU for `service_ps`, the time of the handler with the NIC's own start and end,
+measured with one HPU, where nothing else limits. The handler is handlers/busy.c; packets come back to back.
+hpus_needed() and line_part() give columns; Trouble('unsupported') if the NIC's own part is longer.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from spinloom.handler_budget import SLACK, hpus_max, smallest
 from spinloom.profiles import Profile
 
 PACKETS = 512
-ROUNDS = 4  # of packets for each HPU
+ROUNDS = 4  # rounds of packets for each HPU
 
 
 def packet_ps(profile: Profile, packet_bytes: int) -> Fraction:
-    """Between two packets at line rate: the longer of gap and bytes."""
+    """Time between two packets at line rate: the longer of gap and bytes."""
     return max(Fraction(profile["link.gap"]), Fraction(profile["link.byte_time"]) * packet_bytes)
 
 
@@ -34,7 +34,7 @@ class Bench:
         self.cycles = self.calibrated(service_ps)
 
     def calibrated(self, service_ps: int) -> int:
-        """The handler's cycles for which one HPU spends service_ps a packet."""
+        """The handler's cycles with which one HPU spends service_ps on a packet."""
         few, many = 200, 400
         at_few, at_many = (self.processing_ps(1, PACKETS, cycles) / PACKETS for cycles in (few, many))
         a_cycle = (at_many - at_few) / (many - few)
@@ -45,7 +45,7 @@ class Bench:
         return cycles
 
     def processing_ps(self, hpus: int, packets: int, cycles: int | None = None) -> int:
-        """From a message's first byte at the NIC until its last handler has ended."""
+        """Time from a message's first byte at the NIC until its last handler has ended."""
         message = bytes(packets * self.packet_bytes)
         constants = (self.cycles if cycles is None else cycles).to_bytes(4, "little")
         ran = self.engine.run_handler(
@@ -79,14 +79,15 @@ class Bench:
         return ran["last_handler_ps"] - ran["first_byte_ps"]
 
     def line_part(self, hpus: int, service_ps: int) -> dict[str, Any]:
-        """Time of the line over time of the NIC, less the last packet's handler, which nothing can hide."""
+        """Time of the line over time of the NIC, without the last packet's handler, which nothing can
+        hide."""
         packets = max(PACKETS, ROUNDS * hpus)
         line = packets * self.packet_ps
         return {"part": float(line / (self.processing_ps(hpus, packets) - service_ps))}
 
 
 def hpus_needed(bench: Bench, service_ps: int) -> dict[str, Any]:
-    """The fewest HPUs that are within 5 % of the line; 0: not even hpus_max() are."""
+    """The fewest HPUs that are within 5 % of the line; 0 if not even hpus_max() are."""
     law = Fraction(service_ps) / bench.packet_ps
     found = smallest(
         lambda hpus: bench.line_part(hpus, service_ps)["part"] >= 1 / (1 + SLACK), max(1, round(law))

@@ -1,9 +1,10 @@
-"""Claims: what the papers measured, as conditions on observations, and the verdict on each.
+"""Claims: the papers' measurements as conditions on observations, and the verdict on each.
 
 Contract: claims() reads claims.toml. judge() is pure: conditions and observed numbers in, a Verdict out.
-assess() runs what a claim needs in a Lab and, when it does not hold, its sensitivities: the first trial value
-of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC, explains it.
-Values are tried in a plausible range only. Every claim is tried with the alternatives of the model, too.
+assess() runs the cells that a claim needs in a Lab and, when it does not hold, its sensitivities: the first
+trial value of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC,
+explains it. Values are tried in a plausible range only. Every claim is tried with the alternatives of the
+model, too.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class Sensitivity:
     values: tuple[str, ...]
     why: str
     plausible: tuple[str, str]  # the range in which values are tried
-    because: str  # why that range
+    because: str  # the reason for that range
     of: str = ""  # for "input.NAME": the observation whose argument NAME is changed
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Numbers for a part of the model about which the papers say nothing."""
+    """Numbers for a part of the model that the papers leave open."""
 
     name: str
     because: str
@@ -104,7 +105,7 @@ class Verdict:
     ours: str
     remark: str
     failed: tuple[Condition, ...] = ()
-    otherwise: str = ""  # ours, with the alternatives
+    otherwise: str = ""  # our numbers with the alternatives
 
 
 def read_condition(table: dict[str, Any]) -> Condition:
@@ -130,7 +131,7 @@ def alternatives() -> tuple[Alternative, ...]:
 
 @cache
 def absent() -> dict[str, str]:
-    """The papers' claims that are not tested: what they say, and why not."""
+    """The papers' claims that are not tested, with the reasons."""
     return {table["id"]: f"{table['says']}: {table['reason']}" for table in tables()["absent"]}
 
 
@@ -200,7 +201,7 @@ def probes_of(trial: Trial, conditions: Iterable[Condition]) -> list[Probe]:
 
 
 def observe(trial: Trial, conditions: Iterable[Condition], laboratory: Lab) -> dict[Any, Observed]:
-    """From readings that are there; a strategy or profile that is not gives its reason."""
+    """Observes from existing readings; a missing strategy or profile gives its reason."""
     observed: dict[Any, Observed] = {}
     for condition in conditions:
         if condition.what in observed:
@@ -224,13 +225,13 @@ def assess(claim: Claim, laboratory: Lab, bar: Bar | None = None) -> Verdict:
 
 
 def judged(claim: Claim, trial: Trial, laboratory: Lab, bar: Bar | None) -> Verdict:
-    """Without looking for what explains it."""
+    """The verdict on a claim, without a search for explanations."""
     laboratory.run(probes_of(trial, claim.holds), bar)
     return judge(claim.holds, observe(trial, claim.holds, laboratory))
 
 
 def with_alternatives(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) -> Verdict:
-    """Says what ours would be with each alternative of the model, and whether the claim turns with it."""
+    """Adds our numbers with each alternative of the model, and whether the verdict changes."""
     if verdict.verdict == NOT_AVAILABLE:
         return verdict
     for alternative in alternatives():
@@ -293,7 +294,7 @@ def broken_by(claim: Claim, trial: Trial, laboratory: Lab, bar: Bar | None) -> s
 
 
 def origin_of(claim: Claim, sensitivity: Sensitivity) -> str | None:
-    """What the number is in the model and why; None when the profile has no such number."""
+    """The number in the model and its source; None if the profile has no such number."""
     if sensitivity.field.startswith(INPUT):
         return "no bound (every datatype of workloads/paper.toml)"
     entry = lab.profile_of(claim.nic).entries.get(sensitivity.field)
@@ -304,7 +305,7 @@ Change = Callable[[tuple[Condition, ...]], tuple[Condition, ...]]
 
 
 def trial_of(claim: Claim, sensitivity: Sensitivity, value: str) -> tuple[Trial, Change]:
-    """A changed profile, or ("input.NAME") the same one with another argument of the observations."""
+    """A changed profile, or ("input.NAME") the same profile with another argument of the observations."""
     if not sensitivity.field.startswith(INPUT):
         return Trial(claim.nic, ((sensitivity.field, value),)), lambda conditions: conditions
     name = sensitivity.field.removeprefix(INPUT)

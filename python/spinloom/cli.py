@@ -111,7 +111,7 @@ for verb in (
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """SIGTERM ends a verb as Ctrl-C does, with what it computed."""
+    """SIGTERM ends a verb as Ctrl-C does; what it has computed is kept."""
     raise Terminated
 
 
@@ -130,9 +130,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
         output.say("interrupted")
-        code = exit_of_interrupt(stopped.__cause__ or stopped)  # click makes an Abort of an interrupt
+        code = exit_of_interrupt(stopped.__cause__ or stopped)  # click turns an interrupt into an Abort
     except BrokenPipeError:
-        os._exit(EXIT_CLOSED_PIPE)  # the reader of a pipe went away: nothing is left to say
+        os._exit(EXIT_CLOSED_PIPE)  # the reader of a pipe has gone: no output is possible
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
             raise
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def flush(code: int) -> int:
-    """What was printed is out, or the exit code says that it is not."""
+    """Flushes the output; the exit code says if that failed."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

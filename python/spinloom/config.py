@@ -34,7 +34,7 @@ VARIABLES = {
             "SPINLOOM_TEST_PATIENCE", "1", "a factor for all time limits of tests, for machines that are busy"
         ),
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
-        # The live library's own, as src/process/settings.cpp has them; a test compares.
+        # The live library's variables, as in src/process/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_COPY", "auto", "live: how long messages go: auto, heap, single-copy, two-copy"),
         Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),
         Variable("SPINLOOM_HANDLER_KIND", "sandbox", "live: which handlers are taken: sandbox, native"),

@@ -1,4 +1,4 @@
-"""The door to the engine, the native module spinloom._core.
+"""Access to the engine, the native module spinloom._core.
 
 Contract: load() returns the module or raises Trouble('environment'). The engine offers
     check_type(text)            raises SpinloomError unless the text is a datatype
@@ -12,14 +12,14 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     run_cell(config) -> dict    one simulated message; see sweep.py for its keys
         more keys: preloaded (packets wait on the NIC: adds processing_time_ps), interval_packets (packets a
         checkpoint, 0 by the rule), profile_handlers (adds function_cycles), slice_cycles
-    run_send_cell(config) -> dict       one simulated message, its strategy that of the sender; sending.py
+    run_send_cell(config) -> dict       one simulated message, sent under a strategy; sending.py
     share(config) -> Share      one NIC for several types; Share.receive(index) -> dict is one message
     run_handler(config) -> dict         messages to an entry with handlers; handler_runs.py has its keys
-    describe_image(elf), disassemble_image(elf)        what a handler image holds
+    describe_image(elf), disassemble_image(elf)        the contents of a handler image
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
     run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
     limits                      those of src/base/limits.hpp that this package needs, by name
-    SpinloomError               what it raises: errors.Trouble
+    SpinloomError               the engine's exception: errors.Trouble
 and releases the interpreter lock while it runs.
 """
 

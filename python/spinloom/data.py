@@ -1,7 +1,7 @@
-"""Where the package's data lies: NIC profiles, workloads, handler images.
+"""The places of the package's data: NIC profiles, workloads, handler images.
 
 In an installed package the folders lie beside this file. In a checkout, nics/ and workloads/ lie at its
-root, and handler images only exist once they were built and installed. An installed package is also a prefix
+root, and handler images exist only after they have been built and installed. An installed package is also a prefix
 for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
 """
 
@@ -32,5 +32,5 @@ def prefix() -> Path:
 
 
 def handler_images() -> dict[str, bytes]:
-    """Every shipped handler image by file name without .elf, sorted; empty when none was built."""
+    """Every shipped handler image by file name without .elf, sorted; empty if none was built."""
     return {path.stem: path.read_bytes() for path in sorted(folder("handlers").glob("*.elf"))}

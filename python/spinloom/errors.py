@@ -1,4 +1,4 @@
-"""Trouble that a person can mend: a code, one sentence, and the exit code that goes with it."""
+"""Errors that a user can mend: a code, one sentence, and an exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXIT_OF_CODE = {
 
 
 class Trouble(Exception):
-    """An error with one of the engine's codes; the message is one sentence with values and the knob."""
+    """An error with one of the engine's codes; one sentence with the values and what to change."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Trouble(Exception):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: verbs end as at Ctrl-C."""
+    """Raised by SIGTERM: verbs end as at Ctrl-C."""
 
 
 def exit_of_interrupt(interrupt: BaseException) -> int:

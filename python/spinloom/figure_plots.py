@@ -1,7 +1,7 @@
 """Drawings of figures: lines, bars, stacks, series, rows, histogram, dots. Legible in black and white.
 
 Contract: draw(figure, rows, line, path) writes one SVG from the rows of figure_tables.rows(); the same rows
-give the same bytes. What is not available is named under the plot.
+give the same bytes. Missing points are named under the plot.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def draw(figure: Figure, rows: Rows, line: float | None, path: Path) -> None:
 
 
 def missing(rows: Rows) -> list[str]:
-    """One line a strategy for points that are not there."""
+    """One line for each strategy with missing points."""
     notes: dict[tuple[str, str], int] = {}
     for row in rows:
         if row["status"] != "ok":
@@ -181,7 +181,8 @@ def needed(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
 
 
 def bar_group(canvas: Any, figure: Figure, rows: Rows, parts: list[tuple[str, str]]) -> Any:
-    """One group a value of the axis, one bar a strategy; parts: (column, how it is filled) from below."""
+    """One group for each value of the axis, one bar for each strategy; parts are (column, filling), from
+    below."""
     axes = canvas.add_subplot()
     values = list(dict.fromkeys(row[figure.axis] for row in rows))
     strategies = [name for name in STRATEGIES if any(row["strategy"] == name for row in rows)]
@@ -279,7 +280,7 @@ def series(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
 
 
 def rows_panels(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
-    """One panel an application, one group of bars a row, all panels on one logarithmic scale."""
+    """One panel for each application, one group of bars for each row, all panels on one logarithmic scale."""
     shown = [row for row in rows if row["strategy"] != BASELINE]
     groups: dict[str, Rows] = {}
     for row in shown:
@@ -416,7 +417,8 @@ def histogram(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> No
 
 
 def dots(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
-    """One column an application, one dot a row; rows that gain nothing lie on a line of their own."""
+    """One column for each application, one dot for each row; rows that gain nothing lie on a separate
+    line."""
     axes = canvas.add_subplot()
     shown = [row for row in rows if row["strategy"] != BASELINE]
     names = list(dict.fromkeys(row["application"] for row in shown))

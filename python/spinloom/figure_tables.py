@@ -1,8 +1,8 @@
 """Figures as tables: figures.toml says which cells; here they become probes, then rows of numbers.
 
-Contract: FIGURES lists the figures by name. cells(figure, quick) is what must be simulated; rows(figure,
-quick, lab) is the long-format table, one row a point, from readings that are there. A point without a number
-keeps its row: status says "not available" and message why.
+Contract: FIGURES lists the figures by name. cells(figure, quick) are the cells to simulate; rows(figure,
+quick, lab) is the long-format table, one row for each point, from the lab's readings. A point without a
+number keeps its row: status says "not available" and message why.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Figure:
     x_label: str = ""
     values: tuple[int, ...] = ()
     quick: tuple[int, ...] = ()
-    services_ns: tuple[int, ...] = ()  # how long a packet holds an HPU
+    services_ns: tuple[int, ...] = ()  # times for which a packet holds an HPU
     nics: tuple[str, ...] = (lab.NIC,)
-    preloaded: tuple[str, ...] = ()  # NICs on which all packets lie before time starts
+    preloaded: tuple[str, ...] = ()  # NICs on which all packets lie at time zero
     hpus: int = observe.HPUS
     message_bytes: int = observe.MESSAGE
     y_scale: str = "linear"
@@ -48,7 +48,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cell:
-    """One probe of a figure, where it stands on the axis, and the baseline's probe where one is needed."""
+    """One probe of a figure, its place on the axis, and the baseline's probe if one is needed."""
 
     x: int | str
     group: str
@@ -131,7 +131,7 @@ Measure = Callable[[Profile, str, Reading, Reading], dict[str, Any]]
 
 
 def throughput(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
-    if "processing_time_ps" in reading.columns:  # packets lie on the NIC: there is no network to wait for
+    if "processing_time_ps" in reading.columns:  # packets lie on the NIC already, without a network
         return {"value": reading["size_bytes"] * 8000 / reading["processing_time_ps"]}
     return {"value": observe.throughput_gbit_s(profile, strategy, reading)}
 

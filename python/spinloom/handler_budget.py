@@ -1,8 +1,8 @@
 """Does a handler keep up with the line, and with how many HPUs?
 
 By Little's law: packets a second times the mean time of a payload handler. By simulation: the smallest number
-of HPUs that are done with a long message within 5 % of its time on the line, from its first byte until its
-last handler has ended, less the time of one payload and one completion handler: they begin when the last
+of HPUs that process a long message within 5 % of its time on the line. The time counts from its first byte
+until its last handler has ended, without one payload and one completion handler: these begin when the last
 packet is there, and no number of HPUs makes them shorter.
 """
 
@@ -19,13 +19,13 @@ from spinloom.handler_runs import HandlerRun
 from spinloom.handler_setup import HandlerSetup
 from spinloom.profiles import Profile
 
-PACKETS = 512  # of the long message, at least
-ROUNDS = 4  # ... of packets for each HPU
+PACKETS = 512  # the least number in the long message
+ROUNDS = 4  # rounds of packets for each HPU, at least
 SLACK = Fraction(5, 100)
 
 
 def hpus_max() -> int:
-    """As many HPUs as the engine takes."""
+    """The most HPUs that the engine accepts."""
     return core.limit("hpu_count_max")
 
 
@@ -34,10 +34,10 @@ class Budget:
     packet_ps: Fraction  # a packet's time on the line
     handler_ps: Fraction  # mean of a payload handler
     hpus_by_law: int
-    hpus_by_simulation: int | None  # None: not even as many as an engine has keep up
+    hpus_by_simulation: int | None  # None: not even hpus_max() keep up
     message_bytes: int
     line_ps: int
-    fastest_ps: int  # with as many HPUs as simulation says, or as many as an engine has
+    fastest_ps: int  # with the HPUs by simulation, or with hpus_max()
 
 
 def processing_ps(ran: HandlerRun, cycle_ps: Fraction) -> int:
@@ -73,7 +73,8 @@ def of(image: Image, setup: HandlerSetup, profile: Profile, seed: int) -> Budget
 
 
 def smallest(keeps_up: Callable[[int], bool], guess: int) -> int | None:
-    """The smallest number of HPUs that does, by steps of an eighth from the guess, then by halving."""
+    """The smallest number of HPUs that keeps up: searches in steps of an eighth from the guess, then by
+    halving."""
     good = min(guess, hpus_max())
     while not keeps_up(good):
         if good == hpus_max():

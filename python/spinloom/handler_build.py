@@ -1,7 +1,7 @@
-"""A handler's source or image as an author names it: what is in it, and its source lines.
+"""A handler's source or image as its author names it: its contents and its source lines.
 
-Contract: image_of(path) builds FILE.c (or reads FILE.elf) and says what it holds; Trouble has the compiler's
-own words. line_table(image) is address -> (file, line) for the very same code: the source is compiled again
+Contract: image_of(path) builds FILE.c (or reads FILE.elf) and describes it; Trouble has the compiler's
+messages. line_table(image) is address -> (file, line) for the very same code: the source is compiled again
 with debug information and its code compared byte by byte with the image's.
 """
 
@@ -21,7 +21,7 @@ ELF_MAGIC = b"\x7fELF"
 
 @dataclass(frozen=True)
 class Image:
-    path: Path  # what was named
+    path: Path  # the file that was named
     elf: bytes
     handlers: tuple[str, ...]  # header_handler, ...
     code_bytes: int  # with read-only data
@@ -40,7 +40,7 @@ class Image:
 
 
 def image_of(path: Path, output: Path | None = None) -> Image:
-    """Builds a source, into `output` where one is named, or reads an image."""
+    """Builds a source, into `output` if it is given, or reads an image."""
     if not path.is_file():
         raise Trouble("invalid", f"there is no file {path}")
     if path.suffix == ".c":
@@ -82,7 +82,7 @@ def build(source: Path, output: Path | None = None, source_lines: bool = False) 
 
 
 def build_native(source: Path, target: Path) -> list[str]:
-    """Makes a shared object for this machine; the handlers that the source defines."""
+    """Makes a shared object for this machine; returns the handlers that the source defines."""
     if not source.is_file():
         raise Trouble("invalid", f"there is no file {source}")
     try:

@@ -1,7 +1,7 @@
-"""Runs of a handler in the simulator: what goes in, what came out, whether it is what its author expects.
+"""Runs of a handler in the simulator: inputs, results, and the comparison with the author's expectation.
 
-Contract: run() gives the engine's dictionary (bindings_handler.cpp) as a HandlerRun; compare() says what
-differs from NAME_expect.py's expect(message, count). Same arguments, same result: random_message() is a
+Contract: run() gives the engine's dictionary (bindings_handler.cpp) as a HandlerRun; compare() lists the
+differences from NAME_expect.py's expect(message, count). Same arguments, same result: random_message() is a
 function of size and seed.
 """
 
@@ -64,7 +64,7 @@ class HandlerRun:
 
     @property
     def failures(self) -> list[str]:
-        """What the hosts were told, each kind once."""
+        """The failures in the hosts' events, each kind once."""
         return list(dict.fromkeys(event["fail"] for event in self.result["events"] if not event["ok"]))
 
     @property
@@ -85,7 +85,7 @@ def run(
     trace: bool = False,
     profile_instructions: bool = False,
 ) -> HandlerRun:
-    """`image` None: the same without handlers."""
+    """Runs the messages; with `image` None, without handlers."""
     engine = core.load()
     profile = profiles.load(setup.profile)
     packet_bytes = setup.packet_of(profile)
@@ -122,7 +122,7 @@ def run(
 
 
 def expectation(path: Path) -> Expect | None:
-    """expect() of NAME_expect.py, or None when there is no such file."""
+    """expect() of NAME_expect.py, or None if there is no such file."""
     if not path.is_file():
         return None
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -137,7 +137,7 @@ def expectation(path: Path) -> Expect | None:
 
 
 def compare(ran: HandlerRun, expect: Expect) -> list[str]:
-    """What differs from the expectation, in words; empty when nothing does."""
+    """The differences from the expectation, in words; empty if there are none."""
     try:
         expected = dict(expect(ran.message, ran.setup.count))
     except Exception as error:

@@ -1,6 +1,6 @@
-"""What a handler is run with: NAME.toml beside NAME.c, and what the command line says instead.
+"""The setup of a handler's runs: NAME.toml beside NAME.c, and options of the command line that replace it.
 
-Contract: load(path) reads a file, or gives the defaults where there is none; Trouble names file, key and
+Contract: load(path) reads a file, or returns the defaults if there is none; Trouble names file, key and
 value. A HandlerSetup is plain data: sizes in bytes, no names of other files.
 """
 
@@ -31,7 +31,7 @@ class HandlerSetup:
     user_header_bytes: int = 0
     hdr_data: int = 0
     ack: bool = False
-    entry_bytes: int = 0  # at least the message's bytes, in a run
+    entry_bytes: int = 0  # in a run, at least the message's bytes
     state_bytes: int = 0
     reply_bytes: int = 0
     handler_bytes: int = 0
@@ -50,7 +50,7 @@ class HandlerSetup:
         return b"".join(known.get(value, value).to_bytes(4, "little") for value in self.constants)
 
     def with_given(self, **given: Any) -> HandlerSetup:
-        """What is not None replaces what is here."""
+        """A copy in which values that are not None replace those of this setup."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -83,7 +83,7 @@ def order(value: Any) -> str:
 
 
 def order_of(value: str) -> str | int:
-    """As the engine takes it."""
+    """The order in the form that the engine takes."""
     kind, _, window = value.partition(":")
     if value == "in":
         return value
@@ -104,7 +104,7 @@ def words(value: Any) -> tuple[int | str, ...]:
     return tuple(word if word in SYMBOLIC else whole(0, U32_MAX)(word) for word in value)
 
 
-# table.key of the file: field of the setup, how its value is read
+# table.key of the file: field of the setup, function that reads its value
 KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "nic.profile": ("profile", text),
     "nic.hpus": ("hpus", whole(1, 256)),

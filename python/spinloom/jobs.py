@@ -1,9 +1,8 @@
-"""Programs in C that call Portals 4, run on simulated NICs: what `spinloom sim` does.
+"""Runs C programs that call Portals 4 on simulated NICs, for `spinloom sim`.
 
-Contract: built(path) is a program that the launcher can load; a C or C++ source is compiled first. run()
-starts the launcher, a process of its own, so that a program that crashes takes nobody along; what the program
-prints goes where the caller says. The Job that comes back has the modelled times, and the Trouble that ended
-it, if any.
+Contract: built(path) returns a program that the launcher can load; a C or C++ source is compiled first. run()
+starts the launcher as a separate process, so that a crashing program harms nobody else; the program's output
+goes where the caller says. The Job has the modelled times, and the Trouble that ended the run, if any.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Job:
     time_ps: int = 0
     ranks: list[RankEnd] = field(default_factory=list)
     trouble: Trouble | None = None
-    output: str = ""  # where it was asked for
+    output: str = ""  # if it was asked for
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Settings:
     images: dict[str, bytes] = field(default_factory=dict)  # beside the shipped ones
 
     def text(self, folder: Path) -> str:
-        """As the launcher reads it (src/job/config.hpp); handler images are put into the folder."""
+        """The settings for the launcher (src/job/config.hpp); writes handler images to the folder."""
         lines = [f"profile {name} {written(value)}" for name, value in self.profile.native().items()]
         for name, image in (data.handler_images() | self.images).items():
             path = folder / f"{name}.elf"
@@ -92,13 +91,13 @@ def part(folder: str, name: str) -> Path:
 
 
 def compile_options() -> list[str]:
-    """What a compiler needs to find the headers."""
+    """The compiler's options for finding the headers."""
     return ["-I", str(data.folder("include"))]
 
 
 def link_options() -> list[str]:
-    """What a linker needs to find the library: the one for real processes. The launcher has the simulator's
-    loaded under the same name before it loads a program, so that one file runs both ways."""
+    """The linker's options for finding the library, which is that of real processes. The launcher has the
+    simulator's loaded under the same name before it loads a program, so that one file runs both ways."""
     library = part("lib", "libportals.so.4")
     return [str(library), f"-Wl,-rpath,{library.parent}"]
 
@@ -133,7 +132,7 @@ def built(path: Path) -> Iterator[Path]:
 
 
 def run(settings: Settings, program: Path, arguments: list[str], *, captured: bool = False) -> Job:
-    """Runs a program that built() gave. The output is the Job's where it is `captured`."""
+    """Runs a program that built() gave. If `captured`, the Job has the output."""
     launcher = part("bin", "spinloom-sim")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -155,7 +154,7 @@ def run(settings: Settings, program: Path, arguments: list[str], *, captured: bo
         job = read_report(report.read().decode(errors="replace"))
     job.output = printed.decode(errors="replace") if captured else ""
     if launched.returncode == -signal.SIGPIPE:
-        raise BrokenPipeError  # the reader of the ranks' output went away
+        raise BrokenPipeError  # the reader of the ranks' output has gone
     if launched.returncode != 0 and job.trouble is None:
         how = f"code {launched.returncode}"
         if launched.returncode < 0:
@@ -165,7 +164,7 @@ def run(settings: Settings, program: Path, arguments: list[str], *, captured: bo
 
 
 def read_report(text: str) -> Job:
-    """src/job/report.hpp says what the lines are."""
+    """Reads the lines that src/job/report.hpp describes."""
     job = Job()
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")

@@ -1,9 +1,8 @@
-"""Single cells by description, run once and remembered: what figures and claims are made of.
+"""Single cells by description, run once and remembered, for figures and claims.
 
-Contract: a Probe says what to simulate; Lab.run() simulates those that are new, several at a time, and
-Lab[probe] is then a Reading: the engine's columns, or the reason why there are none ("not available"). No
-reading exists for a cell whose bytes were not compared. A wrong byte or a stall is no reason but trouble: it
-is raised.
+Contract: a Probe says what to simulate. Lab.run() simulates new probes, several at a time; then Lab[probe] is
+a Reading: the engine's columns, or the reason why there are none ("not available"). No reading exists for a
+cell whose bytes were not compared. A wrong byte or a stall is not a reason: it is raised as Trouble.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class Probe:
     hpus: int | None = None  # None: as the profile says
     changes: tuple[tuple[str, str], ...] = ()
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
-    copies_bytes: int = 0  # no message: the cores copy blocks of this size from the NIC's memory to the host
+    copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
     study: str = ""  # an experiment of src/app/study.hpp; `strategy` is its way
-    size_bytes: int = 0  # of its message
+    size_bytes: int = 0  # bytes of the experiment's message
     ranks: int = 2
     service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
 
@@ -46,7 +45,7 @@ class Probe:
 @dataclass(frozen=True)
 class Reading:
     columns: dict[str, Any] = field(default_factory=dict)
-    reason: str = ""  # why there are no columns
+    reason: str = ""  # the reason why there are no columns
 
     @property
     def available(self) -> bool:
@@ -97,7 +96,7 @@ class Lab:
         return all(probe in self.readings for probe in probes)
 
     def run(self, probes: Iterable[Probe], bar: Bar | None = None) -> None:
-        """Simulates what is new, several at a time."""
+        """Simulates the new probes, several at a time."""
         bar = bar or Bar()
         fresh = [probe for probe in dict.fromkeys(probes) if probe not in self.readings]
         bar.expect(len(fresh))

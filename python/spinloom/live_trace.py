@@ -1,9 +1,9 @@
-"""What a live job's ranks sent each other, read from the files that SPINLOOM_TRACE=NAME wrote (NAME.RANK).
+"""The messages between a live job's ranks, read from the files that SPINLOOM_TRACE=NAME wrote (NAME.RANK).
 
-Contract: read() answers with the messages of a job: each from the line of its first packet at the sender to
-that of its last at the receiver, or of the copy out of the sender's memory that this one announced, in
-nanoseconds since the epoch. A message's packets have its operation and number in common; who asked for an
-answer gave it its number. Clocks of different machines are taken as they are.
+Contract: read() returns the messages of a job, in nanoseconds since the epoch. A message lasts from the line
+of its first packet at the sender to that of its last packet at the receiver, or of the copy out of the
+sender's memory that the last packet announced. All packets of a message have its operation and number; an
+answer has the number that its request gave. Clocks of different machines are not corrected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 
-COPIES = ("copied", "failed")  # how copies out of the sender's memory ended
+COPIES = ("copied", "failed")  # ends of copies out of the sender's memory
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Message:
     bytes: int
     portal: int
     match_bits: int
-    sent_ns: int | None = None  # its first packet; None: its sender's file does not have it
+    sent_ns: int | None = None  # time of its first packet; None: not in the sender's file
     first_ns: int | None = None  # arrived
     last_ns: int | None = None
     arrived_bytes: int = 0
@@ -61,7 +61,7 @@ class Message:
 
 
 def files_of(name: str) -> list[tuple[int, Path]]:
-    """(rank, file), by rank. Raises Trouble where there is none."""
+    """(rank, file) pairs by rank. Raises Trouble if there are none."""
     path = Path(name)
     found = []
     for file in path.parent.iterdir() if path.parent.is_dir() else ():
@@ -76,7 +76,7 @@ def files_of(name: str) -> list[tuple[int, Path]]:
 
 
 def lines_of(file: Path) -> Iterator[dict[str, str]]:
-    """The lines of a file, but for a last one that a rank did not come to finish."""
+    """The lines of a file, without a last line that the rank did not finish."""
     try:
         with file.open(newline="") as text:
             lines = csv.DictReader(line for line in text if line.endswith("\n"))
@@ -117,7 +117,7 @@ def read(name: str) -> list[Message]:
 def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str, str], event: str) -> None:
     time_ns, offset = number(file, line, "time_ns"), number(file, line, "offset")
     queue = found.setdefault(key, deque())
-    # A number that comes again is another message's; answers may come in any order.
+    # A repeated number belongs to another message; answers may come in any order.
     again = bool(queue) and event not in COPIES and (queue[-1].complete or (offset == 0 and queue[-1].begun))
     if not queue or again:
         queue.append(
@@ -143,7 +143,7 @@ def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str,
 
 
 def joined(sends: dict, arrivals: dict) -> Iterable[deque[Message]]:
-    """What was sent, with what became of it; then what came from ranks whose files are not there."""
+    """The messages sent, with their arrivals; then messages from ranks whose files are missing."""
     for key, queue in sends.items():
         came = arrivals.pop(key, deque())
         for message in queue:
@@ -157,7 +157,7 @@ def joined(sends: dict, arrivals: dict) -> Iterable[deque[Message]]:
 
 
 def timeline(messages: list[Message], title: str) -> bytes:
-    """A Perfetto trace: a track a rank and direction, an arrow a message."""
+    """A Perfetto trace: one track for each rank and direction, one arrow for each message."""
     trace = TraceFile("--out")
     times = [time for one in messages for time in (one.sent_ns, one.first_ns) if time is not None]
     start = min(times, default=0)

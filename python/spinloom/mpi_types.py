@@ -6,8 +6,8 @@ latter refuses numbers beyond 2^31 with its own exception.
 
 Bounds. The MPI standard lets a library pad an extent for alignment (its epsilon, MPI 4.1 section 5.1);
 Spinloom never does. `to_mpi` therefore sets the bounds of each type that a library pads with
-MPI_Type_create_resized, and `from_mpi` writes what a library says about a type's bounds as `resized(...)`
-where it differs from the plain rule. So size, bounds and packed bytes are the same on both sides.
+MPI_Type_create_resized, and `from_mpi` writes the library's bounds of a type as `resized(...)`
+if they differ from the plain rule. So size, bounds and packed bytes are the same on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-# Our names that are not the MPI name in lower case; each as a member of mpi4py.MPI.
+# Our names that differ from the MPI name in lower case, each with the member of mpi4py.MPI.
 _MPI_NAMES = {"float_complex": "C_FLOAT_COMPLEX", "long_long_int": "LONG_LONG"}
 _NAMES = (
     "byte packed char signed_char unsigned_char wchar short unsigned_short int unsigned long "
@@ -32,7 +32,7 @@ _NAMES = (
     "c_long_double_complex aint offset count character logical integer real double_precision complex "
     "double_complex integer1 integer2 integer4 integer8 real4 real8 complex8 complex16"
 )
-# The pair types of the reductions, as their structs.
+# The structs of the pair types for reductions.
 _PAIRS = {
     "FLOAT_INT": ("float", 4),
     "DOUBLE_INT": ("double", 8),
@@ -70,7 +70,7 @@ OnBounds = Callable[[Tree, Bounds], None]
 def build(tree: Tree, on_bounds: OnBounds | None = None) -> MPI.Datatype:
     """The uncommitted MPI datatype of a tree (`_core.type_tree`), with the tree's bounds at every level.
 
-    on_bounds(node, (lb, extent)) is told what the MPI library says of a node where that is not the tree's
+    on_bounds(node, (lb, extent)) gets the MPI library's bounds of a node if they differ from the tree's
     own; the children of that node have the tree's bounds already.
     """
     lib = mpi()
@@ -146,7 +146,7 @@ def from_mpi(datatype: MPI.Datatype) -> str:
 
 
 def _text(lib: Any, datatype: Any, *, bounded: bool) -> str:
-    """bounded: a resized() around it says its bounds already."""
+    """`bounded`: a resized() around the type already sets its bounds."""
     base, combiner, given = datatype.decode()
     if combiner == "NAMED":
         return _named(lib, datatype)

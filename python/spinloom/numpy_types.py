@@ -2,8 +2,8 @@
 
 Contract: dtype_text(dtype) has the dtype's itemsize as extent and leaves out its padding; view_text(view)
 gives the items of a strided view in its own (row-major) order, with displacements from its first item. NumPy
-itself is not imported: what is read is shape, strides and dtype. Raises Trouble('unsupported') for Python
-objects. dtype_of(primitive) is the way back, for one primitive.
+itself is not imported: shape, strides and dtype suffice. Raises Trouble('unsupported') for Python
+objects. dtype_of(primitive) is the reverse, for one primitive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRIMITIVES = {
     **{("f", 4): "float", ("f", 8): "double", ("f", 16): "long_double"},
     **{("c", 8): "c_float_complex", ("c", 16): "c_double_complex", ("c", 32): "c_long_double_complex"},
 }
-# What has no name of its own above, by NumPy's code.
+# Types without an entry above, by NumPy's code.
 OTHER_NAMES = {
     "u1": ("byte", "packed", "unsigned_char"),
     "i1": ("char", "signed_char", "character", "integer1"),
@@ -50,7 +50,7 @@ CHARACTERS = {"S": ("char", 1), "U": ("uint32_t", 4)}
 
 
 def dtype_of(primitive: str) -> str:
-    """NumPy's code for a primitive; plain bytes for "", which stands for none or several."""
+    """NumPy's code for a primitive; plain bytes for "", which means none or several primitives."""
     return DTYPES.get(primitive, "u1")
 
 

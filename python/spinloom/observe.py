@@ -1,4 +1,4 @@
-"""Observations: single numbers read off simulated cells, by name, for claims and figures.
+"""Observations: single numbers computed from simulated cells, by name, for claims and figures.
 
 Contract: OBSERVATIONS[name] has probes(trial, **arguments), the cells that it needs, and value(trial,
 readings, **arguments), a pure function of their readings in the same order. A Trial is a profile with some
@@ -21,14 +21,14 @@ from spinloom.profiles import Profile
 from spinloom.strategies import BASELINE
 
 MESSAGE = 4 << 20  # bytes; the SC'19 paper's microbenchmarks
-HPUS = 16  # its figures 8 and 12 to 15
+HPUS = 16  # the SC'19 paper's figures 8 and 12 to 15
 PACKET = 2048
 PS_PER_S = 10**12
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What an observation is made on."""
+    """The profile on which an observation is made."""
 
     nic: str = lab.NIC
     changes: tuple[tuple[str, str], ...] = ()
@@ -55,16 +55,16 @@ class Observation:
     value: Callable[..., float]
 
 
-# ---- what a profile says ----
+# ---- numbers of a profile ----
 
 
 def link_ps(profile: Profile) -> int:
-    """A first byte's way between two NICs."""
+    """The time of a first byte between two NICs."""
     return profile["link.switch"] + profile["link.wire"]
 
 
 def ready_to_receive_ps(profile: Profile) -> int:
-    """From when the host sends ready-to-receive until the message's first byte is at its NIC: the command
+    """Time from the host's ready-to-receive until the message's first byte is at its NIC: the command
     crosses PCIe and the link, the sender's NIC matches it and reads its host's memory, and the byte comes
     back."""
     return (
@@ -76,7 +76,7 @@ def ready_to_receive_ps(profile: Profile) -> int:
 
 
 def pcie_ps(profile: Profile, size_bytes: int) -> int:
-    """Bytes from host to NIC, with packet overheads, until the last one is there."""
+    """Time of bytes from host to NIC, with packet overheads, until the last byte is there."""
     packets = max(1, -(-size_bytes // profile["pcie.write_payload"]))
     on_link = (size_bytes + packets * profile["pcie.write_overhead"]) * profile["pcie.byte_time"]
     return math.ceil(on_link) + profile["pcie.latency"]
@@ -104,7 +104,7 @@ def volume_bytes(profile: Profile, strategy: str, reading: Reading) -> int:
 
 
 def preparation_ps(profile: Profile, reading: Reading) -> float:
-    """Host time to build what a strategy keeps on the NIC, and to copy it there."""
+    """Host time to build a strategy's data on the NIC, and to copy it there."""
     cycles = reading["prepared_blocks"] * profile["host.segment_block_cycles"]
     return float(cycles * PS_PER_S / profile["host.clock"]) + pcie_ps(profile, reading["nic_memory_bytes"])
 
@@ -116,7 +116,7 @@ def reuses(profile: Profile, host: Reading, offloaded: Reading) -> float:
 
 
 def catch_up_percent(reading: Reading) -> float:
-    """Part of the handlers' time between start and first call that a handler whose packet begins at its
+    """The part of the handlers' time from start to first call that a handler whose packet begins at its
     checkpoint does not need."""
     mean, least = reading["handler_first_call_cycles_per_packet"], reading["handler_first_call_cycles_min"]
     return 100 * (mean - least) / reading["handler_cycles_per_packet"]
@@ -152,7 +152,8 @@ def copy_cells(trial: Trial, block_bytes: int) -> list[Probe]:
 
 
 def put_overhead(trial: Trial, readings: list[Reading]) -> float:
-    """Of the time from leaving the initiator until the byte is in host memory."""
+    """What handlers add, in percent, to the time from leaving the initiator until the byte is in host
+    memory."""
     processed, plain = (link_ps(trial.profile) + reading["data_time_ps"] for reading in readings)
     return 100 * (processed - plain) / plain
 
@@ -182,7 +183,7 @@ def memory_spread(trial: Trial, readings: list[Reading], **_: Any) -> float:
 
 
 def memory_growth(trial: Trial, readings: list[Reading], **_: Any) -> float:
-    """Last over first; 0 when it falls anywhere between."""
+    """Last value over first value; 0 if the values fall anywhere in between."""
     held = memory_of(readings)
     falls = any(after < before for before, after in itertools.pairwise(held))
     return 0.0 if falls else held[-1] / held[0]
@@ -283,12 +284,12 @@ def largest_nic_memory(trial: Trial, readings: list[Reading], strategies: list[s
 
 
 def packet_rate(profile: Profile, size_bytes: int) -> float:
-    """A second, at line rate."""
+    """Packets a second at line rate."""
     return float(PS_PER_S / busy.packet_ps(profile, size_bytes))
 
 
 def service_bound_ps(profile: Profile, size_bytes: int, hpus: int) -> float:
-    """The longest that a packet may hold an HPU if so many keep up, by Little's law."""
+    """The longest time for which a packet may hold an HPU if `hpus` HPUs keep up, by Little's law."""
     return float(hpus * busy.packet_ps(profile, size_bytes))
 
 
@@ -309,7 +310,7 @@ def study_points(
     nics: list[str],
     from_bytes: int = 0,
 ) -> list[Probe]:
-    """For each NIC and size: the ways, then what they are compared with."""
+    """For each NIC and size: the ways, then the ways that they are compared with."""
     return [
         replace(studies.probe(study, nic, way, size), changes=trial.changes)
         for nic in nics

@@ -1,6 +1,6 @@
-"""Where text goes: results to stdout as a table, JSON or CSV; diagnostics to stderr.
+"""Text output: results to stdout as a table, JSON or CSV; diagnostics to stderr.
 
-What is printed is plain text: square brackets and colons of a datatype are no markup. rich leaves colours out
+Output is plain text: square brackets and colons of a datatype are no markup. rich leaves colours out
 when NO_COLOR is set or the stream is not a terminal.
 """
 
@@ -38,7 +38,7 @@ FOLDABLE = frozenset(
 
 
 class Output(Console):
-    """A console whose reader may go away: that is the caller's to notice, not an exit with code 1."""
+    """A console whose reader may go away: the caller notices that, instead of an exit with code 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -51,7 +51,7 @@ def console() -> Console:
 
 
 def show(made: Table) -> None:
-    """Prints a table; one that cannot be folded to the terminal's width runs over its edge, complete."""
+    """Prints a table; if it cannot be folded to the terminal's width, it runs over the edge, complete."""
     target = console()
     padding = 2 * len(made.columns)
     needed = Measurement.get(target, target.options.update(max_width=10_000), made).minimum + padding

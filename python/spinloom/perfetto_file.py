@@ -1,8 +1,8 @@
-"""Perfetto traces: tracks with slices on them, as the protobuf that ui.perfetto.dev opens.
+"""Perfetto traces: tracks with slices, as the protobuf that ui.perfetto.dev opens.
 
 Contract: TraceFile.track() makes a track under another one, slice() puts a span of time on it, content() is
-the file. Slices of one track must not overlap but at their ends: Lanes finds the first of several tracks that
-is free. Slices that share a flow are joined by an arrow. Times are in the trace's nanoseconds.
+the file. Slices of one track may touch but not overlap: Lanes finds the first free one of several tracks.
+Slices that share a flow are joined by an arrow. Times are in the trace's nanoseconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def available() -> bool:
 
 
 class Lanes:
-    """The lowest number of those that are free at a time; spans come in the order of their starts."""
+    """Gives each span the lowest free number; spans come in the order of their starts."""
 
     def __init__(self) -> None:
         self._busy: list[tuple[int, int]] = []  # (until, lane)
@@ -36,7 +36,7 @@ class Lanes:
 
 class TraceFile:
     def __init__(self, needed_by: str) -> None:
-        """Raises Trouble when the perfetto package is missing."""
+        """Raises Trouble if the perfetto package is missing."""
         if not available():
             raise Trouble(
                 "environment",
@@ -87,7 +87,7 @@ class TraceFile:
 
 
 def order_edges(edges: list[Edge]) -> list[Edge]:
-    """By time: spans end before others begin, and one without a duration begins before it ends."""
+    """By time: at equal times, ends come before beginnings, except for a span without duration."""
     pairs = [(edges[index], edges[index + 1]) for index in range(0, len(edges), 2)]
     keyed = []
     for number, (begin, end) in enumerate(pairs):

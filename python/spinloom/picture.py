@@ -1,9 +1,10 @@
 """A picture of a datatype in memory as SVG: blocks, gaps, bounds and packed order of its first elements.
 
-Contract: draw(layout) gives one SVG document that needs nothing else. Memory runs from left to right and goes
-on in the next line. A block carries its number in packed order and its bytes, a gap its bytes; widths grow
-with the logarithm, so that all of it stays legible. Elements are told apart by tint and by edge (full,
-dashed), so that black and white will do. Long types are cut, and the caption says where.
+Contract: draw(layout) returns one self-contained SVG document. Memory runs from left to right and continues
+in the next line. A block carries its number in packed order and its bytes, a gap its bytes; widths grow with
+the logarithm of the bytes, so that everything stays legible. Elements are told apart by tint and by edge
+(full, dashed), so that the picture is legible in black and white. Long types are cut, and the caption says
+where.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from xml.sax.saxutils import escape
 from spinloom.layout import Layout
 
 WIDTH, MARGIN = 960, 16
-BAR, LINE = 34, 74  # height of a bar, and from one line to the next
-BLOCKS_SHOWN, BLOCKS_SEEN = 40, 20_000  # as many as take a few milliseconds
+BAR, LINE = 34, 74  # height of a bar, and distance between two lines
+BLOCKS_SHOWN, BLOCKS_SEEN = 40, 20_000  # the second number takes a few milliseconds
 FILL = ("#2f5d8c", "#bcd3ea")  # elements 0 and 1
 INK = ("#ffffff", "#000000")
 OVERLAP = "#c23b22"  # a thick edge around white
@@ -28,7 +29,7 @@ FONT = 'font-family="DejaVu Sans, Helvetica, sans-serif"'
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of memory: of one block (or of several, which overlap), or a gap."""
+    """A stretch of memory: of one block, of several blocks that overlap, or a gap."""
 
     first: int
     last: int
@@ -60,7 +61,7 @@ def parts(blocks: list[tuple[int, int, int, int]], marks: Iterable[int]) -> list
 
 
 def place(found: list[Part]) -> list[Box]:
-    """Line by line; a part moves to the next line as a whole."""
+    """Places parts line by line; a part moves to the next line as a whole."""
     boxes: list[Box] = []
     x, line = float(MARGIN), 0
     for part in found:
@@ -85,7 +86,7 @@ def first_blocks(layout: Layout) -> tuple[list[tuple[int, int, int, int]], int]:
 
 
 def bounds(layout: Layout, lowest: int, highest: int) -> dict[int, str]:
-    """The marks in what is shown: the buffer's address, the bounds, the second element's end."""
+    """The visible marks: the buffer's address, the bounds, the second element's end."""
     marks = {layout.lb: "lb", layout.ub: "ub", layout.ub + layout.extent: "ub of element 1"}
     marks[0] = "address, lb" if layout.lb == 0 else "address"
     slack = max(64, highest - lowest)
@@ -118,7 +119,7 @@ def bar(box: Box) -> Iterator[str]:
 
 
 def ruler(boxes: list[Box], marks: dict[int, str]) -> Iterator[str]:
-    """Offsets under the beginning of every line, and a stroke with its name at every mark."""
+    """Draws the offset under the beginning of every line, and a stroke with a name at every mark."""
     for index, box in enumerate(boxes):
         y = 76 + box.line * LINE
         at = box.part.first

@@ -1,6 +1,6 @@
 """The one plot of a run: speed-up by datatype and strategy, legible in black and white.
 
-matplotlib is optional: available() says whether it is there. The same table gives the same bytes.
+matplotlib is optional: available() says whether it is installed. The same table gives the same bytes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ GREYS = {
 }
 
 
-CROWDED_FROM = 6  # more groups than this are drawn closer, with slanted names
+CROWDED_FROM = 6  # from so many groups on they are drawn closer, with slanted names
 
 
 def available() -> bool:
-    """Whether matplotlib is there and can be imported."""
+    """Whether matplotlib is installed and can be imported."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:
@@ -50,7 +50,7 @@ def available() -> bool:
 
 
 def write_speedup_svg(table: Table, path: Path) -> None:
-    """One group of bars a datatype, one bar a strategy; a line at 1 is the baseline."""
+    """One group of bars for each datatype, one bar for each strategy; a line at 1 is the baseline."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -73,7 +73,7 @@ class Table:
     baseline: str = BASELINE
 
     def columns(self) -> list[str]:
-        """Every column that a row has, in the order in which they came."""
+        """Every column of any row, in the order of first appearance."""
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def get(self, application: str, datatype: str, strategy: str) -> dict[str, Any] | None:
@@ -92,7 +92,7 @@ def build(
 ) -> Table:
     """Rows in cell order; cells without an outcome are left out and make the table partial.
 
-    A speed-up is the baseline's column `time` over the row's.
+    A speed-up is the baseline's value of column `time` divided by the row's.
     """
     by_cell = {outcome.cell: outcome for outcome in outcomes}
     done = [by_cell[cell] for cell in cells if cell in by_cell]
@@ -158,7 +158,7 @@ def digest(document: dict[str, Any]) -> str:
 def manifest(
     table: Table, setup: Setup, profile: Profile, command: list[str], host_time_s: float
 ) -> dict[str, Any]:
-    """What is needed to run this again and to compare it; host time is the run's, not a modelled one."""
+    """The data needed to repeat and compare this run; its times are host times, not modelled times."""
     return {
         "spinloom": __version__,
         "command": command,
@@ -187,7 +187,7 @@ def as_document(table: Table) -> dict[str, Any]:
 
 
 def as_csv(rows: list[dict[str, Any]], columns: list[str]) -> str:
-    """Long format, one line a row; an empty field is no value, booleans are true and false."""
+    """Long format, one line for each row; empty fields mean no value, booleans are true and false."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -201,12 +201,12 @@ FILES = ("ddt.csv", "ddt.json", "manifest.json", "speedup.csv", "speedup.svg")
 
 
 def held(folder: Path) -> list[str]:
-    """The files of results that are in the folder."""
+    """The result files in the folder."""
     return [name for name in FILES if (folder / name).exists()]
 
 
 def refuse_to_overwrite(folder: Path, force: bool) -> None:
-    """Raises Trouble when the folder holds results already and --force was not given."""
+    """Raises Trouble if the folder already holds results and --force was not given."""
     if folder.exists() and not folder.is_dir():
         raise Trouble("invalid", f"--out {folder} is not a folder")
     if (there := held(folder)) and not force:
@@ -214,7 +214,7 @@ def refuse_to_overwrite(folder: Path, force: bool) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Makes the folder and tries it, before anything is computed for it. Raises Trouble('environment')."""
+    """Makes the folder and writes to it, before anything is computed. Raises Trouble('environment')."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -224,14 +224,14 @@ def check_writable(folder: Path) -> None:
 
 
 def write_file(path: Path, content: str) -> None:
-    """All of it or nothing: a reader never sees half a file."""
+    """Writes all or nothing: a reader never sees half a file."""
     half = path.with_name(path.name + ".part")
     half.write_text(content, encoding="utf-8")
     half.replace(path)
 
 
 def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
-    """ddt.csv, ddt.json, speedup.csv and manifest.json; the plot is plot.py's."""
+    """Writes ddt.csv, ddt.json, speedup.csv and manifest.json; plot.py writes the plot."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / "ddt.csv", as_csv(table.rows, table.columns()))
@@ -246,5 +246,5 @@ def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
 
 
 def speedups(table: Table) -> list[dict[str, Any]]:
-    """The rows of the plot: those that have a speed-up, without the baseline."""
+    """The rows of the plot: rows with a speed-up, without the baseline."""
     return [row for row in table.rows if row["speedup"] is not None and row["strategy"] != table.baseline]

@@ -1,7 +1,7 @@
 """The sender's side: the ways to send a non-contiguous message that `spinloom ddt --send` compares.
 
-Contract: parse() reads the option. build() makes a results.Table whose rows have the columns of the receive
-side where they mean the same, and COLUMNS besides. The receive is a plain contiguous one; every byte of it
+Contract: parse() reads the option. build() makes a results.Table. Its rows have those columns of the receive
+side that mean the same here, and COLUMNS. The receive is a plain contiguous one; every byte of it
 was compared with the oracle's packed bytes.
 """
 
@@ -14,7 +14,7 @@ from spinloom.errors import Trouble, nearest
 from spinloom.results import Table
 from spinloom.sweep import Cell, Outcome, Setup
 
-BASELINE = "pack"  # every speed-up is this one's time over a strategy's
+BASELINE = "pack"  # every speed-up is this strategy's time over another's
 OUTBOUND = ("outbound-specialised", "outbound-seek")
 
 STRATEGIES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinloom.errors import Trouble, nearest
 
-BASELINE = "host-mpitypes"  # every speed-up is this one's time over a strategy's
+BASELINE = "host-mpitypes"  # every speed-up is this strategy's time over another's
 
 STRATEGIES = {
     BASELINE: "RDMA, then the CPU unpacks with MPITypes (the papers' baseline)",

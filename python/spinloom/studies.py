@@ -1,7 +1,7 @@
 """Small experiments as tables: studies.toml says which; here they become probes, then rows of numbers.
 
-Contract: studies() lists them by name; probes(study) is what must be simulated; rows(study, lab) is the
-long-format table, one row a point, from readings that are there.
+Contract: studies() lists them by name; probes(study) are the probes to simulate; rows(study, lab) is the
+long-format table, one row for each point, from the lab's readings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Study:
 
     @property
     def over_ranks(self) -> bool:
-        """Whether its plots show time over ranks, not over sizes."""
+        """Whether the plots show time over ranks instead of sizes."""
         return len(self.ranks) > 1
 
 

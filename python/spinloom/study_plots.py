@@ -42,7 +42,7 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def panels_of(study: Study) -> list[tuple[str, dict[str, Any]]]:
-    """What is the same in each panel, and what its axis says."""
+    """The values that are constant in each panel, and the label of its axis."""
     if not study.over_ranks:
         return [(f"message (B), {nic}", {"nic": nic}) for nic in study.nics]
     return [

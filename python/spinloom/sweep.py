@@ -2,9 +2,10 @@
 
 Contract: run() gives each Cell to core.run_cell, or run_send_cell, in a thread pool and yields an Outcome as
 each ends. An error of one cell is its outcome, not the end of the run, except for trouble that every cell
-would share (usage, environment), which is raised. Closing the generator early drops what has not begun.
-The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject, unexpected. It
-returns modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256 only.
+would share (usage, environment), which is raised. Closing the generator early drops cells that have not
+begun. The engine is given: type, count, strategy, profile, images, hpus, mtu, order, seed, inject,
+unexpected. It returns modelled columns, and `destination` and `event_log` as bytes, which are kept as SHA-256
+only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ INJECTIONS = ("none", "flip", "skip", "stray")
 
 @dataclass(frozen=True)
 class Setup:
-    """What all cells of a run share."""
+    """The settings that all cells of a run share."""
 
     profile: dict[str, Any]
     images: dict[str, bytes]
@@ -35,7 +36,7 @@ class Setup:
     inject: str = "none"
     unexpected: bool = False  # the receive is posted when the message has landed
     send: bool = False  # the strategies are those of the sender (sending.py)
-    record: tuple[str, ...] = ()  # "trace", "sample_dma_queue": what else the engine notes down
+    record: tuple[str, ...] = ()  # further recordings: "trace", "sample_dma_queue"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell: columns, or a code and a sentence."""
+    """The result of a cell: columns, or a code and a sentence."""
 
     cell: Cell
     columns: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Outcome:
 
     @property
     def checked(self) -> bool | None:
-        """Whether the bytes were right; None when the strategy does not take this datatype."""
+        """Whether the bytes were right; None if the strategy does not take this datatype."""
         if self.code == "unsupported":
             return None
         return self.code == "ok"

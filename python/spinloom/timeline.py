@@ -1,10 +1,10 @@
-"""Timelines: what the units of the NIC were busy with during one message, as a Perfetto trace.
+"""Timelines: the work of the NIC's units during one message, as a Perfetto trace.
 
 Contract: build() turns the engine's spans (track, lane, number, start_ps, end_ps) into a protobuf trace that
-ui.perfetto.dev and Perfetto's trace processor open. One track a unit and lane; units whose spans may overlap
-(DMA writes wait for each other) get as many lanes as are busy at a time. A handler's calls lie inside it on
-its HPU's track, from the call until its answer: what a handler waits for. Times are modelled time; Perfetto
-counts nanoseconds, so a nanosecond of the trace is a picosecond of modelled time.
+ui.perfetto.dev and Perfetto's trace processor open. Each unit and lane has a track; units whose spans may
+overlap (DMA writes wait for each other) get as many lanes as are busy at a time. A handler's calls lie inside
+the handler on its HPU's track, from the call until its answer, and show what the handler waits for. Times are
+modelled time; Perfetto counts nanoseconds, so a nanosecond of the trace is a picosecond of modelled time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spinloom.perfetto_file import Lanes, TraceFile
 
 Span = tuple[str, int, int, int, int]
 
-# Tracks from the wire to the host, and what a span's number is called.
+# Tracks from the wire to the host, and the names of their spans' numbers.
 NUMBERS = {
     "wire": "packet at byte",
     "parser": "packet at byte",
@@ -35,7 +35,7 @@ HANDLERS = ("header handler", "payload handler", "completion handler", "call")
 
 
 def lanes(spans: Iterable[Span]) -> list[tuple[str, int, Span]]:
-    """(unit, lane, span): spans of one lane never overlap. Handlers keep the HPU they ran on."""
+    """Triples (unit, lane, span): spans of one lane never overlap. Handlers keep their HPU."""
     ordered = sorted(spans, key=lambda span: (list(NUMBERS).index(span[0]), span[3], span[4]))
     free: dict[str, Lanes] = {}
     placed = []
@@ -59,7 +59,7 @@ def name_of(span: Span) -> str:
 
 
 def build(spans: list[Span], title: str) -> bytes:
-    """The trace as bytes. Raises Trouble when the perfetto package is missing."""
+    """The trace as bytes. Raises Trouble if the perfetto package is missing."""
     trace = TraceFile("--trace")
     placed = lanes(spans)
     root = trace.track(f"{title} (1 ns here is 1 ps of modelled time)")

@@ -1,11 +1,11 @@
-"""The one place that knows how a handler's C source becomes an RV32 image, or an object of the host's own.
+"""Compiles a handler's C source to an RV32 image, or to a shared object for the host.
 
 Contract: compile() turns one C11 file into one ELF image linked at the HPU's image base; the compiler's
-version and every flag stand here, because the image's bytes decide modelled time. The same source gives
+version and every flag are fixed here, because the image's bytes decide modelled time. The same source gives
 the same bytes in every folder. A source that names float or double is compiled for cores with floating point
-(RV32IMAFDC), every other one for all cores (RV32IMAC). compile_native() makes a shared object of the same
-source with the host's compiler; its bytes decide nothing. Standard library only: the build runs this file as
-a script.
+(RV32IMAFDC), every other source for all cores (RV32IMAC). compile_native() makes a shared object of the same
+source with the host's compiler; modelled time does not depend on its bytes. Standard library only: the build
+runs this file as a script.
 
     python toolchain.py SOURCE.c -o IMAGE.elf --include DIR --script handler.ld [--depfile FILE]
     python toolchain.py SOURCE.c -o OBJECT.so --native [--compiler CC] --include DIR [--depfile FILE]
@@ -54,7 +54,7 @@ COMPILE_FLAGS = (
     "-Wextra",
     "-Werror",
 )
-# An object that misses a function is refused here, not when a message comes.
+# Refuses an object with a missing function now, instead of when a message comes.
 NATIVE_FLAGS = (
     "-std=c11",
     "-O2",
@@ -71,7 +71,7 @@ NATIVE_FLAGS = (
 )
 LINK_FLAGS = ("-nostdlib", "-static", "-Wl,--gc-sections", "-Wl,--build-id=none")
 
-# A function of the compiler's runtime that the linker misses, and what to write instead.
+# A function of the compiler's runtime that the linker misses, and its replacement.
 ADVICE = {
     r"\b__u?(div|mod)di3\b": 'it divides 64-bit numbers: #include "spinloom/divide.h", or divide 32-bit ones',
     r"\b__(float(un)?di[sd]f|fix(uns)?[sd]fdi)\b": (
@@ -84,7 +84,7 @@ ADVICE = {
 
 
 class ToolchainError(Exception):
-    """The compiler is missing or has another version (the machine's trouble), or refused the source."""
+    """The compiler is missing or has another version (a fault of the machine), or refused the source."""
 
     def __init__(self, message: str, *, environment: bool = False) -> None:
         super().__init__(message)
@@ -136,7 +136,8 @@ def entry_of(source: Path) -> str:
 
 
 def target_flags(source: Path) -> tuple[str, ...]:
-    """For cores with floating point where the source, comments and strings apart, names float or double."""
+    """The flags for cores with floating point if the source, apart from comments and strings, names float
+    or double."""
     text = re.sub(
         r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', " ", source.read_text(encoding="utf-8"), flags=re.DOTALL
     )
@@ -144,7 +145,7 @@ def target_flags(source: Path) -> tuple[str, ...]:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """The compiler's environment: its caches inside `cache`, nothing in the home directory."""
+    """The compiler's environment, with its caches inside `cache` instead of the home directory."""
     return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}
 
 
@@ -247,7 +248,7 @@ def compile_native(
 
 
 def make_rule(image: Path, dependencies: Path, folder: Path) -> str:
-    """The compiler's dependency file again, with absolute names and the image as its target."""
+    """The compiler's dependency file with absolute names, and the image as its target."""
     listed = dependencies.read_text(encoding="utf-8").split(":", 1)[1].replace("\\\n", " ")
     names = [name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", listed)]
     absolute = [str((folder / name).resolve()).replace(" ", "\\ ") for name in names]

@@ -1,8 +1,8 @@
 """Scenarios of deterministic simulation testing: scenarios/*.toml, as numbers for the engine.
 
-Contract: a scenario's tables are flattened ("faults.drop"), `title` aside; the engine knows which numbers
-there are and says so. run() runs a range of seeds in pieces, several at a time, and adds up; the order of the
-pieces changes nothing.
+Contract: a scenario's tables are flattened ("faults.drop"), `title` aside; the engine refuses unknown names.
+run() runs a range of seeds in pieces, several at a time, and adds up; the result does not depend on the order
+of the pieces.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spinloom import core, data
 from spinloom.errors import Trouble, nearest
 
 PIECE = 50  # seeds that one call of the engine runs
-MESSAGES_LEAST, FAULTS_LEAST = 50, 2  # of a run that counts
+MESSAGES_LEAST, FAULTS_LEAST = 50, 2  # the least in a run that counts
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Scenario:
 
 @dataclass
 class Sum:
-    """What a range of seeds of one scenario came to."""
+    """The outcome of a range of seeds of one scenario."""
 
     scenario: str
     runs: int = 0
@@ -54,7 +54,7 @@ class Sum:
 
     @property
     def weak(self) -> bool:
-        """A run had too few messages, or hardly anything went wrong in it."""
+        """Whether a run had too few messages or too few faults."""
         return self.messages_least < MESSAGES_LEAST or self.faults_least < FAULTS_LEAST
 
 

@@ -44,7 +44,7 @@ def whole(value: Fraction, what: str) -> int:
 
 
 def scale_of(unit: str, base: str) -> int | None:
-    """The factor of 'GiB' over 'B'; None when the unit is not built on the base."""
+    """The factor of 'GiB' over 'B'; None if the unit is not built on the base."""
     if not unit.endswith(base):
         return None
     return SCALE.get(unit.removesuffix(base))
@@ -91,7 +91,7 @@ def parse_frequency(text: str) -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes; a bare number is bytes too."""
+    """Bytes; a bare number also means bytes."""
     value, unit = split(text)
     scale = 1 if unit == "" else scale_of(unit, "B")
     if scale is None:
@@ -121,7 +121,7 @@ def parse_rational(text: str) -> Fraction:
 
 
 def format_bytes(count: int) -> str:
-    """98304 as '96 KiB'; three digits when it is not whole."""
+    """98304 as '96 KiB'; three digits if the number is not whole."""
     value, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:

@@ -15,13 +15,13 @@ from pathlib import Path
 from spinloom import data
 from spinloom.errors import Trouble, nearest
 
-LISTS = ("demo", "paper")  # files that only name rows of the others
+LISTS = ("demo", "paper")  # files that only name rows of other files
 ROW_KEYS = {"datatype", "type", "count", "size_bytes", "blocks_per_packet", "source"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One message of one application. size_bytes and blocks_per_packet are what its source leads to;
+    """One message of one application. size_bytes and blocks_per_packet follow from its source;
     None for a type that the user gave."""
 
     application: str
@@ -65,7 +65,7 @@ def applications() -> tuple[Application, ...]:
 
 
 def application(name: str) -> Application:
-    """The application of that name; upper and lower case are the same."""
+    """The application of that name, in upper or lower case."""
     for candidate in applications():
         if candidate.name.casefold() == name.casefold():
             return candidate
@@ -83,7 +83,7 @@ def row(application_name: str, datatype: str) -> Row:
 
 
 def demo() -> list[Row]:
-    """The rows of the demo, in its order."""
+    """The rows of the demo, in the order of demo.toml."""
     table = tomllib.loads((data.folder("workloads") / "demo.toml").read_text(encoding="utf-8"))
     return [row(entry["application"], entry["datatype"]) for entry in table["row"]]
 

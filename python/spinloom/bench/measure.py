@@ -1,9 +1,9 @@
-"""Interleaved measurement of one row: ours, the hand loops, memcpy and every MPI, in turns.
+"""Interleaved measurement of one row: our copies, the hand loops, memcpy and every MPI take turns.
 
 Contract: measure() checks the bytes of every way against the oracle first (an MPI by hash), then lets the
 ways take turns: each round times each way once, so that a disturbed moment of the machine meets all of
-them. A ratio is the median of its rounds' ratios with a 95 % interval by order statistics: no assumption
-on the distribution.
+them. A ratio is the median of its rounds' ratios, with a 95 % interval by order statistics, which assumes no
+distribution.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from spinloom.errors import Trouble
 
 HAND_WAYS = ("hand-elements", "hand-blocks", "hand-structs")
 SAMPLE_NS = 40_000  # a sample lasts at least this long
-ROUNDS_MIN = 6  # the fewest whose smallest and largest hold the median with 95 %
-# What a row costs beside its rounds, for estimates: checks of the bytes, warming up, in every way.
+ROUNDS_MIN = 6  # the fewest rounds whose extremes enclose the median with 95 %
+# The time of a row besides its rounds, for estimates: checks of the bytes, warming up, in every way.
 WAY_S = 0.02
 WAY_S_PER_BYTE = 6e-9
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a row may take."""
+    """Limits on the time of a row."""
 
-    operation_ns: float  # of all rounds of one operation, unless the fewest take longer
+    operation_ns: float  # for all rounds of one operation, unless ROUNDS_MIN take longer
     rounds_max: int
-    row_s_max: float  # after it a row begins no further operation
+    row_s_max: float  # after this time a row begins no further operation
 
 
 FULL = Effort(operation_ns=0.5e9, rounds_max=41, row_s_max=25)
@@ -42,7 +42,7 @@ QUICK = Effort(operation_ns=0.2e9, rounds_max=25, row_s_max=25)
 
 
 def estimate_s(rows: list[Row], operations: list[str], mpis: int, effort: Effort) -> float:
-    """About how long measure() of all rows takes."""
+    """The approximate time of measure() for all rows."""
     ways = 1 + len(HAND_WAYS) + 1 + mpis
     return sum(
         min(effort.row_s_max, len(operations) * ways * (WAY_S + WAY_S_PER_BYTE * row.total_bytes))
@@ -65,7 +65,7 @@ def ratio_of(over: list[float], under: list[float]) -> Ratio:
 
 
 def interval(values: list[float]) -> Ratio:
-    """The median; ranks k and n + 1 - k hold it with 95 % (binomial, p = 1/2)."""
+    """The median; ranks k and n + 1 - k enclose it with 95 % (binomial, p = 1/2)."""
     ordered = sorted(values)
     n = len(ordered)
     outside = 0.0
@@ -86,7 +86,7 @@ def calls_for(ns: float) -> int:
 def measure(
     row: Row, hand: Path, mpis: list[Mpi], effort: Effort, operations: list[str], folder: Path
 ) -> list[dict[str, Any]]:
-    """One dictionary an operation begun before row_s_max; raises Trouble where bytes differ."""
+    """One dictionary for each operation begun before row_s_max; raises Trouble if bytes differ."""
     begun = time.monotonic()
     bench = core.load().LayoutBench(row.type, row.to, str(hand), struct_loop(row))
     loaded = []
@@ -131,7 +131,7 @@ def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -
     times: dict[str, list[float]] = {way: [] for way in timers}
     order = list(timers)
     for number in range(rounds):
-        shift = number % len(order)  # so that none always follows the same one
+        shift = number % len(order)  # so that no way always follows the same other way
         for way in order[shift:] + order[:shift]:
             times[way] += timers[way](1, calls[way])
     return summary(row, bench, operation, times, [mpi.name for mpi in right])
@@ -145,7 +145,7 @@ def summary(
     hand = min(hands, key=lambda way: medians[way], default=None)
     best_mpi = min(mpis, key=lambda way: medians[way], default=None)
     lines = bench.lines(operation)
-    # Time to move the lines that the operation touches at the rate at which memcpy moves its own.
+    # The time for the operation's lines at the rate at which memcpy moves its lines.
     bound = medians["memcpy"] * lines * 64 / (2 * bench.bytes)
     made: dict[str, Any] = {
         "row": row.name,

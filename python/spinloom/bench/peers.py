@@ -1,4 +1,5 @@
-"""The peers of the layout bench: hand loops and MPI programs, compiled here, MPI in a process each.
+"""The peers of the layout bench: hand loops and MPI programs, compiled here; each MPI runs in its own
+process.
 
 Contract: hand_library(folder, rows) compiles hand.c, and the loops over the rows' structs, with the C
 compiler's best flags for this machine; struct_loop(row) is the name of a row's loops;
@@ -36,7 +37,8 @@ def struct_loop(row: Row) -> str:
 
 
 def struct_loops(row: Row) -> str:
-    """A program's loops over its array of structs: the compiler knows the fields, not how many structs."""
+    """A program's loops over its array of structs: the compiler knows the fields, but not the number of
+    structs."""
     assert row.structs is not None
     name, extent, size = struct_loop(row), row.structs.extent_bytes, row.structs.size_bytes
     wider = extent + STRUCT_SPREAD_BYTES
@@ -142,14 +144,14 @@ class Mpi:
 
 
 def compilers() -> list[Path]:
-    """Every mpicc, each once; SPINLOOM_BENCH_MPICC adds some, separated by colons."""
+    """Every mpicc, each once; SPINLOOM_BENCH_MPICC adds more, separated by colons."""
     named = [shutil.which(name) for name in MPI_NAMES]
     given = os.environ.get("SPINLOOM_BENCH_MPICC", "").split(":")
     found = [Path(path) for path in [*given, *named] if path and Path(path).exists()]
     once: dict[str, Path] = {}
     for path in found:
         real = str(path.resolve())
-        # Open MPI's wrappers are one program that looks at the name it was called by.
+        # Open MPI's wrappers are one program that acts by the name under which it was called.
         key = f"{real} {path.parent.resolve()}" if "wrapper" in real else real
         once.setdefault(key, path)
     return list(once.values())
@@ -166,7 +168,7 @@ def short_name(version: str) -> str:
 
 
 def mpis(folder: Path) -> list[Mpi]:
-    """Every MPI that compiles and starts; why another did not goes to stderr."""
+    """Every MPI that compiles and starts; the reasons of the others go to stderr."""
     started: dict[str, Mpi] = {}
     for number, compiler in enumerate(compilers()):
         program = folder / f"mpi_pack_{number}"

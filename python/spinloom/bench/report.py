@@ -1,6 +1,6 @@
-"""What the layout bench says: the goals with what was reached, misses by name, a plot.
+"""The report of the layout bench: goals and results, misses by name, a plot.
 
-Ratios are other over ours: above 1 we are quicker.
+Ratios are other time over our time: above 1 we are faster.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def with_mpi(rows: Rows) -> Rows:
 
 
 def of_blocks(rows: Rows) -> Rows:
-    """Rows of equal blocks from which the memory bound is demanded."""
+    """Rows of equal blocks that must reach the memory bound."""
     return [row for row in rows if row["family"] == "vector" and row["block_bytes_min"] >= BOUND_FROM_BYTES]
 
 
 def misses(rows: Rows) -> list[tuple[str, dict[str, Any]]]:
-    """(what is missed, row)."""
+    """Pairs of (missed goal, row)."""
     found = [("hand", row) for row in with_hand(rows) if row["hand_over_ours_high"] < HAND_GOAL]
     found += [("bound", row) for row in of_blocks(rows) if row["bound_over_ours"] < BOUND_GOAL]
     return found
@@ -45,7 +45,7 @@ def geometric(values: list[float]) -> float:
 
 
 def goals(rows: Rows) -> Rows:
-    """One dictionary a goal: what, rows, reached, goal."""
+    """One dictionary for each goal: what, rows, reached, goal."""
     hand, mpi = with_hand(rows), with_mpi(rows)
     made = []
     if hand:

@@ -1,7 +1,7 @@
 """The rows of the layout bench: rows.toml as datatypes in text form.
 
 Contract: rows() gives every row of rows.toml in a fixed order; a row's name is unique. `type` is packed,
-unpacked and copied from; `to` is what it is copied to. Both are one element (count 1).
+unpacked and copied from; `to` is the type that it is copied to. Both are one element (count 1).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from spinloom.errors import Trouble
 PRIMITIVES = {2: "short", 4: "float", 8: "double", 16: "double_complex"}
 BYTES = {name: size for size, name in PRIMITIVES.items()}
 LIST_SPREAD = 3  # places for each entry of a list
-STRUCT_SPREAD_BYTES = 16  # what a copy's target has behind each struct
+STRUCT_SPREAD_BYTES = 16  # added behind each struct of a copy's target
 
 
 @dataclass(frozen=True)
 class Structs:
-    """An array of structs: what its hand loop is compiled from. Fields are (offset, bytes), in bytes."""
+    """An array of structs, from which its hand loop is compiled. Fields are (offset, bytes), in bytes."""
 
     fields: tuple[tuple[int, int], ...]
     extent_bytes: int
@@ -46,12 +46,12 @@ class Row:
     type: str
     to: str
     block_bytes: int  # 0: blocks of several sizes
-    total_bytes: int  # packed
+    total_bytes: int  # packed bytes
     structs: Structs | None = None
 
 
 def rows(*, everything: bool = False, quick: bool = False) -> list[Row]:
-    """The default rows, those with every workload of the paper, or the quick cut."""
+    """The default rows, the rows with every workload of the paper, or the quick selection."""
     table = tomllib.loads((Path(__file__).parent / "rows.toml").read_text(encoding="utf-8"))
     found = [*small(table), *vectors(table), *reblocks(table), *transposes(table), *structs(table)]
     found += [*lists(table), *runs(table)]
@@ -71,7 +71,8 @@ def operations() -> list[str]:
 
 
 def vector_of(total: int, block: int, stride: float) -> str:
-    """Blocks of the largest primitive, up to a double, that divides block and stride."""
+    """A vector whose blocks consist of the largest primitive, up to a double, that divides block and
+    stride."""
     step = int(block * stride)
     size = max(size for size in (2, 4, 8) if block % size == 0 and step % size == 0)
     return f"vector({total // block}, {block // size}, {step // size}, {PRIMITIVES[size]})"

@@ -1,4 +1,4 @@
-"""`spinloom bench`: speed of the parts on this machine against what people would use instead (host time)."""
+"""`spinloom bench`: speed of the parts on this machine, compared with their alternatives (host time)."""
 
 from __future__ import annotations
 

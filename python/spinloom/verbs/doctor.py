@@ -1,4 +1,4 @@
-"""`spinloom doctor`: what this machine has, and what each missing part would bring.
+"""`spinloom doctor`: the parts that this machine has, and the use of each missing part.
 
 Optional parts are normal to miss. Exit code 3 only when a part is missing that `spinloom ddt` needs.
 """
@@ -25,7 +25,7 @@ class Part:
     name: str
     needed: bool
     brings: str
-    found: Callable[[], str]  # "" when it is missing
+    found: Callable[[], str]  # "" if the part is missing
 
 
 def program(*names: str) -> Callable[[], str]:
@@ -60,7 +60,7 @@ def live_library() -> str:
 
 
 def live_rows() -> list[tuple[str, str]]:
-    """What spinloom-info says of this machine: paths between ranks, and what would mend them."""
+    """spinloom-info's rows about this machine: ways between ranks, and cures for missing ones."""
     try:
         program = jobs.part("bin", "spinloom-info")
         done = subprocess.run([program, "--machine"], capture_output=True, text=True, timeout=30)

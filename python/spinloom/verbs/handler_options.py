@@ -1,4 +1,4 @@
-"""What `handler run`, `profile` and `test` share: a handler, its setup, and options that change it."""
+"""Shared by `handler run`, `profile` and `test`: a handler, its setup, and options that change the setup."""
 
 from __future__ import annotations
 

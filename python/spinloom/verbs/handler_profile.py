@@ -1,4 +1,4 @@
-"""`spinloom handler profile`: where a handler's cycles go, and whether it keeps up with the line."""
+"""`spinloom handler profile`: a handler's cycles by source line, and whether it keeps up with the line."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def show_lines(image: Image, ran: HandlerRun) -> None:
 
 
 def show_instructions(image: Image, ran: HandlerRun) -> None:
-    """What an image without its source can show."""
+    """Shows the profile of an image without its source."""
     spent = ran.result["instructions"]
     total = sum(cycles for _, cycles in spent.values())
     rows = []

@@ -1,4 +1,4 @@
-"""What `spinloom handler run` prints of a run."""
+"""The report of `spinloom handler run`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def show_memory(name: str, before: bytes, after: bytes, tell: Any) -> None:
 
 
 def changed_ranges(before: bytes, after: bytes, join: int = 8) -> Iterator[tuple[int, int]]:
-    """Ranges that differ; equal bytes between two, fewer than `join`, belong to the range."""
+    """The ranges that differ; fewer than `join` equal bytes between two ranges join them."""
     start = end = -1
     for at, (old, new) in enumerate(zip(before, after, strict=True)):
         if old == new:

@@ -1,4 +1,4 @@
-"""`spinloom hostmodel`: the host model against cold loops on this machine, and what it is sensitive to."""
+"""`spinloom hostmodel`: the host model compared with cold loops on this machine, and its sensitivities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinloom import core, output, profiles, units, workloads
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options, nic_option
 
-WITHIN = 0.25  # of the measurement: close enough for a baseline
+WITHIN = 0.25  # relative to the measurement: close enough for a baseline
 REPETITIONS = 15
 # Sensitivity: each part of the model changed alone.
 SLOWER_LINES = 1.5
@@ -38,7 +38,7 @@ def hostmodel(nic: str, everything: bool, form: str) -> None:
 
 
 def cache_here(profile: profiles.Profile) -> tuple[tuple[str, str], ...]:
-    """The profile's cache replaced by this machine's last level, where the system says its size."""
+    """The profile with this machine's last-level cache, if the system says its size."""
     try:
         text = LAST_LEVEL_CACHE.read_text().strip().replace("K", " KiB").replace("M", " MiB")
         size_bytes = units.parse_bytes(text)

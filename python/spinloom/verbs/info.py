@@ -13,7 +13,7 @@ from spinloom.verbs.options import form_options
 
 
 def show_live(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Becomes spinloom-info, which takes part in the launcher's exchange as any rank."""
+    """Replaces this process by spinloom-info, which takes part in the launcher's exchange as a rank."""
     if wanted and not ctx.resilient_parsing:
         program = jobs.part("bin", "spinloom-info")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The progress bar that long verbs share: on stderr, with the time left, only where somebody looks."""
+"""The progress bar that long verbs share: on stderr, with the time left, only if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ShownBar(Bar):
 
 @contextlib.contextmanager
 def progress(cells: int, quiet: bool, doing: str = "simulating") -> Iterator[Bar]:
-    """Yields the bar; `cells` may be 0 where others say later what they expect."""
+    """Yields the bar; `cells` may be 0 if expect() announces cells later."""
     console = output.error_console()
     if quiet or not console.is_terminal:
         yield Bar()

@@ -1,4 +1,4 @@
-"""The two tables that `spinloom ddt --send` prints for people: speed-ups, and who works for them."""
+"""The two tables that `spinloom ddt --send` prints for people: speed-ups, and the work of host and NIC."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What long verbs do when they are told to stop: what was computed is kept, and the exit code says why.
+"""How long verbs stop: computed results are kept, and the exit code says why the verb stopped.
 
 Contract: `with stoppable() as stop:` ends its block at Ctrl-C (SIGINT) or at SIGTERM, which main() turns
-into errors.Terminated; both signals are ignored from then on, so that what was computed is written however
-often they come. Afterwards `stop.told` is whether one came, and stop.leave() ends the process at once: cells
-that still run in the engine cannot be called back.
+into errors.Terminated. Both signals are ignored from then on, so that computed results are written even if
+more signals come. Afterwards `stop.told` says whether one came, and stop.leave() ends the process at once,
+because cells that run in the engine cannot be stopped.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def table_of(sums: list[scenarios.Sum]):
 
 
 def report(sums: list[scenarios.Sum], names: tuple[str, ...]) -> bool:
-    """Says what is wrong and how to see it again; whether anything is."""
+    """Prints violations and the commands that replay them; returns whether there are any."""
     bad = False
     files = {scenarios.named(name).name: name for name in names}
     for one in sums:

@@ -1,4 +1,4 @@
-"""`spinloom trace`: what the ranks of a live job sent each other."""
+"""`spinloom trace`: the messages between the ranks of a live job."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def select(only: str | None) -> list[Claim]:
 
 
 def assessed(wanted: list[Claim], laboratory: Lab, bar: Bar, quiet: bool) -> Iterator[tuple[Claim, Verdict]]:
-    """All first cells in one go, then what explains the claims that do not hold."""
+    """Runs all first cells at once, then searches explanations of the claims that do not hold."""
     laboratory.run(
         [probe for claim in wanted for probe in claims.probes_of(claims.Trial(claim.nic), claim.holds)], bar
     )
@@ -133,7 +133,7 @@ def assessed(wanted: list[Claim], laboratory: Lab, bar: Bar, quiet: bool) -> Ite
 
 
 def settled(wanted: list[Claim], laboratory: Lab) -> dict[Claim, Verdict]:
-    """Of an interrupted run: the claims whose cells are all there and that need no trials."""
+    """For an interrupted run: the claims whose cells are complete and that need no trials."""
     found = {}
     for claim in wanted:
         trial = claims.Trial(claim.nic)
@@ -216,7 +216,7 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
 
 
 def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:
-    """One line for each verdict that changed; none without a table."""
+    """One line for each changed verdict; none without a table."""
     if not path.exists():
         return []
     table = read_table(path)

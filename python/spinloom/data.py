@@ -1,8 +1,8 @@
 """The places of the package's data: NIC profiles, workloads, handler images.
 
 In an installed package the folders lie beside this file. In a checkout, nics/ and workloads/ lie at its
-root, and handler images exist only after they have been built and installed. An installed package is also a prefix
-for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
+root, and handler images exist only after they have been built and installed. An installed package is also a
+prefix for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@
 namespace spinloom::app {
 
 struct HandlerConfig : Setup {
-  std::string image_name;  // of `images`
+  std::string image_name;  // one of `images`
   std::vector<uint8_t> message;
   uint32_t messages = 1;
   uint64_t hdr_data = 0;
@@ -52,7 +52,7 @@ struct HandlerResult {
   int64_t last_handler_ps = 0;
   int64_t data_landed_ps = 0;  // the newest byte in rank 1's memory
   std::vector<HostEvent> events;
-  nic::CounterValue counter;  // of rank 1's entry
+  nic::CounterValue counter;  // counter of rank 1's entry
   std::vector<uint8_t> state;
   std::vector<uint8_t> entry;
   std::vector<uint8_t> handler_memory;

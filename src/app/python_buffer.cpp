@@ -138,7 +138,7 @@ void PythonBuffer::take_tensor(nb::handle object) {
   measure(std::move(axes), item_bytes);
 }
 
-// What memory the items span, and how they follow each other.
+// The memory that the items span, and how they follow each other.
 void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
   after_ = run_ = item_bytes;
   for (Axis& axis : axes) {

@@ -63,7 +63,7 @@ class PythonBuffer {
   bool contiguous_ = true;
   int64_t before_ = 0;
   int64_t after_ = 0;
-  int64_t bytes_ = 0;  // of its items
+  int64_t bytes_ = 0;  // bytes of its items
   int64_t run_ = 0;    // bytes that follow each other, from every item that begins a run
   std::vector<Axis> axes_;  // by falling stride; none: all is one run, or runs overlap and nothing is known
 };

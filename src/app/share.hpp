@@ -46,8 +46,8 @@ struct SharedMessage {
   Served served = Served::prepared;
   std::string fallback;  // why the receive is a fallback, if it is
   uint64_t evictions = 0;  // receives that left the NIC for this one
-  uint64_t nic_memory_bytes = 0;  // of this receive
-  uint64_t nic_memory_in_use = 0;  // of all prepared receives, when the message is done
+  uint64_t nic_memory_bytes = 0;  // NIC memory of this receive
+  uint64_t nic_memory_in_use = 0;  // NIC memory of all prepared receives, when the message is done
   uint64_t prepared_blocks = 0;  // blocks that the host walked to prepare this receive
   int64_t size_bytes = 0;
   int64_t time_ps = 0;  // first byte at the NIC until the host can read the event, or has unpacked

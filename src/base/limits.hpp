@@ -32,7 +32,7 @@ inline constexpr uint32_t context_count_max = 1 << 16;
 inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that have not ended yet
 inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
 inline constexpr uint32_t packets_per_call_max = 4096;  // one message sends no more before others get a turn
-inline constexpr uint64_t datagram_bytes_max = 65507;  // what UDP over IPv4 carries
+inline constexpr uint64_t datagram_bytes_max = 65507;  // the longest payload of UDP over IPv4
 
 // Simulated jobs.
 inline constexpr uint32_t rank_count_max = 4096;

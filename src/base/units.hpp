@@ -1,7 +1,7 @@
 // Units - picoseconds, bytes and rational rates as types that cannot be confused.
 //
-// Contract: modelled time is a 64-bit count of picoseconds; a rate is a rational number of
-//   picoseconds per byte (or per cycle); the time of n bytes is rounded up once. No floating point.
+// Contract: modelled time is a 64-bit count of picoseconds; a rate is a rational number of picoseconds per byte (or
+//   per cycle); the time of n bytes is rounded up once. No floating point.
 // Invariants: (1) a Rate's denominator is positive; (2) arithmetic that overflows is a bug.
 // Threads: plain values. Time: this is its type; nobody here reads a clock.
 #pragma once

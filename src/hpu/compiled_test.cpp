@@ -25,7 +25,7 @@ void compare_with_native(const Compiled& compiled, const Program& program, const
     const Stop stop = machine.run(quantum);
     ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
     EXPECT_EQ(stop.value, value);
-    machine.stack.resize(bytes);  // what lies above is the stack
+    machine.stack.resize(bytes);  // the stack lies above
     EXPECT_EQ(machine.stack, expected);
     if (quantum == TestMachine::no_quantum) cycles = stop.cycle;
     EXPECT_EQ(stop.cycle, cycles) << "quantum " << quantum;

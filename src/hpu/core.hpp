@@ -67,7 +67,7 @@ enum class FaultKind : uint8_t {
 struct Fault {
   FaultKind kind = FaultKind::none;
   uint32_t pc = 0;       // of the instruction (for a fetch: the address fetched from)
-  uint32_t address = 0;  // of the access; the raw instruction when it is illegal
+  uint32_t address = 0;  // address of the access; for an illegal instruction the raw instruction
   // One sentence with the values, for events and errors.
   [[nodiscard]] std::string describe() const;
 };

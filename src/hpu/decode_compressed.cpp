@@ -15,7 +15,7 @@ constexpr uint32_t opcode_branch = 0x63;
 constexpr uint32_t opcode_jalr = 0x67;
 constexpr uint32_t opcode_jal = 0x6f;
 constexpr uint32_t word = 2;   // funct3 of lw, sw, flw and fsw
-constexpr uint32_t twice = 3;  // of fld and fsd
+constexpr uint32_t twice = 3;  // funct3 of fld and fsd
 
 constexpr uint32_t i_form(uint32_t opcode, uint32_t function, uint32_t rd, uint32_t rs1, uint32_t immediate) {
   return (immediate & 0xfff) << 20 | rs1 << 15 | function << 12 | rd << 7 | opcode;

@@ -215,7 +215,7 @@ inline void compare_with_qemu(const Compiled& compiled, const Program& program) 
   const Stop stop = machine.run();
   ASSERT_EQ(stop.kind, StopKind::returned) << stop.fault.describe();
   EXPECT_EQ(stop.value, expected->x[assembler::a0]);
-  machine.stack.resize(bytes);  // what lies above is the stack
+  machine.stack.resize(bytes);  // the stack lies above
   EXPECT_EQ(machine.stack, std::vector<uint8_t>(expected->stack.begin(), expected->stack.begin() + bytes));
 }
 

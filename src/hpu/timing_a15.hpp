@@ -10,10 +10,10 @@
 //   retire_i   = max(complete_i, retire_{i-1}),                   at most retire_width a cycle
 //   restart    = complete_b + front_end_cycles after a mispredicted branch b
 //
-// Latencies L: alu_cycles; multiply_cycles; divide_cycles (its unit stays taken); float_*_cycles in units of their own,
-// which stay taken for a division or a root; load_cycles + memory_cycles
-// of the class (+ misaligned_cycles); store_cycles, after which the data can be forwarded to a younger load of the
-// same word (+ misaligned_cycles) and the store may retire. Branches and jumps are integer operations.
+// Latencies L: alu_cycles; multiply_cycles; divide_cycles (its unit stays taken); float_*_cycles in units of their
+// own, which stay taken for a division or a root; load_cycles + memory_cycles of the class (+ misaligned_cycles);
+// store_cycles, after which the data can be forwarded to a younger load of the same word (+ misaligned_cycles) and
+// the store may retire. Branches and jumps are integer operations.
 //
 // Order at the edges:
 //   - device stores retire in order, one each device_store_cycles, and are answered device_answer_cycles later;

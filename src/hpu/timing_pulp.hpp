@@ -39,7 +39,7 @@ namespace spinloom::hpu {
 
 class PulpTiming {
  public:
-  static constexpr bool has_float = false;  // its floating-point instructions are illegal
+  static constexpr bool has_float = false;  // floating-point instructions are illegal
 
   explicit PulpTiming(const PulpParameters& parameters) : p_(parameters) {}
 

@@ -1,4 +1,4 @@
-// What the writers of blobs share: the header, a node, memory that is written once. For their files only.
+// Blob write - shared by the writers of blobs: the header, a node, memory that is written once. For their files only.
 //
 // Threads: pure. Time: none.
 #pragma once

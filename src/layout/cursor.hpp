@@ -1,8 +1,8 @@
 // Cursor - maps a packed position of a message to memory, one contiguous piece at a time.
 //
-// Contract: a message is `count` elements of a blob. seek(position) goes to any packed byte in
-//   O(depth * log entries); next(max) returns the next piece of at most `max` bytes and moves on; it may
-//   stop within a block and resumes there. A piece of 0 bytes means the end (or max = 0).
+// Contract: a message is `count` elements of a blob. seek(position) goes to any packed byte in O(depth * log
+//   entries). next(max) returns the next piece of at most `max` bytes and moves on; it may stop within a block and
+//   resumes there. A piece of 0 bytes means the end (or max = 0).
 // Invariants: (1) pieces come in packed order and cover each byte once; (2) offsets count from the buffer
 //   address given to MPI (true_lb is included).
 // Threads: one owner. Time: none.

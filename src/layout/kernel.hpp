@@ -128,7 +128,7 @@ struct KernelSet {
   std::array<std::array<RowKernel, block_classes>, modes> row;
   TableKernels<int32_t, spl_run_narrow> narrow;
   TableKernels<int64_t, spl_run_wide> wide;
-  std::array<TransposeKernel, 5> transpose;  // of elements of 1, 2, 4, 8, 16 bytes
+  std::array<TransposeKernel, 5> transpose;  // for elements of 1, 2, 4, 8, 16 bytes
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
   RowKernel paced_row;  // for grids of which paces() is true
   GridKernel stream_grid;  // writes past the caches: for grids of which streams() is true

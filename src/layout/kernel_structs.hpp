@@ -76,7 +76,7 @@ SPL_FORCE_INLINE typename Lanes<width>::Mask first_bytes(int64_t bytes) {
   return static_cast<typename Lanes<width>::Mask>(_bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes)));
 }
 
-// Where the fields of one side lie: at the runs' offsets (Spread), or one behind the other (Dense).
+// The places of one side's fields: at the runs' offsets (Spread), or one behind the other (Dense).
 template <class Run>
 struct Spread {
   const Run* runs;

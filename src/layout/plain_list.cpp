@@ -78,7 +78,7 @@ std::optional<PlainList> plain_list(const Type& type) {
   if (!in_extents && node->combiner != Combiner::hindexed && node->combiner != Combiner::hindexed_block) return {};
   if (node->displacements.size() < 2 || node->size == 0) return {};
   const Type& child = node->children[0];
-  if (child.node().depth > 1) return {};  // what is deeper may be large itself
+  if (child.node().depth > 1) return {};  // a deeper child may itself be large
   const Placed element = normalise(child);
   if (element.empty() || !element.nest->is_run() || element.nest->block != child.extent()) return {};
   return PlainList{node, in_extents ? child.extent() : 1, child.extent(), element.displacement};

@@ -32,7 +32,7 @@ struct Cut {
 
 // The places of the packed bytes of a cut, and how many have come so far.
 struct Expected {
-  const int64_t* places;  // of the cut's bytes, relative to the first touched byte
+  const int64_t* places;  // places of the cut's bytes, relative to the first touched byte
   int64_t bytes;
   int64_t seen = 0;
   bool wrong = false;

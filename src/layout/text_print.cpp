@@ -46,7 +46,7 @@ void append_darray(std::string& out, size_t limit, const TypeNode& node) {
   out += text(", [", distributions, "], [", arguments, "], [", grid, "], ", node.order == Order::c ? "C, " : "F, ");
 }
 
-// What lies beyond `limit` bytes may be left out.
+// Appends the type; may leave out text beyond `limit` bytes.
 void append_type(std::string& out, size_t limit, const Type& type) {
   const TypeNode& node = type.node();
   switch (node.combiner) {

@@ -73,7 +73,7 @@ constexpr auto primitives = std::to_array<Primitive>({
     {"complex16", 16},
 });
 
-// What other worlds call them.
+// Names of primitives in other languages and libraries.
 struct Alias {
   std::string_view name;
   std::string_view primitive;

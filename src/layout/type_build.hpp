@@ -1,4 +1,5 @@
-// What the type constructors share: bounds of placed children, limits, the finished node. For their files only.
+// Type build - shared by the type constructors: bounds of placed children, limits, the finished node. For their files
+// only.
 //
 // Threads: pure. Time: none.
 #pragma once

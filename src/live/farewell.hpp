@@ -33,7 +33,7 @@ class Farewell {
   [[nodiscard]] std::string late() const;
   // Whether some peer that was given up may still write to this process's memory.
   [[nodiscard]] bool may_be_written() const;
-  // What is lost; empty if nothing is.
+  // A text about lost messages; empty if nothing is lost.
   [[nodiscard]] std::string lost() const;
 
  private:

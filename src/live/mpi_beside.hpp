@@ -16,7 +16,7 @@ enum class MpiStage : uint8_t { absent, ahead, running, over };
 
 struct MpiBeside {
   MpiStage stage = MpiStage::absent;
-  bool open_mpi = false;  // it has PMIx, never PMI-1
+  bool open_mpi = false;  // Open MPI uses PMIx, never PMI-1
 };
 
 [[nodiscard]] MpiBeside mpi_beside();

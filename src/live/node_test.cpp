@@ -42,7 +42,7 @@ TEST(Node, AHandlerThatPutsToItsOwnEntryForEverUsesUpItsBudget) {
   std::vector<uint8_t> memory(64);
   nic::Entry entry = host.entry(memory.data(), memory.size(), constants[1]);
   entry.context = host.interface->context_create(context).value();
-  entry.options.event_success_disable = true;  // of what it puts itself
+  entry.options.event_success_disable = true;  // no events for the handler's own puts
   ASSERT_TRUE(host.interface->me_append(host.portal, entry).ok());
 
   constexpr int times = 3;

@@ -43,7 +43,7 @@ struct SegmentHeader {
   alignas(64) std::atomic<uint64_t> begun[local_ranks_max / 64];
 };
 
-// What a user can do about an errno that kept this process from reaching another one.
+// The remedy for an errno that kept this process from reaching another one.
 [[nodiscard]] const char* cure_of(int error);
 // A text for an errno when no other transport can be used: the meaning of the error and, if a limit was reached, the
 // limit to raise.

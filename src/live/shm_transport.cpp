@@ -61,7 +61,7 @@ bool ShmTransport::attach(uint32_t rank) {
   header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
   header.doorbell.ring(true);
   if (header.closed.load() == 0) return true;
-  std::ignore = depart(rank, "");  // it may have looked at our bit for the last time before we set it
+  std::ignore = depart(rank, "");  // the peer may have looked at our bit for the last time before we set it
   return true;
 }
 

@@ -84,7 +84,7 @@ class ShmTransport final : public Transport {
     bool heap_tried = false;  // we have tried to map its heap
     bool heap_told = false;   // we have told it that we have a heap
     bool attached = false;
-    bool fence = true;  // its doorbell must be rung with a fence
+    bool fence = true;  // the peer's doorbell must be rung with a fence
     bool reading = false;
     bool departed = false;
     bool lost = false;
@@ -98,7 +98,7 @@ class ShmTransport final : public Transport {
     peer::SharedCopy shared;  // the copy of a payload that it has lent us
     uint64_t shared_token = 0;
     peer::CopyHelper help;  // helps with payloads that we have lent it
-    std::vector<uint64_t> taken_later;  // its loans that we give back when the shared copy has ended
+    std::vector<uint64_t> taken_later;  // the peer's loans that we give back when the shared copy has ended
   };
   enum class Wrote : uint8_t { all, lent, some };
 

@@ -179,7 +179,7 @@ struct Given {
   std::vector<uint8_t> constants = std::vector<uint8_t>(16, 9);
   std::vector<uint8_t> state = std::vector<uint8_t>(256);
   uint64_t host_bytes = 4096;
-  std::vector<uint8_t> host;  // its initial bytes; empty: those that RecordingNic makes
+  std::vector<uint8_t> host;  // initial bytes; empty: those that RecordingNic makes
 };
 
 // The results of one handler.

@@ -26,7 +26,7 @@ struct DmaQueue {
   uint32_t open = 0;
 };
 
-// What the host is told when a DMA is done.
+// The host's report of a finished DMA.
 struct DmaReport {
   uint64_t offset = 0;  // offset in the memory that the handler was offered
   uint64_t length = 0;
@@ -39,7 +39,7 @@ class DmaTracker {
     DmaId dma;
     Owner owner;
     HerId her;  // the HER of the handler that issued the DMA, if a handler did
-    bool resumes = false;  // that handler waits for the end
+    bool resumes = false;  // the handler waits for the end of the DMA
     bool reports = false;
     uint64_t buffer_bytes = 0;  // bytes of the packet buffer that the DMA held
   };

@@ -49,7 +49,7 @@ class Fifo {
     first_ = 0;
   }
 
-  std::vector<T> ring_;  // its size is a power of two, so that positions wrap with a mask
+  std::vector<T> ring_;  // the size is a power of two, so that positions wrap with a mask
   size_t first_ = 0;
   size_t count_ = 0;
 };

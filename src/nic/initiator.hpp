@@ -160,7 +160,7 @@ class Initiator {
     Outcome result;
     HerId waits;  // a handler that waits for the reply, which lands in its memory
   };
-  // What one call of emit() did for a message.
+  // The result of one call of emit() for a message.
   enum class Emitted : uint8_t {
     all,  // sent its last packet, or gave the rest up
     some,  // sent as many packets as a call may send

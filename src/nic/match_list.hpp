@@ -43,7 +43,7 @@ struct ListedEntry {
   bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages
   bool auto_unlinked = false;
   bool unlink_due = false;   // flow control keeps room for its auto_unlink event
-  bool unlink_told = false;  // its auto_unlink event was due, so its auto_free event is
+  bool unlink_told = false;  // the auto_unlink event was due, so the auto_free event is due as well
   uint32_t place = 0;        // place in the lines of its list, while linked
   mutable std::vector<uint64_t> iovec_ends;  // ends of a scatter list's elements, computed when first needed
 };

@@ -11,7 +11,7 @@
 namespace spinloom::nic {
 
 struct NicLimits {
-  uint32_t payload_bytes = 2048;  // of a packet that a handler may see
+  uint32_t payload_bytes = 2048;  // bytes of a packet that a handler may see
   uint64_t transfer_bytes = 0;    // of other packets: what the transport carries at once; 0: payload_bytes
   uint32_t hpus = 32;
   uint64_t packet_buffer_bytes = 4 << 20;

@@ -20,7 +20,7 @@ NicLimits limits_at_once() {
 struct Seen {
   std::vector<std::tuple<uint32_t, uint64_t, uint64_t, uint64_t, uint64_t>> events;
   std::vector<std::tuple<uint32_t, uint64_t, uint64_t>> counts;
-  std::map<uint32_t, std::pair<uint64_t, uint64_t>> values;  // of counters
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> values;  // values of counters
   std::vector<uint8_t> memory;
 
   // The general way also reports counts that add nothing; they are left out.
@@ -46,7 +46,7 @@ class QuickPair {
 
   void append() {
     Entry made;
-    made.length = 12;  // of packets that bring up to 16
+    made.length = 12;  // packets bring up to 16 bytes
     made.match_bits = random_.below(2);
     made.user_ptr = random_.next();
     if (random_.chance(1, 4)) made.match_rank = Rank{static_cast<uint32_t>(random_.below(2))};

@@ -35,7 +35,7 @@ enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
   return names[static_cast<size_t>(operation)];
 }
 
-// What the header packet of a get or an atomic asks for.
+// The fields of a get or an atomic in its header packet.
 struct Request {
   uint64_t requested_bytes = 0;  // get; of an atomic the operand's third word
   uint64_t reply_to = 0;  // get, fetch_atomic: the request's name, which every packet of the reply carries

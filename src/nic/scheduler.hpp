@@ -76,7 +76,7 @@ class Scheduler {
   struct VirtualHpu {
     Fifo<HerId> ready;
     HpuId hpu;  // the HPU that it has, if any
-    bool queued = false;  // it is among the runnable
+    bool queued = false;  // among the runnable
   };
   // A candidate for an HPU: an execution by itself, or a virtual HPU with ready executions.
   struct Runnable {

@@ -13,7 +13,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr size_t report_bytes = 16 << 10;  // of one rank's text
+constexpr size_t report_bytes = 16 << 10;  // the longest text of one rank
 constexpr ptl_time_t patience_ms = 20'000;
 constexpr ptl_time_t one_try_ms = 2'000;
 constexpr useconds_t between_tries_us = 200;

@@ -37,7 +37,7 @@ struct Settings {
 struct Variable {
   const char* name;
   const char* values;   // its legal values
-  const char* meaning;  // its meaning, in one sentence
+  const char* meaning;  // meaning in one sentence
 };
 
 [[nodiscard]] std::span<const Variable> variables();

@@ -76,7 +76,7 @@ struct NetworkInterface {
   uint32_t number;
   ptl_handle_ni_t handle;
   uint32_t users = 0;
-  bool closing = false;  // its last PtlNIFini is under way: its handles are invalid
+  bool closing = false;  // the last PtlNIFini is under way: handles are invalid
   bool releasing = false;  // a thread is giving its objects back
   ptl_ni_limits_t limits{};
   std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank

@@ -189,7 +189,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // Packets that are whole messages, by the DMA that brings their bytes to host memory.
   std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> moving_;
   bool parsing_ = false;
-  Time parsed_last_byte_{};  // of the packet whose actions are being performed
+  Time parsed_last_byte_{};  // last byte of the packet whose actions are being performed
   nic::Actions parsed_actions_;
 
   // Outgoing messages without their last packet, by message.

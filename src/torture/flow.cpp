@@ -116,7 +116,7 @@ class Flow final : public Exchange {
     nic::EntryId entry;
     bool use_once = false;
     uint32_t taken = 0;  // messages that landed in the entry
-    uint32_t found = 0;  // those among them that entries have taken
+    uint32_t found = 0;  // messages among these that entries have taken
     bool unlinked = false;
     bool freed = false;
   };

@@ -60,7 +60,7 @@ struct Peer {
   nic::Rank rank;
   uint32_t epoch = 0;
   bool lost = false;
-  Unacknowledged left;  // what was unacknowledged when it was lost
+  Unacknowledged left;  // unacknowledged packets at the time when the peer was lost
   uint32_t moved = 0;        // how often our driver has called note_moved for this peer
   uint32_t moved_there = 0;  // how often the peer's driver has called note_moved for us
 
@@ -69,7 +69,7 @@ struct Peer {
   std::deque<Segment> answers;  // answers wait for the sender's own window only, not for the receiver's
   std::deque<Segment> flight;
   uint32_t next_sequence = 0;        // of segments with SYN
-  uint32_t next_plain_sequence = 0;  // of segments without SYN
+  uint32_t next_plain_sequence = 0;  // for segments without SYN
   uint32_t next_message = 0;
   uint32_t next_answer = 0;
   uint32_t next_plain_message = 0;

@@ -1,7 +1,7 @@
 // A15Timing - computes when each instruction enters, issues, completes and retires in an A15-class pipeline.
 //
-// A dataflow model: instructions are presented once, in program order, and each gets four cycles. For
-// instruction i with sources s, unit group u and latency L:
+// Contract: a dataflow model. Instructions are presented once, in program order, and each gets four cycles. For
+//   instruction i with sources s, unit group u and latency L:
 //
 //   rename_i   = max(rename_{i-1}, restart, retire_{i-window}),   at most rename_width a cycle
 //   ready_i    = max(rename_i, complete of the writers of s, what memory and device order ask for)

@@ -1,7 +1,7 @@
 // PulpTiming - computes when each instruction issues in a PULP-class core: in order, one at a time, no store buffer.
 //
-// The core is the RI5CY core of PsPIN (public RTL, simulated; documented timing of the RI5CY and CV32E40P manuals).
-// For instruction i with sources s and the memory class k of its access:
+// Contract: models the RI5CY core of PsPIN (public RTL, simulated; documented timing of the RI5CY and CV32E40P
+//   manuals). For instruction i with sources s and the memory class k of its access:
 //
 //   issue_i = max(next_{i-1}, ready of s)
 //   next_i  = issue_i + busy_i          ready of i's result = next_i + extra_i

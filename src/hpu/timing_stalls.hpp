@@ -1,4 +1,5 @@
 // Stalls - cycles in which nothing retired, by the reason that held up the next instruction to retire.
+// Threads: plain values. Time: HPU cycles.
 #pragma once
 
 #include <cstdint>

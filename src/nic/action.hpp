@@ -46,19 +46,18 @@ struct Her {
 
 // Sends a packet. The driver answers by on_packet_sent(message) when it has read the last byte of the message's
 // buffer. An acknowledgement (operation ack) is one packet, the last of its message; it has no buffer and no
-// on_packet_sent. `from_device`: the payload lies in the memory of a handler, which waits until it has been read.
-// `by_handler`: a handler asked for this packet. `at_once`: the driver reads the payload, NicLimits::at_once_bytes at
-// most, before it performs the next action. There is no on_packet_sent. `pieces` (streaming puts): if not empty, the
-// payload's bytes lie in these pieces, in order. `slot` (process-puts): the payload lies in that slot of the outbound
-// buffer. The driver calls on_packet_left(slot) when it has read the payload, and no on_packet_sent. Packets of such
-// messages leave in the order of their actions.
+// on_packet_sent.
 struct Send {
   Packet packet;
   bool last = false;
-  bool from_device = false;
-  bool by_handler = false;
+  bool from_device = false;  // the payload lies in a handler's memory; the handler waits until it has been read
+  bool by_handler = false;   // a handler asked for this packet
+  // The driver reads the payload, NicLimits::at_once_bytes at most, before it performs the next action; there is no
+  // on_packet_sent.
   bool at_once = false;
-  std::vector<PayloadRef> pieces = {};
+  std::vector<PayloadRef> pieces = {};  // streaming puts: if not empty, the payload's bytes, in this order
+  // Process-puts: the payload lies in this slot of the outbound buffer. When the driver has read it, it calls
+  // on_packet_left(slot) instead of on_packet_sent. Packets of such messages leave in the order of their actions.
   OutboundSlotId slot = {};
 };
 // Copies the pieces of a payload, in order, to one place.

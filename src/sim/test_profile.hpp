@@ -1,4 +1,4 @@
-// A complete profile for C++ tests: the numbers of nics/sc19-slingshot.toml, where their sources stand.
+// Test profile - a complete profile for C++ tests: the numbers of nics/sc19-slingshot.toml, which has their sources.
 #pragma once
 
 #include "sim/profile.hpp"

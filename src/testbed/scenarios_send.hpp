@@ -1,4 +1,4 @@
-// The scenarios of the sender's side; scenarios.hpp has the contract.
+// Scenarios of the sender's side; scenarios.hpp says what a scenario is.
 #pragma once
 
 #include <cstdint>

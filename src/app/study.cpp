@@ -120,7 +120,7 @@ class Study {
     if (config_.way != Way::rdma) return {};
     SPL_TRY(far_.react());
     array_ = product();
-    portals::HostWork work;  // stays open as long as the loops are used
+    portals::HostWork work;  // memory-bound: reads both arrays, writes one
     const uint64_t bytes = config_.bytes;
     work.touches = [bytes](const portals::HostWork::Touch& touch) {
       for (uint64_t at = 0; at < bytes; at += complex_bytes) {

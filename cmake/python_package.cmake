@@ -11,7 +11,7 @@ foreach(part spinloom_core spinloom_launcher spinloom_layout_library spinloom_po
   endif()
 endforeach()
 
-foreach(folder nics workloads scenarios)
+foreach(folder nics hosts workloads scenarios)
   install(DIRECTORY ${folder}/ DESTINATION spinloom/${folder} COMPONENT python FILES_MATCHING PATTERN "*.toml")
 endforeach()
 # What `spinloom handler build` needs, beside the headers.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import copy_model, core, data, results
+from spinloom import copy_model, core, data, files
 from spinloom.copy_model import Caches, Prices, Sample
 from spinloom.errors import Trouble
 
@@ -223,11 +223,11 @@ def path() -> Path:
 def save(calibration: Calibration, where: Path) -> None:
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
-        results.write_file(where, json.dumps(calibration.as_document(), indent=1) + "\n")
     except OSError as error:
         raise Trouble(
             "environment", f"the calibration cannot be written to {where}: {error.strerror}"
         ) from None
+    files.write(where, json.dumps(calibration.as_document(), indent=1) + "\n")
 
 
 def read(where: Path) -> Calibration:

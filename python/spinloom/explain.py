@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import copy_model, core, data, layout, strategies, sweep, workloads
+from spinloom import copy_model, core, layout, strategies, sweep, workloads
 from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
+from spinloom.machines import Machine
 from spinloom.profiles import Profile
-from spinloom.sweep import Cell, Setup
+from spinloom.strategies import DIRECT
+from spinloom.sweep import Cell
 from spinloom.workloads import Row
 
 SIMULATED_BYTES_MAX, SIMULATED_BLOCKS_MAX = 64 << 20, 1 << 20
@@ -208,20 +210,18 @@ def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile
     return paths
 
 
-def nic_ways(row: Row, known: dict[str, Any], profile: Profile, names: list[str], seed: int) -> list[Way]:
+def nic_ways(row: Row, known: dict[str, Any], machine: Machine, names: list[str]) -> list[Way]:
     """Each strategy's modelled time; every byte of the simulated destination was compared."""
     if known["no_receive"]:
         return [Way(name, "modelled", None, "", NO_RECEIVE) for name in names]
     if known["message_bytes"] > SIMULATED_BYTES_MAX or known["blocks"] > SIMULATED_BLOCKS_MAX:
         reason = f"not simulated: beyond {SIMULATED_BYTES_MAX >> 20} MiB or {SIMULATED_BLOCKS_MAX:,} blocks"
         return [Way(name, "modelled", None, "", f"{reason}; 'spinloom ddt' does") for name in names]
-    images = data.handler_images()
-    if not images:
-        raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
-    hpus = profile["hpu.count"]
-    setup = Setup(profile.native(), images, hpus, profile["link.payload"], "in", seed)
+    setup = machine.setup()
     engine = core.load()
-    return [nic_way(sweep.run_cell(engine, Cell(row, name), setup), profile, hpus) for name in names]
+    outcomes = [sweep.run_cell(engine, Cell(row, name), setup) for name in names]
+    landed = [each for each in outcomes if each.cell.strategy != DIRECT or each.code == "ok"]
+    return [nic_way(outcome, machine.profile, machine.hpus) for outcome in landed]
 
 
 def nic_way(outcome: sweep.Outcome, profile: Profile, hpus: int) -> Way:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from spinloom.figure_tables import COPIES, Figure
+from spinloom.files import write as write_file
 from spinloom.plot import GREYS, HATCHES
-from spinloom.results import write_file
 from spinloom.strategies import BASELINE, STRATEGIES
 
 Rows = list[dict[str, Any]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, profiles
+from spinloom import core
 from spinloom.errors import Trouble
 from spinloom.handler_build import Image
 from spinloom.handler_setup import HandlerSetup, order_of
@@ -87,7 +87,7 @@ def run(
 ) -> HandlerRun:
     """Runs the messages; with `image` None, without handlers."""
     engine = core.load()
-    profile = profiles.load(setup.profile)
+    profile = setup.nic
     packet_bytes = setup.packet_of(profile)
     before = {
         "entry": bytes(max(setup.entry_bytes, len(message))),

@@ -9,10 +9,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spinloom import units
+from spinloom import profiles, units
 from spinloom.errors import Trouble, nearest
 from spinloom.profiles import Profile
 
@@ -23,6 +24,8 @@ SYMBOLIC = ("packet", "message")  # constants that a run knows
 @dataclass(frozen=True)
 class HandlerSetup:
     profile: str = "sc19-slingshot"
+    host: str = ""  # the profile's
+    changes: tuple[tuple[str, str], ...] = ()  # other numbers of the profile
     hpus: int | None = None  # None: the profile's
     packet_bytes: int | None = None
     order: str = "in"
@@ -38,6 +41,10 @@ class HandlerSetup:
     constants: tuple[int | str, ...] = ()
     budget_cycles: int = 1_000_000
     confluent: bool = False
+
+    @cached_property
+    def nic(self) -> Profile:
+        return profiles.changed(profiles.load(self.profile, self.host or None), self.changes)
 
     def packet_of(self, profile: Profile) -> int:
         return self.packet_bytes or profile["link.payload"]
@@ -98,6 +105,12 @@ def flag(value: Any) -> bool:
     return value
 
 
+def pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise ValueError("accepted: a table of texts, such as { 'hpu.clock' = '1 GHz' }")
+    return tuple(value.items())
+
+
 def words(value: Any) -> tuple[int | str, ...]:
     if not isinstance(value, list):
         raise ValueError("accepted: a list of 32-bit numbers")
@@ -107,6 +120,8 @@ def words(value: Any) -> tuple[int | str, ...]:
 # table.key of the file: field of the setup, function that reads its value
 KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "nic.profile": ("profile", text),
+    "nic.host": ("host", text),
+    "nic.set": ("changes", pairs),
     "nic.hpus": ("hpus", whole(1, 256)),
     "nic.packet": ("packet_bytes", size),
     "nic.order": ("order", order),

@@ -51,6 +51,7 @@ class Settings:
     profile: Profile
     ranks: int = 2
     hpus: int | None = None  # None: the profile's
+    mtu: int | None = None
     seed: int = 1
     prefix: bool = False
     stack_bytes: int = 8 << 20
@@ -66,7 +67,7 @@ class Settings:
         lines += [
             f"ranks {self.ranks}",
             f"hpus {self.hpus or self.profile['hpu.count']}",
-            f"mtu {self.profile['link.payload']}",
+            f"mtu {self.mtu or self.profile['link.payload']}",
             f"stack {self.stack_bytes}",
             f"seed {self.seed}",
             f"prefix {int(self.prefix)}",

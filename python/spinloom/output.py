@@ -6,7 +6,9 @@ when NO_COLOR is set or the stream is not a terminal.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -45,18 +47,70 @@ class Output(Console):
 
 
 def console() -> Console:
-    """Standard output; not folded to 80 columns when it is not a terminal."""
-    width = None if sys.stdout.isatty() else WIDTH_OF_A_PIPE
+    """Standard output; as wide as COLUMNS says, or WIDTH_OF_A_PIPE, when it is not a terminal."""
+    columns = os.environ.get("COLUMNS", "")
+    width = None if sys.stdout.isatty() else int(columns) if columns.isdigit() else WIDTH_OF_A_PIPE
     return Output(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
-def show(made: Table) -> None:
-    """Prints a table; if it cannot be folded to the terminal's width, it runs over the edge, complete."""
+def show(made: Table, keys: int = 1) -> None:
+    """Prints a table; one that is wider than the terminal as several, each with the first `keys` columns.
+    What is still wider runs over the edge, complete."""
     target = console()
-    padding = 2 * len(made.columns)
-    needed = Measurement.get(target, target.options.update(max_width=10_000), made).minimum + padding
-    target.width = max(target.width, needed)
+    for part in parts(made, target.width, keys):
+        padding = 2 * len(part.columns)
+        needed = Measurement.get(target, target.options.update(max_width=10_000), part).minimum + padding
+        target.width = max(target.width, needed)
+        target.print(part)
+
+
+FOLDED_WIDTH = 24  # what a column of prose gets at least
+
+
+def parts(made: Table, width: int, keys: int) -> list[Table]:
+    """The table's columns in as few tables as fit the width."""
+    widths = [FOLDED_WIDTH if column.min_width is None else column.min_width for column in made.columns]
+    first = sum(widths[:keys]) + 2 * keys
+    groups: list[list[int]] = [[]]
+    used = first
+    for number in range(keys, len(widths)):
+        if groups[-1] and used + widths[number] > width:
+            groups.append([])
+            used = first
+        groups[-1].append(number)
+        used += widths[number] + 2
+    if len(groups) == 1:
+        return [made]
+    return [part_of(made, [*range(keys), *group], titled=group is groups[0]) for group in groups]
+
+
+def part_of(made: Table, columns: list[int], titled: bool) -> Table:
+    part = Table(
+        box=made.box,
+        title=made.title if titled else None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        show_header=made.show_header,
+    )
+    for number in columns:
+        column = made.columns[number]
+        part.add_column(
+            column.header, justify=column.justify, no_wrap=column.no_wrap, min_width=column.min_width
+        )
+    for row in zip(*(list(made.columns[number].cells) for number in columns), strict=True):
+        part.add_row(*row)
+    return part
+
+
+def as_text(made: Table) -> str:
+    """The table as plain lines, as wide as it needs."""
+    target = Output(
+        file=io.StringIO(), width=10_000, highlight=False, markup=False, emoji=False, color_system=None
+    )
     target.print(made)
+    lines = (line.rstrip() for line in target.file.getvalue().splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
 
 
 def error_console() -> Console:

@@ -9,7 +9,8 @@ import importlib
 import io
 from pathlib import Path
 
-from spinloom.results import Table, speedups, write_file
+from spinloom.files import write as write_file
+from spinloom.results import Table, speedups
 
 HATCHES = {
     "host-best": "..",

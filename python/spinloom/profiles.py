@@ -1,16 +1,18 @@
 """NIC profiles: every number that decides modelled time, with its label and source.
 
 Contract: load() reads a profile by name (nics/NAME.toml) or by path. A file holds one table per section
-and one entry {value, label, source} per key; FIELDS lists every key and its kind. Unknown and missing keys
-are errors that name the nearest known one. changed() is a loaded profile with some other numbers. Values are
-exact: integers (ps, Hz, bytes, cycles, counts), fractions (ps per byte, plain ratios) or names.
+and one entry {value, label, source} per key; FIELDS lists every key and its kind. `base = "NAME"` begins with
+another profile's numbers, `host = "NAME"` takes those of hosts/NAME.toml; what the file itself says wins.
+Unknown and missing keys are errors that name the nearest known one. changed() is a loaded profile with some
+other numbers, on_host() with another host's. Values are exact: integers (ps, Hz, bytes, cycles, counts),
+fractions (ps per byte, plain ratios) or names.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -136,6 +138,8 @@ FIELDS: dict[str, Parser] = {
     "iovec.refill": units.parse_time,
 }
 
+OF_THE_NIC = ("host.command_latency",)  # the way from the host to its NIC: stays when the host changes
+HOST_FIELDS = [field for field in FIELDS if field.startswith("host.") and field not in OF_THE_NIC]
 SECTIONS = tuple(dict.fromkeys(field.split(".")[0] for field in FIELDS))
 
 # Fields that only profiles with that core have; every other field stands in every profile.
@@ -175,11 +179,13 @@ class Profile:
     about: str
     entries: dict[str, Entry]
     changes: tuple[tuple[str, str], ...] = ()  # fields that are not as in the file, with their text
+    host: str = ""  # the host profile that its host numbers are from; empty: the file's own
 
     def __str__(self) -> str:
-        """The name, and what was changed: 'sc19-slingshot with hpu.clock = 1GHz'."""
+        """Name, host and changes: 'sc19-slingshot, host i7-4770, with hpu.clock = 1GHz'."""
+        named = f"{self.name}, host {self.host}" if self.host else self.name
         changes = ", ".join(f"{field} = {text}" for field, text in self.changes)
-        return f"{self.name} with {changes}" if changes else self.name
+        return f"{named}, with {changes}" if changes else named
 
     def native(self) -> dict[str, int | str | list[int]]:
         """{field: value} for the engine, in the order of FIELDS."""
@@ -198,17 +204,49 @@ def names() -> list[str]:
     return sorted(path.stem for path in data.folder("nics").glob("*.toml"))
 
 
-def load(name_or_path: str | Path) -> Profile:
-    """The profile of that name, or in that file. Raises Trouble('invalid')."""
-    text = str(name_or_path)
-    path = Path(text) if text.endswith(".toml") or "/" in text else data.folder("nics") / f"{text}.toml"
+def hosts() -> list[str]:
+    """The shipped host profiles."""
+    return sorted(path.stem for path in data.folder("hosts").glob("*.toml"))
+
+
+def load(name_or_path: str | Path, host: str | Path | None = None) -> Profile:
+    """The NIC profile of that name, or in that file; on another host where one is named. Raises
+    Trouble('invalid')."""
+    table, path = read_toml(str(name_or_path), "nics", "NIC", names())
+    profile = read(table, path)
+    return profile if host is None else on_host(profile, host)
+
+
+def read_toml(text: str, folder: str, kind: str, known: list[str]) -> tuple[dict, Path]:
+    """A profile's file by name or path."""
+    path = Path(text) if text.endswith(".toml") or "/" in text else data.folder(folder) / f"{text}.toml"
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8")), path
     except FileNotFoundError:
-        raise Trouble("invalid", f"there is no NIC profile '{text}'{nearest(text, names())}") from None
+        raise Trouble("invalid", f"there is no {kind} profile '{text}'{nearest(text, known)}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Trouble("invalid", f"NIC profile {path} cannot be read: {error}") from None
-    return read(table, path)
+        raise Trouble("invalid", f"{kind} profile {path} cannot be read: {error}") from None
+
+
+def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
+    """Name, about and numbers of a host profile. Raises Trouble('invalid')."""
+    table, path = read_toml(str(name_or_path), "hosts", "host", hosts())
+    name, about = str(table.pop("name", path.stem)), str(table.pop("about", ""))
+    written = written_in(table, path)
+    for field in written:
+        if not field.startswith("host."):
+            raise Trouble("invalid", f"{path}: a host profile has a section [host] only, not {field}")
+    missing = [field for field in HOST_FIELDS if field not in written]
+    if missing:
+        raise Trouble("invalid", f"{path}: key {missing[0]} is missing")
+    return name, about, {field: read_entry(path, field, entry) for field, entry in written.items()}
+
+
+def on_host(profile: Profile, name_or_path: str | Path) -> Profile:
+    """The NIC in another host; what of the host's section belongs to the NIC stays (OF_THE_NIC)."""
+    name, _, entries = load_host(name_or_path)
+    changes = tuple((field, text) for field, text in profile.changes if field not in entries)
+    return replace(profile, entries={**profile.entries, **entries}, host=name, changes=changes)
 
 
 def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
@@ -225,19 +263,56 @@ def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
                 "invalid", f"hpu.core decides which fields a profile has; {profile.name} is {profile[field]}"
             )
         entries[field] = Entry(field, text, value, "proposed", "changed for a trial")
-    return Profile(
-        profile.name, profile.about, entries, tuple(sorted({**dict(profile.changes), **last}.items()))
-    )
+    return replace(profile, entries=entries, changes=tuple(sorted({**dict(profile.changes), **last}.items())))
 
 
 def read(table: dict, path: Path) -> Profile:
     """A profile from a parsed TOML table; `path` names the file in errors."""
     name, about = table.pop("name", path.stem), table.pop("about", "")
+    base, host = table.pop("base", None), table.pop("host_profile", None)
+    inherited, host_name = based_on(str(base), path) if base is not None else ({}, "")
+    if host is not None:
+        host_name, _, of_host = load_host(beside(str(host), path))
+        inherited = {**inherited, **of_host}
+    written = written_in(table, path)
+    core = core_in(path, written, inherited)
+    needed = fields_of(core)
+    for field in written:
+        if field not in needed:
+            raise Trouble("invalid", f"{path}: {field} belongs to hpu.core = {ONLY_WITH_CORE[field]}")
+    missing = [field for field in needed if field not in written and field not in inherited]
+    if missing:
+        unused = [field for field in written if field.split(".")[0] == missing[0].split(".")[0]]
+        beside_it = f"; its section has {', '.join(unused)}" if unused else "; its section is missing too"
+        raise Trouble("invalid", f"{path}: key {missing[0]} is missing{beside_it}")
+    entries = {
+        field: read_entry(path, field, written[field]) if field in written else inherited[field]
+        for field in needed
+    }
+    return Profile(str(name), str(about), entries, host=host_name)
+
+
+def based_on(base: str, path: Path) -> tuple[dict[str, Entry], str]:
+    """The numbers of another profile, and the name of its host."""
+    if path.resolve() == Path(beside(base, path)).resolve():
+        raise Trouble("invalid", f"{path}: base = '{base}' is the file itself")
+    found = load(beside(base, path))
+    return found.entries, found.host
+
+
+def beside(named: str, path: Path) -> str:
+    """A file named in a profile lies beside it, unless its path is absolute."""
+    return str(path.parent / named) if named.endswith(".toml") else named
+
+
+def written_in(table: dict, path: Path) -> dict[str, object]:
+    """{"section.key": entry} of a parsed file; unknown names are refused."""
     written = {}
     for section, keys in table.items():
         if not isinstance(keys, dict):
+            known = (*FIELDS, "name", "about", "base", "host_profile")
             raise Trouble(
-                "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, FIELDS)}"
+                "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, known)}"
             )
         if section not in SECTIONS:
             raise Trouble("invalid", f"{path}: unknown section [{section}]{nearest(section, SECTIONS)}")
@@ -248,22 +323,13 @@ def read(table: dict, path: Path) -> Profile:
     for field in written:
         if field not in FIELDS:
             raise Trouble("invalid", f"{path}: unknown key {field}{nearest(field, FIELDS)}")
-    needed = fields_of(core_in(path, written))
-    for field in written:
-        if field not in needed:
-            raise Trouble("invalid", f"{path}: {field} belongs to hpu.core = {ONLY_WITH_CORE[field]}")
-    missing = [field for field in needed if field not in written]
-    if missing:
-        unused = [field for field in written if field.split(".")[0] == missing[0].split(".")[0]]
-        beside = f"; its section has {', '.join(unused)}" if unused else "; its section is missing too"
-        raise Trouble("invalid", f"{path}: key {missing[0]} is missing{beside}")
-    return Profile(
-        str(name), str(about), {field: read_entry(path, field, written[field]) for field in needed}
-    )
+    return written
 
 
-def core_in(path: Path, written: dict) -> str:
+def core_in(path: Path, written: dict, inherited: dict[str, Entry]) -> str:
     """Which core the file describes: it decides which fields there are."""
+    if "hpu.core" not in written and "hpu.core" in inherited:
+        return str(inherited["hpu.core"].value)
     if "hpu.core" not in written:
         raise Trouble("invalid", f"{path}: key hpu.core is missing")
     return str(read_entry(path, "hpu.core", written["hpu.core"]).value)

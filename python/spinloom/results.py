@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import __version__
+from spinloom import __version__, files
 from spinloom.errors import Trouble
 from spinloom.profiles import Profile
-from spinloom.strategies import BASELINE
+from spinloom.strategies import BASELINE, DIRECT
 from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.workloads import Row
 
 COLUMNS = {
     "application": "the application, or 'custom' for a type given by hand",
@@ -32,11 +33,12 @@ COLUMNS = {
     "size_bytes": "bytes of one message",
     "blocks_per_packet": "average number of contiguous blocks in a packet",
     "time_ps": "modelled time: first byte at the NIC until the host can read the completion event",
-    "speedup": f"time_ps of {BASELINE} over this row's time_ps",
+    "speedup": "time_ps of the baseline over this row's time_ps",
+    "baseline": f"the strategy that the speed-up is over: {BASELINE}, for contiguous data {DIRECT}",
     "handler_cycles_per_packet": "modelled HPU cycles of one payload handler, on average",
     "nic_memory_bytes": "NIC memory that the strategy holds for this datatype",
     "checked": "every byte of the destination and of its surroundings compared with the oracle",
-    "status": "ok, unsupported (not run), or the error's code",
+    "status": "ok, unsupported (not run), exhausted (no room on the NIC), or the error's code",
     "message": "why a row has no time",
     "blocks": "contiguous blocks of the message, neighbours in its order merged",
     "packets": "packets of the message",
@@ -92,21 +94,26 @@ def build(
 ) -> Table:
     """Rows in cell order; cells without an outcome are left out and make the table partial.
 
-    A speed-up is the baseline's value of column `time` divided by the row's.
+    A speed-up is the baseline's column `time` over the row's. The baseline is DIRECT where that took the
+    data; where it did not, it has no row.
     """
     by_cell = {outcome.cell: outcome for outcome in outcomes}
-    done = [by_cell[cell] for cell in cells if cell in by_cell]
-    baseline_ps = {
-        outcome.cell.row: outcome.columns[time]
-        for outcome in done
-        if outcome.cell.strategy == baseline and outcome.code == "ok"
-    }
-    rows = [as_row(outcome, baseline_ps.get(outcome.cell.row), time) for outcome in done]
-    return Table(rows, result_hash(setup, done), partial=len(done) < len(cells), baseline=baseline)
+    reached = [by_cell[cell] for cell in cells if cell in by_cell]
+    done = [
+        outcome for outcome in reached if outcome.cell.strategy != DIRECT or outcome.code != "unsupported"
+    ]
+    baselines: dict[Row, Outcome] = {}
+    for name in (baseline, DIRECT):
+        for outcome in done:
+            if outcome.cell.strategy == name and outcome.code == "ok":
+                baselines[outcome.cell.row] = outcome
+    rows = [as_row(outcome, baselines.get(outcome.cell.row), time) for outcome in done]
+    return Table(rows, result_hash(setup, done), partial=len(reached) < len(cells), baseline=baseline)
 
 
-def as_row(outcome: Outcome, baseline_ps: int | None, time: str = "time_ps") -> dict[str, Any]:
+def as_row(outcome: Outcome, baseline: Outcome | None, time: str = "time_ps") -> dict[str, Any]:
     row, columns = outcome.cell.row, outcome.columns
+    baseline_ps = baseline.columns[time] if baseline else None
     time_ps = columns.get(time)
     known = {
         "application": row.application,
@@ -116,6 +123,7 @@ def as_row(outcome: Outcome, baseline_ps: int | None, time: str = "time_ps") -> 
         "blocks_per_packet": columns.get("blocks_per_packet", row.blocks_per_packet),
         time: time_ps,
         "speedup": round(baseline_ps / time_ps, 4) if baseline_ps and time_ps else None,
+        "baseline": baseline.cell.strategy if baseline else None,
         "handler_cycles_per_packet": columns.get("handler_cycles_per_packet"),
         "nic_memory_bytes": columns.get("nic_memory_bytes"),
         "checked": outcome.checked,
@@ -166,6 +174,7 @@ def manifest(
         "result_hash": table.result_hash,
         "seed": setup.seed,
         "profile": profile.name,
+        "host": profile.host,
         "profile_changes": dict(profile.changes),
         "profile_values": setup.profile,
         "hpus": setup.hpus,
@@ -223,28 +232,16 @@ def check_writable(folder: Path) -> None:
         raise Trouble("environment", f"the folder {folder} cannot be written: {error.strerror}") from None
 
 
-def write_file(path: Path, content: str) -> None:
-    """Writes all or nothing: a reader never sees half a file."""
-    half = path.with_name(path.name + ".part")
-    half.write_text(content, encoding="utf-8")
-    half.replace(path)
-
-
 def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
-    """Writes ddt.csv, ddt.json, speedup.csv and manifest.json; plot.py writes the plot."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_file(folder / "ddt.csv", as_csv(table.rows, table.columns()))
-        write_file(folder / "ddt.json", json.dumps(as_document(table), indent=1) + "\n")
-        write_file(
-            folder / "speedup.csv",
-            as_csv(speedups(table), ["application", "datatype", "strategy", "speedup"]),
-        )
-        write_file(folder / "manifest.json", json.dumps(about, indent=1) + "\n")
-    except OSError as error:
-        raise Trouble("environment", f"results cannot be written to {folder}: {error}") from None
+    """ddt.csv, ddt.json, speedup.csv and manifest.json; the plot is plot.py's."""
+    check_writable(folder)
+    files.write(folder / "ddt.csv", as_csv(table.rows, table.columns()))
+    files.write(folder / "ddt.json", json.dumps(as_document(table), indent=1) + "\n")
+    columns = ["application", "datatype", "strategy", "speedup", "baseline"]
+    files.write(folder / "speedup.csv", as_csv(speedups(table), columns))
+    files.write(folder / "manifest.json", json.dumps(about, indent=1) + "\n")
 
 
 def speedups(table: Table) -> list[dict[str, Any]]:
-    """The rows of the plot: rows with a speed-up, without the baseline."""
-    return [row for row in table.rows if row["speedup"] is not None and row["strategy"] != table.baseline]
+    """The rows of the plot: those that have a speed-up, without the baseline."""
+    return [row for row in table.rows if row["speedup"] is not None and row["strategy"] != row["baseline"]]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spinloom.errors import Trouble, nearest
 
-BASELINE = "host-mpitypes"  # every speed-up is this strategy's time over another's
+BASELINE = "host-mpitypes"  # every speed-up is this one's time over a strategy's,
+DIRECT = "rdma-direct"  # or this one's where the data is contiguous: nobody would unpack it
 
 STRATEGIES = {
     BASELINE: "RDMA, then the CPU unpacks with MPITypes (the papers' baseline)",
     "host-best": "RDMA, then the CPU unpacks with our copy kernels",
+    "host-warm": "the same with message and array in the CPU's last-level cache, as far as they fit",
+    DIRECT: "contiguous data only: RDMA puts it in its place; then this is the baseline",
     "iovec": "Portals 4 with scatter lists of 32 entries, refilled over PCIe",
     "specialised": "a handler for each family of layouts (vector, indexed-block, indexed, struct)",
     "hpu-local": "MPITypes segments, one a virtual HPU, caught up as packets come",
@@ -17,17 +22,22 @@ STRATEGIES = {
     "seek": "no checkpoints and no state: each packet seeks in the compact program",
 }
 
-DEFAULT = (BASELINE, "specialised", "rw-cp", "seek")
+DEFAULT = (BASELINE, "host-warm", "specialised", "rw-cp", "seek")
 
 
 def parse(text: str) -> list[str]:
-    """'rw-cp,seek' as a list in table order, the baseline always first. 'all' is every strategy."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    """'rw-cp,seek' as a list in table order, with the baselines. 'all' is every strategy."""
+    return with_baselines([name.strip() for name in text.split(",") if name.strip()])
+
+
+def with_baselines(names: Iterable[str]) -> list[str]:
+    """Checked, in table order, the baselines added. Raises Trouble."""
+    names = list(names)
     if "all" in names:
         return list(STRATEGIES)
     for name in names:
         if name not in STRATEGIES:
             raise Trouble("invalid", f"there is no strategy '{name}'{nearest(name, STRATEGIES)}")
     if not names:
-        raise Trouble("invalid", f"--strategies is empty; there are: {', '.join(STRATEGIES)}")
-    return [name for name in STRATEGIES if name in names or name == BASELINE]
+        raise Trouble("invalid", f"no strategy is named; there are: {', '.join(STRATEGIES)}")
+    return [name for name in STRATEGIES if name in names or name in (BASELINE, DIRECT)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spinloom.figure_plots import STYLE, plain
-from spinloom.results import write_file
+from spinloom.files import write as write_file
 from spinloom.studies import Study
 from spinloom.units import format_bytes
 

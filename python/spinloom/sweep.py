@@ -20,6 +20,7 @@ from spinloom import core
 from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
 from spinloom.workloads import Row
 
+NOT_RUN = ("unsupported", "exhausted")  # nothing was received: nothing is wrong
 INJECTIONS = ("none", "flip", "skip", "stray")
 
 
@@ -61,8 +62,8 @@ class Outcome:
 
     @property
     def checked(self) -> bool | None:
-        """Whether the bytes were right; None if the strategy does not take this datatype."""
-        if self.code == "unsupported":
+        """Whether the bytes were right; None when nothing was received."""
+        if self.code in NOT_RUN:
             return None
         return self.code == "ok"
 
@@ -110,11 +111,19 @@ def record(cell: Cell, setup: Setup) -> tuple[list[tuple], int]:
 
 def run(cells: list[Cell], setup: Setup, threads: int) -> Iterator[Outcome]:
     """Yields outcomes in the order in which cells end. Raises Trouble."""
+    for _, outcome in run_all([(cell, setup) for cell in cells], threads):
+        yield outcome
+
+
+def run_all(jobs: list[tuple[Cell, Setup]], threads: int) -> Iterator[tuple[int, Outcome]]:
+    """The same for cells that each have a setup; the number is the job's place."""
     engine = core.load()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="spinloom")
-    futures: list[Future[Outcome]] = [pool.submit(run_cell, engine, cell, setup) for cell in cells]
+    futures: dict[Future[Outcome], int] = {
+        pool.submit(run_cell, engine, cell, setup): place for place, (cell, setup) in enumerate(jobs)
+    }
     try:
         for future in as_completed(futures):
-            yield future.result()
+            yield futures[future], future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -32,6 +32,9 @@ nb::dict measure_host_rates(int repetitions) {
   out["refilled_line_ns"] = rates.refilled_line_ns;
   out["vector_block_ns"] = rates.vector_block_ns;
   out["list_block_ns"] = rates.list_block_ns;
+  out["best_vector_block_ns"] = rates.best_vector_block_ns;
+  out["best_list_block_ns"] = rates.best_list_block_ns;
+  out["segment_block_ns"] = rates.segment_block_ns;
   return out;
 }
 

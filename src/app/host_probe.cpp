@@ -12,7 +12,9 @@
 
 #include "app/destination.hpp"
 #include "base/random.hpp"
+#include "layout/copy.hpp"
 #include "layout/text.hpp"
+#include "offload/pieces.hpp"
 #include "offload/unpack.hpp"
 #include "sim/host_model.hpp"
 
@@ -81,8 +83,10 @@ Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, 
 
 namespace {
 
+enum class By : uint8_t { mpitypes, kernels, walk };
+
 // The median time of an unpack; `cold` flushes every line of both sides before each repetition.
-Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold) {
+Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold, By by = By::mpitypes) {
   SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));
   const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
   std::vector<uint8_t> array(static_cast<size_t>(message.reach.last));
@@ -94,7 +98,19 @@ Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold) {
   };
   const double ns = median_ns(repetitions, prepare, [&] {
     for (int i = 0; i < inner; ++i) {
-      offload::unpack(message, packed.data(), array.data());
+      if (by == By::mpitypes) {
+        offload::unpack(message, packed.data(), array.data());
+      } else if (by == By::kernels) {
+        const Status done = layout::unpack(message.blob, 1, reinterpret_cast<std::byte*>(array.data()), 0,
+                                           message.bytes, std::as_bytes(std::span(packed)));
+        SPL_ASSERT(done, done.error().message);
+      } else {
+        uint64_t sum = 0;
+        offload::for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
+          sum += static_cast<uint64_t>(offset) ^ at ^ bytes;
+        });
+        asm volatile("" ::"r"(sum));
+      }
       asm volatile("" ::"r"(array.data()) : "memory");
     }
   });
@@ -125,6 +141,12 @@ Result<HostRates> measure_rates(int repetitions) {
              layout::hindexed_block(warm_bytes, shuffled_places(warm_blocks, 2 * warm_bytes), byte));
   SPL_ASSIGN(const double list_ns, unpack_ns(list, repetitions, false));
   rates.list_block_ns = list_ns / warm_blocks;
+  SPL_ASSIGN(const double best_vector_ns, unpack_ns(vector, repetitions, false, By::kernels));
+  rates.best_vector_block_ns = best_vector_ns / warm_blocks;
+  SPL_ASSIGN(const double best_list_ns, unpack_ns(list, repetitions, false, By::kernels));
+  rates.best_list_block_ns = best_list_ns / warm_blocks;
+  SPL_ASSIGN(const double walk_ns, unpack_ns(list, repetitions, false, By::walk));
+  rates.segment_block_ns = walk_ns / warm_blocks;
 
   SPL_ASSIGN(const layout::Type one, layout::contiguous(8, byte));
   SPL_ASSIGN(rates.start_ns, unpack_ns(one, repetitions, true));

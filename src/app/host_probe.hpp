@@ -31,8 +31,11 @@ struct HostRates {
   double strided_line_ns = 0;    // a line of cold blocks at a stride too long for a prefetcher
   double scattered_line_ns = 0;  // a line of cold blocks in shuffled order
   double refilled_line_ns = 0;   // a line that the first-level cache lost
-  double vector_block_ns = 0;    // one block with warm data
+  double vector_block_ns = 0;    // one block with warm data, as MPITypes copies
   double list_block_ns = 0;
+  double best_vector_block_ns = 0;  // the same by our copy kernels
+  double best_list_block_ns = 0;
+  double segment_block_ns = 0;  // one block found by a segment's walk, nothing copied
 };
 [[nodiscard]] Result<HostRates> measure_rates(int repetitions);
 

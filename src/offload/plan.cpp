@@ -111,6 +111,8 @@ Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& fac
   switch (strategy) {
     case Strategy::host_mpitypes:
     case Strategy::host_best:
+    case Strategy::host_warm:
+    case Strategy::rdma_direct:
     case Strategy::iovec: return fail(Code::invalid, name_of(strategy), " runs no handlers");
     case Strategy::specialised: made = plan_specialised(message); break;
     case Strategy::hpu_local: made = plan_hpu_local(message, facts); break;

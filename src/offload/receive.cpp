@@ -24,7 +24,11 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
     receive->packed_.resize(static_cast<size_t>(message.bytes));
     return receive;
   }
-  if (strategy == Strategy::iovec) return receive;
+  if (strategy == Strategy::rdma_direct && message.blocks != 1) {
+    return fail(Code::unsupported, "a plain receive puts contiguous data in its place; these are ", message.blocks,
+                " blocks");
+  }
+  if (strategy == Strategy::iovec || strategy == Strategy::rdma_direct) return receive;
   if (planned) {
     receive->plan_ = std::move(planned);
   } else {
@@ -50,6 +54,9 @@ Status Receive::post(uint8_t* base, uint64_t match_bits) {
   } else if (strategy_ == Strategy::iovec) {
     SPL_TRY(list_pieces(base));
     entry.iovec = iovec_;
+    entry.length = static_cast<uint64_t>(message_.bytes);
+  } else if (strategy_ == Strategy::rdma_direct) {
+    entry.start = base + message_.reach.first;
     entry.length = static_cast<uint64_t>(message_.bytes);
   } else {
     entry.start = packed_.data();
@@ -96,15 +103,17 @@ uint64_t Receive::nic_bytes_moved() const {
 
 Status Receive::unpack_on_host(const uint8_t* packed) {
   uint8_t* const first = base_ + message_.reach.first;
-  auto kind = portals::HostWork::Kind::interpret;
-  if (strategy_ == Strategy::host_best) {
-    kind = portals::HostWork::Kind::copy;
+  const bool interprets = strategy_ != Strategy::host_best && strategy_ != Strategy::host_warm;
+  if (!interprets) {
     SPL_TRY(layout::unpack(message_.blob, 1, reinterpret_cast<std::byte*>(first - message_.blob.true_lb()), 0,
                            message_.bytes, std::as_bytes(std::span(packed, static_cast<size_t>(message_.bytes)))));
   } else {
     unpack(message_, packed, first);
   }
-  return interface_.host_work(unpack_work(message_, kind));
+  using Kind = portals::HostWork::Kind;
+  portals::HostWork work = unpack_work(message_, interprets ? Kind::interpret : Kind::copy);
+  work.warm = strategy_ == Strategy::host_warm;
+  return interface_.host_work(work);
 }
 
 Status Receive::release() { return uninstall(interface_, installed_); }

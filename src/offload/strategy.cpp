@@ -8,9 +8,11 @@ namespace spinloom::offload {
 namespace {
 
 // In the order of the tables that the tools print.
-constexpr std::array<std::pair<const char*, Strategy>, 8> strategies{{
+constexpr std::array<std::pair<const char*, Strategy>, 10> strategies{{
     {"host-mpitypes", Strategy::host_mpitypes},
     {"host-best", Strategy::host_best},
+    {"host-warm", Strategy::host_warm},
+    {"rdma-direct", Strategy::rdma_direct},
     {"iovec", Strategy::iovec},
     {"specialised", Strategy::specialised},
     {"hpu-local", Strategy::hpu_local},

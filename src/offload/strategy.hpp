@@ -13,6 +13,8 @@ namespace spinloom::offload {
 enum class Strategy : uint8_t {
   host_mpitypes,  // RDMA into a buffer, then the host unpacks with a segment (the paper's baseline)
   host_best,      // RDMA into a buffer, then the host unpacks with our copy path
+  host_warm,      // the same, message and array in the host's last-level cache, as far as they fit
+  rdma_direct,    // contiguous data only: RDMA into its place, nobody unpacks
   iovec,          // Portals 4 scatter list, refilled over PCIe; packets in order only
   specialised,    // a handler for vectors or lists
   hpu_local,      // a segment for each virtual HPU, caught up to each packet
@@ -26,11 +28,11 @@ enum class Strategy : uint8_t {
 
 // Whether the message lands in a host buffer, which the host's processor unpacks.
 [[nodiscard]] constexpr bool unpacks_on_host(Strategy strategy) {
-  return strategy == Strategy::host_mpitypes || strategy == Strategy::host_best;
+  return strategy == Strategy::host_mpitypes || strategy == Strategy::host_best || strategy == Strategy::host_warm;
 }
 // Whether handlers with NIC memory of their own do the work.
 [[nodiscard]] constexpr bool puts_on_nic(Strategy strategy) {
-  return !unpacks_on_host(strategy) && strategy != Strategy::iovec;
+  return !unpacks_on_host(strategy) && strategy != Strategy::iovec && strategy != Strategy::rdma_direct;
 }
 // Whether the strategy has checkpoints, whose interval decides what a handler costs.
 [[nodiscard]] constexpr bool uses_checkpoints(Strategy strategy) {

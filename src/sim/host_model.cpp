@@ -1,5 +1,7 @@
 #include "sim/host_model.hpp"
 
+#include <algorithm>
+
 #include "sim/fetch_pattern.hpp"
 #include "sim/host_cache.hpp"
 
@@ -37,6 +39,16 @@ Time fetch_time(uint64_t lines, const Profile& profile, int64_t in_flight) {
 constexpr int64_t near_cache_bytes = 32 << 10;
 constexpr int64_t near_cache_ways = 8;
 
+template <class Use>
+void for_each_line(const portals::HostWork& work, int64_t line, Use&& use) {
+  const auto line_bytes = static_cast<uint64_t>(line);
+  work.touches([&](uint64_t address, uint64_t length, bool write) {
+    if (length == 0) return;
+    const uint64_t end = (address + length - 1) / line_bytes;
+    for (uint64_t at = address / line_bytes; at <= end; ++at) use(at, write);
+  });
+}
+
 // A written line is new to the near cache at its first write, so the last level knows all dirty lines.
 HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
@@ -46,21 +58,19 @@ HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   HostCache last(host.cache, host.cache_ways, host.line);
   FetchPattern reads(host.line);
   FetchPattern writes(host.line);
-  work.touches([&](uint64_t address, uint64_t length, bool write) {
-    if (length == 0) return;
-    const auto line_bytes = static_cast<uint64_t>(host.line);
-    const uint64_t end = (address + length - 1) / line_bytes;
-    for (uint64_t line = address / line_bytes; line <= end; ++line) {
-      if (near.access(line, write)) continue;
-      if (last.access(line, write)) {
-        ++cost.lines_refilled;
-        continue;
-      }
-      switch ((write ? writes : reads).classify(line, line > 0 && last.holds(line - 1))) {
-        case FetchKind::streamed: ++cost.lines_streamed; break;
-        case FetchKind::strided: ++cost.lines_strided; break;
-        case FetchKind::scattered: ++cost.lines_scattered; break;
-      }
+  if (work.warm) {
+    for_each_line(work, host.line, [&](uint64_t line, bool) { last.access(line, false); });
+  }
+  for_each_line(work, host.line, [&](uint64_t line, bool write) {
+    if (near.access(line, write)) return;
+    if (last.access(line, write)) {
+      ++cost.lines_refilled;
+      return;
+    }
+    switch ((write ? writes : reads).classify(line, line > 0 && last.holds(line - 1))) {
+      case FetchKind::streamed: ++cost.lines_streamed; break;
+      case FetchKind::strided: ++cost.lines_strided; break;
+      case FetchKind::scattered: ++cost.lines_scattered; break;
     }
   });
   cost.lines_evicted = last.writebacks();
@@ -76,12 +86,16 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
   HostCost cost = lines_of(profile, work);
   const Rate cycle = Rate::cycle_of(host.clock);
   if (cost.line_fetches() > 0) {
-    cost.lines = host.memory_latency + fetch_time(cost.lines_streamed, profile, host.streamed_in_flight) +
-                 fetch_time(cost.lines_strided, profile, host.strided_in_flight) +
-                 fetch_time(cost.lines_scattered, profile, host.scattered_in_flight) +
-                 cycle.time_of_cycles(cycles_of(cost.lines_refilled, host.refill_cycles)) +
-                 host.memory_byte_time.time_of(Bytes{static_cast<int64_t>(cost.lines_evicted) * host.line});
+    const auto moving = [&](uint64_t lines) {
+      return host.memory_byte_time.time_of(Bytes{static_cast<int64_t>(lines) * host.line});
+    };
+    const Time waited = fetch_time(cost.lines_streamed, profile, host.streamed_in_flight) +
+                        fetch_time(cost.lines_strided, profile, host.strided_in_flight) +
+                        fetch_time(cost.lines_scattered, profile, host.scattered_in_flight) +
+                        moving(cost.lines_evicted);
+    cost.lines = host.memory_latency + std::max(waited, moving(cost.line_fetches() + cost.lines_evicted));
   }
+  cost.lines += cycle.time_of_cycles(cycles_of(cost.lines_refilled, host.refill_cycles));
   cost.blocks = cycle.time_of_cycles(block_cycles(profile, work));
   if (work.kind == Kind::react) {
     cost.lines = host.memory_latency;

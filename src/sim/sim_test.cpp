@@ -142,6 +142,41 @@ TEST(HostModel, ALineThatTheNearCacheLostIsRefilled) {
   EXPECT_EQ(cost.lines_refilled, 9u);
 }
 
+portals::HostWork one_stream(uint64_t bytes) {
+  portals::HostWork work;
+  work.kind = portals::HostWork::Kind::copy;
+  work.touches = [bytes](const portals::HostWork::Touch& touch) { touch(0, bytes, false); };
+  return work;
+}
+
+TEST(HostModel, WarmWorkFetchesNothingThatTheCacheHolds) {
+  const Profile profile = test_profile();
+  portals::HostWork work = one_stream(64 * 1000);
+  work.warm = true;
+  const HostCost held = host_cost(profile, work);
+  EXPECT_EQ(held.line_fetches(), 0u);
+  EXPECT_EQ(held.lines_refilled, 1000u);
+  EXPECT_GT(held.lines.ps, 0);  // the near cache has to be filled all the same
+  portals::HostWork large = one_stream(static_cast<uint64_t>(2 * profile.host.cache));
+  large.warm = true;
+  EXPECT_EQ(host_cost(profile, large).line_fetches(), static_cast<uint64_t>(2 * profile.host.cache / 64));
+}
+
+// However far a prefetcher runs ahead, lines come no faster than memory gives them, and faster memory helps.
+TEST(HostModel, MoreBandwidthIsNeverSlower) {
+  Profile profile = test_profile();
+  profile.host.streamed_in_flight = 1000;
+  const portals::HostWork work = one_stream(1 << 20);
+  Time before{INT64_MAX};
+  for (const int64_t ps_for_8_bytes : {800, 400, 200, 100, 50}) {
+    profile.host.memory_byte_time = Rate{ps_for_8_bytes, 8};
+    const Time now = host_cost(profile, work).total();
+    EXPECT_LT(now, before);
+    EXPECT_GE(now, profile.host.memory_byte_time.time_of(Bytes{1 << 20}));
+    before = now;
+  }
+}
+
 TEST(Profile, NamesAMissingAnUnknownAndAnImpossibleField) {
   ProfileFields fields = test_profile_fields();
   EXPECT_TRUE(build_profile(fields));

@@ -16,7 +16,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from spinloom import data, figure_tables, profiles, results, sending, sweep, workloads
+from spinloom import data, figure_tables, files, profiles, results, sending, sweep, workloads
 from spinloom.lab import Lab
 from spinloom.strategies import STRATEGIES
 from spinloom.sweep import Cell, Setup
@@ -127,7 +127,7 @@ def compare() -> list[str]:
 def update() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, rows in tables().items():
-        results.write_file(FOLDER / name, results.as_csv(rows, list(rows[0])))
+        files.write(FOLDER / name, results.as_csv(rows, list(rows[0])))
 
 
 if __name__ == "__main__":

@@ -93,10 +93,10 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 def test_a_changed_profile_says_what_was_changed():
     profile = profiles.load("sc19-slingshot")
-    assert str(profile) == "sc19-slingshot"
+    assert str(profile) == "sc19-slingshot, host i7-4770"
     faster = profiles.changed(profile, [("hpu.clock", "1 GHz")])
     both = profiles.changed(faster, [("hpu.count", "16"), ("hpu.clock", "2 GHz")])
-    assert str(both) == "sc19-slingshot with hpu.clock = 2 GHz, hpu.count = 16"
+    assert str(both) == "sc19-slingshot, host i7-4770, with hpu.clock = 2 GHz, hpu.count = 16"
     assert {field for field in profile.entries if profile[field] != both[field]} == {"hpu.clock", "hpu.count"}
     assert list(both.native()) == list(profile.native())
     assert profile["hpu.clock"] == 800_000_000

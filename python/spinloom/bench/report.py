@@ -5,9 +5,12 @@ Ratios are other time over our time: above 1 we are faster.
 
 from __future__ import annotations
 
+import io
 import statistics
 from pathlib import Path
 from typing import Any
+
+from spinloom import files
 
 HAND_GOAL = 0.95
 HAND_FLOOR = 0.85
@@ -144,4 +147,6 @@ def write_svg(rows: Rows, path: Path) -> None:
         figure.axes[0].legend(
             frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), title="each row, sorted"
         )
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "spinloom"})
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": "spinloom"})
+    files.write(path, drawn.getvalue())

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import core, output, plot, results, units
+from spinloom import core, files, output, plot, results, units
 from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
 from spinloom.errors import Trouble
@@ -84,13 +84,10 @@ def layout(
 
 def write(measured: list[dict[str, Any]], out: Path) -> None:
     columns = list(dict.fromkeys(name for row in measured for name in row))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        results.write_file(out / "layout.csv", results.as_csv(measured, columns))
-        if plot.available():
-            report.write_svg(measured, out / "layout.svg")
-    except OSError as error:
-        raise Trouble("environment", f"results cannot be written to {out}: {error}") from None
+    results.check_writable(out)
+    files.write(out / "layout.csv", results.as_csv(measured, columns))
+    if plot.available():
+        report.write_svg(measured, out / "layout.svg")
     output.say(f"written: {out}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import calibration, copy_model, output, results, units, workloads
+from spinloom import calibration, copy_model, files, output, results, units, workloads
 from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options, quiet_option
@@ -175,4 +175,4 @@ def renew(page: Path, table: list[dict[str, Any]], movement: str) -> None:
         *("| " + " | ".join(cells(row)) + " |" for row in table),
     ]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    results.write_file(page, f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+    files.write(page, f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")

@@ -12,13 +12,12 @@ import click
 from click.core import ParameterSource
 
 from spinloom import (
-    core,
-    data,
+    files,
     output,
     plot,
-    profiles,
     results,
     sending,
+    simulation,
     strategies,
     sweep,
     timeline,
@@ -26,15 +25,13 @@ from spinloom import (
     workloads,
 )
 from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.machines import Machine
 from spinloom.sweep import Cell, Outcome, Setup
 from spinloom.verbs import ddt_tables, send_tables
 from spinloom.verbs.options import (
-    UpTo,
     form_options,
-    nic_option,
+    machine_options,
     quiet_option,
-    seed_option,
-    set_option,
     threads_option,
 )
 from spinloom.verbs.progress import progress
@@ -49,12 +46,11 @@ from spinloom.workloads import Row
 @click.argument("applications", metavar="[APPLICATION[:DATATYPE]]...", nargs=-1)
 @click.option("--demo", is_flag=True, help="The demo's datatypes.")
 @click.option("--all", "everything", is_flag=True, help="Every datatype of every application.")
-@click.option("--type", "type_text", metavar="TEXT", help="A datatype in text form.")
+@click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
 @click.option(
     "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="How many of --type."
 )
-@nic_option
-@set_option
+@machine_options
 @click.option(
     "--strategies",
     "strategy_text",
@@ -68,19 +64,6 @@ from spinloom.workloads import Row
     metavar="NAMES",
     help="Compare ways to send instead: pack, streaming, outbound (with commas between them), or 'all'.",
 )
-@click.option(
-    "--hpus",
-    type=UpTo("hpu_count_max"),
-    help="Handler processors; the profile says how many otherwise.",
-)
-@click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise.")
-@click.option(
-    "--order",
-    default="in",
-    show_default=True,
-    help="'in'; 'window:N': packets shuffled within N, but for the first and the last; 'all:N': those, too.",
-)
-@seed_option
 @threads_option
 @click.option(
     "--out",
@@ -113,14 +96,9 @@ def ddt(
     everything: bool,
     type_text: str | None,
     count: int,
-    nic: str,
-    changes: list[tuple[str, str]],
+    machine: Machine,
     strategy_text: str,
     send_text: str | None,
-    hpus: int | None,
-    mtu: str | None,
-    order: str,
-    seed: int,
     threads: int,
     out: Path | None,
     trace_path: Path | None,
@@ -143,22 +121,7 @@ def ddt(
     rows = select(applications, demo, everything, type_text, count)
     names = strategies.parse(strategy_text) if send_text is None else sending.parse(send_text)
     cells = [Cell(row, name) for row in rows for name in names]
-    profile = profiles.changed(profiles.load(nic), changes)
-    setup = Setup(
-        profile=profile.native(),
-        images=data.handler_images(),
-        hpus=hpus or profile["hpu.count"],
-        mtu=parse_mtu(mtu) if mtu else profile["link.payload"],
-        order=parse_order(order),
-        seed=seed,
-        inject=inject,
-        unexpected=unexpected,
-        send=send_text is not None,
-    )
-    if not setup.images:
-        raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
-    if type_text is not None:
-        check_type(type_text)
+    setup = machine.setup(inject=inject, unexpected=unexpected, send=send_text is not None)
     if out is not None:
         results.refuse_to_overwrite(out, force)
         results.check_writable(out)
@@ -183,14 +146,14 @@ def ddt(
     elif form == "csv":
         click.echo(results.as_csv(table.rows, table.columns()), nl=False)
     else:
-        (send_tables if setup.send else ddt_tables).show(table, profile, setup, host_time_s)
+        (send_tables if setup.send else ddt_tables).show(table, machine.profile, setup, host_time_s)
     if out is not None:
-        about = results.manifest(table, setup, profile, ["spinloom", *sys.argv[1:]], host_time_s)
+        about = results.manifest(table, setup, machine.profile, ["spinloom", *sys.argv[1:]], host_time_s)
         save(place_of(out, table), table, about)
     if trace_path is not None:
         write_trace(cells[len({cell.strategy for cell in cells}) - 1], setup, trace_path)
     for outcome in outcomes:
-        if outcome.code not in ("ok", "unsupported"):
+        if outcome.code not in ("ok", "unsupported", "exhausted"):
             output.say(f"{outcome.cell}: {outcome.code}: {outcome.message}")
     if stop.told:
         stop.leave(f"{len(outcomes)} of {len(cells)} cells were done")
@@ -206,15 +169,6 @@ def refuse_with_send(ctx: click.Context) -> None:
             raise Trouble("invalid", f"{option} is about receiving; it does not go together with --send")
 
 
-def check_type(text: str) -> None:
-    """Looks at the type once, before any strategy gets it. Raises Trouble with the place of what is wrong."""
-    engine = core.load()
-    try:
-        engine.check_type(text)
-    except engine.SpinloomError as error:
-        raise Trouble(error.code, f"--type: {error.message}") from None
-
-
 def select(
     applications: tuple[str, ...], demo: bool, everything: bool, type_text: str | None, count: int
 ) -> list[Row]:
@@ -226,9 +180,7 @@ def select(
         application, colon, datatype = name.partition(":")
         rows += [workloads.row(application, datatype)] if colon else workloads.application(application).rows
     if type_text is not None:
-        rows.append(
-            Row("custom", type_text if len(type_text) <= 32 else type_text[:29] + "...", type_text, count)
-        )
+        rows += simulation.rows_of(type_text, count)
     if not rows:
         raise Trouble(
             "invalid",
@@ -260,32 +212,9 @@ def write_trace(cell: Cell, setup: Setup, path: Path) -> None:
     """Simulates the cell once more, recording what every unit does."""
     spans, dropped = sweep.record(cell, setup)
     content = timeline.build(spans, str(cell))
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Trouble("environment", f"--trace {path} cannot be written: {error}") from None
+    files.write(path, content)
     lost = f"; {dropped:,} more did not fit (trace_spans_max)" if dropped else ""
     output.say(f"{path}: {len(spans):,} spans of {cell}{lost}; open it at ui.perfetto.dev")
-
-
-def parse_mtu(text: str) -> int:
-    try:
-        mtu = units.parse_bytes(text)
-    except ValueError as error:
-        raise Trouble("invalid", f"--mtu '{text}': {error}") from None
-    largest = core.limit("payload_bytes_max")
-    if not 1 <= mtu <= largest:
-        raise Trouble("invalid", f"--mtu '{text}': a packet carries 1 B to {largest // 1024} KiB")
-    return mtu
-
-
-def parse_order(text: str) -> str | int:
-    if text == "in":
-        return text
-    word, colon, window = text.partition(":")
-    if word in ("window", "all") and colon and window.isdigit() and 0 < int(window) < 1 << 32:
-        return int(window) if word == "window" else f"all:{int(window)}"
-    raise Trouble("invalid", f"--order '{text}': accepted forms: 'in', 'window:N', 'all:N' with N at least 1")
 
 
 def place_of(out: Path, table: results.Table) -> Path:

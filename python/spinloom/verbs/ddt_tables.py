@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import output, units
+from spinloom import output, sweep, units
 from spinloom.profiles import Profile
 from spinloom.results import Table
-from spinloom.strategies import BASELINE
+from spinloom.strategies import BASELINE, DIRECT
 from spinloom.sweep import Setup
 
 
@@ -19,12 +19,14 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     hpus = "1 HPU" if setup.hpus == 1 else f"{setup.hpus} HPUs"
     console.print(
         f"Modelled time on {profile}, {hpus}, {units.format_bytes(setup.mtu)} packets "
-        f"{order_in_words(setup.order)}: the time of {BASELINE}, and each strategy's speed-up over it."
+        f"{order_in_words(setup.order)}: the time of {baselines(table)}, and each strategy's speed-up over "
+        "it."
     )
     named = ["application", "datatype"]
     numeric = {"size", "blocks/pkt", *strategies}
     rows = [speedup_line(table, group, strategies, notes) for group in groups]
-    output.show(output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric))
+    columns = [*named, "size", "blocks/pkt", *strategies, "bytes"]
+    output.show(output.table(columns, rows, numeric=numeric), keys=2)
 
     on_nic = [
         name for name in strategies if any(handler_cycles(table, group, name) is not None for group in groups)
@@ -32,8 +34,15 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     if on_nic:
         console.print("On the NIC: cycles of a payload handler, and NIC memory held.")
         rows = [[*group, *(nic_cell(table, group, name) for name in on_nic)] for group in groups]
-        output.show(output.table([*named, *on_nic], rows, numeric=set(on_nic)))
+        output.show(output.table([*named, *on_nic], rows, numeric=set(on_nic)), keys=2)
     show_end(table, profile, host_time_s, notes)
+
+
+def baselines(table: Table) -> str:
+    used = {row["baseline"] for row in table.rows}
+    if DIRECT not in used:
+        return BASELINE
+    return DIRECT if BASELINE not in used else f"{BASELINE} (of {DIRECT} where data is contiguous)"
 
 
 def show_end(table: Table, profile: Profile, host_time_s: float, notes: list[str]) -> None:
@@ -64,7 +73,6 @@ def speedup_line(
     strategies: list[str],
     notes: list[str],
     time: str = "time_ps",
-    baseline: str = BASELINE,
 ) -> list[str]:
     found = [row for name in strategies if (row := table.get(*group, name)) is not None]
     wrong = [row["strategy"] for row in found if row["checked"] is False]
@@ -73,25 +81,23 @@ def speedup_line(
         *group,
         units.format_bytes(first["size_bytes"]) if first["size_bytes"] is not None else "",
         f"{first['blocks_per_packet']:.2f}" if first["blocks_per_packet"] is not None else "",
-        *(time_cell(table.get(*group, name), notes, time, baseline) for name in strategies),
+        *(time_cell(table.get(*group, name), notes, time) for name in strategies),
         f"WRONG: {', '.join(wrong)}" if wrong else "checked" if any(row["checked"] for row in found) else "",
     ]
 
 
-def time_cell(
-    row: dict[str, Any] | None, notes: list[str], time: str = "time_ps", baseline: str = BASELINE
-) -> str:
+def time_cell(row: dict[str, Any] | None, notes: list[str], time: str = "time_ps") -> str:
     """A baseline's time, another's speed-up, or why there is neither."""
     if row is None:
         return ""
-    if row["status"] == "unsupported":
+    if row["status"] in sweep.NOT_RUN:
         note = row["message"]
         if note not in notes:
             notes.append(note)
-        return f"n/a [{notes.index(note) + 1}]"
+        return f"{'n/a' if row['status'] == 'unsupported' else 'no room'} [{notes.index(note) + 1}]"
     if row[time] is None:
         return row["status"]
-    if row["strategy"] == baseline or row["speedup"] is None:
+    if row["strategy"] == row["baseline"] or row["speedup"] is None:
         return units.format_time(row[time])
     return f"{row['speedup']:.2f}x"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from spinloom import calibration, layout, output, picture, profiles, results, strategies, units
+from spinloom import calibration, files, layout, output, picture, strategies, units
 from spinloom import explain as facts_of
-from spinloom.errors import Trouble
 from spinloom.explain import Way
-from spinloom.verbs.options import nic_option, seed_option
+from spinloom.machines import Machine
+from spinloom.verbs.options import machine_options
 from spinloom.workloads import Row
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
@@ -27,7 +27,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 @click.option(
     "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="Elements."
 )
-@nic_option
+@machine_options
 @click.option(
     "--strategies",
     "strategy_text",
@@ -35,7 +35,6 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     show_default=True,
     help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",
 )
-@seed_option
 @click.option(
     "--svg",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -44,7 +43,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
-    target: str, count: int, nic: str, strategy_text: str, seed: int, svg: Path | None, as_json: bool
+    target: str, count: int, machine: Machine, strategy_text: str, svg: Path | None, as_json: bool
 ) -> None:
     """Say in advance what a datatype costs.
 
@@ -52,22 +51,22 @@ def explain(
     and the resource that bounds it: host times as this machine was calibrated, modelled times of a NIC.
     """
     row = facts_of.resolve(target, count)
-    profile = profiles.load(nic)
     known = facts_of.facts(row)
     prices, remark = calibration.load()
-    ways = facts_of.host_ways(row, known, prices, profile)
+    ways = facts_of.host_ways(row, known, prices, machine.profile)
     if strategy_text != "none" and known["message_bytes"] > 0:
-        ways += facts_of.nic_ways(row, known, profile, strategies.parse(strategy_text), seed)
+        ways += facts_of.nic_ways(row, known, machine, strategies.parse(strategy_text))
     if as_json:
         document = {
             **known,
-            "nic": profile.name,
+            "nic": machine.profile.name,
+            "host": machine.profile.host,
             "calibration": prices.origin,
             "ways": [asdict(way) for way in ways],
         }
         click.echo(json.dumps(document, indent=1))
     else:
-        show(row, known, ways, profile.name, prices.identity["processor"])
+        show(row, known, ways, machine, prices.identity["processor"])
     if remark:
         output.say(remark)
     if svg is not None:
@@ -75,10 +74,7 @@ def explain(
 
 
 def write_svg(row: Row, path: Path) -> None:
-    try:
-        results.write_file(path, picture.draw(layout.from_text(row.type)))
-    except OSError as error:
-        raise Trouble("environment", f"--svg {path} cannot be written: {error.strerror}") from None
+    files.write(path, picture.draw(layout.from_text(row.type)))
     output.say(f"{path}: the first elements in memory")
 
 
@@ -142,7 +138,7 @@ def histogram(known: dict[str, Any]) -> Any:
     )
 
 
-def show(row: Row, known: dict[str, Any], ways: list[Way], nic: str, processor: str) -> None:
+def show(row: Row, known: dict[str, Any], ways: list[Way], machine: Machine, processor: str) -> None:
     title = f"{row.application} {row.datatype}".strip() if row.application != "custom" else ""
     about = output.table(
         ["", ""], [[label, words] for label, words in described(known)], foldable={""}, title=title
@@ -151,24 +147,33 @@ def show(row: Row, known: dict[str, Any], ways: list[Way], nic: str, processor: 
     output.show(about)
     if len(known["histogram"]) > 1:
         output.show(histogram(known))
-    if ways:
-        output.show(table_of(ways, nic, processor))
+    here = [way for way in ways if way.kind == "host"]
+    if here:
+        title = (
+            f"One message on this machine's CPU, in host time: predicted for {processor}, caches as repeated "
+        )
+        output.show(table_of(here, f"{title}use leaves them, no network latency."))
+    modelled = [way for way in ways if way.kind != "host"]
+    if modelled:
+        title = (
+            f"One message received, in modelled time on {machine.profile}: first byte to completion event, "
+            "the modelled host's caches cold but for host-warm."
+        )
+        output.show(table_of(modelled, title))
 
 
-def table_of(ways: list[Way], nic: str, processor: str) -> Any:
+def table_of(ways: list[Way], title: str) -> Any:
     return output.table(
-        ["way", "time", "kind", "bound", "about"],
+        ["way", "time", "bound", "about"],
         [
             [
                 way.path,
                 units.format_time(way.time_ps) if way.time_ps is not None else "-",
-                "host time" if way.kind == "host" else "modelled",
                 way.bound or "-",
                 way.about,
             ]
             for way in ways
         ],
         numeric={"time"},
-        title=f"One message. Host times: predicted for {processor}, caches as repeated use leaves them, "
-        f"no network latency. Modelled times: {nic}, first byte to completion event, host caches cold.",
+        title=title,
     )

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from spinloom import figure_plots, figure_tables, output, plot, results
-from spinloom.errors import Trouble
+from spinloom import figure_plots, figure_tables, files, output, plot, results
 from spinloom.lab import Lab, Probe
 from spinloom.verbs.options import quiet_option, threads_option
 from spinloom.verbs.progress import progress
@@ -40,12 +39,8 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
     with stoppable() as stop, progress(0, quiet) as bar:
         laboratory.run([probe for each in wanted for probe in probes_of(each, quick)], bar)
     done = [each for each in wanted if laboratory.has(probes_of(each, quick))]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for each in done:
-            write(each, figure_tables.rows(each, quick, laboratory), out)
-    except OSError as error:
-        raise Trouble("environment", f"figures cannot be written to {out}: {error}") from None
+    for each in done:
+        write(each, figure_tables.rows(each, quick, laboratory), out)
     if not plot.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
     click.echo(
@@ -62,7 +57,7 @@ def probes_of(figure: figure_tables.Figure, quick: bool) -> list[Probe]:
 
 def write(figure: figure_tables.Figure, rows: list[dict], out: Path) -> None:
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    results.write_file(out / f"fig{figure.name}.csv", results.as_csv(rows, columns))
+    files.write(out / f"fig{figure.name}.csv", results.as_csv(rows, columns))
     if plot.available():
         figure_plots.draw(figure, rows, figure_tables.line_of(figure), out / f"fig{figure.name}.svg")
     lost = sum(row["status"] != "ok" for row in rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from spinloom import core, handler_build, output, timeline, units
+from spinloom import core, files, handler_build, output, timeline, units
 from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.verbs import handler_report
 from spinloom.verbs.handler_options import Chosen, run_options
@@ -44,10 +44,7 @@ def new(name: str, template: str, force: bool) -> None:
     folder = resources.files("spinloom") / "templates"
     for path, part in zip(targets, PARTS, strict=True):
         content = (folder / f"{template.replace('-', '_')}{part}").read_text(encoding="utf-8")
-        try:
-            path.write_text(content.replace("NAME", Path(name).name), encoding="utf-8")
-        except OSError as error:
-            raise Trouble("environment", f"{path} cannot be written: {error.strerror}") from None
+        files.write(path, content.replace("NAME", Path(name).name))
     click.echo(f"wrote {', '.join(map(str, targets))}; next: spinloom handler run {targets[0]}")
 
 
@@ -142,8 +139,5 @@ handler.add_command(test)
 
 
 def write(path: Path, content: bytes, option: str) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Trouble("environment", f"{option} {path} cannot be written: {error.strerror}") from None
+    files.write(path, content)
     output.say(f"wrote {path}, {units.format_bytes(len(content))}")

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from spinloom import handler_build, handler_runs, handler_setup, profiles, units
+from spinloom import handler_build, handler_runs, handler_setup, units
 from spinloom.errors import Trouble
 from spinloom.handler_build import Image
 from spinloom.handler_runs import Expect, HandlerRun
 from spinloom.handler_setup import HandlerSetup
 from spinloom.profiles import Profile
-from spinloom.verbs.options import UpTo
+from spinloom.verbs.options import host_option, hpus_option, mtu_option, seed_option, set_option
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Chosen:
 
     @property
     def profile(self) -> Profile:
-        return profiles.load(self.setup.profile)
+        return self.setup.nic
 
     def with_message(self, path: Path | None, size: str | None, count: int | None) -> Chosen:
         if path is not None and size is not None:
@@ -65,11 +65,21 @@ def parsed_bytes(option: str, text: str | None) -> int | None:
 
 
 def choose(
-    path: Path, nic: str | None, hpus: int | None, mtu: str | None, order: str | None, seed: int
+    path: Path,
+    nic: str | None,
+    host: str | None,
+    changes: list[tuple[str, str]],
+    hpus: int | None,
+    mtu: str | None,
+    order: str | None,
+    seed: int,
 ) -> Chosen:
     image = handler_build.image_of(path)
-    given = {"profile": nic, "hpus": hpus, "packet_bytes": parsed_bytes("--mtu", mtu), "order": order}
-    setup = handler_setup.load(image.beside(".toml")).with_given(**given)
+    given = {"profile": nic, "host": host, "hpus": hpus, "order": order}
+    setup = handler_setup.load(image.beside(".toml"))
+    setup = setup.with_given(
+        **given, packet_bytes=parsed_bytes("--mtu", mtu), changes=(*setup.changes, *changes)
+    )
     try:
         handler_setup.order_of(setup.order)
     except ValueError as error:
@@ -78,25 +88,25 @@ def choose(
 
 
 def run_options(function: Callable) -> Callable:
-    """FILE, --nic, --hpus, --mtu, --order and --seed as the argument `chosen`."""
+    """FILE, --nic, --host, --set, --hpus, --mtu, --order and --seed as the argument `chosen`."""
 
     @functools.wraps(function)
-    def with_chosen(
-        *arguments: Any, path: Path, nic: str, hpus: int, mtu: str, order: str, seed: int, **options: Any
-    ) -> Any:
-        return function(*arguments, chosen=choose(path, nic, hpus, mtu, order, seed), **options)
+    def with_chosen(*arguments: Any, **options: Any) -> Any:
+        named = ("path", "nic", "host", "changes", "hpus", "mtu", "order", "seed")
+        chosen = choose(**{name: options.pop(name) for name in named})
+        return function(*arguments, chosen=chosen, **options)
 
     decorators = [
         click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
         click.option("--nic", help="NIC profile, by name or path; FILE.toml says otherwise."),
-        click.option("--hpus", type=UpTo("hpu_count_max"), help="Handler processors."),
-        click.option("--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB."),
+        host_option,
+        set_option,
+        hpus_option,
+        mtu_option,
         click.option(
             "--order", metavar="ORDER", help="'in'; 'window:N' or 'all:N': shuffled within N packets."
         ),
-        click.option(
-            "--seed", type=click.IntRange(min=0), envvar="SPINLOOM_SEED", default=1, show_default=True
-        ),
+        seed_option,
     ]
     return functools.reduce(
         lambda decorated, decorator: decorator(decorated), reversed(decorators), with_chosen

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from spinloom import core, output, profiles, units, workloads
+from spinloom import core, files, measured_host, output, profiles, units, workloads
 from spinloom.errors import Trouble
-from spinloom.verbs.options import form_options, nic_option
+from spinloom.verbs.options import form_options, host_option, nic_option
 
 WITHIN = 0.25  # relative to the measurement: close enough for a baseline
 REPETITIONS = 15
@@ -21,9 +21,16 @@ LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 
 @click.command(epilog="Example: spinloom hostmodel --json")
 @nic_option
+@host_option
 @click.option("--all", "everything", is_flag=True, help="Every row of the paper's figures, not the demo's.")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Instead: measure this machine, and write a host profile for --host.",
+)
 @form_options
-def hostmodel(nic: str, everything: bool, form: str) -> None:
+def hostmodel(nic: str, host: str | None, everything: bool, save: Path | None, form: str) -> None:
     """Compare the host model with unpack loops measured here.
 
     The model counts lines that prefetchers bring, lines that they do not, lines evicted on the way, and
@@ -31,10 +38,18 @@ def hostmodel(nic: str, everything: bool, form: str) -> None:
     with 'measured'; 'model' is with the profile's, which the speed-ups of ddt use. Measured times are host
     time.
     """
-    profile = profiles.load(nic)
+    profile = profiles.load(nic, host)
+    if save is not None:
+        write(save, profile)
+        return
     rows = workloads.paper() if everything else workloads.demo()
     table = [as_row(row) for row in compare(rows, profile)]
     output.emit(table, form, lambda: show(table))
+
+
+def write(path: Path, profile: profiles.Profile) -> None:
+    files.write(path, measured_host.text(path.stem, measured_host.measure(), profile.entries["host.call"]))
+    output.say(f"{path}: this machine as a host; use it with --host {path}")
 
 
 def cache_here(profile: profiles.Profile) -> tuple[tuple[str, str], ...]:

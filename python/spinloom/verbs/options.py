@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import core
+from spinloom import core, machines
 from spinloom.errors import Trouble
 
 
@@ -65,6 +65,11 @@ nic_option = click.option(
     show_default=True,
     help="NIC profile, by name or path.",
 )
+host_option = click.option(
+    "--host",
+    envvar="SPINLOOM_HOST",
+    help="Host profile, by name or path: another CPU beside the NIC ('spinloom nics --hosts').",
+)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -89,3 +94,32 @@ set_option = click.option(
     callback=read_change,
     help="Another number of the NIC profile, such as checkpoint.epsilon=0.1; may be repeated.",
 )
+hpus_option = click.option(
+    "--hpus",
+    type=UpTo("hpu_count_max"),
+    help="Handler processors; the profile says how many otherwise.",
+)
+mtu_option = click.option(
+    "--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise."
+)
+order_option = click.option(
+    "--order",
+    default="in",
+    show_default=True,
+    help="'in'; 'window:N': packets shuffled within N, but for the first and the last; 'all:N': those, too.",
+)
+MACHINE_OPTIONS = (nic_option, host_option, set_option, hpus_option, mtu_option, order_option, seed_option)
+
+
+def machine_options(function: Callable) -> Callable:
+    """--nic, --host, --set, --hpus, --mtu, --order and --seed as the argument `machine`."""
+
+    @functools.wraps(function)
+    def with_machine(*arguments: Any, **options: Any) -> Any:
+        named = ("nic", "host", "changes", "hpus", "mtu", "order", "seed")
+        made = machines.machine(**{name: options.pop(name) for name in named})
+        return function(*arguments, machine=made, **options)
+
+    return functools.reduce(
+        lambda decorated, option: option(decorated), reversed(MACHINE_OPTIONS), with_machine
+    )

@@ -24,15 +24,14 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
         "speed-up over it."
     )
     named = ["application", "datatype"]
-    rows = [
-        ddt_tables.speedup_line(table, group, strategies, notes, time=TIME, baseline=BASELINE)
-        for group in groups
-    ]
+    rows = [ddt_tables.speedup_line(table, group, strategies, notes, time=TIME) for group in groups]
     numeric = {"size", "blocks/pkt", *strategies}
-    output.show(output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric))
+    output.show(
+        output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric), keys=2
+    )
     console.print("The sender's CPU at work; with handlers also their cycles a packet, and NIC memory held.")
     rows = [[*group, *(effort(table.get(*group, name)) for name in strategies)] for group in groups]
-    output.show(output.table([*named, *strategies], rows, numeric=set(strategies)))
+    output.show(output.table([*named, *strategies], rows, numeric=set(strategies)), keys=2)
     ddt_tables.show_end(table, profile, host_time_s, notes)
 
 

@@ -11,7 +11,16 @@ import click
 
 from spinloom import handler_build, jobs, output, profiles, units
 from spinloom.errors import Trouble
-from spinloom.verbs.options import UpTo, nic_option, seed_option, set_option
+from spinloom.machines import parse_mtu
+from spinloom.verbs.options import (
+    UpTo,
+    host_option,
+    hpus_option,
+    mtu_option,
+    nic_option,
+    seed_option,
+    set_option,
+)
 
 
 def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -30,8 +39,10 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-n", "--ranks", type=UpTo("rank_count_max"), default=2, show_default=True, help="Processes.")
 @nic_option
+@host_option
 @set_option
-@click.option("--hpus", type=UpTo("hpu_count_max"), help="Handler processors of each NIC.")
+@hpus_option
+@mtu_option
 @click.option(
     "--handler",
     "handlers",
@@ -65,8 +76,10 @@ def sim(
     arguments: tuple[str, ...],
     ranks: int,
     nic: str,
+    host: str | None,
     changes: list[tuple[str, str]],
     hpus: int | None,
+    mtu: str | None,
     handlers: tuple[Path, ...],
     seed: int,
     prefix: bool,
@@ -84,9 +97,11 @@ def sim(
         stack_bytes = units.parse_bytes(stack)
     except ValueError as error:
         raise Trouble("invalid", f"--stack '{stack}': {error}") from None
-    profile = profiles.changed(profiles.load(nic), changes)
+    profile = profiles.changed(profiles.load(nic, host), changes)
     images = {image.name: image.elf for image in map(handler_build.image_of, handlers)}
-    settings = jobs.Settings(profile, ranks, hpus, seed, prefix, stack_bytes, images)
+    settings = jobs.Settings(
+        profile, ranks, hpus, parse_mtu(mtu) if mtu else None, seed, prefix, stack_bytes, images
+    )
     began = time.monotonic()
     with jobs.built(program) as runnable:
         job = jobs.run(settings, runnable, list(arguments), captured=as_json)

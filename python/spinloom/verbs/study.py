@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from spinloom import output, plot, results, studies, study_plots, units
-from spinloom.errors import Trouble
+from spinloom import files, output, plot, results, studies, study_plots, units
 from spinloom.lab import Lab
 from spinloom.verbs.options import form_options, quiet_option, threads_option
 from spinloom.verbs.progress import progress
@@ -35,17 +34,17 @@ def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> 
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:
         laboratory.run([probe for each in wanted for probe in studies.probes(each)], bar)
-    if stop.told:
-        stop.leave("nothing is printed of a study that is not complete")
-    tables = {each: studies.rows(each, laboratory) for each in wanted}
+    tables = {each: studies.rows(each, laboratory) for each in wanted if laboratory.has(studies.probes(each))}
     if form == "table":
         for each, rows in tables.items():
             for nic in each.nics:
                 output.show(table_of(each, nic, rows))
     else:
         output.emit([row for rows in tables.values() for row in rows], form, lambda: None)
-    if out is not None:
+    if out is not None and tables:
         save(tables, out)
+    if stop.told:
+        stop.leave(f"{len(tables)} of {len(wanted)} studies were done; of the others nothing is printed")
     if form == "table":
         output.say(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
 
@@ -71,13 +70,10 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
 
 
 def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for each, rows in tables.items():
-            results.write_file(out / f"{each.name}.csv", results.as_csv(rows, studies.COLUMNS))
-            if plot.available():
-                study_plots.draw(each, rows, out / f"{each.name}.svg")
-    except OSError as error:
-        raise Trouble("environment", f"studies cannot be written to {out}: {error}") from None
+    results.check_writable(out)
+    for each, rows in tables.items():
+        files.write(out / f"{each.name}.csv", results.as_csv(rows, studies.COLUMNS))
+        if plot.available():
+            study_plots.draw(each, rows, out / f"{each.name}.svg")
     if not plot.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")

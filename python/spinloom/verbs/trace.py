@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import live_trace, output
+from spinloom import files, live_trace, output
 from spinloom.errors import EXIT_NEGATIVE, EXIT_OK, Trouble
 from spinloom.live_trace import Message
 from spinloom.verbs.options import form_options
@@ -80,6 +80,6 @@ def table_of(rows: list[dict[str, Any]]):
 def write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
     except OSError as trouble:
         raise Trouble("environment", f"{path}: {trouble.strerror}") from trouble
+    files.write(path, content)

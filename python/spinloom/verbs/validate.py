@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spinloom import claims, output, results
+from spinloom import claims, files, output, results
 from spinloom.bar import Bar
 from spinloom.claims import Claim, Verdict
 from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
@@ -165,12 +165,9 @@ def shown(rows: list[dict[str, Any]]) -> Any:
 
 
 def write(out: Path, rows: list[dict[str, Any]]) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        results.write_file(out / FILES[0], results.as_csv(rows, list(rows[0])))
-        results.write_file(out / FILES[1], json.dumps(rows, indent=1) + "\n")
-    except OSError as error:
-        raise Trouble("environment", f"results cannot be written to {out}: {error}") from None
+    results.check_writable(out)
+    files.write(out / FILES[0], results.as_csv(rows, list(rows[0])))
+    files.write(out / FILES[1], json.dumps(rows, indent=1) + "\n")
 
 
 # ---- the checked-in table ----
@@ -212,7 +209,7 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
     kept = {name: fresh.get(name, old.get(name)) for name in claims.claims() if name in fresh or name in old}
     document = {"images": results.image_hashes(laboratory.images), "claims": kept}
     path.parent.mkdir(parents=True, exist_ok=True)
-    results.write_file(path, json.dumps(document, indent=1) + "\n")
+    files.write(path, json.dumps(document, indent=1) + "\n")
 
 
 def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:

@@ -1,0 +1,65 @@
+"""Lines of a Frame's numbers, legible in black and white."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+from spinloom import files
+from spinloom.errors import Trouble
+from spinloom.frame import Frame
+
+STYLES = tuple(itertools.product(("-", "--", ":", "-."), ("o", "s", "^", "x", "D", "+")))
+GREYS = ("0.0", "0.35", "0.6")
+
+
+def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(frame.column(by)))
+    places = list(dict.fromkeys(value for value in frame.column(x) if value is not None))
+    numbers = all(isinstance(place, int | float) for place in places)
+    if not any(value is not None for value in frame.column(y)):
+        raise Trouble("invalid", f"no row has a {y} to plot")
+    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for number, name in enumerate(names):
+            line, marker = STYLES[number % len(STYLES)]
+            rows = [row for row in frame.where(**{by: name}) if row.get(y) is not None]
+            axes.errorbar(
+                [row[x] if numbers else places.index(row[x]) for row in rows],
+                [row[y] for row in rows],
+                yerr=[row[f"{y}_ci95"] for row in rows] if f"{y}_ci95" in frame.columns else None,
+                label=str(name),
+                linestyle=line,
+                marker=marker,
+                color=GREYS[number % len(GREYS)],
+                capsize=2,
+            )
+        if numbers and len(places) > 2 and min(places) > 0 and max(places) >= 16 * min(places):
+            axes.set_xscale("log", base=2)
+        if not numbers:
+            axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=30, ha="right")
+        if y == "speedup":
+            axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.set_xlabel(x)
+        axes.set_ylabel(f"{y} (modelled)")
+        axes.set_title(machine_of(frame), fontsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+        if path is not None:
+            out = io.BytesIO()
+            form = path.suffix.removeprefix(".") or "svg"
+            figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
+            files.write(path, out.getvalue())
+    return figure
+
+
+def machine_of(frame: Frame) -> str:
+    """The machines that are in the table: every picture names them."""
+    nics = list(dict.fromkeys(f"{row.get('nic', '')}, host {row.get('host') or 'its own'}" for row in frame))
+    return "; ".join(nics)

@@ -1,0 +1,187 @@
+"""Simulations from Python: a table of modelled times over datatypes, strategies and machines.
+
+    import spinloom
+    table = spinloom.simulate("vector(512, 16, 32, double)", ["rw-cp", "seek"], hpus=[16, 32])
+    for row in table: print(row["strategy"], row["hpus"], row["time_ps"], row["speedup"])
+
+Contract: simulate() runs every strategy for every datatype on every machine of the grid: nic, host, hpus,
+mtu, order, seed, count and each value of `set` may be a list, and all combinations are simulated, several at
+a time. A row has the columns of its machine (MACHINE and the fields of `set`) and those of results.COLUMNS.
+No row has a time unless its bytes were compared with the oracle; a strategy that cannot take a datatype, or
+finds no room on the NIC, has a row with its status and a sentence. Ctrl-C ends the run: the KeyboardInterrupt
+carries the rows that were done as `.table`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spinloom import explain, machines, results, strategies, sweep, workloads
+from spinloom.bar import Bar
+from spinloom.errors import Trouble
+from spinloom.frame import Frame
+from spinloom.machines import NIC, Machine
+from spinloom.strategies import DEFAULT
+from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.workloads import Row
+
+MACHINE = {
+    "nic": "the NIC profile",
+    "host": "the host profile; empty: the NIC profile's own numbers",
+    "hpus": "handler processors",
+    "mtu_bytes": "payload of a packet",
+    "order": "how packets come: 'in' order, or shuffled within a window",
+    "seed": "of every random choice",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The cells of one machine."""
+
+    machine: Machine
+    setup: Setup
+    cells: list[Cell]
+    changes: dict[str, str]
+
+    def columns(self) -> dict[str, Any]:
+        profile = self.machine.profile
+        named = (profile.name, profile.host, self.machine.hpus, self.machine.mtu)
+        order = machines.order_text(self.machine.order)
+        return {**dict(zip(MACHINE, (*named, order, self.machine.seed), strict=True)), **self.changes}
+
+
+def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() say it
+    """Datatypes as rows: text forms, 'APPLICATION[:DATATYPE]', 'FILE.py:OBJECT', layouts, NumPy arrays and
+    dtypes, datatypes of mpi4py, rows of workloads; a list of them, or {name: one of them}. Raises Trouble."""
+    if isinstance(type, Mapping):
+        named = [(str(name), rows_of(each, count)) for name, each in type.items()]
+        return [replace(row, application="", datatype=name) for name, rows in named for row in rows]
+    if isinstance(type, list | tuple):
+        return list(dict.fromkeys(row for each in type for row in rows_of(each, count)))
+    if isinstance(type, Row):
+        return [replace(type, count=type.count * count) if count != 1 else type]
+    if not isinstance(type, str):
+        found = explain.of_object(type, "the datatype", count)
+        return [replace(found, application="custom", datatype=shortened(found.type))]
+    if type.casefold() in {application.name.casefold() for application in workloads.applications()}:
+        rows = workloads.application(type).rows
+        return [replace(row, count=row.count * count) if count != 1 else row for row in rows]
+    return [explain.resolve(type, count)]
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 32 else text[:29] + "..."
+
+
+def listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
+def grid(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every combination, the last axis fastest."""
+    lists = [listed(value) for value in axes.values()]
+    for empty, values in zip(axes, lists, strict=True):
+        if not values:
+            raise Trouble("invalid", f"{empty}: the list is empty")
+    for combination in itertools.product(*lists):
+        yield dict(zip(axes, combination, strict=True))
+
+
+def simulate(
+    type: Any,
+    strategies: str | Sequence[str] = DEFAULT,
+    *,
+    count: Any = 1,
+    nic: Any = NIC,
+    host: Any = None,
+    set: Mapping[str, Any] | None = None,
+    hpus: Any = None,
+    mtu: Any = None,
+    order: Any = "in",
+    seed: Any = 1,
+    unexpected: bool = False,
+    threads: int = 0,
+    progress: bool | None = None,
+) -> Frame:
+    """A table of modelled times. set: {field of the NIC profile: value or list of values}, as --set takes
+    them; threads: 0 is one a core; progress: None shows a bar where stderr is a terminal. Raises Trouble."""
+    parts = plan(
+        type,
+        strategies,
+        count=count,
+        unexpected=unexpected,
+        set=set,
+        axes={"nic": nic, "host": host, "hpus": hpus, "mtu": mtu, "order": order, "seed": seed},
+    )
+    outcomes: list[list[Outcome]] = [[] for _ in parts]
+    total = sum(len(part.cells) for part in parts)
+    with shown(total, progress) as advance:
+        try:
+            for index, outcome in run(parts, threads):
+                outcomes[index].append(outcome)
+                advance()
+        except KeyboardInterrupt as stopped:
+            stopped.table = frame(parts, outcomes)  # type: ignore[attr-defined]
+            raise
+    return frame(parts, outcomes)
+
+
+def plan(
+    type: Any,
+    names: str | Sequence[str],
+    *,
+    count: Any,
+    unexpected: bool,
+    set: Mapping[str, Any] | None,
+    axes: Mapping[str, Any],
+) -> list[Part]:
+    """One part for each machine and count of the grid."""
+    chosen = strategies.parse(names) if isinstance(names, str) else strategies.with_baselines(names)
+    parts = []
+    fields = dict(set or {})
+    for number in listed(count):
+        cells = [Cell(row, name) for row in rows_of(type, number) for name in chosen]
+        for values in grid(fields):
+            changes = {field: str(value) for field, value in values.items()}
+            for point in grid(axes):
+                made = machines.machine(changes=changes.items(), **point)
+                parts.append(Part(made, made.setup(unexpected=unexpected), cells, changes))
+    return parts
+
+
+def run(parts: list[Part], threads: int = 0) -> Iterator[tuple[int, Outcome]]:
+    """(place of the part, outcome) as cells end."""
+    jobs = [((index, cell), part.setup) for index, part in enumerate(parts) for cell in part.cells]
+    found = sweep.run_all([(cell, setup) for (_, cell), setup in jobs], threads or os.cpu_count() or 1)
+    for place, outcome in found:
+        yield jobs[place][0][0], outcome
+
+
+def frame(parts: list[Part], outcomes: list[list[Outcome]]) -> Frame:
+    rows: list[dict[str, Any]] = []
+    partial = False
+    hashes = []
+    for part, done in zip(parts, outcomes, strict=True):
+        table = results.build(part.cells, done, part.setup)
+        rows += [{**part.columns(), **row} for row in table.rows]
+        partial = partial or table.partial
+        hashes.append(table.result_hash)
+        bad = [outcome for outcome in done if outcome.code not in ("ok", "unsupported", "exhausted")]
+        if bad:
+            raise Trouble(bad[0].code, f"{bad[0].cell}: {bad[0].message}")
+    return Frame(rows, partial=partial, result_hash=results.digest({"parts": hashes}))
+
+
+def shown(total: int, wanted: bool | None) -> AbstractContextManager[Bar]:
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        return nullcontext(Bar())
+    from spinloom.verbs.progress import progress
+
+    return progress(total, quiet=False)

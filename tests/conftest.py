@@ -74,13 +74,21 @@ def fake_check_type(text: str) -> None:
         raise FakeError("invalid", f"'{text}' is not a datatype")
 
 
-TIMES_PS = {"host-mpitypes": 8_000_000, "specialised": 1_000_000, "rw-cp": 2_000_000, "seek": 1_250_000}
+TIMES_PS = {
+    "host-mpitypes": 8_000_000,
+    "host-warm": 4_000_000,
+    "specialised": 1_000_000,
+    "rw-cp": 2_000_000,
+    "seek": 1_250_000,
+}
 
 
 def fake_run_cell(config: dict) -> dict:
     """Answers as the engine does; specialised refuses nested types, --inject makes every cell wrong."""
     if not config["type"].startswith(FAKE_TYPES):
         raise FakeError("invalid", f"'{config['type']}' is not a datatype")
+    if config["strategy"] == "rdma-direct":
+        raise FakeError("unsupported", "the data is not contiguous")
     if config["strategy"] == "specialised" and config["type"].startswith("struct"):
         raise FakeError("unsupported", "no specialised handler takes a struct")
     if config["inject"] != "none":

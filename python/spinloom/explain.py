@@ -212,6 +212,8 @@ def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile
 
 def nic_ways(row: Row, known: dict[str, Any], machine: Machine, names: list[str]) -> list[Way]:
     """Each strategy's modelled time; every byte of the simulated destination was compared."""
+    if known["blocks"] != 1:
+        names = [name for name in names if name != DIRECT]
     if known["no_receive"]:
         return [Way(name, "modelled", None, "", NO_RECEIVE) for name in names]
     if known["message_bytes"] > SIMULATED_BYTES_MAX or known["blocks"] > SIMULATED_BLOCKS_MAX:
@@ -219,9 +221,8 @@ def nic_ways(row: Row, known: dict[str, Any], machine: Machine, names: list[str]
         return [Way(name, "modelled", None, "", f"{reason}; 'spinloom ddt' does") for name in names]
     setup = machine.setup()
     engine = core.load()
-    outcomes = [sweep.run_cell(engine, Cell(row, name), setup) for name in names]
-    landed = [each for each in outcomes if each.cell.strategy != DIRECT or each.code == "ok"]
-    return [nic_way(outcome, machine.profile, machine.hpus) for outcome in landed]
+    outcomes = (sweep.run_cell(engine, Cell(row, name), setup) for name in names)
+    return [nic_way(outcome, machine.profile, machine.hpus) for outcome in outcomes]
 
 
 def nic_way(outcome: sweep.Outcome, profile: Profile, hpus: int) -> Way:

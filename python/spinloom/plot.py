@@ -14,6 +14,8 @@ from spinloom.results import Table, speedups
 
 HATCHES = {
     "host-best": "..",
+    "host-warm": "**",
+    "rdma-direct": "||",
     "iovec": "xx",
     "specialised": "",
     "hpu-local": "++",
@@ -26,6 +28,8 @@ HATCHES = {
 }
 GREYS = {
     "host-best": "1.0",
+    "host-warm": "0.95",
+    "rdma-direct": "1.0",
     "iovec": "0.85",
     "specialised": "0.25",
     "hpu-local": "1.0",

@@ -101,8 +101,8 @@ TEST(PlanSpecialised, WalksMembersWhereAListWouldBeLong) {
 
 TEST(Plan, StrategiesWithoutHandlersHaveNone) {
   const Message message = message_of("vector(4, 1, 2, int)");
-  for (const Strategy strategy : {Strategy::host_mpitypes, Strategy::host_best, Strategy::host_warm,
-                                  Strategy::rdma_direct, Strategy::iovec}) {
+  for (const Strategy strategy :
+       {Strategy::host_mpitypes, Strategy::host_best, Strategy::host_warm, Strategy::rdma_direct, Strategy::iovec}) {
     EXPECT_EQ(plan(strategy, message, facts_of(4), {}).error().code, Code::invalid);
   }
 }
@@ -118,9 +118,8 @@ TEST(Plan, SaysWhichMemoryIsTooSmall) {
 }
 
 TEST(Strategy, NamesGoBothWays) {
-  for (const char* name :
-       {"host-mpitypes", "host-best", "host-warm", "rdma-direct", "iovec", "specialised", "hpu-local", "ro-cp",
-                           "rw-cp", "seek"}) {
+  for (const char* name : {"host-mpitypes", "host-best", "host-warm", "rdma-direct", "iovec", "specialised",
+                           "hpu-local", "ro-cp", "rw-cp", "seek"}) {
     EXPECT_STREQ(name_of(strategy_named(name).value()), name);
   }
   EXPECT_NE(strategy_named("sek").error().message.find("hpu-local, ro-cp"), std::string::npos);

@@ -355,3 +355,12 @@ def test_huge_messages_are_answered_at_once(spinloom):
 def test_brackets_of_a_type_are_printed(spinloom):
     text = "darray(2, 1, [4, 6], [block, cyclic], [default, 2], [2, 1], F, int)"
     assert text in spinloom("explain", text, "--strategies", "none").out
+
+
+def test_warm_host_times_and_cold_modelled_ones_are_two_tables(spinloom):
+    ran = spinloom("explain", "vector(512, 16, 32, double)", "--host", "zen5", "--strategies", "seek")
+    host, modelled = ran.out.split("in modelled time on sc19-slingshot, host zen5", 1)
+    assert "unpack" in host.split("in host time", 1)[1]
+    assert "seek" not in host.split("in host time", 1)[1]
+    assert "seek" in modelled
+    assert "pack + send" not in modelled

@@ -135,7 +135,7 @@ def test_results_do_not_depend_on_the_slice(engine, strategy, order):
         assert rows[0] == rows[1] == rows[2]
 
 
-EVERY = ("host-mpitypes", "host-best", "iovec", *HANDLERS)
+EVERY = ("host-mpitypes", "host-best", "host-warm", "iovec", *HANDLERS)
 
 
 @pytest.mark.parametrize("strategy", EVERY)
@@ -153,7 +153,7 @@ def test_negative_strides_and_extents(engine, strategy):
         assert engine.run_cell(config(type=datatype, count=7, strategy=strategy))["checked"]
 
 
-@pytest.mark.parametrize("strategy", ["host-mpitypes", "host-best", *HANDLERS])
+@pytest.mark.parametrize("strategy", ["host-mpitypes", "host-best", "host-warm", *HANDLERS])
 def test_the_first_and_the_last_packet_may_be_reordered_too(engine, strategy):
     """all:N moves every packet: the engine keeps those ahead of their header until it comes."""
     cell = {"type": vector(64, 1 << 16), "strategy": strategy}

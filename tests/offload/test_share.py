@@ -214,7 +214,7 @@ def test_the_table_says_what_happened(spinloom):
         "share", f"{SMALL}@priority=2,epsilon=0.4", f"{MIDDLE}@host", LARGE, "--nic-memory", "6KiB"
     )
     assert ran.code == 0
-    assert "sc19-slingshot with memory.state_bytes = 6KiB" in ran.out
+    assert "sc19-slingshot, host i7-4770, with memory.state_bytes = 6KiB" in ran.out
     assert "priority=2,epsilon=2/5" in ran.out
     assert "fallback [1]" in ran.out
     assert "[1] " in ran.out.split("checked")[-1]

@@ -7,6 +7,7 @@ a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted, 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from spinloom import __version__, config, data, output
+from spinloom import __version__
 from spinloom.errors import (
     EXIT_CLOSED_PIPE,
     EXIT_ENVIRONMENT,
@@ -24,27 +25,32 @@ from spinloom.errors import (
     exit_of_interrupt,
     nearest,
 )
-from spinloom.verbs.bench import bench
-from spinloom.verbs.calibrate import calibrate
-from spinloom.verbs.ddt import ddt
-from spinloom.verbs.doctor import doctor
-from spinloom.verbs.explain import explain
-from spinloom.verbs.figure import figure
-from spinloom.verbs.handler import handler
-from spinloom.verbs.hostmodel import hostmodel
-from spinloom.verbs.info import info
-from spinloom.verbs.nics import nics
-from spinloom.verbs.share import share
-from spinloom.verbs.sim import sim
-from spinloom.verbs.study import study
-from spinloom.verbs.torture import torture_verb
-from spinloom.verbs.trace import trace
-from spinloom.verbs.validate import validate
-from spinloom.verbs.workloads import workloads
+from spinloom.verbs.jobs import JOBS, PLACES
 
 
 class Verbs(click.Group):
-    """Answers an unknown verb with the nearest one."""
+    """Imports a verb when it is asked for, lists verbs by job, answers an unknown one with the nearest."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(PLACES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in PLACES:
+            return None
+        module, _, attribute = PLACES[name].partition(":")
+        return getattr(importlib.import_module(f"spinloom.verbs.{module}"), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, PLACES))
+        for job, verbs in JOBS.items():
+            limit = formatter.width - widest - 6
+            with formatter.section(job):
+                formatter.write_dl(
+                    [
+                        (f"{name:{widest}}", self.get_command(ctx, name).get_short_help_str(limit))
+                        for name in verbs
+                    ]
+                )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -58,6 +64,8 @@ class Verbs(click.Group):
 
 def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
+        from spinloom import data
+
         click.echo(data.prefix())
         ctx.exit()
 
@@ -84,30 +92,14 @@ def cli() -> None:
     spinloom ddt --demo              speed-ups of thirteen application datatypes
     spinloom ddt MILC --nic sc19-slingshot --strategies rw-cp,seek
     """
+    from spinloom import config
+
     for warning in config.warnings():
-        output.say(warning)
+        say(warning)
 
 
-for verb in (
-    ddt,
-    share,
-    sim,
-    study,
-    handler,
-    explain,
-    calibrate,
-    figure,
-    validate,
-    hostmodel,
-    bench,
-    torture_verb,
-    trace,
-    nics,
-    workloads,
-    doctor,
-    info,
-):
-    cli.add_command(verb)
+def say(message: str) -> None:
+    click.echo(f"spinloom: {message}", err=True)
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -123,20 +115,20 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         code = cli.main(arguments, prog_name="spinloom", standalone_mode=False)
     except Trouble as trouble:
-        output.say(trouble.message)
+        say(trouble.message)
         code = trouble.exit_code
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
-        output.say("interrupted")
-        code = exit_of_interrupt(stopped.__cause__ or stopped)  # click turns an interrupt into an Abort
+        say("interrupted")
+        code = exit_of_interrupt(stopped.__cause__ or stopped)  # click makes an Abort of an interrupt
     except BrokenPipeError:
         os._exit(EXIT_CLOSED_PIPE)  # the reader of a pipe has gone: no output is possible
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
             raise
-        output.say(f"standard output cannot be written: {error.strerror}")
+        say(f"standard output cannot be written: {error.strerror}")
         os._exit(EXIT_ENVIRONMENT)
     sys.exit(flush(code if isinstance(code, int) else 0))
 
@@ -148,7 +140,7 @@ def flush(code: int) -> int:
     except BrokenPipeError:
         os._exit(EXIT_CLOSED_PIPE)
     except OSError as error:
-        output.say(f"standard output cannot be written: {error.strerror}")
+        say(f"standard output cannot be written: {error.strerror}")
         os._exit(EXIT_ENVIRONMENT)
     return code
 

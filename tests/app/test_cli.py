@@ -14,7 +14,7 @@ import pytest
 from conftest import needs_engine
 from patience import seconds
 from spinloom import __version__, config, core, profiles
-from spinloom.cli import cli
+from spinloom.verbs.jobs import JOBS, PLACES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,11 +29,56 @@ def test_the_package_and_the_build_agree_on_the_version():
     assert f"project(spinloom VERSION {__version__} " in (ROOT / "CMakeLists.txt").read_text()
 
 
-@pytest.mark.parametrize("verb", sorted(cli.commands))
+@pytest.mark.parametrize("verb", sorted(PLACES))
 def test_help_has_an_example(spinloom, verb):
     ran = spinloom(verb, "--help")
     assert ran.code == 0
     assert f"spinloom {verb}" in ran.out.split("Example", 1)[1]
+
+
+def test_help_groups_the_verbs_by_job(spinloom):
+    page = spinloom("--help").out
+    places = [page.index(f"{job}:\n") for job in JOBS]
+    assert places == sorted(places)
+    for (job, verbs), end in zip(JOBS.items(), [*places[1:], len(page)], strict=True):
+        part = page[page.index(job) : end]
+        assert all(f"\n  {verb} " in part for verb in verbs)
+
+
+def test_the_version_needs_no_engine_and_no_tables():
+    """A tenth of a second: nothing is imported that only verbs need."""
+    script = (
+        "import sys\nfrom spinloom.cli import main\n"
+        "try: main(['--version'])\nexcept SystemExit: pass\n"
+        "print([name for name in ('rich', 'spinloom._core', 'spinloom.profiles', 'numpy') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [f"spinloom {__version__}", "[]"]
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("spinloom ddt --nic sc17-d", ["sc17-discrete"]),
+        ("spinloom ddt --host zen", ["zen5"]),
+        ("spinloom ddt --strategies seek,rw", ["seek,rw-cp"]),
+        ("spinloom ddt --set hpu.cl", ["hpu.clock="]),
+        ("spinloom explain mil", ["MILC", "MILC:16^4", "MILC:8^4"]),
+        ("spinloom nics pulp", ["pulp-22nm"]),
+        ("spinloom va", ["validate"]),
+    ],
+)
+def test_names_complete(words, completed):
+    environment = {
+        **os.environ,
+        "_SPINLOOM_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-m", "spinloom.cli"], env=environment, capture_output=True, text=True
+    )
+    assert set(completed) <= {line.partition(",")[2] for line in ran.stdout.splitlines()}, ran.stderr
 
 
 def test_an_unknown_verb_is_answered_with_the_nearest(spinloom):

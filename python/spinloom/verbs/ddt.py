@@ -27,7 +27,7 @@ from spinloom import (
 from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.machines import Machine
 from spinloom.sweep import Cell, Outcome, Setup
-from spinloom.verbs import ddt_tables, send_tables
+from spinloom.verbs import completion, ddt_tables, send_tables
 from spinloom.verbs.options import (
     form_options,
     machine_options,
@@ -43,7 +43,12 @@ from spinloom.workloads import Row
     epilog="Examples: spinloom ddt --demo --out out/demo; spinloom ddt MILC:16^4 WRF_y --hpus 16 --json; "
     "spinloom ddt --type 'vector(512, 16, 32, double)' --strategies all"
 )
-@click.argument("applications", metavar="[APPLICATION[:DATATYPE]]...", nargs=-1)
+@click.argument(
+    "applications",
+    metavar="[APPLICATION[:DATATYPE]]...",
+    nargs=-1,
+    shell_complete=completion.of(completion.datatypes),
+)
 @click.option("--demo", is_flag=True, help="The demo's datatypes.")
 @click.option("--all", "everything", is_flag=True, help="Every datatype of every application.")
 @click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
@@ -54,6 +59,7 @@ from spinloom.workloads import Row
 @click.option(
     "--strategies",
     "strategy_text",
+    shell_complete=completion.of_list(completion.strategies),
     default=",".join(strategies.DEFAULT),
     show_default=True,
     help="Names with commas between them, or 'all'; the baseline is always added.",

@@ -13,6 +13,7 @@ from spinloom import calibration, files, layout, output, picture, strategies, un
 from spinloom import explain as facts_of
 from spinloom.explain import Way
 from spinloom.machines import Machine
+from spinloom.verbs import completion
 from spinloom.verbs.options import machine_options
 from spinloom.workloads import Row
 
@@ -23,7 +24,11 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     epilog="Examples: spinloom explain 'vector(512, 16, 32, double)'; spinloom explain MILC:16^4 --json; "
     "spinloom explain halo.py:face --svg face.svg"
 )
-@click.argument("target", metavar="TYPE|FILE.py:OBJECT|APPLICATION:DATATYPE")
+@click.argument(
+    "target",
+    metavar="TYPE|FILE.py:OBJECT|APPLICATION:DATATYPE",
+    shell_complete=completion.of(completion.datatypes),
+)
 @click.option(
     "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="Elements."
 )
@@ -31,6 +36,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 @click.option(
     "--strategies",
     "strategy_text",
+    shell_complete=completion.of_list(completion.strategies),
     default="all",
     show_default=True,
     help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from spinloom import output, profiles
+from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, host_option
 
 
 @click.command(epilog="Example: spinloom nics sc19-slingshot --csv")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.of(completion.nics))
 @host_option
 @click.option("--hosts", is_flag=True, help="List the host profiles, for --host.")
 @form_options

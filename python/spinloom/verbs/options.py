@@ -10,6 +10,7 @@ import click
 
 from spinloom import core, machines
 from spinloom.errors import Trouble
+from spinloom.verbs import completion
 
 
 class UpTo(click.IntRange):
@@ -63,11 +64,13 @@ nic_option = click.option(
     envvar="SPINLOOM_NIC",
     default="sc19-slingshot",
     show_default=True,
+    shell_complete=completion.of(completion.nics),
     help="NIC profile, by name or path.",
 )
 host_option = click.option(
     "--host",
     envvar="SPINLOOM_HOST",
+    shell_complete=completion.of(completion.hosts),
     help="Host profile, by name or path: another CPU beside the NIC ('spinloom nics --hosts').",
 )
 seed_option = click.option(
@@ -92,6 +95,7 @@ set_option = click.option(
     metavar="FIELD=VALUE",
     multiple=True,
     callback=read_change,
+    shell_complete=completion.of(completion.fields),
     help="Another number of the NIC profile, such as checkpoint.epsilon=0.1; may be repeated.",
 )
 hpus_option = click.option(

@@ -12,6 +12,7 @@ from spinloom.profiles import Profile
 from spinloom.sharing import Table
 from spinloom.strategies import BASELINE
 from spinloom.sweep import Setup
+from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, nic_option, quiet_option, seed_option, set_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
@@ -23,7 +24,13 @@ DEFAULT_STRATEGY = "rw-cp"
     epilog="Examples: spinloom share MILC:16^4@priority=3,epsilon=0.4 WRF_y:2x2 FFT2D:'N=512 P=4' "
     "COMB:corner@host --nic-memory 14KiB; spinloom share FFT2D --strategy seek --rounds 5 --json"
 )
-@click.argument("types", metavar="APPLICATION[:DATATYPE][@ATTRIBUTES]...", nargs=-1, required=True)
+@click.argument(
+    "types",
+    metavar="APPLICATION[:DATATYPE][@ATTRIBUTES]...",
+    nargs=-1,
+    required=True,
+    shell_complete=completion.of(completion.datatypes),
+)
 @nic_option
 @set_option
 @click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")

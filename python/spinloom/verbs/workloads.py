@@ -8,11 +8,12 @@ import click
 
 from spinloom import output, units
 from spinloom import workloads as catalogue
+from spinloom.verbs import completion
 from spinloom.verbs.options import form_options
 
 
 @click.command(epilog="Example: spinloom workloads MILC --json")
-@click.argument("application", required=False)
+@click.argument("application", required=False, shell_complete=completion.of(completion.applications))
 @form_options
 def workloads(application: str | None, form: str) -> None:
     """List the applications, or the datatypes of one APPLICATION."""

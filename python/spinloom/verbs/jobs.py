@@ -1,0 +1,32 @@
+"""The verbs by the job that they do, and where each is: a verb is imported when it is asked for."""
+
+from __future__ import annotations
+
+JOBS: dict[str, dict[str, str]] = {
+    "Predict what a packet-processing NIC does with your data": {
+        "ddt": "ddt:ddt",
+        "explain": "explain:explain",
+        "share": "share:share",
+        "study": "study:study",
+        "nics": "nics:nics",
+        "workloads": "workloads:workloads",
+    },
+    "Accelerate copies on the CPUs that you have": {
+        "calibrate": "calibrate:calibrate",
+        "bench": "bench:bench",
+    },
+    "Program Portals 4 and handlers of your own": {
+        "sim": "sim:sim",
+        "handler": "handler:handler",
+        "trace": "trace:trace",
+    },
+    "Check how far to trust it, and what this machine has": {
+        "validate": "validate:validate",
+        "figure": "figure:figure",
+        "hostmodel": "hostmodel:hostmodel",
+        "torture": "torture:torture_verb",
+        "doctor": "doctor:doctor",
+        "info": "info:info",
+    },
+}
+PLACES = {name: place for verbs in JOBS.values() for name, place in verbs.items()}

@@ -44,13 +44,10 @@ class Verbs(click.Group):
         widest = max(map(len, PLACES))
         for job, verbs in JOBS.items():
             limit = formatter.width - widest - 6
+            found = {name: self.get_command(ctx, name) for name in verbs}
+            lines = [(f"{name:{widest}}", verb.get_short_help_str(limit)) for name, verb in found.items()]
             with formatter.section(job):
-                formatter.write_dl(
-                    [
-                        (f"{name:{widest}}", self.get_command(ctx, name).get_short_help_str(limit))
-                        for name in verbs
-                    ]
-                )
+                formatter.write_dl(lines)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

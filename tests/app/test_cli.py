@@ -50,7 +50,8 @@ def test_the_version_needs_no_engine_and_no_tables():
     script = (
         "import sys\nfrom spinloom.cli import main\n"
         "try: main(['--version'])\nexcept SystemExit: pass\n"
-        "print([name for name in ('rich', 'spinloom._core', 'spinloom.profiles', 'numpy') if name in sys.modules])"
+        "later = ('rich', 'spinloom._core', 'spinloom.profiles', 'numpy')\n"
+        "print([name for name in later if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [f"spinloom {__version__}", "[]"]

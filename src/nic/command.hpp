@@ -39,6 +39,7 @@ struct QueueAlloc {
 struct QueueFree {
   QueueId queue;
 };
+// Its value, 0, is told to the host before the answer.
 struct CounterAlloc {
   CounterId counter;
   uint32_t triggered_max = UINT32_MAX;  // operations that wait for the counter
@@ -178,12 +179,6 @@ struct Put {
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
-  // The fields below belong to requests and replies, which travel as puts do. Callers who put leave them alone.
-  Operation operation = Operation::put;
-  Request request;
-  bool on_nic = false;  // `local` lies on the NIC
-  bool by_handler = false;  // a handler of this NIC put
-  Outcome result;  // for replies
 };
 
 // Where a reply goes, and which queue and counter report it.

@@ -60,18 +60,18 @@ uint32_t Initiator::open(const Put& put) {
 }
 
 // Whether a put is short and has no message ahead of it. Without an acknowledgement it leaves no state behind.
-bool Initiator::goes_at_once(const Put& put, HerId waits) const {
-  return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && put.operation == Operation::put &&
-         outbound_.empty() && flowing_.empty() && !waits.exists() && (put.local != nullptr || put.length == 0);
+bool Initiator::goes_at_once(const Put& put, const Origin& origin) const {
+  return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() &&
+         !origin.waits.exists() && (put.local != nullptr || put.length == 0);
 }
 
-void Initiator::put_at_once(const Put& put, Actions& out) {
+void Initiator::put_at_once(const Put& put, const Origin& origin, Actions& out) {
   Send& send = out.add<Send>();
   Packet& packet = send.packet;
   send.last = true;
   send.at_once = true;
-  send.from_device = put.on_nic;
-  send.by_handler = put.by_handler;
+  send.from_device = origin.on_nic;
+  send.by_handler = origin.by_handler;
   packet.source = rank_;
   packet.target = put.target;
   packet.message_length = put.length;
@@ -98,20 +98,30 @@ void Initiator::put_at_once(const Put& put, Actions& out) {
   if (put.ct_send) triggers_.count(put.counter, CounterValue{put.ct_bytes ? put.length : 1, 0}, out);
 }
 
-void Initiator::put(const Put& put, Actions& out, HerId waits) {
-  if (goes_at_once(put, waits)) return put_at_once(put, out);
+void Initiator::put(const Put& put, Actions& out, const Origin& origin) {
+  if (goes_at_once(put, origin)) return put_at_once(put, origin, out);
   const uint32_t slot = open(put);
-  outgoing_[slot].waits = waits;
+  outgoing_[slot].origin = origin;
   start(slot, out);
 }
 
 // A reply matches nothing, so it does not queue behind a header that waits for its bytes. If it did, the get would
 // read memory only when those bytes have come.
-void Initiator::reply(const Put& put, const IovecView& list, uint64_t offset, Actions& out) {
-  SPL_ASSERT(put.operation == Operation::reply, "message to rank ", put.target);
+void Initiator::reply(const Reply& reply, Actions& out) {
+  Put put;
+  put.target = reply.target;
+  put.local = reply.local;
+  put.length = reply.length;
+  put.user_ptr = reply.user_ptr;
+  put.event_send_disable = true;
   const uint32_t slot = open(put);
-  outgoing_[slot].list = list;
-  outgoing_[slot].list_offset = offset;
+  Outgoing& message = outgoing_[slot];
+  message.operation = Operation::reply;
+  message.origin.on_nic = reply.on_nic;
+  message.request.reply_to = reply.answers;
+  message.result = reply.result;
+  message.list = reply.list;
+  message.list_offset = reply.offset;
   if (waiting_headers_ == 0) return start(slot, out);
   uint32_t left = limits::packets_per_call_max;
   if (emit_read(slot, left, out) == Emitted::all) return;
@@ -170,19 +180,19 @@ void Initiator::emit(Actions& out) {
 void Initiator::make_packet(uint32_t slot, Packet& packet) const {
   const Outgoing& message = outgoing_[slot];
   const Put& put = message.put;
-  packet.operation = put.operation;
+  packet.operation = message.operation;
   packet.source = rank_;
   packet.target = put.target;
   packet.message = message_name(message.sequence, slot);
   packet.message_length = put.length;
   packet.offset = message.emitted;
-  if (put.operation == Operation::reply) {
-    packet.answers = put.request.reply_to;
+  if (message.operation == Operation::reply) {
+    packet.answers = message.request.reply_to;
     if (packet.is_header()) {
-      packet.fields.fail = put.result.fail;
-      packet.fields.list = put.result.list;
-      packet.fields.manipulated_bytes = put.result.manipulated_bytes;
-      packet.fields.remote_offset = put.result.remote_offset;
+      packet.fields.fail = message.result.fail;
+      packet.fields.list = message.result.list;
+      packet.fields.manipulated_bytes = message.result.manipulated_bytes;
+      packet.fields.remote_offset = message.result.remote_offset;
     }
   } else if (packet.is_header()) {
     packet.fields.portal_index = put.portal.value;
@@ -191,7 +201,7 @@ void Initiator::make_packet(uint32_t slot, Packet& packet) const {
     packet.fields.remote_offset = put.remote_offset;
     packet.fields.hdr_data = put.hdr_data;
     packet.fields.ack_request = put.ack_request;
-    if (put.operation != Operation::put) packet.fields.request = put.request;
+    if (message.operation != Operation::put) packet.fields.request = message.request;
   }
 }
 
@@ -218,8 +228,8 @@ Initiator::Emitted Initiator::emit_read(uint32_t slot, uint32_t& left, Actions& 
       }
     }
     send.last = send.packet.is_last();
-    send.from_device = message.waits.exists() || put.on_nic;
-    send.by_handler = put.by_handler;
+    send.from_device = message.origin.on_nic;
+    send.by_handler = message.origin.by_handler;
     message.emitted += length;
     SPL_ASSERT(message.emitted <= put.length, message.emitted, " of ", put.length);
     if (!send.last) continue;
@@ -236,7 +246,7 @@ std::optional<uint64_t> Initiator::packet_sent(uint64_t id, Actions& out) {
   const Outgoing& message = outgoing_[slot];
   SPL_ASSERT(message_name(message.sequence, slot) == id, "message ", id);
   SPL_ASSERT(message.emitted == message.put.length, "message ", id, " was read before all of it was sent");
-  if (message.put.operation == Operation::reply) {
+  if (message.operation == Operation::reply) {
     const uint64_t user_ptr = message.put.user_ptr;
     outgoing_.give_back(slot);
     return user_ptr;
@@ -251,7 +261,7 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   const bool lost_target = is_lost(message.put.target) && !message.acked;  // an acknowledged message was delivered
   SPL_ASSERT(!message.sent, "message ", message_name(message.sequence, slot), " was read twice");
   message.sent = true;
-  if (message.waits.exists()) out.add<Resume>(message.waits, uint32_t{0});
+  if (message.origin.waits.exists()) out.add<Resume>(message.origin.waits, uint32_t{0});
   Put& put = message.put;
   if (lost_target && message.failure == Fail::ok) {
     message.failure = Fail::undeliverable;
@@ -261,9 +271,9 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   }
   if (!message.ack_wanted) end_operation(put);
   const bool failed = message.failure != Fail::ok;
-  const bool asks = put.operation == Operation::get || put.operation == Operation::fetch_atomic;
-  if (failed && asks) lose_fetch(put.request.reply_to, out);
-  if (!put.event_send_disable || (failed && put.operation != Operation::get)) {
+  const bool asks = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
+  if (failed && asks) lose_fetch(message.request.reply_to, out);
+  if (!put.event_send_disable || (failed && message.operation != Operation::get)) {
     Event event;
     event.kind = EventKind::send;
     event.fail = message.failure;

@@ -42,6 +42,26 @@ struct HandlerOffer {
   HostRange memory;
 };
 
+// Who puts: the host, or a handler of this NIC.
+struct Origin {
+  bool by_handler = false;
+  bool on_nic = false;  // the bytes lie on the NIC
+  HerId waits;  // a handler that goes on when the bytes have been read
+};
+
+// What a target sends back for a request. packet_sent() gives `user_ptr` back when the bytes have been read.
+struct Reply {
+  Rank target;
+  uint64_t answers = 0;  // the initiator's name for the request
+  const uint8_t* local = nullptr;  // null: the bytes are in `list`, from `offset` on
+  IovecView list;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  bool on_nic = false;  // `local` lies on the NIC
+  Outcome result;
+  uint64_t user_ptr = 0;
+};
+
 class Initiator {
  public:
   // The parts outlive the initiator. `config` has the NIC's limits.
@@ -60,17 +80,15 @@ class Initiator {
   [[nodiscard]] Status check(const Atomic& atomic) const;
   [[nodiscard]] Status check(const ProcessPut& given) const;
 
-  // `waits`: a handler that goes on when the bytes have been read; of gets and atomics, also when the reply is there.
-  void put(const Put& put, Actions& out, HerId waits = {});
-  void get(const Get& get, Actions& out, HerId waits = {}, bool by_handler = false);
-  void atomic(const Atomic& atomic, Actions& out, HerId source_waits = {}, HerId reply_waits = {});
+  // `reply_waits`: a handler that goes on when the reply is there.
+  void put(const Put& put, Actions& out, const Origin& origin = {});
+  void get(const Get& get, Actions& out, const Origin& origin = {}, HerId reply_waits = {});
+  void atomic(const Atomic& atomic, Actions& out, const Origin& origin = {}, HerId reply_waits = {});
   void process_put(const ProcessPut& given, Actions& out);
   // Streaming puts. Errors also concern the regions.
   [[nodiscard]] Status stream(const StreamStart& start, Actions& out);
   [[nodiscard]] Status stream(const StreamAppend& append, Actions& out);
-  // Sends a target's reply. Its bytes lie in `list` from `offset` on if put.local is null. packet_sent() returns
-  // put.user_ptr when the reply has been read.
-  void reply(const Put& put, const IovecView& list, uint64_t offset, Actions& out);
+  void reply(const Reply& reply, Actions& out);
   // Sends an acknowledgement whose fields the caller fills. Left empty, they only say that nothing more comes.
   MessageFields& acknowledge(Rank target, uint64_t message, Actions& out) const;
   // A name for a message of this NIC that is not a put.
@@ -86,7 +104,7 @@ class Initiator {
   // Whether packets wait for a call of emit().
   [[nodiscard]] bool emit_due() const { return emit_due_; }
   void emit(Actions& out);
-  // The driver has read the last packet from its buffer. Returns put.user_ptr if the message is a reply.
+  // The driver has read the last packet from its buffer. Returns the user_ptr of a reply.
   [[nodiscard]] std::optional<uint64_t> packet_sent(uint64_t message, Actions& out);
   // A packet of the outbound buffer has left.
   void packet_left(OutboundSlotId slot, Actions& out);
@@ -123,13 +141,16 @@ class Initiator {
     Fifo<PutRegion> regions;  // regions that are not in packets yet
   };
   struct Outgoing {
-    Put put;
+    Put put;  // for a get or a reply: the fields that it shares with a put
+    Origin origin = {};
+    Operation operation = Operation::put;
+    Request request = {};  // for a reply: only the name of the request that it answers
+    Outcome result = {};  // for a reply
     uint32_t sequence = 0;
     uint64_t emitted = 0;
     bool sent = false;
     bool ack_wanted = false;
     bool acked = false;
-    HerId waits = {};  // a handler that waits until the packet has been read
     Outcome ack = {};  // an ack that came before the send event
     bool queued = true;  // the message is in `outbound_` or `flowing_`
     bool may_wait = false;  // the message is in `outbound_` and waits for bytes
@@ -173,8 +194,8 @@ class Initiator {
   }
 
   // initiator.cpp
-  [[nodiscard]] bool goes_at_once(const Put& put, HerId waits) const;
-  void put_at_once(const Put& put, Actions& out);
+  [[nodiscard]] bool goes_at_once(const Put& put, const Origin& origin) const;
+  void put_at_once(const Put& put, const Origin& origin, Actions& out);
   [[nodiscard]] uint32_t open(const Put& put);
   void start(uint32_t slot, Actions& out);
   [[nodiscard]] bool is_next(uint32_t slot);
@@ -195,6 +216,7 @@ class Initiator {
 
   // initiator_fetch.cpp
   [[nodiscard]] Status check_reply(const char* what, const ReplyTo& reply, uint64_t length) const;
+  void ask(Operation operation, const Put& put, const Request& request, const Origin& origin, Actions& out);
   [[nodiscard]] uint64_t open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits);
   void land(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);
   void finish_fetch(uint32_t slot, Actions& out);

@@ -55,31 +55,38 @@ uint64_t Initiator::open_fetch(const ReplyTo& reply, Rank target, uint64_t lengt
   return message_name(fetch.sequence, slot);
 }
 
-void Initiator::get(const Get& get, Actions& out, HerId waits, bool by_handler) {
-  Put request;
-  request.by_handler = by_handler;
-  request.operation = Operation::get;
-  request.target = get.target;
-  request.portal = get.portal;
-  request.match_bits = get.match_bits;
-  request.remote_offset = get.remote_offset;
-  request.event_send_disable = true;
-  request.request.requested_bytes = get.length;
-  request.request.reply_to = open_fetch(get.reply, get.target, get.length, waits);
-  put(request, out);
+void Initiator::get(const Get& get, Actions& out, const Origin& origin, HerId reply_waits) {
+  Put put;
+  put.target = get.target;
+  put.portal = get.portal;
+  put.match_bits = get.match_bits;
+  put.remote_offset = get.remote_offset;
+  put.event_send_disable = true;
+  Request request;
+  request.requested_bytes = get.length;
+  request.reply_to = open_fetch(get.reply, get.target, get.length, reply_waits);
+  ask(Operation::get, put, request, origin, out);
 }
 
-void Initiator::atomic(const Atomic& atomic, Actions& out, HerId source_waits, HerId reply_waits) {
-  Put request = atomic.put;
-  request.operation = atomic.fetch ? Operation::fetch_atomic : Operation::atomic;
-  request.request.atomic = atomic.operation;
-  request.request.datatype = atomic.datatype;
-  request.request.operand = {atomic.operand[0], atomic.operand[1]};
-  request.request.requested_bytes = atomic.operand[2];
+void Initiator::atomic(const Atomic& atomic, Actions& out, const Origin& origin, HerId reply_waits) {
+  Request request;
+  request.atomic = atomic.operation;
+  request.datatype = atomic.datatype;
+  request.operand = {atomic.operand[0], atomic.operand[1]};
+  request.requested_bytes = atomic.operand[2];
   if (atomic.fetch) {
-    request.request.reply_to = open_fetch(*atomic.fetch, request.target, atomic.put.length, reply_waits);
+    request.reply_to = open_fetch(*atomic.fetch, atomic.put.target, atomic.put.length, reply_waits);
   }
-  put(request, out, source_waits);
+  ask(atomic.fetch ? Operation::fetch_atomic : Operation::atomic, atomic.put, request, origin, out);
+}
+
+void Initiator::ask(Operation operation, const Put& put, const Request& request, const Origin& origin, Actions& out) {
+  const uint32_t slot = open(put);
+  Outgoing& message = outgoing_[slot];
+  message.operation = operation;
+  message.request = request;
+  message.origin = origin;
+  start(slot, out);
 }
 
 bool Initiator::take_reply(const Packet& packet, Actions& out) {

@@ -105,11 +105,11 @@ TEST_F(InitiatorTest, AnAckOfSomebodyElseIsRefused) {
 }
 
 TEST_F(InitiatorTest, AReplyNamesItsRequestAndGivesItsNumberBack) {
-  Put reply = put(8);
-  reply.operation = Operation::reply;
+  Reply reply;
+  reply.target = peer;
+  reply.answers = 77;
   reply.user_ptr = 33;
-  reply.request.reply_to = 77;
-  initiator.reply(reply, {}, 0, out);
+  initiator.reply(reply, out);
   const auto sends = take<Send>();
   ASSERT_EQ(sends.size(), 1u);
   EXPECT_EQ(sends[0].packet.answers, 77u);
@@ -172,9 +172,9 @@ TEST_F(InitiatorTest, AStreamsHeaderHoldsLaterPutsBackButNotReplies) {
   EXPECT_TRUE(take<Send>().empty());
   initiator.put(put(8), out);
   EXPECT_TRUE(take<Send>().empty());
-  Put reply = put(8);
-  reply.operation = Operation::reply;
-  initiator.reply(reply, {}, 0, out);
+  Reply reply;
+  reply.target = peer;
+  initiator.reply(reply, out);
   EXPECT_EQ(take<Send>().size(), 1u);
   out.clear();
   ASSERT_TRUE(initiator.stream(StreamAppend{StreamId{0}, {8, 8}, false}, out).ok());

@@ -83,6 +83,8 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
           portals.forget_queue(body.queue);
         } else if constexpr (std::is_same_v<Body, CounterAlloc>) {
           SPL_TRY(triggers.alloc(body));
+          // The host may have kept the last value of a counter that had this id before.
+          triggers.set(body.counter, {}, out);
         } else if constexpr (std::is_same_v<Body, CounterCancel>) {
           SPL_TRY(triggers.cancel(body.counter));
         } else if constexpr (std::is_same_v<Body, CounterAutoReset>) {

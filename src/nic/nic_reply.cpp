@@ -40,20 +40,18 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   SPL_ASSERT(!message.reply_started && message.dmas.open == 0, "message ", message.id);
   message.reply_started = true;
   message.reply_open = true;
-  Put reply;
-  reply.operation = Operation::reply;
+  Reply reply;
   reply.target = message.source;
-  reply.event_send_disable = true;
-  reply.request.reply_to = message.fields.request.reply_to;
+  reply.answers = message.fields.request.reply_to;
+  reply.offset = message.offset;
   reply.user_ptr = slot;
-  IovecView list;
   if (message.entry != no_slot && message.failure == Fail::ok) {
     if (message.operation == Operation::get) {
       SPL_ASSERT(message.dropped_bytes <= message.landing, message.dropped_bytes, " of ", message.landing);
       reply.length = message.landing - message.dropped_bytes;
       const ListedEntry& listed = portals.entry(message.entry);
-      list = list_of(listed);
-      if (!list.exists()) reply.local = listed.entry.start + message.offset;
+      reply.list = list_of(listed);
+      if (!reply.list.exists()) reply.local = listed.entry.start + message.offset;
     } else if (message.fetched) {
       reply.length = message.landing;
       reply.local = message.fetched.get();
@@ -64,7 +62,7 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   reply.result.manipulated_bytes = reply.length;
   reply.result.remote_offset = message.offset;
   if (message.entry != no_slot) reply.result.list = portals.entry(message.entry).list;
-  initiator.reply(reply, list, message.offset, out);
+  initiator.reply(reply, out);
 }
 
 void Nic::Impl::reply_sent(uint32_t slot, Actions& out) {

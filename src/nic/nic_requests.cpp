@@ -9,6 +9,12 @@ namespace {
 constexpr uint32_t put_options = PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT | PTL_ME_ACK;
 constexpr uint32_t get_options = PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT;
 
+// A handler that sends from the device goes on when the bytes have been read.
+Origin origin_of(HerId her, const HandlerCall& call) {
+  const bool on_nic = !is_from_host(call.call);
+  return {.by_handler = true, .on_nic = on_nic, .waits = on_nic && call.length > 0 ? her : HerId{}};
+}
+
 Requested answer(HerId her, uint32_t value, Actions& out, Requested how = Requested::performed) {
   out.add<Resume>(her, value);
   return how;
@@ -42,8 +48,6 @@ Put Nic::Impl::put_of(HerId her, const HandlerCall& call, uint8_t* local) const 
   put.user_ptr = call.user_ptr;
   put.queue = offer.queue;
   put.event_send_disable = true;
-  put.on_nic = !is_from_host(call.call);
-  put.by_handler = true;
   if ((call.options & PTL_LOCAL_ME_CT) != 0 && triggers.exists(offer.counter)) {
     put.counter = offer.counter;
     put.ct_send = true;
@@ -65,8 +69,9 @@ Requested Nic::Impl::put_call(HerId her, const HandlerCall& call, Actions& out) 
   if (!local) return answer(her, SEGV, out, Requested::refused);
   const Put put = put_of(her, call, *local);
   if (const Status good = initiator.check(put); !good) return answer_failed(her, good.error(), out);
-  const bool waits = put.on_nic && call.length > 0;
-  initiator.put(put, out, waits ? her : HerId{});
+  const Origin origin = origin_of(her, call);
+  const bool waits = origin.waits.exists();
+  initiator.put(put, out, origin);
   return waits ? Requested::performed : answer(her, SUCCESS, out);
 }
 
@@ -84,15 +89,16 @@ Requested Nic::Impl::get_call(HerId her, const HandlerCall& call, Actions& out) 
   get.match_bits = like.match_bits;
   get.remote_offset = like.remote_offset;
   get.reply.local = *local;
-  if (!like.on_nic) {
+  const bool from_host = is_from_host(call.call);
+  if (from_host) {
     get.reply.queue = like.queue;
     get.reply.user_ptr = like.user_ptr;
   }
   get.reply.counter = like.counter;
   get.reply.ct_reply = like.ct_send;
   if (const Status good = initiator.check(get); !good) return answer_failed(her, good.error(), out);
-  initiator.get(get, out, like.on_nic ? her : HerId{}, true);
-  return like.on_nic ? Requested::performed : answer(her, SUCCESS, out);
+  initiator.get(get, out, Origin{.by_handler = true, .on_nic = false, .waits = {}}, from_host ? HerId{} : her);
+  return from_host ? answer(her, SUCCESS, out) : Requested::performed;
 }
 
 Requested Nic::Impl::atomic_call(HerId her, const HandlerCall& call, Actions& out) {
@@ -111,9 +117,11 @@ Requested Nic::Impl::atomic_call(HerId her, const HandlerCall& call, Actions& ou
     atomic.fetch->local = *local;
   }
   if (const Status good = initiator.check(atomic); !good) return answer_failed(her, good.error(), out);
-  const bool source_waits = !fetches_before && atomic.put.on_nic && call.length > 0;
-  initiator.atomic(atomic, out, source_waits ? her : HerId{}, fetches_before ? her : HerId{});
-  return source_waits || fetches_before ? Requested::performed : answer(her, SUCCESS, out);
+  Origin origin = origin_of(her, call);
+  if (fetches_before) origin.waits = {};  // it waits for the reply
+  const bool waits = fetches_before || origin.waits.exists();
+  initiator.atomic(atomic, out, origin, fetches_before ? her : HerId{});
+  return waits ? Requested::performed : answer(her, SUCCESS, out);
 }
 
 }  // namespace spinloom::nic

@@ -15,10 +15,18 @@ Interface::Interface(Port& port, const Limits& limits)
       streams_("streaming put", limits.streams, "Interface::Limits::streams"),
       portal_queues_(limits::portal_table_max) {}
 
-// Submits a command and waits for the answer.
 Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
+  return answer_to(submit(body, trigger));
+}
+
+uint64_t Interface::submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
   const uint64_t token = next_token_++;
   port_.submit(nic::Command{body, trigger, token});
+  return token;
+}
+
+// Waits for the answer to a command.
+Result<uint64_t> Interface::answer_to(uint64_t token) {
   for (;;) {
     if (auto answer = port_.take_answer(token)) return *answer;
     SPL_TRY(port_.wait());
@@ -26,8 +34,29 @@ Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optiona
 }
 
 Status Interface::register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
+  if (bundle_.depth > 0) {
+    bundle_.unanswered.push_back(submit(body, trigger));
+    shorten_bundle(bundle_unanswered_max);
+    return {};
+  }
   const auto registered = ask(body, trigger);
   return registered ? Status{} : Status{registered.error()};
+}
+
+// Waits until at most `unanswered` operations of the bundle have no answer. The first error is kept for its end.
+void Interface::shorten_bundle(size_t unanswered) {
+  while (bundle_.unanswered.size() > unanswered) {
+    const uint64_t token = bundle_.unanswered.front();
+    bundle_.unanswered.pop_front();
+    if (const auto answer = answer_to(token); !answer && bundle_.result.ok()) bundle_.result = answer.error();
+  }
+}
+
+Status Interface::bundle_end() {
+  if (bundle_.depth == 0) return fail(Code::invalid, "bundle_end: no bundle is open");
+  if (--bundle_.depth > 0) return {};
+  shorten_bundle(0);
+  return std::exchange(bundle_.result, Status{});
 }
 
 Result<nic::QueueId> Interface::eq_alloc(uint32_t slots, uint32_t reserved) {
@@ -85,13 +114,11 @@ Result<nic::Event> Interface::eq_wait(nic::QueueId queue) {
 
 Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max) {
   SPL_ASSIGN(const nic::CounterId counter, counters_.take());
-  const auto made = ask(nic::CounterAlloc{counter, triggered_max});
-  // An earlier counter with this index may have left its value with the host.
-  const auto cleared = made ? ask(nic::CounterSet{counter, {}}) : made;
-  if (!cleared) {
+  if (const auto made = ask(nic::CounterAlloc{counter, triggered_max}); !made) {
     counters_.give_back(counter);
-    return cleared.error();
+    return made.error();
   }
+  // A counter that had this id before may have left its value with the host.
   while (port_.counter(counter) != nic::CounterValue{}) SPL_TRY(port_.wait());
   return counter;
 }

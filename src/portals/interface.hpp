@@ -128,7 +128,13 @@ class Interface {
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 
-  // Spends the host's time on work of a floor above.
+  // Between the two, triggered puts, gets, atomics, counts and unlinks are registered without a wait for each answer:
+  // a schedule of n operations costs one round trip to the NIC and not n. They are in their counters' order all the same.
+  // Bundles may be nested; the end of the outermost waits for the answers and returns the first error.
+  void bundle_begin() { ++bundle_.depth; }
+  [[nodiscard]] Status bundle_end();
+
+  // Spends the host's time on work that a floor above does.
   [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
 
   // Allocates NIC memory for handlers. An address in it is an offset.
@@ -176,7 +182,9 @@ class Interface {
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
-  // Gives a command to the NIC without waiting, unless the command has a trigger and must be registered. The body is
+  [[nodiscard]] uint64_t submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Result<uint64_t> answer_to(uint64_t token);
+  // Gives a command to the NIC and does not wait for it, unless it has a trigger and must be registered. The body is
   // built in the command itself, so it is copied once. The NIC ends the operation that begins here.
   template <class Body>
   [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
@@ -187,6 +195,7 @@ class Interface {
     return {};
   }
   [[nodiscard]] Status register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
+  void shorten_bundle(size_t unanswered);
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
                                                             const std::optional<nic::Trigger>& trigger);
@@ -195,6 +204,14 @@ class Interface {
   void forget_queue_of(nic::PortalIndex portal);
   [[nodiscard]] std::optional<nic::Event> take_event(nic::QueueId queue);
   void reclaim(const nic::Event& event);
+
+  struct Bundle {
+    uint32_t depth = 0;
+    std::deque<uint64_t> unanswered;  // tokens, oldest first
+    Status result;                    // of the answers so far
+  };
+  // A bundle may hold more operations than this; then the oldest answers are waited for.
+  static constexpr size_t bundle_unanswered_max = 1024;
 
   Port& port_;
   Limits limits_;
@@ -212,6 +229,7 @@ class Interface {
   // When awaited_ has this size, entries whose appends have been performed are dropped from it.
   size_t awaited_max_ = 64;
   std::vector<StreamRecord> stream_records_;
+  Bundle bundle_;
   uint64_t next_token_ = 1;
 };
 

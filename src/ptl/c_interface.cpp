@@ -278,13 +278,20 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* map
 
 int PtlStartBundle(ptl_handle_ni_t ni_handle) {
   return enter("PtlStartBundle", [&](Process& process) -> int {
-    return process.interface_of(ni_handle) == nullptr ? PTL_ARG_INVALID : PTL_OK;
+    NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr) return PTL_ARG_INVALID;
+    ++interface->bundles;
+    process.portals().bundle_begin();
+    return PTL_OK;
   });
 }
 
 int PtlEndBundle(ptl_handle_ni_t ni_handle) {
   return enter("PtlEndBundle", [&](Process& process) -> int {
-    return process.interface_of(ni_handle) == nullptr ? PTL_ARG_INVALID : PTL_OK;
+    NetworkInterface* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || interface->bundles == 0) return PTL_ARG_INVALID;
+    --interface->bundles;
+    return spinloom::ptl::answer(process.portals().bundle_end());
   });
 }
 

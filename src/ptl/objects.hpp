@@ -78,6 +78,7 @@ struct NetworkInterface {
   uint32_t users = 0;
   bool closing = false;  // the last PtlNIFini is under way: handles are invalid
   bool releasing = false;  // a thread is giving its objects back
+  uint32_t bundles = 0;  // that have begun and not ended
   ptl_ni_limits_t limits{};
   std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank
   std::vector<uint32_t> rank_of;  // rank by node

@@ -24,6 +24,7 @@ bool release(Process& process, uint32_t number) {
     return false;
   }
   portals::Interface& nic = process.portals();
+  for (; interface->bundles > 0; --interface->bundles) std::ignore = nic.bundle_end();
   // First stops messages from coming in, then removes those that wait: nothing more lands in the program's memory.
   nic::Entry all;
   all.match_rank = nic::Rank::any();

@@ -49,6 +49,29 @@ TEST_F(Outbound, AStreamedPacketIsReadWhenItsLastRegionIsNamed) {
   EXPECT_EQ(world_->node(0).statistics().dma_read_bytes, 600u);
 }
 
+// n operations outside of a bundle cost n round trips to the NIC, in a bundle one and n commands.
+TEST_F(Outbound, ABundleOfTriggeredPutsCostsOneRoundTrip) {
+  const auto counter = host_->ct_alloc();
+  ASSERT_TRUE(counter.ok());
+  constexpr int64_t operations = 16;
+  const auto spent = [&] {
+    const Time before = host_->port().now();
+    for (int64_t i = 0; i < operations; ++i) {
+      EXPECT_TRUE(host_->put(put(8), nic::Trigger{*counter, 1}).ok());
+    }
+    return [this, before] { return host_->port().now() - before; };
+  };
+  const Time alone = spent()();
+  const Time round_trip{alone.ps / operations};
+  EXPECT_EQ(round_trip * operations, alone);
+  host_->bundle_begin();
+  const auto elapsed = spent();
+  EXPECT_EQ(elapsed(), Time{});
+  ASSERT_TRUE(host_->bundle_end().ok());
+  EXPECT_GE(elapsed(), round_trip);
+  EXPECT_LE(elapsed(), round_trip + on_pcie(profile_.pcie.event_bytes) * (2 * operations));
+}
+
 // The first packet does not wait for the rest of the message.
 TEST_F(Outbound, AStreamedPacketLeavesBeforeTheNextIsNamed) {
   const auto stream = host_->stream_start(put(4096), memory_.size(), {0, 2048});

@@ -106,6 +106,46 @@ TEST(Interface, EntryIdsOfUseOnceEntriesComeBackHoweverTheyAreTold) {
   }
 }
 
+TEST(Interface, ABundleRegistersItsOperationsInOrderAndTellsTheFirstErrorAtItsEnd) {
+  const auto bed = make_bed();
+  portals::Interface& host = bed->rank(0);
+  const auto trigger = good(host.ct_alloc(3));
+  const auto counted = good(host.ct_alloc());
+  const auto portal = good(host.pt_alloc({}));
+  uint8_t memory[8] = {};
+  nic::Entry entry;
+  entry.start = memory;
+  entry.length = sizeof memory;
+  entry.counter = counted;
+  entry.options.ct_comm = true;
+  good(host.me_append(portal, entry));
+  const uint8_t bytes[2] = {1, 2};
+  portals::PutArguments put;
+  put.local = bytes;
+  put.length = 1;
+  put.target = host.rank();
+  put.portal = portal;
+  EXPECT_FALSE(host.bundle_end().ok()) << "no bundle is open";
+  host.bundle_begin();
+  host.bundle_begin();
+  for (int i = 0; i < 3; ++i) good(host.put(put, nic::Trigger{trigger, 1}));
+  good(host.put(put, nic::Trigger{trigger, 1}));  // one more than may wait: refused by the NIC, told at the end
+  good(host.bundle_end());
+  constexpr uint64_t changes = 3000;  // more than may be unanswered at a time
+  for (uint64_t i = 0; i < changes; ++i) good(host.ct_inc(counted, {1, 0}, nic::Trigger{trigger, 1}));
+  const Status ended = host.bundle_end();
+  ASSERT_FALSE(ended.ok());
+  EXPECT_EQ(ended.error().code, Code::exhausted);
+  EXPECT_NE(ended.error().message.find("max_triggered_ops"), std::string::npos) << ended.error().message;
+  EXPECT_EQ(host.ct_get(counted).success, 0u);
+  good(host.ct_inc(trigger, {1, 0}));
+  EXPECT_EQ(good(host.ct_wait(counted, 3 + changes)).success, 3 + changes);
+  good(bed->settle());
+  EXPECT_EQ(host.ct_get(counted).success, 3 + changes) << "the refused put never starts";
+  host.bundle_begin();
+  good(host.bundle_end());
+}
+
 // No event says any more which entries have left; entries that are still there keep their ids.
 TEST(Interface, EntryIdsComeBackWithoutTheirQueue) {
   const auto bed = make_bed();

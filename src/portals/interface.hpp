@@ -128,13 +128,13 @@ class Interface {
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 
-  // Between the two, triggered puts, gets, atomics, counts and unlinks are registered without a wait for each answer:
-  // a schedule of n operations costs one round trip to the NIC and not n. They are in their counters' order all the same.
-  // Bundles may be nested; the end of the outermost waits for the answers and returns the first error.
+  // Between bundle_begin() and bundle_end(), triggered puts, gets, atomics, counts and unlinks are registered without a
+  // wait for each answer, so a schedule of n operations costs one round trip to the NIC and not n. Their order stays.
+  // Bundles may be nested. The end of the outermost waits for the answers and returns the first error.
   void bundle_begin() { ++bundle_.depth; }
   [[nodiscard]] Status bundle_end();
 
-  // Spends the host's time on work that a floor above does.
+  // Spends the host's time on work of a floor above.
   [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
 
   // Allocates NIC memory for handlers. An address in it is an offset.

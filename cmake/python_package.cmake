@@ -16,6 +16,7 @@ foreach(folder nics hosts workloads scenarios)
 endforeach()
 # What `spinloom handler build` needs, beside the headers.
 install(FILES handlers/handler.ld DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
+install(DIRECTORY handlers/runtime DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
 
 # A wheel holds no links: what a linker looks for by its plain name is a text that names the library.
 set(prefix_install [[

@@ -144,6 +144,13 @@ enum {
 
 #define PTL_NUM_HPUS_MAX 256u
 
+#if !defined(__cplusplus)
+/* What a source may define; another prototype is refused where it is compiled. */
+int header_handler(const ptl_header_t h, void *state);
+int payload_handler(const ptl_payload_t p, void *state);
+int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
+#endif
+
 /* The command window: spl_word() stores a word of a call, spl_local() an address of the handler's memory, spl_issue()
  * makes the call. */
 #if defined(__riscv)

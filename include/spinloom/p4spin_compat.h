@@ -21,16 +21,8 @@
 #error "p4spin_compat.h is for handler images only: build with `spinloom handler build`"
 #endif
 
-#define ptl_process_t spl_process_t
-#define ptl_header_t spl_header_t
-#define PtlHandlerPutFromHost spl_put_from_host
-#define PtlHandlerPutFromDevice spl_put_from_device
 #include "spinloom/divide.h"
 #include "spinloom/handler.h"
-#undef ptl_process_t
-#undef ptl_header_t
-#undef PtlHandlerPutFromHost
-#undef PtlHandlerPutFromDevice
 
 #ifndef SPL_USER_HEADER
 #define SPL_USER_HEADER uint8_t none;
@@ -43,6 +35,26 @@
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"
+
+/* handler.h's types and calls keep their meaning under these names; from here on its own names mean the printed ones. */
+typedef ptl_process_t spl_process_t;
+typedef ptl_header_t spl_header_t;
+static inline int spl_put_from_host(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                    uint32_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                    void *user_ptr, ptl_hdr_data_t hdr_data) {
+  return PtlHandlerPutFromHost(offset, len, ct, ack_req, (spl_process_t){.rank = target_id}, match_bits, remote_offset,
+                               user_ptr, hdr_data);
+}
+static inline int spl_put_from_device(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                      uint32_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                      void *user_ptr, ptl_hdr_data_t hdr_data) {
+  return PtlHandlerPutFromDevice(local, len, ct, ack_req, (spl_process_t){.rank = target_id}, match_bits,
+                                 remote_offset, user_ptr, hdr_data);
+}
+#define ptl_process_t spl_printed_process_t
+#define ptl_header_t spl_printed_header_t
+#define PtlHandlerPutFromHost spl_put_from_host
+#define PtlHandlerPutFromDevice spl_put_from_device
 
 typedef uint32_t ptl_process_t;
 
@@ -60,19 +72,6 @@ typedef struct {
 } ptl_header_t;
 
 static inline spl_process_t spl_process(ptl_process_t rank) { return (spl_process_t){.rank = rank}; }
-
-static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
-                                        ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                        void *user_ptr, ptl_hdr_data_t hdr_data) {
-  return spl_put_from_host(offset, len, ct, ack_req, spl_process(target_id), match_bits, remote_offset, user_ptr,
-                           hdr_data);
-}
-static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
-                                          ptl_process_t target_id, ptl_match_bits_t match_bits,
-                                          ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
-  return spl_put_from_device(local, len, ct, ack_req, spl_process(target_id), match_bits, remote_offset, user_ptr,
-                             hdr_data);
-}
 
 static inline void *spl_arena(void *room, ptl_size_t bytes) { return bytes <= SPL_ARENA_BYTES ? room : NULL; }
 #define malloc(bytes) spl_arena(__builtin_alloca(SPL_ARENA_BYTES), (bytes))

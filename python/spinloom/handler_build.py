@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,44 @@ def line_table(image: Image) -> dict[int, tuple[str, int]]:
             "fault", f"{image.path}: with debug information the compiler makes other code: no source lines"
         )
     return lines_of(described)
+
+
+def with_source_lines(image: Image, reasons: list[str]) -> list[str]:
+    """Each reason, such as "illegal instruction at pc 0x10000010", with the source line of its address.
+
+    Reasons stay as they are where the image was not built from a source here, or where lines cannot be had.
+    """
+    addresses = [re.search(r"\bpc 0x([0-9a-f]+)", reason) for reason in reasons]
+    if not image.is_source or not any(addresses):
+        return reasons
+    try:
+        lines = line_table(image)
+    except Trouble:
+        return reasons
+    placed = []
+    for reason, address in zip(reasons, addresses, strict=True):
+        file, line = lines.get(int(address[1], 16), ("", 0)) if address else ("", 0)
+        placed.append(f"{reason} ({file}:{line})" if line else reason)
+    return placed
+
+
+def source_of(image: Image) -> dict[int, tuple[str, str]]:
+    """Address of an instruction -> its place ("words.c:12") and that line; empty for an image without source.
+
+    Lines of headers that cannot be found beside the source or in this installation are empty.
+    """
+    if not image.is_source:
+        return {}
+    folders = [image.path.parent, data.folder("include") / "spinloom", data.folder("handlers") / "runtime"]
+    texts: dict[str, list[str]] = {}
+    table = {}
+    for address, (name, line) in line_table(image).items():
+        if name not in texts:
+            path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+            texts[name] = path.read_text(encoding="utf-8", errors="replace").splitlines() if path else []
+        text = texts[name][line - 1].strip() if line <= len(texts[name]) else ""
+        table[address] = (f"{name}:{line}", text)
+    return table
 
 
 def lines_of(elf: object) -> dict[int, tuple[str, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 from spinloom import core
 from spinloom.errors import Trouble
 from spinloom.handler_build import Image
-from spinloom.handler_setup import HandlerSetup, order_of
+from spinloom.handler_setup import HandlerSetup, content_bytes, order_of
 
 Expect = Callable[[bytes, int], dict[str, Any]]
 
@@ -89,11 +90,15 @@ def run(
     engine = core.load()
     profile = setup.nic
     packet_bytes = setup.packet_of(profile)
+    entry, state, handler_memory = (
+        content_bytes(content, packet_bytes, len(message))
+        for content in (setup.entry_from, setup.state_from, setup.handler_from)
+    )
     before = {
-        "entry": bytes(max(setup.entry_bytes, len(message))),
-        "state": bytes(setup.state_bytes),
+        "entry": entry.ljust(max(setup.entry_bytes, len(message)), b"\0"),
+        "state": state.ljust(setup.state_bytes, b"\0"),
         "reply": bytes(max(setup.reply_bytes, len(message)) if setup.reply_bytes else 0),
-        "handler_memory": bytes(setup.handler_bytes),
+        "handler_memory": handler_memory.ljust(setup.handler_bytes, b"\0"),
     }
     config = {
         "profile": profile.native(),
@@ -130,10 +135,20 @@ def expectation(path: Path) -> Expect | None:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise Trouble("invalid", f"{path}: {type(error).__name__}: {error}") from None
+        raise Trouble("invalid", f"{place_of(error, str(path))}: {type(error).__name__}: {error}") from None
     if not callable(getattr(module, "expect", None)):
         raise Trouble("invalid", f"{path} defines no function expect(message, count)")
     return module.expect
+
+
+def place_of(error: BaseException, filename: str) -> str:
+    """FILE:LINE of the last line of that file that was running when the error arose."""
+    path = Path(filename).resolve()
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).resolve() == path:
+        return f"{filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path]
+    return f"{filename}:{lines[-1]}" if lines else filename
 
 
 def compare(ran: HandlerRun, expect: Expect) -> list[str]:
@@ -141,7 +156,11 @@ def compare(ran: HandlerRun, expect: Expect) -> list[str]:
     try:
         expected = dict(expect(ran.message, ran.setup.count))
     except Exception as error:
-        raise Trouble("invalid", f"expect(): {type(error).__name__}: {error}") from None
+        filename = getattr(getattr(expect, "__code__", None), "co_filename", "expect()")
+        case = f"expect() of a message of {len(ran.message)} B, count {ran.setup.count}"
+        raise Trouble(
+            "invalid", f"{place_of(error, filename)}: {case}: {type(error).__name__}: {error}"
+        ) from None
     record_bytes = expected.pop("records", 0)
     wrong = []
     for name, value in expected.items():

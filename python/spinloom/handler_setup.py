@@ -1,7 +1,8 @@
 """The setup of a handler's runs: NAME.toml beside NAME.c, and options of the command line that replace it.
 
 Contract: load(path) reads a file, or returns the defaults if there is none; Trouble names file, key and
-value. A HandlerSetup is plain data: sizes in bytes, no names of other files.
+value. A HandlerSetup is plain data: sizes and contents in bytes; files that it names have been read.
+docs/formats/handler.md lists the keys.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from spinloom.profiles import Profile
 
 U32_MAX = 2**32 - 1
 SYMBOLIC = ("packet", "message")  # constants that a run knows
+
+
+Content = bytes | tuple[int | str, ...]  # what a memory holds at first: a file's bytes, or 32-bit numbers
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class HandlerSetup:
     reply_bytes: int = 0
     handler_bytes: int = 0
     constants: tuple[int | str, ...] = ()
+    entry_from: Content = ()
+    state_from: Content = ()
+    handler_from: Content = ()
     budget_cycles: int = 1_000_000
     confluent: bool = False
 
@@ -53,12 +60,18 @@ class HandlerSetup:
         return self.hpus or profile["hpu.count"]
 
     def constant_bytes(self, packet_bytes: int, message_bytes: int) -> bytes:
-        known = {"packet": packet_bytes, "message": message_bytes}
-        return b"".join(known.get(value, value).to_bytes(4, "little") for value in self.constants)
+        return content_bytes(self.constants, packet_bytes, message_bytes)
 
     def with_given(self, **given: Any) -> HandlerSetup:
         """A copy in which values that are not None replace those of this setup."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+def content_bytes(content: Content, packet_bytes: int, message_bytes: int) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    known = {"packet": packet_bytes, "message": message_bytes}
+    return b"".join(known.get(value, value).to_bytes(4, "little") for value in content)
 
 
 def whole(least: int, most: int) -> Callable[[Any], int]:
@@ -117,6 +130,16 @@ def words(value: Any) -> tuple[int | str, ...]:
     return tuple(word if word in SYMBOLIC else whole(0, U32_MAX)(word) for word in value)
 
 
+def content(value: Any) -> Content | Path:
+    """A Path is of a file that load() reads."""
+    if isinstance(value, str):
+        return Path(value)
+    try:
+        return words(value)
+    except ValueError:
+        raise ValueError("accepted: a file's name, or a list of 32-bit numbers") from None
+
+
 # table.key of the file: field of the setup, function that reads its value
 KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "nic.profile": ("profile", text),
@@ -135,6 +158,9 @@ KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "memory.reply": ("reply_bytes", size),
     "memory.handler": ("handler_bytes", size),
     "memory.constants": ("constants", words),
+    "memory.entry_from": ("entry_from", content),
+    "memory.state_from": ("state_from", content),
+    "memory.handler_from": ("handler_from", content),
     "handler.budget": ("budget_cycles", cycles),
     "test.confluent": ("confluent", flag),
 }
@@ -163,8 +189,14 @@ def load(path: Path) -> HandlerSetup:
             field, parse = KEYS[name]
             try:
                 found[field] = parse(value)
+                if isinstance(found[field], Path):
+                    found[field] = (path.parent / found[field]).read_bytes()
             except ValueError as error:
                 raise Trouble("invalid", f"{path}: {name} is {value!r}; {error}") from None
+            except OSError as error:
+                raise Trouble(
+                    "invalid", f"{path}: {name}: {value} cannot be read: {error.strerror}"
+                ) from None
     return HandlerSetup(**found)
 
 

@@ -105,7 +105,8 @@ def test_a_source_builds_natively(spinloom, folder):
 
 
 def test_a_native_build_shows_the_compilers_words_and_what_it_misses(spinloom, folder, monkeypatch):
-    body = '#include "spinloom/handler.h"\nint elsewhere(void);\nint payload_handler(void) { return %s; }\n'
+    body = '#include "spinloom/handler.h"\nint elsewhere(void);\n'
+    body += "int payload_handler(const ptl_payload_t p, void *state) { return %s; }\n"
     for returned in ("oops", "elsewhere()"):
         (folder / "bad.c").write_text(body % returned)
         built = spinloom("handler", "build", "--native", "bad.c", "-o", "made.so")

@@ -79,13 +79,16 @@ def test_printed_style_runs_as_it_reads(tmp_path, numbers):
     values = [(index * 2654435761) % 2**32 for index in range(numbers)]
     message = struct.pack("<ii", factor, 0) + struct.pack(f"<{numbers}I", *values)
     setup = HandlerSetup(
-        state_bytes=40, reply_bytes=8, user_header_bytes=8, entry_bytes=numbers * 4 * 2 + 64, message_bytes=1
+        state_bytes=40,
+        state_from=(0, 0, width, 0, pitch, 0),
+        reply_bytes=8,
+        user_header_bytes=8,
+        entry_bytes=numbers * 4 * 2 + 64,
+        message_bytes=1,
     )
     built = image(tmp_path)
     assert set(built.handlers) == {"header_handler", "payload_handler", "completion_handler"}
-    # The state's width and pitch come from the host: as constants cannot reach it, they stand in the source.
-    fixed = SCALE.replace("i->factor = h", f"i->width = {width};\n  i->pitch = {pitch};\n  i->factor = h")
-    ran = handler_runs.run(image(tmp_path, fixed), setup, message)
+    ran = handler_runs.run(built, setup, message)
     assert ran.ended_well, ran.failures
     wanted = bytearray(len(ran.result["entry"]))
     for index, value in enumerate(values):
@@ -102,9 +105,20 @@ def test_a_role_that_is_not_there_is_no_handler(tmp_path):
     assert image(tmp_path, only).handlers == ("payload_handler",)
 
 
-def test_a_source_without_roles_is_told(tmp_path):
-    with pytest.raises(Trouble, match="defines none of header_handler"):
-        image(tmp_path, '#include "spinloom/p4spin_compat.h"\nint scale_payload(void) { return 0; }\n')
+def test_a_source_without_roles_is_told_how_to_name_them(tmp_path):
+    with pytest.raises(Trouble, match="defines none of header_handler") as told:
+        image(
+            tmp_path, '#include "spinloom/p4spin_compat.h"\nint scale_payload_handler(void) { return 0; }\n'
+        )
+    assert "#define SPL_PAYLOAD_HANDLER scale_payload_handler" in str(told.value)
+    assert "SPL_HEADER_HANDLER" not in str(told.value)
+
+
+@pytest.mark.parametrize("order", ["handler.h first", "handler.h last"])
+def test_either_order_of_the_headers_is_the_same_image(tmp_path, order):
+    compat, plain = '#include "spinloom/p4spin_compat.h"\n', '#include "spinloom/handler.h"\n'
+    both = plain + compat if order == "handler.h first" else compat + plain
+    assert image(tmp_path, SCALE.replace(compat, both)).elf == image(tmp_path).elf
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler 'cc'")

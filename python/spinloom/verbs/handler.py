@@ -124,13 +124,19 @@ def run(
 @handler.command(epilog="Example: spinloom handler disasm words.c")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 def disasm(path: Path) -> None:
-    """Print the code of FILE.c or FILE.elf as the HPU decodes it."""
+    """Print the code of FILE.c or FILE.elf as the HPU decodes it, of FILE.c with its source lines."""
     image = handler_build.image_of(path)
     engine = core.load()
     names = {address: name for name, address in engine.describe_image(image.elf)["symbols"].items()}
+    source = handler_build.source_of(image)
+    shown = None
     for address, length, bits, text in engine.disassemble_image(image.elf):
         if address in names:
             click.echo(f"\n{names[address]}:")
+        place, line = source.get(address, (None, ""))
+        if place is not None and place != shown:
+            click.echo(f"{place:<16}  {line}")
+            shown = place
         click.echo(f"  {address:08x}  {bits:0{2 * length}x}{'' if length == 4 else '    '}  {text}")
 
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spinloom import output, units
+from spinloom import handler_build, output, units
+from spinloom.handler_build import Image
 from spinloom.handler_runs import CALLS, MEMORIES, HandlerRun
 
 RETURN_CODES = (
@@ -65,7 +66,7 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
     rest = len(result["debug"]) - LINES_SHOWN + result["debug_dropped"]
     if rest > 0:
         tell(f"... and {rest:,} more debug lines (--json has them)")
-    show_endings(result, tell)
+    show_endings(chosen.image, result, tell)
     for memory, name in MEMORIES.items():
         show_memory(name, ran.before[memory], result[memory], tell)
     if chosen.expect is None:
@@ -129,14 +130,16 @@ def show_calls(result: dict[str, Any], tell: Any) -> None:
         tell(f"DMA writes to the host: {result['dma_writes']:,}, {units.format_bytes(result['dma_bytes'])}")
 
 
-def show_endings(result: dict[str, Any], tell: Any) -> None:
+def show_endings(image: Image, result: dict[str, Any], tell: Any) -> None:
     for kind, end, code, count in result["endings"]:
         returned = RETURN_CODES[code] if code < len(RETURN_CODES) else f"{code}, which does not exist"
         tell(
             f"{kind} handlers: {count:,} {f'returned {returned}' if end == 'returned' else f'ended by {end}'}"
         )
-    for time_ps, hpu, kind, reason, _ in result["troubles"][:LINES_SHOWN]:
-        tell(f"trouble {units.format_time(time_ps)}  HPU {hpu}  {kind}: {said(reason)}")
+    shown = result["troubles"][:LINES_SHOWN]
+    reasons = handler_build.with_source_lines(image, [said(reason) for *_, reason, _ in shown])
+    for (time_ps, hpu, kind, *_), reason in zip(shown, reasons, strict=True):
+        tell(f"trouble {units.format_time(time_ps)}  HPU {hpu}  {kind}: {reason}")
 
 
 def show_memory(name: str, before: bytes, after: bytes, tell: Any) -> None:

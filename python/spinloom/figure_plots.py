@@ -17,6 +17,7 @@ from spinloom.figure_tables import COPIES, Figure
 from spinloom.files import write as write_file
 from spinloom.plot import GREYS, HATCHES
 from spinloom.strategies import BASELINE, STRATEGIES
+from spinloom.units import format_time
 
 Rows = list[dict[str, Any]]
 STYLE = {
@@ -54,7 +55,8 @@ def draw(figure: Figure, rows: Rows, line: float | None, path: Path) -> None:
             DRAWINGS[figure.plot](canvas, figure, good, line)
         notes = missing(rows)
         canvas.suptitle(f"{figure.title}", fontsize=9.5, x=0.01, ha="left")
-        canvas.supxlabel("\n".join([figure.source, *notes]), fontsize=6.5, x=0.01, ha="left", color="0.25")
+        source = f"{figure.source}; NIC {' and '.join(figure.nics)}"
+        canvas.supxlabel("\n".join([source, *notes]), fontsize=6.5, x=0.01, ha="left", color="0.25")
         out = io.StringIO()
         canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
     write_file(path, out.getvalue())
@@ -353,14 +355,23 @@ def panel(axes: Any, figure: Figure, rows: Rows, names: list[str]) -> None:
     for datatype in datatypes:
         row = next(row for row in rows if row["datatype"] == datatype)
         labels.append(
-            f"{datatype}\n\u03b3 {row['blocks_per_packet']:.3g}\nS {kib(row['size_bytes'])}\n"
-            f"T {row['baseline_time_ps'] / 1e6:.3g} µs"
+            f"{in_two_lines(datatype)}\n\u03b3 {row['blocks_per_packet']:.3g}\nS {kib(row['size_bytes'])}\n"
+            f"T {format_time(row['baseline_time_ps'])}"
         )
-    axes.set_xticks(range(len(datatypes)), [label.replace(" nc", "\nnc") for label in labels], fontsize=5.5)
+    axes.set_xticks(range(len(datatypes)), labels, fontsize=5.5)
     axes.axhline(1, color="black", linewidth=0.7, linestyle=(0, (4, 3)))
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     plain(axes)
+
+
+def in_two_lines(name: str) -> str:
+    """A long name is broken at the space nearest to its middle, so that names of neighbours do not meet."""
+    spaces = [at for at, letter in enumerate(name) if letter == " "]
+    if not spaces or len(name) < 9:
+        return f"{name}\n"
+    middle = min(spaces, key=lambda at: abs(at - len(name) / 2))
+    return f"{name[:middle]}\n{name[middle + 1 :]}"
 
 
 def kib(size_bytes: int) -> str:

@@ -87,7 +87,7 @@ def write_speedup_svg(table: Table, path: Path) -> None:
                 label = f"{height:.1f}" if height else "n/a"
                 axes.annotate(
                     label,
-                    (place, height),
+                    (place, max(height, 1)),  # above the line, which would cross it
                     ha="center",
                     va="bottom",
                     fontsize=7,

@@ -193,3 +193,18 @@ def test_an_expectation_that_fails_names_its_line_and_case(spinloom, folder):
 def test_the_page_lists_every_key():
     page = (ROOT / "docs/formats/handler.md").read_text()
     assert set(re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", page, re.MULTILINE)) == set(handler_setup.KEYS)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_lower_bound"),
+    [((), True), (("--hpus", "1"), False), (("--nic", "pspin-rtl"), False)],
+)
+def test_a_time_without_contention_is_called_a_lower_bound(spinloom, folder, options, is_lower_bound):
+    (folder / "sample.toml").write_text("[memory]\nstate = 8\n")
+    add = "__atomic_fetch_add((uint32_t *)state, 1, __ATOMIC_RELAXED); return SUCCESS;"
+    source(folder, PAYLOAD % add)
+    ran = spinloom("handler", "run", "sample.c", *options)
+    assert ran.code == 0, ran.err
+    assert ("lower bounds:" in ran.out) is is_lower_bound
+    source(folder, PAYLOAD % "return SUCCESS;")
+    assert "lower bounds:" not in spinloom("handler", "run", "sample.c", *options).out

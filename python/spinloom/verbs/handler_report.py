@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spinloom import handler_build, output, units
+from spinloom import core, handler_build, output, units
 from spinloom.handler_build import Image
 from spinloom.handler_runs import CALLS, MEMORIES, HandlerRun
 
@@ -59,6 +59,11 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
     }
     said_of = (f"{mark} {units.format_time(ps) if ps >= 0 else 'never'}" for mark, ps in marks.items())
     tell(f"modelled time from the first put: {', '.join(said_of)}")
+    if is_lower_bound(chosen):
+        tell(
+            "lower bounds: cores of this profile never wait for each other at a word of the state, "
+            "and the handlers use atomics"
+        )
     show_handlers(result)
     show_calls(result, tell)
     for line in result["debug"][:LINES_SHOWN]:
@@ -76,6 +81,14 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
             tell(f"WRONG: {difference}")
     else:
         tell(f"bytes: as {chosen.image.beside('_expect.py')} says")
+
+
+def is_lower_bound(chosen: Any) -> bool:
+    """Whether several HPUs may change one word with atomics, on cores whose model has no contention (a15)."""
+    if chosen.profile["hpu.core"] != "a15" or chosen.setup.hpus_of(chosen.profile) == 1:
+        return False
+    code = core.load().disassemble_image(chosen.image.elf)
+    return any(text.startswith(("amo", "lr.", "sc.")) for *_, text in code)
 
 
 def show_events(events: list[dict[str, Any]], tell: Any) -> None:

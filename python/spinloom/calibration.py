@@ -1,18 +1,25 @@
 """The prices of copy_model on the host at hand: measured, kept in a file, found again.
 
 Contract: measure() times small datatypes of every shape and size in every level of the caches, several passes
-apart in time, and keeps the fastest of each: what else runs on the machine only ever adds. save() and load()
-use $XDG_CACHE_HOME/spinloom/calibration.json (~/.cache without it). A file of another processor or version of
-the format is not used: load() then gives the prices that come with Spinloom and says why.
+apart in time, and keeps the fastest of each: what else runs on the machine only ever adds. It ends after so
+many passes, or when its processor time is spent; passes are kept in a file beside the calibration until that
+is stored, and a later call goes on behind them. Where the two fastest passes do not agree, the machine was
+too noisy, and there is no calibration: Trouble. save() and load() use
+$XDG_CACHE_HOME/spinloom/calibration.json (~/.cache without it). A file of another processor or version of the
+format is not used: load() then gives the prices that come with Spinloom and says why.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +28,12 @@ from spinloom import copy_model, core, data, files
 from spinloom.copy_model import Caches, Prices, Sample
 from spinloom.errors import Trouble
 
-FORMAT = 1
+FORMAT = 2
 DEFAULT_CACHES: Caches = ((32 << 10, 8), (1 << 20, 8), (32 << 20, 16))
 BLOCKS = (4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 PASSES, SAMPLES = 5, 15
+CPU_SECONDS = 60.0  # of this process, whatever else the machine does
+NOISE_MAX = 0.10  # by which the two fastest passes may differ, in the median of what is measured
 SPAN_MAX = 128 << 20  # bytes of memory that one datatype may span
 
 
@@ -115,6 +124,23 @@ def runs(block: int, blocks: int, every: int) -> str:
     return f"hindexed([{', '.join(pairs)}], byte)"
 
 
+def scattered_struct(fields: int) -> str:
+    """Fields of 4 and 12 bytes, so far apart that none shares a window with another."""
+    listed = ", ".join(f"{152 * i}Bx{4 + i % 2 * 8}" for i in range(fields))
+    return f"resized(0B, {160 * fields}B, hindexed([{listed}], byte))"
+
+
+# Structs by what moves one of them: from five to a window of bytes, to sixteen windows for one.
+STRUCTS = {
+    6: "resized(0B, 12B, hindexed([0Bx3, 8Bx4], byte))",
+    16: "resized(0B, 32B, hindexed([0Bx4, 8Bx24], byte))",
+    32: "resized(0B, 80B, hindexed([0Bx4, 8Bx24], byte))",
+    64: "resized(0B, 96B, hindexed([0Bx4, 40Bx24], byte))",
+    96: "resized(0B, 200B, hindexed([0Bx4, 64Bx8, 128Bx4], byte))",
+    **{32 * n: scattered_struct(n) for n in (4, 8, 16)},
+}
+
+
 def benches(levels: Caches) -> Iterator[Bench]:
     """The datatypes: sets of two thirds of L1 for prices of blocks, larger ones for lines and pages."""
     small = levels[0][0] * 2 // 3
@@ -148,6 +174,16 @@ def benches(levels: Caches) -> Iterator[Bench]:
         blocks = max(8, small // (3 * block))
         yield Bench(runs(block, blocks, 50), ("runs", block))
         yield Bench(runs(block, blocks, 3))
+    for windows, text in STRUCTS.items():
+        yield Bench(f"contig({max(16, small // (6 * windows))}, {text})", ("structs", windows))
+    for total in (in_l2, in_l3):
+        yield Bench(f"contig({total // 100}, {STRUCTS[32]})")
+    for windows in (16, 64):
+        yield Bench(f"contig(4, {STRUCTS[windows]})")
+        yield Bench(f"hvector(20, 1, 1000B, contig(5, {STRUCTS[windows]}))")
+    for block, side in ((8, 256), (8, 512), (8, 1024), (16, 128), (16, 256), (16, 512)):
+        yield Bench(transpose(block, side, gap=False))
+    yield Bench("hvector(500, 1, 8B, hvector(520, 8, 4096B, byte))")  # the packed side does not crowd
     for blocks in (2, 4, 16):
         inner = f"hvector({blocks}, 8, 144B, byte)"
         yield Bench(f"hvector({160 // blocks}, 1, {blocks * 144 + 64}B, {inner})")
@@ -158,36 +194,92 @@ def benches(levels: Caches) -> Iterator[Bench]:
         yield Bench(f"struct([{', '.join(members)}])")
 
 
-def transpose(block: int, side: int) -> str:
-    """A matrix of `block` bytes, packed by columns."""
-    return f"hvector({side}, 1, {block}B, hvector({side}, {block}, {(side + 1) * block}B, byte))"
+def transpose(block: int, side: int, gap: bool = True) -> str:
+    """A matrix of `block` bytes, packed by columns. A gap keeps its rows out of each other's cache sets."""
+    return f"hvector({side}, 1, {block}B, hvector({side}, {block}, {(side + gap) * block}B, byte))"
 
 
-def fastest(
-    texts: list[tuple[str, int]], movement: str, passes: int, advance: Callable[[], None]
-) -> list[float]:
-    """Of several passes over all of them: a slow phase of the machine hits one pass."""
-    engine = core.load()
-    best = [float("inf")] * len(texts)
-    for _ in range(passes):
-        for i, (text, elements) in enumerate(texts):
-            best[i] = min(best[i], *engine.probe_copy(text, elements, movement, SAMPLES))
+Message = tuple[str, int]  # text, elements
+
+
+class Passes:
+    """The fastest sample of each message in each pass, by movement; kept in a file while they come in."""
+
+    def __init__(
+        self, movements: Sequence[str], messages: Sequence[Message], where: Path | None = None
+    ) -> None:
+        self.messages = list(messages)
+        self.times_ns: dict[str, list[list[float]]] = {movement: [] for movement in movements}
+        self.where = where
+        document = json.dumps([FORMAT, identity(), self.messages])
+        self.key = hashlib.sha256(document.encode()).hexdigest()
+        if where is not None:
+            self.times_ns |= self.kept(where)
+
+    def kept(self, where: Path) -> dict[str, list[list[float]]]:
+        """What an earlier call measured on this machine of the same messages; nothing if that is none."""
+        try:
+            document = json.loads(where.read_text(encoding="utf-8"))
+            passes = {name: document["times_ns"][name] for name in self.times_ns}
+            whole = all(len(each) == len(self.messages) for of in passes.values() for each in of)
+            return passes if whole and document["key"] == self.key else {}
+        except (OSError, KeyError, TypeError, ValueError):
+            return {}
+
+    @property
+    def done(self) -> int:
+        """Passes over all movements."""
+        return min(len(passes) for passes in self.times_ns.values())
+
+    def run(self, passes: int, cpu_seconds: float | None, advance: Callable[[], None]) -> None:
+        """Goes on until there are so many passes, or until the time is spent and there are two."""
+        begin = time.process_time()
+        while self.done < passes:
+            if cpu_seconds is not None and self.done >= 2 and time.process_time() - begin > cpu_seconds:
+                return
+            for movement, measured in self.times_ns.items():
+                if len(measured) == self.done:
+                    measured.append(self.measure(movement, not measured, advance))
+                    self.keep()
+
+    def measure(self, movement: str, checked: bool, advance: Callable[[], None]) -> list[float]:
+        probe = core.load().probe_copy
+        found = []
+        for text, elements in self.messages:
+            found.append(min(probe(text, elements, movement, SAMPLES, checked)))
             advance()
-    return best
+        return found
+
+    def keep(self) -> None:
+        if self.where is None:
+            return
+        with contextlib.suppress(OSError, Trouble):  # a calibration without a net
+            self.where.parent.mkdir(parents=True, exist_ok=True)
+            files.write(self.where, json.dumps({"key": self.key, "times_ns": self.times_ns}))
+
+    def fastest(self, movement: str) -> list[float]:
+        return [min(times) for times in zip(*self.times_ns[movement], strict=True)]
+
+    def noise(self) -> float:
+        """How much slower the second fastest pass is than the fastest, in the median of all messages."""
+        if self.done < 2:
+            return 0.0
+        spreads = []
+        for passes in self.times_ns.values():
+            for times in zip(*passes, strict=True):
+                first, second = sorted(times)[:2]
+                spreads.append(second / first - 1)
+        return statistics.median(spreads)
 
 
-def measure_prices(
-    movement: str,
-    levels: Caches,
-    passes: int,
-    advance: Callable[[], None] = lambda: None,
-    beside: tuple[tuple[str, int], ...] = (),
-) -> tuple[Prices, list[float]]:
-    """Prices of a movement, and the times of other messages (text, elements) measured in the same passes."""
-    chosen = list(benches(levels))
-    texts = [("byte", 1), *((bench.text, 1) for bench in chosen), *beside]
-    call_ns, *times = fastest(texts, movement, passes, advance)
-    times, others = times[: len(chosen)], times[len(chosen) :]
+def messages_of(chosen: Sequence[Bench]) -> list[Message]:
+    """An empty call, and the benches."""
+    return [("byte", 1), *((bench.text, 1) for bench in chosen)]
+
+
+def prices_of(movement: str, levels: Caches, chosen: Sequence[Bench], times_ns: Sequence[float]) -> Prices:
+    """What the times of messages_of(chosen) come to."""
+    call_ns, *times = times_ns
     block_ns: dict[str, list[tuple[int, float]]] = {shape: [] for shape in copy_model.SHAPES}
     samples = []
     for bench, time_ns in zip(chosen, times, strict=True):
@@ -196,7 +288,23 @@ def measure_prices(
         if bench.price is not None:
             blocks = sum(leaf[2] for leaf in counts.leaves)
             block_ns[bench.price[0]].append((bench.price[1], max(0.01, (time_ns - call_ns) / blocks)))
-    return copy_model.fit_terms(call_ns, block_ns, samples), others
+    return copy_model.fit_terms(call_ns, block_ns, samples)
+
+
+def measure_prices(
+    movement: str,
+    levels: Caches,
+    passes: int,
+    advance: Callable[[], None] = lambda: None,
+    beside: tuple[Message, ...] = (),
+) -> tuple[Prices, list[float]]:
+    """Prices of a movement, and the times of other messages measured in the same passes."""
+    chosen = list(benches(levels))
+    messages = messages_of(chosen)
+    measured = Passes([movement], [*messages, *beside])
+    measured.run(passes, None, advance)
+    times = measured.fastest(movement)
+    return prices_of(movement, levels, chosen, times[: len(messages)]), times[len(messages) :]
 
 
 def work(passes: int) -> int:
@@ -204,10 +312,27 @@ def work(passes: int) -> int:
     return passes * (1 + sum(1 for _ in benches(caches())))
 
 
-def measure(passes: int = PASSES, advance: Callable[[], None] = lambda: None) -> Calibration:
-    """Half a minute of measurements on this host."""
+def kept_passes(partial: Path) -> int:
+    """How many passes an earlier call of measure() left there."""
+    return Passes(copy_model.MOVEMENTS, messages_of(list(benches(caches()))), partial).done
+
+
+def measure(
+    passes: int = PASSES, advance: Callable[[], None] = lambda: None, partial: Path | None = None
+) -> Calibration:
+    """A minute of processor time at most, on this host. Trouble('exhausted') where it was too noisy."""
     levels = caches()
-    prices = {name: measure_prices(name, levels, passes, advance)[0] for name in copy_model.MOVEMENTS}
+    chosen = list(benches(levels))
+    measured = Passes(copy_model.MOVEMENTS, messages_of(chosen), partial)
+    measured.run(measured.done + passes if measured.noise() > NOISE_MAX else passes, CPU_SECONDS, advance)
+    if (noise := measured.noise()) > NOISE_MAX:
+        raise Trouble(
+            "exhausted",
+            f"the machine was too noisy to be calibrated: the two fastest of {measured.done} passes differ "
+            f"by {noise:.0%} in the median, and by {NOISE_MAX:.0%} at most they may; nothing was stored. "
+            "When less runs here, call it again: it adds passes to these",
+        )
+    prices = {name: prices_of(name, levels, chosen, measured.fastest(name)) for name in copy_model.MOVEMENTS}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Calibration(identity(), levels, prices, now)
 
@@ -220,6 +345,11 @@ def path() -> Path:
     return Path(base) / "spinloom" / "calibration.json"
 
 
+def partial_path(where: Path) -> Path:
+    """Where the passes of a calibration are kept that is not done yet."""
+    return where.with_name(where.name + ".partial")
+
+
 def save(calibration: Calibration, where: Path) -> None:
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
@@ -228,6 +358,8 @@ def save(calibration: Calibration, where: Path) -> None:
             "environment", f"the calibration cannot be written to {where}: {error.strerror}"
         ) from None
     files.write(where, json.dumps(calibration.as_document(), indent=1) + "\n")
+    with contextlib.suppress(OSError):
+        partial_path(where).unlink(missing_ok=True)
 
 
 def read(where: Path) -> Calibration:
@@ -245,7 +377,7 @@ def read(where: Path) -> Calibration:
 
 def load() -> tuple[Calibration, str]:
     """This host's calibration, or the one that comes with Spinloom and a sentence that says so."""
-    how = "'spinloom calibrate' measures this one in half a minute"
+    how = "'spinloom calibrate' measures this one in a minute"
     own = path()
     if not own.exists():
         shipped = read(data.PACKAGE / "calibration.json")

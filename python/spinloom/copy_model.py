@@ -1,7 +1,8 @@
 """What a copy costs on a CPU: counts times prices that `spinloom calibrate` measures, overlapping.
 
     T = call + (work^p + lines^p + pages^p)^(1/p),  p = 2
-    work  = blocks * price of their shape and size + nodes, turns and changes of length * their prices
+    work  = blocks * price of their shape and size
+            + nodes, turns, changes of length, loops over structs, crowded blocks * their prices
     lines = cache lines * price of the level and pattern they come from,  pages likewise
 
 Contract: the engine counts (leaves of the normal form; cache lines by level, followed through modelled caches
@@ -22,13 +23,14 @@ from spinloom import core
 
 MOVEMENTS = ("pack", "unpack", "copy")
 # Blocks of these shapes have prices by size; src/layout/leaves.hpp says what they are.
-SHAPES = ("vector", "dense", "across", "list", "runs")
+SHAPES = ("vector", "dense", "across", "list", "runs", "structs")
 PRICED_AS = {"single": "vector"}
 PATTERNS = ("next", "strided", "scattered")
 LINES = tuple(f"{level} {pattern}" for level in ("L2", "L3", "memory") for pattern in PATTERNS)
 PAGES = ("L2 pages", "walked pages")
 OVERLAP = 2.0  # p
-TERMS = (*LINES, *PAGES, "nodes", "turns", "changes")
+PROGRAM = ("nodes", "turns", "changes", "struct loops")
+TERMS = (*LINES, *PAGES, *PROGRAM, "crowded")  # crowded: blocks across that share sets of the cache
 # What the two levels of a current processor's address caches reach: bytes and ways.
 PAGE_LEVELS = ((64 * 4096, 64), (3072 * 4096, 12))
 
@@ -90,13 +92,17 @@ def count(
     facts = facts or engine.explain(text, elements)
     leaves = facts["leaves"]
     across = sum(leaf["bytes"] for leaf in leaves if leaf["shape"] == "across")
-    by_memory = 2 * across > facts["size_bytes"]  # the kernels of such types go by tiles
+    by_memory = 2 * across > facts["size_bytes"] * elements  # the kernels of such types go by tiles
     walk = engine.line_walk(text, elements, movement, list(caches), list(PAGE_LEVELS), by_memory)
     terms = [float(lines) for level in walk["levels"] for lines in level]
     terms += [float(pages) for pages in walk["pages"]]
-    terms += [float(elements * sum(leaf[name] for leaf in leaves)) for name in ("nodes", "turns", "changes")]
+    structs = sum(leaf["turns"] for leaf in leaves if leaf["shape"] == "structs")
+    nodes, turns, changes, crowded = (
+        sum(leaf[name] for leaf in leaves) for name in ("nodes", "turns", "changes", "crowded")
+    )
+    terms += [float(number) for number in (nodes, turns - structs, changes, structs, crowded)]
     return Counts(
-        tuple((leaf["shape"], leaf["block_bytes"], leaf["blocks"] * elements) for leaf in leaves),
+        tuple((leaf["shape"], leaf["block_bytes"], leaf["blocks"]) for leaf in leaves),
         tuple(terms),
     )
 
@@ -125,7 +131,8 @@ def predict(prices: Prices, counts: Counts) -> Prediction:
     for level in ("L2", "L3", "memory"):
         parts[f"lines from {level}"] = sum(terms[f"{level} {pattern}"] for pattern in PATTERNS)
     parts["pages"] = sum(terms[name] for name in PAGES)
-    parts["program"] = terms["nodes"] + terms["turns"] + terms["changes"]
+    parts["program"] = sum(terms[name] for name in PROGRAM)
+    parts["crowded cache"] = terms["crowded"]
     return Prediction(time_ns(prices.call_ns, blocks, counts.terms, by_term), parts)
 
 

@@ -30,7 +30,7 @@ nb::list histogram_of(const layout::BlockStatistics& blocks) {
 }
 
 nb::dict leaf_of(const layout::Leaves& leaves) {
-  static constexpr const char* shapes[] = {"single", "vector", "dense", "across", "list", "runs"};
+  static constexpr const char* shapes[] = {"single", "vector", "dense", "across", "list", "runs", "structs"};
   nb::dict out;
   out["shape"] = shapes[static_cast<size_t>(leaves.shape)];
   out["block_bytes"] = leaves.block_bytes;
@@ -39,6 +39,7 @@ nb::dict leaf_of(const layout::Leaves& leaves) {
   out["blocks"] = leaves.blocks;
   out["bytes"] = leaves.bytes;
   out["changes"] = leaves.changes;
+  out["crowded"] = leaves.crowded;
   return out;
 }
 
@@ -51,8 +52,12 @@ nb::dict explain(const std::string& text_form, int64_t count) {
     const layout::PassLog log;
     const layout::Placed placed = layout::normalise(type);
     normal_form = layout::describe(placed);
-    for (const layout::Leaves& each : layout::leaves_of(placed)) leaves.append(leaf_of(each));
     for (const auto& [step, times] : log.fired()) passes[std::string(step).c_str()] = times;
+  }
+  // Of the message: elements that follow each other may be another shape than one of them.
+  const layout::Type message = count > 1 ? unwrap(layout::contiguous(count, type)) : type;
+  if (count > 0) {
+    for (const layout::Leaves& each : layout::leaves_of(layout::normalise(message))) leaves.append(leaf_of(each));
   }
   const layout::Blob blob = unwrap(layout::Blob::build(type));
   const layout::BlockStatistics blocks = unwrap(without_lock([&] { return layout::block_statistics(blob, count); }));
@@ -103,9 +108,10 @@ nb::dict line_walk(const std::string& text_form, int64_t count, const std::strin
   return out;
 }
 
-std::vector<double> probe(const std::string& text_form, int64_t count, const std::string& movement, int samples) {
+std::vector<double> probe(const std::string& text_form, int64_t count, const std::string& movement, int samples,
+                          bool checked) {
   const Movement which = unwrap(movement_named(movement));
-  return unwrap(without_lock([&] { return probe_copy(text_form, count, which, samples); }));
+  return unwrap(without_lock([&] { return probe_copy(text_form, count, which, samples, checked); }));
 }
 
 }  // namespace
@@ -118,7 +124,7 @@ void bind_explain(nb::module_& module) {
       nb::arg("page_levels"), nb::arg("by_memory"),
       "Cache lines by the level that a repeated copy finds them in: (next, strided, scattered) behind each level.");
   module.def("probe_copy", &probe, nb::arg("text"), nb::arg("count"), nb::arg("movement"), nb::arg("samples"),
-             "Measured host times of a copy in ns, bytes compared.");
+             nb::arg("checked") = true, "Measured host times of a copy in ns, bytes compared unless not checked.");
 }
 
 }  // namespace spinloom::app

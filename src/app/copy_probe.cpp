@@ -65,32 +65,9 @@ double call_ns(int64_t calls, const auto& call) {
   return spent.count() / static_cast<double>(calls);
 }
 
-}  // namespace
-
-Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement, int samples) {
-  if (samples < 1) return fail(Code::invalid, "samples is ", samples, ", it must be at least 1");
-  SPL_ASSIGN(const layout::Type type, layout::parse(type_text));
-  SPL_ASSIGN(const layout::Committed layout, layout::Committed::commit(type));
-  SPL_ASSIGN(const int64_t bytes, layout.packed_bytes(count));
-  SPL_ASSIGN(const layout::oracle::Reach reach, layout.reach(count));
-  if (bytes == 0) return fail(Code::unsupported, "a message of zero bytes takes no time");
-  Arena array(reach);
-  Arena other(reach);
-  Lines packed_lines(bytes);
-  const std::span<std::byte> packed = packed_lines.span();
-  fill(array.memory.span(), 1);
-  fill(other.memory.span(), 2);
-  fill(packed, 3);
-  const layout::PackedRange all{0, bytes};
-  const auto call = [&]() -> Status {
-    switch (movement) {
-      case Movement::pack: return layout.pack(count, array.address(), all, packed);
-      case Movement::unpack: return layout.unpack(count, array.address(), all, packed);
-      case Movement::copy: break;
-    }
-    return layout::copy({&layout, count, array.address()}, {&layout, count, other.address()});
-  };
-
+// One call, and what it should have done by the type map.
+Status compare(const layout::Type& type, int64_t count, Movement movement, Arena& array, Arena& other,
+               std::span<const std::byte> packed, const auto& call) {
   std::vector<std::byte> expected(packed.size());
   const bool writes_packed = movement == Movement::pack;
   if (movement != Movement::unpack) SPL_TRY(layout::oracle::pack(type, count, array.address(), expected));
@@ -103,7 +80,43 @@ Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t cou
     const std::vector<std::byte> message = movement == Movement::copy ? expected : copied(packed);
     SPL_TRY(layout::oracle::compare(type, count, message, written.memory.span(), written.base, before));
   }
+  return {};
+}
 
+}  // namespace
+
+Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement, int samples,
+                                       bool checked) {
+  if (samples < 1) return fail(Code::invalid, "samples is ", samples, ", it must be at least 1");
+  SPL_ASSIGN(const layout::Type type, layout::parse(type_text));
+  SPL_ASSIGN(const layout::Committed layout, layout::Committed::commit(type));
+  SPL_ASSIGN(const int64_t bytes, layout.packed_bytes(count));
+  SPL_ASSIGN(const layout::oracle::Reach reach, layout.reach(count));
+  if (bytes == 0) return fail(Code::unsupported, "a message of zero bytes takes no time");
+  Arena array(reach);
+  Arena other(movement == Movement::copy ? reach : layout::oracle::Reach{});
+  Lines packed_lines(bytes);
+  const std::span<std::byte> packed = packed_lines.span();
+  if (checked) {
+    fill(array.memory.span(), 1);
+    fill(other.memory.span(), 2);
+    fill(packed, 3);
+  }
+  const layout::PackedRange all{0, bytes};
+  const auto call = [&]() -> Status {
+    switch (movement) {
+      case Movement::pack: return layout.pack(count, array.address(), all, packed);
+      case Movement::unpack: return layout.unpack(count, array.address(), all, packed);
+      case Movement::copy: break;
+    }
+    return layout::copy({&layout, count, array.address()}, {&layout, count, other.address()});
+  };
+
+  if (checked) {
+    SPL_TRY(compare(type, count, movement, array, other, packed, call));
+  } else {
+    SPL_TRY(call());
+  }
   const auto calls = std::max<int64_t>(1, static_cast<int64_t>(sample_ns / std::max(1.0, call_ns(1, call))));
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) times.push_back(call_ns(calls, call));

@@ -1,7 +1,8 @@
 // CopyProbe - times our copies on this machine, with the data in the caches where repeated use leaves it.
 //
-// Contract: measured host time, never modelled time. Every movement is compared with the oracle (gaps and guards
-//   included) before it is timed. A sample has enough calls to fill a few ten microseconds.
+// Contract: measured host time, never modelled time. A checked movement is compared with the oracle (gaps and guards
+//   included) before it is timed, which often takes longer than the timing. A sample has enough calls to fill a few ten
+//   microseconds.
 // Threads: any; run one at a time for meaningful times. Time: the steady clock, in ns a call.
 #pragma once
 
@@ -16,6 +17,6 @@ namespace spinloom::app {
 
 // `samples` times of one call, in the order in which they were taken.
 [[nodiscard]] Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement,
-                                                     int samples);
+                                                     int samples, bool checked = true);
 
 }  // namespace spinloom::app

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "layout/kernel.hpp"
+
 namespace spinloom::layout {
 namespace {
 
@@ -21,6 +23,10 @@ class Collector {
       case NestKind::list: leaf(LeafShape::list, nest.block, turns, nest); break;
       case NestKind::runs: leaf(LeafShape::runs, nest.size / nest.count, turns, nest); break;
       case NestKind::loop:
+        if (are_structs(*nest.children[0])) {
+          structs(nest, *nest.children[0], turns);
+          break;
+        }
         add(*nest.children[0], turns * nest.count, std::min(stride_min, std::abs(nest.stride)));
         break;
       case NestKind::child_list: add(*nest.children[0], turns * nest.count, stride_min); break;
@@ -45,6 +51,64 @@ class Collector {
     return stride <= 2 * vector.block ? LeafShape::dense : LeafShape::vector;
   }
 
+  static bool are_structs(const Nest& nest) {
+    return (nest.kind == NestKind::list || nest.kind == NestKind::runs) && nest.count <= struct_runs_max &&
+           nest.size <= nest.count * struct_run_bytes_max;
+  }
+
+  void structs(const Nest& loop, const Nest& one, int64_t turns) {
+    const int64_t share = window_bytes / (loop.stride > 0 && span_of(one) <= loop.stride ? loop.stride : window_bytes);
+    const int64_t cost = share > 1 ? narrow_bytes / share : narrow_bytes * windows_of(one);
+    Leaves& leaves = found_[{LeafShape::structs, cost}];
+    leaves.shape = LeafShape::structs;
+    leaves.block_bytes = cost;
+    ++leaves.nodes;
+    leaves.turns += turns;
+    leaves.blocks += turns * loop.count;
+    leaves.bytes += turns * loop.size;
+  }
+
+  // 2 for a stride that meets one set of a usual first-level cache (64 sets of lines), 1 for two sets.
+  static int64_t crowding(int64_t stride) { return stride % 4096 == 0 ? 2 : stride % 2048 == 0 ? 1 : 0; }
+
+  static int64_t length_of(const Nest& nest, int64_t i) {
+    return nest.kind == NestKind::runs ? nest.lengths[static_cast<size_t>(i)] : nest.block;
+  }
+
+  static int64_t span_of(const Nest& nest) { return nest.offsets.back() + length_of(nest, nest.count - 1); }
+
+  // How many windows move one struct: narrow ones if few will do.
+  static int64_t windows_of(const Nest& nest) {
+    const int64_t narrow = windows_of(nest, narrow_bytes);
+    return narrow <= narrow_most ? narrow : windows_of(nest, window_bytes);
+  }
+
+  static int64_t windows_of(const Nest& nest, int64_t width) {
+    int64_t windows = 1;
+    int64_t from = nest.offsets.front();  // where the window begins, in memory and packed
+    int64_t to = 0;
+    int64_t packed = 0;
+    for (int64_t i = 0; i < nest.count; ++i) {
+      int64_t at = nest.offsets[static_cast<size_t>(i)];
+      for (int64_t left = length_of(nest, i); left > 0;) {
+        if (at < from || at >= from + width || packed >= to + width) {
+          ++windows;
+          from = at;
+          to = packed;
+        }
+        const int64_t bytes = std::min(left, width - std::max(at - from, packed - to));
+        at += bytes;
+        packed += bytes;
+        left -= bytes;
+      }
+    }
+    return windows;
+  }
+
+  static constexpr int64_t narrow_bytes = 32;
+  static constexpr int64_t window_bytes = 64;
+  static constexpr int64_t narrow_most = 3;
+
   void leaf(LeafShape shape, int64_t block_bytes, int64_t turns, const Nest& nest) {
     Leaves& leaves = found_[{shape, block_bytes}];
     leaves.shape = shape;
@@ -53,6 +117,9 @@ class Collector {
     leaves.turns += turns;
     leaves.blocks += turns * nest.count;
     leaves.bytes += turns * nest.size;
+    if (shape == LeafShape::across) {
+      leaves.crowded += turns * nest.count * (crowding(nest.stride) + crowding(nest.size));
+    }
     for (size_t i = 1; i < nest.lengths.size(); ++i) {
       if (nest.lengths[i] != nest.lengths[i - 1]) leaves.changes += turns;
     }

@@ -15,16 +15,17 @@
 
 namespace spinloom::layout {
 
-enum class LeafShape : uint8_t { single, vector, dense, across, list, runs };
+enum class LeafShape : uint8_t { single, vector, dense, across, list, runs, structs };
 
 struct Leaves {
   LeafShape shape = LeafShape::single;
   int64_t block_bytes = 0;  // for `runs`: the mean, rounded down
   int64_t nodes = 0;  // different leaves of the program
   int64_t turns = 0;  // how often a leaf is entered
-  int64_t blocks = 0;
+  int64_t blocks = 0;       // structs: structs
   int64_t bytes = 0;
   int64_t changes = 0;  // for `runs`: how often a run is not as long as the one before
+  int64_t crowded = 0;  // across: blocks whose neighbours on a side share two sets of a cache; twice if only one set
 };
 
 std::vector<Leaves> leaves_of(const Placed& placed);

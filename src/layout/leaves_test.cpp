@@ -36,6 +36,29 @@ TEST(Leaves, TellShapesApart) {
   EXPECT_TRUE(leaves("contig(0, int)").empty());
 }
 
+// block_bytes: 32 a window.
+TEST(Leaves, StructsAreCountedByTheirWindows) {
+  expect_leaf("contig(9, resized(0B, 12B, hindexed([0B x 3, 8B x 4], byte)))", LeafShape::structs, 32 / 5, 1, 9);
+  expect_leaf("contig(9, resized(0B, 32B, struct([(0B, int), (8B, 3, double)])))", LeafShape::structs, 16, 1, 9);
+  expect_leaf("contig(9, resized(0B, 80B, struct([(0B, int), (8B, 3, double)])))", LeafShape::structs, 32, 1, 9);
+  expect_leaf("contig(9, resized(0B, 80B, struct([(0B, int), (40B, 3, double)])))", LeafShape::structs, 64, 1, 9);
+  expect_leaf("hvector(5, 1, 4000B, contig(9, resized(0B, 80B, hindexed([0B x 4, 40B x 24], byte))))",
+              LeafShape::structs, 64, 5, 45);
+  expect_leaf("contig(9, resized(0B, 8000B, hindexed([0B x 3, 800B x 8, 1600B x 3, 4000B x 8], byte)))",
+              LeafShape::structs, 128, 1, 9);
+  EXPECT_EQ(leaves("contig(9, resized(0B, 8000B, hindexed([0B x 4, 800B x 800], byte)))")[0].shape, LeafShape::runs);
+}
+
+TEST(Leaves, CountBlocksThatCrowdTheirCache) {
+  const auto crowded = [](std::string_view source) { return leaves(source)[0].crowded; };
+  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(256, 8, 2048B, byte))"), 2 * 256 * 256);  // both sides
+  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(256, 8, 2056B, byte))"), 256 * 256);      // the packed side
+  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 2048B, byte))"), 256 * 200);
+  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 8192B, byte))"), 2 * 256 * 200);
+  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 2056B, byte))"), 0);
+  EXPECT_EQ(crowded("hvector(256, 1, 4096B, hvector(256, 8, 16B, byte))"), 0);  // not across
+}
+
 TEST(Leaves, CountChangesOfLength) {
   const std::vector<Leaves> found = leaves("hindexed([0B x 4, 10B x 4, 20B x 6, 40B x 4], byte)");
   ASSERT_EQ(found.size(), 1U);

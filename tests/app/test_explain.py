@@ -53,7 +53,7 @@ def test_every_workload_is_explained(spinloom):
         known = explained(spinloom, f"{row.application}:{row.datatype}", "--strategies", "none")
         assert known["message_bytes"] == row.size_bytes
         assert sum(found["bytes"] for found in known["histogram"]) == row.size_bytes
-        assert sum(leaf["bytes"] for leaf in known["leaves"]) * row.count == row.size_bytes
+        assert sum(leaf["bytes"] for leaf in known["leaves"]) == row.size_bytes
 
 
 def test_every_way_has_a_time_and_a_bound(spinloom):
@@ -65,7 +65,7 @@ def test_every_way_has_a_time_and_a_bound(spinloom):
         assert way["bound"], way
     wire_ps = 12288 * 37.25
     alone_ps = ways["pack"]["time_ps"] + ways["unpack"]["time_ps"] + wire_ps
-    assert ways["pack + send"]["time_ps"] == pytest.approx(alone_ps, rel=1e-6)
+    assert ways["pack + send"]["time_ps"] == pytest.approx(alone_ps, abs=2)  # three roundings
     assert ways["seek"]["time_ps"] > wire_ps
     assert ways["seek"]["kind"] == "modelled"
     assert ways["pack"]["kind"] == "host"

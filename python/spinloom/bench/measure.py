@@ -1,4 +1,4 @@
-"""Interleaved measurement of one row: our copies, the hand loops, memcpy and every MPI take turns.
+"""Interleaved measurement of one row: our copies, hand loops, memcpy, every MPI and NumPy take turns.
 
 Contract: measure() checks the bytes of every way against the oracle first (an MPI by hash), then lets the
 ways take turns: each round times each way once, so that a disturbed moment of the machine meets all of
@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spinloom import core, output
+from spinloom.bench.numpy_peer import NumpyPeer
 from spinloom.bench.peers import Mpi, struct_loop
 from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
@@ -84,9 +86,18 @@ def calls_for(ns: float) -> int:
 
 
 def measure(
-    row: Row, hand: Path, mpis: list[Mpi], effort: Effort, operations: list[str], folder: Path
+    row: Row,
+    hand: Path,
+    mpis: list[Mpi],
+    effort: Effort,
+    operations: list[str],
+    folder: Path,
+    numpy: Sequence[NumpyPeer] = (),
 ) -> list[dict[str, Any]]:
-    """One dictionary for each operation begun before row_s_max; raises Trouble if bytes differ."""
+    """One dictionary for each operation begun before row_s_max; raises Trouble if bytes differ.
+
+    The bytes of `numpy` were compared by the caller.
+    """
     begun = time.monotonic()
     bench = core.load().LayoutBench(row.type, row.to, str(hand), struct_loop(row))
     loaded = []
@@ -101,11 +112,13 @@ def measure(
         if measured and time.monotonic() - begun > effort.row_s_max:
             output.say(f"{row.name}: {operation} is left out, the row took {effort.row_s_max:g} s already")
             continue
-        measured.append(one(row, bench, loaded, effort, operation))
+        measured.append(one(row, bench, loaded, effort, operation, numpy))
     return measured
 
 
-def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -> dict[str, Any]:
+def one(
+    row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str, numpy: Sequence[NumpyPeer]
+) -> dict[str, Any]:
     ways = [way for way in ("ours", *HAND_WAYS, "memcpy") if bench.has(operation, way)]
     for way in ways:
         bench.check(operation, way)
@@ -121,6 +134,8 @@ def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -
 
     timers = {way: timer(way) for way in ways}
     timers |= {mpi.name: (lambda n, calls, mpi=mpi: mpi.time(operation, n, calls)) for mpi in right}
+    arrays = [peer for peer in numpy if operation in peer.call]
+    timers |= {peer.name: (lambda n, calls, peer=peer: peer.time(operation, n, calls)) for peer in arrays}
     warm = {way: min(run(2, 1)) for way, run in timers.items()}
     for way, run in timers.items():
         if calls_for(warm[way]) > 1:
@@ -134,7 +149,8 @@ def one(row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str) -
         shift = number % len(order)  # so that no way always follows the same other way
         for way in order[shift:] + order[:shift]:
             times[way] += timers[way](1, calls[way])
-    return summary(row, bench, operation, times, [mpi.name for mpi in right])
+    made = summary(row, bench, operation, times, [mpi.name for mpi in right])
+    return made | {f"{peer.name} ns": statistics.median(times[peer.name]) for peer in arrays}
 
 
 def summary(

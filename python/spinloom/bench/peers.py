@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinloom import output
-from spinloom.bench.rows import STRUCT_SPREAD_BYTES, Row
+from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
 SOURCES = Path(__file__).parent
@@ -41,7 +41,7 @@ def struct_loops(row: Row) -> str:
     structs."""
     assert row.structs is not None
     name, extent, size = struct_loop(row), row.structs.extent_bytes, row.structs.size_bytes
-    wider = extent + STRUCT_SPREAD_BYTES
+    wider = extent + row.structs.spread_bytes
     packed = [sum(bytes_ for _, bytes_ in row.structs.fields[:i]) for i in range(len(row.structs.fields))]
 
     def moves(to: str, source: str) -> str:

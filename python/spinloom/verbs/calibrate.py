@@ -52,6 +52,9 @@ def calibrate(
     Blocks of every size at regular and irregular places, with the data in each level of the caches; every
     byte is compared before it is timed. Times are host time: run it on a quiet machine. --compare measures
     the workloads in the same rounds as the prices from which they are predicted, and keeps neither.
+
+    It takes a minute of processor time, longer by the clock where others work. Each round is kept as it ends:
+    after Ctrl-C the next call goes on behind it. A machine that is too noisy gets no prices: exit code 1.
     """
     if compare:
         rows = catalogue()
@@ -63,8 +66,11 @@ def calibrate(
         return
     where = out or calibration.path()
     results.check_writable(where.parent)
+    partial = calibration.partial_path(where)
+    if kept := calibration.kept_passes(partial):
+        output.say(f"goes on behind {kept} round{'s' if kept > 1 else ''} of an earlier call")
     with progress(calibration.work(passes) * len(copy_model.MOVEMENTS), quiet, "measuring") as advance:
-        measured = calibration.measure(passes, advance)
+        measured = calibration.measure(passes, advance, partial)
     calibration.save(measured, where)
     output.say(f"{where}: prices of {measured.identity['processor']}")
     prices = [price for name in copy_model.MOVEMENTS for price in listing(name, measured)]

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from spinloom import calibration, files, layout, output, picture, strategies, units
+from spinloom import calibration, files, layout, measured, output, picture, strategies, units
 from spinloom import explain as facts_of
 from spinloom.explain import Way
 from spinloom.machines import Machine
+from spinloom.measured import Measured
 from spinloom.verbs import completion
 from spinloom.verbs.options import machine_options
 from spinloom.workloads import Row
@@ -47,14 +48,25 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     metavar="FILE",
     help="Also draw the first elements in memory.",
 )
+@click.option(
+    "--measure", is_flag=True, help="Also time it here: ours, loops by hand, NumPy, every MPI found."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
-    target: str, count: int, machine: Machine, strategy_text: str, svg: Path | None, as_json: bool
+    target: str,
+    count: int,
+    machine: Machine,
+    strategy_text: str,
+    svg: Path | None,
+    measure: bool,
+    as_json: bool,
 ) -> None:
     """Say in advance what a datatype costs.
 
     Sizes, bounds, blocks, normal form and compact program; then each way to move one message with its time
     and the resource that bounds it: host times as this machine was calibrated, modelled times of a NIC.
+    --measure times it here as well, beside what a program would do otherwise, and says in one sentence which
+    way to take.
     """
     row = facts_of.resolve(target, count)
     known = facts_of.facts(row)
@@ -62,6 +74,7 @@ def explain(
     ways = facts_of.host_ways(row, known, prices, machine.profile)
     if strategy_text != "none" and known["message_bytes"] > 0:
         ways += facts_of.nic_ways(row, known, machine, strategies.parse(strategy_text))
+    timed = measured.measure(row, known) if measure else []
     if as_json:
         document = {
             **known,
@@ -69,14 +82,54 @@ def explain(
             "host": machine.profile.host,
             "calibration": prices.origin,
             "ways": [asdict(way) for way in ways],
+            "advice": measured.advice(row.type, known),
+            **measured_document(timed),
         }
         click.echo(json.dumps(document, indent=1))
     else:
         show(row, known, ways, machine, prices.identity["processor"])
+        if timed:
+            output.show(measured_table(ways, timed))
+            click.echo(measured.verdict(timed))
+        for advice in measured.advice(row.type, known):
+            click.echo(f"advice: {advice}")
     if remark:
         output.say(remark)
     if svg is not None:
         write_svg(row, svg)
+
+
+def measured_document(timed: list[Measured]) -> dict[str, Any]:
+    if not timed:
+        return {}
+    return {"measured": [asdict(way) for way in timed], "verdict": measured.verdict(timed)}
+
+
+def measured_table(ways: list[Way], timed: list[Measured]) -> Any:
+    """Each movement by each way; what was predicted stands beside ours."""
+    predicted = {way.path: way.time_ps for way in ways if way.kind == "host"}
+    ours = next(way for way in timed if way.name == measured.OURS)
+    rows = []
+    for operation, path in measured.NAMES.items():
+        for way in timed:
+            if operation not in way.times_ns:
+                continue
+            time_ps = predicted.get(path) if way is ours else None
+            rows.append(
+                [
+                    path,
+                    way.name + (" of as many bytes" if way.name == measured.MEMCPY else ""),
+                    units.format_time(time_ps) if time_ps is not None else "-",
+                    units.format_time(round(way.times_ns[operation] * 1000)),
+                    f"{way.times_ns[operation] / ours.times_ns[operation]:.2f}",
+                ]
+            )
+    return output.table(
+        ["way", "by", "predicted", "measured", "over ours"],
+        rows,
+        numeric={"predicted", "measured", "over ours"},
+        title="Measured on this machine now, in host time: medians, caches as repeated use leaves them.",
+    )
 
 
 def write_svg(row: Row, path: Path) -> None:

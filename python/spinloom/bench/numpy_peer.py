@@ -1,0 +1,109 @@
+"""NumPy as a way to move a message: copyto over a strided view, or take and assignment over an index list.
+
+Contract: NumpyPeer(text) finds the arrays that a NumPy user would write for the blocks of one element of a
+type: a strided view where the blocks form a grid of up to three loops, a list of items elsewhere. It raises
+Trouble('unsupported') for what NumPy users do not do: more than ITEMS_MAX blocks. check() compares bytes with
+the layout's own. Times are host times in ns, of one call from Python.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from spinloom.errors import Trouble
+from spinloom.layout import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ITEMS_MAX = 1 << 20
+LOOPS_MAX = 3
+ITEM_BYTES = (8, 4, 2, 1)
+
+
+def loops_of(places: np.ndarray[Any, Any]) -> list[tuple[int, int]] | None:
+    """(count, stride) of nested loops, the outer one first, that visit the places in their order."""
+    found: list[tuple[int, int]] = []
+    while len(places) > 1:
+        if len(found) == LOOPS_MAX:
+            return None
+        steps = places[1:] - places[:-1]
+        other = (steps != steps[0]).nonzero()[0]
+        inner = int(other[0]) + 1 if len(other) else len(places)
+        if len(places) % inner:
+            return None
+        rows = places.reshape(-1, inner)
+        if ((rows - rows[:, :1]) != rows[0] - rows[0, 0]).any():
+            return None
+        found.insert(0, (inner, int(steps[0])))
+        places = rows[:, 0]
+    return found
+
+
+class NumpyPeer:
+    def __init__(self, text: str) -> None:
+        import numpy as np
+
+        self.np, self.layout = np, Layout(text)
+        blocks = self.layout.blocks(ITEMS_MAX + 1)
+        if not blocks or len(blocks) > ITEMS_MAX:
+            raise Trouble("unsupported", f"NumPy is measured for 1 to {ITEMS_MAX:,} blocks")
+        places, lengths = np.array(blocks, dtype=np.int64).T
+        origin = int(places.min())
+        places = places - origin
+        self.item = next(
+            size for size in ITEM_BYTES if not (places % size).any() and not (lengths % size).any()
+        )
+        bytes_ = int((places + lengths).max())
+        self.memory = np.random.default_rng(1).integers(0, 256, bytes_, dtype="u1").view(f"u{self.item}")
+        self.offset = -origin
+        self.packed = np.zeros(self.layout.size // self.item, self.memory.dtype)
+        equal = bool((lengths == lengths[0]).all())
+        loops = loops_of(places) if equal else None
+        self.call: dict[str, Callable[[], object]]
+        if loops is not None:
+            self.name = "NumPy copyto"
+            shape = (*(count for count, _ in loops), int(lengths[0]) // self.item)
+            strides = (*(stride for _, stride in loops), self.item)
+            first = self.memory[int(places[0]) // self.item :]
+            view = np.lib.stride_tricks.as_strided(first, shape, strides)
+            packed = self.packed.reshape(shape)
+            self.call = {
+                "pack": lambda: np.copyto(packed, view),
+                "unpack": lambda: np.copyto(view, packed),
+            }
+        else:
+            self.name = "NumPy take"
+            counts = lengths // self.item
+            starts = np.repeat(places // self.item - (np.cumsum(counts) - counts), counts)
+            items = starts + np.arange(len(self.packed))
+            memory, packed = self.memory, self.packed
+            self.call = {
+                "pack": lambda: np.take(memory, items, out=packed, mode="clip"),
+                "unpack": lambda: memory.__setitem__(items, packed),
+            }
+
+    def check(self, operation: str) -> None:
+        """Raises Trouble('mismatch') unless one call moves the bytes that the layout moves."""
+        if operation == "pack":
+            self.call["pack"]()
+            right = self.packed.tobytes() == self.layout.pack(self.memory, offset=self.offset)
+        else:
+            expected = self.memory.copy()
+            self.packed.view("u1")[:] = self.np.arange(self.packed.nbytes) % 251
+            self.layout.unpack(self.packed, expected, offset=self.offset)
+            self.call["unpack"]()
+            right = bool((self.memory == expected).all())
+        if not right:
+            raise Trouble("mismatch", f"{self.name} {operation}s other bytes than the layout")
+
+    def time(self, operation: str, repetitions: int, calls: int) -> list[float]:
+        call, found = self.call[operation], []
+        for _ in range(repetitions):
+            begin = time.perf_counter_ns()
+            for _ in range(calls):
+                call()
+            found.append((time.perf_counter_ns() - begin) / calls)
+        return found

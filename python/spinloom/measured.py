@@ -1,0 +1,179 @@
+"""What `spinloom explain --measure` adds: every way to move a message measured here, a verdict, advice.
+
+Contract: measure() times our copies, loops as a program would have them, memcpy, NumPy and every MPI found
+here, in turns, after the bytes of each were compared. Host times, of data as repeated use leaves them in the
+caches: none is modelled. A way that is not to be had here is left out. verdict() is one sentence about pack
+and unpack together; advice() says what would make the type itself cheaper.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import core
+from spinloom.bench import measure as bench
+from spinloom.bench import peers
+from spinloom.bench.numpy_peer import NumpyPeer
+from spinloom.bench.rows import Row as BenchRow
+from spinloom.bench.rows import Structs
+from spinloom.errors import Trouble
+from spinloom.layout import Layout
+from spinloom.workloads import Row
+
+OURS, BY_HAND, MEMCPY = "spinloom", "loops by hand", "memcpy"
+MEASURED_BYTES_MAX = 256 << 20
+STRUCT_FIELDS_MAX = 16
+NAMES = {"pack": "pack", "unpack": "unpack", "copy": "single copy"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way, with its median time by operation; memcpy is that of as many bytes, a bound and no way."""
+
+    name: str
+    times_ns: dict[str, float]
+
+    @property
+    def both_ns(self) -> float | None:
+        """Pack and unpack, one after the other."""
+        if "pack" not in self.times_ns or "unpack" not in self.times_ns:
+            return None
+        return self.times_ns["pack"] + self.times_ns["unpack"]
+
+
+def measure(row: Row, known: dict[str, Any]) -> list[Measured]:
+    """Ours first. A type that overlaps itself is only packed."""
+    if not 0 < known["message_bytes"] <= MEASURED_BYTES_MAX:
+        raise Trouble("unsupported", f"--measure is for messages of 1 B to {MEASURED_BYTES_MAX >> 20} MiB")
+    text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
+    operations = ["pack"] if known["no_receive"] else list(NAMES)
+    wanted = BenchRow("message", "", text, text, 0, known["message_bytes"], structs_of(row, known))
+    with tempfile.TemporaryDirectory(prefix="spinloom-explain-") as name:
+        folder = Path(name)
+        hand = peers.hand_library(folder, [wanted])
+        mpis = peers.mpis(folder)
+        engine = core.load()
+        try:
+            rows = bench.measure(
+                wanted, hand, mpis, bench.QUICK, operations, folder, numpy_ways(text, operations)
+            )
+        except engine.SpinloomError as error:
+            raise Trouble(error.code, error.message) from None
+        finally:
+            for mpi in mpis:
+                mpi.close()
+    return ways_of(rows, [mpi.name for mpi in mpis])
+
+
+def structs_of(row: Row, known: dict[str, Any]) -> Structs | None:
+    """An array of structs, for which a program's loop knows the fields."""
+    text, count = known["text"], row.count
+    outer = core.load().type_tree(text)
+    if count == 1 and outer["constructor"] == "contig":
+        count = outer["count"]
+        text = text.removeprefix(f"contig({count}, ").removesuffix(")")
+    if count == 1:
+        return None
+    one = Layout(text)
+    fields = one.blocks(STRUCT_FIELDS_MAX + 1)
+    if not 1 <= len(fields) <= STRUCT_FIELDS_MAX:
+        return None
+    return Structs(tuple(fields), one.extent, count, spread_bytes=0)
+
+
+def numpy_ways(text: str, operations: list[str]) -> list[NumpyPeer]:
+    try:
+        peer = NumpyPeer(text)
+        for operation in peer.call:
+            if operation in operations:
+                peer.check(operation)
+    except (Trouble, ImportError):
+        return []
+    return [peer]
+
+
+def ways_of(rows: list[dict[str, Any]], mpis: list[str]) -> list[Measured]:
+    """The rows of the bench, one an operation, as ways."""
+    columns = {OURS: "ours_ns", BY_HAND: "hand_ns", MEMCPY: "memcpy_ns"}
+    columns |= {name.removesuffix(" ns"): name for row in rows for name in row if name.startswith("NumPy")}
+    columns |= {name: f"{name} ns" for name in mpis}
+    found = []
+    for way, column in columns.items():
+        times = {row["operation"]: row[column] for row in rows if row.get(column) is not None}
+        if times:
+            found.append(Measured(way, times))
+    return found
+
+
+# ---- in words ----
+
+
+def verdict(ways: list[Measured]) -> str:
+    """Which way to take for pack and unpack, and how much it wins over ours or over packing by hand."""
+    times = {way.name: way.both_ns or way.times_ns["pack"] for way in ways if way.name != MEMCPY}
+    best = min(times, key=lambda name: times[name])
+    others = {name: time / times[best] for name, time in times.items() if name != best}
+    if not others:
+        return f"use {best}: there is nothing else to compare with here"
+    against = BY_HAND if BY_HAND in others else min(others, key=lambda name: others[name])
+    words = "packing by hand" if against == BY_HAND else against
+    said = f"use {best}: {faster(others[against], words)}"
+    if best != OURS and against != OURS:
+        said += f", {faster(others[OURS], OURS)}"
+    return said
+
+
+def faster(ratio: float, than: str) -> str:
+    return f"as fast as {than}" if ratio < 1.05 else f"{ratio:.1f} times faster than {than}"
+
+
+# ---- a type that would be cheaper ----
+
+
+def advice(text: str, known: dict[str, Any]) -> list[str]:
+    """Rewrites that leave the data alone and make its blocks fewer or easier, in one sentence each."""
+    said = list(dict.fromkeys(struct_advice(core.load().type_tree(text))))
+    if known["blocks"] > 64 and 2 * known["blocks_forward"] < known["blocks"]:
+        behind = known["blocks"] - 1 - known["blocks_forward"]
+        said.append(
+            "list the blocks in the order of memory if the receiver does the same: "
+            f"{behind:,} of {known['blocks']:,} lie before the one before them"
+        )
+    return said
+
+
+def struct_advice(tree: dict[str, Any]) -> Iterator[str]:
+    """Structs whose fields, the widest first, would be one run without a gap."""
+    children = tree.get("children", [])
+    for child in children:
+        yield from struct_advice(child)
+    if tree["constructor"] != "struct" or not 2 <= len(children) <= 16:
+        return
+    fields = [
+        (place, child["size"] * length, widest(child), child)
+        for place, length, child in zip(tree["displacements"], tree["block_lengths"], children, strict=True)
+    ]
+    if any(child["size"] != child["extent"] or child["lb"] for _, _, _, child in fields):
+        return
+    runs = 1 + sum(a[0] + a[1] != b[0] for a, b in itertools.pairwise(fields))
+    padded = [(a, b) for a, b in itertools.pairwise(fields) if 0 < b[0] - a[0] - a[1] < b[2]]
+    if runs == 1 or len(padded) != runs - 1:
+        return  # gaps that are no padding: other data lie there
+    names = " and ".join(f"the {named(first[3])} at {first[0]} B" for first, _ in padded)
+    size = sum(field[1] for field in fields)
+    yield f"put {names} last in the struct: its {size:,} B are then one run instead of {runs}"
+
+
+def widest(tree: dict[str, Any]) -> int:
+    """The alignment that a compiler gives it: that of its widest primitive."""
+    children = tree.get("children", [])
+    return max((widest(child) for child in children), default=min(16, tree["size"]))
+
+
+def named(tree: dict[str, Any]) -> str:
+    return tree["name"] if tree["constructor"] == "primitive" else tree["constructor"]

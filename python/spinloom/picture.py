@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from spinloom import picture_grid
 from spinloom.layout import Layout
 
 WIDTH, MARGIN = 960, 16
@@ -173,7 +174,8 @@ def draw(layout: Layout) -> str:
     shown_marks = {at: name for at, name in marks.items() if complete or at <= highest}
     boxes = place(parts(blocks, shown_marks))
     lines = boxes[-1].line + 1 if boxes else 1
-    height = 76 + lines * LINE
+    grid = picture_grid.grid_of(layout)
+    height = 76 + lines * LINE + (picture_grid.HEIGHT if grid else 0)
     title = escape(caption(layout, total, len(blocks)))
     body = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -184,6 +186,7 @@ def draw(layout: Layout) -> str:
         *legend(any(block[2] for block in blocks), any(len(box.part.owners) > 1 for box in boxes)),
         *(line for box in boxes for line in bar(box)),
         *ruler(boxes, shown_marks),
+        *(picture_grid.draw(grid, MARGIN, 76 + lines * LINE) if grid else ()),
         "</svg>",
     ]
     return "\n".join(body) + "\n"

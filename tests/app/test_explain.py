@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import needs_engine
-from spinloom import calibration, copy_model, data, layout, picture, workloads
+from spinloom import calibration, copy_model, data, layout, picture, picture_grid, workloads
 from spinloom.copy_model import Counts, Prices, Sample
 from spinloom.errors import Trouble
 
@@ -153,6 +153,34 @@ def test_the_picture_shows_every_block_of_two_elements():
 def test_the_picture_names_what_is_written_twice():
     assert "0+1" in picture.draw(layout.from_text("hvector(2, 4, 3B, byte)"))
     assert "written twice" not in picture.draw(layout.from_text("hvector(2, 4, 4B, byte)"))
+
+
+def polygons(text: str) -> int:
+    return sum(element.tag.endswith("polygon") for element in ElementTree.fromstring(text).iter())
+
+
+def test_the_picture_of_a_subarray_shows_its_array_and_the_plane():
+    plane = picture.draw(layout.from_text("subarray([6, 8, 10], [6, 1, 10], [0, 3, 0], C, double)"))
+    assert polygons(plane) == 3  # top, side, front
+    assert "taken: [0:6, 3:4, 0:10] of an array of 6 x 8 x 10, order C" in plane
+    assert (
+        polygons(picture.draw(layout.from_text("resized(0B, 8B, subarray([6, 8], [6, 1], [0, 3], F, int))")))
+        == 1
+    )
+    for text in (
+        "subarray([9], [2], [1], C, int)",
+        "subarray([2, 2, 2, 2], [1, 1, 1, 1], [0, 0, 0, 0], C, int)",
+    ):
+        assert polygons(picture.draw(layout.from_text(text))) == 0
+
+
+def test_the_plane_lies_where_it_is_in_the_array():
+    grid = picture_grid.grid_of(layout.from_text("subarray([4, 100], [4, 25], [0, 50], C, int)"))
+    front = next(line for line in picture_grid.draw(grid, 0, 0) if "polygon" in line)
+    right, down = picture_grid.EDGE_MAX, picture_grid.EDGE_MIN + 80 * 4 / 100
+    corners = [tuple(map(float, each.split(","))) for each in front.split('"')[1].split()]
+    assert corners[0] == pytest.approx((right / 2, 24), abs=0.1)
+    assert corners[2] == pytest.approx((right * 3 / 4, 24 + down), abs=0.1)
 
 
 @pytest.mark.parametrize(

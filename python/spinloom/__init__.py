@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from spinloom.exchanges import exchange as exchange
     from spinloom.frame import Frame as Frame
     from spinloom.simulation import simulate as simulate
 
-LATER = {"simulate": "spinloom.simulation", "Frame": "spinloom.frame"}  # imported when somebody asks
+LATER = {"simulate": "spinloom.simulation", "exchange": "spinloom.exchanges", "Frame": "spinloom.frame"}
 
 
 def __getattr__(name: str) -> Any:

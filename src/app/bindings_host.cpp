@@ -51,6 +51,8 @@ nb::dict predict_host_unpack(const nb::dict& profile_dict, const std::string& ty
   out["lines_strided"] = cost.lines_strided;
   out["lines_scattered"] = cost.lines_scattered;
   out["lines_refilled"] = cost.lines_refilled;
+  out["refilled_streamed"] = cost.refilled_streamed;
+  out["refilled_strided"] = cost.refilled_strided;
   out["lines_evicted"] = cost.lines_evicted;
   out["vector_blocks"] = prediction.blocks.in_vectors;
   out["list_blocks"] = prediction.blocks.listed;

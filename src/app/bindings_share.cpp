@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/bindings_setup.hpp"
+#include "app/exchange.hpp"
 #include "app/share.hpp"
 
 namespace spinloom::app {
@@ -63,11 +64,52 @@ nb::dict receive(Share& share, size_t type) {
   return row;
 }
 
+// {"peers": [{"type", "count"}, ...]} beside the setup.
+nb::dict exchange(const nb::dict& settings) {
+  ExchangeConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  config.strategy = unwrap(offload::strategy_named(get_as<std::string>(settings, "strategy")));
+  for (const auto& each : get_as<nb::list>(settings, "peers")) {
+    const auto peer = nb::cast<nb::dict>(each);
+    config.peers.push_back({get_as<std::string>(peer, "type"), get_as<int64_t>(peer, "count")});
+  }
+  Result<ExchangeResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return run_exchange(config);
+  }();
+  const ExchangeResult result = unwrap(std::move(outcome));
+  nb::dict out;
+  out["time_ps"] = result.time_ps;
+  out["bytes"] = result.bytes;
+  out["packets"] = result.packets;
+  out["code_bytes"] = result.code_bytes;
+  out["packet_buffer_peak_bytes"] = result.packet_buffer_peak_bytes;
+  nb::list series;
+  for (const sim::DepthSeries::Point& point : result.packet_buffer.points()) {
+    series.append(nb::make_tuple(point.start.ps - result.first_byte_ps, point.depth));
+  }
+  out["packet_buffer"] = series;
+  nb::list peers;
+  for (const PeerResult& each : result.peers) {
+    nb::dict peer;
+    peer["size_bytes"] = each.size_bytes;
+    peer["blocks"] = each.blocks;
+    peer["fallback"] = each.fallback;
+    peer["program_bytes"] = each.program_bytes;
+    peer["state_bytes"] = each.state_bytes;
+    peer["destination"] = bytes_of(each.destination);
+    peers.append(peer);
+  }
+  out["peers"] = peers;
+  return out;
+}
+
 }  // namespace
 
 void bind_share(nb::module_& module) {
   nb::class_<Share>(module, "Share", "Messages of several datatypes on one NIC whose memory they share.")
       .def("receive", &receive, nb::arg("type"), "Brings one message of that type, checked.");
+  module.def("exchange", &exchange, nb::arg("config"), "Messages of many peers at once into one NIC, checked.");
   module.def("share", &open, nb::arg("config"), "A simulated NIC for the types of the config.");
 }
 

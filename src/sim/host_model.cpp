@@ -58,6 +58,9 @@ HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   HostCache last(host.cache, host.cache_ways, host.line);
   FetchPattern reads(host.line);
   FetchPattern writes(host.line);
+  // The same of lines that the last level has: a prefetcher brings them no later than it would from memory.
+  FetchPattern held_reads(host.line);
+  FetchPattern held_writes(host.line);
   if (work.warm) {
     for_each_line(work, host.line, [&](uint64_t line, bool) { last.access(line, false); });
   }
@@ -65,6 +68,11 @@ HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
     if (near.access(line, write)) return;
     if (last.access(line, write)) {
       ++cost.lines_refilled;
+      switch ((write ? held_writes : held_reads).classify(line, false)) {
+        case FetchKind::streamed: ++cost.refilled_streamed; break;
+        case FetchKind::strided: ++cost.refilled_strided; break;
+        case FetchKind::scattered: break;
+      }
       return;
     }
     switch ((write ? writes : reads).classify(line, line > 0 && last.holds(line - 1))) {
@@ -95,7 +103,13 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
                         moving(cost.lines_evicted);
     cost.lines = host.memory_latency + std::max(waited, moving(cost.line_fetches() + cost.lines_evicted));
   }
-  cost.lines += cycle.time_of_cycles(cycles_of(cost.lines_refilled, host.refill_cycles));
+  const auto refilling = [&](uint64_t lines, int64_t in_flight) {
+    return std::min(cycle.time_of_cycles(cycles_of(lines, host.refill_cycles)), fetch_time(lines, profile, in_flight));
+  };
+  cost.lines +=
+      refilling(cost.refilled_streamed, host.streamed_in_flight) +
+      refilling(cost.refilled_strided, host.strided_in_flight) +
+      refilling(cost.lines_refilled - cost.refilled_streamed - cost.refilled_strided, host.scattered_in_flight);
   cost.blocks = cycle.time_of_cycles(block_cycles(profile, work));
   if (work.kind == Kind::react) {
     cost.lines = host.memory_latency;

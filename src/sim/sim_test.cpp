@@ -162,6 +162,19 @@ TEST(HostModel, WarmWorkFetchesNothingThatTheCacheHolds) {
   EXPECT_EQ(host_cost(profile, large).line_fetches(), static_cast<uint64_t>(2 * profile.host.cache / 64));
 }
 
+// A line in the last level is never dearer than the same line from memory, however fast memory is.
+TEST(HostModel, WarmIsNeverSlowerThanCold) {
+  Profile profile = test_profile();
+  for (const int64_t in_flight : {1, 16, 100}) {
+    profile.host.streamed_in_flight = in_flight;
+    profile.host.memory_byte_time = Rate{1, 1000};
+    portals::HostWork work = one_stream(1 << 18);
+    const Time cold = host_cost(profile, work).total();
+    work.warm = true;
+    EXPECT_LT(host_cost(profile, work).total(), cold);
+  }
+}
+
 // However far a prefetcher runs ahead, lines come no faster than memory gives them, and faster memory helps.
 TEST(HostModel, MoreBandwidthIsNeverSlower) {
   Profile profile = test_profile();

@@ -47,6 +47,18 @@ def test_a_warm_host_fetches_nothing_that_its_cache_holds():
     assert cold["data_time_ps"] == warm["data_time_ps"] < warm["time_ps"] < cold["time_ps"]
 
 
+@pytest.mark.parametrize("host", ["i7-4770", "zen5"])
+def test_a_warm_host_is_never_slower_than_a_cold_one(host):
+    faces = {
+        f"face of {width}": f"subarray([64, 64, 64], [64, 64, {width}], [0, 0, 0], C, double)"
+        for width in (1, 4, 16)
+    }
+    table = simulate({**faces, "MILC": "MILC:16^4"}, ["host-best", "host-warm"], host=host)
+    for datatype in dict.fromkeys(table.column("datatype")):
+        cold, warm = (table.one(datatype=datatype, strategy=name) for name in ("host-best", "host-warm"))
+        assert warm["time_ps"] < cold["time_ps"]
+
+
 def test_warm_data_that_no_cache_holds_is_fetched():
     large = "vector(524288, 4, 8, double)"  # 16 MiB in 32 MiB of memory; the i7-4770 has 8 MiB
     table = simulate(large, ["host-best", "host-warm"])

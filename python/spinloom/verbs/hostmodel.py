@@ -92,9 +92,21 @@ def time_here_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
         + (counted["lines_streamed"] + counted["lines_evicted"]) * rates["streamed_line_ns"]
         + counted["lines_strided"] * rates["strided_line_ns"]
         + counted["lines_scattered"] * rates["scattered_line_ns"]
-        + counted["lines_refilled"] * rates["refilled_line_ns"]
+        + refilled_ns(counted, rates)
         + counted["vector_blocks"] * rates["vector_block_ns"]
         + counted["list_blocks"] * rates["list_block_ns"]
+    )
+
+
+def refilled_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
+    """Lines that the last level has; none is dearer than the same line from memory."""
+    kinds = {
+        "streamed": counted["refilled_streamed"],
+        "strided": counted["refilled_strided"],
+        "scattered": counted["lines_refilled"] - counted["refilled_streamed"] - counted["refilled_strided"],
+    }
+    return sum(
+        lines * min(rates["refilled_line_ns"], rates[f"{kind}_line_ns"]) for kind, lines in kinds.items()
     )
 
 

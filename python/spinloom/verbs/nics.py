@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from spinloom import output, profiles
+from spinloom import area, output, profiles
+from spinloom.errors import Trouble
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, host_option
 
@@ -13,9 +14,13 @@ from spinloom.verbs.options import form_options, host_option
 @click.argument("name", required=False, shell_complete=completion.of(completion.nics))
 @host_option
 @click.option("--hosts", is_flag=True, help="List the host profiles, for --host.")
+@click.option("--area", "wants_area", is_flag=True, help="An estimate of NAME's silicon area and power.")
 @form_options
-def nics(name: str | None, host: str | None, hosts: bool, form: str) -> None:
+def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form: str) -> None:
     """List the NIC profiles, or every number of one (by NAME or path) with its label and source."""
+    if wants_area:
+        show_area(name, form)
+        return
     if name is None:
         if hosts:
             found = [profiles.load_host(known)[:2] for known in profiles.hosts()]
@@ -45,5 +50,36 @@ def nics(name: str | None, host: str | None, hosts: bool, form: str) -> None:
             [[row["field"], row["value"], row["label"], row["source"]] for row in rows],
             numeric={"value"},
             title=f"{profile}: {profile.about}",
+        ),
+    )
+
+
+def show_area(name: str | None, form: str) -> None:
+    if name is None:
+        raise Trouble("invalid", "--area: say of which NIC, such as pulp-22nm")
+    profile = profiles.load(name)
+    found = area.estimate(profile)
+    rows = [
+        {"part": part.name, "mge": part.mge, "mm2": part.mm2, "scaled_by": part.by} for part in found.parts
+    ]
+    cells = [
+        [
+            row["part"],
+            f"{row['mge']:.1f}",
+            f"{row['mm2']:.1f}",
+            f"{row['mge'] / found.mge:.0%}",
+            row["scaled_by"],
+        ]
+        for row in rows
+    ]
+    title = (
+        f"{profile.name}, an estimate: {found.mge:.0f} MGE, {found.mm2:.1f} mm2 in 22 nm, {found.watts:.1f} W at "
+        "full load without I/O: the SC'19 paper's synthesis (section 4.4), scaled part by part"
+    )
+    output.emit(
+        rows,
+        form,
+        lambda: output.table(
+            ["part", "MGE", "mm2", "share", "scaled by"], cells, numeric={"MGE", "mm2", "share"}, title=title
         ),
     )

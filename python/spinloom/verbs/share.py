@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import json from dataclasses import replace
 
-import click
+import click from click.core import ParameterSource from rich.table import Table
 
-from spinloom import data, output, profiles, results, sharing, strategies, sweep, units
-from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
-from spinloom.profiles import Profile
-from spinloom.sharing import Table
-from spinloom.strategies import BASELINE
-from spinloom.sweep import Setup
-from spinloom.verbs import completion
-from spinloom.verbs.options import form_options, nic_option, quiet_option, seed_option, set_option
-from spinloom.verbs.progress import progress
+from spinloom import exchanges, output, profiles, results, sharing, simulation, strategies, sweep, units from
+spinloom.errors import EXIT_NEGATIVE, Trouble, nearest from spinloom.machines import Machine from spinloom.profiles
+import Profile from spinloom.strategies import BASELINE from spinloom.verbs import completion from
+spinloom.verbs.options import form_options, machine_options, quiet_option from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 DEFAULT_STRATEGY = "rw-cp"
@@ -26,36 +21,36 @@ DEFAULT_STRATEGY = "rw-cp"
 )
 @click.argument(
     "types",
-    metavar="APPLICATION[:DATATYPE][@ATTRIBUTES]...",
+    metavar="[APPLICATION[:DATATYPE][@ATTRIBUTES]]...",
     nargs=-1,
-    required=True,
     shell_complete=completion.of(completion.datatypes),
-)
-@nic_option
-@set_option
-@click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")
+) @click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
+@machine_options @click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")
 @click.option(
     "--rounds",
     type=click.IntRange(1, 1_000_000),
     default=3,
     show_default=True,
     help="Messages of each type; types take turns.",
-)
-@click.option("--strategy", default=DEFAULT_STRATEGY, show_default=True, help="Of every type on the NIC.")
-@seed_option
-@quiet_option
-@click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
-@form_options
-@click.pass_context
-def share(
+) @click.option(
+    "--peers",
+    type=click.IntRange(1, 256),
+    help="Instead: messages of so many peers at once, each with lists of its own, and what they take of the "
+    "NIC's memory.",
+) @click.option(
+    "--strategy",
+    shell_complete=completion.of(completion.strategies),
+    help=f"Of every type on the NIC; {DEFAULT_STRATEGY}, of peers {exchanges.STRATEGY} otherwise.",
+) @quiet_option @click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
+@form_options @click.pass_context def share(
     ctx: click.Context,
     types: tuple[str, ...],
-    nic: str,
-    changes: list[tuple[str, str]],
+    type_text: str | None,
+    machine: Machine,
     nic_memory: str | None,
     rounds: int,
-    strategy: str,
-    seed: int,
+    peers: int | None,
+    strategy: str | None,
     quiet: bool,
     inject: str,
     form: str,
@@ -67,26 +62,30 @@ def share(
     room is unpacked by the host. ATTRIBUTES of a type, with commas between them: priority=N (0 otherwise),
     epsilon=RATIO (of the checkpoint strategies), host (never on the NIC). Every byte is compared with the
     oracle.
+
+    With --peers, one datatype: every peer sends a message at the same time, with index lists of its own where
+    the datatype has rand(), and the table says which part of the NIC's memory they take, and what the exchange
+    takes with half of that.
     """
     shared = [each for text in types for each in sharing.parse(text)]
+    if type_text is not None:
+        shared += [sharing.Shared(row) for row in simulation.rows_of(type_text)]
+    if not shared:
+        raise Trouble(
+            "invalid", "nothing to do: name an application (see 'spinloom workloads'), or give --type"
+        )
+    if nic_memory is not None:
+        profile = profiles.changed(machine.profile, [("memory.state_bytes", nic_memory)])
+        machine = replace(machine, profile=profile)
+    if peers is not None:
+        share_peers(ctx, shared, peers, strategy or exchanges.STRATEGY, machine, inject, form)
+        return
+    strategy = strategy or DEFAULT_STRATEGY
     if strategy not in strategies.STRATEGIES:
         raise Trouble(
             "invalid", f"there is no strategy '{strategy}'{nearest(strategy, strategies.STRATEGIES)}"
         )
-    if nic_memory is not None:
-        changes = [*changes, ("memory.state_bytes", nic_memory)]
-    profile = profiles.changed(profiles.load(nic), changes)
-    setup = Setup(
-        profile=profile.native(),
-        images=data.handler_images(),
-        hpus=profile["hpu.count"],
-        mtu=profile["link.payload"],
-        order="in",
-        seed=seed,
-        inject=inject,
-    )
-    if not setup.images:
-        raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
+    setup = machine.setup(inject=inject)
     expected = rounds * len(shared)
     messages: list[sharing.Message] = []
     host_ps = sharing.baselines(shared, setup)
@@ -94,13 +93,13 @@ def share(
         for message in sharing.run(shared, setup, strategy, rounds):
             messages.append(message)
             bar()
-    table = sharing.build(messages, expected, profile, setup, host_ps)
+    table = sharing.build(messages, expected, machine.profile, setup, host_ps)
     if form == "json":
         click.echo(json.dumps(as_document(table), indent=1))
     elif form == "csv":
         click.echo(results.as_csv(table.rows, list(table.rows[0]) if table.rows else []), nl=False)
     else:
-        show(table, profile, strategy)
+        show(table, machine.profile, strategy)
     wrong = [message for message in messages if message.code != "ok"]
     for message in wrong:
         where = f"{sharing.named(message.shared.row)}, round {message.round}"
@@ -111,7 +110,76 @@ def share(
         ctx.exit(EXIT_NEGATIVE)
 
 
-def as_document(table: Table) -> dict:
+def share_peers(
+    ctx: click.Context,
+    shared: list[sharing.Shared],
+    peers: int,
+    strategy: str,
+    machine: Machine,
+    inject: str,
+    form: str,
+) -> None:
+    """Many peers at once, and the same with half of each memory."""
+    if len(shared) != 1 or shared[0] != sharing.Shared(shared[0].row):
+        raise Trouble(
+            "invalid", "--peers takes one datatype without attributes, such as 'LAMMPS_atomic:2 procs'"
+        )
+    if ctx.get_parameter_source("rounds") is ParameterSource.COMMANDLINE:
+        raise Trouble("invalid", "--rounds and --peers: peers send one message each")
+    found = exchanges.run(shared[0].row, peers, strategy, machine, inject)
+    host_ps = exchanges.baselines(found)
+    filled = [kind for kind in exchanges.BANKS if found.occupancy[kind]]
+    halved = {kind: exchanges.with_less(found, kind) for kind in filled}
+    rows = exchanges.rows_of(found, halved)
+    if form == "json":
+        about = {
+            "nic": machine.profile.name,
+            "host": machine.profile.host,
+            "strategy": strategy,
+            "peers": peers,
+        }
+        numbers = {"time_ps": found.time_ps, "bytes": found.bytes, "fallbacks": len(found.fallbacks)}
+        series = {"packets_over_time": found.packets_over_time, "result_hash": exchanges.result_hash(found)}
+        click.echo(json.dumps({**about, **numbers, "host_ps": host_ps, "kinds": rows, **series}, indent=1))
+        return
+    if form == "csv":
+        click.echo(results.as_csv(rows, list(rows[0])), nl=False)
+        return
+    console = output.console()
+    times = ", ".join(f"{name} {units.format_time(ps)}" for name, ps in host_ps.items())
+    console.print(
+        f"{peers} peers at once, {sharing.named(shared[0].row)}, {units.format_bytes(found.bytes)} in all, "
+        f"modelled time on {machine.profile}: {strategy} {units.format_time(found.time_ps)}; {times}."
+    )
+    output.show(kinds_table(rows))
+    if found.fallbacks:
+        console.print(f"{len(found.fallbacks)} unpacked by the host, the first because: {found.fallbacks[0]}")
+    console.print(f"every byte checked; result hash {exchanges.result_hash(found)}", soft_wrap=True)
+
+
+def kinds_table(rows: list[dict]) -> Table:
+    columns = ["NIC memory", "at most", "of its bank", "with half of that", "about"]
+    cells = [
+        [
+            row["kind"],
+            units.format_bytes(row["bytes"]),
+            f"{row['share']:.1%}" if row["share"] is not None else "its own",
+            half_in_words(row),
+            row["about"],
+        ]
+        for row in rows
+    ]
+    return output.table(columns, cells, numeric={"at most", "of its bank"})
+
+
+def half_in_words(row: dict) -> str:
+    if row["half_time_ps"] is None:
+        return ""
+    on_host = f", {row['half_fallbacks']} on host" if row["half_fallbacks"] else ""
+    return f"{units.format_time(row['half_time_ps'])}{on_host}"
+
+
+def as_document(table: sharing.Table) -> dict:
     return {
         "rows": table.rows,
         "summary": table.summary,
@@ -120,7 +188,7 @@ def as_document(table: Table) -> dict:
     }
 
 
-def show(table: Table, profile: Profile, strategy: str) -> None:
+def show(table: sharing.Table, profile: Profile, strategy: str) -> None:
     console = output.console()
     console.print(
         f"Modelled time on {profile}, {strategy}, {units.format_bytes(profile['memory.state_bytes'])} of NIC "

@@ -1,0 +1,192 @@
+"""Many peers at once on one NIC: what `spinloom share --peers` and spinloom.exchange() run.
+
+    import spinloom
+    found = spinloom.exchange("LAMMPS_atomic:2 procs", peers=200)
+    print(found.kinds(), found.time_ps, found.host_ps)
+
+Contract: exchange() lets `peers` senders put one message each at the same time; their packets interleave on
+the receiver's link. Each peer has a datatype of its own: the seeds of rand() in the datatype are moved, so that
+all lists differ, and a datatype without rand() is the same for all. Every byte is compared with the oracle. A
+message that finds no room on the NIC is unpacked by the host. The kinds of NIC memory are KINDS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spinloom import core, machines, results, simulation, strategies
+from spinloom.errors import Trouble, nearest
+from spinloom.machines import Machine
+from spinloom.strategies import BASELINE
+from spinloom.workloads import Row
+
+STRATEGY = "specialised"
+KINDS = {
+    "lists": "what handlers read: index lists, compact programs",
+    "checkpoints": "what handlers write: checkpoints and segments",
+    "packets": "packets that wait for an HPU, or that one works on",
+    "code": "the handlers' machine code, once for all messages",
+}
+BANKS = {  # the field of the profile that holds a kind
+    "lists": "memory.state_bytes",
+    "checkpoints": "memory.state_bytes",
+    "packets": "memory.packet_buffer_bytes",
+}
+SEED_STEP = 1000  # between the seeds of two peers
+SEEDS = re.compile(r"\brand\(\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What came of it. Times in ps, memory in bytes."""
+
+    machine: Machine
+    row: Row
+    strategy: str
+    peers: int
+    time_ps: int  # first byte at the NIC until every message is in its place
+    bytes: int
+    fallbacks: list[str]  # why a message was unpacked by the host, one for each
+    occupancy: dict[str, int]  # by kind, the most at a time
+    packets_over_time: list[tuple[int, int]]  # (ps since the first byte, bytes)
+    destinations: list[bytes] = field(repr=False, default_factory=list)
+
+    def kinds(self) -> dict[str, int]:
+        return dict(self.occupancy)
+
+    def share_of(self, kind: str) -> float | None:
+        """The part of its memory that a kind fills; None for code, which has a memory of its own."""
+        bank = BANKS.get(kind)
+        return self.occupancy[kind] / self.machine.profile[bank] if bank else None
+
+
+def peer_types(row: Row, peers: int) -> list[str]:
+    """The datatype of each peer."""
+
+    def moved(by: int) -> str:
+        return SEEDS.sub(lambda found: f"rand({int(found[1]) + by}", row.type)
+
+    return [moved(peer * SEED_STEP) for peer in range(peers)]
+
+
+def run(row: Row, peers: int, strategy: str, machine: Machine, inject: str = "none") -> Exchange:
+    """Raises Trouble; Trouble('mismatch') for a wrong byte."""
+    if strategy not in strategies.STRATEGIES:
+        raise Trouble(
+            "invalid", f"there is no strategy '{strategy}'{nearest(strategy, strategies.STRATEGIES)}"
+        )
+    engine = core.load()
+    setup = machine.setup()
+    config = {
+        "profile": setup.profile,
+        "images": setup.images,
+        "hpus": setup.hpus,
+        "mtu": setup.mtu,
+        "order": setup.order,
+        "seed": setup.seed,
+        "inject": inject,
+        "strategy": strategy,
+        "peers": [{"type": text, "count": row.count} for text in peer_types(row, peers)],
+    }
+    try:
+        found = dict(engine.exchange(config))
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, f"{peers} peers, {strategy}: {error.message}") from None
+    each = [dict(peer) for peer in found["peers"]]
+    return Exchange(
+        machine,
+        row,
+        strategy,
+        peers,
+        found["time_ps"],
+        found["bytes"],
+        [peer["fallback"] for peer in each if peer["fallback"]],
+        {
+            "lists": sum(peer["program_bytes"] for peer in each),
+            "checkpoints": sum(peer["state_bytes"] for peer in each),
+            "packets": found["packet_buffer_peak_bytes"],
+            "code": found["code_bytes"],
+        },
+        [(int(when), int(depth)) for when, depth in found["packet_buffer"]],
+        [peer["destination"] for peer in each],
+    )
+
+
+def exchange(
+    type: Any,
+    peers: int = 200,
+    strategy: str = STRATEGY,
+    *,
+    nic: Any = machines.NIC,
+    host: str | Path | None = None,
+    set: Mapping[str, Any] | None = None,
+    hpus: int | None = None,
+    mtu: str | int | None = None,
+    order: str = "in",
+    seed: int = 1,
+    count: int = 1,
+) -> Exchange:
+    """One exchange; arguments as those of simulate(). Raises Trouble."""
+    rows = simulation.rows_of(type, count)
+    if len(rows) != 1:
+        names = ", ".join(row.datatype for row in rows)
+        raise Trouble("invalid", f"an exchange has one datatype, not {len(rows)}: {names}")
+    changes = [(name, str(value)) for name, value in (set or {}).items()]
+    return run(rows[0], peers, strategy, machines.machine(nic, host, changes, hpus, mtu, order, seed))
+
+
+def with_less(found: Exchange, kind: str) -> Exchange:
+    """The same with half of the memory that a kind fills: how much does it matter?"""
+    bank = BANKS[kind]
+    held = sum(found.occupancy[each] for each, place in BANKS.items() if place == bank)
+    machine = found.machine
+    less = machines.machine(
+        machine.profile,
+        changes=[(bank, f"{max(machine.mtu, held // 2)} B")],
+        hpus=machine.hpus,
+        mtu=machine.mtu,
+        order=machines.order_text(machine.order),
+        seed=machine.seed,
+    )
+    return run(found.row, found.peers, found.strategy, less)
+
+
+def rows_of(found: Exchange, halved: Mapping[str, Exchange]) -> list[dict[str, Any]]:
+    """One row a kind. halved: exchanges of with_less() by kind."""
+    return [
+        {
+            "kind": kind,
+            "bytes": found.occupancy[kind],
+            "share": found.share_of(kind),
+            "half_time_ps": halved[kind].time_ps if kind in halved else None,
+            "half_fallbacks": len(halved[kind].fallbacks) if kind in halved else None,
+            "about": about,
+        }
+        for kind, about in KINDS.items()
+    ]
+
+
+def baselines(found: Exchange) -> dict[str, int]:
+    """Modelled time of the same exchange without offloading, by strategy."""
+    return {
+        name: run(found.row, found.peers, name, found.machine).time_ps for name in (BASELINE, "host-warm")
+    }
+
+
+def result_hash(found: Exchange) -> str:
+    setup = found.machine.setup()
+    return results.digest(
+        {
+            "profile": setup.profile,
+            "images": results.image_hashes(setup.images),
+            "time_ps": found.time_ps,
+            "occupancy": found.occupancy,
+            "destinations": results.image_hashes(
+                {str(number): each for number, each in enumerate(found.destinations)}
+            ),
+        }
+    )

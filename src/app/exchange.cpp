@@ -1,0 +1,190 @@
+#include "app/exchange.hpp"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "app/calibrate.hpp"
+#include "app/ddt.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t match_bits = 0x5350494e;
+constexpr uint32_t queue_slots = 64;
+
+// One peer's message: its sender's bytes, its receive and where it goes.
+struct Peer {
+  offload::Message message;
+  Destination destination;
+  std::vector<uint8_t> packed;
+  std::unique_ptr<portals::Interface> sender;
+  nic::PortalIndex portal;
+  std::unique_ptr<offload::Receive> receive;
+  std::string fallback;
+};
+
+// The world with everything posted and put, before time goes on.
+class Started {
+ public:
+  static Result<std::unique_ptr<Started>> create(const ExchangeConfig& config, const LoadedImages& loaded,
+                                                 const std::vector<offload::Message>& messages,
+                                                 const offload::HandlerCost& cost) {
+    std::unique_ptr<Started> started(new Started);
+    SPL_TRY(started->build(config, loaded, messages, cost));
+    return started;
+  }
+
+  [[nodiscard]] sim::World& world() { return *world_; }
+  [[nodiscard]] sim::Node& node() { return world_->node(receiving_rank_); }
+  [[nodiscard]] std::vector<Peer>& peers() { return peers_; }
+
+ private:
+  Status build(const ExchangeConfig& config, const LoadedImages& loaded, const std::vector<offload::Message>& messages,
+               const offload::HandlerCost& cost) {
+    receiving_rank_ = static_cast<uint32_t>(messages.size());
+    sim::WorldOptions options = world_options(config);
+    options.ranks = receiving_rank_ + 1;
+    SPL_ASSIGN(world_, sim::World::create(config.profile, loaded.images, options));
+    receiver_ = std::make_unique<portals::Interface>(node());
+    for (uint32_t rank = 0; rank < messages.size(); ++rank) {
+      SPL_TRY(add(config, loaded, messages[rank], cost, rank));
+    }
+    for (Peer& peer : peers_) {
+      portals::PutArguments put;
+      put.local = peer.packed.data();
+      put.length = peer.packed.size();
+      put.target = node().rank();
+      put.portal = peer.portal;
+      put.match_bits = match_bits;
+      SPL_TRY(peer.sender->put(put));
+    }
+    return {};
+  }
+
+  Status add(const ExchangeConfig& config, const LoadedImages& loaded, const offload::Message& message,
+             const offload::HandlerCost& cost, uint32_t rank) {
+    const uint64_t seed = config.ordering.seed + rank;
+    SPL_ASSIGN(Destination destination, Destination::create(message, seed));
+    Peer peer{message,
+              std::move(destination),
+              random_bytes(seed, "app.message", static_cast<size_t>(message.bytes)),
+              std::make_unique<portals::Interface>(world_->node(rank)),
+              {},
+              {},
+              {}};
+    SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(queue_slots));
+    SPL_ASSIGN(peer.portal, receiver_->pt_alloc(queue));
+    auto made = offload::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers, config.strategy,
+                                          peer.message, facts_of(config), cost);
+    const bool falls_back = !made && (made.error().code == Code::exhausted || made.error().code == Code::unsupported);
+    if (falls_back && offload::puts_on_nic(config.strategy)) {
+      peer.fallback = made.error().message;
+      made = offload::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers,
+                                       offload::Strategy::host_mpitypes, peer.message, facts_of(config), cost);
+    }
+    if (!made) return made.error();
+    peer.receive = std::move(*made);
+    peers_.push_back(std::move(peer));
+    return peers_.back().receive->post(peers_.back().destination.base(), match_bits);
+  }
+
+  uint32_t receiving_rank_ = 0;
+  std::unique_ptr<sim::World> world_;
+  std::unique_ptr<portals::Interface> receiver_;
+  std::vector<Peer> peers_;
+};
+
+// Waits for all messages: the host unpacks its own as they land, and then reads that the NIC's are in their places.
+Status finish_all(Started& started) {
+  for (const bool on_nic : {false, true}) {
+    for (Peer& peer : started.peers()) {
+      if (peer.receive->plan().has_value() != on_nic) continue;
+      const Result<nic::Event> finished = peer.receive->finish();
+      if (!finished) return explain(finished.error(), started.node());
+    }
+  }
+  return {};
+}
+
+Result<PeerResult> result_of(const ExchangeConfig& config, Peer& peer, uint64_t seed) {
+  PeerResult result;
+  result.size_bytes = peer.message.bytes;
+  result.blocks = peer.message.blocks;
+  result.fallback = std::move(peer.fallback);
+  if (const auto& plan = peer.receive->plan()) {
+    result.program_bytes = plan->constants.size();
+    result.state_bytes = plan->state.size();
+  }
+  SPL_TRY(peer.destination.inject(config.inject, peer.message, seed));
+  SPL_TRY(peer.destination.check(peer.message, peer.packed));
+  result.destination = peer.destination.bytes();
+  return result;
+}
+
+uint64_t code_bytes_of(Started& started, const LoadedImages& loaded) {
+  std::set<std::string_view> used;
+  for (const Peer& peer : started.peers()) {
+    if (peer.receive->plan()) used.insert(peer.receive->plan()->image);
+  }
+  uint64_t sum = 0;
+  for (const offload::HandlerImage& handler : loaded.handlers) {
+    if (used.contains(handler.name)) sum += loaded.images[handler.index].bytes().size();
+  }
+  return sum;
+}
+
+Result<std::vector<offload::Message>> messages_of(const ExchangeConfig& config) {
+  if (config.peers.empty() || config.peers.size() > ExchangeConfig::peers_max) {
+    return fail(Code::invalid, config.peers.size(), " peers; an exchange has 1 to ", ExchangeConfig::peers_max,
+                " (portal_table_max)");
+  }
+  std::vector<offload::Message> messages;
+  for (const PeerType& peer : config.peers) {
+    SPL_ASSIGN(const layout::Type type, layout::parse(peer.type));
+    SPL_TRY(Destination::check_span(type, peer.count));
+    SPL_ASSIGN(offload::Message message, offload::make_message(type, peer.count));
+    if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+}  // namespace
+
+Result<ExchangeResult> run_exchange(const ExchangeConfig& config) {
+  SPL_ASSIGN(const std::vector<offload::Message> messages, messages_of(config));
+  SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
+  offload::HandlerCost cost;
+  if (offload::uses_checkpoints(config.strategy)) {
+    DdtConfig cell;
+    static_cast<Setup&>(cell) = config;
+    SPL_ASSIGN(cost, calibrate(cell));
+  }
+  ExchangeResult result;
+  {  // the same once more, step by step, for what is on the NIC over time: looking changes nothing
+    SPL_ASSIGN(const auto watched, Started::create(config, loaded, messages, cost));
+    while (watched->world().events().step()) {
+      result.packet_buffer.sample(watched->node().now(), watched->node().nic().state().packet_buffer_used);
+    }
+  }
+  SPL_ASSIGN(const auto started, Started::create(config, loaded, messages, cost));
+  SPL_TRY(finish_all(*started));
+  sim::Node& node = started->node();
+  result.first_byte_ps = node.statistics().first_byte.ps;
+  result.time_ps = node.now().ps - result.first_byte_ps;
+  started->world().drain();
+  result.packet_buffer_peak_bytes = node.nic().state().packet_buffer_peak;
+  result.code_bytes = code_bytes_of(*started, loaded);
+  uint64_t seed = config.ordering.seed;
+  for (Peer& peer : started->peers()) {
+    SPL_ASSIGN(PeerResult each, result_of(config, peer, seed++));
+    result.bytes += each.size_bytes;
+    result.packets += div_ceil(each.size_bytes, static_cast<int64_t>(config.payload_bytes));
+    result.peers.push_back(std::move(each));
+  }
+  return result;
+}
+
+}  // namespace spinloom::app

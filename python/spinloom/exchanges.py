@@ -2,12 +2,12 @@
 
     import spinloom
     found = spinloom.exchange("LAMMPS_atomic:2 procs", peers=200)
-    print(found.kinds(), found.time_ps, found.host_ps)
+    print(found.kinds(), found.time_ps)
 
 Contract: exchange() lets `peers` senders put one message each at the same time; their packets interleave on
-the receiver's link. Each peer has a datatype of its own: the seeds of rand() in the datatype are moved, so that
-all lists differ, and a datatype without rand() is the same for all. Every byte is compared with the oracle. A
-message that finds no room on the NIC is unpacked by the host. The kinds of NIC memory are KINDS.
+the receiver's link. Each peer has a datatype of its own: the seeds of rand() in the datatype are moved, so
+that all lists differ, and a datatype without rand() is the same for all. Every byte is compared with the
+oracle. A message that finds no room on the NIC is unpacked by the host. The kinds of NIC memory are KINDS.
 """
 
 from __future__ import annotations

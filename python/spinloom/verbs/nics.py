@@ -73,8 +73,8 @@ def show_area(name: str | None, form: str) -> None:
         for row in rows
     ]
     title = (
-        f"{profile.name}, an estimate: {found.mge:.0f} MGE, {found.mm2:.1f} mm2 in 22 nm, {found.watts:.1f} W at "
-        "full load without I/O: the SC'19 paper's synthesis (section 4.4), scaled part by part"
+        f"{profile.name}, an estimate: {found.mge:.0f} MGE, {found.mm2:.1f} mm2 in 22 nm, "
+        f"{found.watts:.1f} W at full load without I/O: the SC'19 paper's synthesis (section 4.4), scaled"
     )
     output.emit(
         rows,

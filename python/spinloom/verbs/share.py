@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json from dataclasses import replace
+import json
+from dataclasses import replace
 
-import click from click.core import ParameterSource from rich.table import Table
+import click
+from click.core import ParameterSource
+from rich.table import Table
 
-from spinloom import exchanges, output, profiles, results, sharing, simulation, strategies, sweep, units from
-spinloom.errors import EXIT_NEGATIVE, Trouble, nearest from spinloom.machines import Machine from spinloom.profiles
-import Profile from spinloom.strategies import BASELINE from spinloom.verbs import completion from
-spinloom.verbs.options import form_options, machine_options, quiet_option from spinloom.verbs.progress import progress
+from spinloom import exchanges, output, profiles, results, sharing, simulation, strategies, sweep, units
+from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
+from spinloom.machines import Machine
+from spinloom.profiles import Profile
+from spinloom.strategies import BASELINE
+from spinloom.verbs import completion
+from spinloom.verbs.options import form_options, machine_options, quiet_option
+from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 DEFAULT_STRATEGY = "rw-cp"
@@ -24,25 +31,33 @@ DEFAULT_STRATEGY = "rw-cp"
     metavar="[APPLICATION[:DATATYPE][@ATTRIBUTES]]...",
     nargs=-1,
     shell_complete=completion.of(completion.datatypes),
-) @click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
-@machine_options @click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")
+)
+@click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
+@machine_options
+@click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")
 @click.option(
     "--rounds",
     type=click.IntRange(1, 1_000_000),
     default=3,
     show_default=True,
     help="Messages of each type; types take turns.",
-) @click.option(
+)
+@click.option(
     "--peers",
     type=click.IntRange(1, 256),
     help="Instead: messages of so many peers at once, each with lists of its own, and what they take of the "
     "NIC's memory.",
-) @click.option(
+)
+@click.option(
     "--strategy",
     shell_complete=completion.of(completion.strategies),
     help=f"Of every type on the NIC; {DEFAULT_STRATEGY}, of peers {exchanges.STRATEGY} otherwise.",
-) @quiet_option @click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
-@form_options @click.pass_context def share(
+)
+@quiet_option
+@click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
+@form_options
+@click.pass_context
+def share(
     ctx: click.Context,
     types: tuple[str, ...],
     type_text: str | None,
@@ -63,9 +78,9 @@ DEFAULT_STRATEGY = "rw-cp"
     epsilon=RATIO (of the checkpoint strategies), host (never on the NIC). Every byte is compared with the
     oracle.
 
-    With --peers, one datatype: every peer sends a message at the same time, with index lists of its own where
-    the datatype has rand(), and the table says which part of the NIC's memory they take, and what the exchange
-    takes with half of that.
+    With --peers, one datatype: every peer sends a message at the same time, with index lists of its own
+    where the datatype has rand(), and the table says which part of the NIC's memory they take, and what the
+    exchange takes with half of that.
     """
     shared = [each for text in types for each in sharing.parse(text)]
     if type_text is not None:

@@ -103,13 +103,20 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
                         moving(cost.lines_evicted);
     cost.lines = host.memory_latency + std::max(waited, moving(cost.line_fetches() + cost.lines_evicted));
   }
-  const auto refilling = [&](uint64_t lines, int64_t in_flight) {
-    return std::min(cycle.time_of_cycles(cycles_of(lines, host.refill_cycles)), fetch_time(lines, profile, in_flight));
+  const auto refill_time = [&](uint64_t lines) { return cycle.time_of_cycles(cycles_of(lines, host.refill_cycles)); };
+  uint64_t near_priced = 0;
+  const auto refill = [&](uint64_t lines, int64_t in_flight) {
+    const Time ahead = fetch_time(lines, profile, in_flight);
+    if (ahead < refill_time(lines)) {
+      cost.lines += ahead;
+    } else {
+      near_priced += lines;
+    }
   };
-  cost.lines +=
-      refilling(cost.refilled_streamed, host.streamed_in_flight) +
-      refilling(cost.refilled_strided, host.strided_in_flight) +
-      refilling(cost.lines_refilled - cost.refilled_streamed - cost.refilled_strided, host.scattered_in_flight);
+  refill(cost.refilled_streamed, host.streamed_in_flight);
+  refill(cost.refilled_strided, host.strided_in_flight);
+  refill(cost.lines_refilled - cost.refilled_streamed - cost.refilled_strided, host.scattered_in_flight);
+  cost.lines += refill_time(near_priced);
   cost.blocks = cycle.time_of_cycles(block_cycles(profile, work));
   if (work.kind == Kind::react) {
     cost.lines = host.memory_latency;

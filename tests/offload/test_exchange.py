@@ -28,7 +28,7 @@ def test_every_peer_has_lists_of_its_own():
     assert texts[0] == LISTS
     one, many = exchange(LISTS, 1), exchange(LISTS, 40)
     assert len(set(many.destinations)) == 40
-    assert many.occupancy["lists"] == pytest.approx(40 * one.occupancy["lists"], rel=0.02)
+    assert many.occupancy["lists"] == pytest.approx(40 * one.occupancy["lists"], rel=0.05)  # neighbours join
     assert many.occupancy["code"] == one.occupancy["code"] > 0  # once for all
     assert many.bytes == 40 * one.bytes
 

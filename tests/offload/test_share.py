@@ -69,7 +69,7 @@ def test_a_wrong_argument_is_refused(text, complaint):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "Missing argument"),
+        ([], "nothing to do"),
         (["MILC", "--strategy", "rw-pc"], "did you mean 'rw-cp'"),
         (["MILC", "--strategy", "iovec"], "iovec keeps nothing in NIC memory"),
         (["MILC", "--strategy", "host-best"], "host-best keeps nothing in NIC memory"),

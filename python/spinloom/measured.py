@@ -18,7 +18,7 @@ from typing import Any
 from spinloom import core
 from spinloom.bench import measure as bench
 from spinloom.bench import peers
-from spinloom.bench.numpy_peer import NumpyPeer
+from spinloom.bench.numpy_peer import numpy_ways
 from spinloom.bench.rows import Row as BenchRow
 from spinloom.bench.rows import Structs
 from spinloom.errors import Trouble
@@ -84,17 +84,6 @@ def structs_of(row: Row, known: dict[str, Any]) -> Structs | None:
     if not 1 <= len(fields) <= STRUCT_FIELDS_MAX:
         return None
     return Structs(tuple(fields), one.extent, count, spread_bytes=0)
-
-
-def numpy_ways(text: str, operations: list[str]) -> list[NumpyPeer]:
-    try:
-        peer = NumpyPeer(text)
-        for operation in peer.call:
-            if operation in operations:
-                peer.check(operation)
-    except (Trouble, ImportError):
-        return []
-    return [peer]
 
 
 def ways_of(rows: list[dict[str, Any]], mpis: list[str]) -> list[Measured]:

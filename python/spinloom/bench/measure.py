@@ -22,6 +22,7 @@ from spinloom.bench.peers import Mpi, struct_loop
 from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
+FROM_PYTHON = "ours from Python"  # a bound plan's call
 HAND_WAYS = ("hand-elements", "hand-blocks", "hand-structs")
 SAMPLE_NS = 40_000  # a sample lasts at least this long
 ROUNDS_MIN = 6  # the fewest rounds whose extremes enclose the median with 95 %
@@ -135,7 +136,9 @@ def one(
     timers = {way: timer(way) for way in ways}
     timers |= {mpi.name: (lambda n, calls, mpi=mpi: mpi.time(operation, n, calls)) for mpi in right}
     arrays = [peer for peer in numpy if operation in peer.call]
-    timers |= {peer.name: (lambda n, calls, peer=peer: peer.time(operation, n, calls)) for peer in arrays}
+    for peer in arrays:
+        timers[peer.name] = lambda n, calls, peer=peer: peer.time(operation, n, calls)
+        timers[FROM_PYTHON] = lambda n, calls, peer=peer: peer.time_ours(operation, n, calls)
     warm = {way: min(run(2, 1)) for way, run in timers.items()}
     for way, run in timers.items():
         if calls_for(warm[way]) > 1:
@@ -150,7 +153,17 @@ def one(
         for way in order[shift:] + order[:shift]:
             times[way] += timers[way](1, calls[way])
     made = summary(row, bench, operation, times, [mpi.name for mpi in right])
-    return made | {f"{peer.name} ns": statistics.median(times[peer.name]) for peer in arrays}
+    made |= {f"{peer.name} ns": statistics.median(times[peer.name]) for peer in arrays}
+    for peer in arrays:
+        ratio = ratio_of(times[peer.name], times[FROM_PYTHON])
+        made |= {
+            "python_ns": statistics.median(times[FROM_PYTHON]),
+            "numpy": peer.name,
+            "numpy_over_python": ratio.median,
+            "numpy_over_python_low": ratio.low,
+            "numpy_over_python_high": ratio.high,
+        }
+    return made
 
 
 def summary(

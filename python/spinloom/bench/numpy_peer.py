@@ -3,7 +3,8 @@
 Contract: NumpyPeer(text) finds the arrays that a NumPy user would write for the blocks of one element of a
 type: a strided view where the blocks form a grid of up to three loops, a list of items elsewhere. It raises
 Trouble('unsupported') for what NumPy users do not do: more than ITEMS_MAX blocks. check() compares bytes with
-the layout's own. Times are host times in ns, of one call from Python.
+the layout's own. Times are host times in ns, of one call from Python: NumPy's, and our bound plan's over the
+same arrays. numpy_ways() gives the peers of a type, none where there is no NumPy.
 """
 
 from __future__ import annotations
@@ -85,6 +86,9 @@ class NumpyPeer:
                 "unpack": lambda: memory.__setitem__(items, packed),
             }
 
+        plan = self.layout.bind(self.memory, self.packed, offset=self.offset)
+        self.ours: dict[str, Callable[[], object]] = {"pack": plan.pack, "unpack": plan.unpack}
+
     def check(self, operation: str) -> None:
         """Raises Trouble('mismatch') unless one call moves the bytes that the layout moves."""
         if operation == "pack":
@@ -100,10 +104,28 @@ class NumpyPeer:
             raise Trouble("mismatch", f"{self.name} {operation}s other bytes than the layout")
 
     def time(self, operation: str, repetitions: int, calls: int) -> list[float]:
-        call, found = self.call[operation], []
-        for _ in range(repetitions):
-            begin = time.perf_counter_ns()
-            for _ in range(calls):
-                call()
-            found.append((time.perf_counter_ns() - begin) / calls)
-        return found
+        return times_of(self.call[operation], repetitions, calls)
+
+    def time_ours(self, operation: str, repetitions: int, calls: int) -> list[float]:
+        return times_of(self.ours[operation], repetitions, calls)
+
+
+def times_of(call: Callable[[], object], repetitions: int, calls: int) -> list[float]:
+    found = []
+    for _ in range(repetitions):
+        begin = time.perf_counter_ns()
+        for _ in range(calls):
+            call()
+        found.append((time.perf_counter_ns() - begin) / calls)
+    return found
+
+
+def numpy_ways(text: str, operations: list[str]) -> list[NumpyPeer]:
+    try:
+        peer = NumpyPeer(text)
+        for operation in peer.call:
+            if operation in operations:
+                peer.check(operation)
+    except (Trouble, ImportError):
+        return []
+    return [peer]

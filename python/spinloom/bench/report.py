@@ -14,8 +14,10 @@ from spinloom import files
 
 HAND_GOAL = 0.95
 HAND_FLOOR = 0.85
-HAND_SHARE = 0.95
-MPI_GOAL = 1.5
+HAND_SHARE = 0.98
+MPI_GOAL = 2.0
+NUMPY_FROM_BYTES = 4096  # above: as fast as NumPy; up to it: NUMPY_SMALL of its speed
+NUMPY_SMALL = 0.8
 TRANSPOSE_GOAL = 3.0
 BOUND_GOAL = 0.8
 BOUND_FROM_BYTES = 256
@@ -31,6 +33,14 @@ def with_mpi(rows: Rows) -> Rows:
     return [row for row in rows if row["mpi"]]
 
 
+def with_numpy(rows: Rows) -> Rows:
+    return [row for row in rows if row.get("numpy")]
+
+
+def numpy_goal(row: dict[str, Any]) -> float:
+    return 1.0 if row["bytes"] > NUMPY_FROM_BYTES else NUMPY_SMALL
+
+
 def of_blocks(rows: Rows) -> Rows:
     """Rows of equal blocks that must reach the memory bound."""
     return [row for row in rows if row["family"] == "vector" and row["block_bytes_min"] >= BOUND_FROM_BYTES]
@@ -39,6 +49,7 @@ def of_blocks(rows: Rows) -> Rows:
 def misses(rows: Rows) -> list[tuple[str, dict[str, Any]]]:
     """Pairs of (missed goal, row)."""
     found = [("hand", row) for row in with_hand(rows) if row["hand_over_ours_high"] < HAND_GOAL]
+    found += [("NumPy", row) for row in with_numpy(rows) if row["numpy_over_python_high"] < numpy_goal(row)]
     found += [("bound", row) for row in of_blocks(rows) if row["bound_over_ours"] < BOUND_GOAL]
     return found
 
@@ -81,6 +92,18 @@ def goals(rows: Rows) -> Rows:
         if transposes:
             ratio = geometric([row["mpi_over_ours"] for row in transposes])
             made.append(goal("best MPI over ours, transposes", transposes, ratio, TRANSPOSE_GOAL))
+    for wanted, which in ((1.0, "above"), (NUMPY_SMALL, "up to")):
+        numpy = [row for row in with_numpy(rows) if numpy_goal(row) == wanted]
+        if numpy:
+            share = sum(row["numpy_over_python_high"] >= wanted for row in numpy) / len(numpy)
+            made.append(
+                goal(
+                    f"rows at {wanted} of NumPy, {which} {NUMPY_FROM_BYTES:,} B, from Python",
+                    numpy,
+                    share,
+                    1.0,
+                )
+            )
     blocks = of_blocks(rows)
     if blocks:
         share = sum(row["bound_over_ours"] >= BOUND_GOAL for row in blocks) / len(blocks)

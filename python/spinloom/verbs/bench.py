@@ -11,6 +11,7 @@ import click
 from spinloom import core, files, output, plot, results, units
 from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
+from spinloom.bench.numpy_peer import numpy_ways
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
@@ -28,6 +29,7 @@ def bench() -> None:
 @click.option("--only", metavar="TEXT", default="", help="Rows whose name contains TEXT.")
 @click.option("--operation", type=click.Choice(["pack", "unpack", "copy"]), multiple=True, help="These only.")
 @click.option("--no-mpi", is_flag=True, help="Leave the MPI libraries out.")
+@click.option("--no-numpy", is_flag=True, help="Leave NumPy out.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for layout.csv and layout.svg.")
 @form_options
 def layout(
@@ -36,14 +38,16 @@ def layout(
     only: str,
     operation: tuple[str, ...],
     no_mpi: bool,
+    no_numpy: bool,
     out: Path | None,
     form: str,
 ) -> None:
-    """Pack, unpack and layout-to-layout copies against hand-written loops, memcpy and every MPI found.
+    """Pack, unpack and layout-to-layout copies against loops by hand, memcpy, NumPy and every MPI found.
 
-    The loops are compiled here (-O3 -march=native). Every way's bytes are compared with the type map before a
-    time is printed. The ways take turns; ratios are medians with a 95 % interval, other over ours: above 1 we
-    are quicker. What is interrupted prints its complete rows; they stand in DIR/partial.
+    NumPy is compared with our calls from Python, the others with those from C. The loops are compiled here
+    (-O3 -march=native). Every way's bytes are compared with the type map before a time is printed. The ways
+    take turns; ratios are medians with a 95 % interval, other over ours: above 1 we are quicker. What is
+    interrupted prints its complete rows; they stand in DIR/partial.
     """
     chosen = [row for row in bench_rows.rows(everything=everything, quick=quick) if only in row.name]
     if not chosen:
@@ -64,7 +68,8 @@ def layout(
         try:
             with progress(len(chosen), quiet=False, doing="measuring") as step:
                 for row in chosen:
-                    measured += measure.measure(row, hand, mpis, effort, operations, folder)
+                    arrays = [] if no_numpy else numpy_ways(row.type, operations)
+                    measured += measure.measure(row, hand, mpis, effort, operations, folder, arrays)
                     done += 1
                     step()
         except core.load().SpinloomError as error:
@@ -93,9 +98,9 @@ def write(measured: list[dict[str, Any]], out: Path) -> None:
 
 def show(measured: list[dict[str, Any]]) -> Any:
     def ratio(row: dict[str, Any], name: str) -> str:
-        if row[f"{name}_over_ours"] is None:
+        if row.get(name) is None:
             return "-"
-        middle, low, high = (row[f"{name}_over_ours{part}"] for part in ("", "_low", "_high"))
+        middle, low, high = (row[f"{name}{part}"] for part in ("", "_low", "_high"))
         return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
 
     def time(ns: float | None) -> str:
@@ -111,6 +116,7 @@ def show(measured: list[dict[str, Any]]) -> Any:
         "best MPI",
         "hand/ours",
         "MPI/ours",
+        "NumPy/ours",
         "bound/ours",
     ]
     return output.table(
@@ -124,8 +130,9 @@ def show(measured: list[dict[str, Any]]) -> Any:
                 time(row["hand_ns"]),
                 time(row["memcpy_ns"]),
                 time(row["mpi_ns"]),
-                ratio(row, "hand"),
-                ratio(row, "mpi"),
+                ratio(row, "hand_over_ours"),
+                ratio(row, "mpi_over_ours"),
+                ratio(row, "numpy_over_python"),
                 f"{row['bound_over_ours']:.2f}",
             ]
             for row in measured
@@ -153,6 +160,7 @@ def show_goals(measured: list[dict[str, Any]]) -> Any:
 
 
 def show_misses(measured: list[dict[str, Any]]) -> None:
+    keys = {"hand": "hand_over_ours", "bound": "bound_over_ours", "NumPy": "numpy_over_python"}
     for what, row in report.misses(measured):
-        key = "hand_over_ours" if what == "hand" else "bound_over_ours"
+        key = keys[what]
         output.say(f"{what} missed: {row['operation']} {row['row']}: {row[key]:.2f}")

@@ -134,7 +134,9 @@ struct Lines {
   }
 };
 
-constexpr int64_t long_bytes = 16 << 10;  // from here on, memcpy is faster in spite of the cost of its call
+// From here on memcpy is as fast or faster in spite of the cost of its call: by up to 1.7 times on Zen 5, whose string
+// instructions it uses for such blocks.
+constexpr int64_t long_bytes = 3 << 10;
 
 struct Long {
   static constexpr int64_t dense = 0;

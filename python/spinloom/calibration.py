@@ -152,7 +152,7 @@ def benches(levels: Caches) -> Iterator[Bench]:
         yield Bench(f"hvector({max(2, small // (3 * block))}, {block}, {2 * block}B, byte)", ("dense", block))
         yield Bench(listed(block, max(4, small // (4 * block))), ("list", block))
     for block in (4, 8, 16, 32):
-        side = max(16, int((small / (3 * block)) ** 0.5) // 16 * 16)  # kernels go by tiles: whole ones
+        side = max(32, int((small / (3 * block)) ** 0.5) // 16 * 16)  # kernels go by tiles: whole ones
         yield Bench(transpose(block, side), ("across", block))
         for larger in (4 * side, 13 * side, 40 * side):
             yield Bench(transpose(block, larger))
@@ -183,7 +183,7 @@ def benches(levels: Caches) -> Iterator[Bench]:
         yield Bench(f"hvector(20, 1, 1000B, contig(5, {STRUCTS[windows]}))")
     for block, side in ((8, 256), (8, 512), (8, 1024), (16, 128), (16, 256), (16, 512)):
         yield Bench(transpose(block, side, gap=False))
-    yield Bench("hvector(500, 1, 8B, hvector(520, 8, 4096B, byte))")  # the packed side does not crowd
+    yield Bench("hvector(500, 1, 8B, hvector(520, 8, 4096B, byte))")
     for blocks in (2, 4, 16):
         inner = f"hvector({blocks}, 8, 144B, byte)"
         yield Bench(f"hvector({160 // blocks}, 1, {blocks * 144 + 64}B, {inner})")

@@ -25,7 +25,7 @@ struct Leaves {
   int64_t blocks = 0;       // structs: structs
   int64_t bytes = 0;
   int64_t changes = 0;  // for `runs`: how often a run is not as long as the one before
-  int64_t crowded = 0;  // across: blocks whose neighbours on a side share two sets of a cache; twice if only one set
+  int64_t crowded = 0;  // across: blocks whose packed rows share two sets of a cache; thrice if only one
 };
 
 std::vector<Leaves> leaves_of(const Placed& placed);

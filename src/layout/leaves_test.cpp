@@ -51,11 +51,9 @@ TEST(Leaves, StructsAreCountedByTheirWindows) {
 
 TEST(Leaves, CountBlocksThatCrowdTheirCache) {
   const auto crowded = [](std::string_view source) { return leaves(source)[0].crowded; };
-  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(256, 8, 2048B, byte))"), 2 * 256 * 256);  // both sides
-  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(256, 8, 2056B, byte))"), 256 * 256);      // the packed side
-  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 2048B, byte))"), 256 * 200);
-  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 8192B, byte))"), 2 * 256 * 200);
-  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 2056B, byte))"), 0);
+  EXPECT_EQ(crowded("hvector(200, 1, 8B, hvector(512, 8, 4104B, byte))"), 3 * 200 * 512);
+  EXPECT_EQ(crowded("hvector(200, 1, 8B, hvector(256, 8, 2056B, byte))"), 200 * 256);
+  EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 4096B, byte))"), 0);
   EXPECT_EQ(crowded("hvector(256, 1, 4096B, hvector(256, 8, 16B, byte))"), 0);  // not across
 }
 

@@ -25,6 +25,7 @@ from spinloom.strategies import BASELINE
 from spinloom.workloads import Row
 
 STRATEGY = "specialised"
+BASELINES = (BASELINE, "host-warm")  # the same exchange without offloading
 KINDS = {
     "lists": "what handlers read: index lists, compact programs",
     "checkpoints": "what handlers write: checkpoints and segments",
@@ -168,13 +169,6 @@ def rows_of(found: Exchange, halved: Mapping[str, Exchange]) -> list[dict[str, A
         }
         for kind, about in KINDS.items()
     ]
-
-
-def baselines(found: Exchange) -> dict[str, int]:
-    """Modelled time of the same exchange without offloading, by strategy."""
-    return {
-        name: run(found.row, found.peers, name, found.machine).time_ps for name in (BASELINE, "host-warm")
-    }
 
 
 def result_hash(found: Exchange) -> str:

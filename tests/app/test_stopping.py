@@ -52,7 +52,14 @@ class Nic:
         return {{"served": "prepared", "message": "", "evictions": 0, "nic_memory_bytes": 64,
                  "nic_memory_in_use_bytes": 64, "prepared_blocks": 0, "size_bytes": 98304, "time_ps": 10**6,
                  "checked": True, "destination": b"", "event_log": b""}}
+def exchange(config):
+    busy_after({messages})
+    peer = {{"size_bytes": 1, "blocks": 1, "fallback": "", "program_bytes": 64, "state_bytes": 0,
+            "destination": b""}}
+    return {{"time_ps": 10**6, "bytes": 2, "packets": 2, "code_bytes": 10, "packet_buffer_peak_bytes": 5,
+             "packet_buffer": [(0, 5)], "peers": [peer, peer]}}
 engine = types.ModuleType("spinloom._core")
+engine.exchange = exchange
 engine.SpinloomError, engine.run_cell, engine.share = FakeError, run_cell, lambda config: Nic()
 sys.modules["spinloom._core"] = engine
 data.handler_images = lambda: {{"seek": b"image"}}
@@ -119,6 +126,16 @@ def test_share_prints_the_messages_that_came(number, code):
     assert "5 of 8 messages" in said
     document = json.loads(printed)
     assert (len(document["rows"]), document["partial"], document["summary"]["messages"]) == (5, True, 5)
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_share_of_peers_prints_what_it_had_found(number, code):
+    ended, printed, said = stopped(number, "share", "MILC:16^4", "--peers", "2", "--json", messages=2)
+    assert ended == code
+    assert "what it had found is printed" in said
+    document = json.loads(printed)
+    assert document["host_ps"] == {"host-mpitypes": 10**6}
+    assert [row["half_time_ps"] for row in document["kinds"]] == [None] * 4
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)

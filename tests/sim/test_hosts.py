@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conftest import needs_engine
 from spinloom import measured_host, profiles
 from spinloom.errors import Trouble
 
@@ -128,3 +129,27 @@ def test_another_core_needs_its_fields(tmp_path):
     )
     with pytest.raises(Trouble, match=r"pulp\.clusters is missing"):
         profiles.load(path)
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("section", "line", "complaint"),
+    [
+        ("host", 'line = { value = "48 B", label = "proposed", source = "x" }', "power of two"),
+        ("memory", 'packet_buffer_bytes = { value = "1 B", label = "proposed", source = "x" }', "packet"),
+    ],
+)
+def test_nics_refuses_a_profile_that_cannot_run(spinloom, tmp_path, section, line, complaint):
+    path = tmp_path / "odd.toml"
+    path.write_text(f'base = "sc19-slingshot"\n[{section}]\n{line}\n')
+    ran = spinloom("nics", str(path))
+    assert ran.code == 2
+    assert "odd cannot run" in ran.err
+    assert complaint in ran.err
+    assert not ran.out
+
+
+@needs_engine
+@pytest.mark.parametrize("name", profiles.names())
+def test_every_shipped_profile_runs(spinloom, name):
+    assert spinloom("nics", name).code == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from spinloom import area, output, profiles
+from spinloom import area, core, data, machines, output, profiles, sweep
 from spinloom.errors import Trouble
+from spinloom.sweep import Cell
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, host_option
+from spinloom.workloads import Row
 
 
 @click.command(epilog="Example: spinloom nics sc19-slingshot --csv")
@@ -32,6 +34,7 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
         )
         return
     profile = profiles.load(name, host)
+    refuse_what_cannot_run(profile)
     rows = [
         {
             "field": entry.field,
@@ -52,6 +55,20 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
             title=f"{profile}: {profile.about}",
         ),
     )
+
+
+def refuse_what_cannot_run(profile: profiles.Profile) -> None:
+    """Receives one byte on such a NIC, where there is an engine. Raises Trouble('invalid')."""
+    if not core.available() or not data.handler_images():
+        return
+    cell = Cell(Row("check", "one byte", "byte"), "specialised")
+    try:
+        outcome = sweep.run_cell(core.load(), cell, machines.machine(profile).setup())
+        why = "" if outcome.code == "ok" else outcome.message
+    except Trouble as trouble:
+        why = trouble.message.removeprefix(f"{cell}: ")
+    if why:
+        raise Trouble("invalid", f"{profile.name} cannot run: {why}")
 
 
 def show_area(name: str | None, form: str) -> None:

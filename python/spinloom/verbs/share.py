@@ -141,11 +141,24 @@ def share_peers(
         )
     if ctx.get_parameter_source("rounds") is ParameterSource.COMMANDLINE:
         raise Trouble("invalid", "--rounds and --peers: peers send one message each")
-    found = exchanges.run(shared[0].row, peers, strategy, machine, inject)
-    host_ps = exchanges.baselines(found)
-    filled = [kind for kind in exchanges.BANKS if found.occupancy[kind]]
-    halved = {kind: exchanges.with_less(found, kind) for kind in filled}
-    rows = exchanges.rows_of(found, halved)
+    found = None
+    host_ps: dict[str, int] = {}
+    halved: dict[str, exchanges.Exchange] = {}
+    with stoppable() as stop:
+        found = exchanges.run(shared[0].row, peers, strategy, machine, inject)
+        for name in exchanges.BASELINES:
+            host_ps[name] = exchanges.run(found.row, peers, name, machine).time_ps
+        for kind in exchanges.BANKS:
+            if found.occupancy[kind]:
+                halved[kind] = exchanges.with_less(found, kind)
+    if found is not None:
+        print_peers(found, host_ps, exchanges.rows_of(found, halved), form)
+    if stop.told:
+        stop.leave("what it had found is printed" if found else "the exchange was not done")
+
+
+def print_peers(found: exchanges.Exchange, host_ps: dict[str, int], rows: list[dict], form: str) -> None:
+    machine, strategy, peers = found.machine, found.strategy, found.peers
     if form == "json":
         about = {
             "nic": machine.profile.name,
@@ -163,7 +176,7 @@ def share_peers(
     console = output.console()
     times = ", ".join(f"{name} {units.format_time(ps)}" for name, ps in host_ps.items())
     console.print(
-        f"{peers} peers at once, {sharing.named(shared[0].row)}, {units.format_bytes(found.bytes)} in all, "
+        f"{peers} peers at once, {sharing.named(found.row)}, {units.format_bytes(found.bytes)} in all, "
         f"modelled time on {machine.profile}: {strategy} {units.format_time(found.time_ps)}; {times}."
     )
     output.show(kinds_table(rows))

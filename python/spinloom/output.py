@@ -65,12 +65,13 @@ def show(made: Table, keys: int = 1) -> None:
 
 
 FOLDED_WIDTH = 24  # what a column of prose gets at least
+BETWEEN = 3  # columns of space that each column brings
 
 
 def parts(made: Table, width: int, keys: int) -> list[Table]:
     """The table's columns in as few tables as fit the width."""
     widths = [FOLDED_WIDTH if column.min_width is None else column.min_width for column in made.columns]
-    first = sum(widths[:keys]) + 2 * keys
+    first = sum(widths[:keys]) + BETWEEN * keys
     groups: list[list[int]] = [[]]
     used = first
     for number in range(keys, len(widths)):
@@ -78,7 +79,7 @@ def parts(made: Table, width: int, keys: int) -> list[Table]:
             groups.append([])
             used = first
         groups[-1].append(number)
-        used += widths[number] + 2
+        used += widths[number] + BETWEEN
     if len(groups) == 1:
         return [made]
     return [part_of(made, [*range(keys), *group], titled=group is groups[0]) for group in groups]

@@ -202,6 +202,29 @@ def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
     assert "\u2026" not in out
 
 
+@needs_engine
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ddt", "MILC:16^4", "FFT2D", "--strategies", "all", "-q"),
+        ("ddt", "MILC:16^4", "--send", "all", "-q"),
+        ("share", "MILC:16^4", "WRF_y:2x2", "--rounds", "1", "-q"),
+        ("share", "MILC:16^4", "--peers", "4"),
+        ("explain", "MILC:16^4", "--strategies", "seek"),
+        ("nics", "sc19-slingshot"),
+        ("nics", "--area", "pulp-22nm"),
+        ("workloads", "MILC"),
+        ("info", "--config"),
+    ],
+)
+def test_tables_fit_80_columns(spinloom, monkeypatch, arguments):
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = spinloom(*arguments)
+    assert ran.code == 0
+    tables = [line.rstrip() for line in ran.out.splitlines() if "result hash" not in line]
+    assert max(map(len, tables)) <= 80
+
+
 def test_the_live_library_s_variables_are_known(monkeypatch):
     source = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
     table = source.split("known{{", 1)[1].split("}};", 1)[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 from pathlib import Path
+from typing import Any
 
 from spinloom.files import write as write_file
 from spinloom.results import Table, speedups
@@ -54,7 +55,13 @@ def available() -> bool:
     return True
 
 
-def write_speedup_svg(table: Table, path: Path) -> None:
+def machine_of(manifest: dict[str, Any]) -> str:
+    """The machine that a run's manifest names, for the foot of a picture."""
+    changes = "".join(f", {field}={value}" for field, value in manifest["profile_changes"].items())
+    return f"NIC {manifest['profile']}, {manifest['hpus']} HPUs, host {manifest['host']}{changes}"
+
+
+def write_speedup_svg(table: Table, path: Path, machine: str) -> None:
     """One group of bars for each datatype, one bar for each strategy; a line at 1 is the baseline."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -106,6 +113,7 @@ def write_speedup_svg(table: Table, path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         if strategies:
             axes.legend(frameon=False, ncols=len(strategies), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        figure.supxlabel(machine, fontsize=7, x=0.01, ha="left", color="0.25")
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
     write_file(path, out.getvalue())

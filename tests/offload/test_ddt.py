@@ -232,6 +232,7 @@ def test_files_and_manifest(spinloom, tmp_path):
     plotted = list(csv.DictReader((out / "speedup.csv").read_text().splitlines()))
     svg = (out / "speedup.svg").read_text()
     assert svg.lstrip().startswith("<?xml")
+    assert "NIC sc19-slingshot, 32 HPUs, host i7-4770" in svg
     for row in plotted:
         assert row["application"] in svg
         assert row["strategy"] in svg

@@ -236,7 +236,7 @@ def save(out: Path, table: results.Table, about: dict) -> None:
     if not plot.available():
         output.say("no speedup.svg: matplotlib is not installed (pip install matplotlib)")
     elif results.speedups(table):
-        plot.write_speedup_svg(table, out / "speedup.svg")
+        plot.write_speedup_svg(table, out / "speedup.svg", plot.machine_of(about))
     else:
         (out / "speedup.svg").unlink(missing_ok=True)
         output.say("no speedup.svg: no strategy has a speed-up to plot")

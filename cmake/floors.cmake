@@ -26,17 +26,47 @@ function(spinloom_options target)
   endif()
 endfunction()
 
+# Half the time of a build from nothing goes into headers that the sources of a floor share: four sources are compiled
+# at once. What they define for themselves, in unnamed namespaces, has names of its own in the floor. make lint reads each
+# source by itself and finds what it forgets to include.
+option(SPINLOOM_UNITY "Compile the sources of a floor four at a time" ON)
+function(spinloom_together target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${SPINLOOM_UNITY} UNITY_BUILD_BATCH_SIZE 4 UNITY_BUILD_RELOCATABLE ON)
+endfunction()
+
+# What only tests: a fifth of the compiler's time is saved, and the floors are optimised as they are for everyone.
+function(spinloom_test_options target)
+  spinloom_options(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# Short names of one test file are in the others' way; the lint compiles them apart, with the warning.
+function(spinloom_tests_together target)
+  spinloom_together(${target})
+  if(SPINLOOM_UNITY)
+    target_compile_options(${target} PRIVATE -Wno-shadow)
+  endif()
+endfunction()
+
+# APART: each source of the floor is compiled by itself.
 function(spinloom_floor name)
-  cmake_parse_arguments(FLOOR "" "" "SOURCES;USES;TESTS" ${ARGN})
+  cmake_parse_arguments(FLOOR "APART" "" "SOURCES;USES;TESTS" ${ARGN})
   add_library(spinloom_${name} STATIC ${FLOOR_SOURCES})
   target_include_directories(spinloom_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   spinloom_options(spinloom_${name})
+  if(NOT FLOOR_APART)
+    spinloom_together(spinloom_${name})
+  endif()
   foreach(used ${FLOOR_USES})
     target_link_libraries(spinloom_${name} PUBLIC spinloom_${used})
   endforeach()
   if(SPINLOOM_TESTS AND FLOOR_TESTS)
     add_executable(spinloom_${name}_test ${FLOOR_TESTS})
-    spinloom_options(spinloom_${name}_test)
+    spinloom_test_options(spinloom_${name}_test)
+    if(NOT FLOOR_APART)
+      spinloom_tests_together(spinloom_${name}_test)
+    endif()
     target_link_libraries(spinloom_${name}_test PRIVATE spinloom_${name} GTest::gtest GTest::gtest_main)
     gtest_discover_tests(spinloom_${name}_test DISCOVERY_TIMEOUT 600)
   endif()

@@ -1,12 +1,14 @@
 """tidy.py BUILD - runs clang-tidy on the project's C++ sources that changed since they last passed.
 
 The checks stand in .clang-tidy. A source is checked again when it, one of our headers that it includes,
-.clang-tidy or its compile command changed; what passed is remembered in BUILD/tidy.json. BUILD must be
-built with Ninja, which knows the headers. Exit code 1: something was found.
+.clang-tidy or its compile command changed; what passed is remembered in BUILD/tidy.json. Each source is
+read by itself, also where BUILD compiles several at once: one that forgets an include is found. Exit code
+1: something was found.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -17,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = (ROOT / "src", ROOT / "include")
 BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
 
 
@@ -28,36 +31,53 @@ def digest(paths: list[Path], extra: str) -> str:
     return total.hexdigest()
 
 
-def headers_of(build: Path) -> dict[Path, list[Path]]:
-    """Our headers that each object file was compiled with."""
-    listing = subprocess.run(
-        [BIN / "ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True
+@functools.cache
+def included(path: Path) -> tuple[Path, ...]:
+    """Our headers that a file names."""
+    names = re.findall(r'^ *#include "([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+    places = [(folder / name).resolve() for name in names for folder in (path.parent, *FOLDERS)]
+    return tuple(place for place in places if place.is_file())
+
+
+def headers_of(source: Path) -> set[Path]:
+    """Our headers that a source reads, directly or by another."""
+    found: set[Path] = set()
+    ahead = [source]
+    while ahead:
+        new = set(included(ahead.pop())) - found
+        found |= new
+        ahead += new
+    return found
+
+
+def configured(build: Path) -> Path:
+    """A folder configured as BUILD is, but with a compile command for each source by itself."""
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    kept = re.findall(
+        r"^((?:SPINLOOM_(?!UNITY)\w+|Python_EXECUTABLE|CMAKE_BUILD_TYPE):.*)$", cache, re.MULTILINE
     )
-    headers: dict[Path, list[Path]] = {}
-    for line in listing.stdout.splitlines():
-        if line and not line.startswith((" ", "ninja:")):
-            headers[build / line.split(": #deps")[0]] = current = []
-        elif line.strip():
-            path = (build / line.strip()).resolve()
-            if path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.exists():
-                current.append(path)
-    return headers
+    folder = build / "tidy"
+    options = [f"-D{one}" for one in ("SPINLOOM_UNITY=OFF", *kept)]
+    command = [BIN / "cmake", "-S", ROOT, "-B", folder, "-GNinja", *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+    return folder
 
 
-def for_clang(commands: list[dict], folder: Path) -> Path:
-    """A folder with the compile commands, less the options that only GCC knows."""
-    folder.mkdir(exist_ok=True)
+def for_clang(folder: Path) -> list[dict]:
+    """The compile commands, in the folder as well, less the options that only GCC knows."""
+    commands = json.loads((folder / "compile_commands.json").read_text(encoding="utf-8"))
     gcc_only = re.compile(r" -mmem(set|cpy)-strategy=\S+")
     known = [{**one, "command": gcc_only.sub("", one["command"])} for one in commands]
     (folder / "compile_commands.json").write_text(json.dumps(known), encoding="utf-8")
-    return folder
+    return known
 
 
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
-    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    database = for_clang(commands, build / "tidy")
-    headers = headers_of(build)
+    database = configured(build)
+    commands = for_clang(database)
     remembered_at = build / "tidy.json"
     passed = json.loads(remembered_at.read_text(encoding="utf-8")) if remembered_at.exists() else {}
 
@@ -66,7 +86,7 @@ def main() -> int:
         source = Path(command["file"])
         if not source.is_relative_to(ROOT / "src"):
             continue
-        read = [source, ROOT / ".clang-tidy", *headers.get(build / command["output"], [])]
+        read = [source, ROOT / ".clang-tidy", *headers_of(source)]
         key = digest(read, command["command"])
         if passed.get(str(source)) != key:
             work[source] = key

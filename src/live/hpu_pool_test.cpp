@@ -38,19 +38,19 @@ std::shared_ptr<testbed::ScenarioHandlers> handlers_of(bool native, const char* 
   return std::move(*made);
 }
 
-struct Way {
+struct Runner {
   const char* name;
   bool native;
   nanoseconds spin;
 };
-constexpr Way ways[] = {
+constexpr Runner ways[] = {
     {"Native", true, nanoseconds{0}},
     {"NativeSpinning", true, nanoseconds{3000}},
     {"Sandbox", false, nanoseconds{0}},
     {"SandboxSpinning", false, nanoseconds{3000}},
 };
 
-class PoolScenarios : public testing::TestWithParam<std::tuple<Scenario, Way>> {};
+class PoolScenarios : public testing::TestWithParam<std::tuple<Scenario, Runner>> {};
 
 TEST_P(PoolScenarios, GiveTheTraceOfTheLoopbackDriver) {
   const auto& [scenario, way] = GetParam();

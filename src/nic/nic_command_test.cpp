@@ -6,7 +6,7 @@ namespace {
 
 using Kinds = std::vector<EventKind>;
 
-Put put_of(Bench& bench, uint64_t length) {
+Put put_to_peer(Bench& bench, uint64_t length) {
   Put put;
   put.local = bench.source;
   put.length = length;
@@ -22,7 +22,7 @@ Put put_of(Bench& bench, uint64_t length) {
 
 TEST(Put, AnEntryThatTellsNobodyLetsTheInitiatorForget) {
   Bench bench;
-  Put put = put_of(bench, 16);
+  Put put = put_to_peer(bench, 16);
   put.ack_request = AckRequest::ack;
   bench.good(put);
   const Packet sent = bench.only<Send>().packet;
@@ -37,7 +37,7 @@ TEST(Put, AnEntryThatTellsNobodyLetsTheInitiatorForget) {
 
 TEST(Put, BecomesPackets) {
   Bench bench;
-  bench.good(put_of(bench, 40));
+  bench.good(put_to_peer(bench, 40));
   const auto sends = bench.actions<Send>();
   ASSERT_EQ(sends.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
@@ -64,7 +64,7 @@ TEST(Put, BecomesPackets) {
 
 TEST(Put, EmptyIsOnePacketHeaderAndLast) {
   Bench bench;
-  bench.good(put_of(bench, 0));
+  bench.good(put_to_peer(bench, 0));
   const Send send = bench.only<Send>();
   EXPECT_TRUE(send.packet.is_header());
   EXPECT_TRUE(send.last);
@@ -76,12 +76,12 @@ TEST(Put, HugeMessagesGiveWayAndMessagesLeaveInOrder) {
   limits.payload_bytes = 1;
   Bench bench(limits);
   std::vector<uint8_t> large(limits::packets_per_call_max + 10);
-  Put put = put_of(bench, large.size());
+  Put put = put_to_peer(bench, large.size());
   put.local = large.data();
   bench.good(put);
   EXPECT_EQ(bench.actions<Send>().size(), limits::packets_per_call_max);
   EXPECT_EQ(bench.actions<Continue>().size(), 1u);
-  bench.good(put_of(bench, 1));
+  bench.good(put_to_peer(bench, 1));
   EXPECT_TRUE(bench.actions<Send>().empty()) << "it is the second's turn only after the first";
   EXPECT_TRUE(bench.actions<Continue>().empty()) << "one is under way";
   bench.go_on();
@@ -97,7 +97,7 @@ TEST(Put, AckAfterSendWhateverComesFirst) {
   for (const bool ack_first : {false, true}) {
     Bench bench;
     bench.good(CounterAlloc{CounterId{0}});
-    Put put = put_of(bench, 16);
+    Put put = put_to_peer(bench, 16);
     put.ack_request = AckRequest::ack;
     put.counter = CounterId{0};
     put.ct_send = true;
@@ -126,7 +126,7 @@ TEST(Put, AckAfterSendWhateverComesFirst) {
 TEST(Put, CountingAckAndFailure) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
-  Put put = put_of(bench, 16);
+  Put put = put_to_peer(bench, 16);
   put.ack_request = AckRequest::ct_ack;
   put.counter = CounterId{0};
   put.event_send_disable = true;
@@ -143,20 +143,20 @@ TEST(Put, CountingAckAndFailure) {
 
 TEST(Put, ChecksItsArguments) {
   Bench bench;
-  Put put = put_of(bench, 16);
+  Put put = put_to_peer(bench, 16);
   put.local = nullptr;
   EXPECT_NE(bench.error(put, Code::invalid).find("null"), std::string::npos);
-  put = put_of(bench, 16);
+  put = put_to_peer(bench, 16);
   put.queue = QueueId{44};
   EXPECT_NE(bench.error(put, Code::invalid).find("44"), std::string::npos);
-  put = put_of(bench, 16);
+  put = put_to_peer(bench, 16);
   put.ack_request = AckRequest::ct_ack;
   EXPECT_NE(bench.error(put, Code::invalid).find("counter"), std::string::npos);
-  put = put_of(bench, 16);
+  put = put_to_peer(bench, 16);
   put.queue = QueueId{};
   put.ack_request = AckRequest::ack;
   EXPECT_NE(bench.error(put, Code::invalid).find("queue"), std::string::npos);
-  put = put_of(bench, 16);
+  put = put_to_peer(bench, 16);
   put.target = Rank::any();
   bench.error(put, Code::invalid);
   bench.expect_idle();
@@ -169,7 +169,7 @@ TEST(Trigger, FiresInOrderOneCommandACall) {
   bench.good(CounterInc{CounterId{1}, {10, 0}}, Trigger{gate, 2});
   EXPECT_TRUE(bench.actions<PostCounter>().empty());
   bench.good(CounterInc{CounterId{2}, {20, 0}}, Trigger{gate, 1});
-  bench.good(put_of(bench, 16), Trigger{gate, 3});
+  bench.good(put_to_peer(bench, 16), Trigger{gate, 3});
   EXPECT_EQ(bench.nic.state().triggered_waiting, 3u);
   bench.good(CounterInc{gate, {1, 0}});
   EXPECT_EQ(bench.only<PostCounter>().counter, gate);
@@ -380,7 +380,7 @@ TEST(Trigger, ChecksAndLimits) {
   bench.error(CounterInc{CounterId{0}, {1, 0}}, Code::invalid, Trigger{CounterId{0}, 1});
   bench.good(CounterAlloc{CounterId{0}});
   bench.error(MemoryAlloc{16}, Code::invalid, Trigger{CounterId{0}, 1});
-  Put bad = put_of(bench, 16);
+  Put bad = put_to_peer(bench, 16);
   bad.local = nullptr;
   bench.error(bad, Code::invalid, Trigger{CounterId{0}, 1});
   for (int i = 0; i < 2; ++i) bench.good(CounterInc{CounterId{0}, {1, 0}}, Trigger{CounterId{0}, 9});

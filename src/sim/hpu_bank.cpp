@@ -5,7 +5,7 @@
 namespace spinloom::sim {
 namespace {
 
-enum Code : uint32_t { starts, stops };
+enum Step : uint32_t { starts, stops };
 
 uint32_t tie_of(uint64_t unit) { return static_cast<uint32_t>(unit) + 1; }
 
@@ -92,7 +92,7 @@ HpuBank::HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpu
 
 Status HpuBank::check(uint32_t image) const {
   if (has_float_ || images_ == nullptr || image >= images_->size() || !(*images_)[image].needs_float()) return {};
-  return fail(spinloom::Code::unsupported,
+  return fail(Code::unsupported,
               "the handler image is built for cores with floating point, which this NIC's cores (hpu.core = pulp) do "
               "not have: take a NIC with a15 cores, or handlers without float and double");
 }

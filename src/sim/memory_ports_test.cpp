@@ -16,7 +16,7 @@ namespace as = hpu::assembler;
 
 constexpr uint32_t hpus = 16;
 
-Profile pspin() {
+Profile two_clusters() {
   Profile profile;
   profile.pulp.clusters = 2;
   profile.pulp.atomic_l1 = 3;
@@ -46,7 +46,7 @@ Measured measure(const std::vector<uint32_t>& accesses, hpu::LatencyClass memory
   code(as::rdcycle(as::t1))(as::sub(as::a0, as::t1, as::t0))(as::ret());
   Result<hpu::Image> made = code.image();
   const hpu::Image& image = made.value();
-  const Profile profile = pspin();
+  const Profile profile = two_clusters();
   MemoryPorts ports(profile);
   std::vector<uint8_t> bytes(4096);
   std::vector<uint8_t> stack(256);

@@ -17,6 +17,12 @@ Status GuardedBuffer::check(const std::vector<uint8_t>& expected, const std::str
   return {};
 }
 
+Status expect(bool condition, const std::string& what) {
+  return condition ? Status{} : Status{fail(Code::mismatch, what)};
+}
+
+std::string stream_of(uint32_t rank, uint64_t message) { return text("rank ", rank, " message ", message); }
+
 std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length) {
   Random random(seed, stream);
   std::vector<uint8_t> bytes(length);

@@ -32,6 +32,11 @@ class GuardedBuffer {
   std::vector<uint8_t> bytes_;
 };
 
+// An Error that says `what` unless the condition holds.
+[[nodiscard]] Status expect(bool condition, const std::string& what);
+
+// The name of a message's random stream.
+[[nodiscard]] std::string stream_of(uint32_t rank, uint64_t message);
 [[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length);
 
 // Records the events of each message in their order.

@@ -14,12 +14,6 @@ namespace {
 using nic::EventKind;
 using nic::Fail;
 
-std::string stream_of(uint32_t rank, uint64_t message) { return text("rank ", rank, " message ", message); }
-
-Status expect(bool condition, const std::string& what) {
-  return condition ? Status{} : Status{fail(Code::mismatch, what)};
-}
-
 // Both ranks put messages of many sizes into each other's entries at once; events, acks and counters all come.
 Result<std::string> contiguous_puts(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));

@@ -15,12 +15,6 @@ using nic::Datatype;
 using nic::EventKind;
 using nic::Fail;
 
-Status expect(bool condition, const std::string& what) {
-  return condition ? Status{} : Status{fail(Code::mismatch, what)};
-}
-
-std::string stream_of(uint32_t rank, uint64_t message) { return text("rank ", rank, " message ", message); }
-
 portals::GetArguments get_of(const Host& host, uint8_t* local, uint64_t length, const Host& target,
                              uint64_t match_bits) {
   portals::GetArguments get;

@@ -13,10 +13,6 @@ namespace {
 using nic::EventKind;
 using nic::Fail;
 
-Status expect(bool condition, const std::string& what) {
-  return condition ? Status{} : Status{fail(Code::mismatch, what)};
-}
-
 // A message of random regions of a memory.
 struct Streamed {
   std::vector<uint8_t> memory;

@@ -1,7 +1,6 @@
 /* memcpy and its relatives for HPUs, also where the compiler calls them for a struct or a loop. */
-#include <string.h>
-
 #include <stdint.h>
+#include <string.h>
 
 typedef uint32_t __attribute__((may_alias)) word_t;
 

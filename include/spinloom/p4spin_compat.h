@@ -48,8 +48,8 @@ static inline int spl_put_from_host(ptl_size_t offset, ptl_size_t len, ptl_req_c
 static inline int spl_put_from_device(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                       uint32_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                                       void *user_ptr, ptl_hdr_data_t hdr_data) {
-  return PtlHandlerPutFromDevice(local, len, ct, ack_req, (spl_process_t){.rank = target_id}, match_bits,
-                                 remote_offset, user_ptr, hdr_data);
+  return PtlHandlerPutFromDevice(local, len, ct, ack_req, (spl_process_t){.rank = target_id}, match_bits, remote_offset,
+                                 user_ptr, hdr_data);
 }
 #define ptl_process_t spl_printed_process_t
 #define ptl_header_t spl_printed_header_t

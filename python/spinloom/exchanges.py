@@ -76,7 +76,7 @@ def peer_types(row: Row, peers: int) -> list[str]:
 
 def run(row: Row, peers: int, strategy: str, machine: Machine, inject: str = "none") -> Exchange:
     """Raises Trouble; Trouble('mismatch') for a wrong byte."""
-    if strategy not in strategies.STRATEGIES:
+    if not isinstance(strategy, str) or strategy not in strategies.STRATEGIES:
         raise Trouble(
             "invalid", f"there is no strategy '{strategy}'{nearest(strategy, strategies.STRATEGIES)}"
         )
@@ -136,18 +136,24 @@ def exchange(
     if len(rows) != 1:
         names = ", ".join(row.datatype for row in rows)
         raise Trouble("invalid", f"an exchange has one datatype, not {len(rows)}: {names}")
-    changes = [(name, str(value)) for name, value in (set or {}).items()]
-    return run(rows[0], peers, strategy, machines.machine(nic, host, changes, hpus, mtu, order, seed))
+    changes = [(str(name), str(value)) for name, value in (set or {}).items()]
+    made = machines.machine(nic, host, changes, hpus, mtu, order, seed)
+    return run(rows[0], machines.whole("peers", peers), strategy, made)
 
 
-def with_less(found: Exchange, kind: str) -> Exchange:
-    """The same with half of the memory that a kind fills: how much does it matter?"""
+def with_less(found: Exchange, kind: str) -> Exchange | None:
+    """The same with half of the memory that a kind fills: how much does it matter?
+
+    None where that is less than the NIC needs: one packet in the packets' memory.
+    """
     bank = BANKS[kind]
     held = sum(found.occupancy[each] for each, place in BANKS.items() if place == bank)
     machine = found.machine
+    if held // 2 < (machine.mtu if kind == "packets" else 1):
+        return None
     less = machines.machine(
         machine.profile,
-        changes=[(bank, f"{max(machine.mtu, held // 2)} B")],
+        changes=[(bank, f"{held // 2} B")],
         hpus=machine.hpus,
         mtu=machine.mtu,
         order=machines.order_text(machine.order),

@@ -101,7 +101,7 @@ class Frame(Sequence[dict[str, Any]]):
         found = self.where(**equal)
         if len(found) != 1:
             said = ", ".join(f"{name}={value!r}" for name, value in equal.items())
-            raise Trouble("invalid", f"{len(found)} rows have {said}, not one")
+            raise Trouble("invalid", f"{len(found)} rows {f'have {said}' if said else 'are here'}, not one")
         return found[0]
 
     def over(self, name: str = "seed", values: Sequence[str] = ("time_ps", "speedup")) -> Frame:
@@ -109,6 +109,10 @@ class Frame(Sequence[dict[str, Any]]):
         its 95 % confidence interval; `runs` counts them. Columns that differ for other reasons are left
         out."""
         self.column(name)
+        values = [values] if isinstance(values, str) else list(values)
+        for value in values:
+            if not all(isinstance(found, int | float) for found in self.column(value) if found is not None):
+                raise Trouble("invalid", f"the column '{value}' has no numbers to average")
         from spinloom.simulation import MACHINE  # the columns that say what was simulated
 
         said = [*MACHINE, *(column for column in self.columns if "." in column)]

@@ -24,12 +24,15 @@ def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
     numbers = all(isinstance(place, int | float) for place in places)
     if not any(value is not None for value in frame.column(y)):
         raise Trouble("invalid", f"no row has a {y} to plot")
+    if not all(isinstance(value, int | float) for value in frame.column(y) if value is not None):
+        raise Trouble("invalid", f"the column '{y}' has no numbers to plot")
+    series = [series_of(frame, x, y, by, name) for name in names]
     with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=(6.0, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for number, name in enumerate(names):
             line, marker = STYLES[number % len(STYLES)]
-            rows = [row for row in frame.where(**{by: name}) if row.get(y) is not None]
+            rows = series[number]
             axes.errorbar(
                 [row[x] if numbers else places.index(row[x]) for row in rows],
                 [row[y] for row in rows],
@@ -57,6 +60,25 @@ def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
             figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
             files.write(path, out.getvalue())
     return figure
+
+
+def series_of(frame: Frame, x: str, y: str, by: str, name: Any) -> list[dict[str, Any]]:
+    """The rows of one line, numbers in order. Raises Trouble when a place has several rows."""
+    rows = [row for row in frame.where(**{by: name}) if row.get(y) is not None and row.get(x) is not None]
+    if all(isinstance(row[x], int | float) for row in rows):
+        rows.sort(key=lambda row: row[x])
+    if len({row[x] for row in rows}) < len(rows):
+        told = [
+            each for each in frame.shown_columns() if each not in (x, y, by, "status", "time_ps", "speedup")
+        ]
+        varied = [each for each in told if len({row.get(each) for row in rows}) > 1]
+        raise Trouble(
+            "invalid",
+            f"{by} {name!r} has several rows for one {x}, which differ in "
+            f"{', '.join(varied) or 'nothing said'}: choose with where(), average with over(), or draw by "
+            "another column",
+        )
+    return rows
 
 
 def machine_of(frame: Frame) -> str:

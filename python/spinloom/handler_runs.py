@@ -18,7 +18,7 @@ from typing import Any
 from spinloom import core
 from spinloom.errors import Trouble
 from spinloom.handler_build import Image
-from spinloom.handler_setup import HandlerSetup, content_bytes, order_of
+from spinloom.handler_setup import HandlerSetup, content_bytes, filled, order_of
 
 Expect = Callable[[bytes, int], dict[str, Any]]
 
@@ -95,10 +95,10 @@ def run(
         for content in (setup.entry_from, setup.state_from, setup.handler_from)
     )
     before = {
-        "entry": entry.ljust(max(setup.entry_bytes, len(message)), b"\0"),
-        "state": state.ljust(setup.state_bytes, b"\0"),
+        "entry": filled("entry", setup.entry_bytes, entry, len(message)),
+        "state": filled("state", setup.state_bytes, state),
         "reply": bytes(max(setup.reply_bytes, len(message)) if setup.reply_bytes else 0),
-        "handler_memory": handler_memory.ljust(setup.handler_bytes, b"\0"),
+        "handler_memory": filled("handler", setup.handler_bytes, handler_memory),
     }
     config = {
         "profile": profile.native(),
@@ -162,6 +162,10 @@ def compare(ran: HandlerRun, expect: Expect) -> list[str]:
             "invalid", f"{place_of(error, filename)}: {case}: {type(error).__name__}: {error}"
         ) from None
     record_bytes = expected.pop("records", 0)
+    if not isinstance(record_bytes, int) or record_bytes < 0:
+        raise Trouble(
+            "invalid", f"expect() returned {record_bytes!r} as 'records'; it is a record's size in bytes"
+        )
     wrong = []
     for name, value in expected.items():
         if name == "counter":
@@ -171,25 +175,42 @@ def compare(ran: HandlerRun, expect: Expect) -> list[str]:
         elif name not in MEMORIES:
             known = ", ".join([*MEMORIES, "counter", "records"])
             raise Trouble("invalid", f"expect() returned '{name}'; it may return {known}")
+        elif not isinstance(value, bytes | bytearray | memoryview):
+            raise Trouble(
+                "invalid", f"expect() returned {type(value).__name__} as '{name}'; it must be bytes"
+            )
         else:
+            before = None if name == "state" else ran.before[name]
             wrong += differing(
-                MEMORIES[name], ran.result[name], value, record_bytes if name == "entry" else 0
+                MEMORIES[name], ran.result[name], value, before, record_bytes if name == "entry" else 0
             )
     return wrong
 
 
-def differing(memory: str, found: bytes, expected: bytes, record_bytes: int) -> list[str]:
+def not_compared(ran: HandlerRun, expect: Expect) -> list[str]:
+    """The memories of which expect() says nothing."""
+    expected = expect(ran.message, ran.setup.count)
+    return [what for name, what in MEMORIES.items() if ran.result[name] and name not in expected]
+
+
+def differing(
+    memory: str, found: bytes, expected: bytes, before: bytes | None, record_bytes: int
+) -> list[str]:
+    """Behind the expectation the memory must be as it was `before` the run; None: handlers work there."""
     if len(expected) > len(found):
         return [f"{memory} has {len(found)} B, the expectation {len(expected)} B"]
-    found = found[: len(expected)]
+    head, rest = found[: len(expected)], found[len(expected) :]
     if record_bytes:
-        found, expected = in_order(found, record_bytes), in_order(expected, record_bytes)
-    if found == expected:
+        head, expected = in_order(head, record_bytes), in_order(expected, record_bytes)
+    for at, (one, other) in enumerate(zip(head, expected, strict=True)):
+        if one != other:
+            what = "record" if record_bytes else "byte"
+            where = at // record_bytes if record_bytes else at
+            return [f"{memory}: {what} {where:,} differs: 0x{one:02x}, not 0x{other:02x}"]
+    if before is None or rest == before[len(expected) :]:
         return []
-    at = next(at for at, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
-    what = "record" if record_bytes else "byte"
-    where = at // record_bytes if record_bytes else at
-    return [f"{memory}: {what} {where:,} differs: 0x{found[at]:02x}, not 0x{expected[at]:02x}"]
+    at = next(at for at in range(len(expected), len(found)) if found[at] != before[at])
+    return [f"{memory}: byte {at:,}, behind what is expected, was changed to 0x{found[at]:02x}"]
 
 
 def in_order(content: bytes, record_bytes: int) -> bytes:

@@ -74,6 +74,19 @@ def content_bytes(content: Content, packet_bytes: int, message_bytes: int) -> by
     return b"".join(known.get(value, value).to_bytes(4, "little") for value in content)
 
 
+def filled(name: str, size_bytes: int, given: bytes, least_bytes: int = 0) -> bytes:
+    """A memory that begins with what is given; its size is `size_bytes`, where that is 0 what is needed.
+
+    Raises Trouble where what is given is too long.
+    """
+    if size_bytes and len(given) > size_bytes:
+        raise Trouble(
+            "invalid",
+            f"memory.{name}_from has {len(given):,} B, more than memory.{name}, which is {size_bytes:,} B",
+        )
+    return given.ljust(max(size_bytes, least_bytes), b"\0")
+
+
 def whole(least: int, most: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -83,8 +96,11 @@ def whole(least: int, most: int) -> Callable[[Any], int]:
     return parse
 
 
+SIZE_MAX = 1 << 30
+
+
 def size(value: Any) -> int:
-    return whole(0, 1 << 30)(value) if isinstance(value, int) else units.parse_bytes(text(value))
+    return whole(0, SIZE_MAX)(value if isinstance(value, int) else units.parse_bytes(text(value)))
 
 
 def cycles(value: Any) -> int:
@@ -107,8 +123,8 @@ def order_of(value: str) -> str | int:
     kind, _, window = value.partition(":")
     if value == "in":
         return value
-    if kind not in ("window", "all") or not window.isdecimal() or int(window) < 1:
-        raise ValueError("accepted: 'in', 'window:N', 'all:N' with N at least 1")
+    if kind not in ("window", "all") or not window.isdecimal() or not 0 < int(window) < 1 << 32:
+        raise ValueError("accepted: 'in', 'window:N', 'all:N' with N from 1 to 2^32 - 1")
     return int(window) if kind == "window" else value
 
 

@@ -92,7 +92,8 @@ class PackPlan:
     """A layout bound to an array and a packed buffer: Layout.bind() makes it.
 
     pack() and unpack() move the whole message. They raise Trouble where the buffer that they would write is
-    read-only; unpack() also where the layout writes a byte twice. The array cannot be resized meanwhile.
+    read-only; unpack() also where the layout writes a byte twice. NumPy refuses to resize
+    the array meanwhile; resize(refcheck=False) would take the memory away under the plan.
     """
 
     __slots__ = ("__weakref__", "pack", "packed", "unpack")
@@ -186,7 +187,7 @@ class Layout:
         """
         places = numpy_types.index_list(indices, "the list of indices")
         length, lengths = 1, None
-        if hasattr(block, "__len__") or hasattr(block, "__array_interface__"):
+        if hasattr(block, "__len__") and getattr(block, "ndim", 1) > 0:
             lengths = numpy_types.index_list(block, "the list of blocks")
             if len(lengths) != len(places):
                 raise Trouble("invalid", f"there are {len(places)} indices, but {len(lengths)} blocks")

@@ -6,6 +6,7 @@ refuses what cannot be. A Machine is whole: setup() is what sweep.py gives to th
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,10 @@ def machine(
     seed: int = 1,
 ) -> Machine:
     """hpus and mtu: as the profile says where they are None. Raises Trouble('invalid')."""
+    changes = list(changes)
+    for name, value, field in (("hpus", hpus, "hpu.count"), ("mtu", mtu, "link.payload")):
+        if value is not None and field in dict(changes):
+            raise Trouble("invalid", f"{name} and {field} say the same thing: give one of them")
     profile = nic if isinstance(nic, Profile) else profiles.load(nic)
     if host:
         profile = profiles.on_host(profile, host)
@@ -56,11 +61,26 @@ def machine(
         parse_hpus(hpus) if hpus is not None else profile["hpu.count"],
         parse_mtu(str(mtu)) if mtu is not None else profile["link.payload"],
         parse_order(str(order)),
-        seed,
+        parse_seed(seed),
     )
 
 
+def parse_seed(seed: int) -> int:
+    seed = whole("seed", seed)
+    if not 0 <= seed < 1 << 64:
+        raise Trouble("invalid", f"seed {seed}: it is a number from 0 to 2^64 - 1")
+    return seed
+
+
+def whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise Trouble("invalid", f"{name} is {value!r}, not a whole number") from None
+
+
 def parse_hpus(hpus: int) -> int:
+    hpus = whole("hpus", hpus)
     largest = core.limit("hpu_count_max")
     if not 1 <= hpus <= largest:
         raise Trouble("invalid", f"{hpus} HPUs: a NIC has 1 to {largest:,}")
@@ -82,7 +102,7 @@ def parse_order(text: str) -> str | int:
     if text == "in":
         return text
     word, colon, window = text.partition(":")
-    if word in ("window", "all") and colon and window.isdigit() and 0 < int(window) < 1 << 32:
+    if word in ("window", "all") and colon and window.isdecimal() and 0 < int(window) < 1 << 32:
         return int(window) if word == "window" else f"all:{int(window)}"
     raise Trouble("invalid", f"--order '{text}': accepted forms: 'in', 'window:N', 'all:N' with N at least 1")
 

@@ -127,7 +127,7 @@ def faster(ratio: float, than: str) -> str:
 def advice(text: str, known: dict[str, Any]) -> list[str]:
     """Rewrites that leave the data alone and make its blocks fewer or easier, in one sentence each."""
     said = list(dict.fromkeys(struct_advice(core.load().type_tree(text))))
-    if known["blocks"] > 64 and 2 * known["blocks_forward"] < known["blocks"]:
+    if known["blocks"] > 64 and not known["no_receive"] and 2 * known["blocks_forward"] < known["blocks"]:
         behind = known["blocks"] - 1 - known["blocks_forward"]
         said.append(
             "list the blocks in the order of memory if the receiver does the same: "

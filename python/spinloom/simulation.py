@@ -15,6 +15,7 @@ carries the rows that were done as `.table`.
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ MACHINE = {
     "mtu_bytes": "payload of a packet",
     "order": "how packets come: 'in' order, or shuffled within a window",
     "seed": "of every random choice",
+    "count": "elements of the datatype",
 }
 
 
@@ -48,13 +50,15 @@ class Part:
     machine: Machine
     setup: Setup
     cells: list[Cell]
-    changes: dict[str, str]
+    count: int
+    changes: dict[str, Any]  # as they were given
 
     def columns(self) -> dict[str, Any]:
         profile = self.machine.profile
         named = (profile.name, profile.host, self.machine.hpus, self.machine.mtu)
         order = machines.order_text(self.machine.order)
-        return {**dict(zip(MACHINE, (*named, order, self.machine.seed), strict=True)), **self.changes}
+        settings = (*named, order, self.machine.seed, self.count)
+        return {**dict(zip(MACHINE, settings, strict=True)), **self.changes}
 
 
 def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() say it
@@ -62,7 +66,11 @@ def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() s
     dtypes, datatypes of mpi4py, rows of workloads; a list of them, or {name: one of them}. Raises Trouble."""
     if isinstance(type, Mapping):
         named = [(str(name), rows_of(each, count)) for name, each in type.items()]
-        return [replace(row, application="", datatype=name) for name, rows in named for row in rows]
+        return [
+            replace(row, application="", datatype=name if len(rows) == 1 else f"{name} {row.datatype}")
+            for name, rows in named
+            for row in rows
+        ]
     if isinstance(type, list | tuple):
         return list(dict.fromkeys(row for each in type for row in rows_of(each, count)))
     if isinstance(type, Row):
@@ -76,12 +84,35 @@ def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() s
     return [explain.resolve(type, count)]
 
 
+def apart(rows: list[Row]) -> list[Row]:
+    """The rows with a number behind the name of each that has the name of an earlier one."""
+    seen: dict[tuple[str, str], int] = {}
+    named = []
+    for row in rows:
+        number = seen[(row.application, row.datatype)] = seen.get((row.application, row.datatype), 0) + 1
+        named.append(row if number == 1 else replace(row, datatype=f"{row.datatype} ({number})"))
+    return named
+
+
 def shortened(text: str) -> str:
     return text if len(text) <= 32 else text[:29] + "..."
 
 
 def listed(value: Any) -> list[Any]:
+    """The values of an axis: those of a list, tuple, range or NumPy array, else the one value."""
+    if getattr(value, "ndim", 0):
+        value = value.tolist()
     return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
+def counted(value: Any) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise Trouble("invalid", f"count is {value!r}, not a whole number") from None
+    if count < 0:
+        raise Trouble("invalid", f"count is {count}, it must not be negative")
+    return count
 
 
 def grid(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -144,21 +175,25 @@ def plan(
 ) -> list[Part]:
     """One part for each machine and count of the grid."""
     chosen = strategies.parse(names) if isinstance(names, str) else strategies.with_baselines(names)
+    if set is not None and not isinstance(set, Mapping):
+        raise Trouble("invalid", f"set is {set!r}; give a dictionary, such as {{'hpu.clock': '1 GHz'}}")
     parts = []
     fields = dict(set or {})
-    for number in listed(count):
-        cells = [Cell(row, name) for row in rows_of(type, number) for name in chosen]
+    for number in map(counted, listed(count)):
+        cells = [Cell(row, name) for row in apart(rows_of(type, number)) for name in chosen]
         for values in grid(fields):
-            changes = {field: str(value) for field, value in values.items()}
+            changes = [(str(field), str(value)) for field, value in values.items()]
             for point in grid(axes):
-                made = machines.machine(changes=changes.items(), **point)
-                parts.append(Part(made, made.setup(unexpected=unexpected), cells, changes))
+                made = machines.machine(changes=changes, **point)
+                parts.append(Part(made, made.setup(unexpected=unexpected), cells, number, values))
     return parts
 
 
 def run(parts: list[Part], threads: int = 0) -> Iterator[tuple[int, Outcome]]:
     """(place of the part, outcome) as cells end."""
     jobs = [((index, cell), part.setup) for index, part in enumerate(parts) for cell in part.cells]
+    if threads < 0:
+        raise Trouble("invalid", f"threads is {threads}; 0 is one a core")
     found = sweep.run_all([(cell, setup) for (_, cell), setup in jobs], threads or os.cpu_count() or 1)
     for place, outcome in found:
         yield jobs[place][0][0], outcome

@@ -32,7 +32,10 @@ def parse(text: str) -> list[str]:
 
 def with_baselines(names: Iterable[str]) -> list[str]:
     """Checked, in table order, the baselines added. Raises Trouble."""
-    names = list(names)
+    names = list(names) if isinstance(names, Iterable) else [names]
+    for name in names:
+        if not isinstance(name, str):
+            raise Trouble("invalid", f"a strategy is named by text, not by {name!r}")
     if "all" in names:
         return list(STRATEGIES)
     for name in names:

@@ -208,3 +208,52 @@ def test_a_time_without_contention_is_called_a_lower_bound(spinloom, folder, opt
     assert ("lower bounds:" in ran.out) is is_lower_bound
     source(folder, PAYLOAD % "return SUCCESS;")
     assert "lower bounds:" not in spinloom("handler", "run", "sample.c", *options).out
+
+
+def test_what_is_written_behind_the_expectation_is_found(spinloom, folder):
+    stray = "PtlHandlerDMAToHostB(p.base, 48, 4, PTL_ME_HOST_MEM); return SUCCESS;"
+    (folder / "sample.toml").write_text("[message]\nbytes = 8\n[memory]\nentry = 64\nstate = 8\n")
+    expect = folder / "sample_expect.py"
+    expect.write_text("def expect(message, count):\n    return {'entry': bytes(8)}\n")
+    source(folder, PAYLOAD % stray)
+    ran = spinloom("handler", "run", "sample.c")
+    assert ran.code == 1
+    assert "the entry's memory: byte 48, behind what is expected, was changed" in ran.out
+    source(folder, PAYLOAD % "return SUCCESS;")
+    ran = spinloom("handler", "run", "sample.c")
+    assert ran.code == 0, ran.out
+    assert "says; not compared: the state" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("{'entry': 'text'}", "returned str as 'entry'; it must be bytes"),
+        ("{'entry': b'', 'records': -8}", "returned -8 as 'records'"),
+    ],
+)
+def test_an_expectation_of_another_kind_is_refused(spinloom, folder, returned, said):
+    source(folder, PAYLOAD % "return SUCCESS;")
+    (folder / "sample_expect.py").write_text(f"def expect(message, count):\n    return {returned}\n")
+    ran = spinloom("handler", "run", "sample.c", "--bytes", "8")
+    assert ran.code == 2
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "state = 16\nstate_from = [1, 2, 3, 4, 5]",
+            "memory.state_from has 20 B, more than memory.state, which is 16 B",
+        ),
+        ('entry = "1 TiB"', "a whole number from 0 to 1,073,741,824"),
+        ("[nic]\norder = 'window:99999999999'", "N from 1 to 2\\^32 - 1"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(spinloom, folder, text, said):
+    (folder / "sample.toml").write_text(f"[memory]\n{text}\n")
+    source(folder, PAYLOAD % "return SUCCESS;")
+    ran = spinloom("handler", "run", "sample.c", "--bytes", "8")
+    assert ran.code == 2
+    assert re.search(said, ran.err), ran.err

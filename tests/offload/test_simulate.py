@@ -67,7 +67,7 @@ def test_frames():
     assert frame["time_ps"].tolist() == table.column("time_ps")
     polars = table.to_polars()
     assert polars["hpus"].to_list() == table.column("hpus")
-    assert table.to_csv().splitlines()[0].startswith("nic,host,hpus,mtu_bytes,order,seed,application")
+    assert table.to_csv().splitlines()[0].startswith("nic,host,hpus,mtu_bytes,order,seed,count,application")
 
 
 def test_a_missing_library_is_named(monkeypatch):
@@ -139,3 +139,65 @@ def test_importing_the_package_imports_nothing_else():
     assert package.simulate is simulate
     with pytest.raises(AttributeError, match="no attribute 'simulat'"):
         _ = package.simulat
+
+
+def test_types_that_look_alike_stay_apart():
+    layouts = [
+        layout.from_text(f"hvector(8, 1, 640000B, hvector(64, 1, {gap}B, double))") for gap in (16, 128)
+    ]
+    table = simulate(layouts, "host-mpitypes", seed=[1, 2]).over("seed")
+    assert len(table) == 2
+    assert table.column("time_ps_ci95") == [0.0, 0.0]
+    assert len(set(table.column("datatype"))) == 2
+    named = simulate({"mine": "MILC"}, "host-mpitypes")
+    assert len(set(named.column("datatype"))) == len(named) == 4
+
+
+def test_count_and_set_are_columns_as_they_were_given():
+    table = simulate(
+        "contig(64, vector(4, 1, 2, double))",
+        "host-mpitypes",
+        count=[1, 2],
+        set={"checkpoint.epsilon": [0.1, 0.2]},
+    )
+    assert len(table.where(count=2)) == 2
+    assert len(table.where(**{"checkpoint.epsilon": 0.1, "count": 1})) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"hpus": "8"}, "hpus is '8', not a whole number"),
+        ({"hpus": 8, "set": {"hpu.count": [4, 16]}}, "hpus and hpu.count say the same thing"),
+        ({"mtu": 1024, "set": {"link.payload": "2 KiB"}}, "mtu and link.payload say the same thing"),
+        ({"seed": -1}, "seed -1"),
+        ({"count": 1.5}, "count is 1.5, not a whole number"),
+        ({"set": "hpu.clock=1GHz"}, "give a dictionary"),
+        ({"set": {3: 4}}, "3"),
+        ({"strategies": b"seek"}, "named by text"),
+        ({"strategies": None}, "named by text"),
+        ({"threads": -1}, "threads is -1"),
+        ({"order": "window:²"}, "accepted forms"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named(arguments, said):
+    with pytest.raises(Trouble, match=said):
+        simulate("vector(4, 1, 2, double)", **{"strategies": "seek", **arguments})
+
+
+def test_arrays_are_axes():
+    table = simulate("vector(4, 1, 2, double)", "seek", hpus=np.array([4, 8]))
+    assert sorted(set(table.column("hpus"))) == [4, 8]
+
+
+def test_a_plot_has_one_row_for_each_place():
+    pytest.importorskip("matplotlib")
+    table = simulate(["vector(4, 1, 2, double)", "vector(9, 1, 2, double)"], "seek", hpus=[16, 4, 8])
+    with pytest.raises(Trouble, match="several rows for one hpus, which differ in datatype"):
+        table.plot("hpus", "time_ps")
+    line = table.where(datatype=table[0]["datatype"]).plot("hpus", "time_ps").axes[0].lines[0]
+    assert list(line.get_xdata()) == [4, 8, 16]
+    with pytest.raises(Trouble, match="no numbers to plot"):
+        table.plot("hpus", "status")
+    with pytest.raises(Trouble, match="no numbers to average"):
+        table.over("seed", values="status")

@@ -163,7 +163,7 @@ def described(known: dict[str, Any]) -> list[tuple[str, str]]:
         ("program", f"{known['blob_bytes']:,} B, {known['blob_width']} bits, {known['blob_depth']} deep"),
         ("kernel", known["kernel"]),
     ]
-    if known["density"] is not None:
+    if known["density"] is not None and known["density"] <= 1:  # more: blocks overlap
         lines.insert(4, ("density", f"{known['density']:.3g} of the bytes between first and last"))
     if known["no_receive"]:
         lines.append(("receive", known["no_receive"]))

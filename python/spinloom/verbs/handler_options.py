@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from spinloom import handler_build, handler_runs, handler_setup, units
+from spinloom import handler_build, handler_runs, handler_setup
 from spinloom.errors import Trouble
 from spinloom.handler_build import Image
 from spinloom.handler_runs import Expect, HandlerRun
@@ -59,7 +59,7 @@ def read_message(path: Path) -> bytes:
 
 def parsed_bytes(option: str, text: str | None) -> int | None:
     try:
-        return None if text is None else units.parse_bytes(text)
+        return None if text is None else handler_setup.size(text)
     except ValueError as error:
         raise Trouble("invalid", f"{option} '{text}': {error}") from None
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spinloom import core, handler_build, output, units
+from spinloom import core, handler_build, handler_runs, output, units
 from spinloom.handler_build import Image
 from spinloom.handler_runs import CALLS, MEMORIES, HandlerRun
 
@@ -80,7 +80,9 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
         for difference in differences:
             tell(f"WRONG: {difference}")
     else:
-        tell(f"bytes: as {chosen.image.beside('_expect.py')} says")
+        left_out = handler_runs.not_compared(ran, chosen.expect)
+        rest = f"; not compared: {', '.join(left_out)}" if left_out else ""
+        tell(f"bytes: as {chosen.image.beside('_expect.py')} says{rest}")
 
 
 def is_lower_bound(chosen: Any) -> bool:

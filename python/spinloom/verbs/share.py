@@ -149,8 +149,9 @@ def share_peers(
         for name in exchanges.BASELINES:
             host_ps[name] = exchanges.run(found.row, peers, name, machine).time_ps
         for kind in exchanges.BANKS:
-            if found.occupancy[kind]:
-                halved[kind] = exchanges.with_less(found, kind)
+            less = exchanges.with_less(found, kind) if found.occupancy[kind] else None
+            if less is not None:
+                halved[kind] = less
     if found is not None:
         print_peers(found, host_ps, exchanges.rows_of(found, halved), form)
     if stop.told:

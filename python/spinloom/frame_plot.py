@@ -63,7 +63,7 @@ def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
 
 
 def series_of(frame: Frame, x: str, y: str, by: str, name: Any) -> list[dict[str, Any]]:
-    """The rows of one line, numbers in order. Raises Trouble when a place has several rows."""
+    """The rows of one line of the plot, sorted where x is a number. Raises Trouble if two rows share an x."""
     rows = [row for row in frame.where(**{by: name}) if row.get(y) is not None and row.get(x) is not None]
     if all(isinstance(row[x], int | float) for row in rows):
         rows.sort(key=lambda row: row[x])

@@ -75,9 +75,10 @@ def content_bytes(content: Content, packet_bytes: int, message_bytes: int) -> by
 
 
 def filled(name: str, size_bytes: int, given: bytes, least_bytes: int = 0) -> bytes:
-    """A memory that begins with what is given; its size is `size_bytes`, where that is 0 what is needed.
+    """A memory that begins with the bytes given and goes on with zeros.
 
-    Raises Trouble where what is given is too long.
+    It has `size_bytes`, or as many bytes as were given where that is 0, and never fewer than `least_bytes`.
+    Raises Trouble when more bytes are given than a size that is not 0.
     """
     if size_bytes and len(given) > size_bytes:
         raise Trouble(

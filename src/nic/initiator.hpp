@@ -42,11 +42,11 @@ struct HandlerOffer {
   HostRange memory;
 };
 
-// Who puts: the host, or a handler of this NIC.
+// Where a put comes from: the host, or a handler of this NIC.
 struct Origin {
   bool by_handler = false;
-  bool on_nic = false;  // the bytes lie on the NIC
-  HerId waits;  // a handler that goes on when the bytes have been read
+  bool on_nic = false;  // the bytes of the put lie on the NIC
+  HerId waits;  // the handler to resume when the bytes have been read, if any
 };
 
 // What a target sends back for a request. packet_sent() gives `user_ptr` back when the bytes have been read.

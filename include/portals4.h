@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "spinloom/process.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -47,9 +49,6 @@ typedef uint64_t ptl_match_bits_t;
 typedef uint64_t ptl_hdr_data_t;
 typedef unsigned int ptl_time_t; /* milliseconds */
 typedef unsigned int ptl_interface_t;
-typedef uint32_t ptl_nid_t;
-typedef uint32_t ptl_pid_t;
-typedef uint32_t ptl_rank_t;
 typedef uint32_t ptl_uid_t;
 
 typedef uint32_t ptl_handle_any_t;
@@ -246,15 +245,6 @@ typedef enum {
 #define PTL_LONG_DOUBLE ((ptl_datatype_t)12)
 #define PTL_LONG_DOUBLE_COMPLEX ((ptl_datatype_t)13)
 #define PTL_DATATYPE_LAST ((ptl_datatype_t)14)
-
-/* A process: its rank on a logical network interface, node and process on a physical one. */
-typedef union {
-  ptl_rank_t rank;
-  struct {
-    ptl_nid_t nid;
-    ptl_pid_t pid;
-  } phys;
-} ptl_process_t;
 
 typedef struct {
   int max_entries;

@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "spinloom/hpu_map.h"
+#include "spinloom/process.h"
 
 typedef uint64_t ptl_size_t;
 typedef uint32_t ptl_dma_h;
@@ -86,14 +87,6 @@ typedef enum {
   PTL_FLOAT_COMPLEX,
   PTL_DOUBLE_COMPLEX
 } ptl_datatype_t;
-
-typedef union {
-  struct {
-    uint32_t nid;
-    uint32_t pid;
-  } phys;
-  uint32_t rank;
-} ptl_process_t;
 
 typedef enum {
   PTL_REQUEST_PUT = 0,

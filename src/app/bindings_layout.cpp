@@ -92,10 +92,11 @@ nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
     return !interrupted;
   };
   unwrap(without_lock([&] {
-    return layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
+    const auto visit = [&](const layout::Piece& block) {
       found.push_back(block);
       return --limit > 0 && (found.size() < batch || hand_over());
-    });
+    };
+    return layout::for_each_block(layout.blob(), count, visit, hand_over);
   }));
   if (interrupted || !hand_over()) throw nb::python_error();
   return out;

@@ -1,12 +1,14 @@
 // Blocks - the contiguous blocks of a message, one after the other, without a list of them.
 //
 // Contract: for_each_block() visits the blocks of `count` elements of a blob in packed order; pieces that touch are one
-//   block. visit(piece) returns whether to go on. Offsets count from the buffer address given to MPI.
+//   block. visit(piece) returns whether to go on. Offsets count from the buffer address given to MPI. A block may be of
+//   any number of pieces: go_on(), asked every pieces_between_questions pieces, returns whether to go on, too.
 // Invariants: the blocks are those of oracle::for_each_block, as far as they are visited.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/result.hpp"
 #include "layout/blob.hpp"
@@ -14,13 +16,16 @@
 
 namespace spinloom::layout {
 
-template <class Visit>
-Status for_each_block(const Blob& blob, int64_t count, Visit&& visit) {
+inline constexpr int64_t pieces_between_questions = int64_t{1} << 18;
+
+template <class Visit, class GoOn>
+Status for_each_block(const Blob& blob, int64_t count, Visit&& visit, GoOn&& go_on) {
   SPL_ASSIGN(Cursor cursor, Cursor::open(blob, count));
   if (cursor.total() == 0) return {};
   SPL_TRY(cursor.seek(0));
   Piece block;
-  for (;;) {
+  for (int64_t pieces = 1;; ++pieces) {
+    if (pieces % pieces_between_questions == 0 && !go_on()) return {};
     const Piece piece = cursor.next(cursor.total());
     if (piece.bytes > 0 && block.offset + block.bytes == piece.offset && block.bytes > 0) {
       block.bytes += piece.bytes;
@@ -30,6 +35,11 @@ Status for_each_block(const Blob& blob, int64_t count, Visit&& visit) {
     if (piece.bytes == 0) return {};
     block = piece;
   }
+}
+
+template <class Visit>
+Status for_each_block(const Blob& blob, int64_t count, Visit&& visit) {
+  return for_each_block(blob, count, std::forward<Visit>(visit), [] { return true; });
 }
 
 }  // namespace spinloom::layout

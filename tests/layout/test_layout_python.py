@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import needs_engine
+from patience import seconds
 from spinloom import layout, numpy_types, picture
 from spinloom.errors import Trouble
 
@@ -413,18 +414,24 @@ import resource, signal
 from spinloom import layout
 
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))  # else it would be a list of all of them
-made = layout.from_text("vector(1000000000000, 1, 2, double)")
+made = layout.from_text({text!r})
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 signal.setitimer(signal.ITIMER_REAL, 0.05)
 try:
-    made.blocks(1 << 40)
+    made.blocks(1 << 40, count={count})
 except KeyboardInterrupt:
     print("ended")
 """
 
 
-def test_a_list_of_very_many_blocks_can_be_interrupted():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("vector(1000000000000, 1, 2, double)", 1), ("contig(3, int)", 10**15)],
+    ids=["many blocks", "one block of many pieces"],
+)
+def test_a_list_of_blocks_can_be_interrupted(text, count):
+    script = INTERRUPTED.format(text=text, count=count)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=seconds(60))
     assert done.stdout == "ended\n", done.stderr
 
 

@@ -231,7 +231,7 @@ def read_toml(text: str, folder: str, kind: str, known: list[str]) -> tuple[dict
 def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
     """Name, about and numbers of a host profile. Raises Trouble('invalid')."""
     table, path = read_toml(str(name_or_path), "hosts", "host", hosts())
-    name, about = str(table.pop("name", path.stem)), str(table.pop("about", ""))
+    name, about = said_in(table, path)
     written = written_in(table, path)
     for field in written:
         if not field.startswith("host."):
@@ -268,7 +268,7 @@ def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
 
 def read(table: dict, path: Path) -> Profile:
     """A profile from a parsed TOML table; `path` names the file in errors."""
-    name, about = table.pop("name", path.stem), table.pop("about", "")
+    name, about = said_in(table, path)
     base, host = table.pop("base", None), table.pop("host_profile", None)
     inherited, host_name = based_on(str(base), path) if base is not None else ({}, "")
     if host is not None:
@@ -289,7 +289,16 @@ def read(table: dict, path: Path) -> Profile:
         field: read_entry(path, field, written[field]) if field in written else inherited[field]
         for field in needed
     }
-    return Profile(str(name), str(about), entries, host=host_name)
+    return Profile(name, about, entries, host=host_name)
+
+
+def said_in(table: dict, path: Path) -> tuple[str, str]:
+    """Name, which is the file's otherwise, and about. Raises Trouble('invalid')."""
+    name, about = table.pop("name", path.stem), table.pop("about", "")
+    for key, value in (("name", name), ("about", about)):
+        if not isinstance(value, str) or (key == "name" and not value.strip()):
+            raise Trouble("invalid", f'{path}: {key} = {value!r}: it must be a text, such as "my-cluster"')
+    return name, about
 
 
 def based_on(base: str, path: Path) -> tuple[dict[str, Entry], str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from conftest import needs_engine
-from spinloom import measured_host, profiles
+from spinloom import data, measured_host, profiles
 from spinloom.errors import Trouble
 
 RATES = {
@@ -87,6 +89,28 @@ def test_a_wrong_host_is_refused(tmp_path, text, complaint):
 def test_an_unknown_host_is_answered_with_the_nearest():
     with pytest.raises(Trouble, match="no host profile 'zen6'; did you mean 'zen5'"):
         profiles.load("sc19-slingshot", "zen6")
+
+
+@pytest.mark.parametrize("name", ['""', '" "', "3", "[1]"])
+@pytest.mark.parametrize(("option", "shipped"), [("--host", "hosts/zen5"), ("--nic", "nics/sc19-slingshot")])
+def test_a_name_must_be_a_text(spinloom, tmp_path, name, option, shipped):
+    folder, _, stem = shipped.partition("/")
+    text = (data.folder(folder) / f"{stem}.toml").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("name = ")]
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([f"name = {name}", *lines]), encoding="utf-8")
+    ran = spinloom("ddt", "MILC:8^4", option, str(path))
+    assert ran.code == 2
+    assert f"{path}: name = " in ran.err
+    assert 'it must be a text, such as "my-cluster"' in ran.err
+
+
+def test_hosts_are_shown_as_nics_are(spinloom):
+    ran = spinloom("nics", "--hosts", "zen5", "--csv")
+    assert ran.code == 0, ran.err
+    assert {row["field"] for row in csv.DictReader(ran.out.splitlines())} == set(profiles.HOST_FIELDS)
+    assert "no host profile 'zen6'; did you mean 'zen5'" in spinloom("nics", "--hosts", "zen6").err
+    assert "--hosts and --host" in spinloom("nics", "--hosts", "zen5", "--host", "zen5").err
 
 
 HALF = """

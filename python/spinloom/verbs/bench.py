@@ -64,7 +64,8 @@ def layout(
         mpis = [] if no_mpi else peers.mpis(folder)
         output.say(f"MPI libraries: {', '.join(mpi.name for mpi in mpis) or 'none'}")
         seconds = measure.estimate_s(chosen, operations, len(mpis), effort)
-        output.say(f"{len(chosen)} rows, about {max(1, round(seconds / 60))} min on a quiet machine")
+        rows = "1 row" if len(chosen) == 1 else f"{len(chosen)} rows"
+        output.say(f"{rows}, about {duration(seconds)} on a quiet machine")
         try:
             with progress(len(chosen), quiet=False, doing="measuring") as step:
                 for row in chosen:
@@ -85,6 +86,10 @@ def layout(
         show_misses(measured)
     if stop.told:
         stop.leave(f"{done} of {len(chosen)} rows were measured")
+
+
+def duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
 def write(measured: list[dict[str, Any]], out: Path) -> None:

@@ -15,11 +15,13 @@ from spinloom.workloads import Row
 @click.command(epilog="Example: spinloom nics sc19-slingshot --csv")
 @click.argument("name", required=False, shell_complete=completion.of(completion.nics))
 @host_option
-@click.option("--hosts", is_flag=True, help="List the host profiles, for --host.")
+@click.option("--hosts", is_flag=True, help="The same for host profiles, which are for --host.")
 @click.option("--area", "wants_area", is_flag=True, help="An estimate of NAME's silicon area and power.")
 @form_options
 def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form: str) -> None:
     """List the NIC profiles, or every number of one (by NAME or path) with its label and source."""
+    if hosts and (host or wants_area):
+        raise Trouble("invalid", f"--hosts and {'--host' if host else '--area'}: one of them at a time")
     if wants_area:
         show_area(name, form)
         return
@@ -33,8 +35,12 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
             rows, form, lambda: output.table(["profile", "about"], [list(row.values()) for row in rows])
         )
         return
-    profile = profiles.load(name, host)
-    refuse_what_cannot_run(profile)
+    if hosts:
+        called, about, entries = profiles.load_host(name)
+    else:
+        profile = profiles.load(name, host)
+        refuse_what_cannot_run(profile)
+        called, about, entries = profile, profile.about, profile.entries
     rows = [
         {
             "field": entry.field,
@@ -43,7 +49,7 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
             "label": entry.label,
             "source": entry.source,
         }
-        for entry in profile.entries.values()
+        for entry in entries.values()
     ]
     output.emit(
         rows,
@@ -52,7 +58,7 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
             ["field", "value", "label", "source"],
             [[row["field"], row["value"], row["label"], row["source"]] for row in rows],
             numeric={"value"},
-            title=f"{profile}: {profile.about}",
+            title=f"{called}: {about}",
         ),
     )
 

@@ -116,7 +116,8 @@ class Frame(Sequence[dict[str, Any]]):
         from spinloom.simulation import MACHINE  # the columns that say what was simulated
 
         said = [*MACHINE, *(column for column in self.columns if "." in column)]
-        said += ["application", "datatype", "strategy", "status", "size_bytes", "baseline"]
+        said += ["application", "datatype", "strategy", "size_bytes", "blocks_per_packet", "baseline"]
+        said += ["checked", "status", "message"]
         keys = [column for column in self.columns if column in said and column != name]
         groups: dict[tuple, list[dict[str, Any]]] = {}
         for row in self.rows:

@@ -92,17 +92,26 @@ def flattened(content: dict, path: Path, prefix: str = "") -> Iterator[tuple[str
 
 
 def run(
-    scenario: Scenario, first: int, last: int, jobs: int = 0, told: Callable[[int], None] = lambda runs: None
+    scenario: Scenario,
+    first: int,
+    last: int,
+    jobs: int = 0,
+    told: Callable[[int], None] = lambda runs: None,
+    total: Sum | None = None,
 ) -> Sum:
+    """Adds to `total`, where one is given: it has what was run when Ctrl-C comes."""
     engine = core.load()
-    total = Sum(scenario.name)
+    total = total or Sum(scenario.name)
 
     def piece(begin: int) -> dict:
         done = engine.run_torture(scenario.numbers, begin, min(begin + PIECE - 1, last))
         told(done["runs"])
         return done
 
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+    pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
+    try:
         for done in pool.map(piece, range(first, last + 1, PIECE)):
             total.add(done)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     return total

@@ -109,6 +109,11 @@ def test_an_engine_error_has_its_exit_code(spinloom, fake_engine, code, exits):
         (["ddt", "MILC", "--count", "3"], "--count"),
         (["ddt", "MILC", "--json", "--csv"], "one form at a time"),
         (["ddt", "MILC", "--mtu", "0"], "1 B to 64 KiB"),
+        (["ddt", "MILC", "--seeds", "9..3"], "accepted form: A..B"),
+        (["ddt", "MILC", "--seeds", "10"], "one seed has no interval; ten of them are --seeds 1..10"),
+        (["ddt", "MILC", "--seeds", "0..1000"], "at most 1,000 at a time"),
+        (["ddt", "MILC", "--seeds", "1..3", "--seed", "2"], "one of them says"),
+        (["ddt", "MILC", "--seeds", "1..3", "--send", "all"], "--seeds is about receiving"),
         (["ddt", "--type", "vectr(1, 2, 3, int)"], "is not a datatype"),
     ],
 )
@@ -210,6 +215,45 @@ def test_a_changed_number_is_part_of_the_hash(spinloom):
     assert result_hash(spinloom, "--set", "hpu.clock=800000 kHz") == before
     assert result_hash(spinloom, "--set", "hpu.clock=1GHz", "--set", "hpu.clock=800MHz") == before
     assert result_hash(spinloom, "--set", "link.wire=33.401ns") != before
+
+
+def by_seed(config):
+    """One microsecond for each seed."""
+    return {**fake_run_cell(config), "time_ps": config["seed"] * 10**6}
+
+
+def test_seeds_become_means_with_intervals(spinloom, fake_engine, tmp_path):
+    fake_engine.run_cell = by_seed
+    arguments = ("ddt", "WRF_y:2x2", "--order", "window:8", "--seeds", "1..3", "--out", str(tmp_path))
+    ran = spinloom(*arguments, "--csv")
+    assert ran.code == 0, ran.err
+    rows = {row["strategy"]: row for row in csv.DictReader(ran.out.splitlines())}
+    assert rows["seek"]["runs"] == "3"
+    assert float(rows["seek"]["time_ps"]) == 2 * 10**6
+    # Student's t with two degrees of freedom, the standard deviation of 1, 2, 3 us
+    assert float(rows["seek"]["time_ps_ci95"]) == pytest.approx(4.303 * 10**6 / 3**0.5)
+    assert (rows["seek"]["speedup"], rows["seek"]["speedup_ci95"]) == ("1.0", "0.0")
+    assert rows["seek"]["checked"] == "true"
+    assert (rows["specialised"]["status"], rows["specialised"]["time_ps"]) == ("unsupported", "")
+    assert json.loads((tmp_path / "manifest.json").read_text())["seed"] == [1, 2, 3]
+    shown = spinloom(*arguments, "--force").out
+    assert "means of 3 seeds" in shown
+    assert "2 us ± 2.484 us" in shown
+    assert "1.00x ± 0.00" in shown
+    assert "n/a [1]" in shown
+
+
+def test_a_seed_with_wrong_bytes_is_named(spinloom, fake_engine):
+    def wrong_once(config):
+        if config["seed"] == 2 and config["strategy"] == "seek":
+            raise FakeError("mismatch", "first difference at offset 4096, in block 7")
+        return by_seed(config)
+
+    fake_engine.run_cell = wrong_once
+    ran = spinloom("ddt", "MILC:16^4", "--order", "window:8", "--seeds", "1..3")
+    assert ran.code == 1
+    assert "WRONG: seek" in ran.out
+    assert "MILC 16^4, seek, seed 2: mismatch" in ran.err
 
 
 def test_files_and_manifest(spinloom, tmp_path):

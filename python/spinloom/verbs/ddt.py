@@ -16,6 +16,7 @@ from spinloom import (
     output,
     plot,
     results,
+    seeds,
     sending,
     simulation,
     strategies,
@@ -32,6 +33,7 @@ from spinloom.verbs.options import (
     form_options,
     machine_options,
     quiet_option,
+    read_seeds,
     threads_option,
 )
 from spinloom.verbs.progress import progress
@@ -56,6 +58,13 @@ from spinloom.workloads import Row
     "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="How many of --type."
 )
 @machine_options
+@click.option(
+    "--seeds",
+    "seed_range",
+    metavar="A..B",
+    callback=read_seeds,
+    help="Seeds to run: means, each with its 95 % confidence interval, where --order is random.",
+)
 @click.option(
     "--strategies",
     "strategy_text",
@@ -103,6 +112,7 @@ def ddt(
     type_text: str | None,
     count: int,
     machine: Machine,
+    seed_range: tuple[int, int] | None,
     strategy_text: str,
     send_text: str | None,
     threads: int,
@@ -124,6 +134,9 @@ def ddt(
         raise Trouble("invalid", "--count says how many of --type, which is not given")
     if send_text is not None:
         refuse_with_send(ctx)
+    if seed_range is not None and ctx.get_parameter_source("seed") is ParameterSource.COMMANDLINE:
+        raise Trouble("invalid", "--seed and --seeds: one of them says with which seeds to simulate")
+    wanted = seeds.listed(*seed_range) if seed_range else range(machine.seed, machine.seed + 1)
     rows = select(applications, demo, everything, type_text, count)
     names = strategies.parse(strategy_text) if send_text is None else sending.parse(send_text)
     cells = [Cell(row, name) for row in rows for name in names]
@@ -135,18 +148,22 @@ def ddt(
         raise Trouble("invalid", f"{trace_path} is there already; --force overwrites")
 
     if everything and not quiet:
-        output.say(estimate(cells, threads or os.cpu_count() or 1))
+        output.say(estimate(cells, len(wanted), threads or os.cpu_count() or 1))
     began = time.monotonic()
-    outcomes: list[Outcome] = []
-    with stoppable() as stop, progress(len(cells), quiet) as advance:
-        for outcome in sweep.run(cells, setup, threads or os.cpu_count() or 1):
-            outcomes.append(outcome)
+    jobs = seeds.jobs(cells, setup, wanted)
+    outcomes: list[tuple[int, Outcome]] = []  # with their seeds
+    with stoppable() as stop, progress(len(jobs), quiet) as advance:
+        for place, outcome in sweep.run_all(jobs, threads or os.cpu_count() or 1):
+            outcomes.append((jobs[place][1].seed, outcome))
             advance()
             if verbose:
-                output.say(f"{outcome.cell}: {outcome.code}")
+                output.say(f"{named(*outcomes[-1], seed_range)}: {outcome.code}")
     host_time_s = time.monotonic() - began
 
-    table = (sending if setup.send else results).build(cells, outcomes, setup)
+    if seed_range:
+        table = seeds.build(cells, outcomes, setup, wanted)
+    else:
+        table = (sending if setup.send else results).build(cells, (each for _, each in outcomes), setup)
     if form == "json":
         click.echo(json.dumps(results.as_document(table), indent=1))
     elif form == "csv":
@@ -155,21 +172,27 @@ def ddt(
         (send_tables if setup.send else ddt_tables).show(table, machine.profile, setup, host_time_s)
     if out is not None:
         about = results.manifest(table, setup, machine.profile, ["spinloom", *sys.argv[1:]], host_time_s)
+        if seed_range:
+            about["seed"] = list(wanted)
         save(place_of(out, table), table, about)
     if trace_path is not None:
-        write_trace(cells[len({cell.strategy for cell in cells}) - 1], setup, trace_path)
-    for outcome in outcomes:
+        write_trace(*jobs[len({cell.strategy for cell in cells}) - 1], trace_path)
+    for seed, outcome in outcomes:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
-            output.say(f"{outcome.cell}: {outcome.code}: {outcome.message}")
+            output.say(f"{named(seed, outcome, seed_range)}: {outcome.code}: {outcome.message}")
     if stop.told:
-        stop.leave(f"{len(outcomes)} of {len(cells)} cells were done")
-    if any(outcome.checked is False for outcome in outcomes):
+        stop.leave(f"{len(outcomes)} of {len(jobs)} cells were done")
+    if any(outcome.checked is False for _, outcome in outcomes):
         ctx.exit(EXIT_NEGATIVE)
+
+
+def named(seed: int, outcome: Outcome, seed_range: tuple[int, int] | None) -> str:
+    return f"{outcome.cell}, seed {seed}" if seed_range else str(outcome.cell)
 
 
 def refuse_with_send(ctx: click.Context) -> None:
     """Options that say how a message is received, which --send does not change."""
-    for name in ("strategy_text", "order", "unexpected"):
+    for name in ("strategy_text", "order", "seed_range", "unexpected"):
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = next(param.opts[0] for param in ctx.command.params if param.name == name)
             raise Trouble("invalid", f"{option} is about receiving; it does not go together with --send")
@@ -199,18 +222,19 @@ def select(
 SECONDS_A_CELL, SECONDS_A_BYTE, SECONDS_A_BLOCK = 0.06, 2e-8, 6e-7
 
 
-def estimate(cells: list[Cell], threads: int) -> str:
+def estimate(cells: list[Cell], seed_count: int, threads: int) -> str:
     """What a long run will take, from its bytes and blocks."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     size = sum(row.size_bytes or 0 for row in rows)
     blocks = sum((row.size_bytes or 0) / 2048 * (row.blocks_per_packet or 0) for row in rows)
     strategies_count = len(cells) / len(rows)
-    seconds = SECONDS_A_CELL * len(cells) + strategies_count * (
-        SECONDS_A_BYTE * size + SECONDS_A_BLOCK * blocks
+    seconds = seed_count * (
+        SECONDS_A_CELL * len(cells) + strategies_count * (SECONDS_A_BYTE * size + SECONDS_A_BLOCK * blocks)
     )
     return (
-        f"{len(rows)} datatypes, {len(cells)} cells, {units.format_bytes(size)} and {blocks:,.0f} blocks "
-        f"a strategy: about {max(1, round(seconds / threads)):,} s of host time on {threads} cores"
+        f"{len(rows)} datatypes, {seed_count * len(cells)} cells, {units.format_bytes(size)} and "
+        f"{blocks:,.0f} blocks a strategy: about {max(1, round(seconds / threads)):,} s of host time on "
+        f"{threads} cores"
     )
 
 

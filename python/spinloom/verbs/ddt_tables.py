@@ -20,7 +20,7 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     console.print(
         f"Modelled time on {profile}, {hpus}, {units.format_bytes(setup.mtu)} packets "
         f"{order_in_words(setup.order)}: the time of {baselines(table)}, and each strategy's speed-up over "
-        "it."
+        f"it{means_in_words(table)}."
     )
     named = ["application", "datatype"]
     numeric = {"size", "blocks/pkt", *strategies}
@@ -43,6 +43,12 @@ def baselines(table: Table) -> str:
     if DIRECT not in used:
         return BASELINE
     return DIRECT if BASELINE not in used else f"{BASELINE} (of {DIRECT} where data is contiguous)"
+
+
+def means_in_words(table: Table) -> str:
+    """Of several seeds: what stands in the cells."""
+    runs = max((row.get("runs", 0) for row in table.rows), default=0)
+    return f"; means of {runs} seeds, ± half of the 95 % confidence interval" if runs else ""
 
 
 def show_end(table: Table, profile: Profile, host_time_s: float, notes: list[str]) -> None:
@@ -75,7 +81,8 @@ def speedup_line(
     time: str = "time_ps",
 ) -> list[str]:
     found = [row for name in strategies if (row := table.get(*group, name)) is not None]
-    wrong = [row["strategy"] for row in found if row["checked"] is False]
+    same = (row for row in table.rows if (row["application"], row["datatype"]) == group)
+    wrong = [row["strategy"] for row in same if row["checked"] is False]
     first = next((row for row in found if row[time] is not None), found[0])
     return [
         *group,
@@ -98,14 +105,18 @@ def time_cell(row: dict[str, Any] | None, notes: list[str], time: str = "time_ps
     if row[time] is None:
         return row["status"]
     if row["strategy"] == row["baseline"] or row["speedup"] is None:
-        return units.format_time(row[time])
-    return f"{row['speedup']:.2f}x"
+        spread = row.get(f"{time}_ci95")
+        return units.format_time(round(row[time])) + (
+            f" ± {units.format_time(round(spread))}" if spread is not None else ""
+        )
+    spread = row.get("speedup_ci95")
+    return f"{row['speedup']:.2f}x" + (f" ± {spread:.2f}" if spread is not None else "")
 
 
 def handler_cycles(table: Table, group: tuple[str, str], strategy: str) -> float | None:
     """None when no handler ran: the host's strategies, and cells without a result."""
     row = table.get(*group, strategy)
-    return (row["handler_cycles_per_packet"] or None) if row else None
+    return (row.get("handler_cycles_per_packet") or None) if row else None  # not merged over seeds
 
 
 def nic_cell(table: Table, group: tuple[str, str], strategy: str) -> str:

@@ -59,6 +59,20 @@ def read_change(
     return changes
 
 
+def read_seeds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    """'17' or '1..200' as (first, last)."""
+    if text is None:
+        return None
+    first, dots, last = text.partition("..")
+    try:
+        seeds = int(first), int(last if dots else first)
+    except ValueError:
+        seeds = 1, 0
+    if not 0 <= seeds[0] <= seeds[1]:
+        raise Trouble("invalid", f"--seeds {text}: accepted form: A..B with A not above B, such as 1..200")
+    return seeds
+
+
 nic_option = click.option(
     "--nic",
     envvar="SPINLOOM_NIC",
@@ -67,6 +81,17 @@ nic_option = click.option(
     shell_complete=completion.of(completion.nics),
     help="NIC profile, by name or path.",
 )
+
+
+def refuse_nic(ctx: click.Context, parameter: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        raise Trouble(
+            "invalid",
+            f"{ctx.info_name} has no --nic: its NICs are the papers'; ddt, explain, share and sim take any",
+        )
+
+
+fixed_nic_option = click.option("--nic", hidden=True, expose_value=False, callback=refuse_nic)
 host_option = click.option(
     "--host",
     envvar="SPINLOOM_HOST",

@@ -9,23 +9,11 @@ import click
 from spinloom import core, output
 from spinloom import torture as scenarios
 from spinloom.errors import EXIT_NEGATIVE, Trouble
-from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.options import form_options, quiet_option, read_seeds
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 SHOWN_MAX = 3  # violations of a scenario that are printed
-
-
-def read_seeds(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
-    """'17' or '1..200' as (first, last)."""
-    first, dots, last = text.partition("..")
-    try:
-        seeds = int(first), int(last if dots else first)
-    except ValueError:
-        seeds = 1, 0
-    if not 0 <= seeds[0] <= seeds[1]:
-        raise Trouble("invalid", f"--seeds {text}: accepted form: A..B with A not above B, such as 1..200")
-    return seeds
 
 
 @click.command(
@@ -71,14 +59,18 @@ def torture_verb(
 
         for one in wanted:
             began = time.monotonic()
-            sums.append(scenarios.run(one, first, last, jobs, told))
-            sums[-1].seconds = time.monotonic() - began
-    if stop.told and not sums:
-        stop.leave("no scenario is complete")
+            sums.append(scenarios.Sum(one.name))
+            try:
+                scenarios.run(one, first, last, jobs, told, sums[-1])
+            finally:
+                sums[-1].seconds = time.monotonic() - began
+    sums = [one for one in sums if one.runs]
+    if not sums:
+        stop.leave("no run is done")
     output.emit([row_of(one) for one in sums], form, lambda: table_of(sums))
     bad = report(sums, names)
     if stop.told:
-        stop.leave(f"{len(sums)} of {len(wanted)} scenarios are complete")
+        stop.leave(f"{sum(one.runs for one in sums)} of {len(wanted) * (last - first + 1)} runs were done")
     return EXIT_NEGATIVE if bad else 0
 
 

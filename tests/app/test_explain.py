@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 from pathlib import Path
@@ -97,6 +98,16 @@ def test_the_table_says_the_same(spinloom):
     ):
         assert words in ran.out
     assert "calibrate" in ran.err
+
+
+def test_csv_has_a_row_for_each_way(spinloom):
+    ways = explained(spinloom, "MILC:8^4", "--strategies", "seek")["ways"]
+    ran = spinloom("explain", "MILC:8^4", "--strategies", "seek", "--csv")
+    rows = list(csv.DictReader(ran.out.splitlines()))
+    assert [(row["path"], int(row["time_ps"])) for row in rows] == [
+        (way["path"], way["time_ps"]) for way in ways
+    ]
+    assert spinloom("explain", "contig(0, int)", "--csv").out == "path,kind,time_ps,bound,about\n"
 
 
 # ---- targets ----

@@ -55,6 +55,13 @@ def test_the_clock_is_modelled_time_and_every_run_the_same(sim, source):
     assert first[1]["time_ps"] == 10_000_000
 
 
+def test_csv_has_a_row_for_each_rank_and_the_output_apart(spinloom, source):
+    program = source('int main(void) { puts("said"); return 0; }')
+    ran = spinloom("sim", "-n", "2", "--csv", "--quiet", str(program))
+    assert (ran.code, ran.err) == (0, "said\nsaid\n")
+    assert ran.out.splitlines() == ["rank,end_ps,exit_code,calls", "0,0,0,0", "1,0,0,0"]
+
+
 def test_lines_of_ranks_do_not_mix_and_have_their_names(sim, source):
     program = source(
         """

@@ -163,6 +163,13 @@ def test_the_command_writes_a_table_and_a_plot(spinloom, tmp_path):
     assert (tmp_path / "accumulate.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
 
 
+@pytest.mark.parametrize("verb", [("study", "pingpong"), ("figure", "8", "--out", "nowhere")])
+def test_the_papers_nics_stay(spinloom, verb):
+    ran = spinloom(*verb, "--nic", "sc19-slingshot")
+    assert ran.code == 2
+    assert f"{verb[0]} has no --nic: its NICs are the papers'" in ran.err
+
+
 def test_an_unknown_study_names_the_nearest(spinloom):
     ran = spinloom("study", "pingpon")
     assert ran.code == 2

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spinloom import calibration, files, layout, measured, output, picture, strategies, units
+from spinloom import calibration, files, layout, measured, output, picture, results, strategies, units
 from spinloom import explain as facts_of
 from spinloom.explain import Way
 from spinloom.machines import Machine
 from spinloom.measured import Measured
 from spinloom.verbs import completion
-from spinloom.verbs.options import machine_options
+from spinloom.verbs.options import form_options, machine_options
 from spinloom.workloads import Row
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
@@ -51,7 +51,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 @click.option(
     "--measure", is_flag=True, help="Also time it here: ours, loops by hand, NumPy, every MPI found."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@form_options
 def explain(
     target: str,
     count: int,
@@ -59,7 +59,7 @@ def explain(
     strategy_text: str,
     svg: Path | None,
     measure: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Say in advance what a datatype costs.
 
@@ -75,7 +75,11 @@ def explain(
     if strategy_text != "none" and known["message_bytes"] > 0:
         ways += facts_of.nic_ways(row, known, machine, strategies.parse(strategy_text))
     timed = measured.measure(row, known) if measure else []
-    if as_json:
+    if form == "csv":
+        rows = rows_of(ways, timed)
+        columns = [field.name for field in fields(Way)]
+        click.echo(results.as_csv(rows, [*columns, "by"] if timed else columns), nl=False)
+    elif form == "json":
         document = {
             **known,
             "nic": machine.profile.name,
@@ -97,6 +101,20 @@ def explain(
         output.say(remark)
     if svg is not None:
         write_svg(row, svg)
+
+
+def rows_of(ways: list[Way], timed: list[Measured]) -> list[dict[str, Any]]:
+    """Each way with its time; with --measure also who measured which time here."""
+    rows = [asdict(way) for way in ways]
+    if not timed:
+        return rows
+    rows = [{**row, "by": "predicted" if row["kind"] == "host" else "simulated"} for row in rows]
+    return rows + [
+        {"path": path, "kind": "host", "time_ps": round(way.times_ns[operation] * 1000), "by": way.name}
+        for operation, path in measured.NAMES.items()
+        for way in timed
+        if operation in way.times_ns
+    ]
 
 
 def measured_document(timed: list[Measured]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 from spinloom import figure_plots, figure_tables, files, output, plot, results
 from spinloom.lab import Lab, Probe
-from spinloom.verbs.options import quiet_option, threads_option
+from spinloom.verbs.options import fixed_nic_option, quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
@@ -25,6 +25,7 @@ from spinloom.verbs.stopping import stoppable
 @click.option("--quick", is_flag=True, help="Fewer points, and the demo's datatypes only.")
 @threads_option
 @quiet_option
+@fixed_nic_option
 def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None:
     """Draw a figure of the SC'19 paper (2, 8, 9c, 10, 11, 12, 13a, ... 18) or of the SC'17 paper (sc17-4,
     sc17-7a) from fresh simulations.

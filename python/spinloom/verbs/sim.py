@@ -9,11 +9,12 @@ from pathlib import Path
 
 import click
 
-from spinloom import handler_build, jobs, output, profiles, units
+from spinloom import handler_build, jobs, output, profiles, results, units
 from spinloom.errors import Trouble
 from spinloom.machines import parse_mtu
 from spinloom.verbs.options import (
     UpTo,
+    form_options,
     host_option,
     hpus_option,
     mtu_option,
@@ -53,7 +54,6 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 @seed_option
 @click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
 @click.option("--stack", metavar="BYTES", default="8MiB", show_default=True, help="Of each rank.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: times, exit codes and the output.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary on stderr.")
 @click.option(
     "--cflags",
@@ -71,6 +71,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
     callback=print_flags,
     help="Print what a linker needs for libportals, and exit.",
 )
+@form_options
 def sim(
     program: Path,
     arguments: tuple[str, ...],
@@ -84,14 +85,15 @@ def sim(
     seed: int,
     prefix: bool,
     stack: str,
-    as_json: bool,
     quiet: bool,
+    form: str,
 ) -> None:
     """Run PROGRAM on N simulated NICs, one rank each, in modelled time.
 
     PROGRAM is a C or C++ source, or a position-independent program linked with libportals. Each rank has its
     own globals; its clock is modelled time. A rank that crashes, fails or waits for ever ends the run with a
-    sentence and exit code 1. docs/portals.md begins at the beginning.
+    sentence and exit code 1. docs/portals.md begins at the beginning. With --json or --csv the times stand on
+    stdout: in JSON beside the program's output, in CSV a row for each rank, and the output goes to stderr.
     """
     try:
         stack_bytes = units.parse_bytes(stack)
@@ -104,8 +106,12 @@ def sim(
     )
     began = time.monotonic()
     with jobs.built(program) as runnable:
-        job = jobs.run(settings, runnable, list(arguments), captured=as_json)
-    if as_json:
+        job = jobs.run(settings, runnable, list(arguments), captured=form != "table")
+    if form == "csv":
+        click.echo(job.output, err=True, nl=False)
+        columns = [field.name for field in dataclasses.fields(jobs.RankEnd)]
+        click.echo(results.as_csv([dataclasses.asdict(end) for end in job.ranks], columns), nl=False)
+    elif form == "json":
         ends = [dataclasses.asdict(end) for end in job.ranks]
         trouble = job.trouble and job.trouble.message
         summary = {"nic": str(profile), "time_ps": job.time_ps, "ranks": ends, "trouble": trouble}

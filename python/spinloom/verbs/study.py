@@ -11,7 +11,7 @@ import click
 
 from spinloom import files, output, plot, results, studies, study_plots, units
 from spinloom.lab import Lab
-from spinloom.verbs.options import form_options, quiet_option, threads_option
+from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
@@ -21,6 +21,7 @@ from spinloom.verbs.stopping import stoppable
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
 @threads_option
 @quiet_option
+@fixed_nic_option
 @form_options
 def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
     """Run a small experiment: pingpong, accumulate, broadcast or raid.

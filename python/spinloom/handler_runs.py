@@ -62,6 +62,7 @@ class HandlerRun:
     message: bytes
     before: dict[str, bytes]  # by memory
     result: dict[str, Any]
+    partial: bool = False  # it was interrupted
 
     @property
     def failures(self) -> list[str]:
@@ -86,7 +87,8 @@ def run(
     trace: bool = False,
     profile_instructions: bool = False,
 ) -> HandlerRun:
-    """Runs the messages; with `image` None, without handlers."""
+    """Runs the messages; with `image` None, without handlers. Ctrl-C ends it: the KeyboardInterrupt carries
+    the run, as far as it came, as `.ran`."""
     engine = core.load()
     profile = setup.nic
     packet_bytes = setup.packet_of(profile)
@@ -122,6 +124,10 @@ def run(
     }
     try:
         return HandlerRun(setup, message, before, engine.run_handler(config))
+    except KeyboardInterrupt as stopped:
+        if (result := getattr(stopped, "result", None)) is not None:
+            stopped.ran = HandlerRun(setup, message, before, result, partial=True)  # type: ignore[attr-defined]
+        raise
     except engine.SpinloomError as error:
         raise Trouble(error.code, error.message) from None
 

@@ -1,6 +1,8 @@
 // spinloom._core: for authors of handlers, the contents of an image, and a run of it.
 #include <nanobind/stl/string.h>
 
+#include <optional>
+
 #include "app/bindings_setup.hpp"
 #include "app/handler_run.hpp"
 #include "hpu/disassemble.hpp"
@@ -143,11 +145,18 @@ void add_profile(const HandlerResult& result, nb::dict& out) {
   out["traffic"] = traffic;
 }
 
+// Ctrl-C ends it: the exception has what was done by then as `.result`.
 nb::dict run(const nb::dict& settings) {
   const HandlerConfig config = handler_config_of(settings);
+  std::optional<nb::python_error> stopped;
+  const auto go_on = [&] {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) stopped.emplace();
+    return !stopped;
+  };
   Result<HandlerResult> outcome = [&] {
     const nb::gil_scoped_release release;
-    return run_handler(config);
+    return run_handler(config, go_on);
   }();
   const HandlerResult result = unwrap(std::move(outcome));
   nb::dict out;
@@ -172,6 +181,10 @@ nb::dict run(const nb::dict& settings) {
   add_log(result, out);
   if (config.trace) add_trace(out, result.trace, result.start.ps);
   if (config.profile_instructions) add_profile(result, out);
+  if (stopped) {
+    nb::setattr(stopped->value(), "result", out);
+    throw nb::python_error(*stopped);
+  }
   return out;
 }
 

@@ -9,6 +9,7 @@ namespace spinloom::app {
 namespace {
 
 constexpr uint64_t message_bits = 1;
+constexpr uint64_t steps_between_questions = 4096;
 constexpr uint32_t queue_slots = 4096;  // enough, because events are taken as they come
 
 // One rank: a queue for the events of its entry and its puts, a counter, host memory.
@@ -43,7 +44,7 @@ class Run {
   Run(const HandlerConfig& config, const LoadedImages& loaded, sim::World& world)
       : config_(config), loaded_(loaded), world_(world), near_(world.node(0)), far_(world.node(1)) {}
 
-  Result<HandlerResult> all() {
+  Result<HandlerResult> all(const std::function<bool()>& go_on) {
     result_.entry = config_.entry;
     result_.handler_memory = config_.handler_memory;
     result_.reply = config_.reply;
@@ -60,11 +61,13 @@ class Run {
     far_.node.reset_statistics();
     start_ = result_.start = far_.node.now();
     SPL_TRY(put());
+    uint64_t steps = 0;
     do {
       take_events(near_, 0);
       take_events(far_, 1);
       SPL_TRY(check_bound());
-    } while (world_.events().step());
+      result_.complete = ++steps % steps_between_questions != 0 || go_on();
+    } while (result_.complete && world_.events().step());
     collect();
     return std::move(result_);
   }
@@ -188,11 +191,11 @@ class Run {
 
 }  // namespace
 
-Result<HandlerResult> run_handler(const HandlerConfig& config) {
+Result<HandlerResult> run_handler(const HandlerConfig& config, const std::function<bool()>& go_on) {
   if (config.messages == 0) return fail(Code::invalid, "a run without a message shows nothing");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
-  return Run(config, loaded, *world).all();
+  return Run(config, loaded, *world).all(go_on);
 }
 
 }  // namespace spinloom::app

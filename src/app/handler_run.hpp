@@ -5,6 +5,8 @@
 //   handlers that the image defines; without handlers (`image_name` empty) the bytes just land, for comparison. The
 //   result has the final contents of memories, the events of the hosts with their times, and the handlers' actions.
 //   The caller compares the bytes, because only the author of a handler knows the right ones.
+//   go_on(), asked every few thousand events, ends the run early where it returns false: the result is what there is by
+//   then, and not complete.
 // Invariants: (1) the same config gives the same result on every machine; (2) a handler that misbehaves is part of the
 //   result, not an Error.
 // Threads: any number of calls side by side. Time: modelled, in ps from the first put.
@@ -12,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,6 +49,7 @@ struct HostEvent {
 };
 
 struct HandlerResult {
+  bool complete = true;
   Time start;  // the first put
   int64_t time_ps = 0;  // until rank 1's host knows that the last message has ended; -1 if it never does
   int64_t first_byte_ps = 0;  // at rank 1's NIC
@@ -67,6 +71,6 @@ struct HandlerResult {
   std::vector<hpu::InstructionProfile> instructions;  // one, or none if not asked for
 };
 
-[[nodiscard]] Result<HandlerResult> run_handler(const HandlerConfig& config);
+[[nodiscard]] Result<HandlerResult> run_handler(const HandlerConfig& config, const std::function<bool()>& go_on);
 
 }  // namespace spinloom::app

@@ -13,6 +13,7 @@ from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options, quiet_option
 from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
 
 WITHIN = 0.20  # of the measurement
 BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
@@ -58,8 +59,12 @@ def calibrate(
     """
     if compare:
         rows = catalogue()
-        with progress(calibration.work(passes) + passes * len(rows), quiet, "measuring") as advance:
+        table = []
+        all_work = calibration.work(passes) + passes * len(rows)
+        with stoppable() as stop, progress(all_work, quiet, "measuring") as advance:
             table = compared(rows, movement, passes, advance)
+        if stop.told:
+            stop.leave("nothing is kept: a comparison needs all of its rounds")
         output.emit(table, form, lambda: show_compared(table, movement))
         if docs is not None:
             renew(docs, table, movement)
@@ -69,8 +74,12 @@ def calibrate(
     partial = calibration.partial_path(where)
     if kept := calibration.kept_passes(partial):
         output.say(f"goes on behind {kept} round{'s' if kept > 1 else ''} of an earlier call")
-    with progress(calibration.work(passes) * len(copy_model.MOVEMENTS), quiet, "measuring") as advance:
+    all_work = calibration.work(passes) * len(copy_model.MOVEMENTS)
+    with stoppable() as stop, progress(all_work, quiet, "measuring") as advance:
         measured = calibration.measure(passes, advance, partial)
+    if stop.told:
+        kept = calibration.kept_passes(partial)
+        stop.leave(f"{kept} of {passes} rounds are kept, and the next call goes on behind them")
     calibration.save(measured, where)
     output.say(f"{where}: prices of {measured.identity['processor']}")
     prices = [price for name in copy_model.MOVEMENTS for price in listing(name, measured)]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from importlib import resources
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from spinloom import core, files, handler_build, output, timeline, units
 from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.handler_runs import HandlerRun
 from spinloom.verbs import handler_report
 from spinloom.verbs.handler_options import Chosen, run_options
 from spinloom.verbs.handler_profile import profile
 from spinloom.verbs.handler_test import test
+from spinloom.verbs.stopping import Stop, stoppable
 
 TEMPLATES = ("count-words", "filter", "reply", "empty")
 PARTS = (".c", ".toml", "_expect.py")
@@ -107,7 +110,15 @@ def run(
     bytes are compared with what expect() of FILE_expect.py returns, where there is one.
     """
     chosen = chosen.with_message(message_path, message_size, count)
-    ran = chosen.run(trace=trace_path is not None)
+    ran = None
+    with stoppable() as stop:
+        try:
+            ran = chosen.run(trace=trace_path is not None)
+        except KeyboardInterrupt as stopped:
+            ran = getattr(stopped, "ran", None)
+            raise
+    if stop.told:
+        leave(stop, chosen, ran, as_json)
     differences = chosen.differences(ran)
     if trace_path is not None:
         write(trace_path, timeline.build(ran.result["trace"], chosen.image.name), "--trace")
@@ -142,6 +153,17 @@ def disasm(path: Path) -> None:
 
 handler.add_command(profile)
 handler.add_command(test)
+
+
+def leave(stop: Stop, chosen: Chosen, ran: HandlerRun | None, as_json: bool) -> NoReturn:
+    """Shows what an interrupted run came to; files are of whole runs."""
+    if ran is None:
+        stop.leave("the run had not begun")
+    if as_json:
+        click.echo(handler_report.as_json(ran, []))
+    else:
+        handler_report.show(chosen, ran, [])
+    stop.leave("what had happened by then is printed, and no file is written")
 
 
 def write(path: Path, content: bytes, option: str) -> None:

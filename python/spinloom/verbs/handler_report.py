@@ -31,7 +31,7 @@ def as_json(ran: HandlerRun, differences: list[str]) -> str:
         plain[lines] = [[*line[:3], said(line[3]), *line[4:]] for line in plain[lines]]
     plain["calls"] = {CALLS.get(number, str(number)): count for number, count in plain["calls"].items()}
     plain |= {memory: ran.result[memory].hex() for memory in MEMORIES}
-    return json.dumps({**plain, "differences": differences}, indent=1)
+    return json.dumps({**plain, "partial": ran.partial, "differences": differences}, indent=1)
 
 
 def said(text: bytes) -> str:
@@ -74,7 +74,9 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
     show_endings(chosen.image, result, tell)
     for memory, name in MEMORIES.items():
         show_memory(name, ran.before[memory], result[memory], tell)
-    if chosen.expect is None:
+    if ran.partial:
+        tell("partial: true (interrupted; bytes: not compared)")
+    elif chosen.expect is None:
         tell(f"bytes: not compared, there is no {chosen.image.beside('_expect.py')}")
     elif differences:
         for difference in differences:

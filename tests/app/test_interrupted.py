@@ -79,7 +79,7 @@ def test_handler_run_shows_what_had_happened(spinloom, tmp_path, monkeypatch):
         "run",
         "words.c",
         "--count",
-        "100000",
+        "400",
         "--memory-out",
         "memory",
         "--trace",

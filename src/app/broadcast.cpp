@@ -10,9 +10,8 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t match_bits = 1;
+constexpr uint64_t broadcast_match_bits = 1;
 constexpr uint64_t state_bytes = 64;
-constexpr int rounds = 2;  // the last one is measured
 constexpr uint32_t ranks_max = 4096;
 
 // The profile for ranks in a fat tree of 36-port switches (SC'17 paper, section 4.2): 18 ranks share a switch, 324 a
@@ -48,7 +47,7 @@ class Broadcast final : sim::EventTarget {
     for (uint32_t rank = 0; rank < config_.ranks; ++rank) SPL_TRY(prepare(rank));
     ranks_[0].memory = message;
     StudyResult result;
-    for (int round = 1; round <= rounds; ++round) {
+    for (int round = 1; round <= study_rounds; ++round) {
       world_.drain();
       for (uint32_t rank = 1; rank < config_.ranks; ++rank) {
         std::fill(ranks_[rank].memory.begin(), ranks_[rank].memory.end(), uint8_t{0});
@@ -102,10 +101,10 @@ class Broadcast final : sim::EventTarget {
     Rank& here = ranks_[rank];
     SPL_ASSIGN(here.side, Side::make(world_.node(rank)));
     here.memory.resize(config_.bytes);
-    nic::Entry entry = here.side.entry(here.memory, match_bits);
+    nic::Entry entry = here.side.entry(here.memory, broadcast_match_bits);
     if (config_.way == Way::store || config_.way == Way::stream) {
       const uint32_t stores = config_.way == Way::store ? 1 : 0;
-      const std::vector<uint32_t> constants = {rank, config_.ranks, static_cast<uint32_t>(match_bits), stores,
+      const std::vector<uint32_t> constants = {rank, config_.ranks, static_cast<uint32_t>(broadcast_match_bits), stores,
                                                config_.payload_bytes};
       SPL_ASSIGN(entry.context, here.side.context(loaded_, "broadcast", constants, state_bytes));
     }
@@ -122,7 +121,7 @@ class Broadcast final : sim::EventTarget {
   // All ranks allocate in the same order, so they have the same portal table entry.
   Status put(uint32_t from, uint32_t to, const std::optional<nic::Trigger>& trigger = {}) {
     const Side& side = ranks_[from].side;
-    portals::PutArguments arguments = side.put(ranks_[from].memory, side, match_bits);
+    portals::PutArguments arguments = side.put(ranks_[from].memory, side, broadcast_match_bits);
     arguments.target = nic::Rank{to};
     return side.interface->put(arguments, trigger);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "app/line.hpp"
 #include "base/random.hpp"
 #include "layout/committed.hpp"
 #include "layout/text.hpp"
@@ -15,8 +16,6 @@ namespace {
 
 constexpr double sample_ns = 40'000;
 constexpr int64_t guard_bytes = 64;
-
-constexpr int64_t line_bytes = 64;
 
 int64_t whole_lines(int64_t bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 

@@ -16,9 +16,6 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t match_bits = 0x5350494e;
-constexpr uint32_t queue_slots = 64;
-
 void read_statistics(const DdtConfig& config, const sim::Node& node, const offload::Receive& receive,
                      DdtResult& result) {
   const sim::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
@@ -64,7 +61,7 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   portals::Interface sender(world->node(0));
   portals::Interface receiver(node);
 
-  SPL_ASSIGN(const nic::QueueId queue, receiver.eq_alloc(queue_slots));
+  SPL_ASSIGN(const nic::QueueId queue, receiver.eq_alloc(cell_queue_slots));
   SPL_ASSIGN(const nic::PortalIndex portal, receiver.pt_alloc(queue));
   offload::NicFacts facts = facts_of(config);
   facts.interval_packets = config.interval_packets;
@@ -77,18 +74,18 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   if (config.unexpected) {
     SPL_TRY(early.post(receiver, portal));
   } else {
-    SPL_TRY(receive->post(destination.base(), match_bits));
+    SPL_TRY(receive->post(destination.base(), cell_match_bits));
   }
   portals::PutArguments put;
   put.local = packed.data();
   put.length = packed.size();
   put.target = node.rank();
   put.portal = portal;
-  put.match_bits = match_bits;
+  put.match_bits = cell_match_bits;
   SPL_TRY(sender.put(put));
   if (config.unexpected) {
     world->drain();  // the message lands before the receive is posted
-    SPL_TRY(receive->post(destination.base(), match_bits));
+    SPL_TRY(receive->post(destination.base(), cell_match_bits));
   }
   const Result<nic::Event> finished = receive->finish();
   if (!finished) return explain(finished.error(), node);

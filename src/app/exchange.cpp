@@ -11,9 +11,6 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t match_bits = 0x5350494e;
-constexpr uint32_t queue_slots = 64;
-
 // One peer's message: its sender's bytes, its receive and where it goes.
 struct Peer {
   offload::Message message;
@@ -57,7 +54,7 @@ class Started {
       put.length = peer.packed.size();
       put.target = node().rank();
       put.portal = peer.portal;
-      put.match_bits = match_bits;
+      put.match_bits = cell_match_bits;
       SPL_TRY(peer.sender->put(put));
     }
     return {};
@@ -74,7 +71,7 @@ class Started {
               {},
               {},
               {}};
-    SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(queue_slots));
+    SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(cell_queue_slots));
     SPL_ASSIGN(peer.portal, receiver_->pt_alloc(queue));
     auto made = offload::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers, config.strategy,
                                           peer.message, facts_of(config), cost);
@@ -87,7 +84,7 @@ class Started {
     if (!made) return made.error();
     peer.receive = std::move(*made);
     peers_.push_back(std::move(peer));
-    return peers_.back().receive->post(peers_.back().destination.base(), match_bits);
+    return peers_.back().receive->post(peers_.back().destination.base(), cell_match_bits);
   }
 
   uint32_t receiving_rank_ = 0;

@@ -10,14 +10,14 @@ namespace {
 
 constexpr uint64_t message_bits = 1;
 constexpr uint64_t steps_between_questions = 4096;
-constexpr uint32_t queue_slots = 4096;  // enough, because events are taken as they come
+constexpr uint32_t event_slots = 4096;  // enough, because events are taken as they come
 
 // One rank: a queue for the events of its entry and its puts, a counter, host memory.
 struct Rank {
   explicit Rank(sim::Node& given) : node(given), interface(given) {}
 
   Status prepare() {
-    SPL_ASSIGN(queue, interface.eq_alloc(queue_slots));
+    SPL_ASSIGN(queue, interface.eq_alloc(event_slots));
     SPL_ASSIGN(portal, interface.pt_alloc(queue));
     SPL_ASSIGN(counter, interface.ct_alloc());
     return {};

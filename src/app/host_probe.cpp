@@ -11,6 +11,7 @@
 #endif
 
 #include "app/destination.hpp"
+#include "app/line.hpp"
 #include "base/random.hpp"
 #include "layout/copy.hpp"
 #include "layout/text.hpp"
@@ -20,8 +21,6 @@
 
 namespace spinloom::app {
 namespace {
-
-constexpr int64_t line_bytes = 64;
 
 void flush(const uint8_t* bytes, size_t length) {
 #if defined(__x86_64__)

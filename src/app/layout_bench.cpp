@@ -8,6 +8,7 @@
 #include <fstream>
 #include <span>
 
+#include "app/line.hpp"
 #include "app/mpi_program.hpp"
 #include "layout/copy.hpp"
 #include "layout/kernel.hpp"
@@ -18,7 +19,6 @@
 namespace spinloom::app {
 namespace {
 
-constexpr int64_t line_bytes = 64;
 constexpr int64_t guard_bytes = 256;
 constexpr int64_t warmed_bytes_max = 4 << 20;  // larger messages do not stay in the caches anyway; as in mpi_pack.c
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/line.hpp"
 #include "base/limits.hpp"
 #include "layout/blocks.hpp"
 #include "sim/host_cache.hpp"
@@ -9,7 +10,6 @@
 namespace spinloom::app {
 namespace {
 
-constexpr int64_t line_bytes = 64;
 constexpr int64_t page_bytes = 4096;
 constexpr int passes = 2;
 

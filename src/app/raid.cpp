@@ -17,7 +17,6 @@ constexpr uint32_t parity = 1;
 constexpr uint32_t first_data = 2;
 constexpr uint32_t data_nodes = 4;
 constexpr uint32_t all_ranks = first_data + data_nodes;
-constexpr int rounds = 2;             // the last one is measured
 constexpr uint64_t margin_bytes = 96;  // bytes of a block behind the bytes written
 
 // Match bits. The parity node's entries add the number of the data node.
@@ -50,7 +49,7 @@ class Raid final : sim::EventTarget {
     SPL_TRY(prepare_client());
     for (uint32_t rank = 0; rank < all_ranks; ++rank) world_.node(rank).watch([this, rank] { told(rank); });
     StudyResult result;
-    for (round_ = 1; round_ <= rounds; ++round_) {
+    for (round_ = 1; round_ <= study_rounds; ++round_) {
       SPL_TRY(update(result));
       SPL_TRY(compare());
     }

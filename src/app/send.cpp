@@ -12,9 +12,6 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t match_bits = 0x5350494e;
-constexpr uint32_t queue_slots = 64;
-
 // The sender's memory: every byte that the message touches, and its bytes as the oracle packs them.
 struct Source {
   std::vector<uint8_t> bytes;
@@ -76,13 +73,13 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
   sim::Node& node = world->node(0);
   portals::Interface sender(node);
   portals::Interface receiver(world->node(1));
-  SPL_ASSIGN(const nic::QueueId arrivals, receiver.eq_alloc(queue_slots));
+  SPL_ASSIGN(const nic::QueueId arrivals, receiver.eq_alloc(cell_queue_slots));
   SPL_ASSIGN(const nic::PortalIndex portal, receiver.pt_alloc(arrivals));
-  SPL_ASSIGN(const nic::QueueId departures, sender.eq_alloc(queue_slots));
+  SPL_ASSIGN(const nic::QueueId departures, sender.eq_alloc(cell_queue_slots));
   nic::Entry entry;
   entry.start = destination.base();
   entry.length = static_cast<uint64_t>(message.bytes);
-  entry.match_bits = match_bits;
+  entry.match_bits = cell_match_bits;
   entry.options.use_once = true;
   entry.options.event_unlink_disable = true;
   SPL_TRY(receiver.me_append(portal, entry));
@@ -97,7 +94,7 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
   portals::PutArguments put;
   put.target = world->node(1).rank();
   put.portal = portal;
-  put.match_bits = match_bits;
+  put.match_bits = cell_match_bits;
   SPL_TRY(send->start(source.base(), put));
   const Result<nic::Event> finished = send->finish();
   if (!finished) return explain(finished.error(), node);

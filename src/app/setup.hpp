@@ -19,6 +19,10 @@
 
 namespace spinloom::app {
 
+// Of the one entry that a cell's messages go to, and of its queue.
+inline constexpr uint64_t cell_match_bits = 0x5350494e;
+inline constexpr uint32_t cell_queue_slots = 64;
+
 struct Setup {
   sim::Profile profile;
   std::map<std::string, std::vector<uint8_t>> images;  // ELF files by name

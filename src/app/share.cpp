@@ -8,8 +8,6 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t match_bits = 0x5350494e;
-constexpr uint32_t queue_slots = 64;
 constexpr uint32_t receiving_rank = 1;
 
 Status check_epsilon(const offload::TypeAttributes& attributes) {
@@ -68,7 +66,7 @@ Status Share::build() {
   SPL_ASSIGN(world_, sim::World::create(config_.profile, loaded_.images, world_options(config_)));
   sender_.emplace(world_->node(0));
   receiver_.emplace(world_->node(receiving_rank));
-  SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(queue_slots));
+  SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(cell_queue_slots));
   SPL_ASSIGN(portal_, receiver_->pt_alloc(queue));
   cache_.emplace(offload::ReceiveCache::Nic{*receiver_, portal_, queue, loaded_.handlers, facts_of(config_), cost});
   return {};
@@ -112,13 +110,13 @@ Result<SharedMessage> Share::bring(const offload::ReceiveCache::Lease& lease, co
                                    Destination& destination, std::span<const uint8_t> packed) {
   sim::Node& node = world_->node(receiving_rank);
   node.reset_statistics();
-  SPL_TRY(lease.receive->post(destination.base(), match_bits));
+  SPL_TRY(lease.receive->post(destination.base(), cell_match_bits));
   portals::PutArguments put;
   put.local = packed.data();
   put.length = packed.size();
   put.target = node.rank();
   put.portal = portal_;
-  put.match_bits = match_bits;
+  put.match_bits = cell_match_bits;
   SPL_TRY(sender_->put(put));
   SPL_ASSIGN(const nic::Event event, lease.receive->finish());
   SharedMessage brought;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint64_t ping_bits = 1;
 constexpr uint64_t pong_bits = 2;
-constexpr int rounds = 2;  // the last one is measured
 constexpr uint64_t complex_bytes = 16;  // accumulate: two doubles
 
 class Study {
@@ -31,7 +30,7 @@ class Study {
     SPL_ASSIGN(far_, Side::make(world_.node(1)));
     SPL_TRY(config_.experiment == Experiment::pingpong ? prepare_pingpong() : prepare_accumulate());
     StudyResult result;
-    for (int round = 1; round <= rounds; ++round) {
+    for (int round = 1; round <= study_rounds; ++round) {
       world_.drain();
       const sim::HandlerStatistics before = handlers();
       std::vector<uint8_t> expected = config_.experiment == Experiment::pingpong ? sent_ : product();

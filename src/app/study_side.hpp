@@ -16,6 +16,8 @@
 
 namespace spinloom::app {
 
+inline constexpr int study_rounds = 2;  // the last one is measured
+
 struct Side {
   sim::Node* node = nullptr;
   std::unique_ptr<portals::Interface> interface;

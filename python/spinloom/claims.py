@@ -4,7 +4,8 @@ Contract: claims() reads claims.toml. judge() is pure: conditions and observed n
 assess() runs the cells that a claim needs in a Lab and, when it does not hold, its sensitivities: the first
 trial value of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC,
 explains it. Values are tried in a plausible range only. Every claim is tried with the alternatives of the
-model, too.
+model, too. Where a paper's words leave open what is counted, a claim has several measures, and statements
+that are judged under each of them; verdicts on claims do not depend on these.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from spinloom import lab
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
-from spinloom.observe import OBSERVATIONS, Trial
+from spinloom.observe import OBSERVATIONS, Trial, queue_cells
 
 LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "at_least": (">=", operator.ge),
@@ -30,6 +31,7 @@ LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "below": ("<", operator.lt),
 }
 INPUT = "input."
+A_PACKET = " a packet"  # of a column whose numbers are at so many blocks a packet
 HOLDS, EXPLAINED, FAILS, NOT_AVAILABLE = "holds", "explained", "fails", "not available"
 
 
@@ -81,6 +83,32 @@ class Alternative:
 
 
 @dataclass(frozen=True)
+class Statement:
+    """What a paper says of something that can be measured in several ways, under one of these measures."""
+
+    says: str
+    measure: str
+    holds: tuple[Condition, ...]
+    changes: tuple[tuple[str, str], ...] = ()  # of the profile
+
+    def trial(self, nic: str) -> Trial:
+        return Trial(nic, self.changes)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the results, printed beside a claim for each strategy and number of blocks a packet."""
+
+    name: str
+    column: str
+    strategies: tuple[str, ...]
+    gammas: tuple[int, ...]
+
+    def probes(self, trial: Trial) -> list[Probe]:
+        return queue_cells(trial, list(self.strategies), list(self.gammas))
+
+
+@dataclass(frozen=True)
 class Claim:
     id: str
     says: str
@@ -89,6 +117,9 @@ class Claim:
     nic: str
     holds: tuple[Condition, ...]
     sensitivities: tuple[Sensitivity, ...]
+    statements: tuple[Statement, ...] = ()  # judged and printed; the claim's verdict does not depend on them
+    measures: tuple[Measure, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,6 +187,20 @@ def claims() -> dict[str, Claim]:
                 )
                 for entry in table.get("sensitivity", [])
             ),
+            statements=tuple(
+                Statement(
+                    entry["says"],
+                    entry["measure"],
+                    tuple(map(read_condition, entry["holds"])),
+                    tuple(entry.get("set", {}).items()),
+                )
+                for entry in table.get("statement", [])
+            ),
+            measures=tuple(
+                Measure(entry["name"], entry["column"], tuple(entry["strategies"]), tuple(entry["gammas"]))
+                for entry in table.get("measure", [])
+            ),
+            note=table.get("note", ""),
         )
         for table in tables()["claim"]
     ]
@@ -219,9 +264,49 @@ def observe(trial: Trial, conditions: Iterable[Condition], laboratory: Lab) -> d
 def assess(claim: Claim, laboratory: Lab, bar: Bar | None = None) -> Verdict:
     trial = Trial(claim.nic)
     verdict = judged(claim, trial, laboratory, bar)
+    laboratory.run(further_probes(claim), bar)
     if verdict.verdict == FAILS:
         verdict = explain(claim, verdict, laboratory, bar)
     return with_alternatives(claim, verdict, laboratory, bar)
+
+
+def further_probes(claim: Claim) -> list[Probe]:
+    """What a claim's measures and statements need."""
+    trial = Trial(claim.nic)
+    found = [probe for measure in claim.measures for probe in measure.probes(trial)]
+    return found + [
+        probe for each in claim.statements for probe in probes_of(each.trial(claim.nic), each.holds)
+    ]
+
+
+def measured(claim: Claim, laboratory: Lab) -> list[dict[str, Any]]:
+    """A row for each measure and strategy: its numbers by blocks a packet."""
+    trial, rows = Trial(claim.nic), []
+    for measure in claim.measures:
+        found = iter(measure.probes(trial))
+        for strategy in measure.strategies:
+            numbers = {
+                f"{gamma}{A_PACKET}": laboratory[next(found)][measure.column] for gamma in measure.gammas
+            }
+            rows.append({"measure": measure.name, "strategy": strategy, **numbers})
+    return rows
+
+
+def stated(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
+    """A row for each statement and measure: whether it holds."""
+    rows = []
+    for statement in claim.statements:
+        trial = statement.trial(claim.nic)
+        verdict = judge(statement.holds, observe(trial, statement.holds, laboratory))
+        rows.append(
+            {
+                "statement": statement.says,
+                "measure": statement.measure,
+                "ours": verdict.ours,
+                "verdict": verdict.verdict,
+            }
+        )
+    return rows
 
 
 def judged(claim: Claim, trial: Trial, laboratory: Lab, bar: Bar | None) -> Verdict:

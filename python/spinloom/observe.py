@@ -197,8 +197,23 @@ def queue_cells(trial: Trial, strategies: list[str], gammas: list[int]) -> list[
     ]
 
 
-def queue_peak(trial: Trial, readings: list[Reading], **_: Any) -> float:
-    return max(reading["dma_queue_peak"] for reading in readings)
+def largest(column: str) -> Callable[..., float]:
+    return lambda trial, readings, **_: max(reading[column] for reading in readings)
+
+
+def lead_cells(
+    trial: Trial, measure: str, strategies: list[str], over: list[str], gammas: list[int]
+) -> list[Probe]:
+    return queue_cells(trial, [*strategies, *over], gammas)
+
+
+def lead(
+    trial: Trial, readings: list[Reading], measure: str, strategies: list[str], gammas: list[int], **_: Any
+) -> float:
+    """The least of `strategies` over the most of the others, in the column `measure`."""
+    first = len(strategies) * len(gammas)
+    held = [reading[measure] for reading in readings]
+    return min(held[:first]) / max(held[first:])
 
 
 # ---- observations on all rows of the applications; the baseline's cells come first in each group ----
@@ -382,7 +397,9 @@ OBSERVATIONS: dict[str, Observation] = {
     ),
     "memory_spread_bytes": Observation(memory_cells, memory_spread),
     "memory_growth": Observation(memory_cells, memory_growth),
-    "dma_queue_peak": Observation(queue_cells, queue_peak),
+    "dma_queue_peak": Observation(queue_cells, largest("dma_queue_peak")),
+    "writes_under_way_peak": Observation(queue_cells, largest("writes_under_way_peak")),
+    "lead": Observation(lead_cells, lead),
     "largest_speedup": Observation(row_cells, largest_speedup),
     "largest_single_packet_speedup": Observation(row_cells, largest_single_packet_speedup),
     "largest_speedup_from_gamma": Observation(

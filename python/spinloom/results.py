@@ -52,6 +52,8 @@ COLUMNS = {
     "dma_writes": "writes to host memory that handlers asked for",
     "dma_bytes": "bytes of those writes",
     "dma_queue_peak": "most writes waiting for PCIe at a time",
+    "writes_under_way_peak": "most writes in flight at a time: from request to last byte in host memory",
+    "writes_under_way_mean": "writes in flight on average over data_time_ps",
     "packet_buffer_peak_bytes": "most packet bytes on the NIC at a time",
     "host_line_fetches": "cache lines that the host read from its memory",
     "host_line_writebacks": "cache lines that the host wrote to its memory",

@@ -77,6 +77,9 @@ nb::dict run_cell(const nb::dict& settings) {
   row["dma_writes"] = result.dma_writes;
   row["dma_bytes"] = result.dma_bytes;
   row["dma_queue_peak"] = result.dma_queue_peak;
+  row["writes_under_way_peak"] = result.writes_under_way_peak;
+  row["writes_under_way_mean"] =
+      ratio(static_cast<uint64_t>(result.writes_under_way_ps), static_cast<uint64_t>(result.data_time_ps));
   row["packet_buffer_peak_bytes"] = result.packet_buffer_peak_bytes;
   row["host_line_fetches"] = result.host_line_fetches;
   row["host_line_writebacks"] = result.host_line_writebacks;

@@ -31,6 +31,8 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   result.dma_writes = node.statistics().dma_writes;
   result.dma_bytes = node.statistics().dma_bytes;
   result.dma_queue_peak = node.statistics().dma_queue_peak;
+  result.writes_under_way_peak = node.writes_under_way().peak();
+  result.writes_under_way_ps = node.writes_under_way().total().ps;
   result.host_line_fetches = node.statistics().host_line_fetches;
   result.host_line_writebacks = node.statistics().host_line_writebacks;
   result.packet_buffer_peak_bytes = node.nic().state().packet_buffer_peak;

@@ -62,6 +62,8 @@ struct DdtResult {
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
+  uint64_t writes_under_way_peak = 0;
+  int64_t writes_under_way_ps = 0;  // time in flight, summed over the writes
   uint64_t packet_buffer_peak_bytes = 0;
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;

@@ -40,6 +40,7 @@
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
 #include "sim/trace.hpp"
+#include "sim/writes_under_way.hpp"
 #include "sim/zeroed.hpp"
 
 namespace spinloom::sim {
@@ -86,6 +87,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
+  // Writes of data to host memory, from the request until the last byte is there.
+  [[nodiscard]] const WritesUnderWay& writes_under_way() const { return under_way_; }
   // Packets whose bytes are still here after parsing.
   [[nodiscard]] uint64_t packets_held() const { return held_.size() + moving_.size(); }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
@@ -100,7 +103,10 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // them can go on.
   void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
   // Starts a new measurement: first byte and totals count from here.
-  void reset_statistics() { statistics_ = {}; }
+  void reset_statistics() {
+    statistics_ = {};
+    under_way_.restart(events_.now());
+  }
   // Why the newest handler that did not return has ended, for error messages; empty if there is none.
   [[nodiscard]] const std::string& handler_trouble() const { return handler_trouble_; }
 
@@ -240,6 +246,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   bool working_ = false;
 
   NodeStatistics statistics_;
+  WritesUnderWay under_way_;
   std::function<void()> watcher_;
   Trace* trace_ = nullptr;
   DepthSeries* dma_queue_ = nullptr;

@@ -65,6 +65,7 @@ void Node::perform(const nic::DmaWrite& write) {
     return;
   }
   const Time here = std::max(events_.now(), parsed_last_byte_);
+  under_way_.asked(here);
   if (write.scatter == nic::Scatter::none) return serve_dma(slot, here);
   queue_scattered(slot, here);
 }
@@ -143,7 +144,10 @@ void Node::dma_served(uint32_t slot) {
   dmas_.give_back(slot);
   if (dma_queue_ != nullptr) dma_queue_->sample(events_.now(), dmas_.size());
   moving_.erase(portals::perform(write).value);
-  if (write.source.length > 0) statistics_.data_landed = events_.now() + pcie_.latency();
+  if (write.source.length > 0) {
+    statistics_.data_landed = events_.now() + pcie_.latency();
+    under_way_.landed(statistics_.data_landed, events_.now());
+  }
   nic::Actions actions;
   std::swap(actions, scratch_);
   actions.clear();

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from conftest import fake_claim_cell
+from conftest import fake_claim_cell, needs_engine
 from spinloom import claims, lab, observe, strategies
 from spinloom.bar import Bar
 from spinloom.claims import EXPLAINED, FAILS, HOLDS, NOT_AVAILABLE, Observed, judge
@@ -294,3 +294,68 @@ def test_an_unknown_claim_is_answered_with_the_nearest(spinloom):
     ran = spinloom("validate", "--only", "DDT-22")
     assert ran.code == 2
     assert "did you mean 'DDT-2'" in ran.err
+
+
+# ---- what is counted: measures and statements ----
+
+
+def test_the_lead_is_the_least_over_the_most_of_the_others():
+    readings = [reading(column=count) for count in (57, 60, 40, 50, 30, 20)]
+    arguments = {"measure": "column", "strategies": ["a", "b"], "over": ["c"], "gammas": [16, 32]}
+    assert observe.lead(None, readings, **arguments) == 40 / 30
+
+
+def depths(config):
+    """Writes under way as the strategy says; writes waiting: always 5."""
+    found = {"specialised": 100, "rw-cp": 90, "hpu-local": 50, "ro-cp": 120}[config["strategy"]]
+    slow = config["profile"]["hpu.clock"] == 600_000_000 and config["strategy"] == "ro-cp"
+    under_way = {"writes_under_way_peak": 60 if slow else found, "writes_under_way_mean": found / 3}
+    return {**fake_claim_cell(config), "dma_queue_peak": 5, **under_way}
+
+
+def test_validate_prints_each_measure_and_what_holds_under_it(spinloom, fake_engine, tmp_path):
+    fake_engine.run_cell = depths
+    table = tmp_path / "validate.json"
+    options = ["--only", "DDT-7", "--quiet", "--golden", str(table)]
+    ran = spinloom("validate", *options, "--update")
+    assert ran.code == 0
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "writes waiting for PCIe, peak specialised 5 5 5 5 5 5" in lines
+    assert "writes under way, peak ro-cp 120 120 120 120 120 120" in lines
+    assert "writes under way, mean rw-cp 30 30 30 30 30 30" in lines
+    assert "(Little's law)" in " ".join(lines)
+    (row,) = json.loads(spinloom("validate", *options, "--json").out)
+    assert row["verdict"] == HOLDS  # which does not depend on the statements
+    told = [line.rsplit(": ", 1) for line in row["statements"].split("; ")]
+    verdicts = {(line.split(": ")[0][:12], line.split(": ")[1]): verdict for line, verdict in told}
+    assert verdicts["fewer than 1", "writes waiting for PCIe, peak"] == HOLDS
+    assert verdicts["fewer than 1", "writes under way, peak"] == HOLDS
+    assert verdicts["specialised ", "writes waiting for PCIe, peak"] == FAILS
+    assert verdicts["specialised ", "writes under way, peak"] == FAILS
+    assert [verdict for line, verdict in told if "600 MHz" in line] == [HOLDS]
+
+    fake_engine.run_cell = lambda config: {**depths(config), "writes_under_way_peak": 160}
+    ran = spinloom("validate", *options, "--json")
+    assert ran.code == 1
+    assert "writes under way, peak: 160 (!): fails" in ran.err
+
+
+def test_every_measure_and_statement_names_what_exists():
+    for claim in claims.claims().values():
+        named = {measure.name for measure in claim.measures}
+        assert {statement.measure for statement in claim.statements} <= named
+        for statement in claim.statements:
+            assert lab.profile_of(claim.nic, statement.changes)
+            for condition in statement.holds:
+                assert condition.of in observe.OBSERVATIONS
+        assert bool(claim.measures) == bool(claim.note)
+
+
+@needs_engine
+def test_one_write_is_under_way_until_its_last_byte_is_in_host_memory():
+    laboratory, trial = lab.Lab(1), claims.Trial()
+    (found,) = (laboratory[probe] for probe in [trial.probe("contig(1000, byte)", "specialised")])
+    on_pcie = math.ceil((1000 + 4 * 24) * 8125 / 512)  # four packets
+    under_way = found["writes_under_way_mean"] * found["data_time_ps"]
+    assert found["writes_under_way_peak"] == 1
+    assert 250_000 + on_pcie <= under_way < 250_000 + on_pcie + 100_000  # NIC memory is read before

@@ -89,9 +89,11 @@ def validate(
             verdicts[claim] = verdict
     if stop.told:
         verdicts |= settled([claim for claim in wanted if claim not in verdicts], laboratory)
-    rows = [row_of(claim, verdict) for claim, verdict in verdicts.items()]
+    rows = [row_of(claim, verdict, laboratory) for claim, verdict in verdicts.items()]
     output.emit(rows, form, lambda: shown(rows))
     if form == "table":
+        for claim in verdicts:
+            show_measures(claim, laboratory)
         for name, why in claims.absent().items() if only is None else ():
             click.echo(f"{name} is not tested: {why}")
         click.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
@@ -137,14 +139,14 @@ def settled(wanted: list[Claim], laboratory: Lab) -> dict[Claim, Verdict]:
     found = {}
     for claim in wanted:
         trial = claims.Trial(claim.nic)
-        if laboratory.has(claims.probes_of(trial, claim.holds)):
+        if laboratory.has(claims.probes_of(trial, claim.holds) + claims.further_probes(claim)):
             verdict = claims.judge(claim.holds, claims.observe(trial, claim.holds, laboratory))
             if verdict.verdict != claims.FAILS:
                 found[claim] = verdict
     return found
 
 
-def row_of(claim: Claim, verdict: Verdict) -> dict[str, Any]:
+def row_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> dict[str, Any]:
     return {
         "id": claim.id,
         "claim": claim.says,
@@ -156,7 +158,40 @@ def row_of(claim: Claim, verdict: Verdict) -> dict[str, Any]:
         "otherwise": verdict.otherwise,
         "verdict": verdict.verdict,
         "remark": verdict.remark,
+        "measures": "; ".join(told(row) for row in claims.measured(claim, laboratory)),
+        "statements": "; ".join(told(row) for row in claims.stated(claim, laboratory)),
+        "note": claim.note,
     }
+
+
+def told(row: dict[str, Any]) -> str:
+    """'writes under way, peak: rw-cp: 1 a packet 8, 2 a packet 10' or 'statement: measure: 1.2: holds'."""
+    texts = [str(value) for name, value in row.items() if not name.endswith(claims.A_PACKET)]
+    numbers = [f"{name} {value:.4g}" for name, value in row.items() if name.endswith(claims.A_PACKET)]
+    return ": ".join([*texts, ", ".join(numbers)] if numbers else texts)
+
+
+def show_measures(claim: Claim, laboratory: Lab) -> None:
+    """What a claim is measured by, and which of the paper's statements hold under which measure."""
+    if rows := claims.measured(claim, laboratory):
+        columns = list(rows[0])
+        cells = [
+            [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
+            for row in rows
+        ]
+        numeric = {column for column in columns if column.endswith(claims.A_PACKET)}
+        output.show(
+            output.table(
+                columns, cells, numeric=numeric, title=f"{claim.id} by what is counted, blocks a packet"
+            ),
+            keys=2,
+        )
+    if rows := claims.stated(claim, laboratory):
+        columns = list(rows[0])
+        cells = [list(row.values()) for row in rows]
+        output.show(output.table(columns, cells, foldable={"statement"}))
+    if claim.note:
+        click.echo(click.wrap_text(claim.note, 110))
 
 
 def shown(rows: list[dict[str, Any]]) -> Any:
@@ -204,7 +239,9 @@ ORDER = (claims.HOLDS, claims.EXPLAINED, claims.FAILS, claims.NOT_AVAILABLE)
 def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> None:
     old = json.loads(path.read_text(encoding="utf-8"))["claims"] if path.exists() else {}
     fresh = {
-        row["id"]: {name: row[name] for name in ("verdict", "ours", "otherwise", "remark")} for row in rows
+        row["id"]: {name: row[name] for name in ("verdict", "ours", "otherwise", "remark")}
+        | {name: row[name] for name in ("measures", "statements") if row[name]}
+        for row in rows
     }
     kept = {name: fresh.get(name, old.get(name)) for name in claims.claims() if name in fresh or name in old}
     document = {"images": results.image_hashes(laboratory.images), "claims": kept}
@@ -220,6 +257,8 @@ def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list
     changed = []
     for row in rows:
         before = table["claims"].get(row["id"], {"verdict": "absent", "ours": "-"})
+        if before.get("statements", "") != row["statements"]:
+            changed.append(f"{row['id']}: '{before.get('statements', '')}' became '{row['statements']}'")
         if before["verdict"] != row["verdict"]:
             now = f"'{row['verdict']}' ({row['ours']})"
             changed.append(f"{row['id']}: '{before['verdict']}' ({before['ours']}) became {now}")

@@ -10,11 +10,9 @@
 
 #include "app/line.hpp"
 #include "app/mpi_program.hpp"
-#include "layout/copy.hpp"
 #include "layout/kernel.hpp"
 #include "layout/oracle.hpp"
 #include "layout/text.hpp"
-#include "layout/transfer.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -91,10 +89,10 @@ void LayoutBench::Free::operator()(std::byte* bytes) const { std::free(bytes - g
 
 Result<LayoutBench::Side> LayoutBench::side_of(const std::string& type_text) {
   SPL_ASSIGN(layout::Type type, layout::parse(type_text));
-  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(type));
+  SPL_ASSIGN(layout::Committed committed, layout::Committed::commit(type));
   if (type.size() == 0) return fail(Code::unsupported, "a type of zero bytes takes no time to copy");
-  auto plan = plan_of(blob);
-  Side side{type, std::move(blob), plan ? std::move(*plan) : HandPlan{}, lines_of(type)};
+  auto plan = plan_of(committed.blob());
+  Side side{type, std::move(committed), plan ? std::move(*plan) : HandPlan{}, lines_of(type)};
   return side;
 }
 
@@ -152,9 +150,13 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
   const auto size = static_cast<size_t>(bytes());
   if (way == BenchWay::ours) {
     switch (operation) {
-      case BenchOperation::pack: return layout::pack(from_.blob, 1, source, 0, bytes(), {packed, size});
-      case BenchOperation::unpack: return layout::unpack(from_.blob, 1, source, 0, bytes(), {packed, size});
-      case BenchOperation::copy: return layout::copy({from_.blob, 1, source}, {to_.blob, 1, target});
+      case BenchOperation::pack:
+        if (from_.layout.pack_at_once(1, source, packed)) return {};
+        return from_.layout.pack(1, source, {0, bytes()}, {packed, size});
+      case BenchOperation::unpack:
+        if (from_.layout.unpack_at_once(1, source, packed)) return {};
+        return from_.layout.unpack(1, source, {0, bytes()}, {packed, size});
+      case BenchOperation::copy: return layout::copy({&from_.layout, 1, source}, {&to_.layout, 1, target});
     }
   }
   const Hand& hand = way == BenchWay::hand_elements ? elements_ : way == BenchWay::hand_blocks ? blocks_ : structs_;
@@ -269,8 +271,8 @@ int64_t LayoutBench::lines(BenchOperation operation) const {
 }
 
 std::string LayoutBench::kernel(BenchOperation operation) const {
-  const std::string from = layout::kernel_name(from_.blob);
-  const std::string to = layout::kernel_name(to_.blob);
+  const std::string from = layout::kernel_name(from_.layout.blob());
+  const std::string to = layout::kernel_name(to_.layout.blob());
   return operation == BenchOperation::copy && from != to ? from + ", " + to : from;
 }
 

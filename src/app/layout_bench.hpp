@@ -1,6 +1,7 @@
 // LayoutBench - one row of the layout bench: our copies, the loop that a user would write, and memcpy.
 //
-// Contract: create() reads both types and allocates memory filled with pattern(). check() runs one way once over
+// Contract: create() commits both types and allocates memory filled with pattern(). Our way is what spl_layout_pack(),
+//   _unpack() and _copy() call. check() runs one way once over
 //   fresh memory and compares the whole destination with the oracle. time() returns host times, in ns a call. The
 //   hand loops come from a library built from python/spinloom/bench/hand.c. hash() is the value that a peer in
 //   another process must get from the same pattern: of the packed bytes (pack), or of the whole destination (unpack
@@ -17,7 +18,7 @@
 
 #include "app/hand_plan.hpp"
 #include "base/result.hpp"
-#include "layout/blob.hpp"
+#include "layout/committed.hpp"
 #include "layout/type.hpp"
 
 namespace spinloom::app {
@@ -56,7 +57,7 @@ class LayoutBench {
   using Memory = std::unique_ptr<std::byte, Free>;
   struct Side {
     layout::Type type;
-    layout::Blob blob;
+    layout::Committed layout;
     HandPlan plan;  // without parts: nobody would write such a loop by hand
     int64_t lines = 0;
   };

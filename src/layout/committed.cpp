@@ -38,7 +38,8 @@ Status copy_through_memory(const Message<const std::byte>& from, const Message<s
 Result<Committed> Committed::commit(const Type& type) {
   SPL_ASSIGN(const Blob built, Blob::build(type));
   Blob blob = BlobPool::process().intern(built);
-  return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}}));
+  auto structs = StructArray::of(blob);
+  return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}, std::move(structs)}));
 }
 
 Result<int64_t> packed_bytes(const Type& type, int64_t count) {
@@ -77,6 +78,12 @@ Status Committed::unpack(int64_t count, std::byte* base, PackedRange range, std:
 }
 
 Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) {
+  const StructArray* const read_structs = from.layout->structs(from.count);
+  const StructArray* const written_structs = to.layout->structs(to.count);
+  if (read_structs != nullptr && written_structs != nullptr &&
+      copy_structs(*written_structs, to.count, to.base, *read_structs, from.count, from.base)) {
+    return {};
+  }
   SPL_ASSIGN(const int64_t total, from.layout->packed_bytes(from.count));
   SPL_ASSIGN(const int64_t taken, to.layout->packed_bytes(to.count));
   if (total != taken) {

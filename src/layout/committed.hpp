@@ -20,6 +20,7 @@
 #include "layout/blob.hpp"
 #include "layout/copy.hpp"
 #include "layout/oracle.hpp"
+#include "layout/struct_array.hpp"
 #include "layout/type.hpp"
 
 namespace spinloom::layout {
@@ -52,11 +53,24 @@ class Committed {
   // Every public call tries these first (copy.hpp). False: nothing has been done, and pack() or unpack() must be
   // asked.
   [[nodiscard]] bool pack_at_once(int64_t count, const std::byte* base, std::byte* packed) const {
+    if (const StructArray* const array = structs(count)) {
+      array->pack(count, base, packed);
+      return true;
+    }
     return layout::pack_at_once(blob(), count, base, packed);
   }
   [[nodiscard]] bool unpack_at_once(int64_t count, std::byte* base, const std::byte* packed) const {
+    if (const StructArray* const array = structs(count); array != nullptr && array->is_apart()) {
+      array->unpack(count, base, packed);
+      return true;
+    }
     return count <= shared_->apart_count.load(std::memory_order_relaxed) &&
            layout::unpack_at_once(blob(), count, base, packed);
+  }
+  // The layout as an array of structs, if it is one for `count` elements.
+  [[nodiscard]] const StructArray* structs(int64_t count) const {
+    const StructArray* const array = shared_->structs.get();
+    return array != nullptr && array->takes(count) ? array : nullptr;
   }
 
  private:
@@ -64,6 +78,7 @@ class Committed {
     Type type;
     Blob blob;
     std::atomic<int64_t> apart_count{0};  // the largest count that is known to write no byte twice
+    std::unique_ptr<const StructArray> structs;
   };
 
   explicit Committed(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}

@@ -8,6 +8,7 @@
 #include "base/checked.hpp"
 #include "layout/copy_walker.hpp"
 #include "layout/kernel.hpp"
+#include "layout/struct_moves.hpp"
 #include "layout/width.hpp"
 
 namespace spinloom::layout {
@@ -102,59 +103,32 @@ class Nodes {
     }
   }
 
-  // An array of `rows` structs, each of a few short runs, `stride` apart. False: the runs are too many or too long,
-  // and nothing has been done.
+  // An array of `rows` structs, each of a few short runs, `stride` apart. False: nothing has been done.
   bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
-    const auto count = static_cast<int64_t>(leaf.count);
-    const auto size = static_cast<int64_t>(leaf.size);
-    if (count > struct_runs_max || size > count * struct_run_bytes_max || rows < 2) return false;
-    if (leaf.kind == SPL_LEAF_RUNS) return structs(memory, stride, packed, rows, runs_of(leaf), count);
-    std::array<Run, struct_runs_max + 1> run{};
-    const auto* const places = reinterpret_cast<const Offset*>(&leaf + 1);
-    for (int64_t i = 0; i < count; ++i) run[i].offset = places[i];
-    for (int64_t i = 0; i <= count; ++i) run[i].start = static_cast<typename W::Unsigned>(i) * leaf.block;
-    return structs(memory, stride, packed, rows, run.data(), count);
-  }
-
-  bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Run* run,
-               int64_t count) const {
-    if (mode == Mode::pack ? tables().pack_structs(packed, memory, run, count, rows, stride)
-                           : tables().unpack_structs(memory, packed, run, count, rows, stride)) {
-      return true;
-    }
-    return (mode == Mode::pack || are_apart(run, count, stride)) && columns(memory, stride, packed, rows, run, count);
-  }
-
-  // Whether the order of the copies does not matter, because no byte is written twice: the runs' offsets rise, and
-  // the structs do not overlap.
-  static bool are_apart(const Run* run, int64_t count, int64_t stride) {
-    int64_t end = run->offset;
-    for (int64_t i = 0; i < count; ++i) {
-      if (run[i].offset < end) return false;
-      end = run[i].offset + static_cast<int64_t>(run[i + 1].start - run[i].start);
-    }
-    return std::abs(stride) >= end - run->offset;
-  }
-
-  // Copies a tile of structs at a time: one run of all of them, then the next run.
-  bool columns(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Run* run,
-               int64_t count) const {
-    const auto size = static_cast<int64_t>(run[count].start);
-    for (int64_t done = 0; done < rows; done += struct_tile) {
-      const int64_t now = std::min(struct_tile, rows - done);
-      for (int64_t i = 0; i < count; ++i) {
-        const auto bytes = static_cast<int64_t>(run[i + 1].start - run[i].start);
-        const RowKernel kernel = set_.row[static_cast<size_t>(Mode::copy)][block_class(bytes)];
-        std::byte* const there = memory + done * stride + run[i].offset;
-        std::byte* const here = packed + done * size + run[i].start;
-        if (mode == Mode::pack) {
-          kernel(here, there, now, bytes, size, stride);
-        } else {
-          kernel(there, here, now, bytes, stride, size);
-        }
-      }
+    if (!is_struct(leaf) || rows < 2) return false;
+    if (windows(memory, stride, packed, rows, leaf)) return true;
+    StructMoves moves;
+    if (!moves.make<W>(set_, leaf, stride) || (mode != Mode::pack && !moves.is_apart())) return false;
+    if (mode == Mode::pack) {
+      moves.pack(packed, memory, rows);
+    } else {
+      moves.unpack(memory, packed, rows);
     }
     return true;
+  }
+
+  bool windows(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
+    const auto count = static_cast<int64_t>(leaf.count);
+    const Run* run = runs_of(leaf);
+    std::array<Run, struct_runs_max + 1> listed;
+    if (leaf.kind == SPL_LEAF_LIST) {
+      const auto* const places = reinterpret_cast<const Offset*>(&leaf + 1);
+      for (int64_t i = 0; i < count; ++i) listed[i].offset = places[i];
+      for (int64_t i = 0; i <= count; ++i) listed[i].start = static_cast<typename W::Unsigned>(i) * leaf.block;
+      run = listed.data();
+    }
+    if (mode == Mode::pack) return tables().pack_structs(packed, memory, run, count, rows, stride);
+    return tables().unpack_structs(memory, packed, run, count, rows, stride);
   }
 
   void piece(std::byte* memory, std::byte* packed, int64_t bytes) const {

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -95,6 +96,31 @@ using TableCopy = void (*)(std::byte* to, const Table<Offset, Run>& to_table, co
 using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch,
                                  int64_t rows, int64_t columns);
 
+// Fixed numbers of bytes that are moved for each struct of an array, in this order: up to three moves of 1, 2, 4, 8, 16
+// or 32 bytes, or four of 4, 8 or 16. A kernel for each sequence; a length of 0 is no move.
+inline constexpr size_t group_moves = 4;
+inline constexpr size_t moves_kernels = 7 * 7 * 7 + 3 * 3 * 3 * 3;
+using MoveLengths = std::array<int64_t, group_moves>;
+// Whether there is a kernel for four moves of such lengths.
+constexpr bool is_common(const MoveLengths& lengths) {
+  return (lengths[0] | lengths[1] | lengths[2] | lengths[3] | 28) == 28 && lengths[3] != 0;
+}
+constexpr size_t moves_kernel(const MoveLengths& lengths) {
+  const auto digit = [&](size_t i) { return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(lengths[i]))); };
+  if (lengths[3] == 0) return (digit(0) * 7 + digit(1)) * 7 + digit(2);
+  return 7 * 7 * 7 + (((digit(0) - 3) * 3 + digit(1) - 3) * 3 + digit(2) - 3) * 3 + digit(3) - 3;
+}
+// Where the moves of a struct begin on one side, and the way to the next struct.
+struct MoveSide {
+  int32_t step;
+  int32_t first;  // place of the first move
+  std::array<int32_t, group_moves - 1> further;  // places of the others, from there
+
+  bool operator==(const MoveSide&) const = default;
+};
+using MovesKernel = void (*)(std::byte* to, const std::byte* from, int64_t structs, const MoveSide& to_side,
+                             const MoveSide& from_side);
+
 // Structs are tables of few, short runs (on the average). Many of them are copied at a time.
 inline constexpr int64_t struct_runs_max = 16;
 inline constexpr int64_t struct_run_bytes_max = 128;
@@ -129,6 +155,8 @@ struct KernelSet {
   TableKernels<int32_t, spl_run_narrow> narrow;
   TableKernels<int64_t, spl_run_wide> wide;
   std::array<TransposeKernel, 5> transpose;  // for elements of 1, 2, 4, 8, 16 bytes
+  std::array<MovesKernel, moves_kernels> moves;  // by moves_kernel()
+  int64_t struct_moves_max;  // for more structs, windows are quicker than moves
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
   RowKernel paced_row;  // for grids of which paces() is true
   GridKernel stream_grid;  // writes past the caches: for grids of which streams() is true

@@ -1,5 +1,5 @@
 // Kernel loops - the source of every kernel set: included once by each kernel_SET.cpp, which is compiled for its
-// instruction set. Its parts: kernel_blocks, kernel_grids, kernel_structs, kernel_tables, kernel_transposes.
+// instruction set. Its parts: kernel_blocks, kernel_grids, kernel_moves, kernel_structs, kernel_tables, kernel_transposes.
 //
 // Contract: defines `set_of(name)` in an anonymous namespace. Vectors are the compiler's own; what an instruction set
 //   lacks becomes several narrower moves. Nothing here or in the parts may call an inline function of another header:
@@ -13,6 +13,7 @@
 
 #include "layout/kernel_blocks.hpp"
 #include "layout/kernel_grids.hpp"
+#include "layout/kernel_moves.hpp"
 #include "layout/kernel_structs.hpp"
 #include "layout/kernel_tables.hpp"
 #include "layout/kernel_transposes.hpp"
@@ -45,6 +46,8 @@ constexpr KernelSet make_set(const char* name, std::index_sequence<number...> al
           tables_of<int32_t, spl_run_narrow>(all),
           tables_of<int64_t, spl_run_wide>(all),
           {{&transpose<1>, &transpose<2>, &transpose<4>, &transpose<8>, &transpose<16>}},
+          all_moves(std::make_index_sequence<moves_kernels>()),
+          windows_min - 1,
           &copy_piece,
           &paced_row,
           &stream_rows};

@@ -22,6 +22,8 @@ namespace {
 
 #if defined(__AVX512VBMI__) && defined(__BMI2__)
 
+constexpr int64_t windows_min = 128;  // structs: what the windows save on fewer is less than what making them costs
+
 alignas(64) constexpr uint8_t window_places[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
                                                    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
@@ -223,6 +225,8 @@ bool move_structs(std::byte* to, const Run* to_runs, int64_t to_stride, const st
 }
 
 #else
+
+constexpr int64_t windows_min = INT64_MAX;
 
 template <class Run>
 bool pack_structs(std::byte*, const std::byte*, const Run*, int64_t, int64_t, int64_t) {

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "layout/committed.hpp"
 #include "layout/copy.hpp"
 #include "layout/test_support.hpp"
 #include "layout/transfer.hpp"
@@ -185,6 +186,79 @@ TEST(Kernels, EverySetCopiesArraysOfStructsAtAnyCut) {
                                          random.chance(1, 4) ? Width::wide : Width::automatic));
     });
   }
+}
+
+// Whole messages of committed types, which are made ready once for a kernel set.
+TEST(Kernels, EverySetCopiesCommittedStructs) {
+  for (const std::string& name : names()) {
+    const Forced forced(name);
+    SCOPED_TRACE(name);
+    int64_t ready = 0;
+    test::for_seeds(200, [&](Random& random) {
+      const std::vector<int64_t> lengths = fields(random);
+      const bool loop = random.chance(1, 2);  // the array is part of the type, or the count makes it
+      const int64_t many = random.between(1, random.chance(1, 4) ? 200 : 9);
+      const auto array = [&](const Type& one) { return loop ? *contiguous(many, one) : one; };
+      const int64_t count = loop ? random.between(1, 2) : many;
+      const Type type = array(struct_of(random, lengths));
+      const Type other = array(struct_of(random, lengths));
+      SCOPED_TRACE(text(count, " ", print(type), " to ", print(other)));
+      const auto from = Committed::commit(type);
+      const auto to = Committed::commit(other);
+      ASSERT_TRUE(from && to);
+      ready += from->structs(count) != nullptr;
+      const Place source(random, type, count);
+      const auto total = static_cast<size_t>(count * type.size());
+      std::vector<std::byte> expected(total);
+      ASSERT_TRUE(oracle::pack(type, count, source.bytes.data() + source.base, expected));
+
+      std::vector<std::byte> packed = noise(random, static_cast<int64_t>(total) + 2 * guard);
+      std::vector<std::byte> wanted = packed;
+      std::copy(expected.begin(), expected.end(), wanted.begin() + guard);
+      const std::span<std::byte> inside{packed.data() + guard, total};
+      if (!from->pack_at_once(count, source.bytes.data() + source.base, inside.data())) {
+        ASSERT_TRUE(from->pack(count, source.bytes.data() + source.base, {0, count * type.size()}, inside));
+      }
+      ASSERT_EQ(packed, wanted);
+      if (*oracle::overlaps(other, count)) return;  // arrays at negative extents, one after the other
+
+      for (const bool unpacks : {true, false}) {
+        Place target(random, other, count);
+        const std::vector<std::byte> before = target.bytes;
+        std::byte* const base = target.bytes.data() + target.base;
+        if (!unpacks) {
+          ASSERT_TRUE(copy({&*from, count, source.bytes.data() + source.base}, {&*to, count, base}));
+        } else if (!to->unpack_at_once(count, base, expected.data())) {
+          ASSERT_TRUE(to->unpack(count, base, {0, count * type.size()}, expected));
+        }
+        const auto same = oracle::compare(other, count, expected, target.bytes, target.base, before);
+        ASSERT_TRUE(same) << (unpacks ? "unpack: " : "copy: ") << same.error().message;
+      }
+    });
+    EXPECT_EQ(ready > 0, name != "walker");
+  }
+}
+
+TEST(Kernels, StructsWithinOneArrayAreAllReadBeforeAnyIsWritten) {
+  const auto one =
+      Committed::commit(test::must_parse("resized(0B, 32B, struct([(0B, int), (8B, contig(3, double))]))"));
+  ASSERT_TRUE(one);
+  Random random(7, "structs");
+  std::vector<std::byte> memory = noise(random, 640);
+  std::vector<std::byte> packed(280);
+  ASSERT_TRUE(oracle::pack(one->type(), 10, memory.data(), packed));
+  ASSERT_TRUE(copy({&*one, 10, memory.data()}, {&*one, 10, memory.data() + 32}));
+  std::vector<std::byte> again(280);
+  ASSERT_TRUE(oracle::pack(one->type(), 10, memory.data() + 32, again));
+  EXPECT_EQ(again, packed);
+}
+
+TEST(Kernels, ACommittedTypeFollowsAForcedSet) {
+  const auto one =
+      Committed::commit(test::must_parse("resized(0B, 32B, struct([(0B, int), (8B, contig(3, double))]))"));
+  ASSERT_TRUE(one);
+  const Forced forced("walker");
+  EXPECT_EQ(one->structs(1), nullptr);
 }
 
 // A type of the same size as `type`, with a loop in common or with nothing but the size.
@@ -427,6 +501,50 @@ void check_dense_stream(Random& random, const KernelSet& set, int64_t block) {
   ASSERT_TRUE(paced.right()) << "paced blocks of " << block;
 }
 
+// Every sequence of moves that has a kernel: up to three of any length, or four of 4 to 16 bytes.
+void check_moves(Random& random, const KernelSet& set) {
+  constexpr std::array<int64_t, 7> any = {0, 1, 2, 4, 8, 16, 32};
+  std::vector<MoveLengths> all;
+  for (const int64_t a : any) {
+    for (const int64_t b : any) {
+      for (const int64_t c : any) {
+        if (a != 0 && (b != 0 || c == 0)) all.push_back({a, b, c, 0});
+        for (const int64_t d : {4, 8, 16}) {
+          if (is_common({a, b, c, d}) && a * b * c != 0) all.push_back({a, b, c, d});
+        }
+      }
+    }
+  }
+  ASSERT_EQ(all.size(), 6u + 36 + 216 + 81);
+  std::vector<MovesKernel> seen;
+  for (const MoveLengths& lengths : all) {
+    const MovesKernel kernel = set.moves[moves_kernel(lengths)];
+    ASSERT_NE(kernel, nullptr);
+    seen.push_back(kernel);
+    Bench bench(random);
+    MoveSide to{static_cast<int32_t>(random.between(128, 150)), static_cast<int32_t>(random.between(-20, 20)), {}};
+    MoveSide from{static_cast<int32_t>(random.between(-150, 150)), static_cast<int32_t>(random.between(-20, 20)), {}};
+    int32_t place = 0;
+    for (size_t i = 0; i + 1 < group_moves; ++i) {
+      place += static_cast<int32_t>(lengths[i] + random.between(0, 3));
+      to.further[i] = place;
+      from.further[i] = static_cast<int32_t>(random.between(-60, 60));
+    }
+    const int64_t structs = random.between(1, 20);
+    kernel(bench.to(), bench.from(), structs, to, from);
+    for (int64_t one = 0; one < structs; ++one) {
+      for (size_t i = 0; i < group_moves; ++i) {
+        bench.want(one * to.step + to.first + (i == 0 ? 0 : to.further[i - 1]),
+                   one * from.step + from.first + (i == 0 ? 0 : from.further[i - 1]), lengths[i]);
+      }
+    }
+    ASSERT_TRUE(bench.right()) << "moves of " << lengths[0] << ", " << lengths[1] << ", " << lengths[2] << ", "
+                               << lengths[3];
+  }
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end()) << "two sequences share a kernel";
+}
+
 void check_stream(Random& random, const KernelSet& set) {
   Bench bench(random);
   Grid grid;
@@ -497,6 +615,7 @@ TEST(Kernels, EveryEntryOfEverySetCopiesItsBlocks) {
         ASSERT_NO_FATAL_FAILURE(check_lists(random, set->narrow, block, int32_t{}));
         ASSERT_NO_FATAL_FAILURE(check_lists(random, set->wide, block, int64_t{}));
       }
+      ASSERT_NO_FATAL_FAILURE(check_moves(random, *set));
       for (int64_t number = 0; number < 5; ++number) {
         ASSERT_NO_FATAL_FAILURE(check_transpose(random, set->transpose[static_cast<size_t>(number)], 1 << number));
       }

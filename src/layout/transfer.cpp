@@ -8,6 +8,7 @@
 #include "base/checked.hpp"
 #include "layout/copy.hpp"
 #include "layout/kernel.hpp"
+#include "layout/struct_moves.hpp"
 #include "layout/width.hpp"
 
 namespace spinloom::layout {
@@ -56,8 +57,11 @@ class Pair {
 
   // Whether copy_repeated() can handle these two nodes. Short tables that differ are copied faster through a buffer.
   [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
-    if (is_struct(to) && is_struct(from)) return same_runs(to, from) && are_apart(to, to_stride);
-    return agree(to, from);
+    if (!is_few(to) || !is_few(from)) return agree(to, from);
+    StructMoves written;
+    StructMoves read;
+    return written.make<W>(set_, to, to_stride) && written.is_apart() && read.make<W>(set_, from, 0) &&
+           written.alike(read);
   }
 
   void copy_repeated(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
@@ -69,7 +73,7 @@ class Pair {
       return copy_grid(set_, target, source,
                        {rows, count, static_cast<int64_t>(to.block), to_side, {from_stride, from.stride}});
     }
-    if (is_struct(to) && is_struct(from)) return copy_structs(to, target, to_stride, from, source, from_stride, rows);
+    if (is_few(to) && is_few(from)) return copy_structs(to, target, to_stride, from, source, from_stride, rows);
     for (int64_t i = 0; i < rows; ++i) copy(to, target + i * to_stride, from, source + i * from_stride);
   }
 
@@ -114,54 +118,20 @@ class Pair {
   static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
 
   // A struct, as in arrays of structs: a few short runs.
-  static bool is_struct(const Node& node) {
-    return is_table(node) && static_cast<int64_t>(node.count) <= struct_runs_max &&
-           static_cast<int64_t>(node.size) <= static_cast<int64_t>(node.count) * struct_run_bytes_max;
-  }
-  static int64_t place(const Node& node, int64_t i) {
-    return node.kind == SPL_LEAF_RUNS ? reinterpret_cast<const Run*>(&node + 1)[i].offset
-                                      : reinterpret_cast<const Offset*>(&node + 1)[i];
-  }
-  static int64_t length(const Node& node, int64_t i) {
-    if (node.kind == SPL_LEAF_LIST) return static_cast<int64_t>(node.block);
-    const Run* const run = reinterpret_cast<const Run*>(&node + 1) + i;
-    return static_cast<int64_t>(run[1].start - run->start);
-  }
-  static bool same_runs(const Node& to, const Node& from) {
-    if (to.count != from.count) return false;
-    for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
-      if (length(to, i) != length(from, i)) return false;
-    }
-    return true;
-  }
-  // Whether the order of the copies does not matter, because no byte is written twice: the runs' offsets rise, and
-  // the structs do not overlap.
-  static bool are_apart(const Node& node, int64_t stride) {
-    int64_t end = place(node, 0);
-    for (int64_t i = 0; i < static_cast<int64_t>(node.count); ++i) {
-      if (place(node, i) < end) return false;
-      end = place(node, i) + length(node, i);
-    }
-    return std::abs(stride) >= end - place(node, 0);
-  }
+  static bool is_few(const Node& node) { return is_table(node) && is_struct(node); }
 
-  // Copies through windows, or else a tile of structs at a time: one run of all of them, then the next run.
   void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                     int64_t from_stride, int64_t rows) const {
-    const auto count = static_cast<int64_t>(to.count);
     if (rows > 1 && to.kind == SPL_LEAF_RUNS && from.kind == SPL_LEAF_RUNS &&
         kernels().copy_structs(target, reinterpret_cast<const Run*>(&to + 1), to_stride, source,
-                               reinterpret_cast<const Run*>(&from + 1), from_stride, count, rows)) {
+                               reinterpret_cast<const Run*>(&from + 1), from_stride, static_cast<int64_t>(to.count),
+                               rows)) {
       return;
     }
-    for (int64_t done = 0; done < rows; done += struct_tile) {
-      const int64_t now = std::min(struct_tile, rows - done);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t bytes = length(to, i);
-        set_.row[static_cast<size_t>(Mode::copy)][block_class(bytes)](target + done * to_stride + place(to, i),
-                                                                      source + done * from_stride + place(from, i), now,
-                                                                      bytes, to_stride, from_stride);
-      }
+    StructMoves written;
+    StructMoves read;
+    if (written.make<W>(set_, to, to_stride) && read.make<W>(set_, from, from_stride)) {
+      written.copy(target, read, source, rows);
     }
   }
 

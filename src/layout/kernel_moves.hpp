@@ -1,0 +1,79 @@
+// Kernel moves - arrays of structs: a few moves of 1 to 32 bytes, repeated at a stride on either side.
+//
+// Contract: a part of every kernel set (kernel_loops.hpp), which says what holds for all parts. One loop for each
+//   sequence of lengths, so that a struct costs a load and a store a move, as in a loop written for its fields.
+// Invariants: all moves of a struct are read before the first is written.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "layout/kernel_blocks.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+template <int64_t bytes>
+struct Moved {
+  unsigned char held __attribute__((vector_size(bytes)));
+  SPL_FORCE_INLINE void load(const std::byte* from) { __builtin_memcpy(&held, from, bytes); }
+  SPL_FORCE_INLINE void store(std::byte* to) const { __builtin_memcpy(to, &held, bytes); }
+};
+template <>
+struct Moved<0> {
+  SPL_FORCE_INLINE void load(const std::byte*) {}
+  SPL_FORCE_INLINE void store(std::byte*) const {}
+};
+
+template <int64_t a, int64_t b, int64_t c, int64_t d>
+void copy_moves(std::byte* to, const std::byte* from, int64_t structs, const MoveSide& to_side,
+                const MoveSide& from_side) {
+  // Kept in registers: the compiler must expect that a store through `to` changes the sides.
+  const int64_t to_step = to_side.step;
+  const int64_t to_b = to_side.further[0], to_c = to_side.further[1], to_d = to_side.further[2];
+  const int64_t from_step = from_side.step;
+  const int64_t from_b = from_side.further[0], from_c = from_side.further[1], from_d = from_side.further[2];
+  to += to_side.first;
+  from += from_side.first;
+  for (; structs > 0; --structs) {
+    Moved<a> first;
+    Moved<b> second;
+    Moved<c> third;
+    Moved<d> fourth;
+    first.load(from);
+    second.load(from + from_b);
+    third.load(from + from_c);
+    fourth.load(from + from_d);
+    first.store(to);
+    second.store(to + to_b);
+    third.store(to + to_c);
+    fourth.store(to + to_d);
+    to += to_step;
+    from += from_step;
+  }
+}
+
+constexpr int64_t move_length(size_t digit) { return digit == 0 ? 0 : int64_t{1} << (digit - 1); }
+
+template <size_t number>
+constexpr MovesKernel moves_of() {
+  if constexpr (number >= 7 * 7 * 7) {
+    constexpr size_t rest = number - 7 * 7 * 7;
+    return &copy_moves<4 << rest / 27, 4 << rest / 9 % 3, 4 << rest / 3 % 3, 4 << rest % 3>;
+  } else if constexpr (number >= 7 * 7 && (number / 7 % 7 != 0 || number % 7 == 0)) {
+    return &copy_moves<move_length(number / 49), move_length(number / 7 % 7), move_length(number % 7), 0>;
+  } else {
+    return nullptr;  // nothing before a move
+  }
+}
+
+template <size_t... number>
+constexpr std::array<MovesKernel, moves_kernels> all_moves(std::index_sequence<number...>) {
+  return {{moves_of<number>()...}};
+}
+
+}  // namespace
+}  // namespace spinloom::layout

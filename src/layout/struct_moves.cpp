@@ -1,0 +1,100 @@
+#include "layout/struct_moves.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace spinloom::layout {
+namespace {
+
+constexpr uint64_t longest_move = 32;
+constexpr int64_t place_max = int64_t{1} << 30;  // places fit in 32 bits
+
+int64_t move_length(int64_t bytes) {
+  return static_cast<int64_t>(std::min(longest_move, std::bit_floor(static_cast<uint64_t>(bytes))));
+}
+
+template <class W>
+struct Runs {
+  const typename W::Node& leaf;
+
+  [[nodiscard]] int64_t count() const { return static_cast<int64_t>(leaf.count); }
+  [[nodiscard]] int64_t offset(int64_t i) const {
+    if (leaf.kind == SPL_LEAF_RUNS) return table()[i].offset;
+    if (leaf.kind == SPL_LEAF_VECTOR) return i * leaf.stride;
+    return reinterpret_cast<const typename W::Signed*>(&leaf + 1)[i];
+  }
+  [[nodiscard]] int64_t bytes(int64_t i) const {
+    return static_cast<int64_t>(leaf.kind == SPL_LEAF_RUNS ? table()[i + 1].start - table()[i].start : leaf.block);
+  }
+  [[nodiscard]] const typename W::Run* table() const { return reinterpret_cast<const typename W::Run*>(&leaf + 1); }
+
+  [[nodiscard]] bool apart(int64_t stride) const {
+    int64_t end = offset(0);
+    for (int64_t i = 0; i < count(); ++i) {
+      if (offset(i) < end) return false;
+      end = offset(i) + bytes(i);
+    }
+    return std::abs(stride) >= end - offset(0);
+  }
+};
+
+}  // namespace
+
+template <class W>
+bool StructMoves::make(const KernelSet& set, const typename W::Node& leaf, int64_t stride) {
+  struct Move {
+    int32_t memory;
+    int32_t packed;
+    int64_t length;
+  };
+  std::array<Move, moves_max + group_moves> move;
+  size_t moves = 0;
+  int64_t start = 0;
+  const Runs<W> runs{leaf};
+  if (std::abs(stride) > place_max) return false;
+  for (int64_t i = 0; i < runs.count(); ++i) {
+    const int64_t bytes = runs.bytes(i);
+    const int64_t offset = runs.offset(i);
+    if (std::abs(offset) > place_max) return false;
+    const int64_t length = move_length(bytes);
+    for (int64_t done = 0; done < bytes;) {
+      if (moves == moves_max) return false;
+      // What is left is one move: of its own length, or of more bytes that overlap those before it.
+      const int64_t left = bytes - done;
+      const int64_t now = left < length && move_length(left) == left ? left : length;
+      const int64_t at = std::min(done, bytes - now);
+      move[moves++] = {static_cast<int32_t>(offset + at), static_cast<int32_t>(start + at), now};
+      done += now;
+    }
+    start += bytes;
+  }
+  for (size_t i = 0; i < group_moves; ++i) move[moves + i] = {0, 0, 0};
+  count_ = 0;
+  for (const Move* first = move.data(); first < move.data() + moves;) {
+    MoveLengths length = {first[0].length, first[1].length, first[2].length, first[3].length};
+    if (!is_common(length)) length[3] = 0;
+    Group& group = group_[count_++];
+    group.kernel = set.moves[moves_kernel(length)];
+    group.memory = {static_cast<int32_t>(stride), first->memory, {}};
+    group.packed = {static_cast<int32_t>(start), first->packed, {}};
+    size_t k = 1;
+    for (; k < group_moves && length[k] != 0; ++k) {
+      group.memory.further[k - 1] = first[k].memory - first->memory;
+      group.packed.further[k - 1] = first[k].packed - first->packed;
+    }
+    first += k;
+  }
+  apart_ = runs.apart(stride);
+  return true;
+}
+
+template bool StructMoves::make<Narrow>(const KernelSet&, const Narrow::Node&, int64_t);
+template bool StructMoves::make<Wide>(const KernelSet&, const Wide::Node&, int64_t);
+
+bool StructMoves::alike(const StructMoves& other) const {
+  return std::equal(group_.begin(), group_.begin() + count_, other.group_.begin(), other.group_.begin() + other.count_,
+                    [](const Group& a, const Group& b) { return a.kernel == b.kernel && a.packed == b.packed; });
+}
+
+}  // namespace spinloom::layout

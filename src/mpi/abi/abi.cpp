@@ -1,0 +1,42 @@
+#include "mpi/abi/abi.hpp"
+
+#include "mpi/library.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+Real real;
+
+namespace {
+
+template <class Function>
+bool find(Function& function, const char* name, const char* ending = "") {
+  function = reinterpret_cast<Function>(Library::of_process().function(std::string("PMPI_") + name + ending));
+  return function != nullptr;
+}
+
+}  // namespace
+
+std::string Real::load() {
+  std::string missing;
+#define SPINLOOM_FIND(name, parameters) \
+  if (!find(this->name, #name)) missing = #name;
+  SPINLOOM_REAL_CALLS(SPINLOOM_FIND)
+#undef SPINLOOM_FIND
+#define SPINLOOM_FIND(name, N, parameters) \
+  if (!find(this->name, #name)) missing = #name;
+  SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, int)
+#undef SPINLOOM_FIND
+#define SPINLOOM_FIND(name, parameters) find(this->name, #name);
+  SPINLOOM_NEWER_CALLS(SPINLOOM_FIND)
+#undef SPINLOOM_FIND
+#define SPINLOOM_FIND(name, N, parameters) find(this->name, #name);
+  SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, int)
+#undef SPINLOOM_FIND
+#define SPINLOOM_FIND(name, N, parameters) find(large.name, #name, "_c");
+  SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, Count)
+  SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
+#undef SPINLOOM_FIND
+  return missing;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

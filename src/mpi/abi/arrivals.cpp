@@ -1,0 +1,208 @@
+// What a receive has got: records are replaced by the messages that they announce, and claims are kept and given out.
+#include <algorithm>
+#include <cstring>
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// The first `length` packed bytes at a place, written to `to`.
+bool peek(const Place& place, int64_t length, uint8_t* to) {
+  const Form& form = *place.form;
+  if (form.known) {
+    Message(form, place.count, place.buffer).pack({0, length}, to);
+    return true;
+  }
+  if (form.size <= 0) return false;
+  const int64_t elements = (length + form.size - 1) / form.size;
+  std::vector<uint8_t> packed(static_cast<size_t>(elements * form.size));
+  int position = 0;
+  if (real.Pack(place.buffer, static_cast<int>(elements), place.type, packed.data(), static_cast<int>(packed.size()),
+                &position, place.comm) != success) {
+    return false;
+  }
+  std::memcpy(to, packed.data(), static_cast<size_t>(length));
+  return true;
+}
+
+int query_nothing(void*, Status* status) {
+  *status = {};
+  status->source = undefined;
+  status->tag = undefined;
+  return success;
+}
+int free_nothing(void*) { return success; }
+int cancel_nothing(void*, int) { return success; }
+
+}  // namespace
+
+// The first packed bytes of a message, put in place.
+int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) const {
+  const Form& form = *place.form;
+  if (length == 0) return success;
+  if (form.known) {
+    Message(form, place.count, place.buffer).unpack({0, length}, bytes);
+    return success;
+  }
+  // The MPI unpacks whole elements only: the last one keeps what the message does not cover.
+  const int64_t elements = (length + form.size - 1) / form.size;
+  const int64_t room = elements * form.size;
+  if (room > INT32_MAX) return raise(place.comm, error_other);
+  std::vector<uint8_t> packed(static_cast<size_t>(room));
+  int position = 0;
+  if (const int code = real.Pack(place.buffer, static_cast<int>(elements), place.type, packed.data(),
+                                 static_cast<int>(room), &position, place.comm);
+      code != success) {
+    return code;
+  }
+  std::memcpy(packed.data(), bytes, static_cast<size_t>(length));
+  position = 0;
+  return real.Unpack(packed.data(), static_cast<int>(room), &position, place.buffer, static_cast<int>(elements),
+                     place.type, place.comm);
+}
+
+int Layer::land(const Record& record, const Place& place, Status* status) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  if (bytes > place.capacity()) {
+    ship.drop(record);
+    real.Status_set_elements_x(status, handles().byte, place.capacity());
+    return raise(place.comm, error_truncate);
+  }
+  if (place.form->known) {
+    if (!ship.land(record, {*place.form, place.count, place.buffer}).ok()) return raise(place.comm, error_other);
+  } else {
+    std::vector<uint8_t> packed(record.bytes);
+    const FormPointer bytes_form = basic_form(1, 1);
+    if (!ship.land(record, {*bytes_form, bytes, packed.data()}).ok()) return raise(place.comm, error_other);
+    if (const int code = put_bytes(packed.data(), bytes, place); code != success) return code;
+  }
+  real.Status_set_elements_x(status, handles().byte, bytes);
+  return success;
+}
+
+int Layer::deliver(const Place& place, Status* status) {
+  const int64_t length = bytes_of(*status, real);
+  if (!Record::may_be(length) || place.capacity() < length) return success;
+  uint8_t head[Record::most + 1];
+  if (!peek(place, length, head)) return success;
+  const auto record = ship.read(head, length);
+  return record ? land(*record, place, status) : success;
+}
+
+int Layer::deliver_claim(const Claim& claim, const Place& place, Status* status) {
+  *status = claim.status;
+  if (claim.record) return land(*claim.record, place, status);
+  const int64_t fits = std::min(claim.length, place.capacity());
+  const int code = put_bytes(claim.bytes, fits, place);
+  if (code != success || claim.length == fits) return code;
+  return raise(place.comm, error_truncate);
+}
+
+int Layer::finish(Request handle, Open* known, Status* status, int code) {
+  int result = code;
+  if (code == success && known->receives && known->place.form) {
+    int cancelled = 0;
+    if (known->cancelled) real.Test_cancelled(status, &cancelled);
+    if (known->landed >= 0) {
+      real.Status_set_elements_x(status, handles().byte, known->landed);
+    } else if (known->claim) {
+      result = deliver_claim(*known->claim, known->place, status);
+    } else if (cancelled == 0) {
+      result = deliver(known->place, status);
+    }
+  }
+  const Lock lock;
+  if (!known->persistent) {
+    release(handle, known);
+    return result;
+  }
+  known->active = false;
+  known->cancelled = false;
+  known->landed = -1;
+  known->substituted = false;
+  known->claim.reset();
+  put_back(handle, known);
+  return result;
+}
+
+namespace {
+
+bool matches(const Claim& claim, int source, int tag, Comm comm) {
+  return claim.comm == comm && (source == any_source || source == claim.status.source) &&
+         (tag == any_tag || tag == claim.status.tag);
+}
+
+}  // namespace
+
+Claim* Layer::see_claim(int source, int tag, Comm comm) {
+  for (const ClaimPointer& claim : claims) {
+    if (matches(*claim, source, tag, comm)) return claim.get();
+  }
+  return nullptr;
+}
+
+ClaimPointer Layer::take_claim(int source, int tag, Comm comm) {
+  for (auto at = claims.begin(); at != claims.end(); ++at) {
+    if (!matches(**at, source, tag, comm)) continue;
+    ClaimPointer taken = std::move(*at);
+    claims.erase(at);
+    return taken;
+  }
+  return nullptr;
+}
+
+ClaimPointer Layer::claim_message(MessageHandle handle, const Status& status, Comm comm) {
+  auto claim = std::make_unique<Claim>();
+  claim->comm = comm;
+  claim->status = status;
+  claim->handle = handle;
+  claim->length = bytes_of(status, real);
+  if (!Record::may_be(claim->length)) return claim;
+  if (real.Mrecv(claim->bytes, static_cast<int>(claim->length), handles().byte, &claim->handle, &claim->status) !=
+      success) {
+    return claim;
+  }
+  claim->received = true;
+  claim->record = ship.read(claim->bytes, claim->length);
+  if (claim->record) {
+    real.Status_set_elements_x(&claim->status, handles().byte, static_cast<Count>(claim->record->bytes));
+  }
+  return claim;
+}
+
+bool Layer::claim_seen(const Status& seen, Comm comm) {
+  for (;;) {
+    int flag = 0;
+    MessageHandle handle{};
+    Status status{};
+    if (real.Improbe(seen.source, any_tag, comm, &flag, &handle, &status) != success || flag == 0) return false;
+    claims.push_back(claim_message(handle, status, comm));
+    if (status.tag == seen.tag) return true;
+  }
+}
+
+// A message of our own stands for one whose bytes are here already, so that the program has a handle for it.
+int Layer::hand_out(ClaimPointer claim, MessageHandle* handle) {
+  if (!claim->received) {
+    *handle = claim->handle;
+    return success;
+  }
+  if (!has_own_comm_) {
+    if (const int code = real.Comm_dup(handles().comm_self, &own_comm_); code != success) return code;
+    has_own_comm_ = true;
+  }
+  Request sent{};
+  int code = real.Isend(nullptr, 0, handles().byte, 0, 0, own_comm_, &sent);
+  if (code == success) code = real.Mprobe(0, 0, own_comm_, handle, status_ignore);
+  if (code == success) code = real.Wait(&sent, status_ignore);
+  if (code == success) messages.put(key_of(*handle), claim.release());
+  return code;
+}
+
+int Layer::completed_request(Request* request) {
+  const int code = real.Grequest_start(&query_nothing, &free_nothing, &cancel_nothing, nullptr, request);
+  return code == success ? real.Grequest_complete(*request) : code;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

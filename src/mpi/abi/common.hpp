@@ -1,0 +1,23 @@
+// What the binary interfaces of MPI have in common: the same things under other numbers.
+#pragma once
+
+namespace spinloom::mpi {
+
+// Values of MPI_COMBINER_*, MPI_ORDER_C and MPI_DISTRIBUTE_*.
+struct Combiners {
+  int named, dup, contiguous, vector, hvector, indexed, hindexed, indexed_block, hindexed_block, structure, subarray,
+      darray, resized;
+  int f90_first, f90_last;  // real, complex, integer
+  int order_c;
+  int distribute_block, distribute_cyclic, distribute_none, distribute_default;
+};
+
+template <class Comm, class Datatype, class MessageHandle, class Request>
+struct PredefinedHandles {
+  Comm comm_null, comm_world, comm_self;
+  Request request_null;
+  MessageHandle message_null, message_no_proc;
+  Datatype byte, packed;
+};
+
+}  // namespace spinloom::mpi

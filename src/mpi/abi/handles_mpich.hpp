@@ -1,0 +1,80 @@
+// The binary interface of MPICH 3.1 and later and of its relatives (Intel MPI, Cray MPICH, MVAPICH): mpi.h, as numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/abi/common.hpp"
+
+namespace spinloom::mpi::mpich {
+
+using Comm = int;
+using Datatype = int;
+using Group = int;
+using MessageHandle = int;
+using Request = int;
+
+struct Status {
+  int count_low;
+  int count_high_and_cancelled;
+  int source;
+  int tag;
+  int error;
+};
+
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request>;
+inline constexpr Handles predefined_handles{.comm_null = 0x04000000,
+                                            .comm_world = 0x44000000,
+                                            .comm_self = 0x44000001,
+                                            .request_null = 0x2c000000,
+                                            .message_null = 0x2c000000,
+                                            .message_no_proc = 0x6c000000,
+                                            .byte = 0x4c00010d,
+                                            .packed = 0x4c00010f};
+inline const Handles& handles() { return predefined_handles; }
+
+inline constexpr int any_source = -2;
+inline constexpr int any_tag = -1;
+inline constexpr int proc_null = -1;
+inline constexpr int undefined = -32766;
+inline constexpr int thread_multiple = 3;
+inline constexpr int success = 0;
+inline constexpr int error_truncate = 14;
+inline constexpr int error_other = 15;
+inline constexpr int error_in_status = 17;
+inline constexpr int error_pending = 18;
+
+inline Status* const status_ignore = reinterpret_cast<Status*>(1);
+
+inline constexpr Combiners combiners{.named = 1,
+                                     .dup = 2,
+                                     .contiguous = 3,
+                                     .vector = 4,
+                                     .hvector = 6,
+                                     .indexed = 7,
+                                     .hindexed = 9,
+                                     .indexed_block = 10,
+                                     .hindexed_block = 19,
+                                     .structure = 12,
+                                     .subarray = 13,
+                                     .darray = 14,
+                                     .resized = 18,
+                                     .f90_first = 15,
+                                     .f90_last = 17,
+                                     .order_c = 56,
+                                     .distribute_block = 121,
+                                     .distribute_cyclic = 122,
+                                     .distribute_none = 123,
+                                     .distribute_default = -49767};
+
+inline uint64_t key_of(int handle) { return static_cast<uint32_t>(handle); }
+
+// Bytes of the message; `real` is not asked.
+template <class Real>
+int64_t bytes_of(const Status& status, const Real&) {
+  const auto low = static_cast<uint32_t>(status.count_low);
+  const auto high = static_cast<uint32_t>(status.count_high_and_cancelled) >> 1;
+  return static_cast<int64_t>(uint64_t{high} << 32 | low);
+}
+
+}  // namespace spinloom::mpi::mpich

@@ -1,0 +1,82 @@
+// The binary interface of Open MPI 4 and 5: handles are addresses of structures, the predefined ones of its data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/abi/common.hpp"
+#include "mpi/library.hpp"
+
+namespace spinloom::mpi::openmpi {
+
+using Comm = void*;
+using Datatype = void*;
+using Group = void*;
+using MessageHandle = void*;
+using Request = void*;
+
+struct Status {
+  int source;
+  int tag;
+  int error;
+  int cancelled;
+  size_t bytes;
+};
+
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request>;
+// Used once the MPI is found, not before.
+inline const Handles& handles() {
+  const auto object = [](const char* name) { return Library::of_process().object(name); };
+  static const Handles predefined{.comm_null = object("ompi_mpi_comm_null"),
+                                  .comm_world = object("ompi_mpi_comm_world"),
+                                  .comm_self = object("ompi_mpi_comm_self"),
+                                  .request_null = object("ompi_request_null"),
+                                  .message_null = object("ompi_message_null"),
+                                  .message_no_proc = object("ompi_message_no_proc"),
+                                  .byte = object("ompi_mpi_byte"),
+                                  .packed = object("ompi_mpi_packed")};
+  return predefined;
+}
+
+inline constexpr int any_source = -1;
+inline constexpr int any_tag = -1;
+inline constexpr int proc_null = -2;
+inline constexpr int undefined = -32766;
+inline constexpr int thread_multiple = 3;
+inline constexpr int success = 0;
+inline constexpr int error_truncate = 15;
+inline constexpr int error_other = 16;
+inline constexpr int error_in_status = 18;
+inline constexpr int error_pending = 19;
+
+inline Status* const status_ignore = nullptr;
+
+inline constexpr Combiners combiners{.named = 0,
+                                     .dup = 1,
+                                     .contiguous = 2,
+                                     .vector = 3,
+                                     .hvector = 5,
+                                     .indexed = 6,
+                                     .hindexed = 8,
+                                     .indexed_block = 9,
+                                     .hindexed_block = 18,
+                                     .structure = 11,
+                                     .subarray = 12,
+                                     .darray = 13,
+                                     .resized = 17,
+                                     .f90_first = 14,
+                                     .f90_last = 16,
+                                     .order_c = 0,
+                                     .distribute_block = 0,
+                                     .distribute_cyclic = 1,
+                                     .distribute_none = 2,
+                                     .distribute_default = -1};
+
+inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
+template <class Real>
+int64_t bytes_of(const Status& status, const Real&) {
+  return static_cast<int64_t>(status.bytes);
+}
+
+}  // namespace spinloom::mpi::openmpi

@@ -1,0 +1,80 @@
+// The standard binary interface of MPI 5 (libmpi_abi.so): mpi.h, as numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/abi/common.hpp"
+
+namespace spinloom::mpi::standard {
+
+using Comm = void*;
+using Datatype = void*;
+using Group = void*;
+using MessageHandle = void*;
+using Request = void*;
+
+struct Status {
+  int source;
+  int tag;
+  int error;
+  int internal[5];
+};
+
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request>;
+inline const Handles& handles() {
+  const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
+  static const Handles predefined{.comm_null = number(0x100),
+                                  .comm_world = number(0x101),
+                                  .comm_self = number(0x102),
+                                  .request_null = number(0x180),
+                                  .message_null = number(0x128),
+                                  .message_no_proc = number(0x129),
+                                  .byte = number(0x247),
+                                  .packed = number(0x207)};
+  return predefined;
+}
+
+inline constexpr int any_source = -1;
+inline constexpr int any_tag = -2;
+inline constexpr int proc_null = -3;
+inline constexpr int undefined = -32766;
+inline constexpr int thread_multiple = 4096;
+inline constexpr int success = 0;
+inline constexpr int error_truncate = 15;
+inline constexpr int error_other = 16;
+inline constexpr int error_pending = 18;
+inline constexpr int error_in_status = 19;
+
+inline Status* const status_ignore = nullptr;
+
+inline constexpr Combiners combiners{.named = 101,
+                                     .dup = 102,
+                                     .contiguous = 103,
+                                     .vector = 104,
+                                     .hvector = 105,
+                                     .indexed = 106,
+                                     .hindexed = 107,
+                                     .indexed_block = 108,
+                                     .hindexed_block = 109,
+                                     .structure = 110,
+                                     .subarray = 111,
+                                     .darray = 112,
+                                     .resized = 116,
+                                     .f90_first = 113,
+                                     .f90_last = 115,
+                                     .order_c = 0xC,
+                                     .distribute_block = 17,
+                                     .distribute_cyclic = 18,
+                                     .distribute_none = 16,
+                                     .distribute_default = 19};
+
+inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
+template <class Real>
+int64_t bytes_of(const Status& status, const Real& real) {
+  int bytes = 0;
+  return real.Get_count(&status, handles().byte, &bytes) == success ? bytes : undefined;
+}
+
+}  // namespace spinloom::mpi::standard

@@ -1,0 +1,186 @@
+// Layer - what the MPI layer remembers while a program runs, and the steps that its calls are made of.
+//
+// Contract: start() follows MPI_Init, stop() precedes MPI_Finalize. parcel_for() decides whether a message goes through
+//   shared memory. deliver() looks at what a receive has got, and puts the message's bytes in place of a record.
+//   finish() does that for a request that the MPI has completed.
+// Invariants: (1) while `on` is false every call goes to the MPI unchanged; (2) a request that may receive a record has
+//   an Open from its start to its completion; (3) claims are what probes had to take out of the MPI to know its size:
+//   of one source they are a prefix of its messages, so receives look there first.
+// Threads: Lock guards everything where the program has asked for MPI_THREAD_MULTIPLE; it is never held while the MPI
+//   waits. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "mpi/abi/types.hpp"
+#include "mpi/handle_map.hpp"
+#include "mpi/library.hpp"
+#include "mpi/settings.hpp"
+#include "mpi/ship.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// A message that a probe has taken out of the MPI. Either `handle` still holds it, or its bytes are here.
+struct Claim {
+  Comm comm{};
+  Status status{};  // with the message's true size
+  MessageHandle handle{};
+  bool received = false;
+  int64_t length = 0;
+  uint8_t bytes[Record::most + 1] = {};
+  std::optional<Record> record;
+};
+using ClaimPointer = std::unique_ptr<Claim>;
+
+enum class Mode : uint8_t { standard, synchronous, ready };
+
+// Where the bytes of a receive go, or those of a send come from.
+struct Place {
+  void* buffer = nullptr;
+  int64_t count = 0;
+  Datatype type{};
+  FormPointer form;
+  Comm comm{};
+
+  [[nodiscard]] int64_t capacity() const {
+    int64_t bytes = 0;
+    return __builtin_mul_overflow(form->size, count, &bytes) ? INT64_MAX : bytes;
+  }
+};
+
+// An open request that the layer knows.
+struct Open {
+  Place place;
+  bool receives = true;
+  bool persistent = false;
+  bool active = false;
+  bool cancelled = false;
+  int64_t landed = -1;  // MPI_Request_get_status has put so many bytes in place already
+  // The request that carries this start of a persistent one.
+  bool substituted = false;
+  Request inner{};
+  ClaimPointer claim;
+  // Of a persistent send:
+  Mode mode = Mode::standard;
+  int peer = 0;
+  int tag = 0;
+};
+
+struct Layer {
+  bool on = false;
+  bool threaded = false;
+  std::recursive_mutex mutex;
+  Library* library = nullptr;
+  Settings settings;
+  std::string why_off;
+  int rank = 0;
+  Ship ship;
+  Types types;
+  HandleMap<Open*> open;
+  HandleMap<Claim*> messages;  // by the handle that stands for them
+  std::deque<ClaimPointer> claims;
+  struct Orphan {
+    Request request;
+    Open* open;
+  };
+  std::vector<Orphan> orphans;  // receives that the program has freed before their end
+
+  void start();
+  void stop();
+
+  // Nothing where the MPI is to carry the message.
+  [[nodiscard]] std::optional<Parcel> parcel_for(Place& place, int peer);
+  // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
+  [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
+
+  [[nodiscard]] Place place_of(const void* buffer, int64_t count, Datatype type, Comm comm) {
+    return {const_cast<void*>(buffer), count, type, types.form(type), comm};
+  }
+  [[nodiscard]] int deliver(const Place& place, Status* status);
+  [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
+  [[nodiscard]] int finish(Request handle, Open* known, Status* status, int code);
+
+  // Requests. take() removes the entry while other threads may start requests that get the same handle.
+  [[nodiscard]] Open* take(Request handle);
+  void put_back(Request handle, Open* known);
+  void remember(Request handle, Open* known) { open.put(key_of(handle), known); }
+  void release(Request handle, Open* known);
+  void poll_orphans();
+
+  // Claims.
+  [[nodiscard]] Claim* see_claim(int source, int tag, Comm comm);
+  [[nodiscard]] ClaimPointer take_claim(int source, int tag, Comm comm);
+  // Claims the message that a probe has seen, and those in front of it. False: it has gone meanwhile.
+  [[nodiscard]] bool claim_seen(const Status& seen, Comm comm);
+  [[nodiscard]] ClaimPointer claim_message(MessageHandle handle, const Status& status, Comm comm);
+  [[nodiscard]] int hand_out(ClaimPointer claim, MessageHandle* handle);
+  [[nodiscard]] int completed_request(Request* request);
+
+  [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
+  void forget_comm(Comm comm) { ranks_.erase(key_of(comm)); }
+  void attend() {
+    if (ship.has_news()) ship.notice();
+    if (!orphans.empty()) poll_orphans();
+  }
+
+ private:
+  [[nodiscard]] std::string begin();
+  [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
+  [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
+  [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place) const;
+  void report() const;
+
+  HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
+  int comm_keyval_ = 0;
+  Group world_group_{};
+  Comm own_comm_{};  // of this process alone; made when it is first needed
+  bool has_own_comm_ = false;
+};
+
+extern Layer& layer;
+
+class Lock {
+ public:
+  Lock() {
+    if (layer.threaded) layer.mutex.lock();
+  }
+  ~Lock() {
+    if (layer.threaded) layer.mutex.unlock();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+// Calls the communicator's error handler as the MPI would.
+inline int raise(Comm comm, int code) {
+  const int answer = real.Comm_call_errhandler(comm, code);
+  return answer == success ? code : answer;
+}
+
+// The program's status, or one of ours where it wants none.
+class StatusOf {
+ public:
+  explicit StatusOf(Status* theirs) : status_(theirs == status_ignore ? &own_ : theirs) {}
+  StatusOf(const StatusOf&) = delete;
+  StatusOf& operator=(const StatusOf&) = delete;
+  [[nodiscard]] Status* get() { return status_; }
+
+ private:
+  Status own_{};
+  Status* status_;
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI
+
+// First in every call of the program: the MPI's own calls, and all calls while the layer is off, are left alone.
+#define SPINLOOM_PASS(call)                                                                        \
+  do {                                                                                             \
+    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]] return call; \
+  } while (false)

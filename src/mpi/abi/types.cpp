@@ -1,0 +1,297 @@
+#include "mpi/abi/types.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+using layout::Type;
+
+// The arguments that a datatype was made with. Its datatypes are freed with it, unless they are basic types.
+struct Contents {
+  int combiner = 0;
+  std::vector<int> integers;
+  std::vector<Aint> addresses;
+  std::vector<Count> counts;
+  std::vector<Datatype> types;
+
+  Contents() = default;
+  Contents(const Contents&) = delete;
+  Contents& operator=(const Contents&) = delete;
+  ~Contents() {
+    for (Datatype& type : types) {
+      if (!is_basic(type)) real.Type_free(&type);
+    }
+  }
+
+  static bool is_basic(Datatype type) {
+    Contents own;
+    return !own.read_envelope(type) || own.combiner == combiners.named || own.is_f90();
+  }
+  // MPI_COMBINER_F90_REAL, _COMPLEX, _INTEGER: basic types too, which must not be freed.
+  [[nodiscard]] bool is_f90() const { return combiner >= combiners.f90_first && combiner <= combiners.f90_last; }
+  [[nodiscard]] bool read_envelope(Datatype type) {
+    if (real.Type_get_envelope_c != nullptr) {
+      Count integers_count = 0;
+      Count addresses_count = 0;
+      if (real.Type_get_envelope_c(type, &integers_count, &addresses_count, &counts_, &types_, &combiner) != success) {
+        return false;
+      }
+      integers_ = integers_count;
+      addresses_ = addresses_count;
+      return true;
+    }
+    int of[3] = {0, 0, 0};
+    if (real.Type_get_envelope(type, &of[0], &of[1], &of[2], &combiner) != success) return false;
+    integers_ = of[0];
+    addresses_ = of[1];
+    types_ = of[2];
+    return true;
+  }
+  [[nodiscard]] bool read(Datatype type) {
+    if (!read_envelope(type)) return false;
+    if (combiner == combiners.named || is_f90()) return true;
+    integers.resize(static_cast<size_t>(integers_) + 1);
+    addresses.resize(static_cast<size_t>(addresses_) + 1);
+    counts.resize(static_cast<size_t>(counts_) + 1);
+    std::vector<Datatype> children(static_cast<size_t>(types_));
+    const int done = real.Type_get_contents_c != nullptr && counts_ > 0
+                         ? real.Type_get_contents_c(type, integers_, addresses_, counts_, types_, integers.data(),
+                                                    addresses.data(), counts.data(), children.data())
+                         : real.Type_get_contents(type, static_cast<int>(integers_), static_cast<int>(addresses_),
+                                                  static_cast<int>(types_), integers.data(), addresses.data(),
+                                                  children.data());
+    if (done != success) return false;
+    types = std::move(children);
+    large = counts_ > 0;
+    return true;
+  }
+
+  bool large = false;  // made by a constructor that takes large counts: all numbers are in `counts`
+
+ private:
+  Count integers_ = 0;
+  Count addresses_ = 0;
+  Count counts_ = 0;
+  Count types_ = 0;
+};
+
+// Takes a constructor's arguments in the order of the MPI standard, section "Decoding a Datatype".
+class Arguments {
+ public:
+  explicit Arguments(const Contents& contents) : contents_(contents) {}
+
+  int64_t number() {  // a count, block length or size
+    return contents_.large ? contents_.counts.at(count_++) : contents_.integers.at(integer_++);
+  }
+  int64_t plain() { return contents_.integers.at(integer_++); }  // an int in both forms: a rank, an order
+  int64_t place() {  // a displacement in bytes
+    return contents_.large ? contents_.counts.at(count_++) : contents_.addresses.at(address_++);
+  }
+  std::vector<int64_t> numbers(int64_t n) {
+    std::vector<int64_t> list(static_cast<size_t>(n));
+    for (int64_t& one : list) one = number();
+    return list;
+  }
+  std::vector<int64_t> plains(int64_t n) {
+    std::vector<int64_t> list(static_cast<size_t>(n));
+    for (int64_t& one : list) one = plain();
+    return list;
+  }
+  std::vector<int64_t> places(int64_t n) {
+    std::vector<int64_t> list(static_cast<size_t>(n));
+    for (int64_t& one : list) one = place();
+    return list;
+  }
+
+ private:
+  const Contents& contents_;
+  size_t integer_ = 0;
+  size_t address_ = 0;
+  size_t count_ = 0;
+};
+
+std::optional<Type> value_of(Result<Type> made) {
+  if (!made) return std::nullopt;
+  return std::move(*made);
+}
+
+// A basic type as one of our own of the same size: only the bytes matter.
+std::optional<Type> basic(Datatype type) {
+  Count size = 0;
+  Count lb = 0;
+  Count extent = 0;
+  if (real.Type_size_x(type, &size) != success || real.Type_get_extent_x(type, &lb, &extent) != success) return {};
+  if (size != extent || lb != 0) return std::nullopt;  // a pair with a gap
+  switch (size) {
+    case 1: return value_of(layout::primitive("byte"));
+    case 2: return value_of(layout::primitive("int16_t"));
+    case 4: return value_of(layout::primitive("int32_t"));
+    case 8: return value_of(layout::primitive("int64_t"));
+    case 16: return value_of(layout::primitive("double_complex"));
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Type> decode(Datatype type, int depth);
+
+std::optional<Type> decode_darray(Arguments& of, const Type& child) {
+  layout::DarrayArguments dealt;
+  dealt.processes = of.plain();
+  dealt.rank = of.plain();
+  const int64_t dimensions = of.plain();
+  dealt.sizes = of.numbers(dimensions);
+  for (int64_t i = 0; i < dimensions; ++i) {
+    const int64_t how = of.plain();
+    dealt.distributions.push_back(how == combiners.distribute_block    ? layout::Distribution::block
+                                  : how == combiners.distribute_cyclic ? layout::Distribution::cyclic
+                                                                       : layout::Distribution::none);
+  }
+  for (int64_t i = 0; i < dimensions; ++i) {
+    const int64_t argument = of.plain();
+    dealt.arguments.push_back(argument == combiners.distribute_default ? layout::darray_default : argument);
+  }
+  dealt.grid = of.plains(dimensions);
+  dealt.order = of.plain() == combiners.order_c ? layout::Order::c : layout::Order::fortran;
+  return value_of(layout::darray(dealt, child));
+}
+
+std::optional<Type> build(const Contents& contents, const std::vector<Type>& children) {
+  Arguments of(contents);
+  const int how = contents.combiner;
+  if (children.empty() && how != combiners.structure) return std::nullopt;
+  const auto& child = children.empty() ? Type(nullptr) : children[0];
+  if (how == combiners.dup) return value_of(layout::dup(child));
+  if (how == combiners.contiguous) return value_of(layout::contiguous(of.number(), child));
+  if (how == combiners.vector || how == combiners.hvector) {
+    const int64_t count = of.number();
+    const int64_t length = of.number();
+    if (how == combiners.vector) return value_of(layout::vector(count, length, of.number(), child));
+    return value_of(layout::hvector(count, length, of.place(), child));
+  }
+  if (how == combiners.indexed || how == combiners.hindexed) {
+    const int64_t count = of.number();
+    std::vector<int64_t> lengths = of.numbers(count);
+    if (how == combiners.indexed) return value_of(layout::indexed(of.numbers(count), std::move(lengths), child));
+    return value_of(layout::hindexed(of.places(count), std::move(lengths), child));
+  }
+  if (how == combiners.indexed_block || how == combiners.hindexed_block) {
+    const int64_t count = of.number();
+    const int64_t length = of.number();
+    if (how == combiners.indexed_block) return value_of(layout::indexed_block(length, of.numbers(count), child));
+    return value_of(layout::hindexed_block(length, of.places(count), child));
+  }
+  if (how == combiners.structure) {
+    const int64_t count = of.number();
+    std::vector<int64_t> lengths = of.numbers(count);
+    return value_of(layout::structure(of.places(count), std::move(lengths), children));
+  }
+  if (how == combiners.subarray) {
+    const int64_t dimensions = of.plain();
+    const std::vector<int64_t> sizes = of.numbers(dimensions);
+    const std::vector<int64_t> subsizes = of.numbers(dimensions);
+    const std::vector<int64_t> starts = of.numbers(dimensions);
+    const layout::Order order = of.plain() == combiners.order_c ? layout::Order::c : layout::Order::fortran;
+    return value_of(layout::subarray(sizes, subsizes, starts, order, child));
+  }
+  if (how == combiners.darray) return decode_darray(of, child);
+  if (how == combiners.resized) {
+    const int64_t lb = of.place();
+    return value_of(layout::resized(lb, of.place(), child));
+  }
+  return std::nullopt;
+}
+
+// The same type; where the MPI pads a struct, with the MPI's bounds.
+std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
+  Count size = 0;
+  Count lb = 0;
+  Count extent = 0;
+  Count true_lb = 0;
+  Count true_extent = 0;
+  if (real.Type_size_x(type, &size) != success || real.Type_get_extent_x(type, &lb, &extent) != success ||
+      real.Type_get_true_extent_x(type, &true_lb, &true_extent) != success) {
+    return std::nullopt;
+  }
+  if (size != made.size()) return std::nullopt;
+  if (size > 0 && (true_lb != made.true_lb() || true_extent != made.true_extent())) return std::nullopt;
+  if (lb == made.lb() && extent == made.extent()) return made;
+  return value_of(layout::resized(lb, extent, made));
+}
+
+constexpr int depth_most = 64;
+
+std::optional<Type> decode(Datatype type, int depth) {
+  if (depth > depth_most) return std::nullopt;
+  Contents contents;
+  if (!contents.read(type)) return std::nullopt;
+  if (contents.combiner == combiners.named || contents.is_f90()) return basic(type);
+  std::vector<Type> children;
+  for (const Datatype child : contents.types) {
+    auto made = decode(child, depth + 1);
+    if (!made) return std::nullopt;
+    children.push_back(std::move(*made));
+  }
+  auto made = build(contents, children);
+  if (!made) return std::nullopt;
+  return as_the_mpi_has_it(std::move(*made), type);
+}
+
+int forget_type(Datatype type, int, void*, void*) {
+  const Lock lock;
+  layer.types.forget(type);
+  return success;
+}
+
+int copy_nothing(Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return success;
+}
+
+FormPointer make(Datatype type, bool& is_basic) {
+  Count size = 0;
+  Count lb = 0;
+  Count extent = 0;
+  is_basic = Contents::is_basic(type);
+  if (real.Type_size_x(type, &size) != success || real.Type_get_extent_x(type, &lb, &extent) != success) {
+    return unknown_form(0);
+  }
+  if (is_basic) return basic_form(size, lb == 0 ? extent : -1);
+  try {
+    if (const auto made = decode(type, 0)) return make_form(*made);
+  } catch (const std::exception&) {  // lists that are shorter than the standard says, no memory
+  }
+  return unknown_form(size);
+}
+
+}  // namespace
+
+bool Types::begin() { return real.Type_create_keyval(&copy_nothing, &forget_type, &keyval_, nullptr) == success; }
+
+void Types::forget(Datatype type) {
+  last_key_ = ~uint64_t{0};
+  forms_.erase(key_of(type));
+}
+
+const FormPointer& Types::find(Datatype type) {
+  static const FormPointer unusable = unknown_form(0);
+  const uint64_t key = key_of(type);
+  const FormPointer* found = forms_.find(key);
+  if (found == nullptr) {
+    bool is_basic = false;
+    FormPointer made = make(type, is_basic);
+    // Basic types are never freed. Without the attribute the handle must not be remembered.
+    if (!is_basic && real.Type_set_attr(type, keyval_, nullptr) != success) return unusable;
+    found = &forms_.put(key, std::move(made));
+  }
+  last_key_ = key;
+  last_ = found;
+  return *found;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,142 @@
+#include "mpi/board.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/shared_heap.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7301;  // changes with the form of the board
+constexpr uint64_t page_bytes = 4096;
+constexpr uint64_t member_bytes = 64;
+
+uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
+
+}  // namespace
+
+// In the file: the header's page, the members, who sees whom (a row of the receiver for each), each rank's slots.
+Board::Member& Board::member(uint32_t rank) const {
+  static_assert(sizeof(Member) <= member_bytes);
+  return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
+}
+
+std::atomic<uint8_t>* Board::seen_by(uint32_t receiver) const {
+  const uint64_t row = page_bytes + pages(size_ * member_bytes) + uint64_t{receiver} * size_;
+  return reinterpret_cast<std::atomic<uint8_t>*>(base_ + row);
+}
+
+uint64_t Board::own_place(uint32_t rank) const {
+  return page_bytes + pages(size_ * member_bytes) + pages(uint64_t{size_} * size_) + rank * pages(slots * sizeof(Slot));
+}
+
+Slot& Board::slot(uint32_t rank, uint32_t number) const {
+  return *reinterpret_cast<Slot*>(base_ + own_place(rank) + number * sizeof(Slot));
+}
+
+Status Board::fill(uint64_t first, uint64_t bytes) const {
+  const int error = posix_fallocate(file_, static_cast<off_t>(first), static_cast<off_t>(bytes));
+  if (error == 0) return {};
+  return fail(Code::exhausted, "no room for ", bytes, " B in /dev/shm: ", std::strerror(error));
+}
+
+Status Board::map(const std::string& name) {
+  name_ = "/" + name;
+  file_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file_ < 0) return fail(Code::environment, "shm_open ", name_, ": ", std::strerror(errno));
+  struct stat found {};
+  if (fstat(file_, &found) != 0 || found.st_uid != getuid()) {
+    return fail(Code::environment, name_, " belongs to another user");
+  }
+  bytes_ = own_place(size_);
+  if (ftruncate(file_, static_cast<off_t>(bytes_)) != 0) {
+    return fail(Code::environment, "ftruncate ", name_, ": ", std::strerror(errno));
+  }
+  void* const made = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (made == MAP_FAILED) return fail(Code::exhausted, "mmap of ", bytes_, " B: ", std::strerror(errno));
+  base_ = static_cast<uint8_t*>(made);
+  header_ = reinterpret_cast<Header*>(base_);
+  return {};
+}
+
+// The maker needs a few system calls; one that was killed in between leaves a board that nobody uses.
+Status Board::await_maker() const {
+  constexpr int tries = 2'000;
+  for (int i = 0; i < tries; ++i) {
+    if (header_->magic.load(std::memory_order_acquire) == board_magic) return {};
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  return fail(Code::environment, name_, " was never finished by the rank that began it");
+}
+
+Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local) {
+  rank_ = rank;
+  size_ = size;
+  if (auto mapped = map(name); !mapped.ok()) return mapped;
+  if (auto filled = fill(0, own_place(0)); !filled.ok()) return filled;
+  if (auto filled = fill(own_place(rank), slots * sizeof(Slot)); !filled.ok()) return filled;
+
+  uint64_t nobody = 0;
+  if (header_->magic.compare_exchange_strong(nobody, 1)) {
+    if (getrandom(header_->secret.data(), sizeof(Secret), 0) != sizeof(Secret)) {
+      return fail(Code::environment, "getrandom: ", std::strerror(errno));
+    }
+    header_->magic.store(board_magic, std::memory_order_release);
+  } else if (auto made = await_maker(); !made.ok()) {
+    return made;
+  }
+
+  Member& own = member(rank);
+  if (own.state.load() != 0) return fail(Code::environment, name_, " has a rank ", rank, " already");
+  SharedHeap& heap = process_heap();
+  if (heap.open() != 0) return fail(Code::exhausted, "no heap that peers could map");
+  const SharedHeap::Place place = heap.place();
+  if (place.bytes == 0) return fail(Code::exhausted, "no heap that peers could map");
+  own.process = getpid();
+  own.heap_bytes = place.bytes;
+  own.heap_base = place.base;
+  own.heap_inode = place.inode;
+  own.heap_file = place.file;
+  own.state.store(1, std::memory_order_release);
+  views_.resize(size);
+  views_[rank].tried = true;
+  const uint32_t joined = header_->joined.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (joined == local) shm_unlink(name_.c_str());
+  notice();
+  return {};
+}
+
+void Board::notice() {
+  noticed_ = header_->joined.load(std::memory_order_acquire);
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    View& view = views_[rank];
+    const Member& there = member(rank);
+    if (view.tried || there.state.load(std::memory_order_acquire) != 1) continue;
+    view.tried = true;
+    auto mapped = peer::HeapView::map(
+        there.process, {there.heap_bytes, there.heap_base, there.heap_inode, there.heap_file});
+    if (!mapped || view.process.open(there.process) != 0) continue;
+    view.heap = std::move(*mapped);
+    seen_by(rank_)[rank].store(1, std::memory_order_release);
+  }
+}
+
+void Board::leave() {
+  if (header_ == nullptr) return;
+  for (uint32_t rank = 0; rank < size_; ++rank) seen_by(rank_)[rank].store(0, std::memory_order_release);
+  member(rank_).state.store(2, std::memory_order_release);
+  const uint32_t left = header_->left.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (left == header_->joined.load(std::memory_order_acquire)) shm_unlink(name_.c_str());
+  // The mapping stays: a call of another thread may still look at it while the process ends.
+}
+
+}  // namespace spinloom::mpi

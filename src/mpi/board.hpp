@@ -1,0 +1,97 @@
+// Board - shared memory by which the ranks of one world on one machine know of each other, without a call of MPI.
+//
+// Contract: join() makes or opens the board `name` and registers this rank. reaches(sender) says whether this rank has
+//   seen `sender` and can read its heap; notice() looks for new ranks and maps their heaps. can_reach(receiver) says
+//   the opposite: whether `receiver` reads our heap, so that it can be sent records. leave() ends that.
+//   A Slot of the sender carries one message: `ready` grows while the bytes become readable, `done` is the serial of the
+//   last message that the receiver has taken.
+// Invariants: (1) a rank is sent records only after it has mapped the sender's heap; (2) all memory that is touched was
+//   allocated before, so that a full /dev/shm is an Error of join() and never a signal; (3) the last rank that leaves
+//   removes the name, and so does the rank that completes the machine's ranks where their number is known.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "mpi/record.hpp"
+#include "peer/heap_view.hpp"
+#include "peer/process.hpp"
+
+namespace spinloom::mpi {
+
+struct alignas(128) Slot {
+  std::atomic<uint64_t> serial;  // of the message that the sender has put here
+  std::atomic<uint64_t> ready;   // packed bytes of it that can be read
+  alignas(64) std::atomic<uint64_t> done;
+  alignas(64) uint8_t record[128];  // as it is sent; MPI may read it until the message is matched
+};
+
+class Board {
+ public:
+  static constexpr uint32_t slots = 128;
+
+  Board() = default;
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  // `local`: how many ranks of the world run on this machine; 0: not known.
+  [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local);
+  void leave();
+  void notice();
+  // Whether ranks have come that notice() has not seen.
+  [[nodiscard]] bool has_news() const { return header_->joined.load(std::memory_order_acquire) != noticed_; }
+
+  [[nodiscard]] const Secret& secret() const { return header_->secret; }
+  [[nodiscard]] uint32_t rank() const { return rank_; }
+  [[nodiscard]] bool can_reach(uint32_t receiver) const {
+    return seen_by(receiver)[rank_].load(std::memory_order_acquire) != 0;
+  }
+  [[nodiscard]] Slot& slot(uint32_t rank, uint32_t number) const;
+  // The bytes of a sender's heap; null if they do not lie in it.
+  [[nodiscard]] const uint8_t* at(uint32_t sender, uint64_t address, uint64_t bytes) const {
+    return sender < views_.size() ? views_[sender].heap.at(address, bytes) : nullptr;
+  }
+  [[nodiscard]] bool lives(uint32_t sender) const { return views_[sender].process.holds(); }
+
+ private:
+  struct Header {
+    std::atomic<uint64_t> magic;  // written last by the rank that makes the board
+    Secret secret;
+    std::atomic<uint32_t> joined;
+    std::atomic<uint32_t> left;
+  };
+  struct Member {
+    std::atomic<uint32_t> state;  // 0: nobody, 1: registered, 2: has left
+    int32_t process;
+    uint64_t heap_bytes, heap_base, heap_inode;
+    int32_t heap_file;
+  };
+  struct View {
+    bool tried = false;
+    peer::HeapView heap;
+    peer::Process process;
+  };
+
+  [[nodiscard]] Status map(const std::string& name);
+  [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
+  [[nodiscard]] Status await_maker() const;
+  [[nodiscard]] uint64_t own_place(uint32_t rank) const;
+  [[nodiscard]] Member& member(uint32_t rank) const;
+  [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t receiver) const;
+
+  std::string name_;
+  int file_ = -1;
+  uint8_t* base_ = nullptr;
+  Header* header_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint32_t rank_ = 0;
+  uint32_t size_ = 0;
+  uint32_t noticed_ = 0;
+  std::vector<View> views_;
+};
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,123 @@
+#include "mpi/front.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "mpi/functions.hpp"
+#include "mpi/library.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+constexpr const char* names[] = {
+#define SPINLOOM_NAMES(name) "MPI_" #name, "PMPI_" #name,
+    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_NAMES)
+#undef SPINLOOM_NAMES
+};
+
+Hooks hooks_of(Abi abi) {
+  switch (abi) {
+    case Abi::openmpi: return openmpi::hooks();
+    case Abi::mpich: return mpich::hooks();
+    case Abi::standard: return standard::hooks();
+    case Abi::none: break;
+  }
+  return {nullptr, 0};
+}
+
+// Where the door `name` leads.
+void* find(const std::string& name) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  Library& library = Library::of_process();
+  if (!library.find()) {
+    std::fprintf(stderr, "spinloom: %s was called, but no MPI library is loaded\n", name.c_str());
+    std::exit(127);
+  }
+  const bool is_public = name[0] == 'M';
+  if (is_public) {
+    if (void* const tool = library.between(name)) return tool;
+  }
+  const std::string word = name.substr(is_public ? 4 : 5);
+  void* const real = library.function("PMPI_" + word);
+  if (real == nullptr) {
+    std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
+    std::exit(127);
+  }
+  const Hooks hooks = hooks_of(library.abi());
+  for (size_t i = 0; i < hooks.count; ++i) {
+    if (word == hooks.first[i].name && hooks.first[i].function != nullptr) return hooks.first[i].function;
+  }
+  return real;
+}
+
+}  // namespace
+}  // namespace spinloom::mpi
+
+extern "C" {
+[[gnu::visibility("hidden")]] extern void* spinloom_mpi_doors[];
+
+// Called by a door that has not been used yet.
+[[gnu::visibility("hidden")]] void* spinloom_mpi_open_door(uint64_t number) {
+  void* const target = spinloom::mpi::find(spinloom::mpi::names[number]);
+  __atomic_store_n(&spinloom_mpi_doors[number], target, __ATOMIC_RELEASE);
+  return target;
+}
+}
+
+// spinloom_number counts the doors; the order is that of `names`.
+#if defined(__x86_64__)
+#define SPINLOOM_DOOR(name)                                       \
+  ".globl " name "\n.type " name ",@function\n.balign 16\n"       \
+  name ":\n"                                                      \
+  "  jmp *(spinloom_mpi_doors + 8 * spinloom_number)(%rip)\n"     \
+  "1: push $spinloom_number\n"                                    \
+  "  jmp spinloom_mpi_late\n"                                     \
+  ".size " name ", . - " name "\n"                                \
+  ".pushsection .data.rel.spinloom_mpi, \"aw\"\n  .quad 1b\n.popsection\n" \
+  ".set spinloom_number, spinloom_number + 1\n"
+// Keeps what the call's arguments lie in. At its entry the stack holds the number and the return address.
+asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:\n.popsection\n"
+    ".text\n.set spinloom_number, 0\n"
+    "spinloom_mpi_late:\n"
+    "  push %rdi\n  push %rsi\n  push %rdx\n  push %rcx\n  push %r8\n  push %r9\n  push %rax\n"
+    "  sub $8, %rsp\n  mov 64(%rsp), %rdi\n"
+    "  call spinloom_mpi_open_door\n"
+    "  mov %rax, %r11\n"
+    "  add $8, %rsp\n  pop %rax\n  pop %r9\n  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n"
+    "  add $8, %rsp\n"
+    "  jmp *%r11\n"
+#elif defined(__aarch64__)
+#define SPINLOOM_DOOR(name)                                       \
+  ".globl " name "\n.type " name ",%function\n.balign 16\n"       \
+  name ":\n"                                                      \
+  "  adrp x16, spinloom_mpi_doors + 8 * spinloom_number\n"        \
+  "  add x16, x16, :lo12:(spinloom_mpi_doors + 8 * spinloom_number)\n" \
+  "  ldr x16, [x16]\n"                                            \
+  "  br x16\n"                                                    \
+  "1: mov x17, #spinloom_number\n"                                \
+  "  b spinloom_mpi_late\n"                                       \
+  ".size " name ", . - " name "\n"                                \
+  ".pushsection .data.rel.spinloom_mpi, \"aw\"\n  .quad 1b\n.popsection\n" \
+  ".set spinloom_number, spinloom_number + 1\n"
+asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:\n.popsection\n"
+    ".text\n.set spinloom_number, 0\n"
+    "spinloom_mpi_late:\n"
+    "  stp x29, x30, [sp, #-96]!\n"
+    "  stp x0, x1, [sp, #16]\n  stp x2, x3, [sp, #32]\n  stp x4, x5, [sp, #48]\n  stp x6, x7, [sp, #64]\n"
+    "  str x8, [sp, #80]\n"
+    "  mov x0, x17\n"
+    "  bl spinloom_mpi_open_door\n"
+    "  mov x16, x0\n"
+    "  ldr x8, [sp, #80]\n"
+    "  ldp x0, x1, [sp, #16]\n  ldp x2, x3, [sp, #32]\n  ldp x4, x5, [sp, #48]\n  ldp x6, x7, [sp, #64]\n"
+    "  ldp x29, x30, [sp], #96\n"
+    "  br x16\n"
+#else
+#error "the doors of the MPI layer are written for x86-64 and aarch64"
+#endif
+#define SPINLOOM_DOORS(name) SPINLOOM_DOOR("MPI_" #name) SPINLOOM_DOOR("PMPI_" #name)
+    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS));

@@ -1,0 +1,34 @@
+// Front - the doors of the MPI layer: MPI_X and PMPI_X for every call in functions.hpp.
+//
+// Contract: each door jumps through a table and keeps all registers and the stack, so that it needs no prototype and
+//   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the layer's
+//   function for the MPI that is loaded, to a tool in between, or to the MPI.
+// Invariants: (1) MPI_X of the program is acted upon once: where another tool defines MPI_X behind us, at PMPI_X.
+// Threads: any. Time: none.
+#pragma once
+
+#include <cstddef>
+
+namespace spinloom::mpi {
+
+// The layer's function for "Send", in one binary interface; null if it has none.
+struct Hook {
+  const char* name;
+  void* function;
+};
+struct Hooks {
+  const Hook* first;
+  size_t count;
+};
+
+namespace openmpi {
+[[nodiscard]] Hooks hooks();
+}
+namespace mpich {
+[[nodiscard]] Hooks hooks();
+}
+namespace standard {
+[[nodiscard]] Hooks hooks();
+}
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,88 @@
+// HandleMap - values by a handle of MPI, made for lookups that mostly find nothing.
+//
+// Contract: find() returns the value's address or null; put() replaces; erase() says whether there was one.
+// Invariants: (1) open addressing with linear probes, at most half full; (2) addresses hold until the next put().
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace spinloom::mpi {
+
+template <class Value>
+class HandleMap {
+ public:
+  [[nodiscard]] bool empty() const { return used_ == 0; }
+  [[nodiscard]] size_t size() const { return used_; }
+
+  [[nodiscard]] Value* find(uint64_t key) {
+    if (used_ == 0) return nullptr;
+    for (size_t i = place_of(key);; i = next(i)) {
+      if (!cells_[i].taken) return nullptr;
+      if (cells_[i].key == key) return &cells_[i].value;
+    }
+  }
+
+  Value& put(uint64_t key, Value value) {
+    if (2 * (used_ + 1) > cells_.size()) grow();
+    size_t i = place_of(key);
+    while (cells_[i].taken && cells_[i].key != key) i = next(i);
+    if (!cells_[i].taken) ++used_;
+    cells_[i] = {key, true, std::move(value)};
+    return cells_[i].value;
+  }
+
+  bool erase(uint64_t key) {
+    if (used_ == 0) return false;
+    size_t hole = place_of(key);
+    while (cells_[hole].key != key || !cells_[hole].taken) {
+      if (!cells_[hole].taken) return false;
+      hole = next(hole);
+    }
+    // Cells behind the hole move up unless they already lie at or behind their own place.
+    for (size_t i = next(hole); cells_[i].taken; i = next(i)) {
+      const size_t home = place_of(cells_[i].key);
+      if (((i - home) & mask()) < ((i - hole) & mask())) continue;
+      cells_[hole] = std::move(cells_[i]);
+      hole = i;
+    }
+    cells_[hole] = {};
+    --used_;
+    return true;
+  }
+
+  template <class Visit>  // visit(key, value)
+  void for_each(Visit&& visit) {
+    for (auto& cell : cells_) {
+      if (cell.taken) visit(cell.key, cell.value);
+    }
+  }
+
+ private:
+  struct Cell {
+    uint64_t key = 0;
+    bool taken = false;
+    Value value{};
+  };
+
+  [[nodiscard]] size_t mask() const { return cells_.size() - 1; }
+  [[nodiscard]] size_t next(size_t i) const { return (i + 1) & mask(); }
+  [[nodiscard]] size_t place_of(uint64_t key) const { return (key * 0x9e37'79b9'7f4a'7c15 >> 32) & mask(); }
+
+  void grow() {
+    std::vector<Cell> old(cells_.empty() ? 64 : 2 * cells_.size());
+    old.swap(cells_);
+    used_ = 0;
+    for (Cell& cell : old) {
+      if (cell.taken) put(cell.key, std::move(cell.value));
+    }
+  }
+
+  std::vector<Cell> cells_;
+  size_t used_ = 0;
+};
+
+}  // namespace spinloom::mpi

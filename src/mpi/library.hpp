@@ -1,0 +1,52 @@
+// Library - the MPI that this process has loaded: where it is, which binary interface it has, and its functions.
+//
+// Contract: find() looks among the objects of the process for the one that defines PMPI_Init. function() gives the MPI's
+//   own PMPI_X. between() gives the MPI_X of another tool that stands between the program and the MPI, if one does.
+//   inside() says whether an address belongs to the MPI itself: its own calls are left alone. object() finds the MPI's
+//   data, such as ompi_mpi_byte.
+// Invariants: (1) nothing is loaded that was not; (2) the layer never finds itself.
+// Threads: find() from one; then read only, but for learn(), which MPI_Init calls. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spinloom::mpi {
+
+enum class Abi : uint8_t { none, openmpi, mpich, standard };
+
+class Library {
+ public:
+  [[nodiscard]] static Library& of_process();
+
+  [[nodiscard]] bool find();
+  // Looks for the MPI's own parts again: some load theirs when the program calls MPI_Init.
+  void learn();
+  [[nodiscard]] Abi abi() const { return abi_; }
+  [[nodiscard]] void* function(const std::string& name) const;  // "PMPI_Send"
+  [[nodiscard]] void* between(const std::string& name) const;   // "MPI_Send"
+  [[nodiscard]] void* object(const char* name) const;
+  [[nodiscard]] bool inside(const void* address) const {
+    const auto place = reinterpret_cast<uint64_t>(address);
+    if (place - program_.first < program_.bytes) return false;
+    return place - main_.first < main_.bytes || is_part(place);
+  }
+  // Names of calls that can receive point to point, that this MPI has and the layer does not know.
+  [[nodiscard]] std::string unknown_receives() const;
+
+ private:
+  struct Span {
+    uint64_t first = 0;
+    uint64_t bytes = 0;
+  };
+  [[nodiscard]] bool is_part(uint64_t place) const;
+
+  void* handle_ = nullptr;
+  std::string path_;
+  Abi abi_ = Abi::none;
+  Span program_, main_;
+  std::vector<Span> parts_;  // sorted
+};
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,58 @@
+// Message - the bytes of one message in a program's memory: a buffer, a count and what the layer knows of the datatype.
+//
+// Contract: make_form() normalises a decoded type once. pack() and unpack() move the packed bytes [first, last) of a
+//   message.
+// Invariants: (1) a Form without a layout is one run of `size` bytes at the buffer, repeated every `extent` bytes (the
+//   basic types); (2) a Form that is not `known` has a size only: its bytes are moved by the MPI itself.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "layout/committed.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::mpi {
+
+struct Form {
+  bool known = true;
+  int64_t size = 0;
+  int64_t extent = 0;
+  int64_t true_lb = 0;
+  bool single = true;        // one element is one run
+  int64_t record_bytes = 0;  // length of a record in place of such a message; 0: none would do
+  std::optional<layout::Committed> layout;
+
+  [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
+};
+using FormPointer = std::shared_ptr<const Form>;
+
+[[nodiscard]] FormPointer basic_form(int64_t size, int64_t extent);
+[[nodiscard]] FormPointer unknown_form(int64_t size);
+// unknown_form() where the type cannot be normalised.
+[[nodiscard]] FormPointer make_form(const layout::Type& type);
+
+struct Range {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+class Message {
+ public:
+  Message(const Form& form, int64_t count, const void* buffer)
+      : form_(form), count_(count), base_(static_cast<std::byte*>(const_cast<void*>(buffer))) {}
+
+  [[nodiscard]] int64_t bytes() const { return form_.size * count_; }
+  void pack(Range range, uint8_t* to) const;
+  void unpack(Range range, const uint8_t* from) const;
+
+ private:
+  const Form& form_;
+  int64_t count_;
+  std::byte* base_;
+};
+
+}  // namespace spinloom::mpi

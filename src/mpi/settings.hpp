@@ -1,0 +1,32 @@
+// Settings - what the environment asks of the MPI layer.
+//
+// Contract: read_settings() reads SPINLOOM_MPI and SPINLOOM_MPI_*. A value that is not understood leaves the default
+//   and is kept in `complaints`, one sentence each. Threads: none. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spinloom::mpi {
+
+enum class Path : uint8_t {
+  automatic,  // the layer chooses
+  pass,       // every message is left to the MPI; arrivals are still understood
+  staged,     // two copies through shared memory, the second while the first is under way
+};
+
+struct Settings {
+  bool off = false;
+  Path path = Path::automatic;
+  int64_t min_bytes = 16 << 10;      // shorter messages are left to the MPI
+  int64_t chunk_bytes = 16 << 10;    // so many packed bytes are handed to the receiver at once
+  int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
+  std::string job;                   // put in front of the name that the ranks of a node meet by
+  std::string report;                // a file that every rank adds a line to when it ends; empty: none
+  std::vector<std::string> complaints;
+};
+
+[[nodiscard]] Settings read_settings(const char* const* environment);
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,38 @@
+#include "mpi/staging.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/shared_heap.hpp"
+
+namespace spinloom::mpi {
+
+// Gives idle buffers of other sizes back to the heap until `bytes` more may be allocated.
+bool Staging::make_room(uint64_t bytes) {
+  for (uint32_t order = 0; order < orders && left_ < static_cast<int64_t>(bytes); ++order) {
+    for (uint8_t* const idle : free_[order]) {
+      if (process_heap().release(idle)) left_ += int64_t{1} << order;
+    }
+    free_[order].clear();
+  }
+  return left_ >= static_cast<int64_t>(bytes);
+}
+
+Staging::Buffer Staging::take(uint64_t bytes) {
+  const uint64_t whole = std::bit_ceil(std::max<uint64_t>(bytes, SharedHeap::granule_bytes));
+  const auto order = static_cast<uint32_t>(std::countr_zero(whole));
+  if (order >= orders) return {};
+  auto& idle = free_[order];
+  if (!idle.empty()) {
+    uint8_t* const start = idle.back();
+    idle.pop_back();
+    return {start, order};
+  }
+  if (!make_room(whole)) return {};
+  auto* const start = static_cast<uint8_t*>(process_heap().allocate(whole));
+  if (start == nullptr) return {};
+  left_ -= static_cast<int64_t>(whole);
+  return {start, order};
+}
+
+}  // namespace spinloom::mpi

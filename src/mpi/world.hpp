@@ -1,0 +1,20 @@
+// World - the name under which the ranks of one MPI_COMM_WORLD on one machine find each other without a call of MPI.
+//
+// Contract: world_name() makes the name from what the launcher put into this process: the namespace of PMIx, the job and
+//   step of Slurm or PALS, or the process at the other end of PMI_FD (MPICH's Hydra). Empty where none of them is there:
+//   then no rank is known to be of this job, and the layer stays off.
+// Invariants: (1) ranks of one world on one machine get the same name, ranks of other worlds another; (2) the name is a
+//   short word of letters, digits and dashes, safe as a file's name.
+// Threads: none. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace spinloom::mpi {
+
+// `prefix`: what the user's environment adds to the name.
+[[nodiscard]] std::string world_name(std::string_view prefix, int64_t size);
+
+}  // namespace spinloom::mpi

@@ -52,7 +52,7 @@ Status Board::map(const std::string& name) {
   name_ = "/" + name;
   file_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file_ < 0) return fail(Code::environment, "shm_open ", name_, ": ", std::strerror(errno));
-  struct stat found {};
+  struct stat found{};
   if (fstat(file_, &found) != 0 || found.st_uid != getuid()) {
     return fail(Code::environment, name_, " belongs to another user");
   }
@@ -122,8 +122,8 @@ void Board::notice() {
     const Member& there = member(rank);
     if (view.tried || there.state.load(std::memory_order_acquire) != 1) continue;
     view.tried = true;
-    auto mapped = peer::HeapView::map(
-        there.process, {there.heap_bytes, there.heap_base, there.heap_inode, there.heap_file});
+    auto mapped =
+        peer::HeapView::map(there.process, {there.heap_bytes, there.heap_base, there.heap_inode, there.heap_file});
     if (!mapped || view.process.open(there.process) != 0) continue;
     view.heap = std::move(*mapped);
     seen_by(rank_)[rank].store(1, std::memory_order_release);

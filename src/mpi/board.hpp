@@ -25,7 +25,7 @@ namespace spinloom::mpi {
 
 struct alignas(128) Slot {
   std::atomic<uint64_t> serial;  // of the message that the sender has put here
-  std::atomic<uint64_t> ready;   // packed bytes of it that can be read
+  std::atomic<uint64_t> ready;  // packed bytes of it that can be read
   alignas(64) std::atomic<uint64_t> done;
   alignas(64) uint8_t record[128];  // as it is sent; MPI may read it until the message is matched
 };

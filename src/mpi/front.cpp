@@ -70,13 +70,14 @@ extern "C" {
 
 // spinloom_number counts the doors; the order is that of `names`.
 #if defined(__x86_64__)
-#define SPINLOOM_DOOR(name)                                       \
-  ".globl " name "\n.type " name ",@function\n.balign 16\n"       \
-  name ":\n"                                                      \
-  "  jmp *(spinloom_mpi_doors + 8 * spinloom_number)(%rip)\n"     \
-  "1: push $spinloom_number\n"                                    \
-  "  jmp spinloom_mpi_late\n"                                     \
-  ".size " name ", . - " name "\n"                                \
+#define SPINLOOM_DOOR(name)                                                \
+  ".globl " name "\n.type " name ",@function\n.balign 16\n" name           \
+  ":\n"                                                                    \
+  "  jmp *(spinloom_mpi_doors + 8 * spinloom_number)(%rip)\n"              \
+  "1: push $spinloom_number\n"                                             \
+  "  jmp spinloom_mpi_late\n"                                              \
+  ".size " name ", . - " name                                              \
+  "\n"                                                                     \
   ".pushsection .data.rel.spinloom_mpi, \"aw\"\n  .quad 1b\n.popsection\n" \
   ".set spinloom_number, spinloom_number + 1\n"
 // Keeps what the call's arguments lie in. At its entry the stack holds the number and the return address.
@@ -91,16 +92,17 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
     "  add $8, %rsp\n"
     "  jmp *%r11\n"
 #elif defined(__aarch64__)
-#define SPINLOOM_DOOR(name)                                       \
-  ".globl " name "\n.type " name ",%function\n.balign 16\n"       \
-  name ":\n"                                                      \
-  "  adrp x16, spinloom_mpi_doors + 8 * spinloom_number\n"        \
-  "  add x16, x16, :lo12:(spinloom_mpi_doors + 8 * spinloom_number)\n" \
-  "  ldr x16, [x16]\n"                                            \
-  "  br x16\n"                                                    \
-  "1: mov x17, #spinloom_number\n"                                \
-  "  b spinloom_mpi_late\n"                                       \
-  ".size " name ", . - " name "\n"                                \
+#define SPINLOOM_DOOR(name)                                                \
+  ".globl " name "\n.type " name ",%function\n.balign 16\n" name           \
+  ":\n"                                                                    \
+  "  adrp x16, spinloom_mpi_doors + 8 * spinloom_number\n"                 \
+  "  add x16, x16, :lo12:(spinloom_mpi_doors + 8 * spinloom_number)\n"     \
+  "  ldr x16, [x16]\n"                                                     \
+  "  br x16\n"                                                             \
+  "1: mov x17, #spinloom_number\n"                                         \
+  "  b spinloom_mpi_late\n"                                                \
+  ".size " name ", . - " name                                              \
+  "\n"                                                                     \
   ".pushsection .data.rel.spinloom_mpi, \"aw\"\n  .quad 1b\n.popsection\n" \
   ".set spinloom_number, spinloom_number + 1\n"
 asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:\n.popsection\n"

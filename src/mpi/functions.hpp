@@ -4,14 +4,18 @@
 // every call that can complete a request, must be in it: one that is missing would hand a record to the program.
 #pragma once
 
-#define SPINLOOM_MPI_FUNCTIONS(X)                                                                                    \
-  X(Init) X(Init_thread) X(Finalize)                                                                                 \
-  X(Send) X(Ssend) X(Rsend) X(Isend) X(Issend) X(Irsend) X(Send_init) X(Ssend_init) X(Rsend_init)                    \
-  X(Send_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Issend_c) X(Irsend_c) X(Send_init_c) X(Ssend_init_c) X(Rsend_init_c)  \
-  X(Recv) X(Irecv) X(Recv_init) X(Mrecv) X(Imrecv)                                                                   \
-  X(Recv_c) X(Irecv_c) X(Recv_init_c) X(Mrecv_c) X(Imrecv_c)                                                         \
-  X(Sendrecv) X(Sendrecv_replace) X(Isendrecv) X(Isendrecv_replace)                                                  \
-  X(Sendrecv_c) X(Sendrecv_replace_c) X(Isendrecv_c) X(Isendrecv_replace_c)                                          \
-  X(Start) X(Startall) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)           \
-  X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some)               \
+// clang-format off
+#define SPINLOOM_MPI_FUNCTIONS(X)                                                             \
+  X(Init) X(Init_thread) X(Finalize)                                                          \
+  X(Send) X(Ssend) X(Rsend) X(Isend) X(Issend) X(Irsend)                                      \
+  X(Send_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Issend_c) X(Irsend_c)                          \
+  X(Send_init) X(Ssend_init) X(Rsend_init) X(Send_init_c) X(Ssend_init_c) X(Rsend_init_c)     \
+  X(Recv) X(Irecv) X(Recv_init) X(Mrecv) X(Imrecv)                                            \
+  X(Recv_c) X(Irecv_c) X(Recv_init_c) X(Mrecv_c) X(Imrecv_c)                                  \
+  X(Sendrecv) X(Sendrecv_replace) X(Isendrecv) X(Isendrecv_replace)                           \
+  X(Sendrecv_c) X(Sendrecv_replace_c) X(Isendrecv_c) X(Isendrecv_replace_c)                   \
+  X(Start) X(Startall) X(Wait) X(Waitall) X(Waitany) X(Waitsome)                              \
+  X(Test) X(Testall) X(Testany) X(Testsome)                                                   \
+  X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some) \
   X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe)
+// clang-format on

@@ -25,7 +25,7 @@ class Library {
   void learn();
   [[nodiscard]] Abi abi() const { return abi_; }
   [[nodiscard]] void* function(const std::string& name) const;  // "PMPI_Send"
-  [[nodiscard]] void* between(const std::string& name) const;   // "MPI_Send"
+  [[nodiscard]] void* between(const std::string& name) const;  // "MPI_Send"
   [[nodiscard]] void* object(const char* name) const;
   [[nodiscard]] bool inside(const void* address) const {
     const auto place = reinterpret_cast<uint64_t>(address);

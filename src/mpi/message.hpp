@@ -22,7 +22,7 @@ struct Form {
   int64_t size = 0;
   int64_t extent = 0;
   int64_t true_lb = 0;
-  bool single = true;        // one element is one run
+  bool single = true;  // one element is one run
   int64_t record_bytes = 0;  // length of a record in place of such a message; 0: none would do
   std::optional<layout::Committed> layout;
 

@@ -23,7 +23,7 @@ struct Record {
   uint32_t sender = 0;  // rank in MPI_COMM_WORLD
   uint32_t slot = 0;
   uint64_t serial = 0;
-  uint64_t bytes = 0;    // of the message
+  uint64_t bytes = 0;  // of the message
   uint64_t address = 0;  // of its packed bytes, in the sender's heap
   std::array<uint64_t, 2> zero{};
 

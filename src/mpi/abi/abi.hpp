@@ -9,10 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#define SPINLOOM_TEXT2(name) #name
-#define SPINLOOM_TEXT(name) SPINLOOM_TEXT2(name)
-// The handles of this interface: handles_openmpi.hpp, handles_mpich.hpp or handles_standard.hpp.
-#include SPINLOOM_TEXT(mpi/abi/SPINLOOM_HANDLES)
+// handles_openmpi.hpp, handles_mpich.hpp or handles_standard.hpp
+#include SPINLOOM_HANDLES
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -27,86 +25,86 @@ using GrequestFree = int(void*);
 using GrequestCancel = int(void*, int);
 
 // X(name, parameters). A call with a large-count form (MPI 4) is in the list of calls with counts of type N.
-#define SPINLOOM_REAL_CALLS(X)                                                     \
-  X(Init, (int*, char***))                                                         \
-  X(Init_thread, (int*, char***, int, int*))                                       \
-  X(Finalize, ())                                                                  \
-  X(Query_thread, (int*))                                                          \
-  X(Start, (Request*))                                                             \
-  X(Startall, (int, Request*))                                                     \
-  X(Wait, (Request*, Status*))                                                     \
-  X(Waitall, (int, Request*, Status*))                                             \
-  X(Waitany, (int, Request*, int*, Status*))                                       \
-  X(Waitsome, (int, Request*, int*, int*, Status*))                                \
-  X(Test, (Request*, int*, Status*))                                               \
-  X(Testall, (int, Request*, int*, Status*))                                       \
-  X(Testany, (int, Request*, int*, int*, Status*))                                 \
-  X(Testsome, (int, Request*, int*, int*, Status*))                                \
-  X(Request_get_status, (Request, int*, Status*))                                  \
-  X(Request_free, (Request*))                                                      \
-  X(Cancel, (Request*))                                                            \
-  X(Test_cancelled, (const Status*, int*))                                         \
-  X(Probe, (int, int, Comm, Status*))                                              \
-  X(Iprobe, (int, int, Comm, int*, Status*))                                       \
-  X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                             \
-  X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))                      \
-  X(Get_count, (const Status*, Datatype, int*))                                    \
-  X(Status_set_elements_x, (Status*, Datatype, Count))                             \
+#define SPINLOOM_REAL_CALLS(X)                                                         \
+  X(Init, (int*, char***))                                                             \
+  X(Init_thread, (int*, char***, int, int*))                                           \
+  X(Finalize, ())                                                                      \
+  X(Query_thread, (int*))                                                              \
+  X(Start, (Request*))                                                                 \
+  X(Startall, (int, Request*))                                                         \
+  X(Wait, (Request*, Status*))                                                         \
+  X(Waitall, (int, Request*, Status*))                                                 \
+  X(Waitany, (int, Request*, int*, Status*))                                           \
+  X(Waitsome, (int, Request*, int*, int*, Status*))                                    \
+  X(Test, (Request*, int*, Status*))                                                   \
+  X(Testall, (int, Request*, int*, Status*))                                           \
+  X(Testany, (int, Request*, int*, int*, Status*))                                     \
+  X(Testsome, (int, Request*, int*, int*, Status*))                                    \
+  X(Request_get_status, (Request, int*, Status*))                                      \
+  X(Request_free, (Request*))                                                          \
+  X(Cancel, (Request*))                                                                \
+  X(Test_cancelled, (const Status*, int*))                                             \
+  X(Probe, (int, int, Comm, Status*))                                                  \
+  X(Iprobe, (int, int, Comm, int*, Status*))                                           \
+  X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                                 \
+  X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))                          \
+  X(Get_count, (const Status*, Datatype, int*))                                        \
+  X(Status_set_elements_x, (Status*, Datatype, Count))                                 \
   X(Grequest_start, (GrequestQuery*, GrequestFree*, GrequestCancel*, void*, Request*)) \
-  X(Grequest_complete, (Request))                                                  \
-  X(Pack, (const void*, int, Datatype, void*, int, int*, Comm))                    \
-  X(Unpack, (const void*, int, int*, void*, int, Datatype, Comm))                  \
-  X(Comm_rank, (Comm, int*))                                                       \
-  X(Comm_size, (Comm, int*))                                                       \
-  X(Comm_remote_size, (Comm, int*))                                                \
-  X(Comm_dup, (Comm, Comm*))                                                       \
-  X(Comm_free, (Comm*))                                                            \
-  X(Comm_group, (Comm, Group*))                                                    \
-  X(Comm_remote_group, (Comm, Group*))                                             \
-  X(Comm_test_inter, (Comm, int*))                                                 \
-  X(Comm_get_parent, (Comm*))                                                      \
-  X(Comm_call_errhandler, (Comm, int))                                             \
-  X(Comm_create_keyval, (CommCopy*, CommDelete*, int*, void*))                     \
-  X(Comm_set_attr, (Comm, int, void*))                                             \
-  X(Group_translate_ranks, (Group, int, const int*, Group, int*))                  \
-  X(Group_free, (Group*))                                                          \
-  X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                     \
-  X(Type_set_attr, (Datatype, int, void*))                                         \
-  X(Type_free, (Datatype*))                                                        \
-  X(Type_size_x, (Datatype, Count*))                                               \
-  X(Type_get_extent_x, (Datatype, Count*, Count*))                                 \
-  X(Type_get_true_extent_x, (Datatype, Count*, Count*))                            \
-  X(Type_get_envelope, (Datatype, int*, int*, int*, int*))                         \
+  X(Grequest_complete, (Request))                                                      \
+  X(Pack, (const void*, int, Datatype, void*, int, int*, Comm))                        \
+  X(Unpack, (const void*, int, int*, void*, int, Datatype, Comm))                      \
+  X(Comm_rank, (Comm, int*))                                                           \
+  X(Comm_size, (Comm, int*))                                                           \
+  X(Comm_remote_size, (Comm, int*))                                                    \
+  X(Comm_dup, (Comm, Comm*))                                                           \
+  X(Comm_free, (Comm*))                                                                \
+  X(Comm_group, (Comm, Group*))                                                        \
+  X(Comm_remote_group, (Comm, Group*))                                                 \
+  X(Comm_test_inter, (Comm, int*))                                                     \
+  X(Comm_get_parent, (Comm*))                                                          \
+  X(Comm_call_errhandler, (Comm, int))                                                 \
+  X(Comm_create_keyval, (CommCopy*, CommDelete*, int*, void*))                         \
+  X(Comm_set_attr, (Comm, int, void*))                                                 \
+  X(Group_translate_ranks, (Group, int, const int*, Group, int*))                      \
+  X(Group_free, (Group*))                                                              \
+  X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                         \
+  X(Type_set_attr, (Datatype, int, void*))                                             \
+  X(Type_free, (Datatype*))                                                            \
+  X(Type_size_x, (Datatype, Count*))                                                   \
+  X(Type_get_extent_x, (Datatype, Count*, Count*))                                     \
+  X(Type_get_true_extent_x, (Datatype, Count*, Count*))                                \
+  X(Type_get_envelope, (Datatype, int*, int*, int*, int*))                             \
   X(Type_get_contents, (Datatype, int, int, int, int*, Aint*, Datatype*))
 
 // Calls of MPI 4 and later: null where the MPI is older.
-#define SPINLOOM_NEWER_CALLS(X)                                                    \
-  X(Request_get_status_all, (int, const Request*, int*, Status*))                  \
-  X(Request_get_status_any, (int, const Request*, int*, int*, Status*))            \
-  X(Request_get_status_some, (int, const Request*, int*, int*, Status*))           \
-  X(Type_get_envelope_c, (Datatype, Count*, Count*, Count*, Count*, int*))         \
+#define SPINLOOM_NEWER_CALLS(X)                                            \
+  X(Request_get_status_all, (int, const Request*, int*, Status*))          \
+  X(Request_get_status_any, (int, const Request*, int*, int*, Status*))    \
+  X(Request_get_status_some, (int, const Request*, int*, int*, Status*))   \
+  X(Type_get_envelope_c, (Datatype, Count*, Count*, Count*, Count*, int*)) \
   X(Type_get_contents_c, (Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*))
 
 // Calls that take counts: X(name, N, parameters) where N is int, or Count in the form name_c.
-#define SPINLOOM_COUNTED_CALLS(X, N)                                               \
-  X(Send, N, (const void*, N, Datatype, int, int, Comm))                           \
-  X(Ssend, N, (const void*, N, Datatype, int, int, Comm))                          \
-  X(Rsend, N, (const void*, N, Datatype, int, int, Comm))                          \
-  X(Isend, N, (const void*, N, Datatype, int, int, Comm, Request*))                \
-  X(Issend, N, (const void*, N, Datatype, int, int, Comm, Request*))               \
-  X(Irsend, N, (const void*, N, Datatype, int, int, Comm, Request*))               \
-  X(Send_init, N, (const void*, N, Datatype, int, int, Comm, Request*))            \
-  X(Ssend_init, N, (const void*, N, Datatype, int, int, Comm, Request*))           \
-  X(Rsend_init, N, (const void*, N, Datatype, int, int, Comm, Request*))           \
-  X(Recv, N, (void*, N, Datatype, int, int, Comm, Status*))                        \
-  X(Irecv, N, (void*, N, Datatype, int, int, Comm, Request*))                      \
-  X(Recv_init, N, (void*, N, Datatype, int, int, Comm, Request*))                  \
-  X(Mrecv, N, (void*, N, Datatype, MessageHandle*, Status*))                       \
-  X(Imrecv, N, (void*, N, Datatype, MessageHandle*, Request*))                     \
+#define SPINLOOM_COUNTED_CALLS(X, N)                                                                \
+  X(Send, N, (const void*, N, Datatype, int, int, Comm))                                            \
+  X(Ssend, N, (const void*, N, Datatype, int, int, Comm))                                           \
+  X(Rsend, N, (const void*, N, Datatype, int, int, Comm))                                           \
+  X(Isend, N, (const void*, N, Datatype, int, int, Comm, Request*))                                 \
+  X(Issend, N, (const void*, N, Datatype, int, int, Comm, Request*))                                \
+  X(Irsend, N, (const void*, N, Datatype, int, int, Comm, Request*))                                \
+  X(Send_init, N, (const void*, N, Datatype, int, int, Comm, Request*))                             \
+  X(Ssend_init, N, (const void*, N, Datatype, int, int, Comm, Request*))                            \
+  X(Rsend_init, N, (const void*, N, Datatype, int, int, Comm, Request*))                            \
+  X(Recv, N, (void*, N, Datatype, int, int, Comm, Status*))                                         \
+  X(Irecv, N, (void*, N, Datatype, int, int, Comm, Request*))                                       \
+  X(Recv_init, N, (void*, N, Datatype, int, int, Comm, Request*))                                   \
+  X(Mrecv, N, (void*, N, Datatype, MessageHandle*, Status*))                                        \
+  X(Imrecv, N, (void*, N, Datatype, MessageHandle*, Request*))                                      \
   X(Sendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Status*)) \
   X(Sendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Status*))
 
-#define SPINLOOM_COUNTED_NEWER_CALLS(X, N)                                         \
+#define SPINLOOM_COUNTED_NEWER_CALLS(X, N)                                                            \
   X(Isendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*)) \
   X(Isendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Request*))
 

@@ -48,20 +48,23 @@ std::string Layer::begin() {
   int size = 0;
   int level = 0;
   Comm parent{};
-  if (real.Comm_size(handles().comm_world, &size) != success || real.Comm_rank(handles().comm_world, &rank) != success ||
-      real.Query_thread(&level) != success || real.Comm_get_parent(&parent) != success) {
+  if (real.Comm_size(handles().comm_world, &size) != success ||
+      real.Comm_rank(handles().comm_world, &rank) != success || real.Query_thread(&level) != success ||
+      real.Comm_get_parent(&parent) != success) {
     return "the MPI does not say who this rank is";
   }
   if (size < 2) return "there is one rank only";
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
   const std::string name = world_name(settings.job, size);
   if (name.empty()) return "the launcher gives the job no name";
-  if (!types.begin() || real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
+  if (!types.begin() ||
+      real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
   }
   threaded = level >= thread_multiple;
-  const spinloom::Status began = ship.begin(name, static_cast<uint32_t>(rank), static_cast<uint32_t>(size), local_ranks(), settings);
+  const spinloom::Status began =
+      ship.begin(name, static_cast<uint32_t>(rank), static_cast<uint32_t>(size), local_ranks(), settings);
   return began.ok() ? "" : began.error().message;
 }
 
@@ -134,7 +137,8 @@ std::optional<Parcel> Layer::parcel_for(Place& place, int peer) {
   const Form& form = *place.form;
   const int64_t bytes = place.capacity();
   if (bytes < settings.min_bytes || bytes == INT64_MAX) return std::nullopt;
-  if (!form.known || form.record_bytes == 0 || form.contiguous(place.count) || bytes <= Record::most) return std::nullopt;
+  if (!form.known || form.record_bytes == 0 || form.contiguous(place.count) || bytes <= Record::most)
+    return std::nullopt;
   const int to = world_rank(place.comm, peer);
   if (to < 0 || to == rank || !ship.can_reach(static_cast<uint32_t>(to))) return std::nullopt;
   return ship.prepare(bytes);

@@ -66,7 +66,7 @@ struct Open {
   // The request that carries this start of a persistent one.
   bool substituted = false;
   Request inner{};
-  ClaimPointer claim;
+  ClaimPointer claim{};
   // Of a persistent send:
   Mode mode = Mode::standard;
   int peer = 0;
@@ -180,7 +180,8 @@ class StatusOf {
 }  // namespace spinloom::mpi::SPINLOOM_ABI
 
 // First in every call of the program: the MPI's own calls, and all calls while the layer is off, are left alone.
-#define SPINLOOM_PASS(call)                                                                        \
-  do {                                                                                             \
-    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]] return call; \
+#define SPINLOOM_PASS(call)                                                           \
+  do {                                                                                \
+    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]] \
+      return call;                                                                    \
   } while (false)

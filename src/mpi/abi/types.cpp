@@ -60,12 +60,12 @@ struct Contents {
     addresses.resize(static_cast<size_t>(addresses_) + 1);
     counts.resize(static_cast<size_t>(counts_) + 1);
     std::vector<Datatype> children(static_cast<size_t>(types_));
-    const int done = real.Type_get_contents_c != nullptr && counts_ > 0
-                         ? real.Type_get_contents_c(type, integers_, addresses_, counts_, types_, integers.data(),
-                                                    addresses.data(), counts.data(), children.data())
-                         : real.Type_get_contents(type, static_cast<int>(integers_), static_cast<int>(addresses_),
-                                                  static_cast<int>(types_), integers.data(), addresses.data(),
-                                                  children.data());
+    const int done =
+        real.Type_get_contents_c != nullptr && counts_ > 0
+            ? real.Type_get_contents_c(type, integers_, addresses_, counts_, types_, integers.data(), addresses.data(),
+                                       counts.data(), children.data())
+            : real.Type_get_contents(type, static_cast<int>(integers_), static_cast<int>(addresses_),
+                                     static_cast<int>(types_), integers.data(), addresses.data(), children.data());
     if (done != success) return false;
     types = std::move(children);
     large = counts_ > 0;
@@ -248,7 +248,7 @@ int forget_type(Datatype type, int, void*, void*) {
   return success;
 }
 
-int copy_nothing(Datatype, int, void*, void*, void*, int* flag) {
+int copies_no_type(Datatype, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return success;
 }
@@ -271,7 +271,7 @@ FormPointer make(Datatype type, bool& is_basic) {
 
 }  // namespace
 
-bool Types::begin() { return real.Type_create_keyval(&copy_nothing, &forget_type, &keyval_, nullptr) == success; }
+bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 
 void Types::forget(Datatype type) {
   last_key_ = ~uint64_t{0};

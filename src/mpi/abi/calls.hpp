@@ -1,0 +1,26 @@
+// Calls - the layer's functions for the calls in functions.hpp, one binary interface.
+//
+// Contract: each has the prototype of MPI_X, or of MPI_X_c where N is Count, and keeps its meaning.
+// Threads: as the MPI grants. Time: none.
+#pragma once
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+#define SPINLOOM_DECLARE(name, parameters) int name parameters;
+#define SPINLOOM_DECLARE_COUNTED(name, M, parameters) \
+  template <class M>                                  \
+  int name parameters;
+SPINLOOM_REAL_CALLS(SPINLOOM_DECLARE)
+SPINLOOM_NEWER_CALLS(SPINLOOM_DECLARE)
+SPINLOOM_COUNTED_CALLS(SPINLOOM_DECLARE_COUNTED, N)
+SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_DECLARE_COUNTED, N)
+#undef SPINLOOM_DECLARE
+#undef SPINLOOM_DECLARE_COUNTED
+
+// Steps that calls share; `place` and the arguments are those of the call.
+template <class N>
+int receive(const Place& place, int source, int tag, Status* status);
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,275 @@
+// The calls that complete, cancel and free requests.
+#include <vector>
+
+#include "mpi/abi/batch.hpp"
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// The program's statuses, or as many of our own where it wants none.
+class StatusesOf {
+ public:
+  StatusesOf(int count, Status* theirs) : statuses_(theirs) {
+    if (theirs != status_ignore) return;
+    own_.resize(static_cast<size_t>(count < 0 ? 0 : count));
+    statuses_ = own_.data();
+  }
+  [[nodiscard]] Status* get() { return statuses_; }
+
+ private:
+  std::vector<Status> own_;
+  Status* statuses_;
+};
+
+// Collects the codes of several requests into what the call returns: MPI_ERR_IN_STATUS and each status's error.
+class Codes {
+ public:
+  Codes(Status* statuses, int count, int code) : statuses_(statuses), count_(count), code_(code) {}
+  [[nodiscard]] int of(int i) const { return code_ == error_in_status ? statuses_[i].error : code_; }
+  void set(int i, int code, Comm comm) {
+    if (code == success) return;
+    if (code_ == success) {
+      for (int k = 0; k < count_; ++k) statuses_[k].error = success;
+      code_ = error_in_status;
+      raised_ = true;
+      comm_ = comm;
+    }
+    statuses_[i].error = code;
+  }
+  [[nodiscard]] int answer() const { return code_; }
+
+ private:
+  Status* statuses_;
+  int count_;
+  int code_;
+  bool raised_ = false;
+  Comm comm_{};
+};
+
+// After a call that has completed all requests.
+int finish_all(Batch& batch, int count, Status* statuses, int code) {
+  if (code != success && code != error_in_status) return code;
+  Codes codes(statuses, count, code);
+  for (int i = 0; i < count; ++i) {
+    if (!batch.knows(i)) continue;
+    const Comm comm = batch.comm_of(i);
+    const int own = codes.of(i);
+    if (own == error_pending) continue;
+    codes.set(i, batch.finish(i, &statuses[i], own), comm);
+  }
+  return codes.answer();
+}
+
+// After a call that has completed some: entry k of `statuses` belongs to request indices[k].
+int finish_some(Batch& batch, int done, const int* indices, Status* statuses, int code) {
+  if (done == undefined || (code != success && code != error_in_status)) return code;
+  Codes codes(statuses, done, code);
+  for (int k = 0; k < done; ++k) {
+    if (!batch.knows(indices[k])) continue;
+    const Comm comm = batch.comm_of(indices[k]);
+    codes.set(k, batch.finish(indices[k], &statuses[k], codes.of(k)), comm);
+  }
+  return codes.answer();
+}
+
+bool is_index(int index, int count) { return index >= 0 && index < count; }
+
+}  // namespace
+
+int Wait(Request* request, Status* status) {
+  SPINLOOM_PASS(real.Wait(request, status));
+  Batch batch(1, request);
+  if (!batch.any()) return real.Wait(request, status);
+  StatusOf seen(status);
+  const int code = real.Wait(batch.requests(), seen.get());
+  return batch.finish(0, seen.get(), code);
+}
+
+int Test(Request* request, int* flag, Status* status) {
+  SPINLOOM_PASS(real.Test(request, flag, status));
+  Batch batch(1, request);
+  if (!batch.any()) return real.Test(request, flag, status);
+  StatusOf seen(status);
+  const int code = real.Test(batch.requests(), flag, seen.get());
+  if (code == success && *flag == 0) return code;
+  return batch.finish(0, seen.get(), code);
+}
+
+int Waitall(int count, Request* requests, Status* statuses) {
+  SPINLOOM_PASS(real.Waitall(count, requests, statuses));
+  Batch batch(count, requests);
+  if (!batch.any()) return real.Waitall(count, requests, statuses);
+  StatusesOf seen(count, statuses);
+  const int code = real.Waitall(count, batch.requests(), seen.get());
+  return finish_all(batch, count, seen.get(), code);
+}
+
+int Testall(int count, Request* requests, int* flag, Status* statuses) {
+  SPINLOOM_PASS(real.Testall(count, requests, flag, statuses));
+  Batch batch(count, requests);
+  if (!batch.any()) return real.Testall(count, requests, flag, statuses);
+  StatusesOf seen(count, statuses);
+  const int code = real.Testall(count, batch.requests(), flag, seen.get());
+  if (code == success && *flag == 0) return code;
+  return finish_all(batch, count, seen.get(), code);
+}
+
+int Waitany(int count, Request* requests, int* index, Status* status) {
+  SPINLOOM_PASS(real.Waitany(count, requests, index, status));
+  Batch batch(count, requests);
+  if (!batch.any()) return real.Waitany(count, requests, index, status);
+  StatusOf seen(status);
+  const int code = real.Waitany(count, batch.requests(), index, seen.get());
+  return is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
+}
+
+int Testany(int count, Request* requests, int* index, int* flag, Status* status) {
+  SPINLOOM_PASS(real.Testany(count, requests, index, flag, status));
+  Batch batch(count, requests);
+  if (!batch.any()) return real.Testany(count, requests, index, flag, status);
+  StatusOf seen(status);
+  const int code = real.Testany(count, batch.requests(), index, flag, seen.get());
+  return *flag != 0 && is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
+}
+
+int Waitsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
+  SPINLOOM_PASS(real.Waitsome(count, requests, done, indices, statuses));
+  Batch batch(count, requests);
+  if (!batch.any()) return real.Waitsome(count, requests, done, indices, statuses);
+  StatusesOf seen(count, statuses);
+  const int code = real.Waitsome(count, batch.requests(), done, indices, seen.get());
+  return finish_some(batch, *done, indices, seen.get(), code);
+}
+
+int Testsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
+  SPINLOOM_PASS(real.Testsome(count, requests, done, indices, statuses));
+  Batch batch(count, requests);
+  if (!batch.any()) return real.Testsome(count, requests, done, indices, statuses);
+  StatusesOf seen(count, statuses);
+  const int code = real.Testsome(count, batch.requests(), done, indices, seen.get());
+  return finish_some(batch, *done, indices, seen.get(), code);
+}
+
+namespace {
+
+// The bytes are put in place now; whoever completes the request later finds them there.
+int look(Request request, int* flag, Status* status) {
+  Open* known = nullptr;
+  {
+    const Lock lock;
+    layer.attend();
+    known = layer.take(request);
+    if (known != nullptr) layer.put_back(request, known);
+  }
+  if (known == nullptr) return real.Request_get_status(request, flag, status);
+  StatusOf seen(status);
+  const int code = real.Request_get_status(known->substituted ? known->inner : request, flag, seen.get());
+  if (code != success || *flag == 0 || !known->receives || (known->persistent && !known->active)) return code;
+  if (known->landed >= 0) {
+    real.Status_set_elements_x(seen.get(), handles().byte, known->landed);
+    return code;
+  }
+  if (known->claim) return success;  // its completion delivers it
+  const int landed = layer.deliver(known->place, seen.get());
+  known->landed = bytes_of(*seen.get(), real);
+  return landed;
+}
+
+}  // namespace
+
+int Request_get_status(Request request, int* flag, Status* status) {
+  SPINLOOM_PASS(real.Request_get_status(request, flag, status));
+  return look(request, flag, status);
+}
+
+int Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
+  SPINLOOM_PASS(real.Request_get_status_all(count, requests, flag, statuses));
+  *flag = 1;
+  for (int i = 0; i < count; ++i) {
+    int done = 0;
+    const int code = look(requests[i], &done, statuses == status_ignore ? statuses : &statuses[i]);
+    if (code != success) return code;
+    if (done == 0) *flag = 0;
+  }
+  return success;
+}
+
+int Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
+  SPINLOOM_PASS(real.Request_get_status_any(count, requests, index, flag, status));
+  bool any_active = false;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == handles().request_null) continue;
+    const int code = look(requests[i], flag, status);
+    if (code != success || *flag != 0) {
+      *index = i;
+      return code;
+    }
+    any_active = true;
+  }
+  *index = undefined;
+  if (any_active) return success;
+  return real.Request_get_status_any(0, requests, index, flag, status);
+}
+
+int Request_get_status_some(int count, const Request* requests, int* done, int* indices, Status* statuses) {
+  SPINLOOM_PASS(real.Request_get_status_some(count, requests, done, indices, statuses));
+  bool any_active = false;
+  *done = 0;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == handles().request_null) continue;
+    any_active = true;
+    int flag = 0;
+    const int code = look(requests[i], &flag, statuses == status_ignore ? statuses : &statuses[*done]);
+    if (code != success) return code;
+    if (flag != 0) indices[(*done)++] = i;
+  }
+  if (!any_active) *done = undefined;
+  return success;
+}
+
+int Cancel(Request* request) {
+  SPINLOOM_PASS(real.Cancel(request));
+  Open* known = nullptr;
+  {
+    const Lock lock;
+    known = layer.take(*request);
+    if (known != nullptr) layer.put_back(*request, known);
+  }
+  if (known == nullptr) return real.Cancel(request);
+  if (known->substituted || known->claim) return success;  // it has met its message; MPI lets such a cancel fail
+  known->cancelled = true;
+  return real.Cancel(request);
+}
+
+int Request_free(Request* request) {
+  SPINLOOM_PASS(real.Request_free(request));
+  const Lock lock;
+  Open* const known = layer.take(*request);
+  if (known == nullptr) return real.Request_free(request);
+  const Request handle = *request;
+  int code = success;
+  if (known->receives && known->active && !known->claim) {
+    // Its bytes must still be put in place when they come.
+    if (known->substituted) {
+      if (known->persistent) code = real.Request_free(request);
+      layer.orphans.push_back({known->inner, known});
+      known->persistent = false;
+    } else {
+      layer.orphans.push_back({handle, known});
+      *request = handles().request_null;
+    }
+    if (!layer.threaded) layer.open.erase(key_of(handle));
+    return code;
+  }
+  if (known->receives && known->active) {
+    Status status{};
+    code = layer.deliver_claim(*known->claim, known->place, &status);
+  }
+  if (known->substituted) real.Request_free(&known->inner);
+  const int freed = real.Request_free(request);
+  layer.release(handle, known);
+  return code == success ? freed : code;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,23 @@
+// MPI_Init and MPI_Finalize.
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+int Init(int* argument_count, char*** arguments) {
+  const int code = real.Init(argument_count, arguments);
+  if (code == success && !layer.on) layer.start();
+  return code;
+}
+
+int Init_thread(int* argument_count, char*** arguments, int required, int* provided) {
+  const int code = real.Init_thread(argument_count, arguments, required, provided);
+  if (code == success && !layer.on) layer.start();
+  return code;
+}
+
+int Finalize() {
+  layer.stop();
+  return real.Finalize();
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,216 @@
+// Receives, and the calls that send and receive.
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+template <class N>
+Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
+  const Lock lock;
+  layer.attend();
+  return layer.place_of(buffer, count, type, comm);
+}
+
+// Whether a record could land there.
+bool may_get_record(const Place& place) { return place.capacity() >= Record::least; }
+
+ClaimPointer claim_for(int source, int tag, Comm comm) {
+  const Lock lock;
+  return layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm);
+}
+bool has_claim(int source, int tag, Comm comm) {
+  const Lock lock;
+  return !layer.claims.empty() && layer.see_claim(source, tag, comm) != nullptr;
+}
+
+void remember_receive(Place place, Request request, ClaimPointer claim = nullptr) {
+  auto* const known = new Open{.place = std::move(place), .active = true};
+  known->claim = std::move(claim);
+  const Lock lock;
+  layer.remember(request, known);
+}
+
+}  // namespace
+
+template <class N>
+int receive(const Place& place, int source, int tag, Status* status) {
+  const auto count = static_cast<N>(place.count);
+  StatusOf seen(status);
+  if (const ClaimPointer claim = claim_for(source, tag, place.comm)) {
+    if (claim->received) return layer.deliver_claim(*claim, place, seen.get());
+    return real.counted<N>().Mrecv(place.buffer, count, place.type, &claim->handle, seen.get());
+  }
+  const int code = real.counted<N>().Recv(place.buffer, count, place.type, source, tag, place.comm, seen.get());
+  return code == success ? layer.deliver(place, seen.get()) : code;
+}
+
+template <class N>
+int Recv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Status* status) {
+  SPINLOOM_PASS(real.counted<N>().Recv(buffer, count, type, source, tag, comm, status));
+  return receive<N>(incoming(buffer, count, type, comm), source, tag, status);
+}
+
+template <class N>
+int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
+  SPINLOOM_PASS(real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request));
+  Place place = incoming(buffer, count, type, comm);
+  if (ClaimPointer claim = claim_for(source, tag, comm)) {
+    if (!claim->received) return real.counted<N>().Imrecv(buffer, count, type, &claim->handle, request);
+    const int code = layer.completed_request(request);
+    if (code == success) remember_receive(std::move(place), *request, std::move(claim));
+    return code;
+  }
+  const int code = real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
+  if (code == success && may_get_record(place)) remember_receive(std::move(place), *request);
+  return code;
+}
+
+template <class N>
+int Recv_init(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
+  const int code = real.counted<N>().Recv_init(buffer, count, type, source, tag, comm, request);
+  SPINLOOM_PASS(code);
+  if (code != success) return code;
+  auto* const known = new Open{.place = incoming(buffer, count, type, comm), .persistent = true};
+  known->peer = source;
+  known->tag = tag;
+  const Lock lock;
+  layer.remember(*request, known);
+  return code;
+}
+
+namespace {
+
+ClaimPointer claim_of(MessageHandle handle) {
+  const Lock lock;
+  Claim** const found = layer.messages.find(key_of(handle));
+  if (found == nullptr) return nullptr;
+  ClaimPointer claim(*found);
+  layer.messages.erase(key_of(handle));
+  return claim;
+}
+
+}  // namespace
+
+// Messages that may be records were taken out of the MPI by the probe that found them; all others are what they are.
+template <class N>
+int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* status) {
+  SPINLOOM_PASS(real.counted<N>().Mrecv(buffer, count, type, message, status));
+  const ClaimPointer claim = claim_of(*message);
+  if (!claim) return real.counted<N>().Mrecv(buffer, count, type, message, status);
+  const int code = real.Mrecv(nullptr, 0, handles().byte, message, status_ignore);
+  if (code != success) return code;
+  StatusOf seen(status);
+  return layer.deliver_claim(*claim, incoming(buffer, count, type, claim->comm), seen.get());
+}
+
+template <class N>
+int Imrecv(void* buffer, N count, Datatype type, MessageHandle* message, Request* request) {
+  SPINLOOM_PASS(real.counted<N>().Imrecv(buffer, count, type, message, request));
+  ClaimPointer claim = claim_of(*message);
+  if (!claim) return real.counted<N>().Imrecv(buffer, count, type, message, request);
+  int code = real.Mrecv(nullptr, 0, handles().byte, message, status_ignore);
+  if (code == success) code = layer.completed_request(request);
+  if (code != success) return code;
+  Place place = incoming(buffer, count, type, claim->comm);
+  remember_receive(std::move(place), *request, std::move(claim));
+  return success;
+}
+
+template <class N>
+int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
+             Datatype in_type, int from, int in_tag, Comm comm, Status* status) {
+  SPINLOOM_PASS(real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
+                                           comm, status));
+  Place source = incoming(out, out_count, out_type, comm);
+  const Place target = incoming(in, in_count, in_type, comm);
+  std::optional<Parcel> parcel;
+  {
+    const Lock lock;
+    parcel = layer.parcel_for(source, to);
+  }
+  if (!parcel && !has_claim(from, in_tag, comm)) {
+    StatusOf seen(status);
+    const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
+                                                in_tag, comm, seen.get());
+    return code == success ? layer.deliver(target, seen.get()) : code;
+  }
+  Request sent{};
+  int code = parcel ? layer.announce(*parcel, source, Mode::standard, to, out_tag, &sent)
+                    : real.counted<N>().Isend(out, out_count, out_type, to, out_tag, comm, &sent);
+  if (code != success) return code;
+  const int received = receive<N>(target, from, in_tag, status);
+  code = real.Wait(&sent, status_ignore);
+  return received == success ? code : received;
+}
+
+template <class N>
+int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
+                     Status* status) {
+  SPINLOOM_PASS(real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, status));
+  Place place = incoming(buffer, count, type, comm);
+  std::optional<Parcel> parcel;
+  {
+    const Lock lock;
+    parcel = layer.parcel_for(place, to);
+  }
+  const bool claimed = has_claim(from, in_tag, comm);
+  if (!parcel && !(claimed && place.form->known)) {
+    StatusOf seen(status);
+    const int code =
+        real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
+    return code == success ? layer.deliver(place, seen.get()) : code;
+  }
+  Request sent{};
+  std::vector<uint8_t> copy;
+  int code = success;
+  if (parcel) {
+    code = layer.announce(*parcel, place, Mode::standard, to, out_tag, &sent);
+  } else {
+    copy.resize(static_cast<size_t>(place.capacity()));
+    Message(*place.form, place.count, buffer).pack({0, place.capacity()}, copy.data());
+    code =
+        real.counted<N>().Isend(copy.data(), static_cast<N>(copy.size()), handles().packed, to, out_tag, comm, &sent);
+  }
+  if (code != success) return code;
+  const int received = receive<N>(place, from, in_tag, status);
+  code = real.Wait(&sent, status_ignore);
+  return received == success ? code : received;
+}
+
+template <class N>
+int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
+              Datatype in_type, int from, int in_tag, Comm comm, Request* request) {
+  const int code = real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
+                                               in_tag, comm, request);
+  SPINLOOM_PASS(code);
+  Place place = incoming(in, in_count, in_type, comm);
+  if (code == success && may_get_record(place)) remember_receive(std::move(place), *request);
+  return code;
+}
+
+template <class N>
+int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
+                      Request* request) {
+  const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
+  SPINLOOM_PASS(code);
+  Place place = incoming(buffer, count, type, comm);
+  if (code == success && may_get_record(place)) remember_receive(std::move(place), *request);
+  return code;
+}
+
+#define SPINLOOM_MAKE(N)                                                                                       \
+  template int receive<N>(const Place&, int, int, Status*);                                                    \
+  template int Recv<N>(void*, N, Datatype, int, int, Comm, Status*);                                           \
+  template int Irecv<N>(void*, N, Datatype, int, int, Comm, Request*);                                         \
+  template int Recv_init<N>(void*, N, Datatype, int, int, Comm, Request*);                                     \
+  template int Mrecv<N>(void*, N, Datatype, MessageHandle*, Status*);                                          \
+  template int Imrecv<N>(void*, N, Datatype, MessageHandle*, Request*);                                        \
+  template int Sendrecv<N>(const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Status*);   \
+  template int Sendrecv_replace<N>(void*, N, Datatype, int, int, int, int, Comm, Status*);                     \
+  template int Isendrecv<N>(const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*); \
+  template int Isendrecv_replace<N>(void*, N, Datatype, int, int, int, int, Comm, Request*);
+SPINLOOM_MAKE(int)
+SPINLOOM_MAKE(Count)
+#undef SPINLOOM_MAKE
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

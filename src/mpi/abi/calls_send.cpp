@@ -1,0 +1,167 @@
+// Sends: blocking, non-blocking, persistent.
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+struct Outgoing {
+  Place place;
+  std::optional<Parcel> parcel;
+};
+
+template <class N>
+Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm comm) {
+  const Lock lock;
+  layer.attend();
+  Outgoing made{layer.place_of(buffer, count, type, comm), std::nullopt};
+  made.parcel = layer.parcel_for(made.place, peer);
+  return made;
+}
+
+// Short messages leave at once.
+template <class N>
+bool is_short(N count, Datatype type) {
+  const Lock lock;
+  return layer.types.form(type)->size * static_cast<int64_t>(count) < layer.settings.min_bytes;
+}
+
+}  // namespace
+
+#define SPINLOOM_SEND(name, mode)                                                                   \
+  template <class N>                                                                                \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {              \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm));                    \
+    if (is_short(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                 \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);           \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                  \
+  }
+SPINLOOM_SEND(Send, standard)
+SPINLOOM_SEND(Ssend, synchronous)
+SPINLOOM_SEND(Rsend, ready)
+
+#define SPINLOOM_ISEND(name, mode)                                                                           \
+  template <class N>                                                                                         \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {     \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                    \
+    if (is_short(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                          \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request);           \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request);                           \
+  }
+SPINLOOM_ISEND(Isend, standard)
+SPINLOOM_ISEND(Issend, synchronous)
+SPINLOOM_ISEND(Irsend, ready)
+
+namespace {
+
+// The MPI's own request stands for the persistent one. A start that goes through shared memory leaves it inactive.
+void remember_send(const void* buffer, int64_t count, Datatype type, int peer, int tag, Comm comm, Mode mode,
+                   const Request* request) {
+  const Lock lock;
+  Place place = layer.place_of(buffer, count, type, comm);
+  const Form& form = *place.form;
+  if (!form.known || form.contiguous(count) || place.capacity() < layer.settings.min_bytes) return;
+  const int to = layer.world_rank(comm, peer);
+  if (to < 0 || to == layer.rank) return;
+  auto* const known = new Open{.place = std::move(place), .receives = false, .persistent = true};
+  known->mode = mode;
+  known->peer = peer;
+  known->tag = tag;
+  layer.remember(*request, known);
+}
+
+int start(Request* request, Open* known) {
+  if (known->receives) {
+    const Lock lock;
+    known->claim = layer.take_claim(known->peer, known->tag, known->place.comm);
+    if (known->claim && !known->claim->received) {
+      // The message waits in the MPI: it is received by its handle.
+      known->substituted = true;
+      const Place& place = known->place;
+      MessageHandle handle = known->claim->handle;
+      known->claim.reset();
+      known->active = true;
+      return real.Imrecv(place.buffer, static_cast<int>(place.count), place.type, &handle, &known->inner);
+    }
+    if (known->claim) {
+      known->substituted = true;
+      known->active = true;
+      return layer.completed_request(&known->inner);
+    }
+  } else {
+    std::optional<Parcel> parcel;
+    {
+      const Lock lock;
+      parcel = layer.parcel_for(known->place, known->peer);
+    }
+    if (parcel) {
+      known->substituted = true;
+      known->active = true;
+      return layer.announce(*parcel, known->place, known->mode, known->peer, known->tag, &known->inner);
+    }
+  }
+  const int code = real.Start(request);
+  known->active = code == success;
+  return code;
+}
+
+Open* known_as(Request handle) {
+  const Lock lock;
+  Open* const known = layer.take(handle);
+  if (known != nullptr) layer.put_back(handle, known);
+  return known;
+}
+
+}  // namespace
+
+#define SPINLOOM_SEND_INIT(name, mode)                                                                   \
+  template <class N>                                                                                     \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) { \
+    const int code = real.counted<N>().name(buffer, count, type, peer, tag, comm, request);              \
+    SPINLOOM_PASS(code);                                                                                 \
+    if (code == success) remember_send(buffer, count, type, peer, tag, comm, Mode::mode, request);       \
+    return code;                                                                                         \
+  }
+SPINLOOM_SEND_INIT(Send_init, standard)
+SPINLOOM_SEND_INIT(Ssend_init, synchronous)
+SPINLOOM_SEND_INIT(Rsend_init, ready)
+
+int Start(Request* request) {
+  SPINLOOM_PASS(real.Start(request));
+  Open* const known = known_as(*request);
+  return known == nullptr ? real.Start(request) : start(request, known);
+}
+
+int Startall(int count, Request* requests) {
+  SPINLOOM_PASS(real.Startall(count, requests));
+  bool any = false;
+  for (int i = 0; i < count && !any; ++i) any = known_as(requests[i]) != nullptr;
+  if (!any) return real.Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    Open* const known = known_as(requests[i]);
+    const int code = known == nullptr ? real.Start(&requests[i]) : start(&requests[i], known);
+    if (code != success) return code;
+  }
+  return success;
+}
+
+#define SPINLOOM_MAKE(name)                                           \
+  template int name<int>(const void*, int, Datatype, int, int, Comm); \
+  template int name<Count>(const void*, Count, Datatype, int, int, Comm);
+SPINLOOM_MAKE(Send)
+SPINLOOM_MAKE(Ssend)
+SPINLOOM_MAKE(Rsend)
+#undef SPINLOOM_MAKE
+#define SPINLOOM_MAKE(name)                                                     \
+  template int name<int>(const void*, int, Datatype, int, int, Comm, Request*); \
+  template int name<Count>(const void*, Count, Datatype, int, int, Comm, Request*);
+SPINLOOM_MAKE(Isend)
+SPINLOOM_MAKE(Issend)
+SPINLOOM_MAKE(Irsend)
+SPINLOOM_MAKE(Send_init)
+SPINLOOM_MAKE(Ssend_init)
+SPINLOOM_MAKE(Rsend_init)
+#undef SPINLOOM_MAKE
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

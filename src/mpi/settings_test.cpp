@@ -1,0 +1,37 @@
+#include "mpi/settings.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spinloom::mpi {
+namespace {
+
+TEST(MpiSettings, ReadsWhatItUnderstandsAndNamesTheRest) {
+  const char* const environment[] = {"HOME=/",
+                                     "SPINLOOM_MPI=off",
+                                     "SPINLOOM_MPI_PATH=staged",
+                                     "SPINLOOM_MPI_MIN_BYTES=4K",
+                                     "SPINLOOM_MPI_CHUNK_BYTES=512",
+                                     "SPINLOOM_MPI_STAGING_BYTES=2G",
+                                     nullptr};
+  const Settings settings = read_settings(environment);
+  EXPECT_TRUE(settings.off);
+  EXPECT_EQ(settings.path, Path::staged);
+  EXPECT_EQ(settings.min_bytes, 4096);
+  EXPECT_EQ(settings.staging_bytes, int64_t{2} << 30);
+  EXPECT_EQ(settings.chunk_bytes, Settings{}.chunk_bytes);
+  ASSERT_EQ(settings.complaints.size(), 1u);
+  EXPECT_EQ(settings.complaints[0],
+            "SPINLOOM_MPI_CHUNK_BYTES=512 is ignored: it must be a number of bytes from 1024, such as 65536 or 64K");
+}
+
+TEST(MpiSettings, NumbersThatDoNotFitAreNotTaken) {
+  const char* const environment[] = {"SPINLOOM_MPI_MIN_BYTES=99999999999999999999", "SPINLOOM_MPI_STAGING_BYTES=-1",
+                                     "SPINLOOM_MPI_PATH=fast", nullptr};
+  const Settings settings = read_settings(environment);
+  EXPECT_EQ(settings.min_bytes, Settings{}.min_bytes);
+  EXPECT_EQ(settings.staging_bytes, Settings{}.staging_bytes);
+  EXPECT_EQ(settings.complaints.size(), 3u);
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

@@ -77,13 +77,7 @@ Status Committed::unpack(int64_t count, std::byte* base, PackedRange range, std:
   return layout::unpack(blob(), count, base, range.first, range.last, packed);
 }
 
-Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) {
-  const StructArray* const read_structs = from.layout->structs(from.count);
-  const StructArray* const written_structs = to.layout->structs(to.count);
-  if (read_structs != nullptr && written_structs != nullptr &&
-      copy_structs(*written_structs, to.count, to.base, *read_structs, from.count, from.base)) {
-    return {};
-  }
+Status copy_any(const Message<const std::byte>& from, const Message<std::byte>& to) {
   SPL_ASSIGN(const int64_t total, from.layout->packed_bytes(from.count));
   SPL_ASSIGN(const int64_t taken, to.layout->packed_bytes(to.count));
   if (total != taken) {

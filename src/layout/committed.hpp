@@ -95,6 +95,15 @@ struct Message {
 };
 
 // Copies between messages that hold the same number of packed bytes.
-Status copy(const Message<const std::byte>& from, const Message<std::byte>& to);
+Status copy_any(const Message<const std::byte>& from, const Message<std::byte>& to);
+inline Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) {
+  const StructArray* const read = from.layout->structs(from.count);
+  const StructArray* const written = to.layout->structs(to.count);
+  if (read != nullptr && written != nullptr &&
+      copy_structs(*written, to.count, to.base, *read, from.count, from.base)) {
+    return {};
+  }
+  return copy_any(from, to);
+}
 
 }  // namespace spinloom::layout

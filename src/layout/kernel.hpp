@@ -115,8 +115,6 @@ struct MoveSide {
   int32_t step;
   int32_t first;  // place of the first move
   std::array<int32_t, group_moves - 1> further;  // places of the others, from there
-
-  bool operator==(const MoveSide&) const = default;
 };
 using MovesKernel = void (*)(std::byte* to, const std::byte* from, int64_t structs, const MoveSide& to_side,
                              const MoveSide& from_side);

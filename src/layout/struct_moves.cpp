@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
+#include <type_traits>
 
 namespace spinloom::layout {
 namespace {
@@ -93,8 +95,13 @@ template bool StructMoves::make<Narrow>(const KernelSet&, const Narrow::Node&, i
 template bool StructMoves::make<Wide>(const KernelSet&, const Wide::Node&, int64_t);
 
 bool StructMoves::alike(const StructMoves& other) const {
-  return std::equal(group_.begin(), group_.begin() + count_, other.group_.begin(), other.group_.begin() + other.count_,
-                    [](const Group& a, const Group& b) { return a.kernel == b.kernel && a.packed == b.packed; });
+  static_assert(std::has_unique_object_representations_v<MoveSide>);
+  if (count_ != other.count_) return false;
+  for (size_t i = 0; i < count_; ++i) {
+    if (group_[i].kernel != other.group_[i].kernel) return false;
+    if (std::memcmp(&group_[i].packed, &other.group_[i].packed, sizeof(MoveSide)) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace spinloom::layout

@@ -64,8 +64,11 @@ class Committed {
       array->unpack(count, base, packed);
       return true;
     }
-    return count <= shared_->apart_count.load(std::memory_order_relaxed) &&
-           layout::unpack_at_once(blob(), count, base, packed);
+    return receives(count) && layout::unpack_at_once(blob(), count, base, packed);
+  }
+  // Whether check_receive() has been asked before, for as many elements or more, and found nothing.
+  [[nodiscard]] bool receives(int64_t count) const {
+    return count <= shared_->apart_count.load(std::memory_order_relaxed);
   }
   // The layout as an array of structs, if it is one for `count` elements.
   [[nodiscard]] const StructArray* structs(int64_t count) const {

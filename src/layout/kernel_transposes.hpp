@@ -123,10 +123,17 @@ constexpr int64_t pairs_bytes_max = 2 << 20;
         for (; i < head && i < end; ++i) move<element>(t + i * element, f + i * from_pitch);
         for (; i + line <= end; i += line) {
           const std::byte* const g = f + i * from_pitch;
+#if defined(__AVX512F__)
           const auto low = __builtin_shufflevector(load(g), load(g + from_pitch), 0, 1, 2, 3);
           const auto high = __builtin_shufflevector(load(g + 2 * from_pitch), load(g + 3 * from_pitch), 0, 1, 2, 3);
           const auto whole = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
           __builtin_memcpy(t + i * element, &whole, sizeof whole);
+#else  // a vector that no register holds would be put together in memory
+          const Pair pairs[line] = {load(g), load(g + from_pitch), load(g + 2 * from_pitch), load(g + 3 * from_pitch)};
+#pragma GCC unroll 4
+          for (int64_t k = 0; k < line; ++k)
+            move<element>(t + (i + k) * element, reinterpret_cast<const std::byte*>(&pairs[k]));
+#endif
         }
         for (; i < end; ++i) move<element>(t + i * element, f + i * from_pitch);
       }

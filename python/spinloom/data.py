@@ -31,6 +31,14 @@ def prefix() -> Path:
     return PACKAGE
 
 
+def mpi_layer() -> Path:
+    """The library that `spinloom run` preloads."""
+    library = PACKAGE / "lib/libspinloom_mpi.so"
+    if not library.is_file():
+        raise Trouble("environment", f"{library} is missing; 'make setup' in the checkout brings it")
+    return library
+
+
 def handler_images() -> dict[str, bytes]:
     """Every shipped handler image by file name without .elf, sorted; empty if none was built."""
     return {path.stem: path.read_bytes() for path in sorted(folder("handlers").glob("*.elf"))}

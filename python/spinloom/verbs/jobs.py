@@ -11,7 +11,8 @@ JOBS: dict[str, dict[str, str]] = {
         "nics": "nics:nics",
         "workloads": "workloads:workloads",
     },
-    "Accelerate copies on the CPUs that you have": {
+    "Accelerate MPI programs and copies on the CPUs that you have": {
+        "run": "run:run",
         "calibrate": "calibrate:calibrate",
         "bench": "bench:bench",
     },

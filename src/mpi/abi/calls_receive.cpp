@@ -89,6 +89,12 @@ ClaimPointer claim_of(MessageHandle handle) {
   return claim;
 }
 
+// Receives the message that stands for a claim.
+int retire(Claim& claim, MessageHandle* message) {
+  const int code = real.Mrecv(nullptr, 0, handles().byte, message, status_ignore);
+  return code == success ? real.Wait(&claim.stand_in, status_ignore) : code;
+}
+
 }  // namespace
 
 // Messages that may be records were taken out of the MPI by the probe that found them; all others are what they are.
@@ -97,7 +103,7 @@ int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* 
   SPINLOOM_PASS(real.counted<N>().Mrecv(buffer, count, type, message, status));
   const ClaimPointer claim = claim_of(*message);
   if (!claim) return real.counted<N>().Mrecv(buffer, count, type, message, status);
-  const int code = real.Mrecv(nullptr, 0, handles().byte, message, status_ignore);
+  const int code = retire(*claim, message);
   if (code != success) return code;
   StatusOf seen(status);
   return layer.deliver_claim(*claim, incoming(buffer, count, type, claim->comm), seen.get());
@@ -108,7 +114,7 @@ int Imrecv(void* buffer, N count, Datatype type, MessageHandle* message, Request
   SPINLOOM_PASS(real.counted<N>().Imrecv(buffer, count, type, message, request));
   ClaimPointer claim = claim_of(*message);
   if (!claim) return real.counted<N>().Imrecv(buffer, count, type, message, request);
-  int code = real.Mrecv(nullptr, 0, handles().byte, message, status_ignore);
+  int code = retire(*claim, message);
   if (code == success) code = layer.completed_request(request);
   if (code != success) return code;
   Place place = incoming(buffer, count, type, claim->comm);

@@ -36,6 +36,7 @@ struct Claim {
   int64_t length = 0;
   uint8_t bytes[Record::most + 1] = {};
   std::optional<Record> record;
+  Request stand_in{};  // of the message that stands for this one; some MPIs complete it when it is received
 };
 using ClaimPointer = std::unique_ptr<Claim>;
 

@@ -54,7 +54,8 @@ def summary(lines: list[dict]) -> str:
         return f"the layer was off: {'; '.join(reasons)}"
     sent, size = sum(line["sent"] for line in on), sum(line["sent_bytes"] for line in on)
     refused = sum(line["refused"] for line in on)
-    text = f"{sent:,} messages with {size:,} B went through shared memory between {len(on)} of {len(lines)} ranks"
+    ranks = f"{len(on)} of {len(lines)} ranks"
+    text = f"{sent:,} messages with {size:,} B went through shared memory between {ranks}"
     return f"{text}; {refused:,} found no room there" if refused else text
 
 

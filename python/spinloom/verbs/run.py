@@ -68,11 +68,13 @@ def summary(lines: list[dict]) -> str:
 @click.option("--report", is_flag=True, help="Say at the end what went through shared memory (stderr).")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(command: tuple[str, ...], path: str | None, report: bool) -> None:
-    """Run an MPI program with faster datatypes: spinloom run -- mpiexec -n 2 ./app
+    """Run an MPI program with faster datatypes.
 
     The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 3.4 to 5, Intel MPI, and MPIs with the
     standard interface of MPI 5. Messages of non-contiguous datatypes of 16 KiB and more between ranks of one
     machine are packed and unpacked by Spinloom in shared memory; all others go as ever.
+
+    Example: spinloom run --report -- mpiexec -n 2 ./app
     """
     library = data.mpi_layer()
     if shutil.which(command[0]) is None:

@@ -291,20 +291,38 @@ def prices_of(movement: str, levels: Caches, chosen: Sequence[Bench], times_ns: 
     return copy_model.fit_terms(call_ns, block_ns, samples)
 
 
-def measure_prices(
-    movement: str,
-    levels: Caches,
-    passes: int,
-    advance: Callable[[], None] = lambda: None,
-    beside: tuple[Message, ...] = (),
-) -> tuple[Prices, list[float]]:
-    """Prices of a movement, and the times of other messages measured in the same passes."""
-    chosen = list(benches(levels))
-    messages = messages_of(chosen)
-    measured = Passes([movement], [*messages, *beside])
-    measured.run(passes, None, advance)
-    times = measured.fastest(movement)
-    return prices_of(movement, levels, chosen, times[: len(messages)]), times[len(messages) :]
+class Comparison:
+    """Prices of a movement, and the times of other messages measured in the same passes.
+
+    run() may be interrupted: result() is of the passes that are done, which are kept in `where`, and another
+    Comparison of the same messages goes on behind them. forget() removes them.
+    """
+
+    def __init__(
+        self, movement: str, levels: Caches, beside: Sequence[Message], where: Path | None = None
+    ) -> None:
+        self.movement, self.levels = movement, levels
+        self.chosen = list(benches(levels))
+        self.beside = len(beside)
+        self.passes = Passes([movement], [*messages_of(self.chosen), *beside], where)
+
+    @property
+    def done(self) -> int:
+        return self.passes.done
+
+    def run(self, passes: int, advance: Callable[[], None] = lambda: None) -> None:
+        self.passes.run(passes, None, advance)
+
+    def result(self) -> tuple[Prices, list[float]]:
+        """There is none before the first pass is done."""
+        times = self.passes.fastest(self.movement)
+        own = len(times) - self.beside
+        return prices_of(self.movement, self.levels, self.chosen, times[:own]), times[own:]
+
+    def forget(self) -> None:
+        if self.passes.where is not None:
+            with contextlib.suppress(OSError):
+                self.passes.where.unlink(missing_ok=True)
 
 
 def work(passes: int) -> int:
@@ -345,9 +363,9 @@ def path() -> Path:
     return Path(base) / "spinloom" / "calibration.json"
 
 
-def partial_path(where: Path) -> Path:
-    """Where the passes of a calibration are kept that is not done yet."""
-    return where.with_name(where.name + ".partial")
+def partial_path(where: Path, of: str = "") -> Path:
+    """Where the passes of a calibration are kept that is not done yet; with `of` those of another purpose."""
+    return where.with_name(f"{where.name}{of}.partial")
 
 
 def save(calibration: Calibration, where: Path) -> None:

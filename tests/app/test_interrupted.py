@@ -140,3 +140,51 @@ def test_calibrate_keeps_whole_rounds(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "spinloom").iterdir()] == ["calibration.json.partial"]
     kept = json.loads((tmp_path / "spinloom/calibration.json.partial").read_text(encoding="utf-8"))
     assert [len(rounds) for rounds in kept["times_ns"].values()].count(2) >= 2
+
+
+def test_calibrate_compares_what_was_measured_and_goes_on(spinloom, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    from spinloom import calibration, core, workloads
+    from spinloom.verbs import calibrate
+
+    chosen = [
+        bench
+        for bench in calibration.benches(calibration.caches())
+        if bench.price is not None and bench.price[1] in (16, 64)
+    ]
+    rows = [row for application in workloads.applications() for row in application.rows][:3]
+    few = (
+        FEW
+        + "from spinloom.verbs import calibrate\n"
+        + "calibrate.catalogue = lambda real=calibrate.catalogue: real()[:3]\n"
+    )
+    probe = "if calls >= {0}: time.sleep(3600)\n    return [100.0 + len(arguments[0])]"
+    a_round = 1 + len(chosen) + len(rows)
+    for done, calls in ((0, 5), (2, 2 * a_round + 5)):
+        code, printed, said = interrupted(
+            "calibrate",
+            "--compare",
+            "--json",
+            function="probe_copy",
+            calls=calls,
+            instead=probe.format(calls),
+            more=few,
+            works=False,
+        )
+        assert code == 130, said
+        assert f"interrupted; {done} of 5 rounds" in said
+        table = json.loads(printed) if printed else []
+        assert [row["datatype"] for row in table] == [row.datatype for row in rows] * bool(done)
+        assert all(row["measured_ns"] >= 100 for row in table)
+    (kept,) = (tmp_path / "spinloom").iterdir()
+
+    monkeypatch.setattr(calibration, "benches", lambda levels: iter(chosen))
+    monkeypatch.setattr(calibrate, "catalogue", lambda: rows)
+    asked = []
+    monkeypatch.setattr(core.load(), "probe_copy", lambda text, *_: asked.append(text) or [100.0 + len(text)])
+    ran = spinloom("calibrate", "--compare", "--json", "--quiet")
+    assert ran.code == 0
+    assert "goes on behind 2 rounds of an earlier call" in ran.err
+    assert len(asked) == 3 * a_round
+    assert json.loads(ran.out) == table
+    assert not kept.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +51,32 @@ def calibrate(
 
     Blocks of every size at regular and irregular places, with the data in each level of the caches; every
     byte is compared before it is timed. Times are host time: run it on a quiet machine. --compare measures
-    the workloads in the same rounds as the prices from which they are predicted, and keeps neither.
+    the workloads in the same rounds as the prices from which they are predicted, and keeps neither when it
+    is done.
 
     It takes a minute of processor time, longer by the clock where others work. Each round is kept as it ends:
     after Ctrl-C the next call goes on behind it. A machine that is too noisy gets no prices: exit code 1.
     """
     if compare:
         rows = catalogue()
-        table = []
+        kept_at = calibration.partial_path(calibration.path(), f".compare-{movement}")
+        measured = calibration.Comparison(
+            movement, calibration.caches(), [(row.type, row.count) for row in rows], kept_at
+        )
+        if measured.done:
+            output.say(f"goes on behind {rounds(measured.done)} of an earlier call")
         all_work = calibration.work(passes) + passes * len(rows)
         with stoppable() as stop, progress(all_work, quiet, "measuring") as advance:
-            table = compared(rows, movement, passes, advance)
+            measured.run(passes, advance)
+        table = compared(rows, measured) if measured.done else []
+        if table:
+            output.emit(table, form, lambda: show_compared(table, movement))
         if stop.told:
-            stop.leave("nothing is kept: a comparison needs all of its rounds")
-        output.emit(table, form, lambda: show_compared(table, movement))
+            stop.leave(
+                f"{measured.done} of {rounds(passes)} are compared and kept, "
+                "and the next call goes on behind them"
+            )
+        measured.forget()
         if docs is not None:
             renew(docs, table, movement)
         return
@@ -73,7 +84,7 @@ def calibrate(
     results.check_writable(where.parent)
     partial = calibration.partial_path(where)
     if kept := calibration.kept_passes(partial):
-        output.say(f"goes on behind {kept} round{'s' if kept > 1 else ''} of an earlier call")
+        output.say(f"goes on behind {rounds(kept)} of an earlier call")
     all_work = calibration.work(passes) * len(copy_model.MOVEMENTS)
     with stoppable() as stop, progress(all_work, quiet, "measuring") as advance:
         measured = calibration.measure(passes, advance, partial)
@@ -84,6 +95,10 @@ def calibrate(
     output.say(f"{where}: prices of {measured.identity['processor']}")
     prices = [price for name in copy_model.MOVEMENTS for price in listing(name, measured)]
     output.emit(prices, form, lambda: show_prices(prices))
+
+
+def rounds(count: int) -> str:
+    return f"{count} round{'' if count == 1 else 's'}"
 
 
 def catalogue() -> list[workloads.Row]:
@@ -121,16 +136,12 @@ def show_prices(rows: list[dict[str, Any]]) -> Any:
 # ---- predictions beside measurements ----
 
 
-def compared(
-    rows: list[workloads.Row], movement: str, passes: int, advance: Callable[[], None]
-) -> list[dict[str, Any]]:
+def compared(rows: list[workloads.Row], measured: calibration.Comparison) -> list[dict[str, Any]]:
     """Each workload: predicted from prices alone, and measured in the same passes as the prices were."""
-    levels = calibration.caches()
-    messages = tuple((row.type, row.count) for row in rows)
-    prices, times = calibration.measure_prices(movement, levels, passes, advance, messages)
+    prices, times = measured.result()
     predictions = [
-        copy_model.predict(prices, copy_model.count(text, count, movement, levels))
-        for text, count in messages
+        copy_model.predict(prices, copy_model.count(row.type, row.count, measured.movement, measured.levels))
+        for row in rows
     ]
     return [
         {

@@ -13,6 +13,7 @@ from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
 from spinloom.bench.numpy_peer import numpy_ways
 from spinloom.errors import Trouble
+from spinloom.verbs import bench_mpi
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
@@ -21,6 +22,9 @@ from spinloom.verbs.stopping import stoppable
 @click.group(epilog="Example: spinloom bench layout --quick")
 def bench() -> None:
     """Measure the speed of a part on this machine (host time)."""
+
+
+bench.add_command(bench_mpi.mpi)
 
 
 @bench.command(epilog="Example: spinloom bench layout --quick")

@@ -1,0 +1,180 @@
+"""Jobs of two ranks that run mpi_messages.c, each under one MPI, with or without the MPI layer.
+
+Contract: mpis() finds the MPIs; compile_program() compiles the program with one; a Job is launched and waits
+for commands once both ranks have come. Waiting takes no processor time, so that jobs can take turns. A job
+that does not answer within its time is killed, and Trouble('environment') says which one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinloom import data
+from spinloom.bench.peers import SOURCES, compile_c, compilers, short_name
+from spinloom.errors import Trouble
+
+ANSWER_S = 120.0
+RANKS = 2
+OPENMPI_OPTIONS = ["--allow-run-as-root", "--oversubscribe"]
+# How an MPI is told not to read another process's memory by system calls.
+NO_SINGLE_COPY = {
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_smsc": "^cma,xpmem,knem",
+    "MPIR_CVAR_CH4_CMA_ENABLE": "0",
+}
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """A compiler wrapper and a launcher of one MPI."""
+
+    compiler: Path
+    launcher: Path
+
+    @property
+    def is_openmpi(self) -> bool:
+        said = subprocess.run([self.launcher, "--version"], capture_output=True, text=True, check=False)
+        return "Open MPI" in said.stdout + said.stderr or "open-mpi" in said.stdout + said.stderr
+
+    def environment(self) -> dict[str, str]:
+        """What programs of this MPI need; a wheel's Open MPI must be told where it lies."""
+        home = self.launcher.parent.parent
+        if home == Path("/usr"):
+            return {}
+        libraries = f"{home / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        more = {"OPAL_PREFIX": str(home)} if (home / "share" / "openmpi").is_dir() else {}
+        return {"LD_LIBRARY_PATH": libraries, **more}
+
+
+def launcher_of(compiler: Path) -> Path | None:
+    """mpiexec beside mpicc, with the same suffix."""
+    suffix = compiler.name.removeprefix("mpicc")
+    beside = compiler.with_name(f"mpiexec{suffix}")
+    if beside.exists():
+        return beside
+    found = shutil.which(f"mpiexec{suffix}")
+    return Path(found) if found else None
+
+
+def mpis(given: tuple[str, ...] = ()) -> list[Mpi]:
+    """Those of `given`, each "COMPILER" or "COMPILER:LAUNCHER"; else every mpicc that has a launcher."""
+    found = []
+    for text in given:
+        compiler, _, launcher = text.partition(":")
+        path = shutil.which(compiler)
+        if path is None:
+            raise Trouble("invalid", f"there is no compiler wrapper {compiler!r}")
+        with_launcher = shutil.which(launcher) if launcher else launcher_of(Path(path))
+        if with_launcher is None:
+            raise Trouble("invalid", f"{text!r}: no launcher; write COMPILER:LAUNCHER")
+        found.append(Mpi(Path(path), Path(with_launcher)))
+    if given:
+        return found
+    for path in compilers():
+        launcher = launcher_of(path)
+        if launcher is not None:
+            found.append(Mpi(path, launcher))
+    return found
+
+
+class Job:
+    """Two ranks, ready for commands. `name` is the MPI's version."""
+
+    def __init__(self, mpi: Mpi, program: Path, folder: Path, settings: dict[str, str]) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.channels = []
+        for rank in range(RANKS):
+            for way in ("in", "out"):
+                os.mkfifo(folder / f"{way}.{rank}")
+            # Both ends open, so that opening never waits.
+            self.channels.append(
+                (os.open(folder / f"in.{rank}", os.O_RDWR), os.open(folder / f"out.{rank}", os.O_RDWR))
+            )
+        options = OPENMPI_OPTIONS if mpi.is_openmpi else []
+        self.log = open(folder / "log", "w+", encoding="utf-8")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [mpi.launcher, *options, "-n", str(RANKS), program, folder],
+            env={**os.environ, **mpi.environment(), **settings},
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
+        self.name = ""
+        self.name = short_name(self.answers()[0])
+
+    def answers(self) -> list[str]:
+        """A line of each rank."""
+        lines = []
+        deadline = time.monotonic() + ANSWER_S
+        for rank, (_, out) in enumerate(self.channels):
+            text = b""
+            while not text.endswith(b"\n"):
+                if select.select([out], [], [], 0.5)[0]:
+                    text += os.read(out, 1 << 16)
+                elif self.process.poll() is not None or time.monotonic() > deadline:
+                    self.kill()
+                    self.log.seek(0)
+                    said = self.log.read()[-400:].strip()
+                    raise Trouble(
+                        "environment", f"{self.name or 'an MPI'}: rank {rank} does not answer. {said}"
+                    )
+            lines.append(text.decode().strip())
+            if lines[-1].startswith("error"):
+                raise Trouble("environment", f"{self.name}: {lines[-1]}")
+        return lines
+
+    def ask(self, line: str) -> list[str]:
+        for channel, _ in self.channels:
+            os.write(channel, f"{line}\n".encode())
+        return self.answers()
+
+    def load(self, program: Path) -> None:
+        self.ask(f"load {program}")
+
+    def hashes(self, kind: str) -> list[int]:
+        return [int(answer) for answer in self.ask(f"check {kind}")]
+
+    def time_ns(self, kind: str, repetitions: int, calls: int) -> list[float]:
+        return [float(value) for value in self.ask(f"time {kind} {repetitions} {calls}")[0].split()]
+
+    def close(self) -> None:
+        for channel, _ in self.channels:
+            os.close(channel)
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        for _, out in self.channels:
+            os.close(out)
+        self.channels = []
+        self.log.close()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def compile_program(mpi: Mpi, out: Path) -> None:
+    lib = mpi.launcher.parent.parent / "lib"
+    paths = [] if lib == Path("/usr/lib") else [f"-Wl,-rpath,{lib}"]
+    compile_c([str(mpi.compiler), "-O2", str(SOURCES / "mpi_messages.c"), "-o", str(out), *paths])
+
+
+def layer_settings(path: str) -> dict[str, str]:
+    return {
+        "LD_PRELOAD": str(data.mpi_layer()),
+        "SPINLOOM_MPI_JOB": uuid.uuid4().hex,
+        "SPINLOOM_MPI_PATH": path,
+    }

@@ -1,0 +1,216 @@
+"""Interleaved measurement of messages: each MPI with and without the layer, in jobs that take turns.
+
+Contract: measure() checks the bytes of every job against the oracle before its first time. Each round times
+every job once, in an order that rotates; a ratio is the median of its rounds' ratios with a 95 % interval.
+Jobs are launched anew `launches` times, because where a job's memory lies changes its speed.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import core, output
+from spinloom.bench import jobs
+from spinloom.bench.measure import ratio_of
+from spinloom.bench.peers import hand_library
+from spinloom.bench.rows import Row
+from spinloom.errors import Trouble
+
+KINDS = ("pingpong", "stream", "both")
+WINDOW = 16  # messages of a stream's call, see mpi_messages.c
+
+
+@dataclass(frozen=True)
+class Effort:
+    launches: int
+    rounds: int  # of each launch
+    sample_ns: float  # a sample lasts at least this long
+
+
+FULL = Effort(launches=3, rounds=12, sample_ns=1.5e6)
+QUICK = Effort(launches=2, rounds=8, sample_ns=1e6)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run an MPI."""
+
+    mpi: jobs.Mpi
+    single_copy: bool
+    layer: bool
+
+    def settings(self, path: str) -> dict[str, str]:
+        layer = jobs.layer_settings(path) if self.layer else {}
+        return layer | ({} if self.single_copy else jobs.NO_SINGLE_COPY)
+
+
+def variants(mpis: list[jobs.Mpi], *, both_settings: bool) -> list[Variant]:
+    return [
+        Variant(mpi, single_copy, layer)
+        for mpi in mpis
+        for single_copy in ((True, False) if both_settings else (True,))
+        for layer in (False, True)
+    ]
+
+
+def label(job: jobs.Job, variant: Variant) -> str:
+    return job.name + ("" if variant.single_copy else " without CMA")
+
+
+Times = dict[tuple[str, str, str], dict[bool, list[float]]]  # (row, kind, MPI) -> with the layer? -> ns
+
+
+def measure(
+    rows: list[Row],
+    kinds: tuple[str, ...],
+    wanted: list[Variant],
+    effort: Effort,
+    path: str,
+    folder: Path,
+    step: Callable[[], None],
+    times: Times,
+) -> None:
+    """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
+    hand = str(hand_library(folder, []))
+    programs = {}
+    for number, mpi in enumerate(dict.fromkeys(variant.mpi for variant in wanted)):
+        programs[mpi] = folder / f"messages{number}"
+        try:
+            jobs.compile_program(mpi, programs[mpi])
+        except Trouble as trouble:
+            output.say(f"{mpi.compiler} is left out: {trouble.message}")
+            del programs[mpi]
+    for launch in range(effort.launches):
+        running: list[tuple[Variant, jobs.Job]] = []
+        try:
+            for number, variant in enumerate(wanted):
+                if variant.mpi in programs:
+                    place = folder / f"job{launch}.{number}"
+                    job = jobs.Job(variant.mpi, programs[variant.mpi], place, variant.settings(path))
+                    running.append((variant, job))
+            for row in rows:
+                for kind in kinds:
+                    measure_row(row, kind, running, effort, hand, folder, times)
+                step()
+        finally:
+            for _, job in running:
+                job.close()
+
+
+def measure_row(
+    row: Row,
+    kind: str,
+    running: list[tuple[Variant, jobs.Job]],
+    effort: Effort,
+    hand: str,
+    folder: Path,
+    times: Times,
+) -> None:
+    bench = core.load().LayoutBench(row.type, row.to, hand, "")
+    program = folder / "row.bin"
+    bench.write_program(str(program))
+    right = bench.hash("copy")
+    calls = {}
+    for variant, job in running:
+        job.load(program)
+        found = job.hashes(kind)
+        if (found[1:] if kind == "stream" else found) != [right] * (1 if kind == "stream" else 2):
+            layer = "with" if variant.layer else "without"
+            raise Trouble("mismatch", f"{row.name}, {kind}, {job.name} {layer} the layer: wrong bytes")
+        ns = min(job.time_ns(kind, 3, 1))
+        calls[job] = max(1, math.ceil(effort.sample_ns / max(ns, 1.0)))
+    for number in range(effort.rounds):
+        shift = number % len(running)
+        for variant, job in running[shift:] + running[:shift]:
+            samples = times.setdefault((row.name, kind, label(job, variant)), {False: [], True: []})
+            samples[variant.layer] += job.time_ns(kind, 1, calls[job])
+
+
+def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
+    """One dictionary for each row, kind and MPI."""
+    made = []
+    by_name = {row.name: row for row in rows}
+    for (name, kind, mpi), samples in times.items():
+        if not samples[False] or len(samples[False]) != len(samples[True]):
+            continue  # interrupted
+        ratio = ratio_of(samples[False], samples[True])
+        row = by_name[name]
+        size = core.load().describe(row.type)["size_bytes"]
+        made.append(
+            {
+                "row": name,
+                "family": row.family,
+                "kind": kind,
+                "bytes": size,
+                "mpi": mpi,
+                "samples": len(samples[True]),
+                "without_ns": statistics.median(samples[False]),
+                "with_ns": statistics.median(samples[True]),
+                "without_over_with": ratio.median,
+                "without_over_with_low": ratio.low,
+                "without_over_with_high": ratio.high,
+            }
+        )
+    return made
+
+
+def against_best(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each row and kind: the best stock MPI's time over the best with the layer."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for one in measured:
+        groups.setdefault((one["row"], one["kind"]), []).append(one)
+    made = []
+    for (row, kind), group in groups.items():
+        stock = min(group, key=lambda one: one["without_ns"])
+        ours = min(group, key=lambda one: one["with_ns"])
+        made.append(
+            {
+                "row": row,
+                "family": group[0]["family"],
+                "kind": kind,
+                "bytes": group[0]["bytes"],
+                "best_stock": stock["mpi"],
+                "best_stock_ns": stock["without_ns"],
+                "best_with": ours["mpi"],
+                "best_with_ns": ours["with_ns"],
+                "stock_over_with": stock["without_ns"] / ours["with_ns"],
+            }
+        )
+    return made
+
+
+def goals(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The geometric means and the worst rows, over ping-pongs."""
+    least_bytes = 16 << 10
+    pingpongs = [one for one in measured if one["kind"] == "pingpong"]
+    large = [one for one in pingpongs if one["family"] == "application" and one["bytes"] > least_bytes]
+    best = [one["stock_over_with"] for one in against_best(large)]
+    own = [one["without_over_with"] for one in large]
+    slower = [one for one in measured if one["without_over_with_high"] < 0.97]
+    made = []
+    if best:
+        made.append(goal("applications above 16 KiB, best stock MPI over best with the layer", best, 1.6))
+        made.append(goal("applications above 16 KiB, the same MPI without over with", own, 2.0))
+    every = [one["without_over_with"] for one in measured]
+    if every:
+        made.append(goal("every row, the same MPI without over with", every, 0.99))
+        made.append(
+            {
+                "goal": "rows that the layer slows down (interval below 0.97)",
+                "rows": len(every),
+                "reached": len(slower),
+                "wanted": 0,
+                "met": not slower,
+            }
+        )
+    return made
+
+
+def goal(what: str, ratios: list[float], wanted: float) -> dict[str, Any]:
+    reached = statistics.geometric_mean(ratios)
+    return {"goal": what, "rows": len(ratios), "reached": reached, "wanted": wanted, "met": reached >= wanted}

@@ -39,6 +39,13 @@ def mpi_layer() -> Path:
     return library
 
 
+def mpi_preloads() -> str:
+    """What `spinloom run` puts into LD_PRELOAD: the layer, and the malloc whose blocks peers can map."""
+    layer = mpi_layer()
+    heap = layer.with_name("libspinloom-heap.so")
+    return f"{layer}:{heap}" if heap.is_file() else str(layer)
+
+
 def handler_images() -> dict[str, bytes]:
     """Every shipped handler image by file name without .elf, sorted; empty if none was built."""
     return {path.stem: path.read_bytes() for path in sorted(folder("handlers").glob("*.elf"))}

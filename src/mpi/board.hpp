@@ -23,9 +23,27 @@
 
 namespace spinloom::mpi {
 
+// How a message's bytes reach the receiver.
+enum class Stage : uint32_t {
+  packed,  // packed, `ready` of them so far
+  offered,  // as they lie in the sender's memory: whoever changes this first decides
+  taken,  // the receiver copies them from there
+};
+
+// Where an offered message lies: addresses of the sender.
+struct Offer {
+  uint64_t buffer;  // as it was given to MPI
+  int64_t count;  // elements
+  uint64_t form;  // a number that the sender gives to one layout only; 0: the bytes are one run
+  uint64_t blob;  // the layout
+  uint64_t blob_bytes;
+};
+
 struct alignas(128) Slot {
   std::atomic<uint64_t> serial;  // of the message that the sender has put here
   std::atomic<uint64_t> ready;  // packed bytes of it that can be read
+  std::atomic<Stage> stage;
+  Offer offer;
   alignas(64) std::atomic<uint64_t> done;
   alignas(64) uint8_t record[128];  // as it is sent; MPI may read it until the message is matched
 };

@@ -1,8 +1,11 @@
 #include "mpi/message.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 
+#include "layout/blocks.hpp"
 #include "layout/copy.hpp"
 #include "layout/oracle.hpp"
 #include "mpi/record.hpp"
@@ -38,11 +41,52 @@ bool is_single(const layout::Blob& blob) {
 
 }  // namespace
 
+namespace {
+
+struct Density {
+  double spread;
+  double block_bytes;
+};
+
+// Lines that the blocks touch in packed order, over those that their bytes fill, and the blocks' mean length. A line that
+// two blocks touch one after the other counts once. Large types are judged by their beginning.
+Density density_of(const layout::Blob& blob) {
+  constexpr int64_t line_bytes = 64;
+  constexpr int64_t bytes_least = 4'096;
+  constexpr int64_t blocks_most = 4'096;
+  int64_t lines = 0;
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+  int64_t last = INT64_MIN;
+  const auto count = [&](const layout::Piece& block) {
+    const int64_t first = block.offset >> 6;
+    const int64_t end = (block.offset + block.bytes - 1) >> 6;
+    lines += end - first + (first == last ? 0 : 1);
+    last = end;
+    bytes += block.bytes;
+    return ++blocks < blocks_most;
+  };
+  const int64_t elements = blob.size() == 0 ? 0 : std::max<int64_t>(1, bytes_least / blob.size());
+  if (!layout::for_each_block(blob, elements, count).ok() || bytes == 0) return {line_bytes, 1};
+  return {static_cast<double>(lines * line_bytes) / static_cast<double>(bytes),
+          static_cast<double>(bytes) / static_cast<double>(blocks)};
+}
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
 FormPointer basic_form(int64_t size, int64_t extent) {
   auto form = std::make_shared<Form>();
   form->known = size == extent;
   form->size = size;
   form->extent = extent;
+  form->true_extent = size;
+  const int64_t record = size <= 0 ? 0 : (Record::least + size - 1) / size * size;
+  if (form->known && record <= Record::most) form->record_bytes = record;
   return form;
 }
 
@@ -61,10 +105,31 @@ FormPointer make_form(const layout::Type& type) {
   form->size = type.size();
   form->extent = type.extent();
   form->true_lb = type.true_lb();
+  form->true_extent = type.true_extent();
   form->single = is_single(committed->blob());
   form->record_bytes = first_end(type);
   form->layout = std::move(*committed);
+  const Density density = density_of(form->layout->blob());
+  form->spread = density.spread;
+  form->block_bytes = density.block_bytes;
+  form->number = next_number();
   return form;
+}
+
+bool Message::reach(const std::byte*& first, int64_t& bytes) const {
+  if (count_ <= 0) return false;
+  const int64_t lb = form_.true_lb;
+  int64_t steps = 0;
+  if (__builtin_mul_overflow(count_ - 1, form_.extent, &steps)) return false;
+  int64_t low = 0;
+  int64_t high = 0;
+  if (__builtin_add_overflow(lb, std::min<int64_t>(steps, 0), &low) ||
+      __builtin_add_overflow(lb + form_.true_extent, std::max<int64_t>(steps, 0), &high)) {
+    return false;
+  }
+  first = base_ + low;
+  bytes = high - low;
+  return bytes > 0;
 }
 
 void Message::pack(Range range, uint8_t* to) const {

@@ -14,6 +14,7 @@
 
 #include "layout/committed.hpp"
 #include "layout/type.hpp"
+#include "mpi/published.hpp"
 
 namespace spinloom::mpi {
 
@@ -24,8 +25,21 @@ struct Form {
   int64_t true_lb = 0;
   bool single = true;  // one element is one run
   int64_t record_bytes = 0;  // length of a record in place of such a message; 0: none would do
+  int64_t true_extent = 0;
+  double spread = 1;  // cache lines that an element touches, for each line that its packed bytes fill
+  double block_bytes = 0;  // of its contiguous blocks, in the mean
+  uint64_t number = 0;  // of no other Form of this process; 0 without a layout
   std::optional<layout::Committed> layout;
+  mutable Published published;  // the layout, where peers can read it; made when it is first needed
 
+  Form() = default;
+  // The bounds of a peer's layout.
+  explicit Form(const layout::Blob& blob)
+      : size(blob.size()),
+        extent(blob.extent()),
+        true_lb(blob.true_lb()),
+        single(false),
+        true_extent(blob.true_extent()) {}
   [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
 };
 using FormPointer = std::shared_ptr<const Form>;
@@ -46,6 +60,11 @@ class Message {
       : form_(form), count_(count), base_(static_cast<std::byte*>(const_cast<void*>(buffer))) {}
 
   [[nodiscard]] int64_t bytes() const { return form_.size * count_; }
+  [[nodiscard]] const Form& form() const { return form_; }
+  [[nodiscard]] int64_t count() const { return count_; }
+  [[nodiscard]] std::byte* buffer() const { return base_; }
+  // The bytes of memory that it may touch; false if that is more than an address can say.
+  [[nodiscard]] bool reach(const std::byte*& first, int64_t& bytes) const;
   void pack(Range range, uint8_t* to) const;
   void unpack(Range range, const uint8_t* from) const;
 

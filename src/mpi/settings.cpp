@@ -44,9 +44,14 @@ class Reader {
         settings_.path = Path::pass;
       } else if (value == "staged") {
         settings_.path = Path::staged;
+      } else if (value == "mapped") {
+        settings_.path = Path::mapped;
       } else if (value != "auto") {
-        complain(name, value, "auto, pass or staged");
+        complain(name, value, "auto, pass, staged or mapped");
       }
+    } else if (name == "SPINLOOM_MPI_LAYOUT") {
+      settings_.memoised = value != "naive";
+      if (value != "naive" && value != "memoised") complain(name, value, "memoised or naive");
     } else if (name == "SPINLOOM_MPI_MIN_BYTES") {
       number(name, value, 0, settings_.min_bytes);
     } else if (name == "SPINLOOM_MPI_CHUNK_BYTES") {

@@ -14,6 +14,7 @@ enum class Path : uint8_t {
   automatic,  // the layer chooses
   pass,       // every message is left to the MPI; arrivals are still understood
   staged,     // two copies through shared memory, the second while the first is under way
+  mapped,     // one copy by the receiver, where it can map the sender's buffer; else staged
 };
 
 struct Settings {
@@ -22,6 +23,7 @@ struct Settings {
   int64_t min_bytes = 16 << 10;      // shorter messages are left to the MPI
   int64_t chunk_bytes = 16 << 10;    // so many packed bytes are handed to the receiver at once
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
+  bool memoised = true;              // layouts of peers are kept; false: they are read with each message
   std::string job;                   // put in front of the name that the ranks of a node meet by
   std::string report;                // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/shared_heap.hpp"
+#include "layout/copy.hpp"
+#include "layout/transfer.hpp"
+
 namespace spinloom::mpi {
 namespace {
 
@@ -16,11 +20,35 @@ void pause_briefly() {
 #endif
 }
 
+// Copies the `bytes` packed bytes of a layout to the first bytes of a message.
+Status copy_between(const layout::Source& from, const Message& into, int64_t bytes) {
+  const Form& form = into.form();
+  if (form.contiguous(into.count())) {
+    const std::span<std::byte> run{into.buffer() + form.true_lb, static_cast<size_t>(bytes)};
+    if (layout::pack_at_once(from.blob, from.count, from.base, run.data())) return {};
+    return layout::pack(from.blob, from.count, from.base, 0, bytes, run);
+  }
+  if (form.layout && bytes % form.size == 0) {
+    return layout::copy(from, {form.layout->blob(), bytes / form.size, into.buffer()});
+  }
+  // The message ends within an element.
+  std::vector<std::byte> part(std::min<size_t>(static_cast<size_t>(bytes), 64 << 10));
+  for (int64_t first = 0; first < bytes;) {
+    const int64_t last = std::min(bytes, first + static_cast<int64_t>(part.size()));
+    SPL_TRY(
+        layout::pack(from.blob, from.count, from.base, first, last, {part.data(), static_cast<size_t>(last - first)}));
+    into.unpack({first, last}, reinterpret_cast<const uint8_t*>(part.data()));
+    first = last;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status Ship::begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local, const Settings& settings) {
   staging_.limit(settings.staging_bytes);
   chunk_bytes_ = settings.chunk_bytes;
+  memoised_ = settings.memoised;
   for (uint32_t slot = Board::slots; slot > 0; --slot) idle_.push_back(slot - 1);
   in_use_.reserve(Board::slots);
   return board_.join(name, rank, size, local);
@@ -61,8 +89,45 @@ std::optional<Parcel> Ship::prepare(int64_t bytes) {
   record.address = reinterpret_cast<uint64_t>(buffer.start);
   std::memcpy(slot.record, &record, sizeof record);
   slot.ready.store(0, std::memory_order_relaxed);
+  slot.stage.store(Stage::packed, std::memory_order_relaxed);
   slot.serial.store(record.serial, std::memory_order_release);
-  return Parcel{&slot, number, buffer.start};
+  return Parcel{&slot, number, record.serial, buffer.start};
+}
+
+bool Ship::is_mapped(const Message& message) {
+  const std::byte* first = nullptr;
+  int64_t bytes = 0;
+  return message.reach(first, bytes) && process_heap().holds(first, static_cast<size_t>(bytes));
+}
+
+std::optional<Parcel> Ship::offer(const Message& message) {
+  const Form& form = message.form();
+  Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0};
+  if (!form.contiguous(message.count())) {
+    form.published.put(form.layout->blob().bytes());
+    if (form.published.address() == 0) return std::nullopt;
+    offer.form = form.number;
+    offer.blob = form.published.address();
+    offer.blob_bytes = form.published.bytes();
+  } else {
+    offer.buffer += static_cast<uint64_t>(form.true_lb);
+  }
+  auto parcel = prepare(message.bytes());
+  if (!parcel) return parcel;
+  parcel->offered = true;
+  parcel->slot->offer = offer;
+  parcel->slot->stage.store(Stage::offered, std::memory_order_release);
+  ++totals_.offered;
+  return parcel;
+}
+
+bool Ship::is_done(const Parcel& parcel) {
+  return parcel.slot->done.load(std::memory_order_acquire) >= parcel.serial;  // the slot may carry a later one
+}
+
+bool Ship::withdraw(const Parcel& parcel) {
+  Stage stage = Stage::offered;
+  return parcel.slot->stage.compare_exchange_strong(stage, Stage::packed, std::memory_order_acq_rel);
 }
 
 void Ship::load(const Parcel& parcel, const Message& message) const {
@@ -75,9 +140,7 @@ void Ship::load(const Parcel& parcel, const Message& message) const {
   }
 }
 
-void Ship::abandon(const Parcel& parcel) {
-  parcel.slot->done.store(parcel.slot->serial.load(std::memory_order_relaxed), std::memory_order_release);
-}
+void Ship::abandon(const Parcel& parcel) { parcel.slot->done.store(parcel.serial, std::memory_order_release); }
 
 std::optional<Record> Ship::read(const void* bytes, int64_t length) const {
   if (!Record::may_be(length)) return std::nullopt;
@@ -94,8 +157,20 @@ void Ship::drop(const Record& record) {
 }
 
 Status Ship::land(const Record& record, const Message& into) {
-  const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   Slot& slot = board_.slot(record.sender, record.slot);
+  Stage stage = Stage::offered;
+  const bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
+  const Status moved = pulls ? pull(record, slot.offer, into) : unload(record, slot, into);
+  if (pulls || moved.ok()) slot.done.store(record.serial, std::memory_order_release);
+  if (!moved.ok()) return moved;
+  totals_.landed.fetch_add(1, std::memory_order_relaxed);
+  totals_.landed_bytes.fetch_add(record.bytes, std::memory_order_relaxed);
+  return {};
+}
+
+// Unpacks while the sender packs.
+Status Ship::unload(const Record& record, const Slot& slot, const Message& into) const {
+  const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
   constexpr int tries_before_yield = 2'000;
   int tries = 0;
@@ -115,10 +190,40 @@ Status Ship::land(const Record& record, const Message& into) {
     into.unpack({first, last}, packed + first);
     first = last;
   }
-  slot.done.store(record.serial, std::memory_order_release);
-  totals_.landed.fetch_add(1, std::memory_order_relaxed);
-  totals_.landed_bytes.fetch_add(record.bytes, std::memory_order_relaxed);
   return {};
+}
+
+BlobPointer Ship::layout_of(const Record& record, const Offer& offer) {
+  if (memoised_) {
+    if (BlobPointer known = layouts_.find(record.sender, offer.form)) return known;
+  }
+  const uint8_t* const bytes = board_.at(record.sender, offer.blob, offer.blob_bytes);
+  if (bytes == nullptr) return nullptr;
+  return layouts_.learn(record.sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
+}
+
+// Copies from the sender's memory to its place.
+Status Ship::pull(const Record& record, const Offer& offer, const Message& into) {
+  const auto lost = [&] { return fail(Code::environment, "rank ", record.sender, " offers what cannot be read"); };
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  if (offer.form == 0) {
+    const uint8_t* const run = board_.at(record.sender, offer.buffer, record.bytes);
+    if (run == nullptr) return lost();
+    into.unpack({0, bytes}, run);
+    return {};
+  }
+  const BlobPointer blob = layout_of(record, offer);
+  if (!blob || blob->size() * offer.count != bytes) return lost();
+  const Form shape(*blob);
+  const std::byte* first = nullptr;
+  int64_t length = 0;
+  const auto* const theirs = reinterpret_cast<const std::byte*>(offer.buffer);
+  if (!Message(shape, offer.count, theirs).reach(first, length)) return lost();
+  const uint8_t* const here =
+      board_.at(record.sender, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
+  if (here == nullptr) return lost();
+  const std::byte* const base = reinterpret_cast<const std::byte*>(here) - (first - theirs);
+  return copy_between({*blob, offer.count, base}, into, bytes);
 }
 
 }  // namespace spinloom::mpi

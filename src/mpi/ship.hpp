@@ -1,11 +1,15 @@
 // Ship - carries messages from rank to rank through shared memory, once the real MPI has matched their records.
 //
-// Contract: the sender prepare()s a Parcel, has the MPI send its record, and load()s the bytes. The receiver read()s what
-//   the MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
-// Prices: a message is packed once and unpacked once; unpacking begins when the first chunk is packed.
-// Invariants: (1) the sender never waits for its receiver: without a free slot or room prepare() says no, and the message
-//   goes as an ordinary one; (2) a receiver waits for a sender that is packing, or fails when that has died; (3) nothing
-//   is read but the sender's heap, and never more than the receiver's buffer holds is written.
+// Contract: the sender prepare()s a Parcel, has the MPI send its record, and load()s the bytes. Or it offer()s the
+//   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
+//   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. The receiver read()s what the
+//   MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
+// Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
+//   offered one is copied once, by the receiver.
+// Invariants: (1) the sender need not wait for its receiver: without a free slot or room prepare() and offer() say no, and
+//   the message goes as an ordinary one; offer() keeps the room that load() may need; (2) a receiver waits for a sender
+//   that is packing, or fails when that has died; it never waits for one that has offered; (3) nothing is read but the
+//   sender's heap, and never more than the receiver's buffer holds is written.
 // Threads: the caller's lock for prepare(), abandon(), read(); load() and land() need none. Time: none.
 #pragma once
 
@@ -17,6 +21,7 @@
 #include "base/result.hpp"
 #include "mpi/board.hpp"
 #include "mpi/message.hpp"
+#include "mpi/peer_layouts.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/staging.hpp"
 
@@ -25,7 +30,10 @@ namespace spinloom::mpi {
 struct Parcel {
   Slot* slot = nullptr;
   uint32_t number = 0;
+  uint64_t serial = 0;
   uint8_t* packed = nullptr;
+  bool offered = false;
+  uint32_t receiver = 0;  // rank in MPI_COMM_WORLD of who is offered it
   [[nodiscard]] const void* record() const { return slot->record; }
 };
 
@@ -35,6 +43,7 @@ class Ship {
     uint64_t sent = 0, sent_bytes = 0;
     std::atomic<uint64_t> landed{0}, landed_bytes{0};
     uint64_t refused = 0;  // no slot or no room
+    uint64_t offered = 0, withdrawn = 0;
   };
 
   [[nodiscard]] Status begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
@@ -46,6 +55,12 @@ class Ship {
   [[nodiscard]] bool can_reach(uint32_t receiver) const { return board_.can_reach(receiver); }
 
   [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes);
+  // Whether peers can read all that the message may touch.
+  [[nodiscard]] static bool is_mapped(const Message& message);
+  [[nodiscard]] std::optional<Parcel> offer(const Message& message);
+  [[nodiscard]] static bool is_done(const Parcel& parcel);
+  // False: the receiver has begun to take it, and is_done() will become true.
+  [[nodiscard]] static bool withdraw(const Parcel& parcel);
   void load(const Parcel& parcel, const Message& message) const;
   void abandon(const Parcel& parcel);  // no record of it was sent
 
@@ -54,6 +69,7 @@ class Ship {
   [[nodiscard]] Status land(const Record& record, const Message& into);
   void drop(const Record& record);
 
+  void count_withdrawn() { ++totals_.withdrawn; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
 
  private:
@@ -62,6 +78,9 @@ class Ship {
     Staging::Buffer buffer;
   };
   void take_back();
+  [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into) const;
+  [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
+  [[nodiscard]] BlobPointer layout_of(const Record& record, const Offer& offer);
 
   Board board_;
   Staging staging_;
@@ -70,6 +89,8 @@ class Ship {
   uint64_t serial_ = 0;
   std::vector<uint32_t> idle_;
   std::vector<InUse> in_use_;  // oldest first
+  PeerLayouts layouts_;
+  bool memoised_ = true;
 };
 
 }  // namespace spinloom::mpi

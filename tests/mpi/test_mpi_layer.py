@@ -82,7 +82,7 @@ def messages(
     """Runs the program, with the layer where there is a report; fails with the command that does it again."""
     settings = dict(more)
     if report:
-        settings |= {"LD_PRELOAD": str(data.mpi_layer()), "SPINLOOM_MPI_REPORT": str(report)}
+        settings |= {"LD_PRELOAD": data.mpi_preloads(), "SPINLOOM_MPI_REPORT": str(report)}
     words = [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), str(seed), str(rounds)]
     ran = subprocess.run(
         words,
@@ -121,6 +121,21 @@ def test_more_ranks_short_messages_and_little_room(mpi, programs, tmp_path):
     }
     messages(mpi, programs(mpi), 3, 3, ROUNDS // 5, tmp_path / "report", **settings)
     assert sent(tmp_path / "report") > ROUNDS // 5
+
+
+@every_mpi
+@pytest.mark.parametrize("layout", ["memoised", "naive"])
+def test_messages_that_their_receivers_take_from_the_senders_memory(mpi, programs, tmp_path, layout):
+    settings = {
+        "SPINLOOM_MPI_MIN_BYTES": "100",
+        "SPINLOOM_MPI_PATH": "mapped",
+        "SPINLOOM_MPI_LAYOUT": layout,
+    }
+    report = tmp_path / "report"
+    messages(mpi, programs(mpi), 2, 6, ROUNDS // 5, report, **settings)
+    assert sent(report) > ROUNDS // 5
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert sum(line["offered"] for line in lines) > 20
 
 
 @every_mpi

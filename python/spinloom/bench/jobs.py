@@ -174,7 +174,7 @@ def compile_program(mpi: Mpi, out: Path) -> None:
 
 def layer_settings(path: str) -> dict[str, str]:
     return {
-        "LD_PRELOAD": str(data.mpi_layer()),
+        "LD_PRELOAD": data.mpi_preloads(),
         "SPINLOOM_MPI_JOB": uuid.uuid4().hex,
         "SPINLOOM_MPI_PATH": path,
     }

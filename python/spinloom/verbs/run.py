@@ -19,10 +19,10 @@ from spinloom.errors import EXIT_ENVIRONMENT, Trouble
 SHARED_MEMORY = Path("/dev/shm")
 
 
-def environment_for(library: Path, job: str, path: str | None, report: Path | None) -> dict[str, str]:
+def environment_for(libraries: str, job: str, path: str | None, report: Path | None) -> dict[str, str]:
     """The environment that a launcher hands to its ranks; other preloaded libraries stay behind ours."""
     others = os.environ.get("LD_PRELOAD", "")
-    settings = {"LD_PRELOAD": f"{library}:{others}" if others else str(library), "SPINLOOM_MPI_JOB": job}
+    settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries, "SPINLOOM_MPI_JOB": job}
     if path:
         settings["SPINLOOM_MPI_PATH"] = path
     if report:
@@ -62,8 +62,8 @@ def summary(lines: list[dict]) -> str:
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "--path",
-    type=click.Choice(["auto", "staged", "pass"]),
-    help="Staged: two copies through shared memory. Pass: leave every message to the MPI.",
+    type=click.Choice(["auto", "mapped", "staged", "pass"]),
+    help="Mapped: one copy by the receiver. Staged: two through shared memory. Pass: the MPI's own way.",
 )
 @click.option("--report", is_flag=True, help="Say at the end what went through shared memory (stderr).")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -76,13 +76,13 @@ def run(command: tuple[str, ...], path: str | None, report: bool) -> None:
 
     Example: spinloom run --report -- mpiexec -n 2 ./app
     """
-    library = data.mpi_layer()
+    libraries = data.mpi_preloads()
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
     job = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="spinloom-run-") as folder:
         file = Path(folder, "report") if report else None
-        environment = environment_for(library, job, path, file)
+        environment = environment_for(libraries, job, path, file)
         try:
             code = subprocess.run(command, env=environment, check=False).returncode
         except OSError as trouble:

@@ -26,6 +26,8 @@ bool peek(const Place& place, int64_t length, uint8_t* to) {
   return true;
 }
 
+}  // namespace
+
 int query_nothing(void*, Status* status) {
   *status = {};
   status->source = undefined;
@@ -34,8 +36,6 @@ int query_nothing(void*, Status* status) {
 }
 int free_nothing(void*) { return success; }
 int cancel_nothing(void*, int) { return success; }
-
-}  // namespace
 
 // The first packed bytes of a message, put in place.
 int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) const {
@@ -81,12 +81,16 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
   return success;
 }
 
-int Layer::deliver(const Place& place, Status* status) {
-  const int64_t length = bytes_of(*status, real);
-  if (!Record::may_be(length) || place.capacity() < length) return success;
+std::optional<Record> Layer::record_in(const Place& place, const Status& status) const {
+  const int64_t length = bytes_of(status, real);
+  if (!Record::may_be(length) || place.capacity() < length) return std::nullopt;
   uint8_t head[Record::most + 1];
-  if (!peek(place, length, head)) return success;
-  const auto record = ship.read(head, length);
+  if (!peek(place, length, head)) return std::nullopt;
+  return ship.read(head, length);
+}
+
+int Layer::deliver(const Place& place, Status* status) {
+  const auto record = record_in(place, *status);
   return record ? land(*record, place, status) : success;
 }
 
@@ -120,6 +124,7 @@ int Layer::finish(Request handle, Open* known, Status* status, int code) {
   known->active = false;
   known->cancelled = false;
   known->landed = -1;
+  known->looked = false;
   known->substituted = false;
   known->claim.reset();
   put_back(handle, known);

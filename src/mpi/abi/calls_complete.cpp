@@ -1,4 +1,6 @@
 // The calls that complete, cancel and free requests.
+#include <sched.h>
+
 #include <vector>
 
 #include "mpi/abi/batch.hpp"
@@ -73,6 +75,19 @@ int finish_some(Batch& batch, int done, const int* indices, Status* statuses, in
   return codes.answer();
 }
 
+// While messages are offered, calls that would wait in the MPI look after them instead: test(&flag) until it says so.
+template <class Test>
+int until(Test test) {
+  constexpr int tries_before_yield = 200;
+  for (int tries = 1;; ++tries) {
+    layer.progress(Layer::Waiting::blocked);
+    int flag = 0;
+    const int code = test(&flag);
+    if (code != success || flag != 0) return code;
+    if (tries % tries_before_yield == 0) sched_yield();
+  }
+}
+
 bool is_index(int index, int count) { return index >= 0 && index < count; }
 
 }  // namespace
@@ -80,14 +95,17 @@ bool is_index(int index, int count) { return index >= 0 && index < count; }
 int Wait(Request* request, Status* status) {
   SPINLOOM_PASS(real.Wait(request, status));
   Batch batch(1, request);
-  if (!batch.any()) return real.Wait(request, status);
+  const bool polls = layer.offers();
+  if (!batch.any() && !polls) return real.Wait(request, status);
   StatusOf seen(status);
-  const int code = real.Wait(batch.requests(), seen.get());
+  const int code = polls ? until([&](int* flag) { return real.Test(batch.requests(), flag, seen.get()); })
+                         : real.Wait(batch.requests(), seen.get());
   return batch.finish(0, seen.get(), code);
 }
 
 int Test(Request* request, int* flag, Status* status) {
   SPINLOOM_PASS(real.Test(request, flag, status));
+  if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(1, request);
   if (!batch.any()) return real.Test(request, flag, status);
   StatusOf seen(status);
@@ -99,14 +117,17 @@ int Test(Request* request, int* flag, Status* status) {
 int Waitall(int count, Request* requests, Status* statuses) {
   SPINLOOM_PASS(real.Waitall(count, requests, statuses));
   Batch batch(count, requests);
-  if (!batch.any()) return real.Waitall(count, requests, statuses);
+  const bool polls = layer.offers();
+  if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
   StatusesOf seen(count, statuses);
-  const int code = real.Waitall(count, batch.requests(), seen.get());
+  const int code = polls ? until([&](int* flag) { return real.Testall(count, batch.requests(), flag, seen.get()); })
+                         : real.Waitall(count, batch.requests(), seen.get());
   return finish_all(batch, count, seen.get(), code);
 }
 
 int Testall(int count, Request* requests, int* flag, Status* statuses) {
   SPINLOOM_PASS(real.Testall(count, requests, flag, statuses));
+  if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testall(count, requests, flag, statuses);
   StatusesOf seen(count, statuses);
@@ -118,14 +139,18 @@ int Testall(int count, Request* requests, int* flag, Status* statuses) {
 int Waitany(int count, Request* requests, int* index, Status* status) {
   SPINLOOM_PASS(real.Waitany(count, requests, index, status));
   Batch batch(count, requests);
-  if (!batch.any()) return real.Waitany(count, requests, index, status);
+  const bool polls = layer.offers();
+  if (!batch.any() && !polls) return real.Waitany(count, requests, index, status);
   StatusOf seen(status);
-  const int code = real.Waitany(count, batch.requests(), index, seen.get());
+  const int code =
+      polls ? until([&](int* flag) { return real.Testany(count, batch.requests(), index, flag, seen.get()); })
+            : real.Waitany(count, batch.requests(), index, seen.get());
   return is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
 }
 
 int Testany(int count, Request* requests, int* index, int* flag, Status* status) {
   SPINLOOM_PASS(real.Testany(count, requests, index, flag, status));
+  if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testany(count, requests, index, flag, status);
   StatusOf seen(status);
@@ -136,14 +161,21 @@ int Testany(int count, Request* requests, int* index, int* flag, Status* status)
 int Waitsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
   SPINLOOM_PASS(real.Waitsome(count, requests, done, indices, statuses));
   Batch batch(count, requests);
-  if (!batch.any()) return real.Waitsome(count, requests, done, indices, statuses);
+  const bool polls = layer.offers();
+  if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
   StatusesOf seen(count, statuses);
-  const int code = real.Waitsome(count, batch.requests(), done, indices, seen.get());
+  const int code = polls ? until([&](int* flag) {
+    const int tested = real.Testsome(count, batch.requests(), done, indices, seen.get());
+    *flag = *done;
+    return tested;
+  })
+                         : real.Waitsome(count, batch.requests(), done, indices, seen.get());
   return finish_some(batch, *done, indices, seen.get(), code);
 }
 
 int Testsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
   SPINLOOM_PASS(real.Testsome(count, requests, done, indices, statuses));
+  if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testsome(count, requests, done, indices, statuses);
   StatusesOf seen(count, statuses);
@@ -159,6 +191,7 @@ int look(Request request, int* flag, Status* status) {
   {
     const Lock lock;
     layer.attend();
+    if (layer.offers()) layer.progress(Layer::Waiting::asks);
     known = layer.take(request);
     if (known != nullptr) layer.put_back(request, known);
   }

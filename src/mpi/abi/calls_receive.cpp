@@ -14,6 +14,13 @@ Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
 // Whether a record could land there.
 bool may_get_record(const Place& place) { return place.capacity() >= Record::least; }
 
+// Receives that no record fits into, while no claim waits for one, are the MPI's alone.
+template <class N>
+bool passes_in(N count, Datatype type) {
+  const Lock lock;
+  return layer.claims.empty() && layer.types.form(type)->size * static_cast<int64_t>(count) < Record::least;
+}
+
 ClaimPointer claim_for(int source, int tag, Comm comm) {
   const Lock lock;
   return layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm);
@@ -47,12 +54,14 @@ int receive(const Place& place, int source, int tag, Status* status) {
 template <class N>
 int Recv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Status* status) {
   SPINLOOM_PASS(real.counted<N>().Recv(buffer, count, type, source, tag, comm, status));
+  if (passes_in(count, type)) return real.counted<N>().Recv(buffer, count, type, source, tag, comm, status);
   return receive<N>(incoming(buffer, count, type, comm), source, tag, status);
 }
 
 template <class N>
 int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
   SPINLOOM_PASS(real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request));
+  if (passes_in(count, type)) return real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
   Place place = incoming(buffer, count, type, comm);
   if (ClaimPointer claim = claim_for(source, tag, comm)) {
     if (!claim->received) return real.counted<N>().Imrecv(buffer, count, type, &claim->handle, request);
@@ -145,7 +154,7 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
                     : real.counted<N>().Isend(out, out_count, out_type, to, out_tag, comm, &sent);
   if (code != success) return code;
   const int received = receive<N>(target, from, in_tag, status);
-  code = real.Wait(&sent, status_ignore);
+  code = layer.wait(&sent);
   return received == success ? code : received;
 }
 
@@ -157,7 +166,7 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
   std::optional<Parcel> parcel;
   {
     const Lock lock;
-    parcel = layer.parcel_for(place, to);
+    parcel = layer.parcel_for(place, to, false);
   }
   const bool claimed = has_claim(from, in_tag, comm);
   if (!parcel && !(claimed && place.form->known)) {
@@ -179,7 +188,7 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
   }
   if (code != success) return code;
   const int received = receive<N>(place, from, in_tag, status);
-  code = real.Wait(&sent, status_ignore);
+  code = layer.wait(&sent);
   return received == success ? code : received;
 }
 

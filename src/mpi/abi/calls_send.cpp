@@ -18,36 +18,38 @@ Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm com
   return made;
 }
 
-// Short messages leave at once.
+// Messages that nothing can be done for leave at once.
 template <class N>
-bool is_short(N count, Datatype type) {
+bool passes(N count, Datatype type) {
   const Lock lock;
-  return layer.types.form(type)->size * static_cast<int64_t>(count) < layer.settings.min_bytes;
+  const Form& form = *layer.types.form(type);
+  return form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
+         (form.contiguous(count) && layer.settings.path != Path::mapped);
 }
 
 }  // namespace
 
-#define SPINLOOM_SEND(name, mode)                                                                   \
-  template <class N>                                                                                \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {              \
-    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm));                    \
-    if (is_short(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                 \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);           \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                  \
+#define SPINLOOM_SEND(name, mode)                                                                 \
+  template <class N>                                                                              \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {            \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm));                  \
+    if (passes(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                               \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);         \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                \
   }
 SPINLOOM_SEND(Send, standard)
 SPINLOOM_SEND(Ssend, synchronous)
 SPINLOOM_SEND(Rsend, ready)
 
-#define SPINLOOM_ISEND(name, mode)                                                                           \
-  template <class N>                                                                                         \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {     \
-    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                    \
-    if (is_short(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                          \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request);           \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request);                           \
+#define SPINLOOM_ISEND(name, mode)                                                                         \
+  template <class N>                                                                                       \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {   \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                  \
+    if (passes(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                        \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request);         \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request);                         \
   }
 SPINLOOM_ISEND(Isend, standard)
 SPINLOOM_ISEND(Issend, synchronous)

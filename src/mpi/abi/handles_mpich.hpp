@@ -44,6 +44,9 @@ inline constexpr int error_other = 15;
 inline constexpr int error_in_status = 17;
 inline constexpr int error_pending = 18;
 
+// Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
+inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start
+
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
 
 inline constexpr Combiners combiners{.named = 1,

@@ -49,6 +49,9 @@ inline constexpr int error_other = 16;
 inline constexpr int error_in_status = 18;
 inline constexpr int error_pending = 19;
 
+// Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
+inline constexpr bool looks_leave_persistent = true;
+
 inline Status* const status_ignore = nullptr;
 
 inline constexpr Combiners combiners{.named = 0,

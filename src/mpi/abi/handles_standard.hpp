@@ -46,6 +46,9 @@ inline constexpr int error_other = 16;
 inline constexpr int error_pending = 18;
 inline constexpr int error_in_status = 19;
 
+// Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
+inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start
+
 inline Status* const status_ignore = nullptr;
 
 inline constexpr Combiners combiners{.named = 101,

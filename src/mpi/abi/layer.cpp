@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 
+#include "base/shared_heap.hpp"
+#include "mpi/plan.hpp"
 #include "mpi/world.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -23,6 +27,12 @@ int forget_comm(Comm comm, int, void*, void*) {
 int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return success;
+}
+
+int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
 // How many ranks run on this machine, where the launcher says so; 0: it does not.
@@ -65,6 +75,7 @@ std::string Layer::begin() {
   threaded = level >= thread_multiple;
   const spinloom::Status began =
       ship.begin(name, static_cast<uint32_t>(rank), static_cast<uint32_t>(size), local_ranks(), settings);
+  patience_.resize(static_cast<size_t>(size));
   return began.ok() ? "" : began.error().message;
 }
 
@@ -81,6 +92,7 @@ void Layer::stop() {
   if (on) {
     const Lock lock;
     poll_orphans();
+    while (offers()) progress(Waiting::blocked);
     for (Orphan& orphan : orphans) real.Request_free(&orphan.request);
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);
@@ -99,7 +111,8 @@ void Layer::report() const {
   const std::string line =
       text("{\"rank\": ", rank, ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"", why_off,
            "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes, ", \"landed\": ", totals.landed,
-           ", \"landed_bytes\": ", totals.landed_bytes, ", \"refused\": ", totals.refused, "}\n");
+           ", \"landed_bytes\": ", totals.landed_bytes, ", \"refused\": ", totals.refused,
+           ", \"offered\": ", totals.offered, ", \"withdrawn\": ", totals.withdrawn, "}\n");
   std::fwrite(line.data(), 1, line.size(), file);
   std::fclose(file);
 }
@@ -132,16 +145,31 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   return static_cast<size_t>(rank_in_comm) < ranks->size() ? (*ranks)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
-std::optional<Parcel> Layer::parcel_for(Place& place, int peer) {
-  if (settings.path == Path::pass || place.count <= 0) return std::nullopt;
-  const Form& form = *place.form;
+bool Layer::may_offer_to(uint32_t receiver) {
+  if (threaded || !process_heap_is_malloc()) return false;
+  Patience& patience = patience_[receiver];
+  if (patience.left_out == 0) return true;
+  --patience.left_out;
+  return false;
+}
+
+std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, bool may_offer) {
   const int64_t bytes = place.capacity();
-  if (bytes < settings.min_bytes || bytes == INT64_MAX) return std::nullopt;
-  if (!form.known || form.record_bytes == 0 || form.contiguous(place.count) || bytes <= Record::most)
-    return std::nullopt;
+  if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) return std::nullopt;
   const int to = world_rank(place.comm, peer);
   if (to < 0 || to == rank || !ship.can_reach(static_cast<uint32_t>(to))) return std::nullopt;
-  return ship.prepare(bytes);
+  const Message message(*place.form, place.count, place.buffer);
+  const bool can_map =
+      may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to)) && Ship::is_mapped(message);
+  const Way way = choose(settings, *place.form, place.count, bytes, can_map).way;
+  if (way == Way::pass) return std::nullopt;
+  if (way == Way::mapped) {
+    if (auto offer = ship.offer(message)) {
+      offer->receiver = static_cast<uint32_t>(to);
+      return offer;
+    }
+  }
+  return place.form->contiguous(place.count) ? std::nullopt : ship.prepare(bytes);
 }
 
 int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request) {
@@ -167,9 +195,102 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
     ship.abandon(parcel);
     return code;
   }
-  ship.load(parcel, {*place.form, place.count, place.buffer});
-  if (request == nullptr && !at_once) return real.Wait(&own, status_ignore);
+  if (!parcel.offered) {
+    ship.load(parcel, {*place.form, place.count, place.buffer});
+    return request == nullptr && !at_once ? real.Wait(&own, status_ignore) : success;
+  }
+  auto one = std::make_unique<Offered>(Offered{.parcel = parcel, .place = place});
+  constexpr int64_t patience_least_ns = 20'000;
+  one->patience_ns = patience_least_ns + place.capacity() / 4;
+  one->record = at_once ? handles().request_null : *into;
+  if (request != nullptr) {
+    code = real.Grequest_start(&query_nothing, &free_nothing, &cancel_nothing, nullptr, &one->whole);
+    one->has_whole = code == success;
+    if (one->has_whole) {
+      *request = one->whole;
+      offered.push_back(std::move(one));
+      return success;
+    }
+  }
+  Offered* const waited = one.get();
+  offered.push_back(std::move(one));
+  while (std::ranges::any_of(offered, [waited](const auto& each) { return each.get() == waited; }))
+    progress(Waiting::blocked);
+  if (request != nullptr) *request = handles().request_null;
   return success;
+}
+
+bool Layer::is_over(Offered& one) {
+  if (!one.moved) return false;
+  if (one.record == handles().request_null) return true;
+  int flag = 0;
+  return real.Test(&one.record, &flag, status_ignore) != success || flag != 0;
+}
+
+// The receiver has taken it, or has been waited for long enough.
+void Layer::settle(Offered& one, Waiting waiting) {
+  if (one.moved) return;
+  Patience& patience = patience_[one.parcel.receiver];
+  if (Ship::is_done(one.parcel)) {
+    one.moved = true;
+    patience = {};
+    return;
+  }
+  if (waiting == Waiting::no) return;
+  const int64_t now = now_ns();
+  if (one.begun_ns < 0) one.begun_ns = now;
+  constexpr int64_t asks_for_one_wait = 32;
+  const int64_t patience_ns = one.patience_ns * (waiting == Waiting::asks ? asks_for_one_wait : 1);
+  if (now - one.begun_ns < patience_ns || !Ship::withdraw(one.parcel)) return;
+  ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
+  one.moved = true;
+  ship.count_withdrawn();
+  constexpr uint32_t in_vain_most = 6;
+  patience.in_vain = std::min(patience.in_vain + 1, in_vain_most);
+  patience.left_out = 1U << patience.in_vain;
+}
+
+void Layer::progress(Waiting waiting) {
+  for (size_t i = 0; i < offered.size();) {
+    settle(*offered[i], waiting);
+    if (!is_over(*offered[i])) {
+      ++i;
+      continue;
+    }
+    if (offered[i]->has_whole) real.Grequest_complete(offered[i]->whole);
+    offered.erase(offered.begin() + static_cast<ptrdiff_t>(i));
+  }
+  if (waiting != Waiting::no) look_at_receives();
+}
+
+int Layer::wait(Request* request) {
+  while (offers()) {
+    progress(Waiting::blocked);
+    int flag = 0;
+    const int code = real.Test(request, &flag, status_ignore);
+    if (code != success || flag != 0) return code;
+  }
+  return real.Wait(request, status_ignore);
+}
+
+// Puts the messages that have come in place while the program waits for something else.
+void Layer::look_at_receives() {
+  arriving_.clear();
+  open.for_each([this](uint64_t, Open* known) {
+    if (known->receives && known->active && !known->looked && known->landed < 0 && !known->claim &&
+        !known->substituted && !known->cancelled && (looks_leave_persistent || !known->persistent)) {
+      arriving_.push_back(known);
+    }
+  });
+  for (Open* const known : arriving_) {
+    int flag = 0;
+    Status status{};
+    if (real.Request_get_status(known->handle, &flag, &status) != success || flag == 0) continue;
+    known->looked = true;
+    const auto record = record_in(known->place, status);
+    if (!record || static_cast<int64_t>(record->bytes) > known->place.capacity()) continue;
+    if (land(*record, known->place, &status) == success) known->landed = static_cast<int64_t>(record->bytes);
+  }
 }
 
 Open* Layer::take(Request handle) {

@@ -68,10 +68,25 @@ struct Open {
   bool substituted = false;
   Request inner{};
   ClaimPointer claim{};
+  Request handle{};  // as the MPI gave it
+  bool looked = false;  // what it has got will be put in place by its completion
   // Of a persistent send:
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
+};
+
+// A send whose message waits in the sender's memory for its receiver.
+struct Offered {
+  Parcel parcel;
+  Place place;
+  Request record{};  // the MPI's request for the record
+  Request whole{};  // what the program has; none for a call that waits itself
+  bool has_whole = false;
+  bool moved = false;
+  uint32_t receiver = 0;
+  int64_t patience_ns = 0;
+  int64_t begun_ns = -1;  // when the program first waited; -1: not yet
 };
 
 struct Layer {
@@ -91,13 +106,15 @@ struct Layer {
     Request request;
     Open* open;
   };
+  std::vector<std::unique_ptr<Offered>> offered;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
 
   void start();
   void stop();
 
   // Nothing where the MPI is to carry the message.
-  [[nodiscard]] std::optional<Parcel> parcel_for(Place& place, int peer);
+  // `may_offer`: the buffer stays as it is until the send has ended.
+  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, bool may_offer = true);
   // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
   [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
 
@@ -111,7 +128,10 @@ struct Layer {
   // Requests. take() removes the entry while other threads may start requests that get the same handle.
   [[nodiscard]] Open* take(Request handle);
   void put_back(Request handle, Open* known);
-  void remember(Request handle, Open* known) { open.put(key_of(handle), known); }
+  void remember(Request handle, Open* known) {
+    known->handle = handle;
+    open.put(key_of(handle), known);
+  }
   void release(Request handle, Open* known);
   void poll_orphans();
 
@@ -126,8 +146,15 @@ struct Layer {
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
   void forget_comm(Comm comm) { ranks_.erase(key_of(comm)); }
+  // Offered messages: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
+  // that wait for each other both end. A call that waits calls progress() until its request is complete.
+  [[nodiscard]] bool offers() const { return !offered.empty(); }
+  enum class Waiting : uint8_t { no, asks, blocked };
+  void progress(Waiting waiting);
+  [[nodiscard]] int wait(Request* request);
   void attend() {
     if (ship.has_news()) ship.notice();
+    if (offers()) progress(Waiting::no);
     if (!orphans.empty()) poll_orphans();
   }
 
@@ -135,9 +162,21 @@ struct Layer {
   [[nodiscard]] std::string begin();
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
+  [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status) const;
   [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place) const;
   void report() const;
+  [[nodiscard]] bool may_offer_to(uint32_t receiver);
+  void settle(Offered& one, Waiting waiting);
+  [[nodiscard]] bool is_over(Offered& one);
+  void look_at_receives();
 
+  // Receivers that were waited for in vain are offered nothing for a while.
+  struct Patience {
+    uint32_t in_vain = 0;
+    uint32_t left_out = 0;
+  };
+  std::vector<Patience> patience_;
+  std::vector<Open*> arriving_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
   Group world_group_{};
@@ -158,6 +197,11 @@ class Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 };
+
+// Of generalized requests that stand for what the layer does itself.
+int query_nothing(void*, Status* status);
+int free_nothing(void*);
+int cancel_nothing(void*, int);
 
 // Calls the communicator's error handler as the MPI would.
 inline int raise(Comm comm, int code) {

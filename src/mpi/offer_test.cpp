@@ -1,0 +1,158 @@
+// Messages that lie in the sender's memory until their receiver has taken them, or the sender has lost its patience.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/shared_heap.hpp"
+#include "layout/type.hpp"
+#include "mpi/plan.hpp"
+#include "mpi/ship.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+class OfferTest : public ::testing::TestWithParam<bool> {
+ protected:
+  static constexpr int count = 3'000;
+  static constexpr size_t words = size_t{3} * count;
+
+  void SetUp() override {
+    static int worlds = 0;
+    const std::string world = text("spinloom-mpi-offer-", getpid(), "-", ++worlds);
+    Settings settings;
+    settings.chunk_bytes = 1 << 10;
+    settings.staging_bytes = 1 << 20;
+    settings.memoised = GetParam();
+    for (uint32_t rank = 0; rank < 2; ++rank) ASSERT_TRUE(ranks_[rank].begin(world, rank, 2, 2, settings).ok());
+    ranks_[0].notice();
+    from_ = static_cast<int32_t*>(process_heap().allocate(words * sizeof(int32_t)));
+    ASSERT_NE(from_, nullptr);
+    for (size_t i = 0; i < words; ++i) from_[i] = static_cast<int32_t>(i);
+    form_ = make_form(*layout::vector(count, 1, 3, *layout::primitive("int32_t")));
+  }
+  void TearDown() override {
+    EXPECT_TRUE(process_heap().release(from_));
+    for (Ship& rank : ranks_) rank.end();
+  }
+  [[nodiscard]] Message message() const { return {*form_, 1, from_}; }
+  [[nodiscard]] Record record_of(const Parcel& parcel) const {
+    const auto record = ranks_[1].read(parcel.record(), Record::least);
+    EXPECT_TRUE(record.has_value());
+    return record.value_or(Record{});
+  }
+  void expect_every_third(const std::vector<int32_t>& to, size_t first_wrong) const {
+    for (size_t i = 0; i < to.size(); ++i) {
+      ASSERT_EQ(to[i], i % 3 == 0 && i < first_wrong ? static_cast<int32_t>(i) : -1) << i;
+    }
+  }
+
+  std::array<Ship, 2> ranks_;
+  int32_t* from_ = nullptr;
+  FormPointer form_;
+};
+INSTANTIATE_TEST_SUITE_P(Layouts, OfferTest, ::testing::Bool(),
+                         [](const auto& memoised) { return memoised.param ? "Memoised" : "Naive"; });
+
+TEST_P(OfferTest, OnlyMemoryThatPeersMapIsOffered) {
+  EXPECT_TRUE(Ship::is_mapped(message()));
+  std::vector<int32_t> elsewhere(words);
+  EXPECT_FALSE(Ship::is_mapped({*form_, 1, elsewhere.data()}));
+  EXPECT_FALSE(Ship::is_mapped({*form_, 1 << 24, from_}));
+}
+
+TEST_P(OfferTest, TheReceiverTakesItFromTheSendersMemory) {
+  for (int round = 0; round < 3; ++round) {
+    const auto parcel = ranks_[0].offer(message());
+    ASSERT_TRUE(parcel.has_value());
+    EXPECT_FALSE(Ship::is_done(*parcel));
+    std::vector<int32_t> to(words, -1);
+    ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+    expect_every_third(to, words);
+    EXPECT_TRUE(Ship::is_done(*parcel));
+    EXPECT_FALSE(Ship::withdraw(*parcel));
+  }
+  EXPECT_EQ(ranks_[0].totals().offered, 3U);
+}
+
+TEST_P(OfferTest, AWithdrawnOfferIsPacked) {
+  const auto parcel = ranks_[0].offer(message());
+  ASSERT_TRUE(parcel.has_value());
+  const Record record = record_of(*parcel);
+  ASSERT_TRUE(Ship::withdraw(*parcel));
+  ranks_[0].load(*parcel, message());
+  for (size_t i = 0; i < words; ++i) from_[i] = -7;  // the send has ended: the program writes its buffer
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record, {*form_, 1, to.data()}).ok());
+  expect_every_third(to, words);
+}
+
+TEST_P(OfferTest, ItLandsInOtherLayoutsAndInRoomForMore) {
+  const FormPointer pairs = make_form(*layout::vector(count / 2, 2, 5, *layout::primitive("int32_t")));
+  const FormPointer word = make_form(*layout::primitive("int32_t"));
+  const FormPointer sevens = make_form(*layout::vector(7, 1, 2, *layout::primitive("int32_t")));
+  struct Target {
+    FormPointer form;
+    int64_t elements;
+  };
+  // A layout of the same bytes; one run; elements of which the message does not fill the last (3,000 is no multiple of 7).
+  for (const Target& target : {Target{pairs, 1}, Target{word, count + 5}, Target{sevens, count / 7 + 2}}) {
+    const auto parcel = ranks_[0].offer(message());
+    ASSERT_TRUE(parcel.has_value());
+    std::vector<int32_t> to(words, -1);
+    const Message into(*target.form, target.elements, to.data());
+    ASSERT_TRUE(ranks_[1].land(record_of(*parcel), into).ok());
+    std::vector<int32_t> packed(count);
+    into.pack({0, form_->size}, reinterpret_cast<uint8_t*>(packed.data()));
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(packed[i], static_cast<int32_t>(3 * i));
+    EXPECT_EQ(std::ranges::count_if(to, [](int32_t one) { return one != -1; }), count);
+  }
+}
+
+TEST_P(OfferTest, OneRunNeedsNoLayout) {
+  const FormPointer run = basic_form(4, 4);
+  const auto parcel = ranks_[0].offer({*run, count, from_ + 5});
+  ASSERT_TRUE(parcel.has_value());
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
+}
+
+TEST(PeerLayouts, TheOneThatWasNotAskedForLongestGoes) {
+  const auto form = make_form(*layout::vector(10, 1, 2, *layout::primitive("int32_t")));
+  const auto bytes = form->layout->blob().bytes();
+  PeerLayouts layouts;
+  for (uint64_t number = 1; number <= PeerLayouts::most; ++number) ASSERT_NE(layouts.learn(0, number, bytes), nullptr);
+  ASSERT_NE(layouts.find(0, 1), nullptr);
+  ASSERT_NE(layouts.learn(1, 1, bytes), nullptr);
+  EXPECT_EQ(layouts.size(), PeerLayouts::most);
+  EXPECT_NE(layouts.find(0, 1), nullptr);
+  EXPECT_EQ(layouts.find(0, 2), nullptr);
+  EXPECT_NE(layouts.find(1, 1), nullptr);
+  EXPECT_EQ(layouts.learn(2, 1, bytes.first(bytes.size() - 8)), nullptr);
+}
+
+TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
+  const auto int32 = *layout::primitive("int32_t");
+  const Settings settings;
+  const auto thin = make_form(*layout::vector(30'000, 1, 100, int32));
+  const auto dense = make_form(*layout::vector(30'000, 1, 2, int32));
+  EXPECT_DOUBLE_EQ(thin->spread, 16);
+  EXPECT_NEAR(dense->spread, 2, 0.01);
+  EXPECT_EQ(choose(settings, *thin, 1, thin->size, true).way, Way::staged);
+  EXPECT_EQ(choose(settings, *dense, 1, dense->size, true).way, Way::mapped);
+  EXPECT_EQ(choose(settings, *dense, 1, dense->size, false).way, Way::staged);
+  EXPECT_EQ(choose(settings, *dense, 1, 4'096, true).way, Way::pass);
+  EXPECT_EQ(choose(settings, *basic_form(4, 4), 1 << 20, 4 << 20, true).way, Way::pass);
+  EXPECT_EQ(choose(settings, *unknown_form(8), 1 << 20, 8 << 20, true).way, Way::pass);
+  Settings forced;
+  forced.path = Path::mapped;
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, true).way, Way::mapped);
+  EXPECT_EQ(choose(forced, *basic_form(4, 4), 1 << 20, 4 << 20, true).way, Way::mapped);
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

@@ -1,0 +1,30 @@
+// Published - a layout's bytes where peers can read them: in this process's heap.
+//
+// Contract: put() copies the bytes once; address() is 0 before, or if there is no room. The destructor takes them back,
+//   so the owner lives at least as long as a message that names them.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace spinloom::mpi {
+
+class Published {
+ public:
+  Published() = default;
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+  ~Published();
+
+  void put(std::span<const std::byte> bytes);
+  [[nodiscard]] uint64_t address() const { return reinterpret_cast<uint64_t>(start_); }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+ private:
+  void* start_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace spinloom::mpi

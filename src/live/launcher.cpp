@@ -60,11 +60,14 @@ struct Ending {
   void (*leaving)() = nullptr;
 } ending;
 
-// A process that exits with a failure before it has left does not finish, so that the launcher notices and ends the
-// other processes.
+// A process that exits with a failure before it has left does not finish: the launcher ends the other processes. It is
+// told, because Hydra takes a process for one that has ended well if it sees the process end before its connection.
 void end_with_process(int code, void*) {
   if (ending.launcher == nullptr || ending.process != getpid()) return;
-  if (ending.leaving != nullptr && code != 0) return;
+  if (ending.leaving != nullptr && code != 0) {
+    ending.launcher->abort(code);
+    return;
+  }
   if (const auto leaving = std::exchange(ending.leaving, nullptr)) leaving();
   if (Launcher* const launcher = std::exchange(ending.launcher, nullptr)) launcher->finish();
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/result.hpp"
@@ -42,6 +43,9 @@ class Launcher {
   [[nodiscard]] virtual bool is_shared() const { return false; }
   // Tells the launcher that this process has left the job and may end.
   virtual void finish() {}
+  // Tells the launcher that this process ends with a failure and has not left, so that it ends the job. Not every
+  // launcher listens; one that does not sees the process end.
+  virtual void abort(int code) { std::ignore = code; }
 };
 
 inline constexpr size_t exchange_bytes_max = 512;

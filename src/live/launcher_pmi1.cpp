@@ -102,6 +102,10 @@ class Pmi1 final : public Launcher {
     if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
   }
 
+  void abort(int code) override {
+    if (!has_begun(mpi_beside())) std::ignore = send_line(text("cmd=abort exitcode=", code));
+  }
+
  private:
   // Asks for the key-value space, which we share with other clients.
   [[nodiscard]] Status enter() {

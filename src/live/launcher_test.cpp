@@ -66,7 +66,7 @@ class Server {
   [[nodiscard]] Environment environment() const {
     return Environment({{"PMI_FD", std::to_string(theirs_)}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
   }
-  // The lines that were answered.
+  // The lines that were answered, by their commands, and those that need no answer.
   [[nodiscard]] std::vector<std::string> heard() {
     shutdown(ours_, SHUT_RDWR);
     thread_.join();
@@ -87,6 +87,7 @@ class Server {
         heard_.push_back(line.substr(0, line.find(' ')));
         EXPECT_EQ(write(ours_, said.data(), said.size()), static_cast<ssize_t>(said.size()));
       }
+      if (line.rfind("cmd=abort", 0) == 0) heard_.push_back(line);
       if (line == "cmd=finalize") {  // later lines are ignored
         shutdown(ours_, SHUT_RDWR);
         return;
@@ -132,6 +133,16 @@ TEST(Launcher, Pmi1BeginsAndEndsOnce) {
   (*launcher)->finish();  // the launcher has hung up; no signal may end us
   EXPECT_EQ(server.heard(), (std::vector<std::string>{"cmd=init", "cmd=get_my_kvsname", "cmd=put", "cmd=barrier_in",
                                                       "cmd=get", "cmd=get", "cmd=finalize"}));
+}
+
+TEST(Launcher, Pmi1IsToldOfAFailure) {
+  Server server(true);
+  const Environment environment = server.environment();
+  auto launcher = find_launcher();
+  ASSERT_TRUE(launcher.ok()) << launcher.error().message;
+  ASSERT_TRUE((*launcher)->exchange("mine", {}).ok());
+  (*launcher)->abort(3);
+  EXPECT_EQ(server.heard().back(), "cmd=abort exitcode=3");
 }
 
 TEST(Launcher, ARankThatDoesNotComeIsToldOfAndThenAnError) {

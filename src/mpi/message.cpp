@@ -34,9 +34,15 @@ int64_t first_end(const layout::Type& type) {
   return 0;
 }
 
+// Blocks that fill their extent need not follow each other: they may step back.
 bool is_single(const layout::Blob& blob) {
-  if (blob.size() == 0) return false;
-  return blob.root_kind() == SPL_LEAF_VECTOR && blob.true_extent() == blob.size();
+  if (blob.size() == 0 || blob.root_kind() != SPL_LEAF_VECTOR || blob.true_extent() != blob.size()) return false;
+  int64_t first_bytes = 0;
+  const auto look = [&first_bytes](const layout::Piece& block) {
+    first_bytes = block.bytes;
+    return false;
+  };
+  return layout::for_each_block(blob, 1, look).ok() && first_bytes == blob.size();
 }
 
 }  // namespace

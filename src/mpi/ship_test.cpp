@@ -95,6 +95,13 @@ TEST_F(ShipTest, WithoutRoomMessagesGoTheOtherWay) {
   EXPECT_FALSE(ranks_[0].prepare(64 << 10).has_value());
 }
 
+TEST(Form, BlocksThatStepBackAreNotOneRun) {
+  const auto real = *layout::primitive("double");
+  EXPECT_TRUE(make_form(*layout::contiguous(6, real))->contiguous(1));
+  EXPECT_TRUE(make_form(*layout::vector(3, 2, 2, real))->contiguous(1));
+  EXPECT_FALSE(make_form(*layout::vector(3, 2, -2, real))->contiguous(1));
+}
+
 TEST(Form, RecordsEndWhereElementsEnd) {
   const auto int32 = *layout::primitive("int32_t");
   const auto real = *layout::primitive("double_complex");

@@ -70,6 +70,7 @@ using GrequestCancel = int(void*, int);
   X(Group_free, (Group*))                                                              \
   X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                         \
   X(Type_set_attr, (Datatype, int, void*))                                             \
+  X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Type_free, (Datatype*))                                                            \
   X(Type_size_x, (Datatype, Count*))                                                   \
   X(Type_get_extent_x, (Datatype, Count*, Count*))                                     \

@@ -5,28 +5,7 @@
 #include "mpi/abi/layer.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
-namespace {
-
-// The first `length` packed bytes at a place, written to `to`.
-bool peek(const Place& place, int64_t length, uint8_t* to) {
-  const Form& form = *place.form;
-  if (form.known) {
-    Message(form, place.count, place.buffer).pack({0, length}, to);
-    return true;
-  }
-  if (form.size <= 0) return false;
-  const int64_t elements = (length + form.size - 1) / form.size;
-  std::vector<uint8_t> packed(static_cast<size_t>(elements * form.size));
-  int position = 0;
-  if (real.Pack(place.buffer, static_cast<int>(elements), place.type, packed.data(), static_cast<int>(packed.size()),
-                &position, place.comm) != success) {
-    return false;
-  }
-  std::memcpy(to, packed.data(), static_cast<size_t>(length));
-  return true;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 int query_nothing(void*, Status* status) {
   *status = {};
@@ -37,8 +16,54 @@ int query_nothing(void*, Status* status) {
 int free_nothing(void*) { return success; }
 int cancel_nothing(void*, int) { return success; }
 
+bool Layer::make_own_comm() {
+  if (!has_own_comm_) has_own_comm_ = real.Comm_dup(handles().comm_self, &own_comm_) == success;
+  return has_own_comm_;
+}
+
+// Elements that the layer cannot describe, packed or unpacked by the MPI. Debian's MPICH has no MPI_Pack of absolute
+// addresses, and ints do not count all bytes: those go in a message to ourselves.
+int Layer::mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs) {
+  if (place.buffer != nullptr && bytes <= INT32_MAX) {
+    int position = 0;
+    const auto room = static_cast<int>(bytes);
+    const auto count = static_cast<int>(elements);
+    return packs ? real.Pack(place.buffer, count, place.type, packed, room, &position, place.comm)
+                 : real.Unpack(packed, room, &position, place.buffer, count, place.type, place.comm);
+  }
+  const Lock lock;
+  if (!make_own_comm()) return error_other;
+  constexpr int tag = 1;
+  const auto move = [&]<class N>(N) {
+    const auto count = static_cast<N>(elements);
+    const auto room = static_cast<N>(bytes);
+    const Datatype raw = handles().packed;
+    return packs ? real.counted<N>().Sendrecv(place.buffer, count, place.type, 0, tag, packed, room, raw, 0, tag,
+                                              own_comm_, status_ignore)
+                 : real.counted<N>().Sendrecv(packed, room, raw, 0, tag, place.buffer, count, place.type, 0, tag,
+                                              own_comm_, status_ignore);
+  };
+  if (bytes <= INT32_MAX) return move(int{});
+  return real.large.Sendrecv == nullptr ? error_other : move(Count{});
+}
+
+// The first `length` packed bytes at a place, written to `to`.
+bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
+  const Form& form = *place.form;
+  if (form.known) {
+    Message(form, place.count, place.buffer).pack({0, length}, to);
+    return true;
+  }
+  if (form.size <= 0) return false;
+  const int64_t elements = (length + form.size - 1) / form.size;
+  std::vector<uint8_t> packed(static_cast<size_t>(elements * form.size));
+  if (mpi_moves(place, elements, packed.data(), elements * form.size, true) != success) return false;
+  std::memcpy(to, packed.data(), static_cast<size_t>(length));
+  return true;
+}
+
 // The first packed bytes of a message, put in place.
-int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) const {
+int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) {
   const Form& form = *place.form;
   if (length == 0) return success;
   if (form.known) {
@@ -48,18 +73,13 @@ int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) c
   // The MPI unpacks whole elements only: the last one keeps what the message does not cover.
   const int64_t elements = (length + form.size - 1) / form.size;
   const int64_t room = elements * form.size;
-  if (room > INT32_MAX) return raise(place.comm, error_other);
   std::vector<uint8_t> packed(static_cast<size_t>(room));
-  int position = 0;
-  if (const int code = real.Pack(place.buffer, static_cast<int>(elements), place.type, packed.data(),
-                                 static_cast<int>(room), &position, place.comm);
-      code != success) {
-    return code;
+  int code = mpi_moves(place, elements, packed.data(), room, true);
+  if (code == success) {
+    std::memcpy(packed.data(), bytes, static_cast<size_t>(length));
+    code = mpi_moves(place, elements, packed.data(), room, false);
   }
-  std::memcpy(packed.data(), bytes, static_cast<size_t>(length));
-  position = 0;
-  return real.Unpack(packed.data(), static_cast<int>(room), &position, place.buffer, static_cast<int>(elements),
-                     place.type, place.comm);
+  return code == success ? code : raise(place.comm, code);
 }
 
 int Layer::land(const Record& record, const Place& place, Status* status) {
@@ -81,7 +101,7 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
   return success;
 }
 
-std::optional<Record> Layer::record_in(const Place& place, const Status& status) const {
+std::optional<Record> Layer::record_in(const Place& place, const Status& status) {
   const int64_t length = bytes_of(status, real);
   if (!Record::may_be(length) || place.capacity() < length) return std::nullopt;
   uint8_t head[Record::most + 1];
@@ -94,6 +114,13 @@ int Layer::deliver(const Place& place, Status* status) {
   return record ? land(*record, place, status) : success;
 }
 
+bool Layer::fits(const Open& known, const Status& status) {
+  const int64_t room = known.place.capacity();
+  if (known.claim) return bytes_of(known.claim->status, real) <= room;
+  const auto record = record_in(known.place, status);
+  return !record || static_cast<int64_t>(record->bytes) <= room;
+}
+
 int Layer::deliver_claim(const Claim& claim, const Place& place, Status* status) {
   *status = claim.status;
   if (claim.record) return land(*claim.record, place, status);
@@ -103,12 +130,18 @@ int Layer::deliver_claim(const Claim& claim, const Place& place, Status* status)
   return raise(place.comm, error_truncate);
 }
 
+void Layer::keep_type(Open& known) const {
+  known.kept.is_held = real.Type_dup(known.place.type, &known.kept.type) == success;
+  if (known.kept.is_held) known.place.type = known.kept.type;
+}
+
 int Layer::finish(Request handle, Open* known, Status* status, int code) {
   int result = code;
   if (code == success && known->receives && known->place.form) {
     int cancelled = 0;
     if (known->cancelled) real.Test_cancelled(status, &cancelled);
     if (known->landed >= 0) {
+      if (known->claim) *status = known->claim->status;
       real.Status_set_elements_x(status, handles().byte, known->landed);
     } else if (known->claim) {
       result = deliver_claim(*known->claim, known->place, status);
@@ -193,10 +226,7 @@ int Layer::hand_out(ClaimPointer claim, MessageHandle* handle) {
     *handle = claim->handle;
     return success;
   }
-  if (!has_own_comm_) {
-    if (const int code = real.Comm_dup(handles().comm_self, &own_comm_); code != success) return code;
-    has_own_comm_ = true;
-  }
+  if (!make_own_comm()) return error_other;
   int code = real.Isend(nullptr, 0, handles().byte, 0, 0, own_comm_, &claim->stand_in);
   if (code == success) code = real.Mprobe(0, 0, own_comm_, handle, status_ignore);
   if (code == success) messages.put(key_of(*handle), claim.release());

@@ -199,14 +199,17 @@ int look(Request request, int* flag, Status* status) {
   StatusOf seen(status);
   const int code = real.Request_get_status(known->substituted ? known->inner : request, flag, seen.get());
   if (code != success || *flag == 0 || !known->receives || (known->persistent && !known->active)) return code;
-  if (known->landed >= 0) {
-    real.Status_set_elements_x(seen.get(), handles().byte, known->landed);
-    return code;
+  if (known->claim) *seen.get() = known->claim->status;
+  if (known->landed < 0) {
+    // What is too long is left for the completion, which raises the error.
+    if (!layer.fits(*known, *seen.get())) return success;
+    const int landed = known->claim ? layer.deliver_claim(*known->claim, known->place, seen.get())
+                                    : layer.deliver(known->place, seen.get());
+    if (landed != success) return landed;
+    known->landed = bytes_of(*seen.get(), real);
   }
-  if (known->claim) return success;  // its completion delivers it
-  const int landed = layer.deliver(known->place, seen.get());
-  known->landed = bytes_of(*seen.get(), real);
-  return landed;
+  real.Status_set_elements_x(seen.get(), handles().byte, known->landed);
+  return success;
 }
 
 }  // namespace

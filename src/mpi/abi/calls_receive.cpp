@@ -11,8 +11,8 @@ Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
   return layer.place_of(buffer, count, type, comm);
 }
 
-// Whether a record could land there.
-bool may_get_record(const Place& place) { return place.capacity() >= Record::least; }
+// Whether a record could land there. What comes from MPI_PROC_NULL has a request that some MPIs use for several calls.
+bool may_get_record(const Place& place, int source) { return source != proc_null && place.capacity() >= Record::least; }
 
 // Receives that no record fits into, while no claim waits for one, are the MPI's alone.
 template <class N>
@@ -70,7 +70,7 @@ int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, 
     return code;
   }
   const int code = real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
-  if (code == success && may_get_record(place)) remember_receive(std::move(place), *request);
+  if (code == success && may_get_record(place, source)) remember_receive(std::move(place), *request);
   return code;
 }
 
@@ -78,7 +78,7 @@ template <class N>
 int Recv_init(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
   const int code = real.counted<N>().Recv_init(buffer, count, type, source, tag, comm, request);
   SPINLOOM_PASS(code);
-  if (code != success) return code;
+  if (code != success || source == proc_null) return code;
   auto* const known = new Open{.place = incoming(buffer, count, type, comm), .persistent = true};
   known->peer = source;
   known->tag = tag;
@@ -199,7 +199,7 @@ int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_t
                                                in_tag, comm, request);
   SPINLOOM_PASS(code);
   Place place = incoming(in, in_count, in_type, comm);
-  if (code == success && may_get_record(place)) remember_receive(std::move(place), *request);
+  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request);
   return code;
 }
 
@@ -209,7 +209,7 @@ int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag,
   const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
   SPINLOOM_PASS(code);
   Place place = incoming(buffer, count, type, comm);
-  if (code == success && may_get_record(place)) remember_receive(std::move(place), *request);
+  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request);
   return code;
 }
 

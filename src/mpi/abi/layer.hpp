@@ -56,6 +56,19 @@ struct Place {
   }
 };
 
+// A copy of a datatype that the program may free while the layer still needs the MPI to move its bytes.
+struct KeptType {
+  Datatype type{};
+  bool is_held = false;
+
+  KeptType() = default;
+  KeptType(const KeptType&) = delete;
+  KeptType& operator=(const KeptType&) = delete;
+  ~KeptType() {
+    if (is_held) real.Type_free(&type);
+  }
+};
+
 // An open request that the layer knows.
 struct Open {
   Place place;
@@ -69,6 +82,7 @@ struct Open {
   Request inner{};
   ClaimPointer claim{};
   Request handle{};  // as the MPI gave it
+  KeptType kept{};
   bool looked = false;  // what it has got will be put in place by its completion
   // Of a persistent send:
   Mode mode = Mode::standard;
@@ -123,6 +137,8 @@ struct Layer {
   }
   [[nodiscard]] int deliver(const Place& place, Status* status);
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
+  // Whether what a completed request has got has room in its buffer.
+  [[nodiscard]] bool fits(const Open& known, const Status& status);
   [[nodiscard]] int finish(Request handle, Open* known, Status* status, int code);
 
   // Requests. take() removes the entry while other threads may start requests that get the same handle.
@@ -130,8 +146,10 @@ struct Layer {
   void put_back(Request handle, Open* known);
   void remember(Request handle, Open* known) {
     known->handle = handle;
+    if (known->receives && known->place.form && !known->place.form->known) keep_type(*known);
     open.put(key_of(handle), known);
   }
+  void keep_type(Open& known) const;
   void release(Request handle, Open* known);
   void poll_orphans();
 
@@ -162,8 +180,11 @@ struct Layer {
   [[nodiscard]] std::string begin();
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
-  [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status) const;
-  [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place) const;
+  [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);
+  [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place);
+  [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
+  [[nodiscard]] int mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs);
+  [[nodiscard]] bool make_own_comm();
   void report() const;
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
   void settle(Offered& one, Waiting waiting);

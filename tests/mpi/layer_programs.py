@@ -1,0 +1,119 @@
+"""The random messages of tests/mpi/layer under the MPIs of this machine, with and without the layer.
+
+A round that was wrong is run again by itself; where that is wrong, too, its command is the one that is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from patience import seconds
+from spinloom import data
+
+SOURCES = Path(__file__).parent / "layer"
+BIN = Path(sys.executable).parent
+TIME_LIMIT_S = seconds(420)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    name: str
+    compiler: str
+    launcher: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def present(self) -> bool:
+        return shutil.which(self.compiler) is not None and shutil.which(self.launcher) is not None
+
+
+def beside(name: str) -> str:
+    return str(BIN / name)
+
+
+OPENMPI = ("--oversubscribe", "--allow-run-as-root")
+MPIS = [
+    Mpi("Debian's Open MPI", "mpicc.openmpi", "mpiexec.openmpi", OPENMPI),
+    Mpi("Debian's MPICH", "mpicc.mpich", "mpiexec.mpich"),
+    Mpi("MPICH 5", beside("mpicc"), beside("mpiexec.hydra")),
+    Mpi("the standard interface of MPI 5", beside("mpicc_abi"), beside("mpiexec.hydra")),
+]
+every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
+
+
+def compile_for(mpi: Mpi, sources: list[Path], path: Path) -> None:
+    """Skips where the MPI is missing or does not compile."""
+    if not mpi.present:
+        pytest.skip(f"{mpi.name} is not here")
+    lib = Path(mpi.compiler).parent.parent / "lib"
+    words = [mpi.compiler, "-O2", "-pthread", *map(str, sources), "-o", str(path), f"-Wl,-rpath,{lib}"]
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"{mpi.name} does not compile here: {made.stderr[-300:]}")
+
+
+def programs_in(folder: Path) -> Callable[[Mpi], Path]:
+    """program(mpi) is the program for an MPI, compiled when it is first asked for."""
+    built: dict[Mpi, Path] = {}
+
+    def program(mpi: Mpi) -> Path:
+        if mpi not in built:
+            path = folder / f"messages{len(built)}"
+            compile_for(mpi, sorted(SOURCES.glob("*.c")), path)
+            built[mpi] = path
+        return built[mpi]
+
+    return program
+
+
+def preloads(report: Path | None) -> dict[str, str]:
+    return {"LD_PRELOAD": data.mpi_preloads(), "SPINLOOM_MPI_REPORT": str(report)} if report else {}
+
+
+def run(words: list[str], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+
+
+def messages(
+    mpi: Mpi,
+    program: Path,
+    ranks: int,
+    seed: int,
+    rounds: int,
+    report: Path | None,
+    options: tuple[str, ...] = (),
+    **more: str,
+) -> int:
+    """Runs the program, with the layer where there is a report; how many messages there were.
+
+    Fails with the command that does it again.
+    """
+    settings = more | preloads(report)
+    words = [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), str(seed), str(rounds), *options]
+    ran = run(words, settings)
+    told = re.search(r"messages (\d+) wrong 0", ran.stdout)
+    if ran.returncode == 0 and told:
+        return int(told[1])
+    named = re.search(r"seed \d+ round (\d+) rank", ran.stderr)
+    if named:
+        alone = [*words, "--first", named[1], "--last", named[1]]
+        if run(alone, settings).returncode != 0:
+            words = alone
+    again = " ".join([*(f"{name}={value}" for name, value in settings.items()), *words])
+    pytest.fail(f"{again}\n{ran.stdout[-2000:]}{ran.stderr[:4000]}")

@@ -28,10 +28,33 @@ SPL_FORCE_INLINE void move(std::byte* to, const std::byte* from) {
   __builtin_memcpy(to, from, bytes);
 }
 
+// 64 bytes in as many of the widest registers as they need. Vectors that are wider than a register go through memory.
+#if defined(__AVX512F__)
+constexpr int64_t register_bytes = 64;
+#elif defined(__AVX__)
+constexpr int64_t register_bytes = 32;
+#else
+constexpr int64_t register_bytes = 16;
+#endif
+
+struct Line {
+  using Register = VectorOf<register_bytes>::Type;
+  static constexpr int64_t registers = 64 / register_bytes;
+  Register part[registers];
+
+  SPL_FORCE_INLINE static Line of(const std::byte* from) {
+    Line line;
+    for (int64_t i = 0; i < registers; ++i) line.part[i] = reinterpret_cast<const Register*>(from)[i];
+    return line;
+  }
+  SPL_FORCE_INLINE void put(std::byte* to) const {
+    for (int64_t i = 0; i < registers; ++i) reinterpret_cast<Register*>(to)[i] = part[i];
+  }
+};
+
 template <>
 SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
-  using V = VectorOf<64>::Type;
-  *reinterpret_cast<V*>(to) = *reinterpret_cast<const V*>(from);
+  Line::of(from).put(to);
 }
 
 // One functor for each class. Where a class is one size, the size is known at compile time.
@@ -50,15 +73,14 @@ struct Exactly<256> {
   static constexpr bool wide = false;
   explicit Exactly(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
-    using V = VectorOf<64>::Type;
-    const V a = *reinterpret_cast<const V*>(from);
-    const V b = *reinterpret_cast<const V*>(from + 64);
-    const V c = *reinterpret_cast<const V*>(from + 128);
-    const V d = *reinterpret_cast<const V*>(from + 192);
-    *reinterpret_cast<V*>(to) = a;
-    *reinterpret_cast<V*>(to + 64) = b;
-    *reinterpret_cast<V*>(to + 128) = c;
-    *reinterpret_cast<V*>(to + 192) = d;
+    const Line a = Line::of(from);
+    const Line b = Line::of(from + 64);
+    const Line c = Line::of(from + 128);
+    const Line d = Line::of(from + 192);
+    a.put(to);
+    b.put(to + 64);
+    c.put(to + 128);
+    d.put(to + 192);
   }
 };
 
@@ -111,26 +133,15 @@ struct Lines {
   static constexpr bool wide = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
-    using V = VectorOf<64>::Type;
-    const auto load = [&](int64_t at) -> const V& { return *reinterpret_cast<const V*>(from + at); };
-    const auto store = [&](int64_t at, const V& line) { *reinterpret_cast<V*>(to + at) = line; };
     int64_t at = 0;
     if (block >= 512) {
       at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & 63);
-      if (at != 0) store(0, load(0));
+      if (at != 0) move<64>(to, from);
     }
-    for (; at + 256 <= block; at += 256) {
-      const V a = load(at);
-      const V b = load(at + 64);
-      const V c = load(at + 128);
-      const V d = load(at + 192);
-      store(at, a);
-      store(at + 64, b);
-      store(at + 128, c);
-      store(at + 192, d);
-    }
-    for (; at + 64 <= block; at += 64) store(at, load(at));
-    if (at < block) store(block - 64, load(block - 64));
+    const Exactly<256> four(256);
+    for (; at + 256 <= block; at += 256) four(to + at, from + at);
+    for (; at + 64 <= block; at += 64) move<64>(to + at, from + at);
+    if (at < block) move<64>(to + block - 64, from + block - 64);
   }
 };
 

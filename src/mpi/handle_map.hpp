@@ -5,8 +5,10 @@
 // Threads: the caller's lock. Time: none.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -83,6 +85,30 @@ class HandleMap {
 
   std::vector<Cell> cells_;
   size_t used_ = 0;
+};
+
+// Handles that the MPI has freed, noted by its callbacks: those may hold locks of the MPI, so they must not wait for
+// the layer's. Threads: any.
+class Forgotten {
+ public:
+  void add(uint64_t key) {
+    const std::lock_guard lock(mutex_);
+    keys_.push_back(key);
+    any_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] bool any() const { return any_.load(std::memory_order_acquire); }
+  template <class Visit>  // visit(key)
+  void take(Visit&& visit) {
+    const std::lock_guard lock(mutex_);
+    for (const uint64_t key : keys_) visit(key);
+    keys_.clear();
+    any_.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<uint64_t> keys_;
+  std::atomic<bool> any_{false};
 };
 
 }  // namespace spinloom::mpi

@@ -47,6 +47,15 @@ int Layer::mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int6
   return real.large.Sendrecv == nullptr ? error_other : move(Count{});
 }
 
+bool Layer::copy(const Place& place, std::vector<uint8_t>& bytes) {
+  const int64_t length = place.capacity();
+  bytes.resize(static_cast<size_t>(length));
+  if (length == 0) return true;
+  if (!place.form->known) return mpi_moves(place, place.count, bytes.data(), length, true) == success;
+  Message(*place.form, place.count, place.buffer).pack({0, length}, bytes.data());
+  return true;
+}
+
 // The first `length` packed bytes at a place, written to `to`.
 bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
   const Form& form = *place.form;

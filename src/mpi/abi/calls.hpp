@@ -21,6 +21,21 @@ SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_DECLARE_COUNTED, N)
 
 // Steps that calls share; `place` and the arguments are those of the call.
 template <class N>
+Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
+  const Lock lock;
+  layer.attend();
+  return layer.place_of(buffer, count, type, comm);
+}
+inline bool has_claim(int source, int tag, Comm comm) {
+  const Lock lock;
+  return !layer.claims.empty() && layer.see_claim(source, tag, comm) != nullptr;
+}
+void remember_receive(Place place, Request request, ClaimPointer claim);
+// Whether a record could land there. What comes from MPI_PROC_NULL has a request that some MPIs use for several calls.
+inline bool may_get_record(const Place& place, int source) {
+  return source != proc_null && place.capacity() >= Record::least;
+}
+template <class N>
 int receive(const Place& place, int source, int tag, Status* status);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,4 +1,6 @@
 // Probes: a message that may be a record is taken out of the MPI, so that its true size can be told.
+#include <sched.h>
+
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -62,6 +64,12 @@ int pass_on(MessageHandle matched, const Status& seen, Comm comm, MessageHandle*
 
 int Probe(int source, int tag, Comm comm, Status* status) {
   SPINLOOM_PASS(real.Probe(source, tag, comm, status));
+  while (layer.threaded) {  // another thread may claim what this one waits for
+    int flag = 0;
+    const int code = Iprobe(source, tag, comm, &flag, status);
+    if (code != success || flag != 0) return code;
+    sched_yield();
+  }
   for (;;) {
     if (found_claim(source, tag, comm, status)) return success;
     Status seen{};
@@ -72,6 +80,7 @@ int Probe(int source, int tag, Comm comm, Status* status) {
 
 int Iprobe(int source, int tag, Comm comm, int* flag, Status* status) {
   SPINLOOM_PASS(real.Iprobe(source, tag, comm, flag, status));
+  const Lock lock;
   if (found_claim(source, tag, comm, status)) {
     *flag = 1;
     return success;
@@ -84,6 +93,12 @@ int Iprobe(int source, int tag, Comm comm, int* flag, Status* status) {
 
 int Mprobe(int source, int tag, Comm comm, MessageHandle* message, Status* status) {
   SPINLOOM_PASS(real.Mprobe(source, tag, comm, message, status));
+  while (layer.threaded) {
+    int flag = 0;
+    const int code = Improbe(source, tag, comm, &flag, message, status);
+    if (code != success || flag != 0) return code;
+    sched_yield();
+  }
   if (ClaimPointer claim = take(source, tag, comm)) return hand_out(std::move(claim), message, status);
   MessageHandle matched{};
   Status seen{};
@@ -93,6 +108,7 @@ int Mprobe(int source, int tag, Comm comm, MessageHandle* message, Status* statu
 
 int Improbe(int source, int tag, Comm comm, int* flag, MessageHandle* message, Status* status) {
   SPINLOOM_PASS(real.Improbe(source, tag, comm, flag, message, status));
+  const Lock lock;
   if (ClaimPointer claim = take(source, tag, comm)) {
     *flag = 1;
     return hand_out(std::move(claim), message, status);

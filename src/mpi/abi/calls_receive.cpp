@@ -4,44 +4,37 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-template <class N>
-Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
-  const Lock lock;
-  layer.attend();
-  return layer.place_of(buffer, count, type, comm);
-}
-
-// Whether a record could land there. What comes from MPI_PROC_NULL has a request that some MPIs use for several calls.
-bool may_get_record(const Place& place, int source) { return source != proc_null && place.capacity() >= Record::least; }
-
-// Receives that no record fits into, while no claim waits for one, are the MPI's alone.
+// Receives that no record fits into, while no claim waits for one, are the MPI's alone. Among threads a claim may be made
+// at any time: there a receive looks for one and is given to the MPI under one lock.
 template <class N>
 bool passes_in(N count, Datatype type) {
   const Lock lock;
-  return layer.claims.empty() && layer.types.form(type)->size * static_cast<int64_t>(count) < Record::least;
+  return !layer.threaded && layer.claims.empty() &&
+         layer.types.form(type)->size * static_cast<int64_t>(count) < Record::least;
 }
 
 ClaimPointer claim_for(int source, int tag, Comm comm) {
   const Lock lock;
   return layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm);
 }
-bool has_claim(int source, int tag, Comm comm) {
-  const Lock lock;
-  return !layer.claims.empty() && layer.see_claim(source, tag, comm) != nullptr;
-}
 
-void remember_receive(Place place, Request request, ClaimPointer claim = nullptr) {
+}  // namespace
+
+void remember_receive(Place place, Request request, ClaimPointer claim) {
   auto* const known = new Open{.place = std::move(place), .active = true};
   known->claim = std::move(claim);
   const Lock lock;
   layer.remember(request, known);
 }
 
-}  // namespace
-
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status) {
   const auto count = static_cast<N>(place.count);
+  if (layer.threaded) {
+    Request own{};
+    const int code = Irecv<N>(place.buffer, count, place.type, source, tag, place.comm, &own);
+    return code == success ? Wait(&own, status) : code;
+  }
   StatusOf seen(status);
   if (const ClaimPointer claim = claim_for(source, tag, place.comm)) {
     if (claim->received) return layer.deliver_claim(*claim, place, seen.get());
@@ -62,6 +55,7 @@ template <class N>
 int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
   SPINLOOM_PASS(real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request));
   if (passes_in(count, type)) return real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
+  const Lock lock;
   Place place = incoming(buffer, count, type, comm);
   if (ClaimPointer claim = claim_for(source, tag, comm)) {
     if (!claim->received) return real.counted<N>().Imrecv(buffer, count, type, &claim->handle, request);
@@ -70,7 +64,7 @@ int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, 
     return code;
   }
   const int code = real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
-  if (code == success && may_get_record(place, source)) remember_receive(std::move(place), *request);
+  if (code == success && may_get_record(place, source)) remember_receive(std::move(place), *request, nullptr);
   return code;
 }
 
@@ -131,99 +125,13 @@ int Imrecv(void* buffer, N count, Datatype type, MessageHandle* message, Request
   return success;
 }
 
-template <class N>
-int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
-             Datatype in_type, int from, int in_tag, Comm comm, Status* status) {
-  SPINLOOM_PASS(real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
-                                           comm, status));
-  Place source = incoming(out, out_count, out_type, comm);
-  const Place target = incoming(in, in_count, in_type, comm);
-  std::optional<Parcel> parcel;
-  {
-    const Lock lock;
-    parcel = layer.parcel_for(source, to);
-  }
-  if (!parcel && !has_claim(from, in_tag, comm)) {
-    StatusOf seen(status);
-    const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
-                                                in_tag, comm, seen.get());
-    return code == success ? layer.deliver(target, seen.get()) : code;
-  }
-  Request sent{};
-  int code = parcel ? layer.announce(*parcel, source, Mode::standard, to, out_tag, &sent)
-                    : real.counted<N>().Isend(out, out_count, out_type, to, out_tag, comm, &sent);
-  if (code != success) return code;
-  const int received = receive<N>(target, from, in_tag, status);
-  code = layer.wait(&sent);
-  return received == success ? code : received;
-}
-
-template <class N>
-int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
-                     Status* status) {
-  SPINLOOM_PASS(real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, status));
-  Place place = incoming(buffer, count, type, comm);
-  std::optional<Parcel> parcel;
-  {
-    const Lock lock;
-    parcel = layer.parcel_for(place, to, false);
-  }
-  const bool claimed = has_claim(from, in_tag, comm);
-  if (!parcel && !(claimed && place.form->known)) {
-    StatusOf seen(status);
-    const int code =
-        real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
-    return code == success ? layer.deliver(place, seen.get()) : code;
-  }
-  Request sent{};
-  std::vector<uint8_t> copy;
-  int code = success;
-  if (parcel) {
-    code = layer.announce(*parcel, place, Mode::standard, to, out_tag, &sent);
-  } else {
-    copy.resize(static_cast<size_t>(place.capacity()));
-    Message(*place.form, place.count, buffer).pack({0, place.capacity()}, copy.data());
-    code =
-        real.counted<N>().Isend(copy.data(), static_cast<N>(copy.size()), handles().packed, to, out_tag, comm, &sent);
-  }
-  if (code != success) return code;
-  const int received = receive<N>(place, from, in_tag, status);
-  code = layer.wait(&sent);
-  return received == success ? code : received;
-}
-
-template <class N>
-int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
-              Datatype in_type, int from, int in_tag, Comm comm, Request* request) {
-  const int code = real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
-                                               in_tag, comm, request);
-  SPINLOOM_PASS(code);
-  Place place = incoming(in, in_count, in_type, comm);
-  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request);
-  return code;
-}
-
-template <class N>
-int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
-                      Request* request) {
-  const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
-  SPINLOOM_PASS(code);
-  Place place = incoming(buffer, count, type, comm);
-  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request);
-  return code;
-}
-
-#define SPINLOOM_MAKE(N)                                                                                       \
-  template int receive<N>(const Place&, int, int, Status*);                                                    \
-  template int Recv<N>(void*, N, Datatype, int, int, Comm, Status*);                                           \
-  template int Irecv<N>(void*, N, Datatype, int, int, Comm, Request*);                                         \
-  template int Recv_init<N>(void*, N, Datatype, int, int, Comm, Request*);                                     \
-  template int Mrecv<N>(void*, N, Datatype, MessageHandle*, Status*);                                          \
-  template int Imrecv<N>(void*, N, Datatype, MessageHandle*, Request*);                                        \
-  template int Sendrecv<N>(const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Status*);   \
-  template int Sendrecv_replace<N>(void*, N, Datatype, int, int, int, int, Comm, Status*);                     \
-  template int Isendrecv<N>(const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*); \
-  template int Isendrecv_replace<N>(void*, N, Datatype, int, int, int, int, Comm, Request*);
+#define SPINLOOM_MAKE(N)                                                   \
+  template int receive<N>(const Place&, int, int, Status*);                \
+  template int Recv<N>(void*, N, Datatype, int, int, Comm, Status*);       \
+  template int Irecv<N>(void*, N, Datatype, int, int, Comm, Request*);     \
+  template int Recv_init<N>(void*, N, Datatype, int, int, Comm, Request*); \
+  template int Mrecv<N>(void*, N, Datatype, MessageHandle*, Status*);      \
+  template int Imrecv<N>(void*, N, Datatype, MessageHandle*, Request*);
 SPINLOOM_MAKE(int)
 SPINLOOM_MAKE(Count)
 #undef SPINLOOM_MAKE

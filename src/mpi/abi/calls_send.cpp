@@ -84,6 +84,9 @@ int start(Request* request, Open* known) {
       MessageHandle handle = known->claim->handle;
       known->claim.reset();
       known->active = true;
+      if (place.count > INT32_MAX) {
+        return real.large.Imrecv(place.buffer, place.count, place.type, &handle, &known->inner);
+      }
       return real.Imrecv(place.buffer, static_cast<int>(place.count), place.type, &handle, &known->inner);
     }
     if (known->claim) {
@@ -91,6 +94,9 @@ int start(Request* request, Open* known) {
       known->active = true;
       return layer.completed_request(&known->inner);
     }
+    const int code = real.Start(request);
+    known->active = code == success;
+    return code;
   } else {
     std::optional<Parcel> parcel;
     {

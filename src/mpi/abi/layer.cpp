@@ -19,7 +19,6 @@ Layer& layer = *new Layer;  // calls come until the very end of the process
 namespace {
 
 int forget_comm(Comm comm, int, void*, void*) {
-  const Lock lock;
   layer.forget_comm(comm);
   return success;
 }
@@ -94,6 +93,9 @@ void Layer::stop() {
     poll_orphans();
     while (offers()) progress(Waiting::blocked);
     for (Orphan& orphan : orphans) real.Request_free(&orphan.request);
+    poll_outbox();
+    for (Copy& left : outbox) left.bytes.release();
+    outbox.clear();
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);
     ship.end();
@@ -136,6 +138,7 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
 int Layer::world_rank(Comm comm, int rank_in_comm) {
   if (rank_in_comm < 0) return -1;
   const uint64_t key = key_of(comm);
+  if (forgotten_comms_.any()) forgotten_comms_.take([this](uint64_t gone) { ranks_.erase(gone); });
   const std::vector<int>* ranks = ranks_.find(key);
   if (ranks == nullptr) {
     std::vector<int> made = ranks_of(comm);
@@ -309,6 +312,13 @@ void Layer::put_back(Request handle, Open* known) {
 void Layer::release(Request handle, Open* known) {
   if (!threaded) open.erase(key_of(handle));
   delete known;
+}
+
+void Layer::poll_outbox() {
+  std::erase_if(outbox, [](Copy& sent) {
+    int flag = 0;
+    return real.Test(&sent.request, &flag, status_ignore) != success || flag != 0;
+  });
 }
 
 void Layer::poll_orphans() {

@@ -123,6 +123,13 @@ struct Layer {
   std::vector<std::unique_ptr<Offered>> offered;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
 
+  // Sends of copies, whose requests the program does not know.
+  struct Copy {
+    Request request{};
+    std::unique_ptr<std::vector<uint8_t>> bytes;
+  };
+  std::vector<Copy> outbox;
+
   void start();
   void stop();
 
@@ -135,6 +142,8 @@ struct Layer {
   [[nodiscard]] Place place_of(const void* buffer, int64_t count, Datatype type, Comm comm) {
     return {const_cast<void*>(buffer), count, type, types.form(type), comm};
   }
+  // The packed bytes of a place, to be sent as MPI_PACKED. False: the MPI cannot pack them.
+  [[nodiscard]] bool copy(const Place& place, std::vector<uint8_t>& bytes);
   [[nodiscard]] int deliver(const Place& place, Status* status);
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
   // Whether what a completed request has got has room in its buffer.
@@ -152,6 +161,7 @@ struct Layer {
   void keep_type(Open& known) const;
   void release(Request handle, Open* known);
   void poll_orphans();
+  void poll_outbox();
 
   // Claims.
   [[nodiscard]] Claim* see_claim(int source, int tag, Comm comm);
@@ -163,7 +173,7 @@ struct Layer {
   [[nodiscard]] int completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
-  void forget_comm(Comm comm) { ranks_.erase(key_of(comm)); }
+  void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
   // Offered messages: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
   // that wait for each other both end. A call that waits calls progress() until its request is complete.
   [[nodiscard]] bool offers() const { return !offered.empty(); }
@@ -174,6 +184,7 @@ struct Layer {
     if (ship.has_news()) ship.notice();
     if (offers()) progress(Waiting::no);
     if (!orphans.empty()) poll_orphans();
+    if (!outbox.empty()) poll_outbox();
   }
 
  private:
@@ -198,6 +209,7 @@ struct Layer {
   };
   std::vector<Patience> patience_;
   std::vector<Open*> arriving_;
+  Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
   Group world_group_{};

@@ -243,7 +243,6 @@ std::optional<Type> decode(Datatype type, int depth) {
 }
 
 int forget_type(Datatype type, int, void*, void*) {
-  const Lock lock;
   layer.types.forget(type);
   return success;
 }
@@ -273,13 +272,12 @@ FormPointer make(Datatype type, bool& is_basic) {
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 
-void Types::forget(Datatype type) {
-  last_key_ = ~uint64_t{0};
-  forms_.erase(key_of(type));
-}
-
 const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
+  if (forgotten_.any()) {
+    last_key_ = ~uint64_t{0};
+    forgotten_.take([this](uint64_t key) { forms_.erase(key); });
+  }
   const uint64_t key = key_of(type);
   const FormPointer* found = forms_.find(key);
   if (found == nullptr) {

@@ -19,15 +19,16 @@ class Types {
   // The pointer holds until the next call; copy it to keep it.
   [[nodiscard]] const FormPointer& form(Datatype type) {
     const uint64_t key = key_of(type);
-    if (key == last_key_) return *last_;
+    if (key == last_key_ && !forgotten_.any()) return *last_;
     return find(type);
   }
-  void forget(Datatype type);
+  void forget(Datatype type) { forgotten_.add(key_of(type)); }  // needs no lock
 
  private:
   [[nodiscard]] const FormPointer& find(Datatype type);
 
   HandleMap<FormPointer> forms_;
+  Forgotten forgotten_;
   uint64_t last_key_ = ~uint64_t{0};
   const FormPointer* last_ = nullptr;
   int keyval_ = 0;

@@ -1,0 +1,126 @@
+// The calls that send and receive.
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// Sends the bytes of `place` as they are now.
+int send_copy(const Place& place, int to, int tag, Request* request, std::vector<uint8_t>& bytes) {
+  if (to == proc_null) return real.Isend(nullptr, 0, handles().byte, to, tag, place.comm, request);
+  if (!layer.copy(place, bytes)) return raise(place.comm, error_other);
+  const auto length = static_cast<Count>(bytes.size());
+  if (length <= INT32_MAX) {
+    return real.Isend(bytes.data(), static_cast<int>(length), handles().packed, to, tag, place.comm, request);
+  }
+  if (real.large.Isend == nullptr) return raise(place.comm, error_other);
+  return real.large.Isend(bytes.data(), length, handles().packed, to, tag, place.comm, request);
+}
+
+// A message that a probe has claimed is not in the MPI any more: such calls are taken apart. Among threads all are,
+// because a claim may be made at any time.
+bool must_part(int from, int tag, Comm comm) { return layer.threaded || has_claim(from, tag, comm); }
+
+// The copy is kept until the MPI has sent it; the receive's request stands for both.
+template <class N>
+int part(const Place& source, int to, int out_tag, const Place& target, int from, int in_tag, Request* request) {
+  Layer::Copy sent{{}, std::make_unique<std::vector<uint8_t>>()};
+  const int code = send_copy(source, to, out_tag, &sent.request, *sent.bytes);
+  if (code != success) return code;
+  {
+    const Lock lock;
+    layer.outbox.push_back(std::move(sent));
+  }
+  return Irecv<N>(target.buffer, static_cast<N>(target.count), target.type, from, in_tag, target.comm, request);
+}
+
+}  // namespace
+
+template <class N>
+int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
+             Datatype in_type, int from, int in_tag, Comm comm, Status* status) {
+  SPINLOOM_PASS(real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
+                                           comm, status));
+  const Place source = incoming(out, out_count, out_type, comm);
+  const Place target = incoming(in, in_count, in_type, comm);
+  std::optional<Parcel> parcel;
+  {
+    const Lock lock;
+    parcel = layer.parcel_for(source, to);
+  }
+  if (!parcel && !must_part(from, in_tag, comm)) {
+    StatusOf seen(status);
+    const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
+                                                in_tag, comm, seen.get());
+    return code == success ? layer.deliver(target, seen.get()) : code;
+  }
+  Request sent{};
+  int code = parcel ? layer.announce(*parcel, source, Mode::standard, to, out_tag, &sent)
+                    : real.counted<N>().Isend(out, out_count, out_type, to, out_tag, comm, &sent);
+  if (code != success) return code;
+  const int received = receive<N>(target, from, in_tag, status);
+  code = layer.wait(&sent);
+  return received == success ? code : received;
+}
+
+template <class N>
+int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
+                     Status* status) {
+  SPINLOOM_PASS(real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, status));
+  const Place place = incoming(buffer, count, type, comm);
+  std::optional<Parcel> parcel;
+  {
+    const Lock lock;
+    parcel = layer.parcel_for(place, to, false);
+  }
+  if (!parcel && !must_part(from, in_tag, comm)) {
+    StatusOf seen(status);
+    const int code =
+        real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
+    return code == success ? layer.deliver(place, seen.get()) : code;
+  }
+  Request sent{};
+  std::vector<uint8_t> bytes;
+  int code = parcel ? layer.announce(*parcel, place, Mode::standard, to, out_tag, &sent)
+                    : send_copy(place, to, out_tag, &sent, bytes);
+  if (code != success) return code;
+  const int received = receive<N>(place, from, in_tag, status);
+  code = layer.wait(&sent);
+  return received == success ? code : received;
+}
+
+template <class N>
+int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
+              Datatype in_type, int from, int in_tag, Comm comm, Request* request) {
+  SPINLOOM_PASS(real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
+                                            comm, request));
+  Place place = incoming(in, in_count, in_type, comm);
+  if (must_part(from, in_tag, comm)) {
+    return part<N>(incoming(out, out_count, out_type, comm), to, out_tag, place, from, in_tag, request);
+  }
+  const int code = real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
+                                               in_tag, comm, request);
+  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request, nullptr);
+  return code;
+}
+
+template <class N>
+int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
+                      Request* request) {
+  SPINLOOM_PASS(real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request));
+  Place place = incoming(buffer, count, type, comm);
+  if (must_part(from, in_tag, comm)) return part<N>(place, to, out_tag, place, from, in_tag, request);
+  const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
+  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request, nullptr);
+  return code;
+}
+
+#define SPINLOOM_MAKE(N)                                                                                       \
+  template int Sendrecv<N>(const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Status*);   \
+  template int Sendrecv_replace<N>(void*, N, Datatype, int, int, int, int, Comm, Status*);                     \
+  template int Isendrecv<N>(const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*); \
+  template int Isendrecv_replace<N>(void*, N, Datatype, int, int, int, int, Comm, Request*);
+SPINLOOM_MAKE(int)
+SPINLOOM_MAKE(Count)
+#undef SPINLOOM_MAKE
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,289 @@
+/* One rule of docs/mpi.md by its name: RULE [ARGUMENT]. Ends with "kept" from rank 0, or says what is wrong.
+ *
+ * Messages are columns of a matrix of doubles: not contiguous, and long enough for the layer. */
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { rows = 4096, columns = 4, messages = 200 };
+
+static int rank, size;
+static MPI_Datatype column;
+
+static double *matrix(int seed) {
+  double *const made = malloc(rows * columns * sizeof *made);
+  for (int i = 0; i < rows * columns; ++i) made[i] = seed + i % 1000;
+  return made;
+}
+
+static int wrong(char const *what) {
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  fflush(stderr);
+  MPI_Abort(MPI_COMM_WORLD, 9);
+  return 1;
+}
+
+/* Column 1 came from matrix(from), all else is that of matrix(own). */
+static void check(double const *got, int from, int own) {
+  for (int i = 0; i < rows * columns; ++i)
+    if (got[i] != (i % columns == 1 ? from : own) + i % 1000) wrong("a wrong number");
+}
+
+static void ring(int round) {
+  double *const out = matrix(round * 10 + rank), *const in = matrix(-1);
+  int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Sendrecv(out + 1, 1, column, to, round % 7, in + 1, 1, column, from, round % 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  check(in, round * 10 + from, -1);
+  free(out), free(in);
+}
+
+static void plain(void) {
+  for (int i = 0; i < messages; ++i) ring(i);
+}
+
+/* Isendrecv must not overtake a message that a probe has seen. */
+static void isendrecv_after_probe(void) {
+#if MPI_VERSION >= 4
+  for (int round = 0; round < 50; ++round) {
+    double *const out = matrix(rank), *const in = matrix(-1), *const next = matrix(100 + rank), *const last = matrix(-1);
+    int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request sent, both, third;
+    MPI_Status seen;
+    int count = 0;
+    MPI_Isend(out + 1, 1, column, to, 3, MPI_COMM_WORLD, &sent);
+    MPI_Probe(from, 3, MPI_COMM_WORLD, &seen);
+    MPI_Get_count(&seen, column, &count);
+    if (count != 1) wrong("a probe tells another size");
+    if (round % 2) {
+      MPI_Isendrecv(next + 1, 1, column, to, 3, in + 1, 1, column, from, 3, MPI_COMM_WORLD, &both);
+    } else {
+      MPI_Isendrecv(next + 1, 1, column, to, 3, in + 1, 1, column, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &both);
+    }
+    MPI_Irecv(last + 1, 1, column, from, 3, MPI_COMM_WORLD, &third);
+    MPI_Wait(&both, &seen);
+    check(in, from, -1);
+    MPI_Wait(&third, MPI_STATUS_IGNORE);
+    check(last, 100 + from, -1);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(out), free(in), free(next), free(last);
+  }
+#endif
+}
+
+/* A thread that only looks, while another receives. */
+static volatile int watching = 1;
+static void *watch(void *unused) {
+  (void)unused;
+  while (watching) {
+    int flag;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  }
+  return NULL;
+}
+static void watcher(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, watch, NULL);
+  for (int round = 0; round < 8 * messages; ++round) {
+    int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+    int out[16], in[16];
+    for (int i = 0; i < 16; ++i) out[i] = round + i;
+    MPI_Request sent;
+    MPI_Isend(out, 16, MPI_INT, to, round % 7, MPI_COMM_WORLD, &sent);
+    MPI_Recv(in, 16, MPI_INT, from, round % 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (in[15] != round + 15) wrong("a wrong number");
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    if (round % 50 == 0) ring(round);
+  }
+  watching = 0;
+  pthread_join(thread, NULL);
+}
+
+/* Sends that are cancelled do not use up the layer's room. */
+static void cancelled_sends(void) {
+  int all = 0;
+  for (int i = 0; i < 2 * messages; ++i) {
+    double *const out = matrix(rank);
+    MPI_Request request;
+    MPI_Status status;
+    int flag = 0, cancelled = 0;
+    if (rank == 0) {
+      MPI_Issend(out + 1, 1, column, 1, 5, MPI_COMM_WORLD, &request);
+      MPI_Cancel(&request);
+      for (int tries = 0; tries < 100000 && !flag; ++tries) MPI_Test(&request, &flag, &status);
+      if (flag) MPI_Test_cancelled(&status, &cancelled);
+    }
+    if (rank == 1) /* takes part in the cancelling */
+      for (int tries = 0; tries < 20; ++tries) MPI_Iprobe(0, 6, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    int told[2] = {flag, cancelled};
+    MPI_Bcast(told, 2, MPI_INT, 0, MPI_COMM_WORLD);
+    all += told[1];
+    if (rank == 1 && !told[1]) MPI_Recv(out + 1, 1, column, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0 && !told[0]) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    free(out);
+  }
+  if (rank == 0) printf("cancelled %d\n", all);
+  for (int i = 0; i < messages; ++i) ring(i);
+}
+
+/* What is too long is an error of the receive, writes nothing behind the buffer, and lets the sender go on. */
+static void truncated(void) {
+  MPI_Datatype half;
+  MPI_Type_vector(rows / 2, 1, columns, MPI_DOUBLE, &half);
+  MPI_Type_commit(&half);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < messages; ++i) {
+    double *const data = matrix(rank == 0 ? 7 : -1);
+    if (rank == 0) {
+      MPI_Send(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
+    } else if (rank == 1) {
+      int class = 0, flag = 0;
+      MPI_Request request;
+      MPI_Status status;
+      switch (i % 4) {
+        case 0: MPI_Error_class(MPI_Recv(data + 1, 1, half, 0, 0, MPI_COMM_WORLD, &status), &class); break;
+        case 1:
+          MPI_Irecv(data + 1, 1, half, 0, 0, MPI_COMM_WORLD, &request);
+          MPI_Error_class(MPI_Wait(&request, &status), &class);
+          break;
+        case 2:
+          MPI_Probe(0, 0, MPI_COMM_WORLD, &status);
+          MPI_Error_class(MPI_Recv(data + 1, 1, half, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class);
+          break;
+        default:
+          MPI_Irecv(data + 1, 1, half, 0, 0, MPI_COMM_WORLD, &request);
+          for (int tries = 0; tries < 1000 && !flag; ++tries) MPI_Request_get_status(request, &flag, &status);
+          MPI_Error_class(MPI_Wait(&request, &status), &class);
+      }
+      if (class != MPI_ERR_TRUNCATE) wrong("no MPI_ERR_TRUNCATE");
+      for (int k = rows / 2 * columns; k < rows * columns; ++k)
+        if (data[k] != -1 + k % 1000) wrong("bytes behind the buffer");
+    }
+    free(data);
+  }
+  MPI_Type_free(&half);
+  plain();
+}
+
+static void forks(void) {
+  ring(1);
+  pid_t const child = fork();
+  if (child == 0) {
+    volatile double sum = 0;
+    double *const own = matrix(3);
+    for (int i = 0; i < rows; ++i) sum += own[i];
+    free(own);
+    exit(0);
+  }
+  plain();
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) wrong("the child did not end well");
+  plain();
+}
+
+/* The buffers of messages go away when these have ended. */
+static void unmapped(void) {
+  size_t const bytes = rows * columns * sizeof(double);
+  for (int i = 0; i < messages; ++i) {
+    double *const out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    double *const in = i % 2 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(bytes);
+    for (int k = 0; k < rows * columns; ++k) out[k] = rank + k % 1000, in[k] = -1 + k % 1000;
+    mprotect(out, bytes, PROT_READ);
+    MPI_Request request[2];
+    int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Irecv(in + 1, 1, column, from, 0, MPI_COMM_WORLD, &request[0]);
+    MPI_Isend(out + 1, 1, column, to, 0, MPI_COMM_WORLD, &request[1]);
+    MPI_Wait(&request[1], MPI_STATUS_IGNORE);
+    munmap(out, bytes);
+    MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+    check(in, from, -1);
+    if (i % 2) munmap(in, bytes);
+    else free(in);
+  }
+}
+
+static void dies(void) {
+  plain();
+  if (rank == 1) raise(SIGKILL);
+  for (;;) ring(0);
+}
+
+static void aborts(void) {
+  plain();
+  if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 5);
+  for (;;) ring(0);
+}
+
+/* Receives that nothing answers, and sends that were let go, are open when the program ends. */
+static void finalizes_with_open_requests(void) {
+  static double in[rows * columns];
+  MPI_Request request;
+  plain();
+  MPI_Irecv(in + 1, 1, column, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  MPI_Recv_init(in + 1, 1, column, MPI_ANY_SOURCE, 98, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  double *const out = matrix(rank), *const got = matrix(-1);
+  int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Isend(out + 1, 1, column, to, 1, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  MPI_Recv(got + 1, 1, column, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  check(got, from, -1);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* More bytes than an int counts. */
+static void huge(void) {
+#if MPI_VERSION >= 4
+  long const blocks = (1L << 31) / 4096 + 3, step = 4096 + 64;
+  MPI_Datatype type;
+  MPI_Type_vector_c(blocks, 4096, step, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  unsigned char *const data = malloc((size_t)(blocks * step));
+  for (long i = 0; i < blocks; ++i) memset(data + i * step, rank == 0 ? (int)(i % 251) : 255, (size_t)step);
+  if (rank == 0) MPI_Send_c(data, 1, type, 1, 0, MPI_COMM_WORLD);
+  if (rank == 1) {
+    MPI_Status status;
+    MPI_Count bytes = 0;
+    MPI_Recv_c(data, 1, type, 0, 0, MPI_COMM_WORLD, &status);
+    MPI_Get_elements_c(&status, MPI_BYTE, &bytes);
+    if (bytes != blocks * 4096) wrong("the status has another size");
+    for (long i = 0; i < blocks; ++i) {
+      if (data[i * step] != i % 251 || data[i * step + 4095] != i % 251) wrong("a wrong byte");
+      if (i + 1 < blocks && data[i * step + 4096] != 255) wrong("a gap has changed");
+    }
+  }
+  free(data);
+  MPI_Type_free(&type);
+#endif
+}
+
+int main(int argc, char **argv) {
+  static struct {
+    char const *name;
+    void (*run)(void);
+  } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
+                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"forks", forks}, {"unmapped", unmapped},
+                     {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge}};
+  int provided;
+  MPI_Init_thread(&argc, &argv, argc > 1 && strcmp(argv[1], "watcher") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Type_vector(rows, 1, columns, MPI_DOUBLE, &column);
+  MPI_Type_commit(&column);
+  int known = 0;
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i)
+    if (argc > 1 && strcmp(argv[1], rules[i].name) == 0) rules[i].run(), known = 1;
+  MPI_Type_free(&column);
+  if (known && rank == 0) printf("kept\n");
+  fflush(stdout);
+  MPI_Finalize();
+  return !known;
+}

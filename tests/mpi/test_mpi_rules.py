@@ -1,0 +1,104 @@
+"""The rules of docs/mpi.md, one program each (layer_rules.c), under every MPI that is here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from layer_programs import Mpi, compile_for, every_mpi, preloads, run
+
+SOURCE = Path(__file__).parent / "layer_rules.c"
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rules")
+    built: dict[Mpi, Path] = {}
+
+    def program(mpi: Mpi) -> Path:
+        if mpi not in built:
+            path = folder / f"rules{len(built)}"
+            compile_for(mpi, [SOURCE], path)
+            built[mpi] = path
+        return built[mpi]
+
+    return program
+
+
+def job(mpi: Mpi, program: Path, rule: str, ranks: int = 2) -> list[str]:
+    return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), rule]
+
+
+def kept(words: list[str], report: Path, **settings: str) -> list[dict]:
+    """The rule was kept; the lines of the report."""
+    ran = run(words, settings | preloads(report))
+    assert ran.returncode == 0, f"{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
+    assert "kept" in ran.stdout
+    return [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+
+
+def left_behind() -> set[Path]:
+    return set(Path("/dev/shm").glob("spinloom-*"))
+
+
+RULES = ["isendrecv_after_probe", "watcher", "cancelled_sends", "truncated", "forks", "unmapped", "finalizes"]
+
+
+@every_mpi
+@pytest.mark.parametrize("rule", RULES)
+def test_rule(mpi, programs, rule, tmp_path):
+    if rule == "isendrecv_after_probe" and mpi.compiler == "mpicc.mpich":
+        pytest.skip("Debian's MPICH 4.0 has no working MPI_Isendrecv")
+    before = left_behind()
+    lines = kept(job(mpi, programs(mpi), rule, 2), tmp_path / "report")
+    assert all(line["on"] for line in lines)
+    if not (rule == "isendrecv_after_probe" and "open" in mpi.compiler):
+        assert sum(line["sent"] for line in lines) > 0
+    assert left_behind() <= before
+
+
+@every_mpi
+def test_jobs_in_which_one_rank_has_no_layer(mpi, programs, tmp_path):
+    report = tmp_path / "report"
+    program = str(programs(mpi))
+    bare = [*mpi.options, "-n", "1", program, "plain"]
+    layered = ["env", *(f"{name}={value}" for name, value in preloads(report).items()), program, "plain"]
+    words = [mpi.launcher, *mpi.options, "-n", "2", *layered, ":", *bare[len(mpi.options) :]]
+    ran = run(words, {})
+    assert ran.returncode == 0, f"{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
+    assert "kept" in ran.stdout
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 2
+    assert sum(line["sent"] for line in lines) > 0
+
+
+@every_mpi
+@pytest.mark.parametrize("rule", ["dies", "aborts"])
+def test_jobs_that_end_by_force_leave_nothing_behind(mpi, programs, rule, tmp_path):
+    """A rank is killed, or calls MPI_Abort: the launcher ends the others, as it does without the layer."""
+    before = left_behind()
+    words = job(mpi, programs(mpi), rule, 3)
+    for settings in ({}, preloads(tmp_path / "report")):
+        ran = run(words, settings)
+        assert ran.returncode != 0
+    assert left_behind() <= before
+
+
+@pytest.mark.slow
+@every_mpi
+@pytest.mark.parametrize("room", ["64M", "8G"])
+def test_messages_that_an_int_does_not_count(mpi, programs, room, tmp_path):
+    """With little room the MPI carries them; with much, shared memory."""
+    words = job(mpi, programs(mpi), "huge")
+    if mpi.compiler == "mpicc.openmpi":
+        pytest.skip("Debian's Open MPI has no large counts")
+    lines = kept(words, tmp_path / "report", SPINLOOM_MPI_STAGING_BYTES=room)
+    assert all(line["on"] for line in lines)
+
+
+def test_every_rule_is_in_the_manual():
+    page = (Path(__file__).parents[2] / "docs" / "mpi.md").read_text(encoding="utf-8")
+    for rule in [*RULES, "dies", "aborts", "huge"]:
+        assert f"`{rule}`" in page, rule

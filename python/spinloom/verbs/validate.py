@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spinloom import claims, files, output, results
+from spinloom import claims, files, live_claims, output, results
 from spinloom.bar import Bar
+from spinloom.bench import jobs
 from spinloom.claims import Claim, Verdict
 from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
 from spinloom.lab import Lab
@@ -42,6 +44,9 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write validate.csv and .json here."
 )
+@click.option(
+    "--live", is_flag=True, help="Measure the claims about this machine's MPIs instead (host time, a minute)."
+)
 @threads_option
 @click.option("--force", is_flag=True, help="Let --out overwrite.")
 @quiet_option
@@ -54,6 +59,7 @@ def validate(
     update: bool,
     table_path: Path,
     out: Path | None,
+    live: bool,
     threads: int,
     force: bool,
     quiet: bool,
@@ -69,18 +75,16 @@ def validate(
     if last:
         click.echo(summary(read_table(table_path)))
         return
+    if live:
+        validate_live(only, out, force, quiet, form)
+        return
     wanted = select(only)
     chosen = ctx.get_parameter_source("table_path") is not ParameterSource.DEFAULT
     if not update and not table_path.exists():
         if chosen:
             raise Trouble("invalid", f"--golden {table_path}: there is no such table; --update writes one")
         output.say(f"no table {table_path} here: verdicts are compared with nothing")
-    if out is not None and not force:
-        there = [name for name in FILES if (out / name).exists()]
-        if there:
-            raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
-    if out is not None:
-        results.check_writable(out)
+    check_free(out, force)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     verdicts: dict[Claim, Verdict] = {}
@@ -108,6 +112,36 @@ def validate(
         for line in changed:
             output.say(line)
         ctx.exit(EXIT_NEGATIVE)
+
+
+def check_free(out: Path | None, force: bool) -> None:
+    if out is None:
+        return
+    there = [name for name in FILES if (out / name).exists()]
+    if there and not force:
+        raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
+    results.check_writable(out)
+
+
+def validate_live(only: str | None, out: Path | None, force: bool, quiet: bool, form: str) -> None:
+    """The claims that are measured here: nothing is compared with a table, because machines differ."""
+    known = live_claims.live_claims()
+    names = list(known) if only is None else [name.strip() for name in only.split(",")]
+    for name in names:
+        if name not in known:
+            raise Trouble("invalid", f"there is no live claim '{name}'{nearest(name, known)}")
+    wanted = [known[name] for name in names]
+    check_free(out, force)
+    mpis = jobs.mpis()
+    launches = live_claims.messages.QUICK.launches
+    needed = (live_claims.MESSAGES, live_claims.TWO_WAYS)
+    steps = sum(len(live_claims.rows_of(wanted, of)) for of in needed) * launches
+    with tempfile.TemporaryDirectory(prefix="spinloom-live-") as folder, progress(steps, quiet) as bar:
+        times, reads = live_claims.measure(wanted, mpis, Path(folder), bar)
+    rows = live_claims.judge(wanted, times, reads)
+    output.emit(rows, form, lambda: shown(rows))
+    if out is not None:
+        write(out, rows)
 
 
 def select(only: str | None) -> list[Claim]:

@@ -1,0 +1,134 @@
+"""Claims that are measured on this machine: live_claims.toml as conditions on ratios of host times.
+
+Contract: live_claims() reads the file. measure() runs the message bench over the rows that the claims need,
+under every MPI given, and the reads of another process. judge() is pure: claims and samples in, a row for
+each claim out. A condition about an MPI that is not here, or that cannot be measured, makes its claim 'not
+available' unless another of its conditions fails.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from spinloom.bench import jobs, message_rows, messages
+from spinloom.bench.remote_reads import system_calls_over_loads
+from spinloom.bench.rows import Row
+from spinloom.claims import FAILS, HOLDS, LIMITS, NOT_AVAILABLE
+from spinloom.errors import Trouble
+
+MESSAGES = "without over with"
+TWO_WAYS = "two ways over one"
+READS = "system calls over loads"
+
+
+@dataclass(frozen=True)
+class LiveClaim:
+    id: str
+    says: str
+    source: str
+    paper: str
+    remark: str
+    holds: tuple[dict[str, Any], ...]
+
+
+@cache
+def table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("live_claims.toml").read_text(encoding="utf-8"))
+
+
+def live_claims() -> dict[str, LiveClaim]:
+    return {
+        one["id"]: LiveClaim(**{"remark": "", **one, "holds": tuple(one["holds"])})
+        for one in table()["claim"]
+    }
+
+
+def rows_of(wanted: list[LiveClaim], of: str) -> list[Row]:
+    """The rows that conditions on `of` name."""
+    names = [name for claim in wanted for one in claim.holds if one["of"] == of for name in one["rows"]]
+    known = {row.name: row for row in message_rows.message_rows()}
+    known |= {name: Row(name, "claim", text, text, 0, 0) for name, text in table()["vectors"].items()}
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def measure(
+    wanted: list[LiveClaim], mpis: list[jobs.Mpi], folder: Path, step: Callable[[], None]
+) -> tuple[messages.Times, dict[int, float]]:
+    """Samples of messages, and the ratios of reads by segment size."""
+    times: messages.Times = {}
+    variants = messages.variants(mpis, both_settings=False)
+    for of, kinds in ((MESSAGES, ("pingpong",)), (TWO_WAYS, ("stream", "both"))):
+        if (rows := rows_of(wanted, of)) and variants:
+            place = folder / kinds[0]
+            place.mkdir()
+            messages.measure(rows, kinds, variants, messages.QUICK, "auto", place, step, times)
+    reads = {}
+    for claim in wanted:
+        for one in claim.holds:
+            if one["of"] == READS:
+                try:
+                    reads[one["segment_bytes"]] = system_calls_over_loads(one["segment_bytes"])
+                except Trouble as trouble:
+                    if trouble.code != "environment":
+                        raise
+    return times, reads
+
+
+def observed(condition: dict[str, Any], times: messages.Times, reads: dict[int, float]) -> float | None:
+    """None: it could not be measured."""
+    if condition["of"] == READS:
+        return reads.get(condition["segment_bytes"])
+    found = []
+    for row in condition["rows"]:
+        for name, kind, mpi in times:
+            if name != row or not mpi.startswith(condition.get("mpi", "")):
+                continue
+            if condition["of"] == MESSAGES and kind == "pingpong":
+                samples = times[name, kind, mpi]
+                found.append(messages.ratio_of(samples[False], samples[True]).median)
+            elif condition["of"] == TWO_WAYS and kind == "both":
+                one_way_ns = statistics.median(times[name, "stream", mpi][True]) / messages.WINDOW
+                found.append(2 * one_way_ns / statistics.median(times[name, kind, mpi][True]))
+    if not found:
+        return None
+    return max(found) if condition.get("greatest") else min(found)
+
+
+def told(condition: dict[str, Any]) -> str:
+    """'greatest of 2 MiB of 128 B, 2 MiB of 512 B under MPICH >= 2'"""
+    limit = next(name for name in LIMITS if name in condition)
+    what = ", ".join(condition.get("rows", [f"{condition.get('segment_bytes')} B segments"]))
+    under = f" under {condition['mpi']}" if "mpi" in condition else ""
+    which = "greatest of " if condition.get("greatest") else ""
+    return f"{which}{what}{under} {LIMITS[limit][0]} {condition[limit]:g}"
+
+
+def judge(wanted: list[LiveClaim], times: messages.Times, reads: dict[int, float]) -> list[dict[str, Any]]:
+    rows = []
+    for claim in wanted:
+        values = [observed(condition, times, reads) for condition in claim.holds]
+        missed = []
+        for condition, value in zip(claim.holds, values, strict=True):
+            limit = next(name for name in LIMITS if name in condition)
+            if value is not None and not LIMITS[limit][1](value, condition[limit]):
+                missed.append(told(condition))
+        verdict = FAILS if missed else NOT_AVAILABLE if None in values else HOLDS
+        rows.append(
+            {
+                "id": claim.id,
+                "claim": claim.says,
+                "source": claim.source,
+                "predicate": "; ".join(told(condition) for condition in claim.holds),
+                "paper": claim.paper,
+                "ours": "; ".join("-" if value is None else f"{value:.2f}" for value in values),
+                "verdict": verdict,
+                "remark": "; ".join([f"missed: {each}" for each in missed] + [claim.remark] * bool(missed)),
+            }
+        )
+    return rows

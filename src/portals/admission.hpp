@@ -45,14 +45,17 @@ enum class Order : uint8_t {
 }
 
 // The place in `waiting`, oldest first, of the packet that goes in next; none if no packet may. `engine` is a Nic;
-// `packet_of` finds the packet in an element of the list. Work: one look at each waiting packet; Order::arrival: one
-// look.
+// `packet_of` finds the packet in an element of the list. `answers_wait` is false if the caller knows that no answer
+// is among them. Work: one look at each waiting packet; one look in all where none of the others may pass, with
+// Order::arrival, or with Order::headers_pass while no packet is ahead of its header and no answer waits.
 template <class Engine, class List, class PacketOf>
-[[nodiscard]] std::optional<size_t> next(Order order, const Engine& engine, const List& waiting, PacketOf packet_of) {
+[[nodiscard]] std::optional<size_t> next(Order order, const Engine& engine, const List& waiting, PacketOf packet_of,
+                                         bool answers_wait = true) {
   if (waiting.empty()) return std::nullopt;
   if (engine.can_accept(packet_of(waiting.front()))) return 0;
   if (order == Order::arrival) return std::nullopt;
   const bool headers_pass = order == Order::headers_pass && engine.state().early_packets > 0;
+  if (order == Order::headers_pass && !headers_pass && !answers_wait) return std::nullopt;
   std::vector<nic::Rank> behind;  // header_order: sources whose headers wait
   for (size_t i = 0; i < waiting.size(); ++i) {
     const nic::Packet& packet = packet_of(waiting[i]);

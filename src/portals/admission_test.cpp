@@ -73,6 +73,17 @@ TEST(Admission, HeadersPassOnlyWhilePacketsAheadOfTheirsAreKept) {
   EXPECT_EQ(next_of(Order::headers_pass, engine, waiting), std::nullopt);
 }
 
+TEST(Admission, WhereNothingMayPassOnlyTheOldestIsLookedAt) {
+  Engine engine{{2}, {}};
+  const std::vector<nic::Packet> waiting{rest(0, 1), rest(1, 2), header(1, 2)};
+  size_t looks = 0;
+  const auto counted = [&looks](const nic::Packet& packet) -> const nic::Packet& { return ++looks, packet; };
+  EXPECT_EQ(next(Order::headers_pass, engine, waiting, counted, false), std::nullopt);
+  EXPECT_EQ(looks, 1u);
+  engine.now.early_packets = 1;  // headers may pass now, whether answers wait or not
+  EXPECT_EQ(next(Order::headers_pass, engine, waiting, counted, false), 2u);
+}
+
 TEST(Admission, AnswersThatWaitPass) {
   const Engine engine{};
   const std::vector<nic::Packet> waiting{header(0, 1), rest(0, 1), answer(1), answer(0)};

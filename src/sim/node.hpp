@@ -188,6 +188,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Packets that arrive.
   std::deque<std::unique_ptr<Arrival>> inbound_;  // not parsed yet
+  size_t inbound_answers_ = 0;                    // of these
   // Parsed packets of messages that are open; some of these messages may have ended since the last release.
   std::vector<std::unique_ptr<Arrival>> held_;
   static constexpr size_t held_at_least = 16;

@@ -17,6 +17,7 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
   if (trace_ != nullptr) {
     trace_->span({Track::wire, 0, arrival->packet.offset, events_.now(), arrival->last_byte});
   }
+  inbound_answers_ += arrival->packet.is_answer() ? 1 : 0;
   inbound_.push_back(std::move(arrival));
   parse_next();
 }
@@ -25,7 +26,8 @@ void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
 void Node::parse_next() {
   if (parsing_ || inbound_.empty()) return;
   const auto packet_of = [](const auto& waiting) -> const nic::Packet& { return waiting->packet; };
-  const std::optional<size_t> next = portals::next(portals::Order::headers_pass, nic_, inbound_, packet_of);
+  const std::optional<size_t> next =
+      portals::next(portals::Order::headers_pass, nic_, inbound_, packet_of, inbound_answers_ > 0);
   if (!next) return;
   const auto chosen = inbound_.begin() + static_cast<ptrdiff_t>(*next);
   std::rotate(inbound_.begin(), chosen, chosen + 1);
@@ -43,6 +45,7 @@ void Node::parse_next() {
 void Node::parsed() {
   std::unique_ptr<Arrival> arrival = std::move(inbound_.front());
   inbound_.pop_front();
+  inbound_answers_ -= arrival->packet.is_answer() ? 1 : 0;
   parsing_ = false;
   parsed_last_byte_ = arrival->last_byte;
   keep(std::move(arrival));

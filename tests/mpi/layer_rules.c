@@ -171,6 +171,24 @@ static void truncated(void) {
   plain();
 }
 
+/* Wrong arguments are errors of MPI, whatever the layer would do with them. */
+static void wrong_counts(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  double *const out = matrix(rank), *const in = matrix(-1);
+  int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Request sent;
+  MPI_Isend(out + 1, 1, column, to, 2, MPI_COMM_WORLD, &sent);
+  MPI_Probe(from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (MPI_Sendrecv_replace(in + 1, -1, column, to, 2, from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+    wrong("a count of -1 is taken");
+  if (MPI_Send(out, -1, column, to, 2, MPI_COMM_WORLD) == MPI_SUCCESS) wrong("a count of -1 is sent");
+  MPI_Recv(in + 1, 1, column, from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  check(in, from, -1);
+  MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  free(out), free(in);
+  plain();
+}
+
 static void forks(void) {
   ring(1);
   pid_t const child = fork();
@@ -270,7 +288,7 @@ int main(int argc, char **argv) {
     char const *name;
     void (*run)(void);
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
-                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"forks", forks}, {"unmapped", unmapped},
+                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge}};
   int provided;
   MPI_Init_thread(&argc, &argv, argc > 1 && strcmp(argv[1], "watcher") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);

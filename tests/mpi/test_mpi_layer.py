@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from layer_programs import BIN, MPIS, TIME_LIMIT_S, every_mpi, messages, programs_in
 
 ROUNDS = 600
-THREADED_ROUNDS = 60
+THREADED_ROUNDS = 40
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,34 @@ def test_messages_that_their_receivers_take_from_the_senders_memory(mpi, program
     assert sent(report) > ROUNDS // 5
     lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     assert sum(line["offered"] for line in lines) > 20
+
+
+@every_mpi
+def test_threads(mpi, programs, tmp_path):
+    messages(mpi, programs(mpi), 2, 7, THREADED_ROUNDS, tmp_path / "report", ("--threads", "3"))
+    assert sent(tmp_path / "report") > THREADED_ROUNDS
+
+
+WAYS = [
+    {},
+    {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_CHUNK_BYTES": "1K", "SPINLOOM_MPI_STAGING_BYTES": "256K"},
+    {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "mapped"},
+    {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "pass"},
+]
+
+
+@pytest.mark.slow
+@every_mpi
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_many_random_messages(mpi, programs, tmp_path, way):
+    """10^7 messages in all: SPINLOOM_TEST_MESSAGES says another number."""
+    total = int(os.environ.get("SPINLOOM_TEST_MESSAGES", "10000000"))
+    wanted = total // len(MPIS) // len(WAYS)
+    arrived = 0
+    seed = 1000 * (way + 1)
+    while arrived < wanted:
+        arrived += messages(mpi, programs(mpi), 2, seed, 3000, tmp_path / "report", **WAYS[way])
+        seed += 1
 
 
 @every_mpi

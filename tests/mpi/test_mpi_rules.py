@@ -43,7 +43,16 @@ def left_behind() -> set[Path]:
     return set(Path("/dev/shm").glob("spinloom-*"))
 
 
-RULES = ["isendrecv_after_probe", "watcher", "cancelled_sends", "truncated", "forks", "unmapped", "finalizes"]
+RULES = [
+    "isendrecv_after_probe",
+    "watcher",
+    "cancelled_sends",
+    "truncated",
+    "wrong_counts",
+    "forks",
+    "unmapped",
+    "finalizes",
+]
 
 
 @every_mpi

@@ -16,7 +16,11 @@ int Init_thread(int* argument_count, char*** arguments, int required, int* provi
 }
 
 int Finalize() {
-  layer.stop();
+  try {
+    layer.stop();
+  } catch (...) {  // what the layer keeps goes with the process
+    layer.on = false;
+  }
   return real.Finalize();
 }
 

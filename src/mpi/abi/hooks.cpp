@@ -7,26 +7,54 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-template <class Function>
-void* address(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
+// The layer's function as the program calls it. The MPI's own calls, and all calls while the layer is off, are left
+// alone; no exception leaves through the program's C: it becomes an error of MPI.
+template <class Call>
+struct Guarded;
+template <class... Arguments>
+struct Guarded<int(Arguments...)> {
+  template <int (*function)(Arguments...), auto the_mpis>
+  static int call(Arguments... arguments) {
+    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
+      return the_mpis()(arguments...);
+    try {
+      return function(arguments...);
+    } catch (...) {
+      return raise(handles().comm_world, error_other);
+    }
+  }
+};
 
-Hook table[] = {
-#define SPINLOOM_HOOK(name) {#name, address(&SPINLOOM_ABI::name)},
-    SPINLOOM_HOOK(Init) SPINLOOM_HOOK(Init_thread) SPINLOOM_HOOK(Finalize) SPINLOOM_HOOK(Start) SPINLOOM_HOOK(Startall)
-        SPINLOOM_HOOK(Wait) SPINLOOM_HOOK(Waitall) SPINLOOM_HOOK(Waitany) SPINLOOM_HOOK(Waitsome) SPINLOOM_HOOK(Test)
-            SPINLOOM_HOOK(Testall) SPINLOOM_HOOK(Testany) SPINLOOM_HOOK(Testsome) SPINLOOM_HOOK(Request_get_status)
-                SPINLOOM_HOOK(Request_get_status_all) SPINLOOM_HOOK(Request_get_status_any)
-                    SPINLOOM_HOOK(Request_get_status_some) SPINLOOM_HOOK(Request_free) SPINLOOM_HOOK(Cancel)
-                        SPINLOOM_HOOK(Probe) SPINLOOM_HOOK(Iprobe) SPINLOOM_HOOK(Mprobe) SPINLOOM_HOOK(Improbe)
+#define SPINLOOM_HOOKED_CALLS(X)                                                                                     \
+  X(Start, (Request*))                                                                                               \
+  X(Startall, (int, Request*)) X(Wait, (Request*, Status*)) X(Waitall, (int, Request*, Status*))                     \
+      X(Waitany, (int, Request*, int*, Status*)) X(Waitsome, (int, Request*, int*, int*, Status*))                   \
+          X(Test, (Request*, int*, Status*)) X(Testall, (int, Request*, int*, Status*))                              \
+              X(Testany, (int, Request*, int*, int*, Status*)) X(Testsome, (int, Request*, int*, int*, Status*))     \
+                  X(Request_get_status, (Request, int*, Status*))                                                    \
+                      X(Request_get_status_all, (int, const Request*, int*, Status*))                                \
+                          X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                      \
+                              X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                 \
+                                  X(Request_free, (Request*)) X(Cancel, (Request*))                                  \
+                                      X(Probe, (int, int, Comm, Status*)) X(Iprobe, (int, int, Comm, int*, Status*)) \
+                                          X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                       \
+                                              X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))
+#define SPINLOOM_GUARDED(name, parameters) \
+  reinterpret_cast<void*>(&Guarded<int parameters>::call<&SPINLOOM_ABI::name, [] { return real.name; }>)
+#define SPINLOOM_GUARDED_COUNTED(name, M, parameters) \
+  reinterpret_cast<void*>(&Guarded<int parameters>::call<&SPINLOOM_ABI::name<M>, [] { return real.counted<M>().name; }>)
+
+Hook table[] = {{"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
+                {"Init_thread", reinterpret_cast<void*>(&SPINLOOM_ABI::Init_thread)},
+                {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
+#define SPINLOOM_HOOK(name, parameters) {#name, SPINLOOM_GUARDED(name, parameters)},
+                SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK
-#define SPINLOOM_HOOK(name, M, parameters) {#name, address<int parameters>(&SPINLOOM_ABI::name<M>)},
-                            SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int)
+#define SPINLOOM_HOOK(name, M, parameters) {#name, SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
+                    SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int)
 #undef SPINLOOM_HOOK
-#define SPINLOOM_HOOK(name, M, parameters) {#name "_c", address<int parameters>(&SPINLOOM_ABI::name<M>)},
-                                SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count)
-                                    SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count)
+#define SPINLOOM_HOOK(name, M, parameters) {#name "_c", SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
+                        SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
 };
 

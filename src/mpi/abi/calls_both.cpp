@@ -1,12 +1,42 @@
 // The calls that send and receive.
+#include <algorithm>
+
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Sends the bytes of `place` as they are now.
+// Memory like that at `place`, with the same bytes. Not where it would be sparse.
+bool clone(const Place& place, std::vector<uint8_t>& bytes, Place& made) {
+  Count lb = 0;
+  Count extent = 0;
+  Count length = 0;
+  if (real.Type_get_extent_x(place.type, &lb, &extent) != success ||
+      real.Type_get_true_extent_x(place.type, &lb, &length) != success) {
+    return false;
+  }
+  const Count last = place.count > 0 ? (place.count - 1) * extent : 0;
+  const Count low = lb + std::min<Count>(0, last);
+  const Count span = length + (last < 0 ? -last : last);
+  constexpr Count slack = 1 << 20;
+  if (span < 0 || span > 16 * place.capacity() + slack) return false;
+  std::vector<uint8_t> packed;
+  if (!layer.copy(place, packed)) return false;
+  bytes.resize(static_cast<size_t>(span));
+  made = place;
+  made.buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(bytes.data()) - low);
+  return layer.put_bytes(packed.data(), static_cast<int64_t>(packed.size()), made) == success;
+}
+
+// Sends the bytes of `place` as they are now: with their own datatype, because MPICH refuses long packed messages where
+// a struct is received.
+template <class N>
 int send_copy(const Place& place, int to, int tag, Request* request, std::vector<uint8_t>& bytes) {
   if (to == proc_null) return real.Isend(nullptr, 0, handles().byte, to, tag, place.comm, request);
+  Place made;
+  if (place.capacity() > 0 && clone(place, bytes, made)) {
+    return real.counted<N>().Isend(made.buffer, static_cast<N>(made.count), made.type, to, tag, made.comm, request);
+  }
   if (!layer.copy(place, bytes)) return raise(place.comm, error_other);
   const auto length = static_cast<Count>(bytes.size());
   if (length <= INT32_MAX) {
@@ -24,7 +54,7 @@ bool must_part(int from, int tag, Comm comm) { return layer.threaded || has_clai
 template <class N>
 int part(const Place& source, int to, int out_tag, const Place& target, int from, int in_tag, Request* request) {
   Layer::Copy sent{{}, std::make_unique<std::vector<uint8_t>>()};
-  const int code = send_copy(source, to, out_tag, &sent.request, *sent.bytes);
+  const int code = send_copy<N>(source, to, out_tag, &sent.request, *sent.bytes);
   if (code != success) return code;
   {
     const Lock lock;
@@ -81,7 +111,7 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
   Request sent{};
   std::vector<uint8_t> bytes;
   int code = parcel ? layer.announce(*parcel, place, Mode::standard, to, out_tag, &sent)
-                    : send_copy(place, to, out_tag, &sent, bytes);
+                    : send_copy<N>(place, to, out_tag, &sent, bytes);
   if (code != success) return code;
   const int received = receive<N>(place, from, in_tag, status);
   code = layer.wait(&sent);

@@ -30,7 +30,7 @@ void remember_receive(Place place, Request request, ClaimPointer claim) {
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status) {
   const auto count = static_cast<N>(place.count);
-  if (layer.threaded) {
+  if (layer.threaded && source != proc_null) {
     Request own{};
     const int code = Irecv<N>(place.buffer, count, place.type, source, tag, place.comm, &own);
     return code == success ? Wait(&own, status) : code;

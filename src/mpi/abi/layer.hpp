@@ -144,6 +144,7 @@ struct Layer {
   }
   // The packed bytes of a place, to be sent as MPI_PACKED. False: the MPI cannot pack them.
   [[nodiscard]] bool copy(const Place& place, std::vector<uint8_t>& bytes);
+  [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place);
   [[nodiscard]] int deliver(const Place& place, Status* status);
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
   // Whether what a completed request has got has room in its buffer.
@@ -192,7 +193,6 @@ struct Layer {
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
   [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);
-  [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place);
   [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
   [[nodiscard]] int mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs);
   [[nodiscard]] bool make_own_comm();

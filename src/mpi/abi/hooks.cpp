@@ -28,10 +28,12 @@ struct Guarded<int(Arguments...)> {
 #define SPINLOOM_HOOKED_CALLS(X)                                                                                    \
   X(Start, (Request*))                                                                                              \
   X(Startall, (int, Request*))                                                                                      \
-  X(Wait, (Request*, Status*)) X(Waitall, (int, Request*, Status*)) X(Waitany, (int, Request*, int*, Status*))      \
-      X(Waitsome, (int, Request*, int*, int*, Status*)) X(Test, (Request*, int*, Status*))                          \
-          X(Testall, (int, Request*, int*, Status*)) X(Testany, (int, Request*, int*, int*, Status*))               \
-              X(Testsome, (int, Request*, int*, int*, Status*)) X(Request_get_status, (Request, int*, Status*))     \
+  X(Wait, (Request*, Status*))                                                                                      \
+  X(Waitall, (int, Request*, Status*))                                                                              \
+  X(Waitany, (int, Request*, int*, Status*)) X(Waitsome, (int, Request*, int*, int*, Status*))                      \
+      X(Test, (Request*, int*, Status*)) X(Testall, (int, Request*, int*, Status*))                                 \
+          X(Testany, (int, Request*, int*, int*, Status*)) X(Testsome, (int, Request*, int*, int*, Status*))        \
+              X(Request_get_status, (Request, int*, Status*))                                                       \
                   X(Request_get_status_all, (int, const Request*, int*, Status*))                                   \
                       X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                         \
                           X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                    \

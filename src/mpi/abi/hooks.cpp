@@ -25,22 +25,27 @@ struct Guarded<int(Arguments...)> {
   }
 };
 
-#define SPINLOOM_HOOKED_CALLS(X)                                                                                    \
-  X(Start, (Request*))                                                                                              \
-  X(Startall, (int, Request*))                                                                                      \
-  X(Wait, (Request*, Status*))                                                                                      \
-  X(Waitall, (int, Request*, Status*))                                                                              \
-  X(Waitany, (int, Request*, int*, Status*)) X(Waitsome, (int, Request*, int*, int*, Status*))                      \
-      X(Test, (Request*, int*, Status*)) X(Testall, (int, Request*, int*, Status*))                                 \
-          X(Testany, (int, Request*, int*, int*, Status*)) X(Testsome, (int, Request*, int*, int*, Status*))        \
-              X(Request_get_status, (Request, int*, Status*))                                                       \
-                  X(Request_get_status_all, (int, const Request*, int*, Status*))                                   \
-                      X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                         \
-                          X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                    \
-                              X(Request_free, (Request*)) X(Cancel, (Request*)) X(Probe, (int, int, Comm, Status*)) \
-                                  X(Iprobe, (int, int, Comm, int*, Status*))                                        \
-                                      X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                          \
-                                          X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))
+#define SPINLOOM_HOOKED_CALLS(X)                                         \
+  X(Start, (Request*))                                                   \
+  X(Startall, (int, Request*))                                           \
+  X(Wait, (Request*, Status*))                                           \
+  X(Waitall, (int, Request*, Status*))                                   \
+  X(Waitany, (int, Request*, int*, Status*))                             \
+  X(Waitsome, (int, Request*, int*, int*, Status*))                      \
+  X(Test, (Request*, int*, Status*))                                     \
+  X(Testall, (int, Request*, int*, Status*))                             \
+  X(Testany, (int, Request*, int*, int*, Status*))                       \
+  X(Testsome, (int, Request*, int*, int*, Status*))                      \
+  X(Request_get_status, (Request, int*, Status*))                        \
+  X(Request_get_status_all, (int, const Request*, int*, Status*))        \
+  X(Request_get_status_any, (int, const Request*, int*, int*, Status*))  \
+  X(Request_get_status_some, (int, const Request*, int*, int*, Status*)) \
+  X(Request_free, (Request*))                                            \
+  X(Cancel, (Request*))                                                  \
+  X(Probe, (int, int, Comm, Status*))                                    \
+  X(Iprobe, (int, int, Comm, int*, Status*))                             \
+  X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                   \
+  X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))
 #define SPINLOOM_GUARDED(name, parameters) \
   reinterpret_cast<void*>(&Guarded<int parameters>::call<&SPINLOOM_ABI::name, [] { return real.name; }>)
 #define SPINLOOM_GUARDED_COUNTED(name, M, parameters) \

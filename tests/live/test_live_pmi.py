@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from test_live import LIMIT_S, answers_of, build, launchers, processes_of, pytestmark, run
+from test_live import LIMIT_S, answers_of, build, launchers, nothing_runs, pytestmark, run
 from test_live_start import slurm_ways
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
@@ -77,7 +77,7 @@ def test_a_rank_that_fails_ends_the_job(build, launcher, transport, monkeypatch)
     program = build("live_pmi.c")
     done = job(launcher, program, "Pxw", "Px1")
     assert done.returncode != 0, done.stdout + done.stderr
-    assert processes_of(program) == []
+    assert nothing_runs(program)
 
 
 def test_who_has_called_ptlfini_may_end_by_exit_without_handlers(build):

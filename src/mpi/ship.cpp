@@ -160,7 +160,7 @@ Status Ship::land(const Record& record, const Message& into) {
   Slot& slot = board_.slot(record.sender, record.slot);
   Stage stage = Stage::offered;
   const bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
-  const Status moved = pulls ? pull(record, slot.offer, into) : unload(record, slot, into);
+  Status moved = pulls ? pull(record, slot.offer, into) : unload(record, slot, into);
   if (pulls || moved.ok()) slot.done.store(record.serial, std::memory_order_release);
   if (!moved.ok()) return moved;
   totals_.landed.fetch_add(1, std::memory_order_relaxed);

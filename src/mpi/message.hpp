@@ -18,6 +18,8 @@
 
 namespace spinloom::mpi {
 
+class TypeTally;
+
 struct Form {
   bool known = true;
   int64_t size = 0;
@@ -31,6 +33,7 @@ struct Form {
   uint64_t number = 0;  // of no other Form of this process; 0 without a layout
   std::optional<layout::Committed> layout;
   mutable Published published;  // the layout, where peers can read it; made when it is first needed
+  mutable TypeTally* tally = nullptr;  // for the report; null: none is asked for
 
   Form() = default;
   // The bounds of a peer's layout.

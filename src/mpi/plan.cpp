@@ -20,8 +20,9 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   if (settings.path == Path::mapped && can_map) return {Way::mapped, "asked for"};
   if (contiguous) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
-  if (can_map && form.spread <= spread_most) return {Way::mapped, "it touches few lines more than it fills"};
-  return {Way::staged, can_map ? "it touches many more lines than it fills" : "the buffer cannot be mapped"};
+  if (form.spread > spread_most) return {Way::staged, "it touches many more lines than it fills"};
+  if (can_map) return {Way::mapped, "it touches few lines more than it fills"};
+  return {Way::staged, cannot_be_mapped};
 }
 
 }  // namespace spinloom::mpi

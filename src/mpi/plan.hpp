@@ -17,6 +17,8 @@ enum class Way : uint8_t {
   mapped,  // offered where it lies
 };
 
+inline constexpr const char* cannot_be_mapped = "the buffer cannot be mapped";
+
 struct Choice {
   Way way = Way::pass;
   const char* why = "";

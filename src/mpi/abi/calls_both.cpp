@@ -50,6 +50,15 @@ int send_copy(const Place& place, int to, int tag, Request* request, std::vector
 // because a claim may be made at any time.
 bool must_part(int from, int tag, Comm comm) { return layer.threaded || has_claim(from, tag, comm); }
 
+// For the report: such calls are left to the MPI.
+template <class N>
+void count_left(N count, Datatype type, int to, Comm comm) {
+  if (!layer.tally || to == proc_null) return;
+  const Lock lock;
+  const Place place = layer.place_of(nullptr, count, type, comm);
+  layer.count(place, layer.world_rank(comm, to), Way::pass, "MPI_Isendrecv is left to the MPI");
+}
+
 // The copy is kept until the MPI has sent it; the receive's request stands for both.
 template <class N>
 int part(const Place& source, int to, int out_tag, const Place& target, int from, int in_tag, Request* request) {
@@ -124,6 +133,7 @@ int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_t
   SPINLOOM_PASS(real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
                                             comm, request));
   Place place = incoming(in, in_count, in_type, comm);
+  count_left(out_count, out_type, to, comm);
   if (must_part(from, in_tag, comm)) {
     return part<N>(incoming(out, out_count, out_type, comm), to, out_tag, place, from, in_tag, request);
   }
@@ -138,6 +148,7 @@ int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag,
                       Request* request) {
   SPINLOOM_PASS(real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request));
   Place place = incoming(buffer, count, type, comm);
+  count_left(count, type, to, comm);
   if (must_part(from, in_tag, comm)) return part<N>(place, to, out_tag, place, from, in_tag, request);
   const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
   if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request, nullptr);

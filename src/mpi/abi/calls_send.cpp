@@ -20,36 +20,39 @@ Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm com
 
 // Messages that nothing can be done for leave at once.
 template <class N>
-bool passes(N count, Datatype type) {
+bool passes(N count, Datatype type, int peer, Comm comm) {
   const Lock lock;
   const Form& form = *layer.types.form(type);
-  return form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
-         (form.contiguous(count) && layer.settings.path != Path::mapped);
+  const bool passing = form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
+                       (form.contiguous(count) && layer.settings.path != Path::mapped);
+  if (passing && form.tally != nullptr) [[unlikely]]
+    layer.count_pass(form, count, peer, comm);
+  return passing;
 }
 
 }  // namespace
 
-#define SPINLOOM_SEND(name, mode)                                                                 \
-  template <class N>                                                                              \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {            \
-    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm));                  \
-    if (passes(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                               \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);         \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                \
+#define SPINLOOM_SEND(name, mode)                                                                             \
+  template <class N>                                                                                          \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {                        \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm));                              \
+    if (passes(count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                           \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                     \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                            \
   }
 SPINLOOM_SEND(Send, standard)
 SPINLOOM_SEND(Ssend, synchronous)
 SPINLOOM_SEND(Rsend, ready)
 
-#define SPINLOOM_ISEND(name, mode)                                                                         \
-  template <class N>                                                                                       \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {   \
-    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                  \
-    if (passes(count, type)) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                        \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request);         \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request);                         \
+#define SPINLOOM_ISEND(name, mode)                                                                                     \
+  template <class N>                                                                                                   \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {               \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                              \
+    if (passes(count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                                    \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request);                     \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request);                                     \
   }
 SPINLOOM_ISEND(Isend, standard)
 SPINLOOM_ISEND(Issend, synchronous)
@@ -63,9 +66,11 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
   const Lock lock;
   Place place = layer.place_of(buffer, count, type, comm);
   const Form& form = *place.form;
-  if (!form.known || form.contiguous(count) || place.capacity() < layer.settings.min_bytes) return;
-  const int to = layer.world_rank(comm, peer);
-  if (to < 0 || to == layer.rank) return;
+  if (form.tally == nullptr) {
+    if (!form.known || form.contiguous(count) || place.capacity() < layer.settings.min_bytes) return;
+    const int to = layer.world_rank(comm, peer);
+    if (to < 0 || to == layer.rank) return;
+  }  // for the report the starts of all are counted
   auto* const known = new Open{.place = std::move(place), .receives = false, .persistent = true};
   known->mode = mode;
   known->peer = peer;

@@ -54,27 +54,27 @@ std::string Layer::begin() {
   if (const std::string unknown = library->unknown_receives(); !unknown.empty()) {
     return "this MPI can receive by calls that are not known here: " + unknown;
   }
-  int size = 0;
   int level = 0;
   Comm parent{};
-  if (real.Comm_size(handles().comm_world, &size) != success ||
+  if (real.Comm_size(handles().comm_world, &ranks) != success ||
       real.Comm_rank(handles().comm_world, &rank) != success || real.Query_thread(&level) != success ||
       real.Comm_get_parent(&parent) != success) {
     return "the MPI does not say who this rank is";
   }
-  if (size < 2) return "there is one rank only";
+  if (ranks < 2) return "there is one rank only";
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
-  const std::string name = world_name(settings.job, size);
-  if (name.empty()) return "the launcher gives the job no name";
+  job = world_name(settings.job, ranks);
+  if (job.empty()) return "the launcher gives the job no name";
   if (!types.begin() ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
   }
   threaded = level >= thread_multiple;
+  if (!settings.report.empty()) tally = std::make_unique<Tally>();
   const spinloom::Status began =
-      ship.begin(name, static_cast<uint32_t>(rank), static_cast<uint32_t>(size), local_ranks(), settings);
-  patience_.resize(static_cast<size_t>(size));
+      ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(), settings);
+  patience_.resize(static_cast<size_t>(ranks));
   return began.ok() ? "" : began.error().message;
 }
 
@@ -104,21 +104,6 @@ void Layer::stop() {
   on = false;
 }
 
-// One line for each rank, whole: ranks of several machines may write to one file.
-void Layer::report() const {
-  if (settings.report.empty()) return;
-  std::FILE* const file = std::fopen(settings.report.c_str(), "a");
-  if (file == nullptr) return;
-  const Ship::Totals& totals = ship.totals();
-  const std::string line =
-      text("{\"rank\": ", rank, ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"", why_off,
-           "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes, ", \"landed\": ", totals.landed,
-           ", \"landed_bytes\": ", totals.landed_bytes, ", \"refused\": ", totals.refused,
-           ", \"offered\": ", totals.offered, ", \"withdrawn\": ", totals.withdrawn, "}\n");
-  std::fwrite(line.data(), 1, line.size(), file);
-  std::fclose(file);
-}
-
 std::vector<int> Layer::ranks_of(Comm comm) const {
   int is_inter = 0;
   int size = 0;
@@ -127,11 +112,11 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
   if ((is_inter ? real.Comm_remote_group(comm, &group) : real.Comm_group(comm, &group)) != success) return {};
   if ((is_inter ? real.Comm_remote_size(comm, &size) : real.Comm_size(comm, &size)) != success) size = 0;
   std::vector<int> there(static_cast<size_t>(size));
-  std::vector<int> ranks(static_cast<size_t>(size));
+  std::vector<int> in_world(static_cast<size_t>(size));
   for (int i = 0; i < size; ++i) there[static_cast<size_t>(i)] = i;
-  if (real.Group_translate_ranks(group, size, there.data(), world_group_, ranks.data()) != success) ranks.clear();
+  if (real.Group_translate_ranks(group, size, there.data(), world_group_, in_world.data()) != success) in_world.clear();
   real.Group_free(&group);
-  return ranks;
+  return in_world;
 }
 
 // Below zero for a process of another world, MPI_PROC_NULL, and what is no rank.
@@ -139,13 +124,13 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   if (rank_in_comm < 0) return -1;
   const uint64_t key = key_of(comm);
   if (forgotten_comms_.any()) forgotten_comms_.take([this](uint64_t gone) { ranks_.erase(gone); });
-  const std::vector<int>* ranks = ranks_.find(key);
-  if (ranks == nullptr) {
+  const std::vector<int>* in_world = ranks_.find(key);
+  if (in_world == nullptr) {
     std::vector<int> made = ranks_of(comm);
     if (real.Comm_set_attr(comm, comm_keyval_, nullptr) != success) return -1;
-    ranks = &ranks_.put(key, std::move(made));
+    in_world = &ranks_.put(key, std::move(made));
   }
-  return static_cast<size_t>(rank_in_comm) < ranks->size() ? (*ranks)[static_cast<size_t>(rank_in_comm)] : -1;
+  return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
 bool Layer::may_offer_to(uint32_t receiver) {
@@ -158,21 +143,39 @@ bool Layer::may_offer_to(uint32_t receiver) {
 
 std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, bool may_offer) {
   const int64_t bytes = place.capacity();
-  if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) return std::nullopt;
+  if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) {
+    if (tally) [[unlikely]]
+      count_pass(*place.form, place.count, peer, place.comm);
+    return std::nullopt;
+  }
   const int to = world_rank(place.comm, peer);
-  if (to < 0 || to == rank || !ship.can_reach(static_cast<uint32_t>(to))) return std::nullopt;
+  if (to < 0 || to == rank || !ship.can_reach(static_cast<uint32_t>(to))) {
+    if (peer != proc_null) count(place, to, Way::pass, unreachable(to));
+    return std::nullopt;
+  }
   const Message message(*place.form, place.count, place.buffer);
-  const bool can_map =
-      may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to)) && Ship::is_mapped(message);
-  const Way way = choose(settings, *place.form, place.count, bytes, can_map).way;
-  if (way == Way::pass) return std::nullopt;
-  if (way == Way::mapped) {
+  const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
+  const bool can_map = asked && Ship::is_mapped(message);
+  const Choice choice = choose(settings, *place.form, place.count, bytes, can_map);
+  if (choice.way == Way::mapped) {
     if (auto offer = ship.offer(message)) {
+      count(place, to, Way::mapped, choice.why);
       offer->receiver = static_cast<uint32_t>(to);
       return offer;
     }
   }
-  return place.form->contiguous(place.count) ? std::nullopt : ship.prepare(bytes);
+  if (choice.way == Way::pass || place.form->contiguous(place.count)) {
+    count(place, to, Way::pass, choice.why);
+    return std::nullopt;
+  }
+  auto parcel = ship.prepare(bytes);
+  if (!parcel) {
+    count(place, to, Way::pass, "there was no room in shared memory");
+  } else {
+    const bool explain = choice.why == cannot_be_mapped;
+    count(place, to, Way::staged, explain ? why_not_mapped(may_offer, asked) : choice.why);
+  }
+  return parcel;
 }
 
 int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request) {
@@ -248,6 +251,7 @@ void Layer::settle(Offered& one, Waiting waiting) {
   ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
   one.moved = true;
   ship.count_withdrawn();
+  if (TypeTally* const told = one.place.form->tally) told->withdraw(one.place.count, one.parcel.receiver);
   constexpr uint32_t in_vain_most = 6;
   patience.in_vain = std::min(patience.in_vain + 1, in_vain_most);
   patience.left_out = 1U << patience.in_vain;

@@ -24,6 +24,7 @@
 #include "mpi/library.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/ship.hpp"
+#include "mpi/tally.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -111,7 +112,10 @@ struct Layer {
   Settings settings;
   std::string why_off;
   int rank = 0;
+  int ranks = 0;
+  std::string job;
   Ship ship;
+  std::unique_ptr<Tally> tally;  // where a report is asked for
   Types types;
   HandleMap<Open*> open;
   HandleMap<Claim*> messages;  // by the handle that stands for them
@@ -136,6 +140,13 @@ struct Layer {
   // Nothing where the MPI is to carry the message.
   // `may_offer`: the buffer stays as it is until the send has ended.
   [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, bool may_offer = true);
+  // Counts a message for the report, where one is asked for. pass(): one that the MPI carries.
+  void count(const Place& place, int receiver, Way way, const char* why) {
+    if (place.form->tally == nullptr) return;
+    place.form->tally->count({counted_as(place), receiver, way, why}, place.capacity());
+    if (tally->is_due()) report_so_far();
+  }
+  void count_pass(const Form& form, int64_t count, int peer, Comm comm);
   // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
   [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
 
@@ -197,6 +208,15 @@ struct Layer {
   [[nodiscard]] int mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs);
   [[nodiscard]] bool make_own_comm();
   void report() const;
+  void report_so_far() const;
+  [[nodiscard]] std::string told(bool has_ended) const;
+  [[nodiscard]] std::string part() const;
+  [[nodiscard]] const char* unreachable(int to) const;
+  [[nodiscard]] const char* why_not_mapped(bool may_offer, bool asked) const;
+  // Contiguous messages are told apart by nothing but their receivers.
+  [[nodiscard]] static int64_t counted_as(const Place& place) {
+    return place.form->contiguous(place.count) ? TypeTally::various : place.count;
+  }
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
   void settle(Offered& one, Waiting waiting);
   [[nodiscard]] bool is_over(Offered& one);

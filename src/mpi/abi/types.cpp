@@ -262,10 +262,24 @@ FormPointer make(Datatype type, bool& is_basic) {
   }
   if (is_basic) return basic_form(size, lb == 0 ? extent : -1);
   try {
-    if (const auto made = decode(type, 0)) return make_form(*made);
+    if (const auto made = decode(type, 0)) {
+      FormPointer form = make_form(*made);
+      if (layer.tally && form->known) form->tally = layer.tally->of(*made, *form);
+      return form;
+    }
   } catch (const std::exception&) {  // lists that are shorter than the standard says, no memory
   }
   return unknown_form(size);
+}
+
+// Where the report counts messages of a type that has no entry of its own.
+void find_tally(const Form& form) {
+  if (!layer.tally) return;
+  if (!form.known) {
+    form.tally = layer.tally->unknown();
+  } else if (form.tally == nullptr || form.contiguous(2)) {
+    form.tally = layer.tally->contiguous();
+  }
 }
 
 }  // namespace
@@ -283,6 +297,7 @@ const FormPointer& Types::find(Datatype type) {
   if (found == nullptr) {
     bool is_basic = false;
     FormPointer made = make(type, is_basic);
+    find_tally(*made);
     // Basic types are never freed. Without the attribute the handle must not be remembered.
     if (!is_basic && real.Type_set_attr(type, keyval_, nullptr) != success) return unusable;
     found = &forms_.put(key, std::move(made));

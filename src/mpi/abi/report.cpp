@@ -1,0 +1,93 @@
+// What a rank says of itself when it ends (SPINLOOM_MPI_REPORT), and why its messages went the way that they did.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/shared_heap.hpp"
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+int open_file(const std::string& path, int flags) {
+  constexpr mode_t readable = 0644;
+  return ::open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, readable);
+}
+
+bool write_all(int file, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (wrote <= 0) return false;
+    done += static_cast<size_t>(wrote);
+  }
+  return true;
+}
+
+std::string machine() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return {};
+  return name;
+}
+
+}  // namespace
+
+std::string Layer::told(bool has_ended) const {
+  const Ship::Totals& totals = ship.totals();
+  return text("{\"job\": \"", job, "\", \"rank\": ", rank, ", \"ranks\": ", ranks,
+              ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"",
+              why_off, "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes,
+              ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
+              ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
+              ", \"withdrawn\": ", totals.withdrawn, ", \"machine\": \"", machine(),
+              "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
+}
+
+std::string Layer::part() const { return text(settings.report, ".", job, "-", rank, ".part"); }
+
+// One line for each rank, whole: ranks of several machines may write to one file.
+void Layer::report() const {
+  if (settings.report.empty()) return;
+  const int file = open_file(settings.report, O_APPEND);
+  if (file < 0) return;
+  ::flock(file, LOCK_EX);  // where that works, lines are whole however long they are
+  write_all(file, told(true));
+  ::close(file);
+  if (tally) ::unlink(part().c_str());
+}
+
+// What is left of a rank that is killed. A reader never sees half of it.
+void Layer::report_so_far() const {
+  const std::string path = part();
+  const std::string half = path + ".half";
+  const int file = open_file(half, O_TRUNC);
+  if (file < 0) return;
+  const bool is_whole = write_all(file, told(false));
+  ::close(file);
+  if (!is_whole || std::rename(half.c_str(), path.c_str()) != 0) ::unlink(half.c_str());
+}
+
+const char* Layer::why_not_mapped(bool may_offer, bool asked) const {
+  if (!may_offer) return "MPI_Sendrecv_replace changes the buffer";
+  if (threaded) return "threads may call the MPI";
+  if (!process_heap_is_malloc()) return "the heap that ranks map is not preloaded";
+  return asked ? cannot_be_mapped : "its receiver was waited for in vain before";
+}
+
+const char* Layer::unreachable(int to) const {
+  if (to < 0) return "to a process of another MPI_COMM_WORLD";
+  return to == rank ? "to itself" : "the receiver has not mapped this rank's memory";
+}
+
+// What is not worth a look at its receiver: contiguous, or short.
+void Layer::count_pass(const Form& form, int64_t elements, int peer, Comm comm) {
+  if (form.tally == nullptr || peer == proc_null || elements < 0) return;
+  const bool contiguous = form.contiguous(elements);
+  const int to = world_rank(comm, peer);
+  const char* const why = contiguous ? "contiguous" : !form.known ? "a type that is not known here" : "short";
+  form.tally->count({contiguous ? TypeTally::various : elements, to, Way::pass, why}, form.size * elements);
+  if (tally->is_due()) report_so_far();
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

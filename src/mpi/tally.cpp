@@ -1,0 +1,131 @@
+#include "mpi/tally.hpp"
+
+#include <ctime>
+#include <functional>
+
+#include "base/result.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+constexpr size_t types_most = 4'096;
+constexpr size_t text_bytes_most = 256 << 10;  // of one type
+constexpr size_t texts_bytes_most = 16 << 20;  // of all
+constexpr size_t text_bytes_cut = 400;
+constexpr size_t cells_most = 512;  // with their own count; as many again with their own receiver
+
+const char* name_of(Way way) {
+  switch (way) {
+    case Way::pass: return "pass";
+    case Way::staged: return "staged";
+    case Way::mapped: return "mapped";
+  }
+  return "pass";
+}
+
+}  // namespace
+
+size_t TypeTally::Hash::operator()(const Kind& kind) const {
+  constexpr uint64_t odd = 0x9e37'79b9'7f4a'7c15;
+  uint64_t mixed = static_cast<uint64_t>(kind.count) * odd ^ static_cast<uint64_t>(kind.receiver);
+  mixed = mixed * odd ^ reinterpret_cast<uint64_t>(kind.why) ^ static_cast<uint64_t>(kind.way);
+  return static_cast<size_t>(mixed * odd >> 16);
+}
+
+TypeTally::Cell& TypeTally::find(Kind kind) {
+  auto found = by_kind_.find(kind);
+  if (found == by_kind_.end() && cells_.size() >= cells_most) {
+    kind.count = various;
+    if (cells_.size() >= 2 * cells_most) kind.receiver = various;
+    found = by_kind_.find(kind);
+  }
+  if (found == by_kind_.end()) {
+    cells_.push_back({kind});
+    found = by_kind_.emplace(kind, &cells_.back()).first;
+  }
+  last_ = found->second;
+  return *last_;
+}
+
+void TypeTally::withdraw(int64_t count, int64_t receiver) {
+  Cell* likely = nullptr;  // where counts or receivers were too many
+  for (Cell& cell : cells_) {
+    if (cell.kind.way != Way::mapped || cell.withdrawn == cell.messages) continue;
+    likely = &cell;
+    if (cell.kind.count == count && cell.kind.receiver == receiver) break;
+  }
+  if (likely != nullptr) ++likely->withdrawn;
+}
+
+void TypeTally::describe(const Form& form) {
+  size_ = form.size;
+  extent_ = form.extent;
+  spread_ = form.spread;
+  block_bytes_ = form.block_bytes;
+}
+
+std::string TypeTally::as_json() const {
+  std::string out = text("{\"kind\": \"", what_, "\"");
+  if (!text_.empty()) {
+    out += text(", \"text\": \"", text_, "\", \"whole\": ", whole_ ? "true" : "false", ", \"size\": ", size_,
+                ", \"extent\": ", extent_, ", \"spread\": ", spread_, ", \"block_bytes\": ", block_bytes_);
+  }
+  out += ", \"sent\": [";
+  const char* comma = "";
+  for (const Cell& cell : cells_) {
+    out += text(comma, "[", cell.kind.count, ", ", cell.kind.receiver, ", \"", name_of(cell.kind.way), "\", \"",
+                cell.kind.why, "\", ", cell.messages, ", ", cell.bytes, ", ", cell.withdrawn, "]");
+    comma = ", ";
+  }
+  return out + "]}";
+}
+
+TypeTally* Tally::of(const layout::Type& type, const Form& form) {
+  const size_t room = text_bytes_ < texts_bytes_most ? text_bytes_most : text_bytes_cut;
+  std::string printed = layout::print_beginning(type, room + 1);
+  const bool is_whole = printed.size() <= room;
+  if (!is_whole) printed.resize(text_bytes_cut);
+  // Types of which only the beginning is kept differ in their sizes at least.
+  std::string key = is_whole ? printed : text(printed, " ", form.size, " ", form.extent, " ", form.true_extent);
+  if (const auto found = by_text_.find(key); found != by_text_.end()) return found->second;
+  if (derived_.size() >= types_most) return &other_;
+  text_bytes_ += printed.size();
+  TypeTally& made = derived_.emplace_back("derived", std::move(printed), is_whole);
+  made.describe(form);
+  by_text_.emplace(std::move(key), &made);
+  return &made;
+}
+
+bool Tally::look() {
+  constexpr uint64_t doubles_until = 64;
+  constexpr int64_t second_ns = 1'000'000'000;
+  if (messages_ < doubles_until) {
+    next_look_ = 2 * messages_;
+    return true;
+  }
+  next_look_ = messages_ + doubles_until;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const int64_t now_ns = now.tv_sec * second_ns + now.tv_nsec;
+  if (now_ns - kept_ns_ < second_ns) return false;
+  kept_ns_ = now_ns;
+  return true;
+}
+
+std::string Tally::as_json() const {
+  std::string out = "[";
+  const char* comma = "";
+  const auto add = [&](const TypeTally& one) {
+    if (one.is_empty()) return;
+    out += comma + one.as_json();
+    comma = ", ";
+  };
+  for (const TypeTally& one : derived_) add(one);
+  add(contiguous_);
+  add(unknown_);
+  add(other_);
+  return out + "]";
+}
+
+}  // namespace spinloom::mpi

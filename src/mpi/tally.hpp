@@ -1,0 +1,88 @@
+// Tally - what a rank's report says of the messages that it has sent: how many, by type, count, receiver, way and reason.
+//
+// Contract: a TypeTally belongs to all datatypes with the same text; the Forms of such types point to it, so that a
+//   message is counted without a search for its type. count() adds a message; withdraw() says that an offered one was
+//   packed after all. as_json() is the value of "types" in the rank's line (docs/formats/mpi-report.md).
+// Invariants: (1) a program that makes new types all the time needs no more memory: what is beyond the limits is counted
+//   under coarser names, never lost; (2) a TypeTally lives as long as its Tally.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+
+#include "layout/type.hpp"
+#include "mpi/plan.hpp"
+
+namespace spinloom::mpi {
+
+class TypeTally {
+ public:
+  static constexpr int64_t various = -1;  // in place of a count or receiver, where there are too many
+  struct Kind {
+    int64_t count = 0;
+    int64_t receiver = 0;  // rank in MPI_COMM_WORLD; -1: of another world, or various
+    Way way = Way::pass;
+    const char* why = "";  // compared by address
+    [[nodiscard]] bool operator==(const Kind&) const = default;
+  };
+
+  TypeTally(const char* what, std::string text, bool is_whole)
+      : what_(what), text_(std::move(text)), whole_(is_whole) {}
+  void describe(const Form& form);
+  void count(const Kind& kind, int64_t bytes) {
+    Cell& cell = last_ != nullptr && last_->kind == kind ? *last_ : find(kind);
+    ++cell.messages;
+    cell.bytes += static_cast<uint64_t>(bytes);
+  }
+  void withdraw(int64_t count, int64_t receiver);
+  [[nodiscard]] std::string as_json() const;
+  [[nodiscard]] bool is_empty() const { return cells_.empty(); }
+
+ private:
+  struct Cell {
+    Kind kind;
+    uint64_t messages = 0, bytes = 0, withdrawn = 0;
+  };
+  struct Hash {
+    size_t operator()(const Kind& kind) const;
+  };
+  Cell& find(Kind kind);
+
+  const char* what_;  // "derived", "contiguous", "unknown" or "other"
+  std::string text_;
+  bool whole_;  // the text is not cut
+  int64_t size_ = 0, extent_ = 0;
+  double spread_ = 1, block_bytes_ = 0;
+  std::deque<Cell> cells_;
+  std::unordered_map<Kind, Cell*, Hash> by_kind_;
+  Cell* last_ = nullptr;
+};
+
+class Tally {
+ public:
+  [[nodiscard]] TypeTally* contiguous() { return &contiguous_; }
+  [[nodiscard]] TypeTally* unknown() { return &unknown_; }
+  [[nodiscard]] TypeTally* of(const layout::Type& type, const Form& form);
+  [[nodiscard]] std::string as_json() const;
+  // Asked after each message: whether what is known so far should be kept for the case that this rank is killed. After
+  // 1, 2, 4, ... messages, then once a second.
+  [[nodiscard]] bool is_due() { return ++messages_ >= next_look_ && look(); }
+
+ private:
+  [[nodiscard]] bool look();
+
+  uint64_t messages_ = 0;
+  uint64_t next_look_ = 1;
+  int64_t kept_ns_ = 0;
+  TypeTally contiguous_{"contiguous", "", false};
+  TypeTally unknown_{"unknown", "", false};
+  TypeTally other_{"other", "", false};
+  std::deque<TypeTally> derived_;
+  std::unordered_map<std::string, TypeTally*> by_text_;
+  size_t text_bytes_ = 0;
+};
+
+}  // namespace spinloom::mpi

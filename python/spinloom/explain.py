@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import copy_model, core, layout, strategies, sweep, workloads
+from spinloom import copy_model, core, layout, mpi_report, strategies, sweep, workloads
 from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
 from spinloom.machines import Machine
@@ -45,10 +45,13 @@ class Way:
 
 
 def resolve(target: str, count: int) -> Row:
-    """APPLICATION[:DATATYPE], FILE.py:OBJECT, or a type in text form. Raises Trouble."""
+    """APPLICATION[:DATATYPE], FILE.py:OBJECT, FILE.json:NUMBER (a report), or a text form. Raises Trouble."""
     file, colon, name = target.rpartition(":")
     if colon and file.endswith(".py"):
         return of_object(load_object(Path(file), name), target, count)
+    if colon and file.endswith(".json"):
+        row = mpi_report.row_in(Path(file), name)
+        return Row(target, "", row["text"], (row["count"] or 1) * count)
     if target.endswith(".py"):
         raise Trouble("invalid", f"say which object of {target}: {target}:OBJECT")
     names = {application.name.casefold() for application in workloads.applications()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from spinloom import data, output
+from spinloom import data, files, mpi_report, mpi_report_page, output
 from spinloom.errors import EXIT_ENVIRONMENT, Trouble
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -44,38 +45,87 @@ def short(name: str) -> str:
     return f"{value:016x}"
 
 
-def summary(lines: list[dict]) -> str:
-    """What the ranks have reported, for people."""
-    on = [line for line in lines if line["on"]]
-    if not on:
-        reasons = sorted({line["why_off"] for line in lines}) or [
-            "no rank has called MPI_Finalize with the layer"
-        ]
-        return f"the layer was off: {'; '.join(reasons)}"
-    sent, size = sum(line["sent"] for line in on), sum(line["sent_bytes"] for line in on)
-    refused = sum(line["refused"] for line in on)
-    ranks = f"{len(on)} of {len(lines)} ranks"
-    text = f"{sent:,} messages with {size:,} B went through shared memory between {ranks}"
-    return f"{text}; {refused:,} found no room there" if refused else text
+ON_TERMINAL = "-"
+FORMS = (".json", ".html")
 
 
-@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+class WithBareReport(click.Command):
+    """`--report` has a value only where one is given with '=': the next word is the command's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        made = list(args)
+        at = 0
+        while at < len(made) and made[at].startswith("-") and made[at] != "--":
+            if made[at] == "--report":
+                made[at] = f"--report={ON_TERMINAL}"
+            at += 2 if made[at] == "--path" else 1
+        return super().parse_args(ctx, made)
+
+
+def check_report(report: str | None) -> None:
+    if report in (None, ON_TERMINAL):
+        return
+    path = Path(report)
+    if path.suffix not in FORMS:
+        raise Trouble("invalid", f"--report={report}: the file's name must end with {' or '.join(FORMS)}")
+    if not path.parent.is_dir():
+        raise Trouble("environment", f"--report={report}: there is no folder {path.parent}")
+
+
+def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
+    """Says or writes what the ranks have reported. False: it could not be written."""
+    document = {"command": list(command), **mpi_report.merge(lines)}
+    for sentence in mpi_report.sentences(document):
+        output.say(sentence)
+    if report == ON_TERMINAL:
+        if document["types"]:
+            table = output.table(
+                mpi_report.COLUMNS, mpi_report.cells(document), numeric={"messages", "bytes"}
+            )
+            click.echo(output.as_text(table), err=True)
+        for line in mpi_report.advice(document):
+            click.echo(line, err=True)
+        return True
+    path = Path(report)
+    try:
+        if path.suffix == ".json":
+            files.write(path, json.dumps(document, indent=1) + "\n")
+        else:
+            files.write(path, mpi_report_page.page(document, shlex.join(command)))
+    except Trouble as trouble:
+        output.say(trouble.message)
+        return False
+    output.say(f"{path}: the report by type")
+    return True
+
+
+@click.command(
+    "run",
+    cls=WithBareReport,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option(
     "--path",
     type=click.Choice(["auto", "mapped", "staged", "pass"]),
     help="Mapped: one copy by the receiver. Staged: two through shared memory. Pass: the MPI's own way.",
 )
-@click.option("--report", is_flag=True, help="Say at the end what went through shared memory (stderr).")
+@click.option(
+    "--report",
+    metavar="[=FILE.json|FILE.html]",
+    help="Say at the end which datatypes went which way and why (stderr), or write it to a file.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(command: tuple[str, ...], path: str | None, report: bool) -> None:
+def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
     """Run an MPI program with faster datatypes.
 
     The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 3.4 to 5, Intel MPI, and MPIs with the
     standard interface of MPI 5. Messages of non-contiguous datatypes of 16 KiB and more between ranks of one
     machine are packed and unpacked by Spinloom in shared memory; all others go as ever.
 
-    Example: spinloom run --report -- mpiexec -n 2 ./app
+    Examples: spinloom run --report -- mpiexec -n 2 ./app;
+    spinloom run --report=app.html -- mpiexec -n 2 ./app
     """
+    check_report(report)
     libraries = data.mpi_preloads()
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
@@ -88,8 +138,8 @@ def run(command: tuple[str, ...], path: str | None, report: bool) -> None:
         except OSError as trouble:
             output.say(f"{command[0]}: {trouble.strerror}")
             sys.exit(EXIT_ENVIRONMENT)
-        if file:
-            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-            output.say(summary([json.loads(line) for line in lines]))
+        told = tell(report, mpi_report.read(file), command) if file and report else True
     forget_boards(job)
+    if code == 0 and not told:
+        sys.exit(EXIT_ENVIRONMENT)
     sys.exit(code if code >= 0 else 128 - code)

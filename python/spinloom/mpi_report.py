@@ -1,0 +1,285 @@
+"""What the ranks of `spinloom run --report` have counted, put together (docs/formats/mpi-report.md).
+
+Contract: read() collects what the ranks have written; merge() is pure and makes the document: every number
+in it was counted by a rank, and what a rank did not live to say is missing. sentences(), cells() and advice()
+are for people; mpi_report_page.py makes a page of them. row_in() is what `spinloom explain FILE.json:NUMBER`
+explains.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from spinloom.errors import Trouble
+
+FORMAT = 1
+VARIOUS = -1  # in place of a count, or of a receiver's rank
+GAINERS = 5
+LINE_BYTES = 64
+DISTANCES_SHOWN = 6
+TEXT_SHOWN = 72
+COMMAND_MAX = 100_000  # characters: some systems take no longer argument
+UNMAPPED = "the receiver has not mapped this rank's memory"
+FIRST_MESSAGES = 4  # of a pair: they may leave before the receiver has mapped anything
+MAY_GAIN = {
+    # By why a message went as it did: how much of its work can be spared, and how.
+    "the buffer cannot be mapped": (
+        0.5,
+        "large blocks of malloc can be copied once; stacks and static memory cannot",
+    ),
+    "the heap that ranks map is not preloaded": (0.5, "preload libspinloom-heap.so beside the layer"),
+    "its receiver was waited for in vain before": (
+        0.5,
+        "receives that are posted early let a message be copied once",
+    ),
+    "MPI_Sendrecv_replace changes the buffer": (
+        0.5,
+        "MPI_Sendrecv with two buffers lets a message be copied once",
+    ),
+    "threads may call the MPI": (0.5, "without MPI_THREAD_MULTIPLE a message can be copied once"),
+    "there was no room in shared memory": (1.0, "more room: SPINLOOM_MPI_STAGING_BYTES"),
+    "short": (
+        1.0,
+        "longer messages: several of them in one, or SPINLOOM_MPI_MIN_BYTES if they are worth it here",
+    ),
+    "asked for": (1.0, "SPINLOOM_MPI_PATH=auto lets the layer choose"),
+    "MPI_Isendrecv is left to the MPI": (1.0, "MPI_Isend and MPI_Irecv instead of MPI_Isendrecv"),
+    UNMAPPED: (1.0, "ranks of one machine that both have the layer can use shared memory"),
+}
+
+
+def read(report: Path) -> list[dict[str, Any]]:
+    """The lines of the ranks that have ended, and what is left of the others."""
+    lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
+    parts = [part.read_text(encoding="utf-8") for part in sorted(report.parent.glob(f"{report.name}.*.part"))]
+    found = []
+    for line in lines + parts:
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # a disk that is full
+            continue
+    return found
+
+
+# ---- putting together ----
+
+
+def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    on = [line for line in lines if line["on"]]
+    types = merged_types(on)
+    return {
+        "format": FORMAT,
+        "jobs": [job_of(name, lines) for name in dict.fromkeys(line["job"] for line in lines)],
+        "totals": {
+            name: sum(line[name] for line in on)
+            for name in ("sent", "sent_bytes", "landed", "landed_bytes", "refused", "offered", "withdrawn")
+        },
+        "types": types,
+        "gainers": gainers(types),
+    }
+
+
+def job_of(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The ranks of one MPI_COMM_WORLD."""
+    mine = [line for line in lines if line["job"] == name]
+    size = max(line["ranks"] for line in mine)
+    told = {line["rank"] for line in mine}
+    missing = [rank for rank in range(size) if rank not in told] if name else []
+    return {
+        "job": name,
+        "ranks": size,
+        "machines": sorted({line["machine"] for line in mine}),
+        "with_layer": sum(line["on"] for line in mine),
+        "why_off": sorted({line["why_off"] for line in mine if not line["on"] and line["why_off"]}),
+        "killed": sorted(line["rank"] for line in mine if not line["ended"]),
+        "silent": missing,
+    }
+
+
+def merged_types(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each type, count, way and reason, the most bytes first; contiguous messages are one type."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in lines:
+        for told in line["types"]:
+            for count, receiver, way, why, messages, size, withdrawn in told["sent"]:
+                kind = "contiguous" if why == "contiguous" else told["kind"]
+                text = told.get("text", "") if kind == "derived" else ""
+                key = (kind, text, told.get("size") if text else 0, count, way, why)
+                if key not in rows:
+                    rows[key] = row_of(kind, told, count, way, why)
+                row = rows[key]
+                row["messages"] += messages
+                row["bytes"] += size
+                row["withdrawn"] += withdrawn
+                row["pairs"].add((line["job"], line["rank"], receiver))
+    made = sorted(rows.values(), key=lambda row: (-row["bytes"], row["text"] or "", row["why"]))
+    for number, row in enumerate(made):
+        row["number"] = number
+        row["peers"] = pattern(row["pairs"])
+        row["pairs"] = len(row["pairs"])
+        if row["kind"] == "derived":
+            row["explain"] = command_for(row)
+    return made
+
+
+def row_of(kind: str, told: dict[str, Any], count: int, way: str, why: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"kind": kind, "text": None}
+    if kind == "derived":
+        row |= {name: told[name] for name in ("text", "whole", "size", "extent", "spread", "block_bytes")}
+    row |= {"count": None if count == VARIOUS else count, "way": way, "why": why}
+    return row | {"messages": 0, "bytes": 0, "withdrawn": 0, "pairs": set()}
+
+
+def pattern(pairs: set[tuple[str, int, int]]) -> str:
+    """How far away the receivers are, in ranks of MPI_COMM_WORLD: '+1 -1'."""
+    far = Counter(to - rank for _, rank, to in pairs if to != VARIOUS)
+    several = any(to == VARIOUS for _, _, to in pairs)
+    often = sorted(far, key=lambda distance: (-far[distance], abs(distance), -distance))
+    shown = [f"{distance:+}" if distance else "itself" for distance in often[:DISTANCES_SHOWN]]
+    left = len(far) - len(shown)
+    return " ".join(shown + ([f"and {left} more"] if left else []) + (["others"] if several else []))
+
+
+def command_for(row: dict[str, Any]) -> str | None:
+    """None where the text is not known whole, or too long for a command."""
+    command = f"spinloom explain {shlex.quote(row['text'])} --count {row['count'] or 1}"
+    return command if row["whole"] and len(command) <= COMMAND_MAX else None
+
+
+def gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The types whose messages touch the most cache lines more than need be: counted, not timed."""
+    found: dict[tuple[str, Any], dict[str, Any]] = {}
+    for row in types:
+        first_of_pairs = row["why"] == UNMAPPED and row["messages"] <= FIRST_MESSAGES * row["pairs"]
+        if row["kind"] != "derived" or first_of_pairs:
+            continue
+        share, how = MAY_GAIN.get(row["why"], (0.0, "")) if row["way"] != "mapped" else (0.0, "")
+        lines = share * row["bytes"] * row["spread"] / LINE_BYTES
+        if lines <= 0:
+            continue
+        one = found.setdefault(
+            (row["text"], row["count"]),
+            {"number": row["number"], "text": row["text"], "count": row["count"], "messages": 0, "bytes": 0}
+            | {"lines": 0.0, "how": {}, "explain": row["explain"]},
+        )
+        one["messages"] += row["messages"]
+        one["bytes"] += row["bytes"]
+        one["lines"] += lines
+        one["how"][how] = one["how"].get(how, 0.0) + lines
+    best = sorted(found.values(), key=lambda one: -one["lines"])[:GAINERS]
+    return [{**one, "lines": round(one["lines"]), "how": max(one["how"], key=one["how"].get)} for one in best]
+
+
+# ---- for people ----
+
+
+def sentences(document: dict[str, Any]) -> list[str]:
+    """What happened to the ranks, and the totals."""
+    jobs = document["jobs"]
+    if not any(job["with_layer"] for job in jobs):
+        reasons = sorted({why for job in jobs for why in job["why_off"]})
+        return [
+            f"the layer was off: {'; '.join(reasons or ['no rank has called MPI_Finalize with the layer'])}"
+        ]
+    totals = document["totals"]
+    ranks = f"{sum(job['with_layer'] for job in jobs)} of {sum(job['ranks'] for job in jobs)} ranks"
+    went = f"{totals['sent']:,} messages with {totals['sent_bytes']:,} B went through shared memory"
+    said = [
+        f"{went} between {ranks}"
+        + (f"; {totals['refused']:,} found no room there" if totals["refused"] else "")
+    ]
+    for job in jobs:
+        if job["killed"]:
+            said.append(
+                f"{named(job['killed'])} did not come to MPI_Finalize: what was sent in the last second may "
+                "be missing here"
+            )
+        if job["silent"]:
+            said.append(
+                f"{named(job['silent'])} of {job['ranks']} left no report: killed before a message was sent, "
+                "without the layer, or on a machine that does not share this one's files"
+            )
+        said += [f"the layer was off in some ranks: {why}" for why in job["why_off"]]
+    return said
+
+
+def named(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    shown = ", ".join(map(str, ranks[:8]))
+    return f"ranks {shown}{f' and {len(ranks) - 8} more' if len(ranks) > 8 else ''}"
+
+
+def shortened(text: str, longest: int = TEXT_SHOWN) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def title(row: dict[str, Any]) -> str:
+    """The type of a row, with the count of a message."""
+    names = {
+        "contiguous": "contiguous bytes",
+        "unknown": "types that the layer does not know",
+        "other": "further types",
+    }
+    if row["kind"] != "derived":
+        return names[row["kind"]]
+    return f"{'various' if row['count'] is None else row['count']} x {shortened(row['text'])}"
+
+
+def why_of(row: dict[str, Any]) -> str:
+    if not row["withdrawn"]:
+        return row["why"]
+    return f"{row['why']}; {row['withdrawn']:,} were packed after all, their receivers were late"
+
+
+def cells(document: dict[str, Any]) -> list[list[str]]:
+    """type, to, messages, bytes, way, why"""
+    return [
+        [title(row), row["peers"], f"{row['messages']:,}", f"{row['bytes']:,}", row["way"], why_of(row)]
+        for row in document["types"]
+    ]
+
+
+COLUMNS = ["type", "to", "messages", "bytes", "way", "why"]
+
+
+def advice(document: dict[str, Any], where: str = "") -> list[str]:
+    """The types that would gain most, two lines each. `where`: the file that the document was written to."""
+    if not document["types"]:
+        return []
+    if not document["gainers"]:
+        return ["no type would gain: every message that is not contiguous went the way with the least work"]
+    said = ["these types would gain most (by the cache lines that their messages touch, not timed):"]
+    for place, one in enumerate(document["gainers"], 1):
+        said.append(
+            f"{place}. {title({**one, 'kind': 'derived'})}: {one['messages']:,} messages; {one['how']}"
+        )
+        said.append(f"   {one['explain'] or too_long(one, where)}")
+    return said
+
+
+def too_long(one: dict[str, Any], where: str) -> str:
+    file = where or "FILE.json"
+    return f"spinloom explain {file}:{one['number']}" + ("" if where else ", after --report=FILE.json")
+
+
+def row_in(file: Path, number: str) -> dict[str, Any]:
+    """A type of a document. Raises Trouble('invalid')."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        types = document["types"] if document["format"] == FORMAT else []
+        row = types[int(number)] if number.isascii() and number.isdigit() else {}
+        if row["kind"] == "derived" and row["whole"]:
+            return row
+    except OSError as error:
+        raise Trouble("invalid", f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, IndexError, TypeError):
+        pass
+    raise Trouble(
+        "invalid",
+        f"{file} has no datatype {number} whose text is known; 'spinloom run --report' writes such files",
+    )

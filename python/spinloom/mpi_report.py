@@ -233,7 +233,7 @@ def title(row: dict[str, Any]) -> str:
 def why_of(row: dict[str, Any]) -> str:
     if not row["withdrawn"]:
         return row["why"]
-    return f"{row['why']}; {row['withdrawn']:,} were packed after all, their receivers were late"
+    return f"{row['why']}; packed after all, for late receivers: {row['withdrawn']:,}"
 
 
 def cells(document: dict[str, Any]) -> list[list[str]]:

@@ -18,6 +18,7 @@ WAYS = {
     "pass": ("#c9c9c9", "carried by the MPI"),
 }
 PICTURES_MAX = 5
+CLASS = {"messages": "n", "bytes": "n", "to": "w", "way": "w"}
 STYLE = """
 body { font: 15px/1.45 "DejaVu Sans", Helvetica, sans-serif; color: #111; max-width: 1080px; margin: 2em auto;
   padding: 0 1em; }
@@ -29,6 +30,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9em; }
 th { text-align: left; border-bottom: 2px solid #111; padding: .3em .6em .3em 0; }
 td { border-bottom: 1px solid #ddd; padding: .35em .6em .35em 0; vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td.w { white-space: nowrap; }
 .bar { display: flex; height: 1.4em; border: 1px solid #111; } .bar span { display: block; height: 100%; }
 .key { display: inline-block; width: .9em; height: .9em; border: 1px solid #111; vertical-align: -.1em; }
 .legend span.item { margin-right: 1.6em; white-space: nowrap; }
@@ -80,18 +82,12 @@ def shares(document: dict[str, Any]) -> list[str]:
 
 
 def table(document: dict[str, Any]) -> list[str]:
-    numeric = {"messages", "bytes"}
-    head = "".join(
-        f'<th class="n">{name}</th>' if name in numeric else f"<th>{name}</th>" for name in mpi_report.COLUMNS
-    )
+    head = "".join(f'<th class="{CLASS.get(name, "")}">{name}</th>' for name in mpi_report.COLUMNS)
     rows = []
     for texts in mpi_report.cells(document):
         named = list(zip(mpi_report.COLUMNS, texts, strict=True))
         cells = [f"<td><code>{escape(named[0][1])}</code></td>"]
-        cells += [
-            f'<td class="n">{escape(text)}</td>' if name in numeric else f"<td>{escape(text)}</td>"
-            for name, text in named[1:]
-        ]
+        cells += [f'<td class="{CLASS.get(name, "")}">{escape(text)}</td>' for name, text in named[1:]]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return [
         "<h2>Messages by type</h2>",

@@ -9,11 +9,11 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr size_t types_most = 4'096;
+constexpr size_t types_most = 1'024;
 constexpr size_t text_bytes_most = 256 << 10;  // of one type
 constexpr size_t texts_bytes_most = 16 << 20;  // of all
 constexpr size_t text_bytes_cut = 400;
-constexpr size_t cells_most = 512;  // with their own count; as many again with their own receiver
+constexpr size_t cells_most = 128;  // with their own count; as many again with their own receiver
 
 const char* name_of(Way way) {
   switch (way) {

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import click
 from rich.table import Table
 
-from spinloom import core, data, jobs, output, plot, toolchain
-from spinloom.errors import EXIT_ENVIRONMENT, Trouble
+from spinloom import core, data, jobs, mpi_doctor, output, plot, toolchain
+from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, Trouble
 from spinloom.verbs.options import form_options
 
 
@@ -111,11 +111,21 @@ PARTS = (
 )
 
 
-@click.command(epilog="Example: spinloom doctor --json")
+@click.command(epilog="Examples: spinloom doctor --json; spinloom doctor --mpi")
+@click.option(
+    "--mpi", is_flag=True, help="Run a pair of ranks under each MPI found, without the layer and with it."
+)
 @form_options
 @click.pass_context
-def doctor(ctx: click.Context, form: str) -> None:
-    """Say what is present, what is missing, and what each part brings."""
+def doctor(ctx: click.Context, mpi: bool, form: str) -> None:
+    """Say what is present, what is missing, and what each part brings.
+
+    With --mpi: each MPI in the PATH and beside Python, its binary interface, what the layer of
+    `spinloom run` does under it, and cause and cure where a message cannot be copied once. A minute at most
+    for each MPI.
+    """
+    if mpi:
+        ctx.exit(look_at_mpis(form))
     rows = [
         {"part": part.name, "needed": part.needed, "found": part.found(), "brings": part.brings}
         for part in PARTS
@@ -131,6 +141,48 @@ def doctor(ctx: click.Context, form: str) -> None:
             f"missing: {', '.join(missing)}; 'make setup' in the checkout, or 'pip install .', builds them"
         )
         ctx.exit(EXIT_ENVIRONMENT)
+
+
+def look_at_mpis(form: str) -> int:
+    """The exit code."""
+    found = mpi_doctor.mpis()
+    machine = mpi_doctor.Machine.here()
+    rows = [mpi_doctor.look_at(one, machine) for one in found]
+    output.emit(rows, form, lambda: mpis_table(rows))
+    if form == "table":
+        for row in rows:
+            click.echo(mpi_doctor.verdict(row))
+        for way, words in mpi_doctor.WAYS.items():
+            tried = [row for row in rows if row[way] != "not tried"]
+            for said in dict.fromkeys(row[way] for row in tried):
+                who = dict.fromkeys(row["mpi"] for row in tried if row[way] == said)
+                whose = f" ({', '.join(who)})" if any(row[way] != said for row in tried) else ""
+                click.echo(f"one copy: {words}: {said}{whose}")
+    if not rows:
+        output.say(
+            "no MPI found: there is no mpiexec or mpirun in the PATH, nor beside Python; 'pip install mpich'"
+        )
+        return EXIT_ENVIRONMENT
+    return EXIT_OF_CODE["mismatch"] if any(row["bytes_wrong"] for row in rows) else 0
+
+
+def mpis_table(rows: list[dict[str, object]]) -> Table:
+    return output.table(
+        ["MPI", "launcher", "interface", "layer", "without it", "with it", "messages with it"],
+        [
+            [
+                row["mpi"],
+                row["launcher"],
+                mpi_doctor.ABIS.get(row["abi"], row["abi"] or "-"),
+                row["layer"] or "-",
+                row["without"],
+                row["with"],
+                mpi_doctor.carried(row),
+            ]
+            for row in rows
+        ],
+        foldable={"without it", "with it", "layer"},
+    )
 
 
 def parts_table(rows: list[dict[str, object]]) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -14,36 +13,8 @@ from pathlib import Path
 
 import click
 
-from spinloom import data, files, mpi_report, mpi_report_page, output
+from spinloom import data, files, mpi_layer, mpi_report, mpi_report_page, output
 from spinloom.errors import EXIT_ENVIRONMENT, Trouble
-
-SHARED_MEMORY = Path("/dev/shm")
-
-
-def environment_for(libraries: str, job: str, path: str | None, report: Path | None) -> dict[str, str]:
-    """The environment that a launcher hands to its ranks; other preloaded libraries stay behind ours."""
-    others = os.environ.get("LD_PRELOAD", "")
-    settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries, "SPINLOOM_MPI_JOB": job}
-    if path:
-        settings["SPINLOOM_MPI_PATH"] = path
-    if report:
-        settings["SPINLOOM_MPI_REPORT"] = str(report)
-    return {**os.environ, **settings}
-
-
-def forget_boards(job: str) -> None:
-    """Removes what ranks that were killed have left in shared memory."""
-    for board in SHARED_MEMORY.glob(f"spinloom-mpi-{os.getuid()}-{short(job)}-*"):
-        board.unlink(missing_ok=True)
-
-
-def short(name: str) -> str:
-    """The name as src/mpi/world.cpp writes it into that of a board (FNV-1a, 64 bits)."""
-    value = 0xCBF29CE484222325
-    for byte in name.encode():
-        value = (value ^ byte) * 0x100000001B3 % 2**64
-    return f"{value:016x}"
-
 
 ON_TERMINAL = "-"
 FORMS = (".json", ".html")
@@ -132,14 +103,14 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
     job = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="spinloom-run-") as folder:
         file = Path(folder, "report") if report else None
-        environment = environment_for(libraries, job, path, file)
+        environment = mpi_layer.environment(libraries, job, path, file)
         try:
             code = subprocess.run(command, env=environment, check=False).returncode
         except OSError as trouble:
             output.say(f"{command[0]}: {trouble.strerror}")
             sys.exit(EXIT_ENVIRONMENT)
         told = tell(report, mpi_report.read(file), command) if file and report else True
-    forget_boards(job)
+    mpi_layer.forget_boards(job)
     if code == 0 and not told:
         sys.exit(EXIT_ENVIRONMENT)
     sys.exit(code if code >= 0 else 128 - code)

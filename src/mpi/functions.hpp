@@ -17,5 +17,6 @@
   X(Start) X(Startall) X(Wait) X(Waitall) X(Waitany) X(Waitsome)                              \
   X(Test) X(Testall) X(Testany) X(Testsome)                                                   \
   X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some) \
-  X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe)
+  X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) \
+  X(Pack) X(Unpack) X(Pack_c) X(Unpack_c)
 // clang-format on

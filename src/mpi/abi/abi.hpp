@@ -52,8 +52,6 @@ using GrequestCancel = int(void*, int);
   X(Status_set_elements_x, (Status*, Datatype, Count))                                 \
   X(Grequest_start, (GrequestQuery*, GrequestFree*, GrequestCancel*, void*, Request*)) \
   X(Grequest_complete, (Request))                                                      \
-  X(Pack, (const void*, int, Datatype, void*, int, int*, Comm))                        \
-  X(Unpack, (const void*, int, int*, void*, int, Datatype, Comm))                      \
   X(Comm_rank, (Comm, int*))                                                           \
   X(Comm_size, (Comm, int*))                                                           \
   X(Comm_remote_size, (Comm, int*))                                                    \
@@ -103,7 +101,9 @@ using GrequestCancel = int(void*, int);
   X(Mrecv, N, (void*, N, Datatype, MessageHandle*, Status*))                                        \
   X(Imrecv, N, (void*, N, Datatype, MessageHandle*, Request*))                                      \
   X(Sendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Status*)) \
-  X(Sendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Status*))
+  X(Sendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Status*))                   \
+  X(Pack, N, (const void*, N, Datatype, void*, N, N*, Comm))                                        \
+  X(Unpack, N, (const void*, N, N*, void*, N, Datatype, Comm))
 
 #define SPINLOOM_COUNTED_NEWER_CALLS(X, N)                                                            \
   X(Isendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*)) \

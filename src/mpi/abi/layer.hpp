@@ -126,6 +126,7 @@ struct Layer {
   };
   std::vector<std::unique_ptr<Offered>> offered;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
+  uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
   // Sends of copies, whose requests the program does not know.
   struct Copy {

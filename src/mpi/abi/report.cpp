@@ -40,7 +40,7 @@ std::string Layer::told(bool has_ended) const {
               why_off, "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes,
               ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
               ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
-              ", \"withdrawn\": ", totals.withdrawn, ", \"machine\": \"", machine(),
+              ", \"withdrawn\": ", totals.withdrawn, ", \"packs\": ", pack_calls, ", \"machine\": \"", machine(),
               "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }
 

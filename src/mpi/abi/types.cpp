@@ -290,7 +290,10 @@ const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
   if (forgotten_.any()) {
     last_key_ = ~uint64_t{0};
-    forgotten_.take([this](uint64_t key) { forms_.erase(key); });
+    forgotten_.take([this](uint64_t key) {
+      forms_.erase(key);
+      tried_.erase(key);
+    });
   }
   const uint64_t key = key_of(type);
   const FormPointer* found = forms_.find(key);

@@ -23,12 +23,16 @@ class Types {
     return find(type);
   }
   void forget(Datatype type) { forgotten_.add(key_of(type)); }  // needs no lock
+  // Whether the MPI has taken a call with this type without an error, so that it is committed.
+  [[nodiscard]] bool is_tried(Datatype type) { return tried_.find(key_of(type)) != nullptr; }
+  void set_tried(Datatype type) { tried_.put(key_of(type), true); }
 
  private:
   [[nodiscard]] const FormPointer& find(Datatype type);
 
   HandleMap<FormPointer> forms_;
   Forgotten forgotten_;
+  HandleMap<bool> tried_;
   uint64_t last_key_ = ~uint64_t{0};
   const FormPointer* last_ = nullptr;
   int keyval_ = 0;

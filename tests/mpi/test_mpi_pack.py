@@ -1,0 +1,54 @@
+"""MPI_Pack and MPI_Unpack of random datatypes (layer_pack.c): the layer changes nothing that they return."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from layer_programs import Mpi, compile_for, every_mpi, preloads, run
+
+SOURCE = Path(__file__).parent / "layer_pack.c"
+ROUNDS = 200
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pack")
+    built: dict[tuple[Mpi, int], Path] = {}
+
+    def program(mpi: Mpi, large: int) -> Path:
+        if (mpi, large) not in built:
+            path = folder / f"pack{len(built)}"
+            compile_for(mpi, [SOURCE], path, f"-DLARGE={large}")
+            built[mpi, large] = path
+        return built[mpi, large]
+
+    return program
+
+
+def told(printed: str) -> list[str]:
+    """The lines of the program: launchers print others when it ends by a signal."""
+    return [line for line in printed.splitlines() if re.match(r"\d+: pack|errors|wrong|done", line)]
+
+
+@every_mpi
+@pytest.mark.parametrize("large", [0, 1], ids=["int", "MPI_Count"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_pack_and_unpack_return_does_not_depend_on_the_layer(mpi, programs, large, seed, tmp_path):
+    words = [mpi.launcher, *mpi.options, "-n", "2", str(programs(mpi, large)), str(seed), str(ROUNDS)]
+    without = run(words, {})
+    report = tmp_path / "report"
+    layered = run(words, preloads(report))
+    again = " ".join(words)
+    expected = told(without.stdout)
+    assert told(layered.stdout) == expected, again
+    assert layered.returncode == without.returncode, f"{again}\n{layered.stderr[-2000:]}"
+    assert expected
+    if without.returncode != 0:
+        pytest.skip(f"{mpi.name} ends itself after {len(expected)} rounds, equal up to there")
+    assert len(expected) >= ROUNDS
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert sum(line["packs"] for line in lines) > ROUNDS / 2, lines

@@ -94,6 +94,8 @@ def job_of(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
         "ranks": size,
         "machines": sorted({line["machine"] for line in mine}),
         "with_layer": sum(line["on"] for line in mine),
+        "seconds": max((line["seconds"] for line in mine if line["on"]), default=0),
+        "in_calls_seconds": sorted(line["in_calls_seconds"] for line in mine if line["on"]),
         "why_off": sorted({line["why_off"] for line in mine if not line["on"] and line["why_off"]}),
         "killed": sorted(line["rank"] for line in mine if not line["ended"]),
         "silent": missing,
@@ -193,6 +195,12 @@ def sentences(document: dict[str, Any]) -> list[str]:
         + (f"; {totals['refused']:,} found no room there" if totals["refused"] else "")
     ]
     for job in jobs:
+        if job["in_calls_seconds"]:
+            spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
+            said.append(
+                f"the ranks spent {spent} in calls that send, receive, probe or wait (measured); "
+                "'spinloom run --path=pass --report' measures the MPI's own"
+            )
         if job["killed"]:
             said.append(
                 f"{named(job['killed'])} did not come to MPI_Finalize: what was sent in the last second may "
@@ -205,6 +213,16 @@ def sentences(document: dict[str, Any]) -> list[str]:
             )
         said += [f"the layer was off in some ranks: {why}" for why in job["why_off"]]
     return said
+
+
+def in_seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+
+
+def span(seconds: list[float]) -> str:
+    """Of a sorted list."""
+    least, most = in_seconds(seconds[0]), in_seconds(seconds[-1])
+    return least if least == most else f"{least} to {most}"
 
 
 def named(ranks: list[int]) -> str:

@@ -66,7 +66,10 @@ def test_every_message_is_counted_once(mpi, programs, tmp_path):
     assert sum(row["messages"] for row in through) == document["totals"]["sent"] > ROUNDS
     assert sum(row["bytes"] for row in through) == document["totals"]["sent_bytes"]
     assert sum(row["withdrawn"] for row in document["types"]) == document["totals"]["withdrawn"]
-    assert [(job["ranks"], job["with_layer"]) for job in document["jobs"]] == [(2, 2)]
+    (job,) = document["jobs"]
+    assert (job["ranks"], job["with_layer"]) == (2, 2)
+    assert len(job["in_calls_seconds"]) == 2
+    assert 0 < job["in_calls_seconds"][0] <= job["in_calls_seconds"][1] <= job["seconds"]
 
 
 @every_mpi
@@ -115,6 +118,7 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
     totals = dict.fromkeys(
         ("sent", "sent_bytes", "landed", "landed_bytes", "refused", "offered", "withdrawn"), 0
     )
+    totals |= {"seconds": 2.5, "in_calls_seconds": 0.25 * (rank + 1)}
     types = [{**entry, "spread": 1, "block_bytes": 512, "sent": list(sent)}]
     base = {
         "job": job,
@@ -137,6 +141,11 @@ def test_ranks_that_left_nothing_are_named():
     assert "left no report" not in sentences(line(0), line(1))
     assert "ranks 2, 3 of 4 left no report" in sentences(line(0, ranks=4), line(1, ranks=4))
     assert "ranks 0, 1 did not come to MPI_Finalize" in sentences(line(0, ended=False), line(1, ended=False))
+
+
+def test_times_are_those_that_ranks_measured():
+    assert "spent 0.25 s to 0.5 s of 2.5 s in calls" in sentences(line(0), line(1))
+    assert "spent 0.25 s of 2.5 s in calls" in sentences(line(0))
 
 
 def test_jobs_of_one_command_are_told_apart():

@@ -13,11 +13,20 @@ template <class Call>
 struct Guarded;
 template <class... Arguments>
 struct Guarded<int(Arguments...)> {
+  template <int (*function)(Arguments...)>
+  static int timed(Arguments... arguments) {
+    const int64_t begun = ticks();
+    const int code = function(arguments...);
+    layer.in_calls_ticks.fetch_add(ticks() - begun, std::memory_order_relaxed);
+    return code;
+  }
   template <int (*function)(Arguments...), auto the_mpis>
   static int call(Arguments... arguments) {
     if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
       return the_mpis()(arguments...);
     try {
+      if (layer.tally) [[unlikely]]
+        return timed<function>(arguments...);
       return function(arguments...);
     } catch (...) {
       return raise(handles().comm_world, error_other);

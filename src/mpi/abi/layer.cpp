@@ -28,12 +28,6 @@ int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   return success;
 }
 
-int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-}
-
 // How many ranks run on this machine, where the launcher says so; 0: it does not.
 uint32_t local_ranks() {
   for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
@@ -43,6 +37,12 @@ uint32_t local_ranks() {
 }
 
 }  // namespace
+
+int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
 
 // Empty if all went well, else why the layer stays off.
 std::string Layer::begin() {
@@ -71,7 +71,11 @@ std::string Layer::begin() {
     return "the MPI refuses attributes";
   }
   threaded = level >= thread_multiple;
-  if (!settings.report.empty()) tally = std::make_unique<Tally>();
+  if (!settings.report.empty()) {
+    tally = std::make_unique<Tally>();
+    started_ns = now_ns();
+    started_ticks = ticks();
+  }
   const spinloom::Status began =
       ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(), settings);
   patience_.resize(static_cast<size_t>(ranks));

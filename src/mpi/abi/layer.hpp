@@ -10,6 +10,7 @@
 //   waits. Time: none.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -104,6 +105,18 @@ struct Offered {
   int64_t begun_ns = -1;  // when the program first waited; -1: not yet
 };
 
+// The processor's own clock, which is read faster than the system's: the same on all processors of a machine.
+[[nodiscard]] inline int64_t ticks() {
+#if defined(__x86_64__)
+  return static_cast<int64_t>(__builtin_ia32_rdtsc());
+#else
+  int64_t now = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+  return now;
+#endif
+}
+[[nodiscard]] int64_t now_ns();
+
 struct Layer {
   bool on = false;
   bool threaded = false;
@@ -115,7 +128,11 @@ struct Layer {
   int ranks = 0;
   std::string job;
   Ship ship;
-  std::unique_ptr<Tally> tally;  // where a report is asked for
+  // Where a report is asked for; with them the time that threads have spent in the layer's calls.
+  std::unique_ptr<Tally> tally;
+  int64_t started_ns = 0;
+  int64_t started_ticks = 0;
+  std::atomic<int64_t> in_calls_ticks{0};
   Types types;
   HandleMap<Open*> open;
   HandleMap<Claim*> messages;  // by the handle that stands for them

@@ -3,6 +3,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/shared_heap.hpp"
@@ -25,6 +26,8 @@ bool write_all(int file, const std::string& bytes) {
   return true;
 }
 
+double seconds(int64_t ns) { return 1e-9 * static_cast<double>(ns); }
+
 std::string machine() {
   char name[256] = {};
   if (gethostname(name, sizeof name - 1) != 0) return {};
@@ -35,13 +38,17 @@ std::string machine() {
 
 std::string Layer::told(bool has_ended) const {
   const Ship::Totals& totals = ship.totals();
+  const double lived = tally ? seconds(now_ns() - started_ns) : 0;
+  const int64_t lived_ticks = tally ? std::max<int64_t>(1, ticks() - started_ticks) : 1;
+  const auto in_calls = static_cast<double>(in_calls_ticks.load(std::memory_order_relaxed));
   return text("{\"job\": \"", job, "\", \"rank\": ", rank, ", \"ranks\": ", ranks,
               ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"",
               why_off, "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes,
               ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
               ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
-              ", \"withdrawn\": ", totals.withdrawn, ", \"packs\": ", pack_calls, ", \"machine\": \"", machine(),
-              "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
+              ", \"withdrawn\": ", totals.withdrawn, ", \"packs\": ", pack_calls, ", \"seconds\": ", lived,
+              ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks), ", \"machine\": \"",
+              machine(), "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }
 
 std::string Layer::part() const { return text(settings.report, ".", job, "-", rank, ".part"); }

@@ -19,6 +19,7 @@ from spinloom.errors import Trouble
 FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
+REST = ("refused", "offered", "withdrawn", "packs")
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -76,7 +77,7 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "jobs": [job_of(name, lines) for name in dict.fromkeys(line["job"] for line in lines)],
         "totals": {
             name: sum(line[name] for line in on)
-            for name in ("sent", "sent_bytes", "landed", "landed_bytes", "refused", "offered", "withdrawn")
+            for name in ("sent", "sent_bytes", "landed", "landed_bytes", *REST)
         },
         "types": types,
         "gainers": gainers(types),
@@ -194,6 +195,8 @@ def sentences(document: dict[str, Any]) -> list[str]:
         f"{went} between {ranks}"
         + (f"; {totals['refused']:,} found no room there" if totals["refused"] else "")
     ]
+    if totals["packs"]:
+        said.append(f"{totals['packs']:,} calls of MPI_Pack and MPI_Unpack were made by our kernels")
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"

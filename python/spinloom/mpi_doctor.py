@@ -332,7 +332,7 @@ def look_at(mpi: Mpi, machine: Machine, limit_s: float = LIMIT_S) -> dict[str, A
         )
     off = [why for job in layered.report["jobs"] for why in job["why_off"]]
     passed = [told["why"] for told in layered.report["types"] if told["way"] == "pass"]
-    row["why"] = sorted({*off, *(why for why in passed if why not in ("contiguous", "short"))})
+    row["why"] = sorted({*off, *(why for why in passed if why != "contiguous")})
     return row
 
 

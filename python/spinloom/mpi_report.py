@@ -181,14 +181,17 @@ def gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sentences(document: dict[str, Any]) -> list[str]:
-    """What happened to the ranks, and the totals."""
-    jobs = document["jobs"]
+    return facts(document) + warnings(document)
+
+
+def facts(document: dict[str, Any]) -> list[str]:
+    """The totals, or why there are none."""
+    jobs, totals = document["jobs"], document["totals"]
     if not any(job["with_layer"] for job in jobs):
         reasons = sorted({why for job in jobs for why in job["why_off"]})
         return [
             f"the layer was off: {'; '.join(reasons or ['no rank has called MPI_Finalize with the layer'])}"
         ]
-    totals = document["totals"]
     ranks = f"{sum(job['with_layer'] for job in jobs)} of {sum(job['ranks'] for job in jobs)} ranks"
     went = f"{totals['sent']:,} messages with {totals['sent_bytes']:,} B went through shared memory"
     said = [
@@ -204,6 +207,15 @@ def sentences(document: dict[str, Any]) -> list[str]:
                 f"the ranks spent {spent} in calls that send, receive, probe or wait (measured); "
                 "'spinloom run --path=pass --report' measures the MPI's own"
             )
+    return said
+
+
+def warnings(document: dict[str, Any]) -> list[str]:
+    """What the numbers do not hold."""
+    if not any(job["with_layer"] for job in document["jobs"]):
+        return []
+    said = []
+    for job in document["jobs"]:
         if job["killed"]:
             said.append(
                 f"{named(job['killed'])} did not come to MPI_Finalize: what was sent in the last second may "

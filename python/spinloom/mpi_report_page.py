@@ -13,7 +13,7 @@ from spinloom import core, layout, mpi_report, picture
 from spinloom.errors import Trouble
 
 WAYS = {
-    "mapped": ("#2f5d8c", "copied once, by the receiver"),
+    "mapped": ("#2f5d8c", "for the receiver to copy once"),
     "staged": ("#7ba3cc", "packed into shared memory, and unpacked from there"),
     "pass": ("#c9c9c9", "carried by the MPI"),
 }
@@ -41,12 +41,11 @@ svg { max-width: 100%; height: auto; border: 1px solid #ddd; }
 
 def page(document: dict[str, Any], command: str, where: str = "") -> str:
     """`command`: what was run. `where`: a file that holds the document as JSON, if there is one."""
-    first, *others = mpi_report.sentences(document)
     body = [
         "<h1>Datatypes of an MPI job</h1>",
         f"<pre>{escape(command)}</pre>",
-        f"<p>{escape(first[0].upper() + first[1:])}.</p>",
-        *(f'<p class="warn">{escape(each[0].upper() + each[1:])}.</p>' for each in others),
+        *(f"<p>{sentence(each)}</p>" for each in mpi_report.facts(document)),
+        *(f'<p class="warn">{sentence(each)}</p>' for each in mpi_report.warnings(document)),
     ]
     if document["types"]:
         body += [*shares(document), *table(document), *gainers(document, where)]
@@ -54,6 +53,10 @@ def page(document: dict[str, Any], command: str, where: str = "") -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>spinloom run: report</title>'
         f"<style>{STYLE}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
     )
+
+
+def sentence(words: str) -> str:
+    return escape(words[0].upper() + words[1:]) + "."
 
 
 def shares(document: dict[str, Any]) -> list[str]:

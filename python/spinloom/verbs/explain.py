@@ -27,7 +27,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 )
 @click.argument(
     "target",
-    metavar="TYPE|FILE.py:OBJECT|APPLICATION:DATATYPE",
+    metavar="TYPE|FILE.py:OBJECT|REPORT.json:NUMBER|APPLICATION:DATATYPE",
     shell_complete=completion.of(completion.datatypes),
 )
 @click.option(

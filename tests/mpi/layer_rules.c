@@ -283,13 +283,74 @@ static void huge(void) {
 #endif
 }
 
+enum { untouched = 77 };
+static void expect_untouched(MPI_Status *status, char const *call) {
+  if (status->MPI_ERROR != untouched) wrong(call);
+  if (status->MPI_SOURCE != 0 || status->MPI_TAG != 5) wrong("another source or tag");
+  memset(status, 0xab, sizeof *status);
+  status->MPI_ERROR = untouched;
+}
+
+/* Calls that complete one message leave MPI_ERROR of a status as it was. */
+static void status_errors(void) {
+  for (int round = 0; round < 40 && rank < 2; ++round) {
+    int const short_ones = round % 2;
+    double *const data = matrix(rank == 0 ? round : -1);
+    MPI_Datatype const type = short_ones ? MPI_INT : column;
+    if (rank == 0) {
+      MPI_Send(data + 1, 1, type, 1, 5, MPI_COMM_WORLD);
+    } else {
+      MPI_Status status;
+      MPI_Message message;
+      MPI_Request request;
+      int flag = 0;
+      memset(&status, 0xab, sizeof status);
+      status.MPI_ERROR = untouched;
+      switch (round / 2 % 5) {
+        case 0:
+          MPI_Mprobe(0, 5, MPI_COMM_WORLD, &message, &status);
+          expect_untouched(&status, "MPI_Mprobe set MPI_ERROR");
+          MPI_Mrecv(data + 1, 1, type, &message, &status);
+          expect_untouched(&status, "MPI_Mrecv set MPI_ERROR");
+          break;
+        case 1:
+          while (!flag) MPI_Improbe(0, 5, MPI_COMM_WORLD, &flag, &message, &status);
+          expect_untouched(&status, "MPI_Improbe set MPI_ERROR");
+          MPI_Imrecv(data + 1, 1, type, &message, &request);
+          MPI_Wait(&request, &status);
+          expect_untouched(&status, "MPI_Wait after MPI_Imrecv set MPI_ERROR");
+          break;
+        case 2:
+          MPI_Probe(0, 5, MPI_COMM_WORLD, &status);
+          expect_untouched(&status, "MPI_Probe set MPI_ERROR");
+          MPI_Recv(data + 1, 1, type, 0, 5, MPI_COMM_WORLD, &status);
+          expect_untouched(&status, "MPI_Recv after MPI_Probe set MPI_ERROR");
+          break;
+        case 3:
+          while (!flag) MPI_Iprobe(0, 5, MPI_COMM_WORLD, &flag, &status);
+          expect_untouched(&status, "MPI_Iprobe set MPI_ERROR");
+          MPI_Irecv(data + 1, 1, type, 0, 5, MPI_COMM_WORLD, &request);
+          for (flag = 0; !flag;) MPI_Test(&request, &flag, &status);
+          expect_untouched(&status, "MPI_Test set MPI_ERROR");
+          break;
+        default:
+          MPI_Recv(data + 1, 1, type, 0, 5, MPI_COMM_WORLD, &status);
+          expect_untouched(&status, "MPI_Recv set MPI_ERROR");
+      }
+      if (!short_ones) check(data, round, -1);
+    }
+    free(data);
+  }
+}
+
 int main(int argc, char **argv) {
   static struct {
     char const *name;
     void (*run)(void);
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
                      {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped},
-                     {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge}};
+                     {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
+                     {"status_errors", status_errors}};
   int provided;
   MPI_Init_thread(&argc, &argv, argc > 1 && strcmp(argv[1], "watcher") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

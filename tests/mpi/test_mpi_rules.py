@@ -52,6 +52,7 @@ RULES = [
     "forks",
     "unmapped",
     "finalizes",
+    "status_errors",
 ]
 
 

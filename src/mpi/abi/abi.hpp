@@ -141,4 +141,12 @@ struct Real : Counted<int> {
 
 extern Real real;
 
+// Tells the program of a message. MPI_ERROR is set by calls that complete several requests only (MPI 4.1, 3.2.5).
+inline void tell_of(const Status& message, Status* status) {
+  if (status == status_ignore) return;
+  const int error = status->error;
+  *status = message;
+  status->error = error;
+}
+
 }  // namespace spinloom::mpi::SPINLOOM_ABI

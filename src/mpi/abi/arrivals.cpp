@@ -5,8 +5,6 @@
 #include "mpi/abi/layer.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
-namespace {}  // namespace
-
 int query_nothing(void*, Status* status) {
   *status = {};
   status->source = undefined;
@@ -131,7 +129,7 @@ bool Layer::fits(const Open& known, const Status& status) {
 }
 
 int Layer::deliver_claim(const Claim& claim, const Place& place, Status* status) {
-  *status = claim.status;
+  tell_of(claim.status, status);
   if (claim.record) return land(*claim.record, place, status);
   const int64_t fits = std::min(claim.length, place.capacity());
   const int code = put_bytes(claim.bytes, fits, place);
@@ -150,7 +148,7 @@ int Layer::finish(Request handle, Open* known, Status* status, int code) {
     int cancelled = 0;
     if (known->cancelled) real.Test_cancelled(status, &cancelled);
     if (known->landed >= 0) {
-      if (known->claim) *status = known->claim->status;
+      if (known->claim) tell_of(known->claim->status, status);
       real.Status_set_elements_x(status, handles().byte, known->landed);
     } else if (known->claim) {
       result = deliver_claim(*known->claim, known->place, status);

@@ -199,7 +199,7 @@ int look(Request request, int* flag, Status* status) {
   StatusOf seen(status);
   const int code = real.Request_get_status(known->substituted ? known->inner : request, flag, seen.get());
   if (code != success || *flag == 0 || !known->receives || (known->persistent && !known->active)) return code;
-  if (known->claim) *seen.get() = known->claim->status;
+  if (known->claim) tell_of(known->claim->status, seen.get());
   if (known->landed < 0) {
     // What is too long is left for the completion, which raises the error.
     if (!layer.fits(*known, *seen.get())) return success;

@@ -6,29 +6,25 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-void give(const Status& from, Status* to) {
-  if (to != status_ignore) *to = from;
-}
-
 // Whether a claim was there; its status is given.
 bool found_claim(int source, int tag, Comm comm, Status* status) {
   const Lock lock;
   layer.attend();
   if (layer.claims.empty()) return false;
   const Claim* const claim = layer.see_claim(source, tag, comm);
-  if (claim != nullptr) give(claim->status, status);
+  if (claim != nullptr) tell_of(claim->status, status);
   return claim != nullptr;
 }
 
 // What to tell of a message that the MPI has just seen. False: it has gone meanwhile.
 bool tell(const Status& seen, Comm comm, Status* status) {
   if (!Record::may_be(bytes_of(seen, real))) {
-    give(seen, status);
+    tell_of(seen, status);
     return true;
   }
   const Lock lock;
   if (!layer.claim_seen(seen, comm)) return false;
-  give(layer.see_claim(seen.source, seen.tag, comm)->status, status);
+  tell_of(layer.see_claim(seen.source, seen.tag, comm)->status, status);
   return true;
 }
 
@@ -41,7 +37,7 @@ ClaimPointer take(int source, int tag, Comm comm) {
 
 int hand_out(ClaimPointer claim, MessageHandle* message, Status* status) {
   const Lock lock;
-  give(claim->status, status);
+  tell_of(claim->status, status);
   return layer.hand_out(std::move(claim), message);
 }
 
@@ -49,7 +45,7 @@ int hand_out(ClaimPointer claim, MessageHandle* message, Status* status) {
 int pass_on(MessageHandle matched, const Status& seen, Comm comm, MessageHandle* message, Status* status) {
   if (!Record::may_be(bytes_of(seen, real))) {
     *message = matched;
-    give(seen, status);
+    tell_of(seen, status);
     return success;
   }
   ClaimPointer claim;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "mpi/functions.hpp"
 #include "mpi/library.hpp"
@@ -15,6 +16,9 @@ namespace {
 constexpr const char* names[] = {
 #define SPINLOOM_NAMES(name) "MPI_" #name, "PMPI_" #name,
     SPINLOOM_MPI_FUNCTIONS(SPINLOOM_NAMES)
+#undef SPINLOOM_NAMES
+#define SPINLOOM_NAMES(name) "MPIX_" #name,
+        SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_NAMES)
 #undef SPINLOOM_NAMES
 };
 
@@ -28,6 +32,14 @@ Hooks hooks_of(Abi abi) {
   return {nullptr, 0};
 }
 
+void* hook_of(Abi abi, std::string_view word) {
+  const Hooks hooks = hooks_of(abi);
+  for (size_t i = 0; i < hooks.count; ++i) {
+    if (word == hooks.first[i].name) return hooks.first[i].function;
+  }
+  return nullptr;
+}
+
 // Where the door `name` leads.
 void* find(const std::string& name) {
   static std::mutex one_at_a_time;
@@ -35,6 +47,11 @@ void* find(const std::string& name) {
   Library& library = Library::of_process();
   if (!library.find()) {
     std::fprintf(stderr, "spinloom: %s was called, but no MPI library is loaded\n", name.c_str());
+    std::exit(127);
+  }
+  if (name.starts_with("MPIX_")) {
+    if (void* const own = hook_of(library.abi(), name)) return own;
+    std::fprintf(stderr, "spinloom: %s needs MPI 3 or later\n", name.c_str());
     std::exit(127);
   }
   const bool is_public = name[0] == 'M';
@@ -47,11 +64,8 @@ void* find(const std::string& name) {
     std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
     std::exit(127);
   }
-  const Hooks hooks = hooks_of(library.abi());
-  for (size_t i = 0; i < hooks.count; ++i) {
-    if (word == hooks.first[i].name && hooks.first[i].function != nullptr) return hooks.first[i].function;
-  }
-  return real;
+  void* const hook = hook_of(library.abi(), word);
+  return hook != nullptr ? hook : real;
 }
 
 }  // namespace
@@ -121,5 +135,6 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
 #else
 #error "the doors of the MPI layer are written for x86-64 and aarch64"
 #endif
+#define SPINLOOM_MPIX_DOOR(name) SPINLOOM_DOOR("MPIX_" #name)
 #define SPINLOOM_DOORS(name) SPINLOOM_DOOR("MPI_" #name) SPINLOOM_DOOR("PMPI_" #name)
-    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS));
+    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS) SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_MPIX_DOOR));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,30 @@ TEST_P(OfferTest, TheReceiverTakesItFromTheSendersMemory) {
     EXPECT_FALSE(Ship::withdraw(*parcel));
   }
   EXPECT_EQ(ranks_[0].totals().offered, 3U);
+}
+
+TEST_P(OfferTest, ALayoutThatWasLearntIsNotReadAgain) {
+  if (!GetParam()) GTEST_SKIP() << "nothing is kept";
+  ASSERT_TRUE(Ship::publish(*form_));
+  const Published& published = form_->published;
+  ranks_[1].learn(0, {0, 0, form_->number, published.address(), published.bytes()});
+  std::memset(reinterpret_cast<void*>(published.address()), 0, published.bytes());
+  const auto parcel = ranks_[0].offer(message());
+  ASSERT_TRUE(parcel.has_value());
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  expect_every_third(to, words);
+}
+
+TEST_P(OfferTest, WhatIsNoLayoutIsNotLearnt) {
+  ranks_[1].learn(0, {0, 0, form_->number, reinterpret_cast<uint64_t>(from_), 64});
+  ranks_[1].learn(0, {0, 0, form_->number, 0, 64});
+  ranks_[1].learn(7, {0, 0, form_->number, reinterpret_cast<uint64_t>(from_), 64});
+  const auto parcel = ranks_[0].offer(message());
+  ASSERT_TRUE(parcel.has_value());
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  expect_every_third(to, words);
 }
 
 TEST_P(OfferTest, AWithdrawnOfferIsPacked) {

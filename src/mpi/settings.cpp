@@ -62,6 +62,8 @@ class Reader {
       settings_.job = value;
     } else if (name == "SPINLOOM_MPI_REPORT") {
       settings_.report = value;
+    } else {
+      settings_.complaints.push_back(text(name, " is ignored: the layer knows no such variable"));
     }
   }
 

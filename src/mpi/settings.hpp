@@ -1,7 +1,7 @@
 // Settings - what the environment asks of the MPI layer.
 //
-// Contract: read_settings() reads SPINLOOM_MPI and SPINLOOM_MPI_*. A value that is not understood leaves the default
-//   and is kept in `complaints`, one sentence each. Threads: none. Time: none.
+// Contract: read_settings() reads SPINLOOM_MPI and SPINLOOM_MPI_*. A value that is not understood leaves the default;
+//   it and each name that is not known are kept in `complaints`, one sentence each. Threads: none. Time: none.
 #pragma once
 
 #include <cstdint>

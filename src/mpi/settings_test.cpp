@@ -33,5 +33,13 @@ TEST(MpiSettings, NumbersThatDoNotFitAreNotTaken) {
   EXPECT_EQ(settings.complaints.size(), 3u);
 }
 
+TEST(MpiSettings, MisspeltNamesAreSaid) {
+  const char* const environment[] = {"SPINLOOM_MPI_MIN=64", "SPINLOOM_MPIX=1", nullptr};
+  const Settings settings = read_settings(environment);
+  EXPECT_EQ(settings.min_bytes, Settings{}.min_bytes);
+  ASSERT_EQ(settings.complaints.size(), 2u);
+  EXPECT_EQ(settings.complaints[0], "SPINLOOM_MPI_MIN is ignored: the layer knows no such variable");
+}
+
 }  // namespace
 }  // namespace spinloom::mpi

@@ -100,12 +100,16 @@ bool Ship::is_mapped(const Message& message) {
   return message.reach(first, bytes) && process_heap().holds(first, static_cast<size_t>(bytes));
 }
 
+bool Ship::publish(const Form& form) {
+  form.published.put(form.layout->blob().bytes());
+  return form.published.address() != 0;
+}
+
 std::optional<Parcel> Ship::offer(const Message& message) {
   const Form& form = message.form();
   Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0};
   if (!form.contiguous(message.count())) {
-    form.published.put(form.layout->blob().bytes());
-    if (form.published.address() == 0) return std::nullopt;
+    if (!publish(form)) return std::nullopt;
     offer.form = form.number;
     offer.blob = form.published.address();
     offer.blob_bytes = form.published.bytes();
@@ -193,13 +197,13 @@ Status Ship::unload(const Record& record, const Slot& slot, const Message& into)
   return {};
 }
 
-BlobPointer Ship::layout_of(const Record& record, const Offer& offer) {
+BlobPointer Ship::layout_of(uint32_t sender, const Offer& offer) {
   if (memoised_) {
-    if (BlobPointer known = layouts_.find(record.sender, offer.form)) return known;
+    if (BlobPointer known = layouts_.find(sender, offer.form)) return known;
   }
-  const uint8_t* const bytes = board_.at(record.sender, offer.blob, offer.blob_bytes);
+  const uint8_t* const bytes = board_.at(sender, offer.blob, offer.blob_bytes);
   if (bytes == nullptr) return nullptr;
-  return layouts_.learn(record.sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
+  return layouts_.learn(sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
 }
 
 // Copies from the sender's memory to its place.
@@ -212,7 +216,7 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
     into.unpack({0, bytes}, run);
     return {};
   }
-  const BlobPointer blob = layout_of(record, offer);
+  const BlobPointer blob = layout_of(record.sender, offer);
   if (!blob || blob->size() * offer.count != bytes) return lost();
   const Form shape(*blob);
   const std::byte* first = nullptr;

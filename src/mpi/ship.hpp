@@ -58,6 +58,10 @@ class Ship {
   // Whether peers can read all that the message may touch.
   [[nodiscard]] static bool is_mapped(const Message& message);
   [[nodiscard]] std::optional<Parcel> offer(const Message& message);
+  // Puts a layout where peers can read it. False: there is no room.
+  [[nodiscard]] static bool publish(const Form& form);
+  // Reads the layout that `sender` has published, if this rank can.
+  void learn(uint32_t sender, const Offer& offer) { (void)layout_of(sender, offer); }
   [[nodiscard]] static bool is_done(const Parcel& parcel);
   // False: the receiver has begun to take it, and is_done() will become true.
   [[nodiscard]] static bool withdraw(const Parcel& parcel);
@@ -80,7 +84,7 @@ class Ship {
   void take_back();
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
-  [[nodiscard]] BlobPointer layout_of(const Record& record, const Offer& offer);
+  [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
 
   Board board_;
   Staging staging_;

@@ -68,6 +68,9 @@ using GrequestCancel = int(void*, int);
   X(Group_free, (Group*))                                                              \
   X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                         \
   X(Type_set_attr, (Datatype, int, void*))                                             \
+  X(Type_commit, (Datatype*))                                                          \
+  X(Allgather, (const void*, int, Datatype, void*, int, Datatype, Comm))               \
+  X(Barrier, (Comm))                                                                   \
   X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Type_free, (Datatype*))                                                            \
   X(Type_size_x, (Datatype, Count*))                                                   \

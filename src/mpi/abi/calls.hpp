@@ -19,6 +19,10 @@ SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_DECLARE_COUNTED, N)
 #undef SPINLOOM_DECLARE
 #undef SPINLOOM_DECLARE_COUNTED
 
+// Calls that no MPI has (include/spinloom/mpix.h).
+int Type_commit_comm(Datatype* type, Comm comm);
+int Type_free_comm(Datatype* type, Comm comm);
+
 // Steps that calls share; `place` and the arguments are those of the call.
 template <class N>
 Place incoming(const void* buffer, N count, Datatype type, Comm comm) {

@@ -63,6 +63,8 @@ struct Guarded<int(Arguments...)> {
 Hook table[] = {{"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
                 {"Init_thread", reinterpret_cast<void*>(&SPINLOOM_ABI::Init_thread)},
                 {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
+                {"MPIX_Type_commit_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm)},
+                {"MPIX_Type_free_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm)},
 #define SPINLOOM_HOOK(name, parameters) {#name, SPINLOOM_GUARDED(name, parameters)},
                 SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK

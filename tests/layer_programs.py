@@ -19,7 +19,7 @@ import pytest
 from patience import seconds
 from spinloom import data
 
-SOURCES = Path(__file__).parent / "layer"
+SOURCES = Path(__file__).parent / "mpi/layer"
 BIN = Path(sys.executable).parent
 TIME_LIMIT_S = seconds(420)
 

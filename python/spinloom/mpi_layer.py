@@ -12,14 +12,18 @@ from pathlib import Path
 SHARED_MEMORY = Path("/dev/shm")
 
 
-def environment(libraries: str, job: str, path: str | None, report: Path | None) -> dict[str, str]:
-    """Other preloaded libraries stay behind ours."""
+def environment(
+    libraries: str, job: str, path: str | None, report: Path | None, prices: str = ""
+) -> dict[str, str]:
+    """Other preloaded libraries stay behind ours. prices: of this host, where they were measured."""
     others = os.environ.get("LD_PRELOAD", "")
     settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries, "SPINLOOM_MPI_JOB": job}
     if path:
         settings["SPINLOOM_MPI_PATH"] = path
     if report:
         settings["SPINLOOM_MPI_REPORT"] = str(report)
+    if prices and "SPINLOOM_MPI_PRICES" not in os.environ:
+        settings["SPINLOOM_MPI_PRICES"] = prices
     return {**os.environ, **settings}
 
 

@@ -11,11 +11,12 @@
 #include <ctime>
 
 #include "base/shared_heap.hpp"
+#include "peer/kernel_copy.hpp"
 
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7301;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7302;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
@@ -106,6 +107,8 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   own.heap_base = place.base;
   own.heap_inode = place.inode;
   own.heap_file = place.file;
+  word_ = header_->secret[1];
+  own.word_address = reinterpret_cast<uint64_t>(&word_);
   own.state.store(1, std::memory_order_release);
   views_.resize(size);
   views_[rank].tried = true;
@@ -126,8 +129,18 @@ void Board::notice() {
         peer::HeapView::map(there.process, {there.heap_bytes, there.heap_base, there.heap_inode, there.heap_file});
     if (!mapped || view.process.open(there.process) != 0) continue;
     view.heap = std::move(*mapped);
-    seen_by(rank_)[rank].store(1, std::memory_order_release);
+    const uint8_t seen = reads(there, view.process) ? reads_memory : reads_heap;
+    seen_by(rank_)[rank].store(seen, std::memory_order_release);
   }
+}
+
+bool Board::reads(const Member& there, const peer::Process& process) const {
+  uint64_t found = 0;
+  const peer::Block theirs{there.word_address, sizeof found};
+  const peer::Block ours{reinterpret_cast<uint64_t>(&found), sizeof found};
+  peer::BlockCursor from({&theirs, 1});
+  peer::BlockCursor to({&ours, 1});
+  return peer::kernel_read(process, from, to, sizeof found).ok() && found == header_->secret[1];
 }
 
 void Board::leave() {

@@ -2,7 +2,8 @@
 //
 // Contract: join() makes or opens the board `name` and registers this rank. reaches(sender) says whether this rank has
 //   seen `sender` and can read its heap; notice() looks for new ranks and maps their heaps. can_reach(receiver) says
-//   the opposite: whether `receiver` reads our heap, so that it can be sent records. leave() ends that.
+//   the opposite: whether `receiver` reads our heap, so that it can be sent records; can_read(), whether it can read all
+//   of our memory by system calls, too. leave() ends that.
 //   A Slot of the sender carries one message: `ready` grows while the bytes become readable, `done` is the serial of the
 //   last message that the receiver has taken.
 // Invariants: (1) a rank is sent records only after it has mapped the sender's heap; (2) all memory that is touched was
@@ -28,6 +29,7 @@ enum class Stage : uint32_t {
   packed,  // packed, `ready` of them so far
   offered,  // as they lie in the sender's memory: whoever changes this first decides
   taken,  // the receiver copies them from there
+  returned,  // the receiver could not read them: the sender packs them after all
 };
 
 // Where an offered message lies: addresses of the sender.
@@ -37,6 +39,7 @@ struct Offer {
   uint64_t form;  // a number that the sender gives to one layout only; 0: the bytes are one run
   uint64_t blob;  // the layout
   uint64_t blob_bytes;
+  bool by_cma = false;  // not in the heap: to be read by system calls
 };
 
 struct alignas(128) Slot {
@@ -68,12 +71,16 @@ class Board {
   [[nodiscard]] bool can_reach(uint32_t receiver) const {
     return seen_by(receiver)[rank_].load(std::memory_order_acquire) != 0;
   }
+  [[nodiscard]] bool can_read(uint32_t receiver) const {
+    return seen_by(receiver)[rank_].load(std::memory_order_acquire) == reads_memory;
+  }
   [[nodiscard]] Slot& slot(uint32_t rank, uint32_t number) const;
   // The bytes of a sender's heap; null if they do not lie in it.
   [[nodiscard]] const uint8_t* at(uint32_t sender, uint64_t address, uint64_t bytes) const {
     return sender < views_.size() ? views_[sender].heap.at(address, bytes) : nullptr;
   }
   [[nodiscard]] bool lives(uint32_t sender) const { return views_[sender].process.holds(); }
+  [[nodiscard]] const peer::Process& process(uint32_t sender) const { return views_[sender].process; }
 
  private:
   struct Header {
@@ -87,7 +94,11 @@ class Board {
     int32_t process;
     uint64_t heap_bytes, heap_base, heap_inode;
     int32_t heap_file;
+    uint64_t word_address;  // of `word_`, by which others find out whether they can read this process
   };
+  // What a receiver says of a sender whose heap it has mapped.
+  static constexpr uint8_t reads_heap = 1;
+  static constexpr uint8_t reads_memory = 2;
   struct View {
     bool tried = false;
     peer::HeapView heap;
@@ -97,6 +108,7 @@ class Board {
   [[nodiscard]] Status map(const std::string& name);
   [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;
+  [[nodiscard]] bool reads(const Member& there, const peer::Process& process) const;
   [[nodiscard]] uint64_t own_place(uint32_t rank) const;
   [[nodiscard]] Member& member(uint32_t rank) const;
   [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t receiver) const;
@@ -109,6 +121,7 @@ class Board {
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
   uint32_t noticed_ = 0;
+  uint64_t word_ = 0;  // of the job
   std::vector<View> views_;
 };
 

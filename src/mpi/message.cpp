@@ -51,16 +51,19 @@ namespace {
 
 struct Density {
   double spread;
+  double jumps;
   double block_bytes;
 };
 
-// Lines that the blocks touch in packed order, over those that their bytes fill, and the blocks' mean length. A line that
-// two blocks touch one after the other counts once. Large types are judged by their beginning.
+// Lines that the blocks touch in packed order, over those that their bytes fill; how many of them a prefetcher does not
+// see coming; and the blocks' mean length. A line that two blocks touch one after the other counts once. Large types are
+// judged by their beginning.
 Density density_of(const layout::Blob& blob) {
   constexpr int64_t line_bytes = 64;
   constexpr int64_t bytes_least = 4'096;
   constexpr int64_t blocks_most = 4'096;
   int64_t lines = 0;
+  int64_t jumps = 0;
   int64_t bytes = 0;
   int64_t blocks = 0;
   int64_t last = INT64_MIN;
@@ -68,13 +71,15 @@ Density density_of(const layout::Blob& blob) {
     const int64_t first = block.offset >> 6;
     const int64_t end = (block.offset + block.bytes - 1) >> 6;
     lines += end - first + (first == last ? 0 : 1);
+    jumps += first == last || first == last + 1 ? 0 : 1;
     last = end;
     bytes += block.bytes;
     return ++blocks < blocks_most;
   };
   const int64_t elements = blob.size() == 0 ? 0 : std::max<int64_t>(1, bytes_least / blob.size());
-  if (!layout::for_each_block(blob, elements, count).ok() || bytes == 0) return {line_bytes, 1};
+  if (!layout::for_each_block(blob, elements, count).ok() || bytes == 0) return {line_bytes, 1, 1};
   return {static_cast<double>(lines * line_bytes) / static_cast<double>(bytes),
+          static_cast<double>(jumps) / static_cast<double>(lines),
           static_cast<double>(bytes) / static_cast<double>(blocks)};
 }
 
@@ -117,6 +122,7 @@ FormPointer make_form(const layout::Type& type) {
   form->layout = std::move(*committed);
   const Density density = density_of(form->layout->blob());
   form->spread = density.spread;
+  form->jumps = density.jumps;
   form->block_bytes = density.block_bytes;
   form->number = next_number();
   return form;

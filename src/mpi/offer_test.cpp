@@ -1,5 +1,6 @@
 // Messages that lie in the sender's memory until their receiver has taken them, or the sender has lost its patience.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 
 #include "base/shared_heap.hpp"
 #include "layout/type.hpp"
-#include "mpi/plan.hpp"
 #include "mpi/ship.hpp"
 
 namespace spinloom::mpi {
@@ -146,6 +146,86 @@ TEST_P(OfferTest, OneRunNeedsNoLayout) {
   for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
 }
 
+// Memory that only its own process can read: what the receiver finds there cannot be copied by system calls.
+class CmaTest : public OfferTest {
+ protected:
+  void SetUp() override {
+    OfferTest::SetUp();
+    ASSERT_TRUE(ranks_[0].can_read(1));
+    for (size_t i = 0; i < words; ++i) alone_[i] = static_cast<int32_t>(i);
+  }
+  [[nodiscard]] Message elsewhere() { return {*form_, 1, alone_.data()}; }
+
+  std::vector<int32_t> alone_ = std::vector<int32_t>(words);
+};
+INSTANTIATE_TEST_SUITE_P(Layouts, CmaTest, ::testing::Bool(),
+                         [](const auto& memoised) { return memoised.param ? "Memoised" : "Naive"; });
+
+TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
+  const FormPointer pairs = make_form(*layout::vector(count / 2, 2, 5, *layout::primitive("int32_t")));
+  const FormPointer word = make_form(*layout::primitive("int32_t"));
+  const FormPointer sevens = make_form(*layout::vector(7, 1, 2, *layout::primitive("int32_t")));
+  struct Target {
+    FormPointer form;
+    int64_t elements;
+  };
+  for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}, Target{sevens, 431}}) {
+    const auto parcel = ranks_[0].offer(elsewhere(), true);
+    ASSERT_TRUE(parcel.has_value());
+    std::vector<int32_t> to(words, -1);
+    const Message into(*target.form, target.elements, to.data());
+    ASSERT_TRUE(ranks_[1].land(record_of(*parcel), into).ok());
+    EXPECT_TRUE(Ship::is_done(*parcel));
+    EXPECT_FALSE(Ship::is_returned(*parcel));
+    std::vector<int32_t> packed(count);
+    into.pack({0, form_->size}, reinterpret_cast<uint8_t*>(packed.data()));
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(packed[i], static_cast<int32_t>(3 * i));
+    EXPECT_EQ(std::ranges::count_if(to, [](int32_t one) { return one != -1; }), count);
+  }
+}
+
+TEST_P(CmaTest, OneRunNeedsNoLayout) {
+  const auto parcel = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, true);
+  ASSERT_TRUE(parcel.has_value());
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
+}
+
+// The sender of the test below, as the receiver finds it while it waits.
+struct Sender {
+  const Ship* ship = nullptr;
+  const Parcel* parcel = nullptr;
+  const Message* message = nullptr;
+  void* closed = nullptr;
+  size_t closed_bytes = 0;
+  int asked = 0;
+};
+Sender sender;
+
+TEST_P(CmaTest, WhatCannotBeReadIsPackedByItsSender) {
+  const size_t bytes = words * sizeof(int32_t) / 4096 * 4096 + 4096;
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::memcpy(memory, alone_.data(), words * sizeof(int32_t));
+  const Message message(*form_, 1, memory);
+  const auto parcel = ranks_[0].offer(message, true);
+  ASSERT_TRUE(parcel.has_value());
+  ASSERT_EQ(mprotect(memory, bytes, PROT_NONE), 0);
+  sender = {&ranks_[0], &*parcel, &message, memory, bytes, 0};
+  constexpr auto idle = [] {
+    if (++sender.asked > 1 || !Ship::is_returned(*sender.parcel)) return;
+    EXPECT_EQ(mprotect(sender.closed, sender.closed_bytes, PROT_READ), 0);
+    sender.ship->load(*sender.parcel, *sender.message);
+  };
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}, idle).ok());
+  expect_every_third(to, words);
+  EXPECT_EQ(sender.asked, 1);
+  EXPECT_TRUE(Ship::is_done(*parcel));
+  munmap(memory, bytes);
+}
+
 TEST(PeerLayouts, TheOneThatWasNotAskedForLongestGoes) {
   const auto form = make_form(*layout::vector(10, 1, 2, *layout::primitive("int32_t")));
   const auto bytes = form->layout->blob().bytes();
@@ -158,25 +238,6 @@ TEST(PeerLayouts, TheOneThatWasNotAskedForLongestGoes) {
   EXPECT_EQ(layouts.find(0, 2), nullptr);
   EXPECT_NE(layouts.find(1, 1), nullptr);
   EXPECT_EQ(layouts.learn(2, 1, bytes.first(bytes.size() - 8)), nullptr);
-}
-
-TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
-  const auto int32 = *layout::primitive("int32_t");
-  const Settings settings;
-  const auto thin = make_form(*layout::vector(30'000, 1, 100, int32));
-  const auto dense = make_form(*layout::vector(30'000, 1, 2, int32));
-  EXPECT_DOUBLE_EQ(thin->spread, 16);
-  EXPECT_NEAR(dense->spread, 2, 0.01);
-  EXPECT_EQ(choose(settings, *thin, 1, thin->size, true).way, Way::staged);
-  EXPECT_EQ(choose(settings, *dense, 1, dense->size, true).way, Way::mapped);
-  EXPECT_EQ(choose(settings, *dense, 1, dense->size, false).way, Way::staged);
-  EXPECT_EQ(choose(settings, *dense, 1, 4'096, true).way, Way::pass);
-  EXPECT_EQ(choose(settings, *basic_form(4, 4), 1 << 20, 4 << 20, true).way, Way::pass);
-  EXPECT_EQ(choose(settings, *unknown_form(8), 1 << 20, 8 << 20, true).way, Way::pass);
-  Settings forced;
-  forced.path = Path::mapped;
-  EXPECT_EQ(choose(forced, *thin, 1, thin->size, true).way, Way::mapped);
-  EXPECT_EQ(choose(forced, *basic_form(4, 4), 1 << 20, 4 << 20, true).way, Way::mapped);
 }
 
 }  // namespace

@@ -1,28 +1,63 @@
 #include "mpi/plan.hpp"
 
+#include <algorithm>
+
 #include "mpi/record.hpp"
 
 namespace spinloom::mpi {
 namespace {
 
-// A packed message moves its own lines between the cores, twice; one that lies where it is moves the lines that it
-// touches, once, and no core packs while another unpacks.
-constexpr double spread_most = 2.2;
+constexpr double line_bytes = 64;
 
 }  // namespace
 
-Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, bool can_map) {
+const char* name_of(Way way) {
+  switch (way) {
+    case Way::pass: return "pass";
+    case Way::staged: return "staged";
+    case Way::mapped: return "mapped";
+    case Way::cma: return "cma";
+  }
+  return "pass";
+}
+
+Work work_of(const Form& form, int64_t bytes) {
+  const auto all = static_cast<double>(bytes);
+  if (form.block_bytes <= 0) return {all, 1, all / line_bytes, 1};  // one run
+  const double lines = all / line_bytes * form.spread;
+  return {all, std::max(1.0, all / form.block_bytes), lines, lines * form.jumps};
+}
+
+Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes) {
+  const double own_ns = work.blocks * prices.block_ns + work.lines * prices.near_line_ns;
+  const double pack_ns = own_ns;
+  const double unpack_ns = own_ns + work.bytes / line_bytes * prices.far_line_ns;
+  // The second half of the work begins when the first chunk is ready.
+  const double chunks = std::max(1.0, work.bytes / static_cast<double>(chunk_bytes));
+  const double fetch_ns = work.jumps * prices.far_jump_ns + (work.lines - work.jumps) * prices.far_line_ns;
+  return {prices.staged_ns + std::max(pack_ns, unpack_ns) + std::min(pack_ns, unpack_ns) / chunks,
+          prices.mapped_ns + own_ns + fetch_ns,
+          prices.cma_ns + work.blocks * prices.cma_block_ns + work.bytes / line_bytes * prices.cma_line_ns};
+}
+
+Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach) {
   if (settings.path == Path::pass) return {Way::pass, "asked for"};
   if (bytes < settings.min_bytes || bytes <= Record::most) return {Way::pass, "short"};
   if (!form.known) return {Way::pass, "a type that is not known here"};
   if (form.record_bytes == 0) return {Way::pass, "no record ends where an element ends"};
-  const bool contiguous = form.contiguous(count);
-  if (settings.path == Path::mapped && can_map) return {Way::mapped, "asked for"};
-  if (contiguous) return {Way::pass, "contiguous"};
+  if (settings.path == Path::mapped && reach.mapped) return {Way::mapped, "asked for"};
+  if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
+  if (form.contiguous(count)) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
-  if (form.spread > spread_most) return {Way::staged, "it touches many more lines than it fills"};
-  if (can_map) return {Way::mapped, "it touches few lines more than it fills"};
-  return {Way::staged, cannot_be_mapped};
+  const Costs by = costs(settings.prices, work_of(form, bytes), settings.chunk_bytes);
+  if (reach.mapped && by.mapped_ns <= std::min(by.staged_ns, by.cma_ns)) {
+    return {Way::mapped, "one copy takes least here"};
+  }
+  if (reach.cma && by.cma_ns <= by.staged_ns && (!reach.mapped || by.cma_ns < by.mapped_ns)) {
+    return {Way::cma, "one copy by system calls takes least here"};
+  }
+  if (!reach.mapped && by.mapped_ns <= by.staged_ns) return {Way::staged, cannot_be_mapped};
+  return {Way::staged, "to pack it takes least here"};
 }
 
 }  // namespace spinloom::mpi

@@ -1,9 +1,14 @@
 // Plan - which way a message goes.
 //
-// Contract: choose() names the way with the least work, as far as it is open; the sentence says why. Threads: pure.
-//   Time: none.
+// Contract: costs() says what each way takes by the model, for a receiver whose type is like the sender's. choose()
+//   names the cheapest way that is open; the sentence says why.
+// The model: a packed message is gathered and scattered at once, by two cores; its packed lines change cores. A message
+//   that is copied where it lies changes cores with all lines that it touches, and one core works. System calls cost by
+//   the block.
+// Threads: pure. Time: none; the costs are host time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "mpi/message.hpp"
@@ -12,10 +17,35 @@
 namespace spinloom::mpi {
 
 enum class Way : uint8_t {
-  pass,    // the MPI carries it
+  pass,  // the MPI carries it
   staged,  // packed into shared memory
-  mapped,  // offered where it lies
+  mapped,  // offered where it lies, in memory that the receiver maps
+  cma,  // offered where it lies, to be read by system calls
 };
+
+[[nodiscard]] const char* name_of(Way way);
+
+// Which ways a message may be offered.
+struct Reach {
+  bool mapped = false;
+  bool cma = false;
+};
+
+struct Costs {
+  double staged_ns = 0;
+  double mapped_ns = 0;
+  double cma_ns = 0;
+};
+
+// What a message is made of.
+struct Work {
+  double bytes = 0;
+  double blocks = 0;
+  double lines = 0;  // that it touches
+  double jumps = 0;  // those of them that do not follow the one before
+};
+[[nodiscard]] Work work_of(const Form& form, int64_t bytes);
+[[nodiscard]] Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes);
 
 inline constexpr const char* cannot_be_mapped = "the buffer cannot be mapped";
 
@@ -24,7 +54,6 @@ struct Choice {
   const char* why = "";
 };
 
-// `can_map`: the receiver can read the buffer, and may be waited for.
-[[nodiscard]] Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, bool can_map);
+[[nodiscard]] Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach);
 
 }  // namespace spinloom::mpi

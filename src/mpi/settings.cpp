@@ -46,8 +46,10 @@ class Reader {
         settings_.path = Path::staged;
       } else if (value == "mapped") {
         settings_.path = Path::mapped;
+      } else if (value == "cma") {
+        settings_.path = Path::cma;
       } else if (value != "auto") {
-        complain(name, value, "auto, pass, staged or mapped");
+        complain(name, value, "auto, pass, staged, mapped or cma");
       }
     } else if (name == "SPINLOOM_MPI_LAYOUT") {
       settings_.memoised = value != "naive";
@@ -58,6 +60,10 @@ class Reader {
       number(name, value, 1 << 10, settings_.chunk_bytes);
     } else if (name == "SPINLOOM_MPI_STAGING_BYTES") {
       number(name, value, 0, settings_.staging_bytes);
+    } else if (name == "SPINLOOM_MPI_PRICES") {
+      const auto prices = read_prices(value);
+      if (prices) settings_.prices = *prices;
+      if (!prices) complain(name, value, "a list such as 'spinloom calibrate --peers' writes");
     } else if (name == "SPINLOOM_MPI_JOB") {
       settings_.job = value;
     } else if (name == "SPINLOOM_MPI_REPORT") {

@@ -8,6 +8,7 @@
 #include "base/shared_heap.hpp"
 #include "layout/copy.hpp"
 #include "layout/transfer.hpp"
+#include "mpi/cma.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -105,9 +106,9 @@ bool Ship::publish(const Form& form) {
   return form.published.address() != 0;
 }
 
-std::optional<Parcel> Ship::offer(const Message& message) {
+std::optional<Parcel> Ship::offer(const Message& message, bool by_cma) {
   const Form& form = message.form();
-  Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0};
+  Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0, by_cma};
   if (!form.contiguous(message.count())) {
     if (!publish(form)) return std::nullopt;
     offer.form = form.number;
@@ -127,6 +128,12 @@ std::optional<Parcel> Ship::offer(const Message& message) {
 
 bool Ship::is_done(const Parcel& parcel) {
   return parcel.slot->done.load(std::memory_order_acquire) >= parcel.serial;  // the slot may carry a later one
+}
+
+bool Ship::is_returned(const Parcel& parcel) {
+  Stage stage = Stage::returned;
+  return parcel.slot->stage.load(std::memory_order_relaxed) == stage &&
+         parcel.slot->stage.compare_exchange_strong(stage, Stage::packed, std::memory_order_acq_rel);
 }
 
 bool Ship::withdraw(const Parcel& parcel) {
@@ -160,11 +167,16 @@ void Ship::drop(const Record& record) {
   board_.slot(record.sender, record.slot).done.store(record.serial, std::memory_order_release);
 }
 
-Status Ship::land(const Record& record, const Message& into) {
+Status Ship::land(const Record& record, const Message& into, void (*idle)()) {
   Slot& slot = board_.slot(record.sender, record.slot);
   Stage stage = Stage::offered;
-  const bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
-  Status moved = pulls ? pull(record, slot.offer, into) : unload(record, slot, into);
+  bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
+  Status moved = pulls ? pull(record, slot.offer, into) : Status{};
+  if (!moved.ok() && slot.offer.by_cma) {  // memory that the system does not read, such as a device's
+    slot.stage.store(Stage::returned, std::memory_order_release);
+    pulls = false;
+  }
+  if (!pulls) moved = unload(record, slot, into, idle);
   if (pulls || moved.ok()) slot.done.store(record.serial, std::memory_order_release);
   if (!moved.ok()) return moved;
   totals_.landed.fetch_add(1, std::memory_order_relaxed);
@@ -173,7 +185,7 @@ Status Ship::land(const Record& record, const Message& into) {
 }
 
 // Unpacks while the sender packs.
-Status Ship::unload(const Record& record, const Slot& slot, const Message& into) const {
+Status Ship::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
   const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
   constexpr int tries_before_yield = 2'000;
@@ -187,6 +199,7 @@ Status Ship::unload(const Record& record, const Slot& slot, const Message& into)
       if (!board_.lives(record.sender)) {
         return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
       }
+      if (idle != nullptr) idle();
       sched_yield();
       continue;
     }
@@ -198,6 +211,7 @@ Status Ship::unload(const Record& record, const Slot& slot, const Message& into)
 }
 
 BlobPointer Ship::layout_of(uint32_t sender, const Offer& offer) {
+  const std::lock_guard lock(layouts_mutex_);
   if (memoised_) {
     if (BlobPointer known = layouts_.find(sender, offer.form)) return known;
   }
@@ -210,6 +224,11 @@ BlobPointer Ship::layout_of(uint32_t sender, const Offer& offer) {
 Status Ship::pull(const Record& record, const Offer& offer, const Message& into) {
   const auto lost = [&] { return fail(Code::environment, "rank ", record.sender, " offers what cannot be read"); };
   const auto bytes = static_cast<int64_t>(record.bytes);
+  if (offer.by_cma) {
+    const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
+    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost();
+    return read_by_cma(board_.process(record.sender), blob.get(), offer.count, offer.buffer, into, bytes);
+  }
   if (offer.form == 0) {
     const uint8_t* const run = board_.at(record.sender, offer.buffer, record.bytes);
     if (run == nullptr) return lost();

@@ -2,19 +2,22 @@
 //
 // Contract: the sender prepare()s a Parcel, has the MPI send its record, and load()s the bytes. Or it offer()s the
 //   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
-//   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. The receiver read()s what the
-//   MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
+//   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the receiver
+//   could not read an offer (is_returned()). The receiver read()s what the MPI gave it, and where that is a record,
+//   land()s the bytes, or drop()s them.
 // Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
-//   offered one is copied once, by the receiver.
+//   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp).
 // Invariants: (1) the sender need not wait for its receiver: without a free slot or room prepare() and offer() say no, and
 //   the message goes as an ordinary one; offer() keeps the room that load() may need; (2) a receiver waits for a sender
-//   that is packing, or fails when that has died; it never waits for one that has offered; (3) nothing is read but the
-//   sender's heap, and never more than the receiver's buffer holds is written.
-// Threads: the caller's lock for prepare(), abandon(), read(); load() and land() need none. Time: none.
+//   that is packing, or fails when that has died; it waits for one that has offered only where the offer could not be
+//   read, and calls idle() meanwhile; (3) nothing is read but what the sender has offered, and never more than the
+//   receiver's buffer holds is written.
+// Threads: the caller's lock for prepare(), offer(), abandon(), read(); load() and land() need none. Time: none.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -43,7 +46,7 @@ class Ship {
     uint64_t sent = 0, sent_bytes = 0;
     std::atomic<uint64_t> landed{0}, landed_bytes{0};
     uint64_t refused = 0;  // no slot or no room
-    uint64_t offered = 0, withdrawn = 0;
+    uint64_t offered = 0, withdrawn = 0;  // withdrawn: or returned
   };
 
   [[nodiscard]] Status begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
@@ -53,16 +56,20 @@ class Ship {
   [[nodiscard]] bool has_news() const { return board_.has_news(); }
   void notice() { board_.notice(); }
   [[nodiscard]] bool can_reach(uint32_t receiver) const { return board_.can_reach(receiver); }
+  [[nodiscard]] bool can_read(uint32_t receiver) const { return board_.can_read(receiver); }
 
   [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes);
   // Whether peers can read all that the message may touch.
   [[nodiscard]] static bool is_mapped(const Message& message);
-  [[nodiscard]] std::optional<Parcel> offer(const Message& message);
+  // `by_cma`: it need not be mapped.
+  [[nodiscard]] std::optional<Parcel> offer(const Message& message, bool by_cma = false);
   // Puts a layout where peers can read it. False: there is no room.
   [[nodiscard]] static bool publish(const Form& form);
   // Reads the layout that `sender` has published, if this rank can.
   void learn(uint32_t sender, const Offer& offer) { (void)layout_of(sender, offer); }
   [[nodiscard]] static bool is_done(const Parcel& parcel);
+  // Whether the receiver could not read it, and waits until it is packed. True once.
+  [[nodiscard]] static bool is_returned(const Parcel& parcel);
   // False: the receiver has begun to take it, and is_done() will become true.
   [[nodiscard]] static bool withdraw(const Parcel& parcel);
   void load(const Parcel& parcel, const Message& message) const;
@@ -70,7 +77,7 @@ class Ship {
 
   // Nothing unless `bytes` is a live record of this job.
   [[nodiscard]] std::optional<Record> read(const void* bytes, int64_t length) const;
-  [[nodiscard]] Status land(const Record& record, const Message& into);
+  [[nodiscard]] Status land(const Record& record, const Message& into, void (*idle)() = nullptr);
   void drop(const Record& record);
 
   void count_withdrawn() { ++totals_.withdrawn; }
@@ -82,7 +89,7 @@ class Ship {
     Staging::Buffer buffer;
   };
   void take_back();
-  [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into) const;
+  [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
   [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
 
@@ -93,6 +100,7 @@ class Ship {
   uint64_t serial_ = 0;
   std::vector<uint32_t> idle_;
   std::vector<InUse> in_use_;  // oldest first
+  std::mutex layouts_mutex_;
   PeerLayouts layouts_;
   bool memoised_ = true;
 };

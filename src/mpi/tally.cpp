@@ -15,15 +15,6 @@ constexpr size_t texts_bytes_most = 16 << 20;  // of all
 constexpr size_t text_bytes_cut = 400;
 constexpr size_t cells_most = 128;  // with their own count; as many again with their own receiver
 
-const char* name_of(Way way) {
-  switch (way) {
-    case Way::pass: return "pass";
-    case Way::staged: return "staged";
-    case Way::mapped: return "mapped";
-  }
-  return "pass";
-}
-
 }  // namespace
 
 size_t TypeTally::Hash::operator()(const Kind& kind) const {
@@ -51,7 +42,7 @@ TypeTally::Cell& TypeTally::find(Kind kind) {
 void TypeTally::withdraw(int64_t count, int64_t receiver) {
   Cell* likely = nullptr;  // where counts or receivers were too many
   for (Cell& cell : cells_) {
-    if (cell.kind.way != Way::mapped || cell.withdrawn == cell.messages) continue;
+    if ((cell.kind.way != Way::mapped && cell.kind.way != Way::cma) || cell.withdrawn == cell.messages) continue;
     likely = &cell;
     if (cell.kind.count == count && cell.kind.receiver == receiver) break;
   }

@@ -6,9 +6,10 @@
 // Invariants: (1) when holds() returns true, the number has not been given to another process: the system hands out
 //   numbers in a circle, and `fresh_ns` is too short for a whole turn; (2) holds() asks the system at most once in
 //   `fresh_ns`.
-// Threads: one owner. Time: holds() reads the monotonic clock.
+// Threads: one owner; holds() from any. Time: holds() reads the monotonic clock.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace spinloom::peer {
@@ -31,7 +32,7 @@ class Process {
  private:
   int64_t id_ = 0;
   int descriptor_ = -1;
-  mutable int64_t seen_ns_ = INT64_MIN / 2;  // when the process was last found alive
+  mutable std::atomic<int64_t> seen_ns_{INT64_MIN / 2};  // when the process was last found alive
 };
 
 }  // namespace spinloom::peer

@@ -56,11 +56,13 @@ def test_more_ranks_short_messages_and_little_room(mpi, programs, tmp_path):
 
 
 @every_mpi
-@pytest.mark.parametrize("layout", ["memoised", "naive"])
-def test_messages_that_their_receivers_take_from_the_senders_memory(mpi, programs, tmp_path, layout):
+@pytest.mark.parametrize(
+    ("path", "layout"), [("mapped", "memoised"), ("mapped", "naive"), ("cma", "memoised")]
+)
+def test_messages_that_their_receivers_take_from_the_senders_memory(mpi, programs, tmp_path, path, layout):
     settings = {
         "SPINLOOM_MPI_MIN_BYTES": "100",
-        "SPINLOOM_MPI_PATH": "mapped",
+        "SPINLOOM_MPI_PATH": path,
         "SPINLOOM_MPI_LAYOUT": layout,
     }
     report = tmp_path / "report"
@@ -76,10 +78,20 @@ def test_threads(mpi, programs, tmp_path):
     assert sent(tmp_path / "report") > THREADED_ROUNDS
 
 
+@every_mpi
+def test_threads_may_offer_what_they_send(mpi, programs, tmp_path):
+    report = tmp_path / "report"
+    settings = {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "mapped"}
+    messages(mpi, programs(mpi), 2, 8, THREADED_ROUNDS // 2, report, ("--threads", "3"), **settings)
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert sum(line["offered"] for line in lines) > 0
+
+
 WAYS = [
     {},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_CHUNK_BYTES": "1K", "SPINLOOM_MPI_STAGING_BYTES": "256K"},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "mapped"},
+    {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "cma"},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "pass"},
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spinloom import calibration, copy_model, files, output, results, units, workloads
+from spinloom import calibration, copy_model, files, output, peer_prices, results, units, workloads
 from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options, quiet_option
@@ -30,6 +30,7 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
     show_default=True,
     help="Of --compare.",
 )
+@click.option("--peers", is_flag=True, help="Measure messages between two processes only.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -45,7 +46,14 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
 @quiet_option
 @form_options
 def calibrate(
-    passes: int, compare: bool, movement: str, out: Path | None, docs: Path | None, quiet: bool, form: str
+    passes: int,
+    compare: bool,
+    movement: str,
+    peers: bool,
+    out: Path | None,
+    docs: Path | None,
+    quiet: bool,
+    form: str,
 ) -> None:
     """Measure what copies cost on this machine, for 'spinloom explain'.
 
@@ -56,7 +64,13 @@ def calibrate(
 
     It takes a minute of processor time, longer by the clock where others work. Each round is kept as it ends:
     after Ctrl-C the next call goes on behind it. A machine that is too noisy gets no prices: exit code 1.
+
+    --peers measures messages from one process to another by each way of 'spinloom run', which then chooses
+    by these prices; 'spinloom explain --live' shows them. It wants two idle cores for half a minute.
     """
+    if peers:
+        calibrate_peers(passes, out or peer_prices.path(), quiet, form)
+        return
     if compare:
         rows = catalogue()
         kept_at = calibration.partial_path(calibration.path(), f".compare-{movement}")
@@ -95,6 +109,26 @@ def calibrate(
     output.say(f"{where}: prices of {measured.identity['processor']}")
     prices = [price for name in copy_model.MOVEMENTS for price in listing(name, measured)]
     output.emit(prices, form, lambda: show_prices(prices))
+
+
+def calibrate_peers(passes: int, where: Path, quiet: bool, form: str) -> None:
+    results.check_writable(where.parent)
+    with stoppable() as stop, progress(peer_prices.work(passes), quiet, "measuring") as advance:
+        samples = peer_prices.measure(passes, advance)
+    if stop.told:
+        stop.leave("nothing was stored")
+    fitted = peer_prices.fit(samples)
+    peer_prices.save(fitted, where)
+    output.say(f"{where}: the model misses what was measured by a factor of {fitted.error:.2f} in the mean")
+    rows = [{"price": name, "ns": round(ns, 3)} for name, ns in fitted.ns.items()]
+    title = "What a message between two processes costs here (host time)"
+    output.emit(
+        rows,
+        form,
+        lambda: output.table(
+            ["price, ns", ""], [[row["price"], f"{row['ns']:.2f}"] for row in rows], numeric={""}, title=title
+        ),
+    )
 
 
 def rounds(count: int) -> str:

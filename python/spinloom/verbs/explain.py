@@ -9,12 +9,23 @@ from typing import Any
 
 import click
 
-from spinloom import calibration, files, layout, measured, output, picture, results, strategies, units
+from spinloom import (
+    calibration,
+    files,
+    layout,
+    measured,
+    output,
+    picture,
+    results,
+    strategies,
+    units,
+)
 from spinloom import explain as facts_of
 from spinloom.explain import Way
 from spinloom.machines import Machine
 from spinloom.measured import Measured
 from spinloom.verbs import completion
+from spinloom.verbs.explain_live import Live
 from spinloom.verbs.options import form_options, machine_options
 from spinloom.workloads import Row
 
@@ -51,6 +62,11 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 @click.option(
     "--measure", is_flag=True, help="Also time it here: ours, loops by hand, NumPy, every MPI found."
 )
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Also what 'spinloom run' would do with it between two processes here: which way, why, how long.",
+)
 @form_options
 def explain(
     target: str,
@@ -59,6 +75,7 @@ def explain(
     strategy_text: str,
     svg: Path | None,
     measure: bool,
+    live: bool,
     form: str,
 ) -> None:
     """Say in advance what a datatype costs.
@@ -66,7 +83,8 @@ def explain(
     Sizes, bounds, blocks, normal form and compact program; then each way to move one message with its time
     and the resource that bounds it: host times as this machine was calibrated, modelled times of a NIC.
     --measure times it here as well, beside what a program would do otherwise, and says in one sentence which
-    way to take.
+    way to take. --live sends it between two processes of this machine by each way of 'spinloom run', and says
+    which one that would choose.
     """
     row = facts_of.resolve(target, count)
     known = facts_of.facts(row)
@@ -75,10 +93,11 @@ def explain(
     if strategy_text != "none" and known["message_bytes"] > 0:
         ways += facts_of.nic_ways(row, known, machine, strategies.parse(strategy_text))
     timed = measured.measure(row, known) if measure else []
+    sent = Live.of(row) if live else None
     if form == "csv":
-        rows = rows_of(ways, timed)
+        rows = rows_of(ways, timed, sent)
         columns = [field.name for field in fields(Way)]
-        click.echo(results.as_csv(rows, [*columns, "by"] if timed else columns), nl=False)
+        click.echo(results.as_csv(rows, [*columns, "by"] if timed or sent else columns), nl=False)
     elif form == "json":
         document = {
             **known,
@@ -88,6 +107,7 @@ def explain(
             "ways": [asdict(way) for way in ways],
             "advice": measured.advice(row.type, known),
             **measured_document(timed),
+            **(sent.document() if sent else {}),
         }
         click.echo(json.dumps(document, indent=1))
     else:
@@ -95,20 +115,26 @@ def explain(
         if timed:
             output.show(measured_table(ways, timed))
             click.echo(measured.verdict(timed))
+        if sent:
+            output.show(sent.table())
+            for choice in sent.choices:
+                click.echo(f"{choice.memory}: {choice.way}, because {choice.why}")
         for advice in measured.advice(row.type, known):
             click.echo(f"advice: {advice}")
-    if remark:
-        output.say(remark)
+    for sentence in (remark, sent.prices.remark if sent else ""):
+        if sentence:
+            output.say(sentence)
     if svg is not None:
         write_svg(row, svg)
 
 
-def rows_of(ways: list[Way], timed: list[Measured]) -> list[dict[str, Any]]:
-    """Each way with its time; with --measure also who measured which time here."""
+def rows_of(ways: list[Way], timed: list[Measured], sent: Live | None) -> list[dict[str, Any]]:
+    """Each way with its time; with --measure and --live also who found which time here."""
     rows = [asdict(way) for way in ways]
-    if not timed:
+    if not timed and sent is None:
         return rows
     rows = [{**row, "by": "predicted" if row["kind"] == "host" else "simulated"} for row in rows]
+    rows += sent.rows() if sent else []
     return rows + [
         {"path": path, "kind": "host", "time_ps": round(way.times_ns[operation] * 1000), "by": way.name}
         for operation, path in measured.NAMES.items()

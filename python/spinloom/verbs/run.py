@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from spinloom import data, files, mpi_layer, mpi_report, mpi_report_page, output
+from spinloom import data, files, mpi_layer, mpi_report, mpi_report_page, output, peer_prices
 from spinloom.errors import EXIT_ENVIRONMENT, Trouble
 
 ON_TERMINAL = "-"
@@ -41,6 +41,11 @@ def check_report(report: str | None) -> None:
         raise Trouble("invalid", f"--report={report}: the file's name must end with {' or '.join(FORMS)}")
     if not path.parent.is_dir():
         raise Trouble("environment", f"--report={report}: there is no folder {path.parent}")
+
+
+def measured_prices() -> str:
+    found = peer_prices.load()
+    return found.as_list() if found.measured else ""
 
 
 def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
@@ -77,8 +82,9 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
 )
 @click.option(
     "--path",
-    type=click.Choice(["auto", "mapped", "staged", "pass"]),
-    help="Mapped: one copy by the receiver. Staged: two through shared memory. Pass: the MPI's own way.",
+    type=click.Choice(["auto", "mapped", "staged", "cma", "pass"]),
+    help="Mapped: one copy by the receiver. Staged: two through shared memory. Cma: one by system calls. "
+    "Pass: the MPI's own way.",
 )
 @click.option(
     "--report",
@@ -103,7 +109,7 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
     job = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="spinloom-run-") as folder:
         file = Path(folder, "report") if report else None
-        environment = mpi_layer.environment(libraries, job, path, file)
+        environment = mpi_layer.environment(libraries, job, path, file, measured_prices())
         try:
             code = subprocess.run(command, env=environment, check=False).returncode
         except OSError as trouble:

@@ -96,12 +96,13 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
     real.Status_set_elements_x(status, handles().byte, place.capacity());
     return raise(place.comm, error_truncate);
   }
+  constexpr auto idle = [] { layer.take_returned(); };
   if (place.form->known) {
-    if (!ship.land(record, {*place.form, place.count, place.buffer}).ok()) return raise(place.comm, error_other);
+    if (!ship.land(record, {*place.form, place.count, place.buffer}, idle).ok()) return raise(place.comm, error_other);
   } else {
     std::vector<uint8_t> packed(record.bytes);
     const FormPointer bytes_form = basic_form(1, 1);
-    if (!ship.land(record, {*bytes_form, bytes, packed.data()}).ok()) return raise(place.comm, error_other);
+    if (!ship.land(record, {*bytes_form, bytes, packed.data()}, idle).ok()) return raise(place.comm, error_other);
     if (const int code = put_bytes(packed.data(), bytes, place); code != success) return code;
   }
   real.Status_set_elements_x(status, handles().byte, bytes);

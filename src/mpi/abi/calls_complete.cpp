@@ -78,7 +78,7 @@ int finish_some(Batch& batch, int done, const int* indices, Status* statuses, in
 // While messages are offered, calls that would wait in the MPI look after them instead: test(&flag) until it says so.
 template <class Test>
 int until(Test test) {
-  constexpr int tries_before_yield = 200;
+  const int tries_before_yield = layer.threaded ? 1 : 200;  // another thread may want the lock
   for (int tries = 1;; ++tries) {
     layer.progress(Layer::Waiting::blocked);
     int flag = 0;
@@ -187,14 +187,11 @@ namespace {
 
 // The bytes are put in place now; whoever completes the request later finds them there.
 int look(Request request, int* flag, Status* status) {
-  Open* known = nullptr;
-  {
-    const Lock lock;
-    layer.attend();
-    if (layer.offers()) layer.progress(Layer::Waiting::asks);
-    known = layer.take(request);
-    if (known != nullptr) layer.put_back(request, known);
-  }
+  const Lock lock;  // another thread may put what has come in place
+  layer.attend();
+  if (layer.offers()) layer.progress(Layer::Waiting::asks);
+  Open* const known = layer.take(request);
+  if (known != nullptr) layer.put_back(request, known);
   if (known == nullptr) return real.Request_get_status(request, flag, status);
   StatusOf seen(status);
   const int code = real.Request_get_status(known->substituted ? known->inner : request, flag, seen.get());

@@ -138,7 +138,6 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
 }
 
 bool Layer::may_offer_to(uint32_t receiver) {
-  if (threaded || !process_heap_is_malloc()) return false;
   Patience& patience = patience_[receiver];
   if (patience.left_out == 0) return true;
   --patience.left_out;
@@ -159,11 +158,12 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, bool may_o
   }
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
-  const bool can_map = asked && Ship::is_mapped(message);
-  const Choice choice = choose(settings, *place.form, place.count, bytes, can_map);
-  if (choice.way == Way::mapped) {
-    if (auto offer = ship.offer(message)) {
-      count(place, to, Way::mapped, choice.why);
+  const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message),
+                    asked && ship.can_read(static_cast<uint32_t>(to))};
+  const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
+  if (choice.way == Way::mapped || choice.way == Way::cma) {
+    if (auto offer = ship.offer(message, choice.way == Way::cma)) {
+      count(place, to, choice.way, choice.why);
       offer->receiver = static_cast<uint32_t>(to);
       return offer;
     }
@@ -218,16 +218,26 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
     one->has_whole = code == success;
     if (one->has_whole) {
       *request = one->whole;
-      offered.push_back(std::move(one));
+      add_offer(std::move(one));
       return success;
     }
   }
-  Offered* const waited = one.get();
-  offered.push_back(std::move(one));
-  while (std::ranges::any_of(offered, [waited](const auto& each) { return each.get() == waited; }))
-    progress(Waiting::blocked);
+  const uint64_t waited = parcel.serial;
+  add_offer(std::move(one));
+  while (is_open(waited)) progress(Waiting::blocked);
   if (request != nullptr) *request = handles().request_null;
   return success;
+}
+
+void Layer::add_offer(std::unique_ptr<Offered> one) {
+  const Lock lock;
+  offered.push_back(std::move(one));
+  offers_.store(offered.size(), std::memory_order_relaxed);
+}
+
+bool Layer::is_open(uint64_t serial) {
+  const Lock lock;
+  return std::ranges::any_of(offered, [serial](const auto& each) { return each->parcel.serial == serial; });
 }
 
 bool Layer::is_over(Offered& one) {
@@ -246,12 +256,21 @@ void Layer::settle(Offered& one, Waiting waiting) {
     patience = {};
     return;
   }
+  if (Ship::is_returned(one.parcel)) {
+    pack_after_all(one);
+    return;
+  }
   if (waiting == Waiting::no) return;
   const int64_t now = now_ns();
   if (one.begun_ns < 0) one.begun_ns = now;
   constexpr int64_t asks_for_one_wait = 32;
   const int64_t patience_ns = one.patience_ns * (waiting == Waiting::asks ? asks_for_one_wait : 1);
   if (now - one.begun_ns < patience_ns || !Ship::withdraw(one.parcel)) return;
+  pack_after_all(one);
+}
+
+void Layer::pack_after_all(Offered& one) {
+  Patience& patience = patience_[one.parcel.receiver];
   ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
   one.moved = true;
   ship.count_withdrawn();
@@ -261,7 +280,16 @@ void Layer::settle(Offered& one, Waiting waiting) {
   patience.left_out = 1U << patience.in_vain;
 }
 
+// Two ranks that cannot read each other's offers wait for each other in receives.
+void Layer::take_returned() {
+  const Lock lock;
+  for (const auto& one : offered) {
+    if (!one->moved && Ship::is_returned(one->parcel)) pack_after_all(*one);
+  }
+}
+
 void Layer::progress(Waiting waiting) {
+  const Lock lock;
   for (size_t i = 0; i < offered.size();) {
     settle(*offered[i], waiting);
     if (!is_over(*offered[i])) {
@@ -271,6 +299,7 @@ void Layer::progress(Waiting waiting) {
     if (offered[i]->has_whole) real.Grequest_complete(offered[i]->whole);
     offered.erase(offered.begin() + static_cast<ptrdiff_t>(i));
   }
+  offers_.store(offered.size(), std::memory_order_relaxed);
   if (waiting != Waiting::no) look_at_receives();
 }
 

@@ -206,7 +206,7 @@ struct Layer {
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
   // Offered messages: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
   // that wait for each other both end. A call that waits calls progress() until its request is complete.
-  [[nodiscard]] bool offers() const { return !offered.empty(); }
+  [[nodiscard]] bool offers() const { return offers_.load(std::memory_order_relaxed) != 0; }
   enum class Waiting : uint8_t { no, asks, blocked };
   void progress(Waiting waiting);
   [[nodiscard]] int wait(Request* request);
@@ -236,7 +236,11 @@ struct Layer {
     return place.form->contiguous(place.count) ? TypeTally::various : place.count;
   }
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
+  void add_offer(std::unique_ptr<Offered> one);
+  [[nodiscard]] bool is_open(uint64_t serial);
   void settle(Offered& one, Waiting waiting);
+  void pack_after_all(Offered& one);
+  void take_returned();
   [[nodiscard]] bool is_over(Offered& one);
   void look_at_receives();
 
@@ -247,6 +251,7 @@ struct Layer {
   };
   std::vector<Patience> patience_;
   std::vector<Open*> arriving_;
+  std::atomic<size_t> offers_{0};  // offered.size(), for who holds no lock
   Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;

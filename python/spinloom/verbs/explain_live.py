@@ -1,0 +1,59 @@
+"""`spinloom explain --live`: what `spinloom run` would do with a datatype between two ranks here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spinloom import live_ways, output, peer_prices, units
+from spinloom.live_ways import Choice, LiveWay
+from spinloom.peer_prices import PeerPrices
+from spinloom.workloads import Row
+
+
+@dataclass(frozen=True)
+class Live:
+    """What was found of messages between two processes."""
+
+    prices: PeerPrices
+    ways: list[LiveWay]
+    choices: list[Choice]
+
+    @classmethod
+    def of(cls, row: Row) -> Live:
+        prices = peer_prices.load()
+        ways = live_ways.live_ways(row, prices)
+        cma = any(way.way == "cma" and way.measured_ns is not None for way in ways)
+        return cls(prices, ways, live_ways.choices(row, prices, cma))
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "live": {
+                "prices": self.prices.measured or "as they came with Spinloom",
+                "ways": [asdict(way) for way in self.ways],
+                "choices": [asdict(choice) for choice in self.choices],
+            }
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        times = [
+            (way, by, time_ns)
+            for way in self.ways
+            for by, time_ns in (("model", way.predicted_ns), ("measured", way.measured_ns))
+            if time_ns is not None
+        ]
+        return [
+            {"path": f"live {way.way}", "kind": "host", "time_ps": round(time_ns * 1000), "by": by}
+            for way, by, time_ns in times
+        ]
+
+    def table(self) -> Any:
+        def told(time_ns: float | None) -> str:
+            return units.format_time(round(time_ns * 1000)) if time_ns is not None else "-"
+
+        return output.table(
+            ["way", "by the model", "measured", "about"],
+            [[way.way, told(way.predicted_ns), told(way.measured_ns), way.about] for way in self.ways],
+            numeric={"by the model", "measured"},
+            title="One message from process to process here, in host time: medians, no MPI.",
+        )

@@ -1,0 +1,203 @@
+#include "app/peer_probe.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "base/random.hpp"
+#include "base/shared_heap.hpp"
+#include "layout/committed.hpp"
+#include "layout/oracle.hpp"
+#include "layout/text.hpp"
+#include "mpi/message.hpp"
+#include "mpi/ship.hpp"
+
+namespace spinloom::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds patience{10};
+constexpr int64_t guard_bytes = 64;
+
+// Memory for a message, with guards; where peers map it, or of this process alone.
+class Memory {
+ public:
+  Memory(int64_t bytes, bool in_heap) : bytes_(static_cast<size_t>(bytes)), in_heap_(in_heap) {
+    if (in_heap_) start_ = static_cast<std::byte*>(process_heap().allocate(bytes_));
+    if (!in_heap_) start_ = static_cast<std::byte*>(std::aligned_alloc(64, (bytes_ + 63) / 64 * 64));
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    if (in_heap_ && start_ != nullptr) (void)process_heap().release(start_);
+    if (!in_heap_) std::free(start_);
+  }
+  [[nodiscard]] bool ok() const { return start_ != nullptr; }
+  [[nodiscard]] std::span<std::byte> span() const { return {start_, bytes_}; }
+  void fill(uint64_t seed) const {
+    Random random(seed, "app.peer_probe");
+    for (size_t at = 0; at < bytes_; at += sizeof(uint64_t)) {
+      const uint64_t word = random.next();
+      std::memcpy(start_ + at, &word, std::min(sizeof word, bytes_ - at));
+    }
+  }
+
+ private:
+  size_t bytes_;
+  bool in_heap_;
+  std::byte* start_ = nullptr;
+};
+
+template <class Ready>
+Status await(const Ready& ready) {
+  constexpr int tries_between_looks = 4'096;
+  std::optional<Clock::time_point> begun;
+  for (int tries = 1; !ready(); ++tries) {
+    if (tries % tries_between_looks != 0) continue;
+    if (!begun) begun = Clock::now();
+    if (Clock::now() - *begun > patience) return fail(Code::environment, "the other process does not answer");
+    sched_yield();
+  }
+  return {};
+}
+
+}  // namespace
+
+// One record at a time, from each rank to the other.
+struct PeerProbe::Box {
+  alignas(128) std::atomic<uint64_t> sent;
+  uint8_t record[mpi::Record::least];
+  alignas(128) std::atomic<uint64_t> met;  // how often its rank has come to meet()
+};
+
+struct PeerProbe::Impl {
+  static_assert(2 * sizeof(Box) <= mailbox_bytes);
+  mpi::Ship ship;
+  Box* boxes = nullptr;
+  uint32_t rank = 0;
+  uint64_t received = 0;
+
+  [[nodiscard]] uint32_t peer() const { return 1 - rank; }
+
+  Status meet() {
+    const uint64_t times = ++boxes[rank].met;
+    return await([&] { return boxes[peer()].met.load() >= times; });
+  }
+
+  Status send(const mpi::Message& message, mpi::Way way) {
+    const bool offers = way != mpi::Way::staged;
+    const auto parcel = offers ? ship.offer(message, way == mpi::Way::cma) : ship.prepare(message.bytes());
+    if (!parcel) return fail(Code::exhausted, "no room for a message of ", message.bytes(), " B");
+    std::memcpy(boxes[rank].record, parcel->record(), sizeof boxes[rank].record);
+    boxes[rank].sent.fetch_add(1, std::memory_order_release);
+    if (!offers) ship.load(*parcel, message);
+    if (!offers) return {};
+    return await([&] {
+      if (!mpi::Ship::is_returned(*parcel)) return mpi::Ship::is_done(*parcel);
+      ship.load(*parcel, message);
+      return false;
+    });
+  }
+
+  Status receive(const mpi::Message& into) {
+    ++received;
+    SPL_TRY(await([&] { return boxes[peer()].sent.load(std::memory_order_acquire) >= received; }));
+    const auto record = ship.read(boxes[peer()].record, mpi::Record::least);
+    if (!record) return fail(Code::mismatch, "what came is no record");
+    return ship.land(*record, into);
+  }
+};
+
+PeerProbe::PeerProbe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+PeerProbe::~PeerProbe() {
+  impl_->ship.end();
+  munmap(impl_->boxes, mailbox_bytes);
+}
+
+Result<std::unique_ptr<PeerProbe>> PeerProbe::open(const std::string& name, const std::string& mailbox, uint32_t rank) {
+  if (rank > 1) return fail(Code::invalid, "rank is ", rank, ", it must be 0 or 1");
+  auto impl = std::make_unique<Impl>();
+  impl->rank = rank;
+  const int file = ::open(mailbox.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return fail(Code::environment, mailbox, ": ", std::strerror(errno));
+  void* const made = mmap(nullptr, mailbox_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (made == MAP_FAILED) return fail(Code::environment, "mmap of ", mailbox, ": ", std::strerror(errno));
+  impl->boxes = static_cast<Box*>(made);
+  SPL_TRY(impl->ship.begin(name, rank, 2, 2, mpi::Settings{}));
+  std::unique_ptr<PeerProbe> probe(new PeerProbe(std::move(impl)));
+  SPL_TRY(probe->impl_->meet());
+  probe->impl_->ship.notice();
+  SPL_TRY(probe->impl_->meet());
+  return probe;
+}
+
+Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int64_t count, mpi::Way way, bool in_heap,
+                                               int samples) {
+  Impl& own = *impl_;
+  SPL_ASSIGN(const layout::Type type, layout::parse(type_text));
+  SPL_ASSIGN(const layout::Committed committed, layout::Committed::commit(type));
+  SPL_ASSIGN(const layout::oracle::Reach reach, committed.reach(count));
+  const mpi::FormPointer form = mpi::make_form(type);
+  const int64_t bytes = type.size() * count;
+  if (bytes <= 0) return fail(Code::unsupported, "a message of zero bytes takes no time");
+  if (way == mpi::Way::pass) return fail(Code::invalid, "there is no MPI here");
+  if (!own.ship.can_reach(own.peer())) return fail(Code::environment, "the two processes cannot map each other's heap");
+  if (way == mpi::Way::cma && !own.ship.can_read(own.peer())) {
+    return fail(Code::environment, "the two processes cannot read each other's memory by system calls");
+  }
+  const int64_t base = std::max<int64_t>(0, -reach.first) + guard_bytes;
+  const int64_t span = base + std::max<int64_t>(0, reach.last) + guard_bytes;
+  const Memory out(span, in_heap);
+  const Memory in(span, in_heap);
+  if (!out.ok() || !in.ok()) return fail(Code::exhausted, "no memory for a message that spans ", span, " B");
+  const mpi::Message source(*form, count, out.span().data() + base);
+  const mpi::Message target(*form, count, in.span().data() + base);
+  if (way == mpi::Way::mapped && !mpi::Ship::is_mapped(source)) {
+    return fail(Code::environment, "the message does not lie in memory that peers map");
+  }
+
+  const auto round = [&]() -> Status {
+    if (own.rank == 0) {
+      SPL_TRY(own.send(source, way));
+      return own.receive(target);
+    }
+    SPL_TRY(own.receive(target));
+    return own.send(source, way);
+  };
+  // What the peer sends is made here once more.
+  std::vector<std::byte> packed(static_cast<size_t>(bytes));
+  out.fill(2 + own.peer());
+  SPL_TRY(layout::oracle::pack(type, count, out.span().data() + base, packed));
+  out.fill(2 + own.rank);
+  in.fill(1);
+  const std::vector<std::byte> before(in.span().begin(), in.span().end());
+  SPL_TRY(own.meet());
+  SPL_TRY(round());
+  SPL_TRY(layout::oracle::compare(type, count, packed, in.span(), base, before));
+
+  std::vector<double> times;
+  for (int i = 0; i < samples; ++i) {
+    out.fill(2 + own.rank);  // programs write what they send: otherwise its lines would be in the receiver's caches
+    SPL_TRY(own.meet());
+    const auto begin = Clock::now();
+    SPL_TRY(round());
+    const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
+    times.push_back(spent.count() / 2);
+  }
+  SPL_TRY(own.meet());  // nobody's memory goes while the other still reads it
+  return times;
+}
+
+}  // namespace spinloom::app

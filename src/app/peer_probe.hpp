@@ -1,0 +1,42 @@
+// PeerProbe - how long a message takes from one process of this machine to another, by each way of the MPI layer, without
+// an MPI.
+//
+// Contract: two processes make a PeerProbe each, with the same name and mailbox (a file that both can write, of
+//   mailbox_bytes zeros) and ranks 0 and 1. Both call measure() with the same arguments; rank 0 gets `samples` times of one
+//   direction: half of a round trip, after both have written what they send. The first round trip is compared with the oracle, gaps included. A way that is not
+//   open between the two is an Error, and so is a peer that does not answer for ten seconds.
+// Threads: one, in each process. Time: the steady clock, host time in ns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "mpi/plan.hpp"
+
+namespace spinloom::app {
+
+class PeerProbe {
+ public:
+  static constexpr uint64_t mailbox_bytes = 4096;
+
+  [[nodiscard]] static Result<std::unique_ptr<PeerProbe>> open(const std::string& name, const std::string& mailbox,
+                                                               uint32_t rank);
+  ~PeerProbe();
+  PeerProbe(const PeerProbe&) = delete;
+  PeerProbe& operator=(const PeerProbe&) = delete;
+
+  // `in_heap`: the buffers lie in memory that the peer maps; otherwise in memory of this process alone.
+  [[nodiscard]] Result<std::vector<double>> measure(const std::string& type_text, int64_t count, mpi::Way way,
+                                                    bool in_heap, int samples);
+
+ private:
+  struct Box;
+  struct Impl;
+  explicit PeerProbe(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spinloom::app

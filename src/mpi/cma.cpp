@@ -1,0 +1,93 @@
+#include "mpi/cma.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "layout/cursor.hpp"
+#include "peer/kernel_copy.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+constexpr size_t list_blocks = 512;
+
+// The blocks of one side, a list of them at a time.
+class Side {
+ public:
+  // One run.
+  Side(uint64_t address, int64_t bytes) : left_(static_cast<uint64_t>(bytes)), rest_(0) {
+    blocks_.push_back({address, left_});
+    at_.emplace(blocks_);
+  }
+  // The first `bytes` packed bytes.
+  Side(layout::Cursor cursor, uint64_t buffer, int64_t bytes) : buffer_(buffer), rest_(bytes) {
+    cursor_.emplace(cursor);
+  }
+
+  [[nodiscard]] peer::BlockCursor& cursor() { return *at_; }
+  // The bytes of the list that are left; of the next list where none are.
+  [[nodiscard]] uint64_t left() {
+    if (left_ == 0) refill();
+    return left_;
+  }
+  void take(uint64_t bytes) { left_ -= bytes; }
+
+ private:
+  void refill() {
+    blocks_.clear();
+    while (rest_ > 0 && blocks_.size() < list_blocks) {
+      const layout::Piece piece = cursor_->next(rest_);
+      if (piece.bytes == 0) break;
+      const auto length = static_cast<uint64_t>(piece.bytes);
+      const uint64_t address = buffer_ + static_cast<uint64_t>(piece.offset);
+      if (!blocks_.empty() && blocks_.back().address + blocks_.back().length == address) {
+        blocks_.back().length += length;
+      } else {
+        blocks_.push_back({address, length});
+      }
+      rest_ -= piece.bytes;
+      left_ += length;
+    }
+    at_.emplace(blocks_);
+  }
+
+  std::optional<layout::Cursor> cursor_;
+  uint64_t buffer_ = 0;
+  std::vector<peer::Block> blocks_;
+  std::optional<peer::BlockCursor> at_;
+  uint64_t left_ = 0;
+  int64_t rest_;
+};
+
+Result<Side> side_of(const layout::Blob& blob, int64_t count, uint64_t buffer, int64_t bytes) {
+  SPL_ASSIGN(layout::Cursor cursor, layout::Cursor::open(blob, count));
+  SPL_TRY(cursor.seek(0));
+  return Side(std::move(cursor), buffer, bytes);
+}
+
+}  // namespace
+
+Status read_by_cma(const peer::Process& from, const layout::Blob* blob, int64_t count, uint64_t buffer,
+                   const Message& into, int64_t bytes) {
+  const Form& form = into.form();
+  const auto own = reinterpret_cast<uint64_t>(into.buffer());
+  auto theirs = blob == nullptr ? Result<Side>(Side(buffer, bytes)) : side_of(*blob, count, buffer, bytes);
+  auto ours = form.contiguous(into.count()) ? Result<Side>(Side(own + static_cast<uint64_t>(form.true_lb), bytes))
+                                            : side_of(form.layout->blob(), into.count(), own, bytes);
+  if (!theirs) return theirs.error();
+  if (!ours) return ours.error();
+  for (auto rest = static_cast<uint64_t>(bytes); rest > 0;) {
+    const uint64_t now = std::min({theirs->left(), ours->left(), rest});
+    if (now == 0) return fail(Code::invalid, "a message of ", bytes, " B has fewer");
+    if (const peer::Copied copied = peer::kernel_read(from, theirs->cursor(), ours->cursor(), now); !copied.ok()) {
+      return copied.status;
+    }
+    theirs->take(now);
+    ours->take(now);
+    rest -= now;
+  }
+  return {};
+}
+
+}  // namespace spinloom::mpi

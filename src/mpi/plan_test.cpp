@@ -1,0 +1,67 @@
+#include "mpi/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "layout/type.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+Settings with(const char* prices) {
+  Settings settings;
+  settings.prices = *read_prices(prices);
+  return settings;
+}
+
+TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
+  const auto int32 = *layout::primitive("int32_t");
+  const Settings settings = with("block=0.3,near_line=1,far_line=2,far_jump=8,cma_line=4");
+  const auto thin = make_form(*layout::vector(30'000, 1, 100, int32));
+  const auto dense = make_form(*layout::vector(30'000, 1, 2, int32));
+  EXPECT_DOUBLE_EQ(thin->spread, 16);
+  EXPECT_NEAR(dense->spread, 2, 0.01);
+  const Reach both{true, true};
+  EXPECT_EQ(choose(settings, *thin, 1, thin->size, both).way, Way::staged);
+  EXPECT_EQ(choose(settings, *dense, 1, dense->size, both).way, Way::mapped);
+  EXPECT_EQ(choose(settings, *dense, 1, dense->size, {}).way, Way::staged);
+  EXPECT_EQ(choose(settings, *dense, 1, 4'096, both).way, Way::pass);
+  EXPECT_EQ(choose(settings, *basic_form(4, 4), 1 << 20, 4 << 20, both).way, Way::pass);
+  EXPECT_EQ(choose(settings, *unknown_form(8), 1 << 20, 8 << 20, both).way, Way::pass);
+  Settings forced;
+  forced.path = Path::mapped;
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, both).way, Way::mapped);
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, {false, true}).way, Way::staged);
+  EXPECT_EQ(choose(forced, *basic_form(4, 4), 1 << 20, 4 << 20, both).way, Way::mapped);
+  forced.path = Path::cma;
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, both).way, Way::cma);
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, {true, false}).way, Way::staged);
+}
+
+TEST(Plan, LongBlocksOutsideTheHeapAreReadBySystemCalls) {
+  const auto byte = *layout::primitive("byte");
+  const Settings settings = with("near_line=2,far_line=3,cma_block=200,cma_line=4");
+  const auto long_blocks = make_form(*layout::vector(16, 64 << 10, 128 << 10, byte));
+  const auto short_blocks = make_form(*layout::vector(16'384, 64, 128, byte));
+  EXPECT_EQ(choose(settings, *long_blocks, 1, long_blocks->size, {false, true}).way, Way::cma);
+  EXPECT_EQ(choose(with("cma_line=6"), *long_blocks, 1, long_blocks->size, {true, true}).way, Way::mapped);
+  EXPECT_EQ(choose(settings, *short_blocks, 1, short_blocks->size, {false, true}).way, Way::staged);
+  Settings dear = settings;
+  dear.prices.cma_line_ns = 1000;
+  EXPECT_EQ(choose(dear, *long_blocks, 1, long_blocks->size, {false, true}).way, Way::staged);
+}
+
+TEST(Plan, PricesAreReadOrRefusedAsAWhole) {
+  const auto read = read_prices("staged=12.5,far_line=3e1");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->staged_ns, 12.5);
+  EXPECT_EQ(read->far_line_ns, 30);
+  EXPECT_EQ(read->block_ns, Prices{}.block_ns);
+  EXPECT_TRUE(read_prices("").has_value());
+  for (const char* const wrong :
+       {"staged", "staged=", "staged=x", "staged=-1", "staged=1e10", "staged=nan", "unknown=1", "staged=1;"}) {
+    EXPECT_FALSE(read_prices(wrong).has_value()) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

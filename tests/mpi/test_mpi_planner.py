@@ -1,0 +1,139 @@
+"""The planner of `spinloom run`: its prices, `calibrate --peers`, `explain --live`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from layer_programs import BIN, TIME_LIMIT_S
+from spinloom import core, live_ways, peer_pair, peer_prices
+from spinloom.errors import Trouble
+from spinloom.workloads import Row
+
+LONG = Row("custom", "", "vector(16, 65536, 131072, byte)", 1)
+SHORT = Row("custom", "", "vector(4096, 8, 64, byte)", 1)
+
+
+def spinloom(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / "spinloom"), *words],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def pair():
+    with peer_pair.pair() as timed:
+        yield timed
+
+
+@pytest.mark.parametrize("way", peer_prices.WAYS)
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [(SHORT.type, 1), ("contig(5000, int)", 3), ("resized(-8B, 64B, hindexed([8Bx3, -8Bx5], byte))", 999)],
+)
+def test_two_processes_time_messages_whose_bytes_they_have_compared(pair, way, text, count):
+    times = pair(text, count, way, True, 5)
+    assert len(times) == 5
+    assert all(time > 0 for time in times)
+
+
+def test_what_cannot_be_timed_is_a_sentence_and_the_pair_goes_on(pair):
+    for arguments, words in (
+        (("nonsense", 1, "staged", True, 1), "nonsense"),
+        (("byte", 0, "staged", True, 1), "zero bytes"),
+        (("byte", 100, "pass", True, 1), "no MPI"),
+        ((SHORT.type, 1, "mapped", False, 1), "memory that peers map"),
+        ((SHORT.type, 1, "sideways", True, 1), "no way called"),
+    ):
+        with pytest.raises(Trouble, match=words):
+            pair(*arguments)
+    assert pair(SHORT.type, 1, "staged", True, 1)
+
+
+def test_the_planner_follows_its_prices():
+    engine = core.load()
+    cheap = {name: float(price) for name, price in engine.peer_prices().items()}
+    for way, dear in (("staged", "mapped"), ("mapped", "staged")):
+        prices = peer_prices.PeerPrices({**cheap, dear: 1e6, "cma": 1e6})
+        assert engine.peer_choice(prices.as_list(), LONG.type, 1, True, True)[0] == way
+    costs = engine.peer_costs(peer_prices.PeerPrices(cheap).as_list(), engine.peer_work(SHORT.type, 1))
+    assert costs["staged"] < costs["cma"]
+    with pytest.raises(Trouble, match="no list of prices"):
+        engine.peer_choice("staged=x", LONG.type, 1, True, True)
+
+
+def test_prices_are_fitted_to_samples_that_the_model_explains():
+    engine = core.load()
+    made = {"staged": 700.0, "mapped": 900.0, "cma": 4000.0, "block": 0.4, "near_line": 2.0, "far_line": 5.0,
+            "far_jump": 12.0, "cma_block": 250.0, "cma_line": 6.0}  # fmt: skip
+    prices = peer_prices.PeerPrices(made).as_list()
+    samples = []
+    for text in peer_prices.texts():
+        work = engine.peer_work(text, 1)
+        costs = engine.peer_costs(prices, work)
+        samples += [peer_prices.Sample(text, way, work, costs[way]) for way in peer_prices.WAYS]
+    assert peer_prices.fit(samples).error < 1.15
+
+
+def test_prices_are_kept_and_others_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "calibrate --peers" in peer_prices.load().remark
+    ns = {name: float(price) + 1 for name, price in core.load().peer_prices().items()}
+    peer_prices.save(peer_prices.PeerPrices(ns, "today", 1.1), peer_prices.path())
+    assert peer_prices.load() == peer_prices.PeerPrices(ns, "today", 1.1)
+    document = json.loads(peer_prices.path().read_text(encoding="utf-8"))
+    for wrong in ({"identity": {}}, {"format": 0}, {"prices_ns": {}}, {"prices_ns": dict.fromkeys(ns, -1)}):
+        peer_prices.path().write_text(json.dumps({**document, **wrong}), encoding="utf-8")
+        found = peer_prices.load()
+        assert not found.measured
+        assert "calibrate --peers" in found.remark
+
+
+def test_calibrated_prices_reach_the_ranks(tmp_path):
+    kept = tmp_path / "cache" / "spinloom" / "peers.json"
+    calibrated = spinloom(
+        "calibrate", "--peers", "--passes", "1", "--quiet", "--out", str(tmp_path / "peers.json")
+    )
+    assert calibrated.returncode == 0, calibrated.stderr
+    assert "the model misses what was measured by a factor of" in calibrated.stderr
+    document = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
+    assert set(document["prices_ns"]) == set(core.load().peer_prices())
+    kept.parent.mkdir(parents=True)
+    kept.write_text(json.dumps(document), encoding="utf-8")
+    words = ("run", "--", "sh", "-c", "echo prices=$SPINLOOM_MPI_PRICES")
+    ran = spinloom(*words, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert ran.stdout.startswith("prices=staged="), ran.stdout
+    assert spinloom(*words, XDG_CACHE_HOME=str(tmp_path / "none")).stdout == "prices=\n"
+    own = spinloom(*words, XDG_CACHE_HOME=str(tmp_path / "cache"), SPINLOOM_MPI_PRICES="staged=1")
+    assert own.stdout == "prices=staged=1\n"
+
+
+def test_explain_live_says_which_way_and_how_long(tmp_path):
+    ran = spinloom(
+        "explain", SHORT.type, "--strategies", "none", "--live", "--json", XDG_CACHE_HOME=str(tmp_path)
+    )
+    assert ran.returncode == 0, ran.stderr
+    live = json.loads(ran.stdout)["live"]
+    assert {way["way"] for way in live["ways"]} == set(peer_prices.WAYS)
+    assert all(way["predicted_ns"] > 0 for way in live["ways"])
+    assert all(way["measured_ns"] > 0 for way in live["ways"] if way["way"] != "cma")
+    assert [choice["memory"] for choice in live["choices"]] == [name for name, _ in live_ways.MEMORY]
+    shown = spinloom("explain", SHORT.type, "--strategies", "none", "--live", XDG_CACHE_HOME=str(tmp_path))
+    assert "in large blocks of malloc: " in shown.stdout
+    assert "calibrate --peers" in shown.stderr
+    table = spinloom("explain", SHORT.type, "--strategies", "none", "--live", "--csv")
+    assert "live staged,host," in table.stdout
+
+
+def test_short_messages_are_left_to_the_mpi_wherever_they_lie():
+    prices = peer_prices.PeerPrices(core.load().peer_prices())
+    for choice in live_ways.choices(Row("custom", "", "vector(16, 8, 64, byte)", 1), prices, True):
+        assert (choice.way, choice.why) == ("pass", "short")

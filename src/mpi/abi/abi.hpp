@@ -50,6 +50,7 @@ using GrequestCancel = int(void*, int);
   X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))                          \
   X(Get_count, (const Status*, Datatype, int*))                                        \
   X(Status_set_elements_x, (Status*, Datatype, Count))                                 \
+  X(Status_set_cancelled, (Status*, int))                                              \
   X(Grequest_start, (GrequestQuery*, GrequestFree*, GrequestCancel*, void*, Request*)) \
   X(Grequest_complete, (Request))                                                      \
   X(Comm_rank, (Comm, int*))                                                           \

@@ -12,6 +12,15 @@ int query_nothing(void*, Status* status) {
   return success;
 }
 int free_nothing(void*) { return success; }
+int query_offer(void* was_cancelled, Status* status) {
+  query_nothing(nullptr, status);
+  real.Status_set_cancelled(status, *static_cast<const bool*>(was_cancelled) ? 1 : 0);
+  return success;
+}
+int free_offer(void* was_cancelled) {
+  delete static_cast<bool*>(was_cancelled);
+  return success;
+}
 int cancel_nothing(void*, int) { return success; }
 
 bool Layer::make_own_comm() {

@@ -269,7 +269,11 @@ int Cancel(Request* request) {
     known = layer.take(*request);
     if (known != nullptr) layer.put_back(*request, known);
   }
-  if (known == nullptr) return real.Cancel(request);
+  if (known == nullptr) return layer.cancel_offer(*request) ? success : real.Cancel(request);
+  if (!known->receives && !may_cancel_sends) return success;
+  if (known->substituted && !known->receives) {
+    return layer.cancel_offer(known->inner) ? success : real.Cancel(&known->inner);
+  }
   if (known->substituted || known->claim) return success;  // it has met its message; MPI lets such a cancel fail
   known->cancelled = true;
   return real.Cancel(request);

@@ -45,14 +45,33 @@ SPINLOOM_SEND(Send, standard)
 SPINLOOM_SEND(Ssend, synchronous)
 SPINLOOM_SEND(Rsend, ready)
 
-#define SPINLOOM_ISEND(name, mode)                                                                                     \
-  template <class N>                                                                                                   \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {               \
-    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                              \
-    if (passes(count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                                    \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm, request);                     \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request);                                     \
+namespace {
+
+// So that MPI_Cancel knows what it is asked for.
+int remember_synchronous(int code, Request* request) {
+  if (may_cancel_sends || code != success) return code;
+  const Lock lock;
+  auto* const known = new Open{.place = {}, .receives = false, .active = true};
+  layer.remember(*request, known);
+  return code;
+}
+int noted(Mode mode, int code, Request* request) {
+  return mode == Mode::synchronous ? remember_synchronous(code, request) : code;
+}
+
+}  // namespace
+
+#define SPINLOOM_ISEND(name, mode)                                                                              \
+  template <class N>                                                                                            \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {        \
+    SPINLOOM_PASS(real.counted<N>().name(buffer, count, type, peer, tag, comm, request));                       \
+    const auto pass = [&] {                                                                                     \
+      return noted(Mode::mode, real.counted<N>().name(buffer, count, type, peer, tag, comm, request), request); \
+    };                                                                                                          \
+    if (passes(count, type, peer, comm)) return pass();                                                         \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                             \
+    if (!out.parcel) return pass();                                                                             \
+    return noted(Mode::mode, layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request), request);  \
   }
 SPINLOOM_ISEND(Isend, standard)
 SPINLOOM_ISEND(Issend, synchronous)

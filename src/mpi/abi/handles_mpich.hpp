@@ -46,6 +46,7 @@ inline constexpr int error_pending = 18;
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start
+inline constexpr bool may_cancel_sends = false;  // 4.0, 4.3 and 5.0 let them fail; 5.0 ends itself in some
 
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
 

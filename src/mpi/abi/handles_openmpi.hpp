@@ -51,6 +51,7 @@ inline constexpr int error_pending = 19;
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = true;
+inline constexpr bool may_cancel_sends = true;
 
 inline Status* const status_ignore = nullptr;
 

@@ -48,6 +48,7 @@ inline constexpr int error_in_status = 19;
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start
+inline constexpr bool may_cancel_sends = false;  // MPICH 5.0 lets them fail, or ends itself
 
 inline Status* const status_ignore = nullptr;
 

@@ -214,8 +214,10 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
   one->patience_ns = patience_least_ns + place.capacity() / 4;
   one->record = at_once ? handles().request_null : *into;
   if (request != nullptr) {
-    code = real.Grequest_start(&query_nothing, &free_nothing, &cancel_nothing, nullptr, &one->whole);
+    one->was_cancelled = new bool(false);
+    code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, one->was_cancelled, &one->whole);
     one->has_whole = code == success;
+    if (!one->has_whole) delete one->was_cancelled;
     if (one->has_whole) {
       *request = one->whole;
       add_offer(std::move(one));
@@ -240,7 +242,32 @@ bool Layer::is_open(uint64_t serial) {
   return std::ranges::any_of(offered, [serial](const auto& each) { return each->parcel.serial == serial; });
 }
 
+bool Layer::cancel_offer(Request request) {
+  const Lock lock;
+  for (const auto& one : offered) {
+    if (!one->has_whole || one->whole != request) continue;
+    if (!may_cancel_sends || one->record == handles().request_null || one->cancels) return true;
+    one->cancels = real.Cancel(&one->record) == success;
+    return true;
+  }
+  return false;
+}
+
+// A record that the MPI has taken back was seen by nobody.
+void Layer::look_at_cancelled(Offered& one) {
+  int flag = 0;
+  int cancelled = 0;
+  Status status{};
+  if (real.Test(&one.record, &flag, &status) != success || flag == 0) return;
+  one.record = handles().request_null;
+  if (real.Test_cancelled(&status, &cancelled) != success || cancelled == 0) return;
+  ship.abandon(one.parcel);
+  *one.was_cancelled = true;
+  one.moved = true;
+}
+
 bool Layer::is_over(Offered& one) {
+  if (one.cancels && one.record != handles().request_null) look_at_cancelled(one);
   if (!one.moved) return false;
   if (one.record == handles().request_null) return true;
   int flag = 0;

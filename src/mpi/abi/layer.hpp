@@ -99,6 +99,8 @@ struct Offered {
   Request record{};  // the MPI's request for the record
   Request whole{};  // what the program has; none for a call that waits itself
   bool has_whole = false;
+  bool* was_cancelled = nullptr;  // what the status of `whole` will say; the MPI's until it frees that request
+  bool cancels = false;  // the program has asked for it: the MPI decides by the record
   bool moved = false;
   uint32_t receiver = 0;
   int64_t patience_ns = 0;
@@ -210,6 +212,8 @@ struct Layer {
   enum class Waiting : uint8_t { no, asks, blocked };
   void progress(Waiting waiting);
   [[nodiscard]] int wait(Request* request);
+  // MPI_Cancel of an offered send. False: `request` is none.
+  [[nodiscard]] bool cancel_offer(Request request);
   void attend() {
     if (ship.has_news()) ship.notice();
     if (offers()) progress(Waiting::no);
@@ -242,6 +246,7 @@ struct Layer {
   void pack_after_all(Offered& one);
   void take_returned();
   [[nodiscard]] bool is_over(Offered& one);
+  void look_at_cancelled(Offered& one);
   void look_at_receives();
 
   // Receivers that were waited for in vain are offered nothing for a while.
@@ -277,6 +282,8 @@ class Lock {
 // Of generalized requests that stand for what the layer does itself.
 int query_nothing(void*, Status* status);
 int free_nothing(void*);
+int query_offer(void* was_cancelled, Status* status);
+int free_offer(void* was_cancelled);
 int cancel_nothing(void*, int);
 
 // Calls the communicator's error handler as the MPI would.

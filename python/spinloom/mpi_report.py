@@ -41,7 +41,6 @@ MAY_GAIN = {
         0.5,
         "MPI_Sendrecv with two buffers lets a message be copied once",
     ),
-    "threads may call the MPI": (0.5, "without MPI_THREAD_MULTIPLE a message can be copied once"),
     "there was no room in shared memory": (1.0, "more room: SPINLOOM_MPI_STAGING_BYTES"),
     "short": (
         1.0,

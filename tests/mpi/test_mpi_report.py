@@ -162,7 +162,7 @@ def test_patterns_are_distances():
 
 
 def test_what_takes_the_best_way_gains_nothing():
-    fine = mpi_report.merge([line(0, [1, 1, "mapped", "it touches few lines more than it fills", 9, 9, 0])])
+    fine = mpi_report.merge([line(0, [1, 1, "mapped", "one copy takes least here", 9, 9, 0])])
     assert fine["gainers"] == []
     assert "no type would gain" in mpi_report.advice(fine)[0]
 

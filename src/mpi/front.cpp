@@ -60,11 +60,15 @@ void* find(const std::string& name) {
   }
   const std::string word = name.substr(is_public ? 4 : 5);
   void* const real = library.function("PMPI_" + word);
+  void* const hook = hook_of(library.abi(), word);
   if (real == nullptr) {
+    const bool is_large =
+        word.ends_with("_c") && library.function("PMPI_" + word.substr(0, word.size() - 2)) != nullptr;
+    if (is_large && hook != nullptr) return hook;  // done by the call with ints
     std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
+    if (void* const refuse = hook_of(library.abi(), "refuse")) return refuse;
     std::exit(127);
   }
-  void* const hook = hook_of(library.abi(), word);
   return hook != nullptr ? hook : real;
 }
 

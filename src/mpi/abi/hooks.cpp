@@ -60,7 +60,11 @@ struct Guarded<int(Arguments...)> {
 #define SPINLOOM_GUARDED_COUNTED(name, M, parameters) \
   reinterpret_cast<void*>(&Guarded<int parameters>::call<&SPINLOOM_ABI::name<M>, [] { return real.counted<M>().name; }>)
 
-Hook table[] = {{"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
+// In place of a call that the MPI does not have.
+int refuse() { return raise(handles().comm_world, error_other); }
+
+Hook table[] = {{"refuse", reinterpret_cast<void*>(&refuse)},
+                {"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
                 {"Init_thread", reinterpret_cast<void*>(&SPINLOOM_ABI::Init_thread)},
                 {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
                 {"MPIX_Type_commit_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm)},

@@ -69,6 +69,8 @@ Hook table[] = {{"refuse", reinterpret_cast<void*>(&refuse)},
                 {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
                 {"MPIX_Type_commit_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm)},
                 {"MPIX_Type_free_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm)},
+                {"MPIX_TYPE_COMMIT_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm_fortran)},
+                {"MPIX_TYPE_FREE_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm_fortran)},
 #define SPINLOOM_HOOK(name, parameters) {#name, SPINLOOM_GUARDED(name, parameters)},
                 SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK

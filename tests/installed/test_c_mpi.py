@@ -108,3 +108,11 @@ def test_the_headers_functions_are_exported(prefix):
     exported = {name for name in listing if name.lower().startswith("mpix_")}
     fortran = {f"{name.lower()}{bars}" for name in declared for bars in ("", "_", "__")}
     assert exported == declared | fortran | {name.upper() for name in declared} != set()
+
+
+def test_the_manual_lies_beside(prefix):
+    assert (
+        (prefix / "share/man/man3/MPIX_Type_free_comm.3").read_text(encoding="utf-8").startswith(".so man3/")
+    )
+    assert (prefix / "share/man/man7/spinloom-mpi.7").is_file()
+    assert not (prefix / "share/man/man7/portals.7").exists(), "that one is of the component portals"

@@ -5,6 +5,7 @@
 #   cmake --install BUILD --component portals --prefix PREFIX
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(${CMAKE_CURRENT_LIST_DIR}/manual.cmake)
 
 add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloom_heap spinloom_info)
 if(TARGET spinloom_handlers)
@@ -41,20 +42,4 @@ foreach(name spinloom-portals portals4)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT portals)
 endforeach()
 
-# Manual pages, where there is a Python to write them.
-find_package(Python 3.11 QUIET COMPONENTS Interpreter)
-if(Python_FOUND)
-  set(man_stamp ${PROJECT_BINARY_DIR}/man.stamp)
-  add_custom_command(
-    OUTPUT ${man_stamp}
-    COMMAND ${CMAKE_COMMAND} -E rm -rf ${PROJECT_BINARY_DIR}/man
-    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/man.py ${PROJECT_BINARY_DIR}/man
-    COMMAND ${CMAKE_COMMAND} -E touch ${man_stamp}
-    DEPENDS ${PROJECT_SOURCE_DIR}/tools/man.py ${PROJECT_SOURCE_DIR}/man/portals.toml
-      ${PROJECT_SOURCE_DIR}/include/portals4.h ${PROJECT_SOURCE_DIR}/include/portals4_spin.h
-      ${PROJECT_SOURCE_DIR}/src/process/settings.cpp
-    VERBATIM)
-  add_custom_target(spinloom_man DEPENDS ${man_stamp})
-  add_dependencies(spinloom_portals_library spinloom_man)
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT portals)
-endif()
+spinloom_manual(portals spinloom_portals_library include/portals4.h include/portals4_spin.h src/process/settings.cpp)

@@ -40,5 +40,7 @@ install(CODE "${prefix_install}" COMPONENT python)
 
 # `man spinloom` finds the pages in ENVIRONMENT/share/man when ENVIRONMENT/bin is on PATH.
 if(SKBUILD)
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man COMPONENT python)
+  foreach(book portals mpi)
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/man/${book}/ DESTINATION ${SKBUILD_DATA_DIR}/share/man COMPONENT python)
+  endforeach()
 endif()

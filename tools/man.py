@@ -1,6 +1,6 @@
-"""man.py OUT - writes the manual pages of man/portals.toml below OUT: man1, man3, man7.
+"""man.py OUT [BOOK] - writes the manual pages of man/BOOK.toml, or of all books, below OUT: man1, man3, man7.
 
-Prototypes come from the headers and variables from src/process/settings.cpp, so that they are said once.
+Prototypes come from the headers, variables from src/process/settings.cpp or docs/mpi.md: they are said once.
 A function that shares a page has a page of its own that refers to it.
 """
 
@@ -10,12 +10,17 @@ import re
 import sys
 import textwrap
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ("portals4.h", "portals4_spin.h")
-PROTOTYPE = re.compile(r"^(?:int|void) (Ptl\w+)\([^;]*\);", re.MULTILINE)
-VARIABLE = re.compile(r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}')
+BOOKS = ("portals", "mpi")
+HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/mpix.h")
+PROTOTYPE = re.compile(r"^(?:int|void) ((?:Ptl|MPIX_)\w+)\([^;]*\);", re.MULTILINE)
+VARIABLES = {
+    "portals": ("src/process/settings.cpp", r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}'),
+    "mpi": ("docs/mpi.md", r"^\| `(SPINLOOM_MPI\w*)` \|(.*?)\| (.*) \|$"),
+}
 
 
 def prototypes() -> dict[str, str]:
@@ -27,17 +32,20 @@ def prototypes() -> dict[str, str]:
     return found
 
 
-def variables() -> list[tuple[str, str, str]]:
-    """Name, values and meaning of each variable of the live library."""
-    text = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
-    return VARIABLE.findall(text)
+def variables(book: str = "portals") -> list[tuple[str, str, str]]:
+    """Name, values and meaning of each variable of the live library, or of the MPI layer."""
+    path, pattern = VARIABLES[book]
+    found = re.findall(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    return [(name, values.strip(), re.sub(r"`|\]\(.*?\)|\[", "", meaning)) for name, values, meaning in found]
 
 
-def pages() -> list[dict]:
-    data = tomllib.loads((ROOT / "man/portals.toml").read_text(encoding="utf-8"))
+def pages(book: str) -> list[dict]:
+    data = tomllib.loads((ROOT / f"man/{book}.toml").read_text(encoding="utf-8"))
     common = data["common"]
     for page in data["page"]:
+        page["book"] = book
         page.setdefault("section", 3)
+        page.setdefault("header", common["header"])
         page["see"] = page.get("see", []) + (common["see"] if page["section"] == 3 else [])
         if page["section"] == 3:
             page["returns"] = common["returns"] | page.get("returns", {})
@@ -57,6 +65,10 @@ def paragraphs(text: str) -> list[str]:
         if line.startswith("- "):
             head, _, rest = line[2:].partition(": ")
             lines += [".TP", f".B {escape(head)}", escape(rest)]
+        elif line.startswith("# "):
+            lines[-1:] = [f".SH {line[2:]}"]
+        elif not line and lines[-1].startswith(".SH"):
+            continue
         elif not line:
             lines.append(".PP")
         else:
@@ -68,9 +80,14 @@ def items(entries: dict[str, str]) -> list[str]:
     return [line for head, rest in entries.items() for line in (".TP", f".B {escape(head)}", escape(rest))]
 
 
+def described(book: str) -> dict[str, str]:
+    found = variables(book)
+    return {name: f"{meaning} ({values})" if values else meaning for name, values, meaning in found}
+
+
 def synopsis(page: dict, declared: dict[str, str]) -> list[str]:
     if page["section"] == 3:
-        head = [f"#include <{page.get('header', HEADERS[0])}>", ""]
+        head = [f"#include <{page['header']}>", ""]
         folded = (textwrap.wrap(declared[name], 76, subsequent_indent="    ") for name in page["functions"])
         body = head + [line for prototype in folded for line in prototype]
     else:
@@ -94,17 +111,17 @@ def written(page: dict, declared: dict[str, str]) -> str:
     ]
     if page.get("variables"):
         lines.append(".SH ENVIRONMENT")
-        lines += items({name: f"{meaning} ({values})" for name, values, meaning in variables()})
+        lines += items(described(page["book"]))
     if "returns" in page:
         lines += [".SH RETURN VALUE", *items(page["returns"])]
     lines += [".SH SEE ALSO", escape(", ".join(page["see"]))]
     return "\n".join(lines) + "\n"
 
 
-def write_all(out: Path) -> list[Path]:
+def write_all(out: Path, books: Sequence[str] = BOOKS) -> list[Path]:
     declared = prototypes()
     made = []
-    for page in pages():
+    for page in (page for book in books for page in pages(book)):
         folder = out / f"man{page['section']}"
         folder.mkdir(parents=True, exist_ok=True)
         texts = {page["name"]: written(page, declared)}
@@ -118,4 +135,4 @@ def write_all(out: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]))
+    write_all(Path(sys.argv[1]), sys.argv[2:] or BOOKS)

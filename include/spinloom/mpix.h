@@ -6,6 +6,8 @@
 //   MPIX_Type_free_comm() frees `*type` (MPI_Type_free) and sets it to MPI_DATATYPE_NULL; peers drop the layout when
 //   they need its place. Collective by its name; it waits for nobody. A type may be freed by MPI_Type_free as well.
 //   Both return MPI_SUCCESS or an error of MPI, which goes to the error handler first.
+// Fortran: call MPIX_Type_commit_comm(type, comm, ierror), the same for the other, with handles of mpif.h, `use mpi` or
+//   `use mpi_f08`; they are external procedures, and ierror is not optional.
 // Linking: mpicc app.c $(pkg-config --cflags --libs spinloom-mpi). Source: FALCON-X, section 6.2.
 // Threads: as the MPI grants.
 #ifndef SPINLOOM_MPIX_H

@@ -1,7 +1,7 @@
 """The MPI layer under a job: what its ranks find in their environment, and what killed ones leave behind.
 
-Contract: environment() is what a launcher hands to its ranks. forget_boards() removes what the ranks of a job
-have left in shared memory.
+Contract: environment() is what a launcher hands to its ranks. is_rank() says whether this process is a rank
+already. forget_boards() removes what the ranks of a job have left in shared memory.
 """
 
 from __future__ import annotations
@@ -13,18 +13,45 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def environment(
-    libraries: str, job: str, path: str | None, report: Path | None, prices: str = ""
+    libraries: str, job: str | None, path: str | None, report: Path | None, prices: str = ""
 ) -> dict[str, str]:
-    """Other preloaded libraries stay behind ours. prices: of this host, where they were measured."""
+    """Other preloaded libraries stay behind ours. Without a name, a job has its launcher's name for it.
+
+    prices: of this host, where they were measured.
+    """
     others = os.environ.get("LD_PRELOAD", "")
-    settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries, "SPINLOOM_MPI_JOB": job}
+    settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries}
+    if job:
+        settings["SPINLOOM_MPI_JOB"] = job
     if path:
         settings["SPINLOOM_MPI_PATH"] = path
     if report:
         settings["SPINLOOM_MPI_REPORT"] = str(report)
     if prices and "SPINLOOM_MPI_PRICES" not in os.environ:
         settings["SPINLOOM_MPI_PRICES"] = prices
+    if exported := exported_by_slurm(settings):
+        settings["SLURM_EXPORT_ENV"] = exported
     return {**os.environ, **settings}
+
+
+def exported_by_slurm(settings: dict[str, str]) -> str | None:
+    """What srun hands on where it was told not to hand on everything: that, and what is ours."""
+    told = os.environ.get("SLURM_EXPORT_ENV", "ALL").split(",")
+    if "ALL" in told:
+        return None
+    theirs = [word for word in told if word not in ("", "NIL", "NONE")]
+    ours = {name for name in os.environ if name.startswith("SPINLOOM_MPI")} | set(settings)
+    return ",".join([*theirs, *sorted(ours - set(theirs))])
+
+
+def is_rank() -> bool:
+    """Whether a launcher of MPI has started this process, and others beside it."""
+    if "PALS_RANKID" in os.environ:
+        return True
+    if not {"PMI_RANK", "PMIX_RANK"} & set(os.environ):
+        return False
+    sizes = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+    return any(os.environ.get(size, "1") != "1" for size in sizes)
 
 
 def forget_boards(job: str) -> None:

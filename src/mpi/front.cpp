@@ -1,5 +1,7 @@
 #include "mpi/front.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +22,19 @@ constexpr const char* names[] = {
 #define SPINLOOM_NAMES(name) "MPIX_" #name,
         SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_NAMES)
 #undef SPINLOOM_NAMES
+#define SPINLOOM_NAMES(name) #name,
+            SPINLOOM_MPIX_FORTRAN(SPINLOOM_NAMES)
+#undef SPINLOOM_NAMES
 };
+
+// Fortran's names of our own calls, as C has them: MPIX_TYPE_FREE_COMM, for example; empty for all others.
+std::string fortran_name(std::string_view name) {
+  if (!name.starts_with("mpix_") && !name.starts_with("MPIX_TYPE_")) return {};
+  while (name.back() == '_') name.remove_suffix(1);
+  std::string upper(name);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char letter) { return std::toupper(letter); });
+  return upper;
+}
 
 Hooks hooks_of(Abi abi) {
   switch (abi) {
@@ -49,8 +63,9 @@ void* find(const std::string& name) {
     std::fprintf(stderr, "spinloom: %s was called, but no MPI library is loaded\n", name.c_str());
     std::exit(127);
   }
-  if (name.starts_with("MPIX_")) {
-    if (void* const own = hook_of(library.abi(), name)) return own;
+  const std::string in_fortran = fortran_name(name);
+  if (!in_fortran.empty() || name.starts_with("MPIX_")) {
+    if (void* const own = hook_of(library.abi(), in_fortran.empty() ? name : in_fortran)) return own;
     std::fprintf(stderr, "spinloom: %s needs MPI 3 or later\n", name.c_str());
     std::exit(127);
   }
@@ -60,11 +75,15 @@ void* find(const std::string& name) {
   }
   const std::string word = name.substr(is_public ? 4 : 5);
   void* const real = library.function("PMPI_" + word);
+  void* const hook = hook_of(library.abi(), word);
   if (real == nullptr) {
+    const bool is_large =
+        word.ends_with("_c") && library.function("PMPI_" + word.substr(0, word.size() - 2)) != nullptr;
+    if (is_large && hook != nullptr) return hook;  // done by the call with ints
     std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
+    if (void* const refuse = hook_of(library.abi(), "refuse")) return refuse;
     std::exit(127);
   }
-  void* const hook = hook_of(library.abi(), word);
   return hook != nullptr ? hook : real;
 }
 
@@ -136,5 +155,7 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
 #error "the doors of the MPI layer are written for x86-64 and aarch64"
 #endif
 #define SPINLOOM_MPIX_DOOR(name) SPINLOOM_DOOR("MPIX_" #name)
+#define SPINLOOM_FORTRAN_DOOR(name) SPINLOOM_DOOR(#name)
 #define SPINLOOM_DOORS(name) SPINLOOM_DOOR("MPI_" #name) SPINLOOM_DOOR("PMPI_" #name)
-    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS) SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_MPIX_DOOR));
+    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS) SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_MPIX_DOOR)
+        SPINLOOM_MPIX_FORTRAN(SPINLOOM_FORTRAN_DOOR));

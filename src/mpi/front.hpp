@@ -1,5 +1,5 @@
 // Front - the doors of the MPI layer: MPI_X and PMPI_X for every call in functions.hpp,
-//   and those of include/spinloom/mpix.h.
+//   and those of include/spinloom/mpix.h, for C and Fortran.
 //
 // Contract: each door jumps through a table and keeps all registers and the stack, so that it needs no prototype and
 //   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the layer's

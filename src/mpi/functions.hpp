@@ -22,4 +22,10 @@
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)
+// The same for Fortran: the names that its compilers make of MPIX_Type_commit_comm.
+#define SPINLOOM_MPIX_FORTRAN(X)                           \
+  X(mpix_type_commit_comm) X(mpix_type_free_comm)          \
+  X(mpix_type_commit_comm_) X(mpix_type_free_comm_)        \
+  X(mpix_type_commit_comm__) X(mpix_type_free_comm__)      \
+  X(MPIX_TYPE_COMMIT_COMM) X(MPIX_TYPE_FREE_COMM)
 // clang-format on

@@ -49,6 +49,13 @@ std::string both(const char* kind, const char* first, const char* second) {
   return text(kind, "-", variable(first), "-", variable(second));
 }
 
+// A step of srun whose tasks are the ranks. Batch scripts have a job but no step, and a launcher that one of them starts
+// beside another, or inside of a step, makes worlds of its own.
+std::string slurm(int64_t size) {
+  if (variable("SLURM_STEP_NUM_TASKS") != std::to_string(size)) return {};
+  return both("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
+}
+
 // A name of any length and letters as 16 hexadecimal digits (FNV-1a, 64 bits).
 std::string short_of(std::string_view name) {
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -64,7 +71,7 @@ std::string world_name(std::string_view prefix, int64_t size) {
   // PMIx counts its namespaces for each launcher; the launcher's address tells two of them apart.
   std::string job = both("pmix", "PMIX_NAMESPACE", "PMIX_SERVER_URI2");
   if (job.empty()) job = hydra();
-  if (job.empty()) job = both("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
+  if (job.empty()) job = slurm(size);
   if (job.empty()) job = both("pals", "PALS_APID", "PALS_APPNUM");
   if (job.empty()) return {};
   const std::string user = std::to_string(getuid());

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import man  # noqa: E402
 
+PAGES = [page for book in man.BOOKS for page in man.pages(book)]
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> Path:
@@ -25,7 +27,7 @@ def written(tmp_path_factory) -> Path:
 
 
 def test_each_function_is_on_one_page_and_found_by_its_name(written):
-    named = [name for page in man.pages() for name in page.get("functions", [])]
+    named = [name for page in PAGES for name in page.get("functions", [])]
     declared = set(man.prototypes())
     assert len(declared) > 50
     assert sorted(named) == sorted(declared)
@@ -37,17 +39,24 @@ def test_each_function_is_on_one_page_and_found_by_its_name(written):
 
 
 def test_each_verb_and_each_variable_has_its_line(written):
-    verbs = next(page for page in man.pages() if page["name"] == "spinloom")["verbs"]
+    verbs = next(page for page in PAGES if page["name"] == "spinloom")["verbs"]
     assert set(verbs) == set(PLACES)
     settings = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
     count = int(re.search(r"std::array<Variable, (\d+)>", settings)[1])
     assert len(man.variables()) == count
     page = (written / "man7/portals.7").read_text(encoding="utf-8")
     assert all(f".B {name}" in page for name, _, _ in man.variables())
+    read = (ROOT / "src/mpi/settings.cpp").read_text(encoding="utf-8")
+    known = set(re.findall(r'name == "(SPINLOOM_MPI\w*)"', read)) - {
+        "SPINLOOM_MPI_JOB"
+    }  # set by spinloom run
+    assert {name for name, _, _ in man.variables("mpi")} == known
+    page = (written / "man7/spinloom-mpi.7").read_text(encoding="utf-8")
+    assert all(f".B {name}\n" in page for name in known)
 
 
 def test_references_lead_somewhere(written):
-    for page in man.pages():
+    for page in PAGES:
         for reference in page["see"]:
             name, section = reference.rstrip(")").split("(")
             assert (written / f"man{section}/{name}.{section}").is_file(), (

@@ -50,6 +50,16 @@ def column(mpi: Mpi, prefix: Path, tmp_path: Path) -> Path:
     return program
 
 
+@pytest.fixture
+def fortran_column(mpi: Mpi, prefix: Path, tmp_path: Path) -> Path:
+    compiler = shutil.which(mpi.compiler.replace("mpicc.", "mpif90."))
+    if "mpicc." not in mpi.compiler or compiler is None or not mpi.present:
+        pytest.skip(f"{mpi.name} has no Fortran compiler here")
+    words = [flag for flag in flags(prefix) if not flag.startswith(("-std", "-W")) or flag.startswith("-Wl")]
+    run(compiler, "-Wall", PROJECT / "column.f90", "-o", tmp_path / "column", *words)
+    return tmp_path / "column"
+
+
 def expect_good(mpi: Mpi, program: Path, report: Path, sent: list[int], **settings: str) -> None:
     words = [mpi.launcher, *mpi.options, "-n", str(len(sent)), str(program)]
     ran = layer_programs.run(words, {"SPINLOOM_MPI_REPORT": str(report), **settings})
@@ -73,6 +83,14 @@ def test_some_ranks_may_have_the_layer_off(mpi, column):
     assert (ran.returncode, ran.stdout) == (0, "2 ranks, good\n"), ran.stderr
 
 
+@every_mpi
+def test_fortran_hands_out_layouts_too(mpi, fortran_column, tmp_path):
+    settings = layer_programs.preloads(tmp_path / "both")
+    expect_good(mpi, fortran_column, tmp_path / "linked", [1, 1, 1])
+    expect_good(mpi, fortran_column, tmp_path / "off", [0, 0], SPINLOOM_MPI="off")
+    expect_good(mpi, fortran_column, tmp_path / "both", [1, 1], **settings)
+
+
 def test_cmake_finds_it(prefix, tmp_path):
     mpi = next((each for each in layer_programs.MPIS if each.present), None)
     if mpi is None:
@@ -87,4 +105,14 @@ def test_the_headers_functions_are_exported(prefix):
     text = (prefix / "include/spinloom/mpix.h").read_text(encoding="utf-8")
     declared = set(re.findall(r"^int (MPIX_\w+)\(", text, re.MULTILINE))
     listing = run("nm", "-D", "--defined-only", prefix / "lib/libspinloom_mpi.so").split()[2::3]
-    assert declared == {name for name in listing if name.startswith("MPIX_")} != set()
+    exported = {name for name in listing if name.lower().startswith("mpix_")}
+    fortran = {f"{name.lower()}{bars}" for name in declared for bars in ("", "_", "__")}
+    assert exported == declared | fortran | {name.upper() for name in declared} != set()
+
+
+def test_the_manual_lies_beside(prefix):
+    assert (
+        (prefix / "share/man/man3/MPIX_Type_free_comm.3").read_text(encoding="utf-8").startswith(".so man3/")
+    )
+    assert (prefix / "share/man/man7/spinloom-mpi.7").is_file()
+    assert not (prefix / "share/man/man7/portals.7").exists(), "that one is of the component portals"

@@ -129,14 +129,17 @@ def test_spinloom_info_finds_its_library(prefix):
     assert "long messages here" in run(prefix / "bin/spinloom-info", env={"PATH": ""})
 
 
-@pytest.mark.parametrize("words", [["spinloom"], ["-M", "PREFIX", "spinloom"], ["-M", "PREFIX", "PtlGet"]])
+PAGES = [["spinloom"], *(["-M", "PREFIX", name] for name in ("spinloom", "PtlGet", "MPIX_Type_free_comm"))]
+
+
+@pytest.mark.parametrize("words", PAGES)
 def test_man_finds_the_pages(environment, prefix, words):
     if shutil.which("man") is None:
         pytest.skip("there is no man")
     words = [str(prefix / "share/man") if word == "PREFIX" else word for word in words]
     path = f"{environment.bin}:/usr/bin:/bin"
     text = run("man", *words, env={"PATH": path, "LC_ALL": "C.UTF-8", "MANPAGER": "cat"})
-    assert ("spinloom VERB" if words[-1] == "spinloom" else "PtlGet(") in text
+    assert ("spinloom VERB" if words[-1] == "spinloom" else f"{words[-1]}(") in text
 
 
 def pkg_config(prefix: Path, *words: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import uuid
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -18,6 +20,10 @@ from spinloom.errors import EXIT_ENVIRONMENT, Trouble
 
 ON_TERMINAL = "-"
 FORMS = (".json", ".html")
+NOT_HANDED_ON = (
+    "if this was an MPI program, its launcher may not hand on LD_PRELOAD, or its machine may not share "
+    "TMPDIR with this one (docs/mpi.md, Under Slurm, PALS and in containers)"
+)
 
 
 class WithBareReport(click.Command):
@@ -75,6 +81,17 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
     return True
 
 
+def become(command: tuple[str, ...], environment: dict[str, str], report: str | None) -> NoReturn:
+    """This process is a rank: the program takes its place, and keeps what the launcher has opened for it."""
+    if report:
+        raise Trouble("invalid", "--report: a rank knows itself only; 'spinloom run' must start the launcher")
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as trouble:
+        output.say(f"{command[0]}: {trouble.strerror}")
+        sys.exit(EXIT_ENVIRONMENT)
+
+
 @click.command(
     "run",
     cls=WithBareReport,
@@ -99,6 +116,8 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
     standard interface of MPI 5. Messages of non-contiguous datatypes of 16 KiB and more between ranks of one
     machine are packed and unpacked by Spinloom in shared memory; all others go as ever.
 
+    A rank may be such a command as well: mpiexec -n 2 spinloom run -- ./app, for example in a container.
+
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app
     """
@@ -106,6 +125,8 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
     libraries = data.mpi_preloads()
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
+    if mpi_layer.is_rank():
+        become(command, mpi_layer.environment(libraries, None, path, None, measured_prices()), report)
     job = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="spinloom-run-") as folder:
         file = Path(folder, "report") if report else None
@@ -115,7 +136,10 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
         except OSError as trouble:
             output.say(f"{command[0]}: {trouble.strerror}")
             sys.exit(EXIT_ENVIRONMENT)
-        told = tell(report, mpi_report.read(file), command) if file and report else True
+        lines = mpi_report.read(file) if file else []
+        told = tell(report, lines, command) if report else True
+        if report and code == 0 and not lines:
+            output.say(NOT_HANDED_ON)
     mpi_layer.forget_boards(job)
     if code == 0 and not told:
         sys.exit(EXIT_ENVIRONMENT)

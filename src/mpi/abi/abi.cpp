@@ -1,5 +1,7 @@
 #include "mpi/abi/abi.hpp"
 
+#include <tuple>
+
 #include "mpi/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -13,6 +15,54 @@ bool find(Function& function, const char* name, const char* ending = "") {
   function = reinterpret_cast<Function>(Library::of_process().function(std::string("PMPI_") + name + ending));
   return function != nullptr;
 }
+
+// One argument of a call with large counts, as the call with ints takes it.
+template <class T>
+struct Narrow {
+  explicit Narrow(T argument) : value(argument) {}
+  [[nodiscard]] bool fits() const { return true; }
+  [[nodiscard]] T get() { return value; }
+  T value;
+};
+template <>
+struct Narrow<Count> {
+  explicit Narrow(Count argument) : whole(argument) {}
+  [[nodiscard]] bool fits() const { return whole == static_cast<int>(whole); }
+  [[nodiscard]] int get() const { return static_cast<int>(whole); }
+  Count whole;
+};
+template <>
+struct Narrow<Count*> {
+  explicit Narrow(Count* argument) : whole(argument), value(static_cast<int>(*argument)) {}
+  Narrow(const Narrow&) = delete;
+  Narrow& operator=(const Narrow&) = delete;
+  ~Narrow() {
+    if (fits()) *whole = value;
+  }
+  [[nodiscard]] bool fits() const { return *whole == static_cast<int>(*whole); }
+  [[nodiscard]] int* get() { return &value; }
+  Count* whole;
+  int value;
+};
+
+// The call with ints under the name of the one with large counts. Programs with weak references (mpi4py) find our doors
+// for MPI_Send_c and its like under every MPI, and prefer them.
+template <class Function>
+struct Narrowed;
+template <class... Arguments>
+struct Narrowed<int(Arguments...)> {
+  template <auto small>
+  static int call(Arguments... arguments) {
+    std::tuple<Narrow<Arguments>...> narrow(arguments...);
+    return std::apply(
+        [](auto&... each) {
+          if ((each.fits() && ...)) return (real.*small)(each.get()...);
+          const int answer = real.Comm_call_errhandler(handles().comm_world, error_other);
+          return answer == success ? error_other : answer;
+        },
+        narrow);
+  }
+};
 
 }  // namespace
 
@@ -36,6 +86,14 @@ std::string Real::load() {
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
+  wide = large;
+#define SPINLOOM_NARROW(name, N, parameters)                                   \
+  if (large.name == nullptr && this->name != nullptr) {                        \
+    wide.name = &Narrowed<int parameters>::template call<&Counted<int>::name>; \
+  }
+  SPINLOOM_COUNTED_CALLS(SPINLOOM_NARROW, Count)
+  SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_NARROW, Count)
+#undef SPINLOOM_NARROW
   return missing;
 }
 

@@ -127,7 +127,8 @@ struct Real : Counted<int> {
   SPINLOOM_REAL_CALLS(SPINLOOM_MEMBER)
   SPINLOOM_NEWER_CALLS(SPINLOOM_MEMBER)
 #undef SPINLOOM_MEMBER
-  Counted<Count> large;
+  Counted<Count> large;  // null where the MPI is older than 4.0
+  Counted<Count> wide;   // the same; where the MPI has none, the int forms, which refuse counts that are no int
 
   // The name of a function that the MPI should have and has not; empty if all are there.
   [[nodiscard]] std::string load();
@@ -138,7 +139,7 @@ struct Real : Counted<int> {
     if constexpr (sizeof(N) == sizeof(int)) {
       return *this;
     } else {
-      return large;
+      return wide;
     }
   }
 };

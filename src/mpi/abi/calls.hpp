@@ -22,6 +22,9 @@ SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_DECLARE_COUNTED, N)
 // Calls that no MPI has (include/spinloom/mpix.h).
 int Type_commit_comm(Datatype* type, Comm comm);
 int Type_free_comm(Datatype* type, Comm comm);
+// The same for Fortran: handles are its integers, and the code comes last.
+void Type_commit_comm_fortran(int* type, const int* comm, int* code);
+void Type_free_comm_fortran(int* type, const int* comm, int* code);
 
 // Steps that calls share; `place` and the arguments are those of the call.
 template <class N>

@@ -1,4 +1,6 @@
 // MPIX_Type_commit_comm and MPIX_Type_free_comm (include/spinloom/mpix.h).
+#include <type_traits>
+
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -47,6 +49,25 @@ int exchange(Datatype type, Comm comm) {
   return real.Barrier(comm);  // a rank may free its type now
 }
 
+// The MPI's own conversion: PMPI_Comm_f2c, or PMPI_Comm_fromint of MPI 5.
+template <class To, class From>
+To converted(From handle, const char* name, const char* name_in_mpi_5) {
+  if constexpr (std::is_same_v<To, From>) {
+    return handle;  // integers in C, too
+  } else {
+    const Library& library = Library::of_process();
+    void* function = library.function(name);
+    if (function == nullptr) function = library.function(name_in_mpi_5);
+    return reinterpret_cast<To (*)(From)>(function)(handle);
+  }
+}
+
+void in_fortran(int (*call)(Datatype*, Comm), int* type, int comm, int* code) {
+  auto handle = converted<Datatype>(*type, "PMPI_Type_f2c", "PMPI_Type_fromint");
+  *code = call(&handle, converted<Comm>(comm, "PMPI_Comm_f2c", "PMPI_Comm_fromint"));
+  *type = converted<int>(handle, "PMPI_Type_c2f", "PMPI_Type_toint");
+}
+
 }  // namespace
 
 int Type_commit_comm(Datatype* type, Comm comm) {
@@ -60,5 +81,11 @@ int Type_commit_comm(Datatype* type, Comm comm) {
 }
 
 int Type_free_comm(Datatype* type, Comm) { return real.Type_free(type); }
+
+void Type_commit_comm_fortran(int* type, const int* comm, int* code) {
+  in_fortran(&Type_commit_comm, type, *comm, code);
+}
+
+void Type_free_comm_fortran(int* type, const int* comm, int* code) { in_fortran(&Type_free_comm, type, *comm, code); }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -60,11 +60,17 @@ struct Guarded<int(Arguments...)> {
 #define SPINLOOM_GUARDED_COUNTED(name, M, parameters) \
   reinterpret_cast<void*>(&Guarded<int parameters>::call<&SPINLOOM_ABI::name<M>, [] { return real.counted<M>().name; }>)
 
-Hook table[] = {{"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
+// In place of a call that the MPI does not have.
+int refuse() { return raise(handles().comm_world, error_other); }
+
+Hook table[] = {{"refuse", reinterpret_cast<void*>(&refuse)},
+                {"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
                 {"Init_thread", reinterpret_cast<void*>(&SPINLOOM_ABI::Init_thread)},
                 {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
                 {"MPIX_Type_commit_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm)},
                 {"MPIX_Type_free_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm)},
+                {"MPIX_TYPE_COMMIT_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm_fortran)},
+                {"MPIX_TYPE_FREE_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm_fortran)},
 #define SPINLOOM_HOOK(name, parameters) {#name, SPINLOOM_GUARDED(name, parameters)},
                 SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK

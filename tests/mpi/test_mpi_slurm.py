@@ -1,0 +1,112 @@
+"""`spinloom run` and Slurm, on a cluster of this machine alone, as docs/mpi.md says it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+import slurm_cluster
+from layer_programs import BIN, MPIS, TIME_LIMIT_S, compile_for
+from test_mpi_examples import EXAMPLES
+
+SPINLOOM = str(BIN / "spinloom")
+GRID = ["64", "5", "1", "1", "2"]
+# What srun gives each MPI that is tried.
+INTERFACES = {"Debian's Open MPI": "pmix", "Debian's MPICH": "pmi2", "MPICH 5": "pmi2"}
+every_pair = pytest.mark.parametrize("mpi", MPIS[:3], ids=lambda mpi: mpi.name)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    if names := slurm_cluster.missing():
+        pytest.skip(f"Slurm is not here: {', '.join(names)}")
+    with slurm_cluster.cluster(tmp_path_factory.mktemp("slurm")) as environment:
+        yield environment
+
+
+@pytest.fixture
+def halo(mpi, tmp_path) -> list[str]:
+    compile_for(mpi, [EXAMPLES / "halo.c"], tmp_path / "halo", "-std=c11")
+    return [str(tmp_path / "halo"), *GRID]
+
+
+def carried(slurm: dict[str, str], words: list[str], **more: str) -> int:
+    """How many messages the layer carried, as --report says it."""
+    ran = subprocess.run(
+        words, env=slurm | more, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
+    )
+    return messages_of(ran.returncode, ran.stdout + ran.stderr)
+
+
+def messages_of(code: int, said: str) -> int:
+    assert (code, " 0 wrong, " in said) == (0, True), said
+    found = re.search(r"(\d+) messages with [\d,]+ B went through shared memory between 2 of 2 ranks", said)
+    assert found, said
+    return int(found[1])
+
+
+def srun(mpi) -> list[str]:
+    return ["srun", f"--mpi={INTERFACES[mpi.name]}", "--ntasks=2"]
+
+
+@every_pair
+def test_srun_starts_the_ranks(mpi, slurm, halo):
+    assert carried(slurm, [SPINLOOM, "run", "--report", "--", *srun(mpi), *halo]) >= 8
+
+
+@every_pair
+def test_spinloom_run_may_be_the_rank(mpi, slurm, halo, tmp_path):
+    report = tmp_path / "report"
+    words = [*srun(mpi), SPINLOOM, "run", "--", *halo]
+    ran = subprocess.run(
+        words,
+        env=slurm | {"SPINLOOM_MPI_REPORT": str(report)},
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+    assert (ran.returncode, " 0 wrong, " in ran.stdout) == (0, True), ran.stderr
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert sum(line["sent"] for line in lines) >= 8
+
+
+@pytest.mark.parametrize("export", ["ALL", "NONE"])
+@every_pair
+def test_sbatch(mpi, slurm, halo, tmp_path, export):
+    script, out = tmp_path / "job.sh", tmp_path / "job.out"
+    command = shlex.join([SPINLOOM, "run", "--report", "--", *srun(mpi), *halo])
+    path = shlex.quote(os.environ["PATH"])
+    lines = ["#!/bin/sh", f"export SLURM_CONF={slurm['SLURM_CONF']} PATH={path}", f"exec {command}"]
+    script.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = ["sbatch", "--wait", "--ntasks=2", f"--output={out}", f"--export={export}", str(script)]
+    ran = subprocess.run(words, env=slurm, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    said = out.read_text(encoding="utf-8") if out.exists() else ran.stderr
+    assert messages_of(ran.returncode, said) >= 8
+
+
+@every_pair
+def test_the_mpis_own_launcher_in_an_allocation(mpi, slurm, halo):
+    job = [SPINLOOM, "run", "--report", "--", mpi.launcher, *mpi.options, "-n", "2", *halo]
+    assert carried(slurm, ["salloc", "--ntasks=2", *job]) >= 8
+
+
+def test_what_srun_does_not_hand_on_is_said(slurm, tmp_path):
+    mpi = MPIS[0]
+    compile_for(mpi, [EXAMPLES / "halo.c"], tmp_path / "halo", "-std=c11")
+    job = [*srun(mpi), "--export=NONE", str(tmp_path / "halo"), *GRID]
+    ran = subprocess.run(
+        [SPINLOOM, "run", "--report", "--", *job],
+        env=slurm,
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+    assert (ran.returncode, " 0 wrong, " in ran.stdout) == (0, True), ran.stderr
+    assert "its launcher may not hand on LD_PRELOAD" in ran.stderr

@@ -86,6 +86,7 @@ void Layer::start() {
   try {
     why_off = begin();
     on = why_off.empty();
+    is_plain = on && !threaded && !tally;
   } catch (const std::exception& trouble) {
     why_off = trouble.what();
   }
@@ -106,6 +107,7 @@ void Layer::stop() {
   }
   report();
   on = false;
+  is_plain = false;
 }
 
 std::vector<int> Layer::ranks_of(Comm comm) const {
@@ -288,6 +290,13 @@ void Layer::take_returned() {
   }
 }
 
+void Layer::attend_now() {
+  if (ship.has_news()) ship.notice();
+  if (offers()) progress(Waiting::no);
+  if (!orphans.empty()) poll_orphans();
+  if (!outbox.empty()) poll_outbox();
+}
+
 void Layer::progress(Waiting waiting) {
   const Lock lock;
   for (size_t i = 0; i < offered.size();) {
@@ -348,7 +357,33 @@ void Layer::put_back(Request handle, Open* known) {
 
 void Layer::release(Request handle, Open* known) {
   if (!threaded) open.erase(key_of(handle));
-  delete known;
+  constexpr size_t spare_most = 1'024;
+  if (spare_open.size() >= spare_most) {
+    delete known;
+    return;
+  }
+  known->reset();
+  spare_open.emplace_back(known);
+}
+
+void Layer::remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle,
+                             ClaimPointer claim) {
+  const Lock lock;
+  const FormPointer& form = types.form(type);
+  if (!claim && Place::capacity_of(*form, count) < Record::least) return;
+  if (spare_open.empty()) spare_open.push_back(std::make_unique<Open>());
+  Open* const known = spare_open.back().release();
+  spare_open.pop_back();
+  known->active = true;
+  known->claim = std::move(claim);
+  Place& place = known->place;
+  place.buffer = buffer;
+  place.count = count;
+  place.type = type;
+  place.comm = comm;
+  // Counting owners costs an atomic addition; mostly it is the form of the last receive.
+  if (place.form != form) place.form = form;
+  remember(handle, known);
 }
 
 void Layer::poll_outbox() {

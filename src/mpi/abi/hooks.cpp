@@ -7,6 +7,28 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
+// MPI_Pack and MPI_Unpack need no peers.
+template <auto function>
+[[nodiscard]] bool is_on() {
+  return layer.on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Pack<int>>() {
+  return layer.pack_on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Pack<Count>>() {
+  return layer.pack_on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Unpack<int>>() {
+  return layer.pack_on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Unpack<Count>>() {
+  return layer.pack_on;
+}
+
 // The layer's function as the program calls it. What needs nothing of the layer, the MPI's own calls, and all calls while
 // the layer is off, go to the MPI by a jump; no exception leaves through the program's C: it becomes an error of MPI.
 template <class Call>
@@ -33,7 +55,7 @@ struct Guarded<int(Arguments...)> {
   template <int (*function)(Arguments...), auto the_mpis>
   static int call(Arguments... arguments) {
     if (leaves<function>(arguments...)) return the_mpis()(arguments...);
-    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
+    if (!is_on<function>() || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
       return the_mpis()(arguments...);
     return layers<function>(arguments...);
   }

@@ -61,16 +61,17 @@ std::string Layer::begin() {
       real.Comm_get_parent(&parent) != success) {
     return "the MPI does not say who this rank is";
   }
+  threaded = level >= thread_multiple;
+  pack_on = types.begin();
   if (ranks < 2) return "there is one rank only";
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
   job = world_name(settings.job, ranks);
   if (job.empty()) return "the launcher gives the job no name";
-  if (!types.begin() ||
+  if (!pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
   }
-  threaded = level >= thread_multiple;
   if (!settings.report.empty()) {
     tally = std::make_unique<Tally>();
     started_ns = now_ns();
@@ -107,6 +108,7 @@ void Layer::stop() {
   }
   report();
   on = false;
+  pack_on = false;
   is_plain = false;
 }
 

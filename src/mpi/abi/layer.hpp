@@ -131,6 +131,7 @@ struct Offered {
 
 struct Layer {
   bool on = false;
+  bool pack_on = false;  // MPI_Pack and MPI_Unpack, which need no peers
   bool threaded = false;
   bool is_plain = false;  // on, without threads, and without a report that counts every call
   std::recursive_mutex mutex;

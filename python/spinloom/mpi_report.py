@@ -69,13 +69,12 @@ def read(report: Path) -> list[dict[str, Any]]:
 
 
 def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    on = [line for line in lines if line["on"]]
-    types = merged_types(on)
+    types = merged_types([line for line in lines if line["on"]])
     return {
         "format": FORMAT,
         "jobs": [job_of(name, lines) for name in dict.fromkeys(line["job"] for line in lines)],
         "totals": {
-            name: sum(line[name] for line in on)
+            name: sum(line[name] for line in lines)
             for name in ("sent", "sent_bytes", "landed", "landed_bytes", *REST)
         },
         "types": types,
@@ -188,9 +187,10 @@ def facts(document: dict[str, Any]) -> list[str]:
     jobs, totals = document["jobs"], document["totals"]
     if not any(job["with_layer"] for job in jobs):
         reasons = sorted({why for job in jobs for why in job["why_off"]})
-        return [
-            f"the layer was off: {'; '.join(reasons or ['no rank has called MPI_Finalize with the layer'])}"
-        ]
+        why = "; ".join(reasons or ["no rank has called MPI_Finalize with the layer"])
+        if totals["packs"]:
+            return [f"the layer carried no messages: {why}", packed(totals)]
+        return [f"the layer was off: {why}"]
     ranks = f"{sum(job['with_layer'] for job in jobs)} of {sum(job['ranks'] for job in jobs)} ranks"
     went = f"{totals['sent']:,} messages with {totals['sent_bytes']:,} B went through shared memory"
     said = [
@@ -198,7 +198,7 @@ def facts(document: dict[str, Any]) -> list[str]:
         + (f"; {totals['refused']:,} found no room there" if totals["refused"] else "")
     ]
     if totals["packs"]:
-        said.append(f"{totals['packs']:,} calls of MPI_Pack and MPI_Unpack were made by our kernels")
+        said.append(packed(totals))
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
@@ -207,6 +207,10 @@ def facts(document: dict[str, Any]) -> list[str]:
                 "'spinloom run --path=pass --report' measures the MPI's own"
             )
     return said
+
+
+def packed(totals: dict[str, Any]) -> str:
+    return f"{totals['packs']:,} calls of MPI_Pack and MPI_Unpack were made by our kernels"
 
 
 def warnings(document: dict[str, Any]) -> list[str]:

@@ -17,9 +17,12 @@
 namespace spinloom::layout {
 namespace {
 
-// Blocks further apart than far_bytes are prefetched. The smallest blocks are not: the core's own window reaches as
-// far ahead as the prefetch would, and each prefetch costs a load.
+// Blocks further apart than far_bytes are prefetched. The smallest blocks are not: the core's own window reaches as far
+// ahead as the prefetch would, and each prefetch costs a load. Blocks that are packed are prefetched only if the lines of
+// all come from beyond the second-level cache: the window hides the way from there, and blocks at a large power of two
+// share a set of the first-level cache, out of which prefetches would push each other.
 constexpr int64_t far_bytes = 256;
+constexpr int64_t far_lines_bytes = int64_t{256} << 10;
 constexpr int64_t far_block_min = 24;
 constexpr int64_t ahead_blocks = 16;
 
@@ -98,13 +101,14 @@ struct Row {
   int64_t from_step;
   bool far;
 
-  SPL_FORCE_INLINE Row(int64_t bytes, int64_t to, int64_t from, int64_t blocks) : block(bytes) {
+  SPL_FORCE_INLINE Row(int64_t bytes, int64_t to, int64_t from, int64_t blocks, int64_t rows) : block(bytes) {
     size = Block::dense != 0 ? Block::dense : bytes;
     to_step = mode == Mode::pack ? size : to;
     from_step = mode == Mode::unpack ? size : from;
     const int64_t step = mode == Mode::unpack ? to_step : from_step;
+    const int64_t line = size < 64 ? 64 : size;
     far = (step > far_bytes || step < -far_bytes) && size >= far_block_min && size <= far_bytes &&
-          blocks >= 2 * ahead_blocks;
+          blocks >= 2 * ahead_blocks && (mode != Mode::pack || rows * blocks * line >= far_lines_bytes);
   }
 
   SPL_FORCE_INLINE void operator()(std::byte* t, const std::byte* f, int64_t left) const {
@@ -134,14 +138,14 @@ struct Row {
 
 template <class Block, Mode mode>
 void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
-  const Row<Block, mode> row(grid.block, grid.to.block, grid.from.block, grid.blocks);
+  const Row<Block, mode> row(grid.block, grid.to.block, grid.from.block, grid.blocks, grid.rows);
   for (int64_t i = 0; i < grid.rows; ++i) row(to + i * grid.to.row, from + i * grid.from.row, grid.blocks);
 }
 
 template <class Block, Mode mode>
 void copy_one_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
                   int64_t from_step) {
-  const Row<Block, mode> row(bytes, to_step, from_step, blocks);
+  const Row<Block, mode> row(bytes, to_step, from_step, blocks, 1);
   row(to, from, blocks);
 }
 

@@ -142,6 +142,7 @@ bool Library::find() {
 
 void Library::learn() {
   parts_.clear();
+  for (auto& place : outside_) place.store(0, std::memory_order_relaxed);
   bool is_program = true;  // the first object is
   for (const Object& object : objects()) {
     if (is_program) program_ = {object.first, object.last - object.first};
@@ -149,6 +150,12 @@ void Library::learn() {
     if (is_mpis(file_of(object.path))) parts_.push_back({object.first, object.last - object.first});
   }
   std::ranges::sort(parts_, {}, &Span::first);
+}
+
+bool Library::is_inside(uint64_t place) const {
+  if (place - main_.first < main_.bytes || is_part(place)) return true;
+  outside_[place % outside_.size()].store(place, std::memory_order_relaxed);
+  return false;
 }
 
 bool Library::is_part(uint64_t place) const {

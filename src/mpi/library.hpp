@@ -8,6 +8,8 @@
 // Threads: find() from one; then read only, but for learn(), which MPI_Init calls. Time: none.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +32,8 @@ class Library {
   [[nodiscard]] bool inside(const void* address) const {
     const auto place = reinterpret_cast<uint64_t>(address);
     if (place - program_.first < program_.bytes) return false;
-    return place - main_.first < main_.bytes || is_part(place);
+    if (outside_[place % outside_.size()].load(std::memory_order_relaxed) == place) return false;
+    return is_inside(place);
   }
   // Names of calls that can receive point to point, that this MPI has and the layer does not know.
   [[nodiscard]] std::string unknown_receives() const;
@@ -40,6 +43,7 @@ class Library {
     uint64_t first = 0;
     uint64_t bytes = 0;
   };
+  [[nodiscard]] bool is_inside(uint64_t place) const;
   [[nodiscard]] bool is_part(uint64_t place) const;
 
   void* handle_ = nullptr;
@@ -47,6 +51,8 @@ class Library {
   Abi abi_ = Abi::none;
   Span program_, main_;
   std::vector<Span> parts_;  // sorted
+  mutable std::array<std::atomic<uint64_t>, 64>
+      outside_{};  // callers that were found not to be of the MPI, the last ones
 };
 
 }  // namespace spinloom::mpi

@@ -45,6 +45,8 @@ struct Form {
         single(false),
         true_extent(blob.true_extent()) {}
   [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
+  // The least count that is not contiguous().
+  [[nodiscard]] int64_t contiguous_below() const { return !single ? INT64_MIN : extent == size ? INT64_MAX : 2; }
 };
 using FormPointer = std::shared_ptr<const Form>;
 

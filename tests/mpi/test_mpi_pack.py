@@ -53,3 +53,27 @@ def test_what_pack_and_unpack_return_does_not_depend_on_the_layer(mpi, programs,
     assert len(expected) >= ROUNDS
     lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     assert sum(line["packs"] for line in lines) > ROUNDS / 2, lines
+
+
+@every_mpi
+@pytest.mark.parametrize("launched", [True, False], ids=["one rank", "no launcher"])
+def test_a_rank_that_is_alone_packs_by_our_kernels_and_leaves_nothing_in_shared_memory(
+    mpi, programs, launched, tmp_path
+):
+    words = [str(programs(mpi, 0)), "3", str(ROUNDS)]
+    if launched:
+        words = [mpi.launcher, *mpi.options, "-n", "1", *words]
+    without = run(words, {})
+    if not told(without.stdout):
+        pytest.skip(f"{mpi.name} needs a launcher: {without.stderr[-300:]}")
+    before = set(Path("/dev/shm").glob("spinloom-*"))
+    report = tmp_path / "report"
+    layered = run(words, preloads(report))
+    assert set(Path("/dev/shm").glob("spinloom-*")) <= before
+    assert told(layered.stdout) == told(without.stdout), " ".join(words)
+    assert (layered.returncode == 0) == (without.returncode == 0), layered.stderr[-2000:]
+    if without.returncode != 0:
+        pytest.skip(f"{mpi.name} ends itself after {len(told(without.stdout))} rounds, equal up to there")
+    (line,) = map(json.loads, report.read_text(encoding="utf-8").splitlines())
+    assert line["packs"] > ROUNDS / 2
+    assert (line["on"], line["why_off"]) == (False, "there is one rank only")

@@ -126,7 +126,7 @@ std::optional<Record> Layer::record_in(const Place& place, const Status& status)
   return ship.read(head, length);
 }
 
-int Layer::deliver(const Place& place, Status* status) {
+int Layer::deliver_short(const Place& place, Status* status) {
   const auto record = record_in(place, *status);
   return record ? land(*record, place, status) : success;
 }

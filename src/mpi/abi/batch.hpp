@@ -6,11 +6,33 @@
 //   program's handle stays. Threads: one. Time: none.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "mpi/abi/layer.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
+
+// `few` things without an initial value, or as many in the heap as there are.
+template <class Thing>
+class Few {
+ public:
+  static constexpr size_t few = 16;
+
+  Thing* fill(size_t count, const Thing& value) {
+    if (count > few) {
+      many_.assign(count, value);
+      return many_.data();
+    }
+    std::fill_n(few_.begin(), count, value);
+    return few_.data();
+  }
+
+ private:
+  std::array<Thing, few> few_;
+  std::vector<Thing> many_;
+};
 
 class Batch {
  public:
@@ -21,62 +43,55 @@ class Batch {
     for (size_t i = 0; i < count_; ++i) {
       Open* const known = layer.take(requests[i]);
       if (known == nullptr) continue;
-      if (known_.empty()) {
-        known_.resize(count_);
-        handles_.assign(requests, requests + count_);
-      }
-      known_[i] = known;
+      if (!any()) entries_ = room_.fill(count_, {nullptr, false, false});
+      entries_[i] = {known, known->substituted, false};
       substitutes_ = substitutes_ || known->substituted;
     }
     if (!substitutes_) return;
-    work_ = handles_;
+    work_.assign(requests, requests + count_);
     for (size_t i = 0; i < count_; ++i) {
-      if (known_[i] != nullptr && known_[i]->substituted) work_[i] = known_[i]->inner;
+      if (entries_[i].is_substitute) work_[i] = entries_[i].known->inner;
     }
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
   ~Batch() {
+    if (!any() || !(substitutes_ || layer.threaded)) return;
     const Lock lock;
-    for (size_t i = 0; i < known_.size(); ++i) {
-      Open* const known = known_[i];
-      if (substitutes_ && (known == nullptr || !is_substitute_[i])) program_[i] = work_[i];
-      if (known == nullptr || done_[i]) continue;
-      if (substitutes_ && is_substitute_[i]) known->inner = work_[i];
-      layer.put_back(handles_[i], known);
+    for (size_t i = 0; i < count_; ++i) {
+      const Entry& entry = entries_[i];
+      if (substitutes_ && !entry.is_substitute) program_[i] = work_[i];
+      if (entry.known == nullptr || entry.is_done) continue;
+      if (entry.is_substitute) entry.known->inner = work_[i];
+      layer.put_back(entry.known->handle, entry.known);
     }
   }
 
-  [[nodiscard]] bool any() const { return !known_.empty(); }
-  [[nodiscard]] Request* requests() {
-    if (any() && is_substitute_.empty()) note();
-    return substitutes_ ? work_.data() : program_;
-  }
-  [[nodiscard]] bool knows(int i) const { return any() && known_[static_cast<size_t>(i)] != nullptr; }
-  [[nodiscard]] Comm comm_of(int i) const { return known_[static_cast<size_t>(i)]->place.comm; }
+  [[nodiscard]] bool any() const { return entries_ != nullptr; }
+  [[nodiscard]] Request* requests() { return substitutes_ ? work_.data() : program_; }
+  [[nodiscard]] bool knows(int i) const { return any() && entries_[i].known != nullptr; }
+  [[nodiscard]] Comm comm_of(int i) const { return entries_[i].known->place.comm; }
   // The code that the program gets for this request.
   [[nodiscard]] int finish(int i, Status* status, int code) {
-    const auto at = static_cast<size_t>(i);
-    if (!knows(i) || done_[at]) return code;
-    done_[at] = true;
-    return layer.finish(handles_[at], known_[at], status, code);
+    if (!knows(i) || entries_[i].is_done) return code;
+    entries_[i].is_done = true;
+    Open* const known = entries_[i].known;
+    return layer.finish(known->handle, known, status, code);
   }
 
  private:
-  void note() {
-    done_.resize(count_);
-    is_substitute_.resize(count_);
-    for (size_t i = 0; i < count_; ++i) is_substitute_[i] = known_[i] != nullptr && known_[i]->substituted;
-  }
+  struct Entry {
+    Open* known;
+    bool is_substitute;
+    bool is_done;
+  };
 
   size_t count_;
   Request* program_;
   bool substitutes_ = false;
-  std::vector<Open*> known_;
-  std::vector<Request> handles_;  // as they were before the call
+  Few<Entry> room_;
+  Entry* entries_ = nullptr;  // none while no request is known
   std::vector<Request> work_;
-  std::vector<char> is_substitute_;
-  std::vector<char> done_;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

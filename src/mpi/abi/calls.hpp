@@ -37,11 +37,6 @@ inline bool has_claim(int source, int tag, Comm comm) {
   const Lock lock;
   return !layer.claims.empty() && layer.see_claim(source, tag, comm) != nullptr;
 }
-void remember_receive(Place place, Request request, ClaimPointer claim);
-// Whether a record could land there. What comes from MPI_PROC_NULL has a request that some MPIs use for several calls.
-inline bool may_get_record(const Place& place, int source) {
-  return source != proc_null && place.capacity() >= Record::least;
-}
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status);
 

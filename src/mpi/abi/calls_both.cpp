@@ -77,8 +77,14 @@ int part(const Place& source, int to, int out_tag, const Place& target, int from
 template <class N>
 int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
              Datatype in_type, int from, int in_tag, Comm comm, Status* status) {
-  SPINLOOM_PASS(real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
-                                           comm, status));
+  if (layer.types.leaves_send(out_type, out_count) && layer.claims.empty()) {
+    layer.attend();
+    StatusOf seen(status);
+    const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
+                                                in_tag, comm, seen.get());
+    if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
+    return layer.deliver(layer.place_of(in, in_count, in_type, comm), seen.get());
+  }
   const Place source = incoming(out, out_count, out_type, comm);
   const Place target = incoming(in, in_count, in_type, comm);
   std::optional<Parcel> parcel;
@@ -104,7 +110,14 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
 template <class N>
 int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
                      Status* status) {
-  SPINLOOM_PASS(real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, status));
+  if (layer.types.leaves_send(type, count) && layer.claims.empty()) {
+    layer.attend();
+    StatusOf seen(status);
+    const int code =
+        real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
+    if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
+    return layer.deliver(layer.place_of(buffer, count, type, comm), seen.get());
+  }
   const Place place = incoming(buffer, count, type, comm);
   std::optional<Parcel> parcel;
   {
@@ -130,28 +143,29 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
 template <class N>
 int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
               Datatype in_type, int from, int in_tag, Comm comm, Request* request) {
-  SPINLOOM_PASS(real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag,
-                                            comm, request));
-  Place place = incoming(in, in_count, in_type, comm);
+  const Place place = incoming(in, in_count, in_type, comm);
   count_left(out_count, out_type, to, comm);
   if (must_part(from, in_tag, comm)) {
     return part<N>(incoming(out, out_count, out_type, comm), to, out_tag, place, from, in_tag, request);
   }
   const int code = real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
                                                in_tag, comm, request);
-  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request, nullptr);
+  if (code == success && from != proc_null) {
+    layer.remember_receive(in, in_count, in_type, comm, *request);
+  }
   return code;
 }
 
 template <class N>
 int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
                       Request* request) {
-  SPINLOOM_PASS(real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request));
-  Place place = incoming(buffer, count, type, comm);
+  const Place place = incoming(buffer, count, type, comm);
   count_left(count, type, to, comm);
   if (must_part(from, in_tag, comm)) return part<N>(place, to, out_tag, place, from, in_tag, request);
   const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
-  if (code == success && may_get_record(place, from)) remember_receive(std::move(place), *request, nullptr);
+  if (code == success && from != proc_null) {
+    layer.remember_receive(buffer, count, type, comm, *request);
+  }
   return code;
 }
 

@@ -1,8 +1,6 @@
 // The calls that complete, cancel and free requests.
 #include <sched.h>
 
-#include <vector>
-
 #include "mpi/abi/batch.hpp"
 #include "mpi/abi/calls.hpp"
 
@@ -13,14 +11,12 @@ namespace {
 class StatusesOf {
  public:
   StatusesOf(int count, Status* theirs) : statuses_(theirs) {
-    if (theirs != status_ignore) return;
-    own_.resize(static_cast<size_t>(count < 0 ? 0 : count));
-    statuses_ = own_.data();
+    if (theirs == status_ignore) statuses_ = own_.fill(static_cast<size_t>(count < 0 ? 0 : count), {});
   }
   [[nodiscard]] Status* get() { return statuses_; }
 
  private:
-  std::vector<Status> own_;
+  Few<Status> own_;
   Status* statuses_;
 };
 
@@ -93,7 +89,6 @@ bool is_index(int index, int count) { return index >= 0 && index < count; }
 }  // namespace
 
 int Wait(Request* request, Status* status) {
-  SPINLOOM_PASS(real.Wait(request, status));
   Batch batch(1, request);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Wait(request, status);
@@ -104,7 +99,6 @@ int Wait(Request* request, Status* status) {
 }
 
 int Test(Request* request, int* flag, Status* status) {
-  SPINLOOM_PASS(real.Test(request, flag, status));
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(1, request);
   if (!batch.any()) return real.Test(request, flag, status);
@@ -115,7 +109,6 @@ int Test(Request* request, int* flag, Status* status) {
 }
 
 int Waitall(int count, Request* requests, Status* statuses) {
-  SPINLOOM_PASS(real.Waitall(count, requests, statuses));
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
@@ -126,7 +119,6 @@ int Waitall(int count, Request* requests, Status* statuses) {
 }
 
 int Testall(int count, Request* requests, int* flag, Status* statuses) {
-  SPINLOOM_PASS(real.Testall(count, requests, flag, statuses));
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testall(count, requests, flag, statuses);
@@ -137,7 +129,6 @@ int Testall(int count, Request* requests, int* flag, Status* statuses) {
 }
 
 int Waitany(int count, Request* requests, int* index, Status* status) {
-  SPINLOOM_PASS(real.Waitany(count, requests, index, status));
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitany(count, requests, index, status);
@@ -149,7 +140,6 @@ int Waitany(int count, Request* requests, int* index, Status* status) {
 }
 
 int Testany(int count, Request* requests, int* index, int* flag, Status* status) {
-  SPINLOOM_PASS(real.Testany(count, requests, index, flag, status));
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testany(count, requests, index, flag, status);
@@ -159,7 +149,6 @@ int Testany(int count, Request* requests, int* index, int* flag, Status* status)
 }
 
 int Waitsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
-  SPINLOOM_PASS(real.Waitsome(count, requests, done, indices, statuses));
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
@@ -174,7 +163,6 @@ int Waitsome(int count, Request* requests, int* done, int* indices, Status* stat
 }
 
 int Testsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
-  SPINLOOM_PASS(real.Testsome(count, requests, done, indices, statuses));
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testsome(count, requests, done, indices, statuses);
@@ -211,13 +199,9 @@ int look(Request request, int* flag, Status* status) {
 
 }  // namespace
 
-int Request_get_status(Request request, int* flag, Status* status) {
-  SPINLOOM_PASS(real.Request_get_status(request, flag, status));
-  return look(request, flag, status);
-}
+int Request_get_status(Request request, int* flag, Status* status) { return look(request, flag, status); }
 
 int Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
-  SPINLOOM_PASS(real.Request_get_status_all(count, requests, flag, statuses));
   *flag = 1;
   for (int i = 0; i < count; ++i) {
     int done = 0;
@@ -229,7 +213,6 @@ int Request_get_status_all(int count, const Request* requests, int* flag, Status
 }
 
 int Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
-  SPINLOOM_PASS(real.Request_get_status_any(count, requests, index, flag, status));
   bool any_active = false;
   for (int i = 0; i < count; ++i) {
     if (requests[i] == handles().request_null) continue;
@@ -246,7 +229,6 @@ int Request_get_status_any(int count, const Request* requests, int* index, int* 
 }
 
 int Request_get_status_some(int count, const Request* requests, int* done, int* indices, Status* statuses) {
-  SPINLOOM_PASS(real.Request_get_status_some(count, requests, done, indices, statuses));
   bool any_active = false;
   *done = 0;
   for (int i = 0; i < count; ++i) {
@@ -262,7 +244,6 @@ int Request_get_status_some(int count, const Request* requests, int* done, int* 
 }
 
 int Cancel(Request* request) {
-  SPINLOOM_PASS(real.Cancel(request));
   Open* known = nullptr;
   {
     const Lock lock;
@@ -280,7 +261,6 @@ int Cancel(Request* request) {
 }
 
 int Request_free(Request* request) {
-  SPINLOOM_PASS(real.Request_free(request));
   const Lock lock;
   Open* const known = layer.take(*request);
   if (known == nullptr) return real.Request_free(request);

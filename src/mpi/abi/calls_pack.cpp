@@ -47,7 +47,6 @@ int64_t room_behind(N bytes, const N* position) {
 
 template <class N>
 int Pack(const void* buffer, N count, Datatype type, void* packed, N bytes, N* position, Comm comm) {
-  SPINLOOM_PASS(real.counted<N>().Pack(buffer, count, type, packed, bytes, position, comm));
   int code = success;
   const auto try_none = [&] { return real.counted<N>().Pack(buffer, 0, type, packed, bytes, position, comm); };
   const FormPointer form = to_move(buffer, count, type, packed, room_behind(bytes, position), comm, try_none, code);
@@ -61,7 +60,6 @@ int Pack(const void* buffer, N count, Datatype type, void* packed, N bytes, N* p
 
 template <class N>
 int Unpack(const void* packed, N bytes, N* position, void* buffer, N count, Datatype type, Comm comm) {
-  SPINLOOM_PASS(real.counted<N>().Unpack(packed, bytes, position, buffer, count, type, comm));
   int code = success;
   const auto try_none = [&] { return real.counted<N>().Unpack(packed, bytes, position, buffer, 0, type, comm); };
   const FormPointer form = to_move(buffer, count, type, packed, room_behind(bytes, position), comm, try_none, code);

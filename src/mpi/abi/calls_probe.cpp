@@ -59,7 +59,6 @@ int pass_on(MessageHandle matched, const Status& seen, Comm comm, MessageHandle*
 }  // namespace
 
 int Probe(int source, int tag, Comm comm, Status* status) {
-  SPINLOOM_PASS(real.Probe(source, tag, comm, status));
   while (layer.threaded) {  // another thread may claim what this one waits for
     int flag = 0;
     const int code = Iprobe(source, tag, comm, &flag, status);
@@ -75,7 +74,6 @@ int Probe(int source, int tag, Comm comm, Status* status) {
 }
 
 int Iprobe(int source, int tag, Comm comm, int* flag, Status* status) {
-  SPINLOOM_PASS(real.Iprobe(source, tag, comm, flag, status));
   const Lock lock;
   if (found_claim(source, tag, comm, status)) {
     *flag = 1;
@@ -88,7 +86,6 @@ int Iprobe(int source, int tag, Comm comm, int* flag, Status* status) {
 }
 
 int Mprobe(int source, int tag, Comm comm, MessageHandle* message, Status* status) {
-  SPINLOOM_PASS(real.Mprobe(source, tag, comm, message, status));
   while (layer.threaded) {
     int flag = 0;
     const int code = Improbe(source, tag, comm, &flag, message, status);
@@ -103,7 +100,6 @@ int Mprobe(int source, int tag, Comm comm, MessageHandle* message, Status* statu
 }
 
 int Improbe(int source, int tag, Comm comm, int* flag, MessageHandle* message, Status* status) {
-  SPINLOOM_PASS(real.Improbe(source, tag, comm, flag, message, status));
   const Lock lock;
   if (ClaimPointer claim = take(source, tag, comm)) {
     *flag = 1;

@@ -8,9 +8,7 @@ namespace {
 // at any time: there a receive looks for one and is given to the MPI under one lock.
 template <class N>
 bool passes_in(N count, Datatype type) {
-  const Lock lock;
-  return !layer.threaded && layer.claims.empty() &&
-         layer.types.form(type)->size * static_cast<int64_t>(count) < Record::least;
+  return !layer.threaded && layer.claims.empty() && Place::capacity_of(*layer.types.form(type), count) < Record::least;
 }
 
 ClaimPointer claim_for(int source, int tag, Comm comm) {
@@ -19,13 +17,6 @@ ClaimPointer claim_for(int source, int tag, Comm comm) {
 }
 
 }  // namespace
-
-void remember_receive(Place place, Request request, ClaimPointer claim) {
-  auto* const known = new Open{.place = std::move(place), .active = true};
-  known->claim = std::move(claim);
-  const Lock lock;
-  layer.remember(request, known);
-}
 
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status) {
@@ -46,32 +37,36 @@ int receive(const Place& place, int source, int tag, Status* status) {
 
 template <class N>
 int Recv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Status* status) {
-  SPINLOOM_PASS(real.counted<N>().Recv(buffer, count, type, source, tag, comm, status));
   if (passes_in(count, type)) return real.counted<N>().Recv(buffer, count, type, source, tag, comm, status);
+  if (!layer.threaded && layer.claims.empty()) {
+    layer.attend();
+    StatusOf seen(status);
+    const int code = real.counted<N>().Recv(buffer, count, type, source, tag, comm, seen.get());
+    if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
+    return layer.deliver(layer.place_of(buffer, count, type, comm), seen.get());
+  }
   return receive<N>(incoming(buffer, count, type, comm), source, tag, status);
 }
 
 template <class N>
 int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
-  SPINLOOM_PASS(real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request));
   if (passes_in(count, type)) return real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
   const Lock lock;
-  Place place = incoming(buffer, count, type, comm);
-  if (ClaimPointer claim = claim_for(source, tag, comm)) {
+  layer.attend();
+  if (ClaimPointer claim = layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm)) {
     if (!claim->received) return real.counted<N>().Imrecv(buffer, count, type, &claim->handle, request);
     const int code = layer.completed_request(request);
-    if (code == success) remember_receive(std::move(place), *request, std::move(claim));
+    if (code == success) layer.remember_receive(buffer, count, type, comm, *request, std::move(claim));
     return code;
   }
   const int code = real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
-  if (code == success && may_get_record(place, source)) remember_receive(std::move(place), *request, nullptr);
+  if (code == success && source != proc_null) layer.remember_receive(buffer, count, type, comm, *request);
   return code;
 }
 
 template <class N>
 int Recv_init(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
   const int code = real.counted<N>().Recv_init(buffer, count, type, source, tag, comm, request);
-  SPINLOOM_PASS(code);
   if (code != success || source == proc_null) return code;
   auto* const known = new Open{.place = incoming(buffer, count, type, comm), .persistent = true};
   known->peer = source;
@@ -103,7 +98,6 @@ int retire(Claim& claim, MessageHandle* message) {
 // Messages that may be records were taken out of the MPI by the probe that found them; all others are what they are.
 template <class N>
 int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* status) {
-  SPINLOOM_PASS(real.counted<N>().Mrecv(buffer, count, type, message, status));
   const ClaimPointer claim = claim_of(*message);
   if (!claim) return real.counted<N>().Mrecv(buffer, count, type, message, status);
   const int code = retire(*claim, message);
@@ -114,14 +108,13 @@ int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* 
 
 template <class N>
 int Imrecv(void* buffer, N count, Datatype type, MessageHandle* message, Request* request) {
-  SPINLOOM_PASS(real.counted<N>().Imrecv(buffer, count, type, message, request));
   ClaimPointer claim = claim_of(*message);
   if (!claim) return real.counted<N>().Imrecv(buffer, count, type, message, request);
   int code = retire(*claim, message);
   if (code == success) code = layer.completed_request(request);
   if (code != success) return code;
-  Place place = incoming(buffer, count, type, claim->comm);
-  remember_receive(std::move(place), *request, std::move(claim));
+  const Comm comm = claim->comm;
+  layer.remember_receive(buffer, count, type, comm, *request, std::move(claim));
   return success;
 }
 

@@ -1,14 +1,36 @@
 // The layer's functions by the names of MPI's calls, for the front.
 #include <iterator>
 
-#include "mpi/abi/calls.hpp"
+#include "mpi/abi/leaves.hpp"
 #include "mpi/front.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The layer's function as the program calls it. The MPI's own calls, and all calls while the layer is off, are left
-// alone; no exception leaves through the program's C: it becomes an error of MPI.
+// MPI_Pack and MPI_Unpack need no peers.
+template <auto function>
+[[nodiscard]] bool is_on() {
+  return layer.on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Pack<int>>() {
+  return layer.pack_on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Pack<Count>>() {
+  return layer.pack_on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Unpack<int>>() {
+  return layer.pack_on;
+}
+template <>
+bool is_on<&SPINLOOM_ABI::Unpack<Count>>() {
+  return layer.pack_on;
+}
+
+// The layer's function as the program calls it. What needs nothing of the layer, the MPI's own calls, and all calls while
+// the layer is off, go to the MPI by a jump; no exception leaves through the program's C: it becomes an error of MPI.
 template <class Call>
 struct Guarded;
 template <class... Arguments>
@@ -20,10 +42,8 @@ struct Guarded<int(Arguments...)> {
     layer.in_calls_ticks.fetch_add(ticks() - begun, std::memory_order_relaxed);
     return code;
   }
-  template <int (*function)(Arguments...), auto the_mpis>
-  static int call(Arguments... arguments) {
-    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
-      return the_mpis()(arguments...);
+  template <int (*function)(Arguments...)>
+  [[gnu::noinline]] static int layers(Arguments... arguments) {
     try {
       if (layer.tally) [[unlikely]]
         return timed<function>(arguments...);
@@ -31,6 +51,13 @@ struct Guarded<int(Arguments...)> {
     } catch (...) {
       return raise(handles().comm_world, error_other);
     }
+  }
+  template <int (*function)(Arguments...), auto the_mpis>
+  static int call(Arguments... arguments) {
+    if (leaves<function>(arguments...)) return the_mpis()(arguments...);
+    if (!is_on<function>() || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
+      return the_mpis()(arguments...);
+    return layers<function>(arguments...);
   }
 };
 

@@ -61,16 +61,17 @@ std::string Layer::begin() {
       real.Comm_get_parent(&parent) != success) {
     return "the MPI does not say who this rank is";
   }
+  threaded = level >= thread_multiple;
+  pack_on = types.begin();
   if (ranks < 2) return "there is one rank only";
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
   job = world_name(settings.job, ranks);
   if (job.empty()) return "the launcher gives the job no name";
-  if (!types.begin() ||
+  if (!pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
   }
-  threaded = level >= thread_multiple;
   if (!settings.report.empty()) {
     tally = std::make_unique<Tally>();
     started_ns = now_ns();
@@ -86,6 +87,7 @@ void Layer::start() {
   try {
     why_off = begin();
     on = why_off.empty();
+    is_plain = on && !threaded && !tally;
   } catch (const std::exception& trouble) {
     why_off = trouble.what();
   }
@@ -106,6 +108,8 @@ void Layer::stop() {
   }
   report();
   on = false;
+  pack_on = false;
+  is_plain = false;
 }
 
 std::vector<int> Layer::ranks_of(Comm comm) const {
@@ -315,6 +319,13 @@ void Layer::take_returned() {
   }
 }
 
+void Layer::attend_now() {
+  if (ship.has_news()) ship.notice();
+  if (offers()) progress(Waiting::no);
+  if (!orphans.empty()) poll_orphans();
+  if (!outbox.empty()) poll_outbox();
+}
+
 void Layer::progress(Waiting waiting) {
   const Lock lock;
   for (size_t i = 0; i < offered.size();) {
@@ -375,7 +386,33 @@ void Layer::put_back(Request handle, Open* known) {
 
 void Layer::release(Request handle, Open* known) {
   if (!threaded) open.erase(key_of(handle));
-  delete known;
+  constexpr size_t spare_most = 1'024;
+  if (spare_open.size() >= spare_most) {
+    delete known;
+    return;
+  }
+  known->reset();
+  spare_open.emplace_back(known);
+}
+
+void Layer::remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle,
+                             ClaimPointer claim) {
+  const Lock lock;
+  const FormPointer& form = types.form(type);
+  if (!claim && Place::capacity_of(*form, count) < Record::least) return;
+  if (spare_open.empty()) spare_open.push_back(std::make_unique<Open>());
+  Open* const known = spare_open.back().release();
+  spare_open.pop_back();
+  known->active = true;
+  known->claim = std::move(claim);
+  Place& place = known->place;
+  place.buffer = buffer;
+  place.count = count;
+  place.type = type;
+  place.comm = comm;
+  // Counting owners costs an atomic addition; mostly it is the form of the last receive.
+  if (place.form != form) place.form = form;
+  remember(handle, known);
 }
 
 void Layer::poll_outbox() {

@@ -52,10 +52,11 @@ struct Place {
   FormPointer form;
   Comm comm{};
 
-  [[nodiscard]] int64_t capacity() const {
+  [[nodiscard]] static int64_t capacity_of(const Form& form, int64_t count) {
     int64_t bytes = 0;
-    return __builtin_mul_overflow(form->size, count, &bytes) ? INT64_MAX : bytes;
+    return __builtin_mul_overflow(form.size, count, &bytes) ? INT64_MAX : bytes;
   }
+  [[nodiscard]] int64_t capacity() const { return capacity_of(*form, count); }
 };
 
 // A copy of a datatype that the program may free while the layer still needs the MPI to move its bytes.
@@ -66,8 +67,10 @@ struct KeptType {
   KeptType() = default;
   KeptType(const KeptType&) = delete;
   KeptType& operator=(const KeptType&) = delete;
-  ~KeptType() {
+  ~KeptType() { free(); }
+  void free() {
     if (is_held) real.Type_free(&type);
+    is_held = false;
   }
 };
 
@@ -90,6 +93,15 @@ struct Open {
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
+
+  // As a new one, but for its place.
+  void reset() {
+    receives = true;
+    persistent = active = cancelled = substituted = looked = false;
+    landed = -1;
+    claim.reset();
+    kept.free();
+  }
 };
 
 // A send whose message waits in the sender's memory for its receiver.
@@ -121,7 +133,9 @@ struct Offered {
 
 struct Layer {
   bool on = false;
+  bool pack_on = false;  // MPI_Pack and MPI_Unpack, which need no peers
   bool threaded = false;
+  bool is_plain = false;  // on, without threads, and without a report that counts every call
   std::recursive_mutex mutex;
   Library* library = nullptr;
   Settings settings;
@@ -139,6 +153,7 @@ struct Layer {
   HandleMap<Open*> open;
   HandleMap<Claim*> messages;  // by the handle that stands for them
   std::deque<ClaimPointer> claims;
+  std::vector<std::unique_ptr<Open>> spare_open;  // for receives to come: there is one for each of 64 bytes or more
   struct Orphan {
     Request request;
     Open* open;
@@ -176,7 +191,9 @@ struct Layer {
   // The packed bytes of a place, to be sent as MPI_PACKED. False: the MPI cannot pack them.
   [[nodiscard]] bool copy(const Place& place, std::vector<uint8_t>& bytes);
   [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place);
-  [[nodiscard]] int deliver(const Place& place, Status* status);
+  [[nodiscard]] int deliver(const Place& place, Status* status) {
+    return Record::may_be(bytes_of(*status, real)) ? deliver_short(place, status) : success;
+  }
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
   // Whether what a completed request has got has room in its buffer.
   [[nodiscard]] bool fits(const Open& known, const Status& status);
@@ -190,6 +207,9 @@ struct Layer {
     if (known->receives && known->place.form && !known->place.form->known) keep_type(*known);
     open.put(key_of(handle), known);
   }
+  // Nothing where no record could land. What comes from MPI_PROC_NULL has a request that some MPIs use for several calls:
+  // it must not be remembered.
+  void remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle, ClaimPointer claim = {});
   void keep_type(Open& known) const;
   void release(Request handle, Open* known);
   void poll_orphans();
@@ -214,16 +234,27 @@ struct Layer {
   [[nodiscard]] int wait(Request* request);
   // MPI_Cancel of an offered send. False: `request` is none.
   [[nodiscard]] bool cancel_offer(Request request);
+  // Whether calls need nothing of the layer (leaves.hpp): those that complete requests, or this one; receives; and those
+  // that receive what a probe has matched.
+  [[nodiscard]] bool rests() const { return is_plain && open.empty() && is_quiet(); }
+  [[nodiscard]] bool rests(const Request* request) {
+    return is_plain && is_quiet() && (open.empty() || open.find(key_of(*request)) == nullptr);
+  }
+  [[nodiscard]] bool leaves_receive(Datatype type, int64_t count) {
+    return types.leaves_receive(type, count) && claims.empty();
+  }
+  [[nodiscard]] bool leaves_match() const { return is_plain && messages.empty(); }
   void attend() {
-    if (ship.has_news()) ship.notice();
-    if (offers()) progress(Waiting::no);
-    if (!orphans.empty()) poll_orphans();
-    if (!outbox.empty()) poll_outbox();
+    if (ship.has_news() || !is_quiet()) [[unlikely]]
+      attend_now();
   }
 
  private:
   [[nodiscard]] std::string begin();
+  void attend_now();
+  [[nodiscard]] bool is_quiet() const { return !offers() && orphans.empty() && outbox.empty(); }
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
+  [[nodiscard]] int deliver_short(const Place& place, Status* status);
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
   [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);
   [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
@@ -306,10 +337,3 @@ class StatusOf {
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI
-
-// First in every call of the program: the MPI's own calls, and all calls while the layer is off, are left alone.
-#define SPINLOOM_PASS(call)                                                           \
-  do {                                                                                \
-    if (!layer.on || layer.library->inside(__builtin_return_address(0))) [[unlikely]] \
-      return call;                                                                    \
-  } while (false)

@@ -286,10 +286,28 @@ void find_tally(const Form& form) {
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 
+void Types::note_leaving(Datatype type, const Form& form) {
+  if (layer.threaded || layer.tally) return;
+  constexpr int64_t all = INT64_MAX;
+  // The least count of which a message has so many bytes.
+  const auto count_of = [&form](int64_t bytes) {
+    return form.size <= 0 ? all : bytes / form.size + (bytes % form.size != 0 ? 1 : 0);
+  };
+  Leaving& kept = leaving(type);
+  kept = {key_of(type), all, all, 1};
+  if (layer.on) {
+    kept.sends = count_of(layer.settings.min_bytes);
+    kept.receives = count_of(Record::least);
+    if (layer.settings.path != Path::mapped) kept.sends = std::max(kept.sends, form.contiguous_below());
+  }
+  kept.packs = !form.known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
+}
+
 const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
   if (forgotten_.any()) {
-    last_key_ = ~uint64_t{0};
+    last_key_ = no_key;
+    layer.spare_open.clear();  // which keep forms
     forgotten_.take([this](uint64_t key) {
       forms_.erase(key);
       tried_.erase(key);
@@ -307,6 +325,7 @@ const FormPointer& Types::find(Datatype type) {
   }
   last_key_ = key;
   last_ = found;
+  note_leaving(type, **found);
   return *found;
 }
 

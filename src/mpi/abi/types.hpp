@@ -2,10 +2,15 @@
 //
 // Contract: form() describes a datatype; the first call for a handle asks the MPI how it was made, builds the same type
 //   from layout::Type, and compares sizes and bounds with the MPI's.
+//   The questions leaves_...() are the first of a call that passes, and cost a few instructions.
 // Invariants: (1) a handle is forgotten when its datatype is freed: the MPI calls an attribute's delete function then;
-//   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`.
+//   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`; (3) Leaving says yes
+//   only where the call needs nothing of the layer; it is empty among threads, which it is not made for, and where a
+//   report counts every call.
 // Threads: the caller's lock. Time: none.
 #pragma once
+
+#include <array>
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/handle_map.hpp"
@@ -22,18 +27,50 @@ class Types {
     if (key == last_key_ && !forgotten_.any()) return *last_;
     return find(type);
   }
-  void forget(Datatype type) { forgotten_.add(key_of(type)); }  // needs no lock
+  void forget(Datatype type) {  // needs no lock
+    Leaving& kept = leaving(type);
+    if (kept.key != no_key) kept = {};
+    forgotten_.add(key_of(type));
+  }
+  // Whether a message, a receive and a call of MPI_Pack of so many elements are left to the MPI. False: it must be found
+  // out by form().
+  [[nodiscard]] bool leaves_send(Datatype type, int64_t count) {
+    const Leaving& kept = leaving(type);
+    return kept.key == key_of(type) && count < kept.sends;
+  }
+  [[nodiscard]] bool leaves_receive(Datatype type, int64_t count) {
+    const Leaving& kept = leaving(type);
+    return kept.key == key_of(type) && count < kept.receives;
+  }
+  [[nodiscard]] bool leaves_pack(Datatype type, int64_t count) {
+    const Leaving& kept = leaving(type);
+    return kept.key == key_of(type) && count < kept.packs;
+  }
   // Whether the MPI has taken a call with this type without an error, so that it is committed.
   [[nodiscard]] bool is_tried(Datatype type) { return tried_.find(key_of(type)) != nullptr; }
   void set_tried(Datatype type) { tried_.put(key_of(type), true); }
 
  private:
+  static constexpr uint64_t no_key = ~uint64_t{0};
+  // For calls that leave at once, of the types that were used last: the least counts that do not.
+  struct Leaving {
+    uint64_t key = no_key;
+    int64_t sends = 0;
+    int64_t receives = 0;
+    int64_t packs = 0;
+  };
+  static constexpr size_t leaving_bits = 6;
+  [[nodiscard]] Leaving& leaving(Datatype type) {
+    return leaving_[key_of(type) * 0x9e37'79b9'7f4a'7c15 >> (64 - leaving_bits)];
+  }
+  void note_leaving(Datatype type, const Form& form);
   [[nodiscard]] const FormPointer& find(Datatype type);
 
+  std::array<Leaving, size_t{1} << leaving_bits> leaving_;
   HandleMap<FormPointer> forms_;
   Forgotten forgotten_;
   HandleMap<bool> tried_;
-  uint64_t last_key_ = ~uint64_t{0};
+  uint64_t last_key_ = no_key;
   const FormPointer* last_ = nullptr;
   int keyval_ = 0;
 };

@@ -1,13 +1,19 @@
 /* One rule of docs/mpi.md by its name: RULE [ARGUMENT]. Ends with "kept" from rank 0, or says what is wrong.
  *
  * Messages are columns of a matrix of doubles: not contiguous, and long enough for the layer. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +109,20 @@ static void watcher(void) {
   }
   watching = 0;
   pthread_join(thread, NULL);
+}
+
+/* From some moment on no rank may read another's memory by system calls, as in a container that forbids it. */
+static void forbidden(void) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog const program = {sizeof filter / sizeof *filter, filter};
+  for (int i = 0; i < 20; ++i) ring(i);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return;
+  for (int i = 0; i < messages; ++i) ring(i);
 }
 
 /* Sends that are cancelled do not use up the layer's room. */
@@ -350,7 +370,7 @@ int main(int argc, char **argv) {
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
                      {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
-                     {"status_errors", status_errors}};
+                     {"status_errors", status_errors}, {"forbidden", forbidden}};
   int provided;
   MPI_Init_thread(&argc, &argv, argc > 1 && strcmp(argv[1], "watcher") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -108,7 +108,14 @@ def test_messages_that_an_int_does_not_count(mpi, programs, room, tmp_path):
     assert all(line["on"] for line in lines)
 
 
+@every_mpi
+def test_ranks_that_may_not_read_each_other_any_more(mpi, programs, tmp_path):
+    lines = kept(job(mpi, programs(mpi), "forbidden"), tmp_path / "report", SPINLOOM_MPI_PATH="cma")
+    assert sum(line["offered"] for line in lines) > 0
+    assert sum(line["withdrawn"] for line in lines) > 0
+
+
 def test_every_rule_is_in_the_manual():
     page = (Path(__file__).parents[2] / "docs" / "mpi.md").read_text(encoding="utf-8")
-    for rule in [*RULES, "dies", "aborts", "huge"]:
+    for rule in [*RULES, "dies", "aborts", "huge", "forbidden"]:
         assert f"`{rule}`" in page, rule

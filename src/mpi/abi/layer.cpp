@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -141,13 +140,6 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
-bool Layer::may_offer_to(uint32_t receiver) {
-  Patience& patience = patience_[receiver];
-  if (patience.left_out == 0) return true;
-  --patience.left_out;
-  return false;
-}
-
 std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, bool may_offer) {
   const int64_t bytes = place.capacity();
   if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) {
@@ -235,140 +227,11 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
   return success;
 }
 
-void Layer::add_offer(std::unique_ptr<Offered> one) {
-  const Lock lock;
-  offered.push_back(std::move(one));
-  offers_.store(offered.size(), std::memory_order_relaxed);
-}
-
-bool Layer::is_open(uint64_t serial) {
-  const Lock lock;
-  return std::ranges::any_of(offered, [serial](const auto& each) { return each->parcel.serial == serial; });
-}
-
-bool Layer::cancel_offer(Request request) {
-  const Lock lock;
-  for (const auto& one : offered) {
-    if (!one->has_whole || one->whole != request) continue;
-    if (!may_cancel_sends || one->record == handles().request_null || one->cancels) return true;
-    one->cancels = real.Cancel(&one->record) == success;
-    return true;
-  }
-  return false;
-}
-
-// A record that the MPI has taken back was seen by nobody.
-void Layer::look_at_cancelled(Offered& one) {
-  int flag = 0;
-  int cancelled = 0;
-  Status status{};
-  if (real.Test(&one.record, &flag, &status) != success || flag == 0) return;
-  one.record = handles().request_null;
-  if (real.Test_cancelled(&status, &cancelled) != success || cancelled == 0) return;
-  ship.abandon(one.parcel);
-  *one.was_cancelled = true;
-  one.moved = true;
-}
-
-bool Layer::is_over(Offered& one) {
-  if (one.cancels && one.record != handles().request_null) look_at_cancelled(one);
-  if (!one.moved) return false;
-  if (one.record == handles().request_null) return true;
-  int flag = 0;
-  return real.Test(&one.record, &flag, status_ignore) != success || flag != 0;
-}
-
-// The receiver has taken it, or has been waited for long enough.
-void Layer::settle(Offered& one, Waiting waiting) {
-  if (one.moved) return;
-  Patience& patience = patience_[one.parcel.receiver];
-  if (Ship::is_done(one.parcel)) {
-    one.moved = true;
-    patience = {};
-    return;
-  }
-  if (Ship::is_returned(one.parcel)) {
-    pack_after_all(one);
-    return;
-  }
-  if (waiting == Waiting::no) return;
-  const int64_t now = now_ns();
-  if (one.begun_ns < 0) one.begun_ns = now;
-  constexpr int64_t asks_for_one_wait = 32;
-  const int64_t patience_ns = one.patience_ns * (waiting == Waiting::asks ? asks_for_one_wait : 1);
-  if (now - one.begun_ns < patience_ns || !Ship::withdraw(one.parcel)) return;
-  pack_after_all(one);
-}
-
-void Layer::pack_after_all(Offered& one) {
-  Patience& patience = patience_[one.parcel.receiver];
-  ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
-  one.moved = true;
-  ship.count_withdrawn();
-  if (TypeTally* const told = one.place.form->tally) told->withdraw(one.place.count, one.parcel.receiver);
-  constexpr uint32_t in_vain_most = 6;
-  patience.in_vain = std::min(patience.in_vain + 1, in_vain_most);
-  patience.left_out = 1U << patience.in_vain;
-}
-
-// Two ranks that cannot read each other's offers wait for each other in receives.
-void Layer::take_returned() {
-  const Lock lock;
-  for (const auto& one : offered) {
-    if (!one->moved && Ship::is_returned(one->parcel)) pack_after_all(*one);
-  }
-}
-
 void Layer::attend_now() {
   if (ship.has_news()) ship.notice();
   if (offers()) progress(Waiting::no);
   if (!orphans.empty()) poll_orphans();
   if (!outbox.empty()) poll_outbox();
-}
-
-void Layer::progress(Waiting waiting) {
-  const Lock lock;
-  for (size_t i = 0; i < offered.size();) {
-    settle(*offered[i], waiting);
-    if (!is_over(*offered[i])) {
-      ++i;
-      continue;
-    }
-    if (offered[i]->has_whole) real.Grequest_complete(offered[i]->whole);
-    offered.erase(offered.begin() + static_cast<ptrdiff_t>(i));
-  }
-  offers_.store(offered.size(), std::memory_order_relaxed);
-  if (waiting != Waiting::no) look_at_receives();
-}
-
-int Layer::wait(Request* request) {
-  while (offers()) {
-    progress(Waiting::blocked);
-    int flag = 0;
-    const int code = real.Test(request, &flag, status_ignore);
-    if (code != success || flag != 0) return code;
-  }
-  return real.Wait(request, status_ignore);
-}
-
-// Puts the messages that have come in place while the program waits for something else.
-void Layer::look_at_receives() {
-  arriving_.clear();
-  open.for_each([this](uint64_t, Open* known) {
-    if (known->receives && known->active && !known->looked && known->landed < 0 && !known->claim &&
-        !known->substituted && !known->cancelled && (looks_leave_persistent || !known->persistent)) {
-      arriving_.push_back(known);
-    }
-  });
-  for (Open* const known : arriving_) {
-    int flag = 0;
-    Status status{};
-    if (real.Request_get_status(known->handle, &flag, &status) != success || flag == 0) continue;
-    known->looked = true;
-    const auto record = record_in(known->place, status);
-    if (!record || static_cast<int64_t>(record->bytes) > known->place.capacity()) continue;
-    if (land(*record, known->place, &status) == success) known->landed = static_cast<int64_t>(record->bytes);
-  }
 }
 
 Open* Layer::take(Request handle) {

@@ -50,13 +50,15 @@ MPIS = [
 every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
 
 
-def compile_for(mpi: Mpi, sources: list[Path], path: Path, *options: str) -> None:
+def compile_for(
+    mpi: Mpi, sources: list[Path], path: Path, *options: str, libraries: tuple[str, ...] = ()
+) -> None:
     """Skips where the MPI is missing or does not compile."""
     if not mpi.present:
         pytest.skip(f"{mpi.name} is not here")
     lib = Path(mpi.compiler).parent.parent / "lib"
     words = [mpi.compiler, "-O2", "-pthread", *options, *map(str, sources)]
-    words += ["-o", str(path), f"-Wl,-rpath,{lib}"]
+    words += ["-o", str(path), *libraries, f"-Wl,-rpath,{lib}"]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode != 0:
         pytest.skip(f"{mpi.name} does not compile here: {made.stderr[-300:]}")

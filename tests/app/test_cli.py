@@ -242,6 +242,15 @@ def test_the_live_library_s_variables_are_known(monkeypatch):
     assert all(any(name.startswith(start) for start in known) for name in others)
 
 
+def test_the_mpi_layer_s_variables_are_known(monkeypatch):
+    source = (ROOT / "src/mpi/settings.cpp").read_text(encoding="utf-8")
+    read = set(re.findall(r'name == "(SPINLOOM_\w+)"', source))
+    assert read == {name for name, variable in config.VARIABLES.items() if variable.help.startswith("MPI: ")}
+    for name in read:
+        monkeypatch.setenv(name, config.VARIABLES[name].default)
+    assert config.warnings() == []
+
+
 @needs_engine
 def test_doctor_and_info_show_the_live_nic(spinloom):
     rows = {row["part"]: row for row in json.loads(spinloom("doctor", "--json").out)}

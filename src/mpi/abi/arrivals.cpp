@@ -12,13 +12,14 @@ int query_nothing(void*, Status* status) {
   return success;
 }
 int free_nothing(void*) { return success; }
-int query_offer(void* was_cancelled, Status* status) {
+int query_offer(void* serial, Status* status) {
   query_nothing(nullptr, status);
-  real.Status_set_cancelled(status, *static_cast<const bool*>(was_cancelled) ? 1 : 0);
+  const bool cancelled = layer.cancelled_offers.has(reinterpret_cast<uint64_t>(serial));
+  real.Status_set_cancelled(status, cancelled ? 1 : 0);
   return success;
 }
-int free_offer(void* was_cancelled) {
-  delete static_cast<bool*>(was_cancelled);
+int free_offer(void* serial) {
+  layer.cancelled_offers.forget(reinterpret_cast<uint64_t>(serial));
   return success;
 }
 int cancel_nothing(void*, int) { return success; }

@@ -210,10 +210,9 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
   one->patience_ns = patience_least_ns + place.capacity() / 4;
   one->record = at_once ? handles().request_null : *into;
   if (request != nullptr) {
-    one->was_cancelled = new bool(false);
-    code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, one->was_cancelled, &one->whole);
+    auto* const serial = reinterpret_cast<void*>(parcel.serial);
+    code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, serial, &one->whole);
     one->has_whole = code == success;
-    if (!one->has_whole) delete one->was_cancelled;
     if (one->has_whole) {
       *request = one->whole;
       add_offer(std::move(one));

@@ -10,6 +10,7 @@
 //   waits. Time: none.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -104,6 +105,29 @@ struct Open {
   }
 };
 
+// The offered sends that the MPI has taken back, by their serials. Its mutex is never held while the MPI is called, because
+// the MPI asks from within.
+class Cancelled {
+ public:
+  void add(uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    serials_.push_back(serial);
+  }
+  [[nodiscard]] bool has(uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::find(serials_, serial) != serials_.end();
+  }
+  // Some MPIs say more than once that a request is gone.
+  void forget(uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    std::erase(serials_, serial);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<uint64_t> serials_;
+};
+
 // A send whose message waits in the sender's memory for its receiver.
 struct Offered {
   Parcel parcel;
@@ -111,7 +135,6 @@ struct Offered {
   Request record{};  // the MPI's request for the record
   Request whole{};  // what the program has; none for a call that waits itself
   bool has_whole = false;
-  bool* was_cancelled = nullptr;  // what the status of `whole` will say; the MPI's until it frees that request
   bool cancels = false;  // the program has asked for it: the MPI decides by the record
   bool moved = false;
   uint32_t receiver = 0;
@@ -159,6 +182,7 @@ struct Layer {
     Open* open;
   };
   std::vector<std::unique_ptr<Offered>> offered;
+  Cancelled cancelled_offers;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
@@ -313,8 +337,8 @@ class Lock {
 // Of generalized requests that stand for what the layer does itself.
 int query_nothing(void*, Status* status);
 int free_nothing(void*);
-int query_offer(void* was_cancelled, Status* status);
-int free_offer(void* was_cancelled);
+int query_offer(void* serial, Status* status);
+int free_offer(void* serial);
 int cancel_nothing(void*, int);
 
 // Calls the communicator's error handler as the MPI would.

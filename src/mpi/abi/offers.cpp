@@ -44,7 +44,7 @@ void Layer::look_at_cancelled(Offered& one) {
   one.record = handles().request_null;
   if (real.Test_cancelled(&status, &cancelled) != success || cancelled == 0) return;
   ship.abandon(one.parcel);
-  *one.was_cancelled = true;
+  cancelled_offers.add(one.parcel.serial);
   one.moved = true;
 }
 

@@ -46,9 +46,12 @@ SPINLOOM_SEND(Rsend, ready)
 
 namespace {
 
-// So that MPI_Cancel knows what it is asked for.
+// So that MPI_Cancel knows what it is asked for. Requests that are complete at once may share a handle; they can be
+// cancelled without harm.
 int remember_synchronous(int code, Request* request) {
   if (may_cancel_sends || code != success) return code;
+  int flag = 0;
+  if (real.Request_get_status(*request, &flag, status_ignore) != success || flag != 0) return code;
   const Lock lock;
   auto* const known = new Open{.place = {}, .receives = false, .active = true};
   layer.remember(*request, known);

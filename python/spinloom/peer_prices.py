@@ -133,7 +133,7 @@ def save(prices: PeerPrices, where: Path) -> None:
 
 def load() -> PeerPrices:
     """This host's prices; `remark` says why they are those that the layer came with."""
-    how = "'spinloom calibrate --peers' measures this machine in half a minute"
+    how = "'spinloom calibrate --peers' measures this machine in some seconds"
     defaults: dict[str, Any] = core.load().peer_prices()
     own = path()
     if not own.exists():

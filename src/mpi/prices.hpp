@@ -1,8 +1,9 @@
 // Prices - what the parts of a message's way between two processes cost on this host, in nanoseconds of host time.
 //
-// Contract: the defaults were measured by `spinloom calibrate --peers` on two cores of a Xeon 6 server. read_prices() takes
-//   the list that `spinloom run` hands over, "staged=900,near_line=0.9,...": names that are not in it keep their value,
-//   and anything else in it makes the whole list invalid. Threads: plain values. Time: none.
+// Contract: the defaults were measured by `spinloom calibrate --peers` on two cores of an Intel Xeon server (AVX-512, 2 MiB
+//   of L2 each). read_prices() takes the list that `spinloom run` hands over, "staged=900,near_line=0.9,...": names that
+//   are not in it keep their value, and anything else in it makes the whole list invalid.
+// Threads: plain values. Time: none.
 #pragma once
 
 #include <optional>
@@ -12,15 +13,15 @@ namespace spinloom::mpi {
 
 // clang-format off
 #define SPINLOOM_MPI_PRICES(X)                                                      \
-  X(staged, 2900)    /* a packed message, whatever its size */                      \
-  X(mapped, 540)     /* one that the receiver copies from the sender's heap */      \
-  X(cma, 1040)       /* one that the receiver reads by system calls */              \
-  X(block, 0.3)      /* a contiguous block, gathered or scattered by our kernels */ \
-  X(near_line, 0.9)  /* a cache line that a core touches in its own memory */       \
-  X(far_line, 2.4)   /* a line of a run that another core has touched last */       \
-  X(far_jump, 7.1)   /* the first line of such a run */                             \
-  X(cma_block, 100)  /* a block of the other process, by system calls */            \
-  X(cma_line, 4)     /* a line by system calls */
+  X(staged, 2400)    /* a packed message, whatever its size */                      \
+  X(mapped, 660)     /* one that the receiver copies from the sender's heap */      \
+  X(cma, 3000)       /* one that the receiver reads by system calls */              \
+  X(block, 0.01)     /* a contiguous block, gathered or scattered by our kernels */ \
+  X(near_line, 1.0)  /* a cache line that a core touches in its own memory */       \
+  X(far_line, 2.6)   /* a line of a run that another core has touched last */       \
+  X(far_jump, 3.8)   /* the first line of such a run */                             \
+  X(cma_block, 54)   /* a block of the other process, by system calls */            \
+  X(cma_line, 7.1)   /* a line by system calls */
 // clang-format on
 
 struct Prices {

@@ -25,10 +25,11 @@ from spinloom.errors import Trouble
 FORMAT = 1
 WAYS = ("staged", "mapped", "cma")
 PASSES, SAMPLES = 3, 31
-BLOCKS = (8, 64, 256, 1024, 4096, 16384)
+BLOCKS = (8, 24, 64, 128, 256, 1024, 4096, 16384)
 SPREADS = (2, 8)  # bytes from block to block, over those of a block
-TOTALS = (16 << 10, 48 << 10, 128 << 10, 384 << 10)
-SPAN_MAX = 2 << 20
+TOTALS = (16 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 128 << 10, 384 << 10, 1 << 20, 2 << 20)
+SPAN_MAX = 4 << 20
+CMA_BLOCKS_MAX = 1024  # more take milliseconds, and teach nothing
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def measure(passes: int = PASSES, advance: Callable[[], None] = lambda: None) ->
             for text in texts():
                 for way in WAYS:
                     advance()
-                    if way in forbidden:
+                    if way in forbidden or (way == "cma" and engine.peer_work(text, 1)[1] > CMA_BLOCKS_MAX):
                         continue
                     try:
                         times = timed(text, 1, way, way != "cma", SAMPLES)
@@ -133,7 +134,7 @@ def save(prices: PeerPrices, where: Path) -> None:
 
 def load() -> PeerPrices:
     """This host's prices; `remark` says why they are those that the layer came with."""
-    how = "'spinloom calibrate --peers' measures this machine in some seconds"
+    how = "'spinloom calibrate --peers' measures this machine in half a minute"
     defaults: dict[str, Any] = core.load().peer_prices()
     own = path()
     if not own.exists():

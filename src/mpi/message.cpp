@@ -60,18 +60,19 @@ struct Density {
 // judged by their beginning.
 Density density_of(const layout::Blob& blob) {
   constexpr int64_t line_bytes = 64;
+  constexpr int64_t step_lines = 2;  // forwards, that prefetchers keep up with
   constexpr int64_t bytes_least = 4'096;
   constexpr int64_t blocks_most = 4'096;
   int64_t lines = 0;
   int64_t jumps = 0;
   int64_t bytes = 0;
   int64_t blocks = 0;
-  int64_t last = INT64_MIN;
+  int64_t last = INT64_MIN / 2;
   const auto count = [&](const layout::Piece& block) {
     const int64_t first = block.offset >> 6;
     const int64_t end = (block.offset + block.bytes - 1) >> 6;
     lines += end - first + (first == last ? 0 : 1);
-    jumps += first == last || first == last + 1 ? 0 : 1;
+    jumps += first >= last && first - last <= step_lines ? 0 : 1;
     last = end;
     bytes += block.bytes;
     return ++blocks < blocks_most;

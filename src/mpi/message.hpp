@@ -29,7 +29,7 @@ struct Form {
   int64_t record_bytes = 0;  // length of a record in place of such a message; 0: none would do
   int64_t true_extent = 0;
   double spread = 1;  // cache lines that an element touches, for each line that its packed bytes fill
-  double jumps = 0;  // the share of these lines that do not follow the line touched before
+  double jumps = 0;  // the share of these lines that lie far from the line touched before
   double block_bytes = 0;  // of its contiguous blocks, in the mean
   uint64_t number = 0;  // of no other Form of this process; 0 without a layout
   std::optional<layout::Committed> layout;

@@ -8,6 +8,9 @@ namespace spinloom::mpi {
 namespace {
 
 constexpr double line_bytes = 64;
+constexpr double near_bytes = 1 << 20;  // what the caches next to a core hold of a message's lines
+
+double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line_bytes); }
 
 }  // namespace
 
@@ -31,13 +34,17 @@ Work work_of(const Form& form, int64_t bytes) {
 Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes) {
   const double own_ns = work.blocks * prices.block_ns + work.lines * prices.near_line_ns;
   const double pack_ns = own_ns;
-  const double unpack_ns = own_ns + work.bytes / line_bytes * prices.far_line_ns;
+  const double packed_lines = work.bytes / line_bytes;
+  const double unpack_ns = own_ns + packed_lines * prices.far_line_ns;
   // The second half of the work begins when the first chunk is ready.
   const double chunks = std::max(1.0, work.bytes / static_cast<double>(chunk_bytes));
   const double fetch_ns = work.jumps * prices.far_jump_ns + (work.lines - work.jumps) * prices.far_line_ns;
-  return {prices.staged_ns + std::max(pack_ns, unpack_ns) + std::min(pack_ns, unpack_ns) / chunks,
-          prices.mapped_ns + own_ns + fetch_ns,
-          prices.cma_ns + work.blocks * prices.cma_block_ns + work.bytes / line_bytes * prices.cma_line_ns};
+  // Packed lines are written and read once more.
+  const double deep_packed_ns = deep_lines(work.lines + packed_lines) * prices.deep_line_ns;
+  const double deep_ns = deep_lines(work.lines) * prices.deep_line_ns;
+  return {prices.staged_ns + std::max(pack_ns, unpack_ns) + std::min(pack_ns, unpack_ns) / chunks + deep_packed_ns,
+          prices.mapped_ns + own_ns + fetch_ns + deep_ns,
+          prices.cma_ns + work.blocks * prices.cma_block_ns + packed_lines * prices.cma_line_ns + deep_ns};
 }
 
 Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach) {

@@ -15,7 +15,7 @@ Settings with(const char* prices) {
 
 TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
   const auto int32 = *layout::primitive("int32_t");
-  const Settings settings = with("block=0.3,near_line=1,far_line=2,far_jump=8,cma_line=4");
+  const Settings settings = with("staged=9000,block=0.3,near_line=1,far_line=2,far_jump=8");
   const auto thin = make_form(*layout::vector(30'000, 1, 100, int32));
   const auto dense = make_form(*layout::vector(30'000, 1, 2, int32));
   EXPECT_DOUBLE_EQ(thin->spread, 16);

@@ -66,7 +66,7 @@ def calibrate(
     after Ctrl-C the next call goes on behind it. A machine that is too noisy gets no prices: exit code 1.
 
     --peers measures messages from one process to another by each way of 'spinloom run', which then chooses
-    by these prices; 'spinloom explain --live' shows them. It wants two idle cores for some seconds.
+    by these prices; 'spinloom explain --live' shows them. It wants two idle cores for half a minute.
     """
     if peers:
         calibrate_peers(passes, out or peer_prices.path(), quiet, form)

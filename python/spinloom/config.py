@@ -55,11 +55,14 @@ VARIABLES = {
         Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
         # The MPI layer's variables, as in src/mpi/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_MPI", "on", "MPI: off leaves every call to the MPI"),
-        Variable("SPINLOOM_MPI_PATH", "auto", "MPI: which way messages go: auto, pass, staged, mapped"),
+        Variable("SPINLOOM_MPI_PATH", "auto", "MPI: which way messages go: auto, pass, staged, mapped, cma"),
         Variable("SPINLOOM_MPI_LAYOUT", "memoised", "MPI: whether peers' layouts are kept: memoised, naive"),
         Variable("SPINLOOM_MPI_MIN_BYTES", "16K", "MPI: shorter messages are left to the MPI"),
-        Variable("SPINLOOM_MPI_CHUNK_BYTES", "16K", "MPI: so many bytes are handed to the receiver at once"),
+        Variable("SPINLOOM_MPI_CHUNK_BYTES", "4K", "MPI: so many bytes are handed to the receiver at once"),
         Variable("SPINLOOM_MPI_STAGING_BYTES", "64M", "MPI: memory of a rank for messages under way"),
+        Variable(
+            "SPINLOOM_MPI_PRICES", "", "MPI: what the ways cost here, which spinloom run hands to the ranks"
+        ),
         Variable("SPINLOOM_MPI_REPORT", "", "MPI: a file that each rank adds one line of JSON to"),
         Variable("SPINLOOM_MPI_JOB", "", "MPI: the job's name, which spinloom run hands to the ranks"),
         Variable("NO_COLOR", "", "set to anything: no colours"),

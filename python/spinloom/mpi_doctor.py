@@ -250,6 +250,7 @@ def why_forbidden(way: str, machine: Machine) -> str:
     return "one of the programs cannot be dumped (a set-user-ID program, prctl); cure: an ordinary program"
 
 
+CARRIED = ("mapped", "staged", "cma")  # the ways of the layer
 WAYS = {
     "mapping": "a receiver maps its sender's heap",
     "system_call": "process_vm_readv",
@@ -302,7 +303,7 @@ def look_at(mpi: Mpi, machine: Machine, limit_s: float = LIMIT_S) -> dict[str, A
         "layer": "",
         "without": "not tried",
         "with": "not tried",
-        **dict.fromkeys(("mapped", "staged", "pass", "bytes_compared", "bytes_wrong"), 0),
+        **dict.fromkeys((*CARRIED, "pass", "bytes_compared", "bytes_wrong"), 0),
         "why": [],
         **dict.fromkeys(WAYS, "not tried"),
     }
@@ -324,7 +325,7 @@ def look_at(mpi: Mpi, machine: Machine, limit_s: float = LIMIT_S) -> dict[str, A
     row["with"] = outcome(layered)
     row["bytes_compared"] += layered.compared
     row["bytes_wrong"] += layered.wrong
-    for way in ("mapped", "staged", "pass"):
+    for way in (*CARRIED, "pass"):
         row[way] = sum(
             told["messages"]
             for told in layered.report["types"]
@@ -346,9 +347,9 @@ def outcome(pair: Pair) -> str:
 
 def carried(row: dict[str, Any]) -> str:
     """Which way the layer's messages went."""
-    if row["with"] == "not tried" or not row["mapped"] + row["staged"] + row["pass"]:
+    if row["with"] == "not tried" or not sum(row[way] for way in (*CARRIED, "pass")):
         return "-"
-    return ", ".join(f"{row[way]} {way}" for way in ("mapped", "staged", "pass") if row[way])
+    return ", ".join(f"{row[way]} {way}" for way in (*CARRIED, "pass") if row[way])
 
 
 def verdict(row: dict[str, Any]) -> str:
@@ -363,9 +364,9 @@ def verdict(row: dict[str, Any]) -> str:
     if not row["with"].endswith(RIGHT):
         return f"{name}: with the layer {row['with']}"
     reasons = "; ".join(row["why"])
-    if not row["mapped"] + row["staged"]:
+    if not any(row[way] for way in CARRIED):
         return f"{name}: the layer did nothing: {reasons or 'its ranks said nothing'}"
-    if row["mapped"]:
+    if row["mapped"] + row["cma"]:
         return f"{name}: faster datatypes work, with one copy where the buffer can be mapped"
     cure = row["mapping"] if row["mapping"] != "works" else reasons or "see SPINLOOM_MPI_REPORT"
     return f"{name}: faster datatypes work, but always with two copies: {cure}"

@@ -148,9 +148,13 @@ def test_without_an_engine_ddt_exits_with_3(spinloom, fake_engine, monkeypatch):
 
 
 def test_the_pages_list_every_environment_variable():
-    readme, live = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/live.md"))
+    pages = {
+        kind: (ROOT / page).read_text(encoding="utf-8")
+        for kind, page in (("", "README.md"), ("live", "docs/live.md"), ("MPI", "docs/mpi.md"))
+    }
     for variable in config.VARIABLES.values():
-        page = live if variable.help.startswith("live: ") else readme
+        kind = variable.help.partition(": ")[0]
+        page = pages.get(kind, pages[""])
         default = f" `{variable.default}` " if variable.name == "SPINLOOM_NIC" else f" {variable.default} "
         assert f"| `{variable.name}` |{default}|".replace("|  |", "| |") in page
 

@@ -162,9 +162,14 @@ def test_patterns_are_distances():
 
 
 def test_what_takes_the_best_way_gains_nothing():
-    fine = mpi_report.merge([line(0, [1, 1, "mapped", "one copy takes least here", 9, 9, 0])])
-    assert fine["gainers"] == []
-    assert "no type would gain" in mpi_report.advice(fine)[0]
+    for way, why in (
+        ("mapped", "one copy takes least here"),
+        ("cma", "one copy by system calls takes least"),
+    ):
+        fine = mpi_report.merge([line(0, [1, 1, way, why, 9, 9, 0])])
+        assert fine["gainers"] == []
+        assert "no type would gain" in mpi_report.advice(fine)[0]
+        assert mpi_report_page.WAYS[way][1] in mpi_report_page.page({"command": ["app"], **fine}, "app")
 
 
 def test_the_types_that_gain_most_come_first():

@@ -161,19 +161,23 @@ SPL_FORCE_INLINE void copy_all(const Window<width>* windows, int64_t made, std::
   }
 }
 
-// The number of structs that fit into one window; more than 1 only if structs follow each other without overlapping.
-template <class Side>
-SPL_FORCE_INLINE int64_t structs_in_window(const Side& side, int64_t count, int64_t last_bytes) {
-  if (side.stride <= 0 || side.place(count - 1) + last_bytes - side.place(0) > side.stride) return 1;
+// The number of structs that fit into one window; more than 1 only if structs follow each other without overlapping. The
+// runs of a struct may come in any order.
+template <class Side, class Run>
+SPL_FORCE_INLINE int64_t structs_in_window(const Side& side, const Run* runs, int64_t count) {
+  const int64_t first = side.place(0);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto bytes = static_cast<int64_t>(runs[i + 1].start) - static_cast<int64_t>(runs[i].start);
+    if (side.place(i) < first || side.place(i) + bytes - first > side.stride) return 1;
+  }
   return 64 / side.stride;
 }
 
 template <class To, class From, class Run>
 SPL_FORCE_INLINE bool copy_structs(std::byte* to, const To& to_side, const std::byte* from, const From& from_side,
                                    const Run* runs, int64_t count, int64_t structs) {
-  const auto last_bytes = static_cast<int64_t>(runs[count].start - runs[count - 1].start);
-  int64_t group = structs_in_window(to_side, count, last_bytes);
-  const int64_t from_group = structs_in_window(from_side, count, last_bytes);
+  int64_t group = structs_in_window(to_side, runs, count);
+  const int64_t from_group = structs_in_window(from_side, runs, count);
   if (from_group < group) group = from_group;
   if (group > structs) group = structs;
   if (group > 1) {

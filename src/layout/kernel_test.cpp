@@ -188,6 +188,34 @@ TEST(Kernels, EverySetCopiesArraysOfStructsAtAnyCut) {
   }
 }
 
+// Structs that are longer than the way from one to the next, with fields in any order, but that share no byte.
+TEST(Kernels, EverySetCopiesStructsThatInterleave) {
+  for (const std::string& name : names()) {
+    const Forced forced(name);
+    SCOPED_TRACE(name);
+    int copied = 0;
+    test::for_seeds(400, [&](Random& random) {
+      const int64_t stride = random.between(2, 40);
+      std::vector<int64_t> places;
+      std::vector<int64_t> lengths;
+      for (int64_t i = random.between(2, 5); i > 0; --i) {
+        lengths.push_back(random.between(1, 2));
+        places.push_back(random.between(-stride, 2 * stride));
+      }
+      const Type one = *resized(0, stride, *hindexed(places, lengths, *primitive("byte")));
+      const int64_t rows = random.between(1, 9);
+      const bool inside = random.chance(1, 2);
+      const Type type = inside ? *resized(0, stride * rows, *contiguous(rows, one)) : one;
+      const int64_t count = inside ? random.between(1, 40) : rows;
+      if (*oracle::overlaps(type, count)) return;
+      ++copied;
+      SCOPED_TRACE(text(count, " ", print(type)));
+      ASSERT_NO_FATAL_FAILURE(check_cuts(random, type, count, random.chance(1, 4) ? Width::wide : Width::automatic));
+    });
+    EXPECT_GT(copied, 50);
+  }
+}
+
 // Whole messages of committed types, which are made ready once for a kernel set.
 TEST(Kernels, EverySetCopiesCommittedStructs) {
   for (const std::string& name : names()) {

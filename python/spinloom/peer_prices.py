@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from spinloom import calibration, copy_model, core, files, peer_pair
 from spinloom.errors import Trouble
 
 FORMAT = 1
+CORES = 2
 WAYS = ("staged", "mapped", "cma")
 PASSES, SAMPLES = 3, 31
 BLOCKS = (8, 24, 64, 128, 256, 1024, 4096, 16384)
@@ -137,7 +139,7 @@ def load() -> PeerPrices:
     how = "'spinloom calibrate --peers' measures this machine in half a minute"
     defaults: dict[str, Any] = core.load().peer_prices()
     own = path()
-    if not own.exists():
+    if not os.path.exists(own):  # False as well where it may not be looked at
         return PeerPrices(
             defaults, remark=f"prices of messages between processes are not this machine's: {how}"
         )
@@ -149,5 +151,5 @@ def load() -> PeerPrices:
         if document["identity"] != calibration.identity():
             return PeerPrices(defaults, remark=f"{own} is of another machine: {how}")
         return PeerPrices(ns, str(document["measured"]), float(document["error"]))
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         return PeerPrices(defaults, remark=f"{own} is no list of prices ({error}): {how}")

@@ -49,6 +49,16 @@ static void ring(int round) {
   free(out), free(in);
 }
 
+/* Of two ranks: one sends, then the other. */
+static void back_and_forth(int round) {
+  double *const out = matrix(round * 10 + rank), *const in = matrix(-1);
+  if (rank == 0) MPI_Send(out + 1, 1, column, 1, 3, MPI_COMM_WORLD);
+  MPI_Recv(in + 1, 1, column, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Send(out + 1, 1, column, 0, 3, MPI_COMM_WORLD);
+  check(in, round * 10 + 1 - rank, -1);
+  free(out), free(in);
+}
+
 static void plain(void) {
   for (int i = 0; i < messages; ++i) ring(i);
 }
@@ -120,9 +130,21 @@ static void forbidden(void) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog const program = {sizeof filter / sizeof *filter, filter};
-  for (int i = 0; i < 20; ++i) ring(i);
+  for (int i = 0; i < 20; ++i) ring(i), back_and_forth(i);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return;
-  for (int i = 0; i < messages; ++i) ring(i);
+  for (int i = 0; i < messages; ++i) {
+    ring(i), back_and_forth(i);
+    /* Collectives do not look after what was sent before them. */
+    double *const out = matrix(rank), *const in = matrix(-1);
+    MPI_Request sent;
+    MPI_Isend(out + 1, 1, column, 1 - rank, 4, MPI_COMM_WORLD, &sent);
+    if (rank == 0) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Recv(in + 1, 1, column, 1 - rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    check(in, 1 - rank, -1);
+    free(out), free(in);
+  }
 }
 
 /* Sends that are cancelled do not use up the layer's room. */

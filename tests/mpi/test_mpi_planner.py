@@ -90,11 +90,33 @@ def test_prices_are_kept_and_others_are_named(tmp_path, monkeypatch):
     peer_prices.save(peer_prices.PeerPrices(ns, "today", 1.1), peer_prices.path())
     assert peer_prices.load() == peer_prices.PeerPrices(ns, "today", 1.1)
     document = json.loads(peer_prices.path().read_text(encoding="utf-8"))
-    for wrong in ({"identity": {}}, {"format": 0}, {"prices_ns": {}}, {"prices_ns": dict.fromkeys(ns, -1)}):
-        peer_prices.path().write_text(json.dumps({**document, **wrong}), encoding="utf-8")
+    wrong = [{"identity": {}}, {"format": 0}, {"prices_ns": {}}, {"prices_ns": dict.fromkeys(ns, -1)}]
+    texts = [json.dumps({**document, **part}) for part in wrong]
+    texts += ["", "[" * 200_000, json.dumps({**document, "prices_ns": dict.fromkeys(ns, 10**400)})]
+    for text in texts:
+        peer_prices.path().write_text(text, encoding="utf-8")
         found = peer_prices.load()
         assert not found.measured
         assert "calibrate --peers" in found.remark
+    monkeypatch.setenv("XDG_CACHE_HOME", "/" + "x" * 10_000)
+    assert not peer_prices.load().measured
+
+
+def test_one_core_gets_no_prices(tmp_path):
+    words = [
+        "taskset",
+        "-c",
+        str(min(os.sched_getaffinity(0))),
+        str(BIN / "spinloom"),
+        "calibrate",
+        "--peers",
+    ]
+    ran = subprocess.run(
+        [*words, "--out", str(tmp_path / "peers.json")], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 3
+    assert "two cores" in ran.stderr
+    assert not (tmp_path / "peers.json").exists()
 
 
 def test_calibrated_prices_reach_the_ranks(tmp_path):

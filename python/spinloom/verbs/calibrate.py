@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,10 @@ def calibrate(
 
 
 def calibrate_peers(passes: int, where: Path, quiet: bool, form: str) -> None:
+    if len(os.sched_getaffinity(0)) < peer_prices.CORES:
+        raise Trouble(
+            "environment", "messages between two processes need two cores, and this process may use one"
+        )
     results.check_writable(where.parent)
     with stoppable() as stop, progress(peer_prices.work(passes), quiet, "measuring") as advance:
         samples = peer_prices.measure(passes, advance)

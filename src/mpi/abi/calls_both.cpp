@@ -122,7 +122,7 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
   std::optional<Parcel> parcel;
   {
     const Lock lock;
-    parcel = layer.parcel_for(place, to, false);
+    parcel = layer.parcel_for(place, to, Layer::Offers::none);
   }
   if (!parcel && !must_part(from, in_tag, comm)) {
     StatusOf seen(status);

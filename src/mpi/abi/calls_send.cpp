@@ -10,11 +10,12 @@ struct Outgoing {
 };
 
 template <class N>
-Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm comm) {
+Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm comm,
+                  Layer::Offers may = Layer::Offers::mapped) {
   const Lock lock;
   layer.attend();
   Outgoing made{layer.place_of(buffer, count, type, comm), std::nullopt};
-  made.parcel = layer.parcel_for(made.place, peer);
+  made.parcel = layer.parcel_for(made.place, peer, may);
   return made;
 }
 
@@ -36,7 +37,7 @@ bool passes(N count, Datatype type, int peer, Comm comm) {
   template <class N>                                                                                          \
   int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {                        \
     if (passes(count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                           \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm, Layer::Offers::any);                       \
     if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                     \
     return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                            \
   }

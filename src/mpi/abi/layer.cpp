@@ -140,7 +140,8 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
-std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, bool may_offer) {
+std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
+  const bool may_offer = may != Offers::none;
   const int64_t bytes = place.capacity();
   if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) {
     if (tally) [[unlikely]]
@@ -155,7 +156,7 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, bool may_o
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
   const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message),
-                    asked && ship.can_read(static_cast<uint32_t>(to))};
+                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to))};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way == Way::mapped || choice.way == Way::cma) {
     if (auto offer = ship.offer(message, choice.way == Way::cma)) {

@@ -197,8 +197,12 @@ struct Layer {
   void stop();
 
   // Nothing where the MPI is to carry the message.
-  // `may_offer`: the buffer stays as it is until the send has ended.
-  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, bool may_offer = true);
+  enum class Offers : uint8_t {
+    none,  // the buffer changes before the send has ended
+    mapped,  // what the receiver can take whatever this rank does meanwhile
+    any,  // the sender does nothing but wait: it packs at once what the receiver hands back
+  };
+  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, Offers may = Offers::mapped);
   // Counts a message for the report, where one is asked for. pass(): one that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
     if (place.form->tally == nullptr) return;

@@ -31,7 +31,7 @@ BLOCKS = (8, 24, 64, 128, 256, 1024, 4096, 16384)
 SPREADS = (2, 8)  # bytes from block to block, over those of a block
 TOTALS = (16 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 128 << 10, 384 << 10, 1 << 20, 2 << 20)
 SPAN_MAX = 4 << 20
-CMA_BLOCKS_MAX = 1024  # more take milliseconds, and teach nothing
+CMA_BLOCKS_MAX = 1024  # a message of more blocks takes milliseconds and adds no information
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ def fit(samples: list[Sample]) -> PeerPrices:
             for sample in samples
         ]
 
-    copy_model.descend(values, lambda: sum(abs(error) for error in errors()))  # strays weigh little
+    # Absolute errors, so that a few disturbed samples weigh little.
+    copy_model.descend(values, lambda: sum(abs(error) for error in errors()))
     missed = math.exp(statistics.fmean(abs(error) for error in errors()))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return PeerPrices(dict(zip(names, values, strict=True)), now, missed)

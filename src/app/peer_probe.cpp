@@ -196,7 +196,7 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
     const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
     times.push_back(spent.count() / 2);
   }
-  SPL_TRY(own.meet());  // nobody's memory goes while the other still reads it
+  SPL_TRY(own.meet());  // neither frees its memory while the other may still read it
   return times;
 }
 

@@ -146,7 +146,7 @@ TEST_P(OfferTest, OneRunNeedsNoLayout) {
   for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
 }
 
-// Memory that only its own process can read: what the receiver finds there cannot be copied by system calls.
+// Messages in memory that the receiver does not map: it reads them by system calls.
 class CmaTest : public OfferTest {
  protected:
   void SetUp() override {

@@ -35,7 +35,7 @@ bool Layer::cancel_offer(Request request) {
   return false;
 }
 
-// A record that the MPI has taken back was seen by nobody.
+// If the MPI has cancelled the record, no receiver has seen it, and its slot is free again.
 void Layer::look_at_cancelled(Offered& one) {
   int flag = 0;
   int cancelled = 0;
@@ -89,7 +89,8 @@ void Layer::pack_after_all(Offered& one) {
   patience.left_out = 1U << patience.in_vain;
 }
 
-// Two ranks that cannot read each other's offers wait for each other in receives.
+// Packs the offers that their receivers could not read. A rank calls this while it waits in a receive, because its sender
+// may wait for it in the same way.
 void Layer::take_returned() {
   const Lock lock;
   for (const auto& one : offered) {

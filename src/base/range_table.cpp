@@ -33,6 +33,7 @@ void RangeTable::set(uint32_t first, uint32_t count, bool used, bool dirty) {
   entry.count = count & (granules_max * 2 - 1);
   entry.used = used ? 1 : 0;
   entry.dirty = dirty ? 1 : 0;
+  if (!used) entry.marked = 0;
   entries_[first + count - 1].begin = first;
 }
 
@@ -84,7 +85,7 @@ uint32_t RangeTable::count_of(uint32_t first) const {
 
 bool RangeTable::resize(uint32_t first, uint32_t count) {
   const uint32_t had = count_of(first);
-  if (had == 0 || count == 0) return false;
+  if (had == 0 || count == 0 || (count < had && is_marked(first))) return false;
   if (count < had) {
     set(first, count, true, false);
     set(first + count, had - count, true, false);
@@ -104,8 +105,23 @@ bool RangeTable::resize(uint32_t first, uint32_t count) {
   return true;
 }
 
+void RangeTable::mark(uint32_t first, uint32_t count) {
+  each_used([&](uint32_t begin, uint32_t length) {
+    if (begin < first + count && first < begin + length) entries_[begin].marked = 1;
+  });
+}
+
+bool RangeTable::any_marked(uint32_t first, uint32_t count) const {
+  bool any = false;
+  each_used([&](uint32_t begin, uint32_t length) {
+    any = any || (begin < first + count && first < begin + length && is_marked(begin));
+  });
+  return any;
+}
+
 void RangeTable::give_back(uint32_t first) {
   uint32_t count = entries_[first].count;
+  entries_[first].marked = 0;
   used_ -= count;
   dirty_ += count;
   entries_[first].count = 0;

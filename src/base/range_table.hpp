@@ -2,7 +2,8 @@
 //
 // Contract: take() finds free granules that follow each other and returns their range. resize() moves the end of a
 //   range in use, without moving its beginning. give_back() frees a range. A free range is dirty when any part of it
-//   was in use and has not been cleaned by clean() since.
+//   was in use and has not been cleaned by clean() since. A range in use may be marked: it keeps the mark until it is
+//   free.
 // Invariants: (1) each granule is in exactly one range, and no two free ranges touch; (2) the time of take() and
 //   give_back() does not grow with the number of ranges: free ranges are in lists by size, eight lists for each
 //   doubling; (3) nothing is allocated: the table lies in zeroed memory that the owner provides, and only the entries
@@ -34,9 +35,15 @@ class RangeTable {
   [[nodiscard]] Taken take(uint32_t count, uint32_t alignment = 1);
   // How many granules the range in use has that begins at `first`; 0 if none begins there.
   [[nodiscard]] uint32_t count_of(uint32_t first) const;
-  // Makes the range in use that begins at `first` `count` granules long. False: no such range, or no room behind it.
+  // Makes the range in use that begins at `first` `count` granules long. False: no such range, or no room behind it, or
+  // a marked one would become shorter.
   [[nodiscard]] bool resize(uint32_t first, uint32_t count);
   void give_back(uint32_t first);
+
+  // Marks the ranges in use that have any of these granules. Both calls take longer with more ranges.
+  void mark(uint32_t first, uint32_t count);
+  [[nodiscard]] bool any_marked(uint32_t first, uint32_t count) const;
+  [[nodiscard]] bool is_marked(uint32_t first) const { return entries_[first].marked != 0; }
 
   [[nodiscard]] uint32_t used() const { return used_; }
   // The number of dirty free granules, roughly.
@@ -61,9 +68,10 @@ class RangeTable {
 
  private:
   struct Entry {
-    uint32_t count : 30;  // length of the range whose first granule this is; 0 elsewhere
+    uint32_t count : 29;  // length of the range whose first granule this is; 0 elsewhere
     uint32_t used : 1;
     uint32_t dirty : 1;
+    uint32_t marked : 1;
     uint32_t begin;  // in the entry of a range's last granule: its first granule
     uint32_t next;   // the next free range of the same list
     uint32_t previous;

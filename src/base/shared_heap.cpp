@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace spinloom {
@@ -37,30 +35,6 @@ int high_descriptor(int file) {
   close(file);
   return high;
 }
-
-// MemAvailable, read without allocating.
-uint64_t available_bytes() {
-  char text[256] = "";
-  const int file = ::open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const ssize_t got = read(file, text, sizeof text - 1);
-  close(file);
-  const char* const line = got > 0 ? std::strstr(text, "MemAvailable:") : nullptr;
-  return line == nullptr ? 0 : std::strtoull(line + std::strlen("MemAvailable:"), nullptr, 10) << 10;
-}
-
-bool write_all(int file, const uint8_t* from, uint64_t offset, uint64_t bytes) {
-  while (bytes > 0) {
-    const ssize_t done = pwrite(file, from, std::min<uint64_t>(bytes, uint64_t{1} << 30), static_cast<off_t>(offset));
-    if (done <= 0) return false;
-    from += done;
-    offset += static_cast<uint64_t>(done);
-    bytes -= static_cast<uint64_t>(done);
-  }
-  return true;
-}
-
-SharedHeap* watching = nullptr;  // the heap whose fork handlers are registered
 
 }  // namespace
 
@@ -175,6 +149,12 @@ bool SharedHeap::release(void* block) {
   const Lock lock(*this);
   const uint32_t first = granule_of(block);
   if (ranges_.count_of(first) == 0) return false;
+  if (ranges_.is_marked(first)) {
+    const uint32_t end = first + ranges_.count_of(first);
+    const bool restored = private_ ? map(first, end, MAP_PRIVATE | MAP_ANONYMOUS, -1)
+                                   : is_ours(file_) && map(first, end, MAP_SHARED, file_);
+    if (!restored) return true;  // what lies there is not ours: the block stays in use
+  }
   ranges_.give_back(first);
   if (size_t{ranges_.dirty()} * granule_bytes > idle_bytes) {
     ranges_.clean([this](uint32_t from, uint32_t count) { return discard(from, count); });
@@ -187,6 +167,43 @@ bool SharedHeap::resize(void* block, size_t bytes) {
   const uint32_t first = granule_of(block);
   if (first == RangeTable::none || bytes > bytes_) return false;
   return ranges_.resize(first, static_cast<uint32_t>((bytes + granule_bytes - 1) / granule_bytes));
+}
+
+bool SharedHeap::map(uint32_t first, uint32_t end, int flags, int file) {
+  if (first == end) return true;
+  const size_t bytes = size_t{end - first} * granule_bytes;
+  const auto offset = static_cast<off_t>(size_t{first} * granule_bytes);
+  maps_ = true;
+  void* const mapped = mmap(at(first), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file,
+                            file < 0 ? 0 : offset);
+  maps_ = false;
+  if (mapped == MAP_FAILED) return false;
+  madvise(mapped, bytes, MADV_DONTDUMP);
+  return true;
+}
+
+void SharedHeap::replaced(const void* start, size_t bytes) {
+  const uint64_t base = base_.load(std::memory_order_acquire);
+  const auto first = reinterpret_cast<uint64_t>(start);
+  if (base == 0 || bytes == 0 || first >= base + bytes_ || (first < base && base - first >= bytes)) return;
+  const uint64_t from = first < base ? 0 : first - base;
+  const uint64_t until = bytes_ - from < bytes ? bytes_ : first + bytes - base;
+  const auto granule = static_cast<uint32_t>(from / granule_bytes);
+  const auto last = static_cast<uint32_t>((until - 1) / granule_bytes);
+  const Lock lock(*this);
+  if (maps_) return;
+  ranges_.mark(granule, last - granule + 1);
+  any_replaced_.store(true, std::memory_order_release);
+}
+
+bool SharedHeap::shares(const void* start, size_t bytes) {
+  if (!holds(start, bytes)) return false;
+  if (bytes == 0 || !any_replaced_.load(std::memory_order_acquire)) return true;
+  const uint64_t offset = reinterpret_cast<uint64_t>(start) - base_.load(std::memory_order_relaxed);
+  const auto first = static_cast<uint32_t>(offset / granule_bytes);
+  const auto last = static_cast<uint32_t>((offset + bytes - 1) / granule_bytes);
+  const Lock lock(*this);
+  return !ranges_.any_marked(first, last - first + 1);
 }
 
 size_t SharedHeap::size_of(const void* block) {
@@ -204,78 +221,6 @@ SharedHeap::Place SharedHeap::place() {
   const uint64_t base = base_.load(std::memory_order_relaxed);
   if (base == 0 || private_) return {};
   return {bytes_, base, inode_, file_};
-}
-
-void SharedHeap::watch_forks() {
-  const Lock lock(*this);
-  if (watches_) return;
-  watches_ = true;
-  watching = this;
-  pthread_atfork([] { watching->before_fork(); }, [] { watching->after_fork_in_parent(); },
-                 [] { watching->after_fork_in_child(); });
-}
-
-// Copies the bytes from `begin` to `end` to the file `to`. Holes of our file stay holes in the copy, unless the
-// program has closed our descriptor: then the holes cannot be found.
-bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end) const {
-  if (!is_ours(file_)) return write_all(to, at(0) + begin, begin, end - begin);
-  while (begin < end) {
-    const off_t data = lseek(file_, static_cast<off_t>(begin), SEEK_DATA);
-    if (data < 0 || static_cast<uint64_t>(data) >= end) return data >= 0 || errno == ENXIO;
-    const off_t hole = lseek(file_, data, SEEK_HOLE);
-    if (hole < 0) return false;
-    const uint64_t until = std::min(end, static_cast<uint64_t>(hole));
-    if (!write_all(to, at(0) + data, static_cast<uint64_t>(data), until - static_cast<uint64_t>(data))) return false;
-    begin = until;
-  }
-  return true;
-}
-
-int SharedHeap::copy_of_blocks() const {
-  struct stat status{};
-  uint64_t held = uint64_t{ranges_.used()} * granule_bytes;
-  if (is_ours(file_) && fstat(file_, &status) == 0) held = static_cast<uint64_t>(status.st_blocks) * 512;
-  if (private_ || held > available_bytes() / 2) return -1;
-  const int copy = make_file();
-  bool whole = copy >= 0;
-  ranges_.each_used([&](uint32_t first, uint32_t count) {
-    const uint64_t begin = first * granule_bytes;
-    whole = whole && copy_data(copy, begin, begin + count * granule_bytes);
-  });
-  if (whole || copy < 0) return copy;
-  close(copy);
-  return -1;
-}
-
-void SharedHeap::before_fork() {
-  pthread_mutex_lock(&mutex_);
-  if (base_.load(std::memory_order_relaxed) != 0) heir_ = copy_of_blocks();
-}
-
-void SharedHeap::after_fork_in_parent() {
-  if (heir_ >= 0) close(heir_);
-  heir_ = -1;
-  pthread_mutex_unlock(&mutex_);
-}
-
-void SharedHeap::after_fork_in_child() {
-  mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // the lock belongs to a thread of the parent
-  if (base_.load(std::memory_order_relaxed) == 0 || private_) return;
-  const bool had = is_ours(file_);
-  const int old = file_;
-  void* mapped = MAP_FAILED;
-  if (heir_ >= 0) {
-    mapped = mmap(at(0), bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, heir_, 0);
-    keep(heir_);
-  }
-  if (mapped == MAP_FAILED) {
-    private_ = true;
-    if (had) mapped = mmap(at(0), bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, old, 0);
-  }
-  if (mapped == MAP_FAILED) mprotect(at(0), bytes_, PROT_READ);  // a fault is better than wrong bytes
-  if (had) close(old);
-  madvise(at(0), bytes_, MADV_DONTDUMP);
-  heir_ = -1;
 }
 
 }  // namespace spinloom

@@ -10,7 +10,9 @@
 //   memory, none is made: then the child sees what its parent writes later to pages that the child has not written
 //   itself, and the parent never sees what the child writes; (4) nothing here allocates by malloc, because malloc may
 //   be built on it; (5) before a system call names the file by its descriptor, the descriptor is checked to be still
-//   that file, because programs close descriptors that they do not know.
+//   that file, because programs close descriptors that they do not know; (6) peers are never shown a block over which
+//   the program has mapped other memory, where replaced() was told of it. When such a block is released, the file is
+//   mapped there again.
 // Threads: any. Time: none.
 #pragma once
 
@@ -59,6 +61,10 @@ class SharedHeap {
     const uint64_t offset = reinterpret_cast<uint64_t>(start) - base;
     return base != 0 && offset < bytes_ && bytes <= bytes_ - offset;
   }
+  // Whether peers see all of these bytes as this process does.
+  [[nodiscard]] bool shares(const void* start, size_t bytes);
+  // Other memory is about to be mapped there, or none.
+  void replaced(const void* start, size_t bytes);
   [[nodiscard]] Place place();
   [[nodiscard]] size_t used_bytes();
   // Registers the handlers of fork. open() calls this; a library that serves malloc calls it earlier, so that these
@@ -74,7 +80,9 @@ class SharedHeap {
   [[nodiscard]] bool discard(uint32_t first, uint32_t count) const;
   [[nodiscard]] uint8_t* at(uint32_t granule) const;
   [[nodiscard]] uint32_t granule_of(const void* block) const;
+  [[nodiscard]] bool map(uint32_t first, uint32_t end, int flags, int file);
   [[nodiscard]] int copy_of_blocks() const;
+  [[nodiscard]] bool map_around_replaced(int flags, int file);
   [[nodiscard]] bool copy_data(int to, uint64_t begin, uint64_t end) const;
   void before_fork();
   void after_fork_in_parent();
@@ -89,6 +97,8 @@ class SharedHeap {
   int heir_ = -1;  // the file of the child, while a fork is under way
   int error_ = 0;
   bool watches_ = false;
+  std::atomic<bool> any_replaced_{false};  // or there were any
+  bool maps_ = false;  // this heap itself maps memory, which replaces nothing
   bool private_ = false;  // no peer can map the blocks, and free granules may hold any bytes
   RangeTable ranges_;
 };
@@ -99,6 +109,6 @@ class SharedHeap {
 [[nodiscard]] bool process_heap_is_malloc();
 // The symbol by which libraries of one process find the same heap. Its number changes when the layout of SharedHeap
 // does.
-#define SPINLOOM_PROCESS_HEAP spinloom_process_heap_1
+#define SPINLOOM_PROCESS_HEAP spinloom_process_heap_2
 
 }  // namespace spinloom

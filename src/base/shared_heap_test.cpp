@@ -212,6 +212,37 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
 
 // Files may not grow here, so that the fork cannot copy the blocks. The child sees the parent's file, and its own
 // writes stay private.
+TEST_F(Heap, ABlockWithOtherMemoryOverItIsNotShared) {
+  uint8_t* const one = block(4 * granule);
+  uint8_t* const two = block(granule);
+  ASSERT_TRUE(one != nullptr && two != nullptr);
+  std::memset(one, 1, 4 * granule);
+  std::memset(two, 2, granule);
+  heap.replaced(one + 2 * granule, granule);
+  uint8_t* const over = one + 2 * granule;
+  ASSERT_EQ(mmap(over, granule, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), over);
+  EXPECT_FALSE(heap.shares(one, granule));
+  EXPECT_FALSE(heap.shares(over, 1));
+  EXPECT_TRUE(heap.shares(two, granule));
+  EXPECT_TRUE(heap.holds(over, 1));
+  over[0] = 7;
+  EXPECT_TRUE(in_child([&] { return over[0] == 7 && two[0] == 2 && (two[0] = 9) == 9 && (over[0] = 9) == 9; }));
+  EXPECT_TRUE(over[0] == 7 && two[0] == 2);
+  EXPECT_FALSE(heap.resize(one, granule)) << "the rest would be free, and is not the heap's memory";
+  ASSERT_TRUE(heap.release(one));
+  uint8_t* const again = block(4 * granule);
+  ASSERT_EQ(again, one);
+  EXPECT_TRUE(heap.shares(again, 4 * granule));
+  std::memset(again, 3, 4 * granule);
+  EXPECT_TRUE(in_child([&] { return all(again, 4 * granule, 3); }));
+  uint8_t read[1] = {};
+  const auto place = static_cast<off_t>(reinterpret_cast<uint64_t>(over) - heap.place().base);
+  EXPECT_EQ(pread(heap.place().file, read, 1, place), 1);
+  EXPECT_EQ(read[0], 3) << "peers see the block again";
+  EXPECT_TRUE(heap.release(again));
+  EXPECT_TRUE(heap.release(two));
+}
+
 TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
   uint8_t* const one = block(4 * granule, granule, true);
   std::memset(one, 1, 3 * granule);

@@ -23,7 +23,7 @@ constexpr uint64_t page_bytes = 4096;
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
   if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
   const peer::Reach reads = peer.to.reads_us();
-  if (heap_.holds(payload.bytes, payload.length)) {
+  if (heap_.shares(payload.bytes, payload.length)) {
     if (includes(reads, peer::Reach::heap)) return payload.length >= options_.lend_heap_from_bytes;
     tell_heap(peer);
   }

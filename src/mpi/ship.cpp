@@ -98,7 +98,7 @@ std::optional<Parcel> Ship::prepare(int64_t bytes) {
 bool Ship::is_mapped(const Message& message) {
   const std::byte* first = nullptr;
   int64_t bytes = 0;
-  return message.reach(first, bytes) && process_heap().holds(first, static_cast<size_t>(bytes));
+  return message.reach(first, bytes) && process_heap().shares(first, static_cast<size_t>(bytes));
 }
 
 bool Ship::publish(const Form& form) {

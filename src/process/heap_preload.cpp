@@ -122,6 +122,7 @@ size_t size_of(void* block) {
 
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 spinloom::SharedHeap* SPINLOOM_PROCESS_HEAP() { return &heap; }
@@ -189,3 +190,4 @@ void* valloc(size_t bytes) { return memalign(static_cast<size_t>(getpagesize()),
 size_t malloc_usable_size(void* block) { return block == nullptr ? 0 : size_of(block); }
 
 }  // extern "C"
+#pragma GCC visibility pop

@@ -269,6 +269,33 @@ static void unmapped(void) {
   }
 }
 
+/* Other memory lies where blocks of malloc lay; later blocks of malloc lie there again. */
+static void replaced(void) {
+  size_t const page = 4096, bytes = (rows * columns * sizeof(double) + page - 1) / page * page;
+  int const flags = MAP_PRIVATE | MAP_ANONYMOUS, both = PROT_READ | PROT_WRITE;
+  for (int i = 0; i < messages; ++i) {
+    void *block = NULL;
+    if (posix_memalign(&block, page, bytes) != 0) (void)wrong("no memory");
+    double *const out = block;
+    memset(out, 1, bytes);
+    if (i % 5 == 0) mmap(out, bytes, both, flags | MAP_FIXED, -1, 0);
+    if (i % 5 == 1) mmap((char *)out + page, page, both, flags | MAP_FIXED, -1, 0);
+    if (i % 5 == 2) mremap(mmap(NULL, bytes, both, flags, -1, 0), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, out);
+    if (i % 5 == 3) {
+      madvise(out, bytes, MADV_DONTNEED);
+      for (int k = 0; k < rows * columns; ++k)
+        if (out[k] != 0) (void)wrong("MADV_DONTNEED leaves bytes");
+    }
+    for (int k = 0; k < rows * columns; ++k) out[k] = rank + k % 1000;
+    double *const in = matrix(-1);
+    int const to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Sendrecv(out + 1, 1, column, to, 0, in + 1, 1, column, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check(in, from, -1);
+    free(in), free(out);
+    ring(i);
+  }
+}
+
 static void dies(void) {
   plain();
   if (rank == 1) raise(SIGKILL);
@@ -390,7 +417,7 @@ int main(int argc, char **argv) {
     char const *name;
     void (*run)(void);
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
-                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped},
+                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
                      {"status_errors", status_errors}, {"forbidden", forbidden}};
   int provided;

@@ -70,6 +70,13 @@ def test_rule(mpi, programs, rule, tmp_path):
 
 
 @every_mpi
+@pytest.mark.parametrize("path", ["mapped", "staged"])
+def test_memory_mapped_over_blocks_of_malloc(mpi, programs, path, tmp_path):
+    lines = kept(job(mpi, programs(mpi), "replaced"), tmp_path / "report", SPINLOOM_MPI_PATH=path)
+    assert sum(line["sent"] for line in lines) > 0
+
+
+@every_mpi
 def test_jobs_in_which_one_rank_has_no_layer(mpi, programs, tmp_path):
     report = tmp_path / "report"
     program = str(programs(mpi))

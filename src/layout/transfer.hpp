@@ -1,8 +1,8 @@
 // Transfer - copies from one layout to another without a packed buffer in between.
 //
 // Contract: copy() moves the bytes of `from` (count elements at base) to those of `to`, in packed order: the n-th
-//   packed byte of the one becomes the n-th packed byte of the other. Both messages hold the same number of bytes. The
-//   memory of the two sides does not overlap. Where `to` overlaps itself the result is not defined, as in MPI.
+//   packed byte of the one becomes the n-th packed byte of the other. Both messages hold the same number of bytes. With
+//   `first` and `last`, only the packed bytes [first, last) are moved. The memory of the two sides does not overlap. Where `to` overlaps itself the result is not defined, as in MPI.
 // Threads: pure over disjoint memory. Time: none.
 #pragma once
 
@@ -27,5 +27,6 @@ struct Target {
 };
 
 Status copy(const Source& from, const Target& to);
+Status copy(const Source& from, const Target& to, int64_t first, int64_t last);
 
 }  // namespace spinloom::layout

@@ -1,0 +1,323 @@
+// Pair - two blobs walked side by side, as long as their nodes agree: equal grids, lists of equal blocks, members of equal
+// sizes.
+//
+// Contract: agree() says whether copy() and copy_part() can handle two nodes, agree_repeated() whether copy_repeated() and
+//   copy_rows() can handle a row of them. `target` and `source` are the places of the nodes in memory.
+// Threads: pure over disjoint memory. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "layout/blob.hpp"
+#include "layout/kernel.hpp"
+#include "layout/struct_moves.hpp"
+
+namespace spinloom::layout {
+
+template <class W>
+class Pair {
+ public:
+  using Node = typename W::Node;
+  using Offset = typename W::Signed;
+  using Member = typename W::Member;
+  using Run = typename W::Run;
+
+  Pair(const Blob& to, const Blob& from, const KernelSet& set) : to_(to.data()), from_(from.data()), set_(set) {}
+
+  [[nodiscard]] static const Node& root(const Blob& blob) {
+    return *reinterpret_cast<const Node*>(blob.data() + sizeof(spl_layout_header));
+  }
+
+  // Whether copy() can handle these two nodes.
+  [[nodiscard]] bool agree(const Node& to, const Node& from) const {
+    if (to.size != from.size) return false;
+    Grid grid;
+    if (common_grid(to, from, grid)) return true;
+    if (is_table(to) && is_table(from)) return (even(to) && even(from)) || (coarse(to) && coarse(from));
+    if (to.kind != from.kind || to.count != from.count) return false;
+    switch (to.kind) {
+      case SPL_NODE_LOOP: return agree_repeated(child(to_, to), to.stride, child(from_, from));
+      case SPL_NODE_LIST: return agree(child(to_, to), child(from_, from));
+      case SPL_NODE_MEMBERS: {
+        const Member* const a = members(to);
+        const Member* const b = members(from);
+        for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
+          if (a[i].start != b[i].start || !agree(at(to_, a[i].child), at(from_, b[i].child))) return false;
+        }
+        return true;
+      }
+      default: return false;
+    }
+  }
+
+  // Whether copy_repeated() can handle these two nodes. Short tables that differ are copied faster through a buffer.
+  [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
+    if (!is_few(to) || !is_few(from)) return agree(to, from);
+    StructMoves written;
+    StructMoves read;
+    return written.make<W>(set_, to, to_stride) && written.is_apart() && read.make<W>(set_, from, 0) &&
+           written.alike(read);
+  }
+
+  void copy_repeated(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
+                     int64_t from_stride, int64_t rows) const {
+    const auto count = static_cast<int64_t>(to.count);
+    if (to.kind == SPL_LEAF_VECTOR && from.kind == SPL_LEAF_VECTOR && to.block == from.block &&
+        to.count == from.count) {
+      const Grid::Side to_side{to_stride, to.stride};
+      return copy_grid(set_, target, source,
+                       {rows, count, static_cast<int64_t>(to.block), to_side, {from_stride, from.stride}});
+    }
+    if (is_few(to) && is_few(from)) return copy_structs(to, target, to_stride, from, source, from_stride, rows);
+    for (int64_t i = 0; i < rows; ++i) copy(to, target + i * to_stride, from, source + i * from_stride);
+  }
+
+  // Copies everything where both nodes are grids. False: they are not, and nothing has been done.
+  [[nodiscard]] bool copy_grids(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+    Grid grid;
+    if (!common_grid(to, from, grid)) return false;
+    copy_grid(set_, target, source, grid);
+    return true;
+  }
+
+  void copy(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+    if (copy_grids(to, target, from, source)) return;
+    if (is_table(to)) return copy_table(to, target, from, source);
+    const auto count = static_cast<int64_t>(to.count);
+    switch (to.kind) {
+      case SPL_NODE_LOOP:
+        return copy_repeated(child(to_, to), target, to.stride, child(from_, from), source, from.stride, count);
+      case SPL_NODE_LIST:
+        for (int64_t i = 0; i < count; ++i) {
+          copy(child(to_, to), target + places(to)[i], child(from_, from), source + places(from)[i]);
+        }
+        return;
+      default:
+        for (int64_t i = 0; i < count; ++i) {
+          const Member& a = members(to)[i];
+          const Member& b = members(from)[i];
+          copy(at(to_, a.child), target + a.offset, at(from_, b.child), source + b.offset);
+        }
+    }
+  }
+
+  // Copies the packed bytes [first, last) of two nodes that agree, in whole blocks. What lies before, between and behind
+  // these is left to rest(first, last). All positions count from `start`, the position of the nodes.
+  template <class Rest>
+  void copy_part(const Node& to, std::byte* target, const Node& from, const std::byte* source, int64_t start,
+                 int64_t first, int64_t last, const Rest& rest) const {
+    if (first >= last) return;
+    if (first == 0 && last == static_cast<int64_t>(to.size)) return copy(to, target, from, source);
+    Grid grid;
+    const auto left = [&](int64_t begin, int64_t end) {
+      if (begin < end) rest(start + begin, start + end);
+    };
+    if (common_grid(to, from, grid)) {
+      const int64_t begin = (first + grid.block - 1) / grid.block;
+      const int64_t end = last / grid.block;
+      if (begin >= end) return left(first, last);
+      left(first, begin * grid.block);
+      copy_blocks(target, source, grid, begin, end);
+      return left(end * grid.block, last);
+    }
+    if (to.kind == SPL_LEAF_LIST && from.kind == SPL_LEAF_LIST && to.block == from.block) {
+      const auto block = static_cast<int64_t>(to.block);
+      const int64_t begin = (first + block - 1) / block;
+      const int64_t end = last / block;
+      if (begin >= end) return left(first, last);
+      left(first, begin * block);
+      kernels().copy[block_class(block)](target, places(to) + begin, source, places(from) + begin, end - begin, block);
+      return left(end * block, last);
+    }
+    if (to.kind == SPL_NODE_LOOP && from.kind == SPL_NODE_LOOP) {
+      return copy_rows(child(to_, to), target, to.stride, child(from_, from), source, from.stride, start, first, last,
+                       rest);
+    }
+    if (to.kind != from.kind || (to.kind != SPL_NODE_LIST && to.kind != SPL_NODE_MEMBERS)) return left(first, last);
+    const bool listed = to.kind == SPL_NODE_LIST;
+    int64_t at_byte = 0;
+    for (int64_t i = 0; i < static_cast<int64_t>(to.count) && at_byte < last; ++i) {
+      const Node& a = listed ? child(to_, to) : at(to_, members(to)[i].child);
+      const Node& b = listed ? child(from_, from) : at(from_, members(from)[i].child);
+      const auto size = static_cast<int64_t>(a.size);
+      copy_part(a, target + (listed ? places(to)[i] : members(to)[i].offset), b,
+                source + (listed ? places(from)[i] : members(from)[i].offset), start + at_byte,
+                std::max<int64_t>(first - at_byte, 0), std::min(last - at_byte, size), rest);
+      at_byte += size;
+    }
+  }
+
+  // The same for a row of nodes for which agree_repeated() holds.
+  template <class Rest>
+  void copy_rows(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
+                 int64_t from_stride, int64_t start, int64_t first, int64_t last, const Rest& rest) const {
+    const auto size = static_cast<int64_t>(to.size);
+    const int64_t begin = (first + size - 1) / size;
+    const int64_t end = last / size;
+    const bool whole = is_few(to) && is_few(from);
+    const auto part = [&](int64_t row, int64_t from_byte, int64_t to_byte) {
+      if (from_byte >= to_byte) return;
+      const int64_t row_start = start + row * size;
+      if (whole) return rest(row_start + from_byte, row_start + to_byte);
+      copy_part(to, target + row * to_stride, from, source + row * from_stride, row_start, from_byte, to_byte, rest);
+    };
+    if (begin > end) return part(end, first - end * size, last - end * size);
+    part(begin - 1, first - (begin - 1) * size, begin * size > first ? size : 0);
+    if (begin < end) {
+      copy_repeated(to, target + begin * to_stride, to_stride, from, source + begin * from_stride, from_stride,
+                    end - begin);
+    }
+    part(end, 0, last - end * size);
+  }
+
+ private:
+  // The blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row.
+  void copy_blocks(std::byte* target, const std::byte* source, const Grid& grid, int64_t begin, int64_t end) const {
+    const auto part = [&](int64_t row, int64_t first, int64_t rows, int64_t blocks) {
+      if (rows <= 0 || blocks <= 0) return;
+      Grid piece = grid;
+      piece.rows = rows;
+      piece.blocks = blocks;
+      copy_grid(set_, target + row * grid.to.row + first * grid.to.block,
+                source + row * grid.from.row + first * grid.from.block, piece);
+    };
+    const int64_t row = begin / grid.blocks;
+    const int64_t first = begin % grid.blocks;
+    const int64_t last_row = end / grid.blocks;
+    if (row == last_row) return part(row, first, 1, end - begin);
+    if (first > 0) part(row, first, 1, grid.blocks - first);
+    const int64_t whole = first > 0 ? row + 1 : row;
+    part(whole, 0, last_row - whole, grid.blocks);
+    part(last_row, 0, 1, end % grid.blocks);
+  }
+
+  // A vector, or a loop over one: rows x blocks of `block` bytes.
+  struct Shape {
+    int64_t rows = 0, blocks = 0, block = 0;
+    Grid::Side step;
+  };
+
+  static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
+
+  // A struct, as in arrays of structs: a few short runs.
+  static bool is_few(const Node& node) { return is_table(node) && is_struct(node); }
+
+  void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
+                    int64_t from_stride, int64_t rows) const {
+    if (rows > 1 && to.kind == SPL_LEAF_RUNS && from.kind == SPL_LEAF_RUNS &&
+        kernels().copy_structs(target, reinterpret_cast<const Run*>(&to + 1), to_stride, source,
+                               reinterpret_cast<const Run*>(&from + 1), from_stride, static_cast<int64_t>(to.count),
+                               rows)) {
+      return;
+    }
+    StructMoves written;
+    StructMoves read;
+    if (written.make<W>(set_, to, to_stride) && read.make<W>(set_, from, from_stride)) {
+      written.copy(target, read, source, rows);
+    }
+  }
+
+  // Whether nearly all entries have one length, so that they are copied in stretches.
+  static bool even(const Node& node) {
+    if (node.kind == SPL_LEAF_LIST) return true;
+    const Run* const run = reinterpret_cast<const Run*>(&node + 1);
+    const auto wanted = static_cast<int64_t>(node.count) * static_cast<int64_t>(run[1].start);
+    return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16;
+  }
+
+  // Whether the entries are too long to be copied faster through a buffer.
+  static bool coarse(const Node& node) {
+    constexpr int64_t coarse_bytes = 64;
+    return static_cast<int64_t>(node.size) >= static_cast<int64_t>(node.count) * coarse_bytes;
+  }
+
+  static Table<Offset, Run> table_of(const Node& node) {
+    const auto count = static_cast<int64_t>(node.count);
+    if (node.kind == SPL_LEAF_RUNS) return {count, nullptr, 0, reinterpret_cast<const Run*>(&node + 1)};
+    return {count, reinterpret_cast<const Offset*>(&node + 1), static_cast<int64_t>(node.block), nullptr};
+  }
+
+  [[nodiscard]] const auto& kernels() const {
+    if constexpr (W::bits == 32) {
+      return set_.narrow;
+    } else {
+      return set_.wide;
+    }
+  }
+
+  void copy_table(const Node& to, std::byte* target, const Node& from, const std::byte* source) const {
+    const auto block = static_cast<int64_t>(to.block);
+    if (to.kind == SPL_LEAF_LIST && from.kind == SPL_LEAF_LIST && to.block == from.block) {
+      return kernels().copy[block_class(block)](target, places(to), source, places(from),
+                                                static_cast<int64_t>(to.count), block);
+    }
+    kernels().copy_tables(target, table_of(to), source, table_of(from), static_cast<int64_t>(to.size));
+  }
+
+  static const Node& at(const std::byte* blob, typename W::Unsigned place) {
+    return *reinterpret_cast<const Node*>(blob + place);
+  }
+  static const Node& child(const std::byte* blob, const Node& node) { return at(blob, node.child); }
+  static const Offset* places(const Node& node) { return reinterpret_cast<const Offset*>(&node + 1); }
+  static const Member* members(const Node& node) { return reinterpret_cast<const Member*>(&node + 1); }
+
+  static bool shape_of(const std::byte* blob, const Node& node, Shape& shape) {
+    if (node.kind == SPL_LEAF_VECTOR) {
+      shape = {1, static_cast<int64_t>(node.count), static_cast<int64_t>(node.block), {0, node.stride}};
+      return true;
+    }
+    if (node.kind != SPL_NODE_LOOP || child(blob, node).kind != SPL_LEAF_VECTOR) return false;
+    const Node& leaf = child(blob, node);
+    shape = {static_cast<int64_t>(node.count),
+             static_cast<int64_t>(leaf.count),
+             static_cast<int64_t>(leaf.block),
+             {node.stride, leaf.stride}};
+    return true;
+  }
+
+  // Splits the blocks of `large`, which has one row, into blocks as long as those of `small`.
+  static bool split(Shape& large, Shape& small) {
+    if (large.rows != 1 || large.block % small.block != 0) return false;
+    const int64_t times = large.block / small.block;
+    if (small.rows == 1 && small.blocks == large.blocks * times) {
+      small.rows = large.blocks;
+      small.blocks = times;
+      small.step.row = times * small.step.block;
+    } else if (small.rows != large.blocks || small.blocks != times) {
+      return false;
+    }
+    large.rows = large.blocks;
+    large.blocks = times;
+    large.block = small.block;
+    large.step = {large.step.block, small.block};
+    return true;
+  }
+
+  bool common_grid(const Node& to, const Node& from, Grid& grid) const {
+    if (to.kind == SPL_LEAF_VECTOR && from.kind == SPL_LEAF_VECTOR && to.block == from.block && to.size == from.size) {
+      grid.rows = 1;
+      grid.blocks = static_cast<int64_t>(to.count);
+      grid.block = static_cast<int64_t>(to.block);
+      grid.to.block = to.stride;
+      grid.from.block = from.stride;
+      return true;
+    }
+    Shape a;
+    Shape b;
+    if (!shape_of(to_, to, a) || !shape_of(from_, from, b)) return false;
+    if (a.block > b.block && !split(a, b)) return false;
+    if (b.block > a.block && !split(b, a)) return false;
+    if (a.rows != b.rows || a.blocks != b.blocks || a.block != b.block) return false;
+    grid = {a.rows, a.blocks, a.block, a.step, b.step};
+    return true;
+  }
+
+  const std::byte* to_;
+  const std::byte* from_;
+  const KernelSet& set_;
+};
+
+}  // namespace spinloom::layout

@@ -18,10 +18,16 @@ SAMPLES = 61
 ABOUT = {
     "staged": "packed into shared memory, unpacked meanwhile",
     "mapped": "one copy, by the receiver, from large blocks of malloc",
+    "joint": "one copy, by both ends, where the sender waits for its receiver",
     "cma": "one copy, by the receiver, by system calls",
 }
-# (where a buffer may lie, whether its receiver maps it)
-MEMORY = (("in large blocks of malloc", True), ("on stacks, in static memory", False))
+# (where a buffer may lie, whether its receiver maps it, whether its sender waits until it is taken)
+MEMORY = (
+    ("in large blocks of malloc, by MPI_Send", True, True),
+    ("in large blocks of malloc, by other calls", True, False),
+    ("on stacks, in static memory, by MPI_Send", False, True),
+    ("on stacks, in static memory, by other calls", False, False),
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,6 @@ def live_ways(row: Row, prices: PeerPrices) -> list[LiveWay]:
 def choices(row: Row, prices: PeerPrices, cma: bool) -> list[Choice]:
     engine = core.load()
     return [
-        Choice(memory, *engine.peer_choice(prices.as_list(), row.type, row.count, mapped, cma))
-        for memory, mapped in MEMORY
+        Choice(memory, *engine.peer_choice(prices.as_list(), row.type, row.count, mapped, waits, cma and waits))
+        for memory, mapped, waits in MEMORY
     ]

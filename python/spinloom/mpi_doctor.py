@@ -250,7 +250,7 @@ def why_forbidden(way: str, machine: Machine) -> str:
     return "one of the programs cannot be dumped (a set-user-ID program, prctl); cure: an ordinary program"
 
 
-CARRIED = ("mapped", "staged", "cma")  # the ways of the layer
+CARRIED = ("mapped", "joint", "staged", "cma")  # the ways of the layer
 WAYS = {
     "mapping": "a receiver maps its sender's heap",
     "system_call": "process_vm_readv",
@@ -366,7 +366,7 @@ def verdict(row: dict[str, Any]) -> str:
     reasons = "; ".join(row["why"])
     if not any(row[way] for way in CARRIED):
         return f"{name}: the layer did nothing: {reasons or 'its ranks said nothing'}"
-    if row["mapped"] + row["cma"]:
+    if row["mapped"] + row["joint"] + row["cma"]:
         return f"{name}: faster datatypes work, with one copy where the buffer can be mapped"
     cure = row["mapping"] if row["mapping"] != "works" else reasons or "see SPINLOOM_MPI_REPORT"
     return f"{name}: faster datatypes work, but always with two copies: {cure}"

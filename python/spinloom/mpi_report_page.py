@@ -14,6 +14,7 @@ from spinloom.errors import Trouble
 
 WAYS = {
     "mapped": ("#2f5d8c", "for the receiver to copy once"),
+    "joint": ("#1d3f63", "for both ends to copy once"),
     "cma": ("#4f7fb0", "for the receiver to copy once, by system calls"),
     "staged": ("#7ba3cc", "packed into shared memory, and unpacked from there"),
     "pass": ("#c9c9c9", "carried by the MPI"),

@@ -23,9 +23,9 @@ from typing import Any
 from spinloom import calibration, copy_model, core, files, peer_pair
 from spinloom.errors import Trouble
 
-FORMAT = 1
+FORMAT = 2
 CORES = 2
-WAYS = ("staged", "mapped", "cma")
+WAYS = ("staged", "mapped", "joint", "cma")
 PASSES, SAMPLES = 3, 31
 BLOCKS = (8, 24, 64, 128, 256, 1024, 4096, 16384)
 SPREADS = (2, 8)  # bytes from block to block, over those of a block

@@ -14,7 +14,7 @@ namespace spinloom::app {
 namespace {
 
 mpi::Way way_named(const std::string& name) {
-  for (const mpi::Way way : {mpi::Way::pass, mpi::Way::staged, mpi::Way::mapped, mpi::Way::cma}) {
+  for (const mpi::Way way : {mpi::Way::pass, mpi::Way::staged, mpi::Way::mapped, mpi::Way::joint, mpi::Way::cma}) {
     if (name == mpi::name_of(way)) return way;
   }
   throw Raised{fail(Code::invalid, "there is no way called '", name, "'")};
@@ -51,16 +51,18 @@ nb::dict way_costs(const std::string& prices, const Work& work) {
   nb::dict out;
   out["staged"] = by.staged_ns;
   out["mapped"] = by.mapped_ns;
+  out["joint"] = by.joint_ns;
   out["cma"] = by.cma_ns;
   return out;
 }
 
-nb::tuple choose_way(const std::string& prices, const std::string& text, int64_t count, bool mapped, bool cma) {
+nb::tuple choose_way(const std::string& prices, const std::string& text, int64_t count, bool mapped, bool waits,
+                     bool cma) {
   const layout::Type type = unwrap(layout::parse(text));
   const mpi::FormPointer form = mpi::make_form(type);
   mpi::Settings settings;
   settings.prices = prices_in(prices);
-  const mpi::Choice choice = mpi::choose(settings, *form, count, form->size * count, {mapped, cma});
+  const mpi::Choice choice = mpi::choose(settings, *form, count, form->size * count, {mapped, waits, cma});
   return nb::make_tuple(mpi::name_of(choice.way), choice.why);
 }
 
@@ -99,7 +101,7 @@ void bind_peers(nb::module_& module) {
   module.def("peer_costs", &way_costs, nb::arg("prices"), nb::arg("work"),
              "What each way takes by the planner's model, in ns. prices: 'staged=700,near_line=1.1,...'.");
   module.def("peer_choice", &choose_way, nb::arg("prices"), nb::arg("text"), nb::arg("count"), nb::arg("mapped"),
-             nb::arg("cma"), "The way that the MPI layer takes, and why.");
+             nb::arg("waits"), nb::arg("cma"), "The way that the MPI layer takes, and why.");
   nb::class_<PythonProbe>(module, "PeerProbe", "One of two processes that time messages between them, in host time.")
       .def(nb::init<const std::string&, const std::string&, uint32_t>(), nb::arg("name"), nb::arg("mailbox"),
            nb::arg("rank"))

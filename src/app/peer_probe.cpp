@@ -96,13 +96,18 @@ struct PeerProbe::Impl {
 
   Status send(const mpi::Message& message, mpi::Way way) {
     const bool offers = way != mpi::Way::staged;
-    const auto parcel = offers ? ship.offer(message, way == mpi::Way::cma) : ship.prepare(message.bytes());
+    const auto by = way == mpi::Way::cma     ? mpi::Ship::By::cma
+                    : way == mpi::Way::joint ? mpi::Ship::By::both
+                                             : mpi::Ship::By::receiver;
+    auto parcel = offers ? ship.offer(message, by) : ship.prepare(message.bytes());
     if (!parcel) return fail(Code::exhausted, "no room for a message of ", message.bytes(), " B");
     std::memcpy(boxes[rank].record, parcel->record(), sizeof boxes[rank].record);
     boxes[rank].sent.fetch_add(1, std::memory_order_release);
     if (!offers) ship.load(*parcel, message);
     if (!offers) return {};
+    parcel->receiver = peer();
     return await([&] {
+      ship.help(*parcel, message);
       if (!mpi::Ship::is_returned(*parcel)) return mpi::Ship::is_done(*parcel);
       ship.load(*parcel, message);
       return false;
@@ -164,7 +169,7 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
   if (!out.ok() || !in.ok()) return fail(Code::exhausted, "no memory for a message that spans ", span, " B");
   const mpi::Message source(*form, count, out.span().data() + base);
   const mpi::Message target(*form, count, in.span().data() + base);
-  if (way == mpi::Way::mapped && !mpi::Ship::is_mapped(source)) {
+  if ((way == mpi::Way::mapped || way == mpi::Way::joint) && !mpi::Ship::is_mapped(source)) {
     return fail(Code::environment, "the message does not lie in memory that peers map");
   }
 

@@ -16,7 +16,7 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7302;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7303;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
@@ -125,8 +125,8 @@ void Board::notice() {
     const Member& there = member(rank);
     if (view.tried || there.state.load(std::memory_order_acquire) != 1) continue;
     view.tried = true;
-    auto mapped =
-        peer::HeapView::map(there.process, {there.heap_bytes, there.heap_base, there.heap_inode, there.heap_file});
+    const SharedHeap::Place place{there.heap_bytes, there.heap_base, there.heap_inode, there.heap_file};
+    auto mapped = peer::HeapView::map(there.process, place, true);
     if (!mapped || view.process.open(there.process) != 0) continue;
     view.heap = std::move(*mapped);
     const uint8_t seen = reads(there, view.process) ? reads_memory : reads_heap;

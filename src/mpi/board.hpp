@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "mpi/joint.hpp"
 #include "mpi/record.hpp"
 #include "peer/heap_view.hpp"
 #include "peer/process.hpp"
@@ -29,17 +30,8 @@ enum class Stage : uint32_t {
   packed,  // packed, `ready` of them so far
   offered,  // as they lie in the sender's memory: whoever changes this first decides
   taken,  // the receiver copies them from there
+  joint,  // so it does, and the sender may help
   returned,  // the receiver could not read them: the sender packs them after all
-};
-
-// Where an offered message lies: addresses of the sender.
-struct Offer {
-  uint64_t buffer;  // as it was given to MPI
-  int64_t count;  // elements
-  uint64_t form;  // a number that the sender gives to one layout only; 0: the bytes are one run
-  uint64_t blob;  // the layout
-  uint64_t blob_bytes;
-  bool by_cma = false;  // not in the heap: to be read by system calls
 };
 
 struct alignas(128) Slot {
@@ -47,6 +39,7 @@ struct alignas(128) Slot {
   std::atomic<uint64_t> ready;  // packed bytes of it that can be read
   std::atomic<Stage> stage;
   Offer offer;
+  alignas(64) JointCopy joint;
   alignas(64) std::atomic<uint64_t> done;
   alignas(64) uint8_t record[128];  // as it is sent; MPI may read it until the message is matched
 };
@@ -78,6 +71,10 @@ class Board {
   // The bytes of a sender's heap; null if they do not lie in it.
   [[nodiscard]] const uint8_t* at(uint32_t sender, uint64_t address, uint64_t bytes) const {
     return sender < views_.size() ? views_[sender].heap.at(address, bytes) : nullptr;
+  }
+  // The same, to be written to.
+  [[nodiscard]] uint8_t* writable_at(uint32_t receiver, uint64_t address, uint64_t bytes) const {
+    return receiver < views_.size() ? views_[receiver].heap.writable_at(address, bytes) : nullptr;
   }
   [[nodiscard]] bool lives(uint32_t sender) const { return views_[sender].process.holds(); }
   [[nodiscard]] const peer::Process& process(uint32_t sender) const { return views_[sender].process; }

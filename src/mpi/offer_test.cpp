@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/shared_heap.hpp"
@@ -146,6 +148,65 @@ TEST_P(OfferTest, OneRunNeedsNoLayout) {
   for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
 }
 
+// Both ends copy, in turns that nobody foresees; each part by one of them.
+TEST_P(OfferTest, ASenderThatWaitsHelps) {
+  ranks_[0].notice();
+  ranks_[1].notice();
+  const FormPointer word = basic_form(4, 4);
+  const FormPointer pairs = make_form(*layout::vector(count / 2, 2, 5, *layout::primitive("int32_t")));
+  struct Target {
+    FormPointer form;
+    int64_t elements;
+  };
+  auto* const to = static_cast<int32_t*>(process_heap().allocate(words * sizeof(int32_t)));
+  uint64_t helped = 0;
+  for (int round = 0; round < 60; ++round) {
+    for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}}) {
+      std::fill_n(to, words, -1);
+      auto parcel = ranks_[0].offer(message(), Ship::By::both);
+      ASSERT_TRUE(parcel.has_value());
+      parcel->receiver = 1;
+      std::atomic<bool> waits{false};
+      std::thread sender([&] {
+        waits = true;
+        while (!Ship::is_done(*parcel)) ranks_[0].help(*parcel, message());
+      });
+      while (!waits) continue;
+      const Message into(*target.form, target.elements, to);
+      EXPECT_TRUE(ranks_[1].land(record_of(*parcel), into).ok());
+      sender.join();
+      std::vector<int32_t> packed(count);
+      into.pack({0, form_->size}, reinterpret_cast<uint8_t*>(packed.data()));
+      for (size_t i = 0; i < count; ++i) ASSERT_EQ(packed[i], static_cast<int32_t>(3 * i));
+      ASSERT_EQ(std::count_if(to, to + words, [](int32_t one) { return one != -1; }), count);
+    }
+    helped = ranks_[0].totals().helped;
+  }
+  EXPECT_GT(helped, 0U);
+  EXPECT_TRUE(process_heap().release(to));
+}
+
+TEST(JointCopy, APartThatOneEndRefusesIsLeft) {
+  JointCopy joint;
+  joint.open({}, 20'000);
+  int64_t copied = 0;
+  const auto refused = joint.take();
+  ASSERT_TRUE(refused.has_value());
+  joint.refuse(*refused);
+  while (const auto part = joint.take()) {
+    copied += part->last - part->first;
+    joint.finish();
+  }
+  EXPECT_FALSE(joint.is_over());
+  const auto rest = joint.take_refused();
+  ASSERT_TRUE(rest.has_value());
+  EXPECT_EQ(rest->first, refused->first);
+  EXPECT_EQ(copied + rest->last - rest->first, 20'000);
+  EXPECT_FALSE(joint.take_refused().has_value());
+  joint.finish();
+  EXPECT_TRUE(joint.is_over());
+}
+
 // Messages in memory that the receiver does not map: it reads them by system calls.
 class CmaTest : public OfferTest {
  protected:
@@ -170,7 +231,7 @@ TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
     int64_t elements;
   };
   for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}, Target{sevens, 431}}) {
-    const auto parcel = ranks_[0].offer(elsewhere(), true);
+    const auto parcel = ranks_[0].offer(elsewhere(), Ship::By::cma);
     ASSERT_TRUE(parcel.has_value());
     std::vector<int32_t> to(words, -1);
     const Message into(*target.form, target.elements, to.data());
@@ -185,7 +246,7 @@ TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
 }
 
 TEST_P(CmaTest, OneRunNeedsNoLayout) {
-  const auto parcel = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, true);
+  const auto parcel = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, Ship::By::cma);
   ASSERT_TRUE(parcel.has_value());
   std::vector<int32_t> to(words, -1);
   ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
@@ -209,7 +270,7 @@ TEST_P(CmaTest, WhatCannotBeReadIsPackedByItsSender) {
   ASSERT_NE(memory, MAP_FAILED);
   std::memcpy(memory, alone_.data(), words * sizeof(int32_t));
   const Message message(*form_, 1, memory);
-  const auto parcel = ranks_[0].offer(message, true);
+  const auto parcel = ranks_[0].offer(message, Ship::By::cma);
   ASSERT_TRUE(parcel.has_value());
   ASSERT_EQ(mprotect(memory, bytes, PROT_NONE), 0);
   sender = {&ranks_[0], &*parcel, &message, memory, bytes, 0};

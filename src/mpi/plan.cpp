@@ -19,6 +19,7 @@ const char* name_of(Way way) {
     case Way::pass: return "pass";
     case Way::staged: return "staged";
     case Way::mapped: return "mapped";
+    case Way::joint: return "joint";
     case Way::cma: return "cma";
   }
   return "pass";
@@ -42,8 +43,9 @@ Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes) {
   // Packed lines are written and read once more.
   const double deep_packed_ns = deep_lines(work.lines + packed_lines) * prices.deep_line_ns;
   const double deep_ns = deep_lines(work.lines) * prices.deep_line_ns;
+  const double copy_ns = own_ns + fetch_ns + deep_ns;
   return {prices.staged_ns + std::max(pack_ns, unpack_ns) + std::min(pack_ns, unpack_ns) / chunks + deep_packed_ns,
-          prices.mapped_ns + own_ns + fetch_ns + deep_ns,
+          prices.mapped_ns + copy_ns, prices.joint_ns + copy_ns / 2,
           prices.cma_ns + work.blocks * prices.cma_block_ns + packed_lines * prices.cma_line_ns + deep_ns};
 }
 
@@ -52,19 +54,25 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   if (bytes < settings.min_bytes || bytes <= Record::most) return {Way::pass, "short"};
   if (!form.known) return {Way::pass, "a type that is not known here"};
   if (form.record_bytes == 0) return {Way::pass, "no record ends where an element ends"};
-  if (settings.path == Path::mapped && reach.mapped) return {Way::mapped, "asked for"};
+  if (settings.path == Path::joint && reach.mapped && reach.waits) return {Way::joint, "asked for", true};
+  if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.mapped) return {Way::mapped, "asked for"};
   if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
   if (form.contiguous(count)) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
   const Costs by = costs(settings.prices, work_of(form, bytes), settings.chunk_bytes);
-  if (reach.mapped && by.mapped_ns <= std::min(by.staged_ns, by.cma_ns)) {
-    return {Way::mapped, "one copy takes least here"};
-  }
-  if (reach.cma && by.cma_ns <= by.staged_ns && (!reach.mapped || by.cma_ns < by.mapped_ns)) {
-    return {Way::cma, "one copy by system calls takes least here"};
-  }
-  if (!reach.mapped && by.mapped_ns <= by.staged_ns) return {Way::staged, cannot_be_mapped};
-  return {Way::staged, "to pack it takes least here"};
+  const bool joins = by.joint_ns < by.mapped_ns;
+  const bool lacks_mapping = !reach.mapped && by.mapped_ns <= by.staged_ns;
+  Choice best{Way::staged, lacks_mapping ? cannot_be_mapped : "to pack it takes least here"};
+  double best_ns = by.staged_ns;
+  const auto consider = [&](bool open, double ns, Choice choice) {
+    if (!open || ns > best_ns) return;
+    best_ns = ns;
+    best = choice;
+  };
+  consider(reach.cma, by.cma_ns, {Way::cma, "one copy by system calls takes least here"});
+  consider(reach.mapped, by.mapped_ns, {Way::mapped, "one copy takes least here", joins});
+  consider(reach.mapped && reach.waits && joins, by.joint_ns, {Way::joint, "one copy by both ends takes least here", true});
+  return best;
 }
 
 }  // namespace spinloom::mpi

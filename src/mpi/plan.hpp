@@ -3,8 +3,8 @@
 // Contract: costs() says what each way takes by the model, for a receiver whose type is like the sender's. choose()
 //   names the cheapest way that is open; the sentence says why.
 // The model: a packed message is gathered and scattered at once, by two cores; its packed lines change cores. A message
-//   that is copied where it lies changes cores with all lines that it touches, and one core works. System calls cost by
-//   the block.
+//   that is copied where it lies changes cores with all lines that it touches, and one core works, or two that share the
+//   lines. System calls cost by the block.
 // Threads: pure. Time: none; the costs are host time.
 #pragma once
 
@@ -20,6 +20,7 @@ enum class Way : uint8_t {
   pass,  // the MPI carries it
   staged,  // packed into shared memory
   mapped,  // offered where it lies, in memory that the receiver maps
+  joint,  // the same, and the sender helps to copy
   cma,  // offered where it lies, to be read by system calls
 };
 
@@ -28,12 +29,14 @@ enum class Way : uint8_t {
 // Which ways a message may be offered.
 struct Reach {
   bool mapped = false;
+  bool waits = false;  // the sender does nothing else until the message is taken
   bool cma = false;
 };
 
 struct Costs {
   double staged_ns = 0;
   double mapped_ns = 0;
+  double joint_ns = 0;
   double cma_ns = 0;
 };
 
@@ -52,6 +55,7 @@ inline constexpr const char* cannot_be_mapped = "the buffer cannot be mapped";
 struct Choice {
   Way way = Way::pass;
   const char* why = "";
+  bool joins = false;  // the sender helps to copy, or will if it happens to wait
 };
 
 [[nodiscard]] Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach);

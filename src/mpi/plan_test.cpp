@@ -20,7 +20,7 @@ TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
   const auto dense = make_form(*layout::vector(30'000, 1, 2, int32));
   EXPECT_DOUBLE_EQ(thin->spread, 16);
   EXPECT_NEAR(dense->spread, 2, 0.01);
-  const Reach both{true, true};
+  const Reach both{true, false, true};
   EXPECT_EQ(choose(settings, *thin, 1, thin->size, both).way, Way::staged);
   EXPECT_EQ(choose(settings, *dense, 1, dense->size, both).way, Way::mapped);
   EXPECT_EQ(choose(settings, *dense, 1, dense->size, {}).way, Way::staged);
@@ -30,11 +30,11 @@ TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
   Settings forced;
   forced.path = Path::mapped;
   EXPECT_EQ(choose(forced, *thin, 1, thin->size, both).way, Way::mapped);
-  EXPECT_EQ(choose(forced, *thin, 1, thin->size, {false, true}).way, Way::staged);
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, {false, false, true}).way, Way::staged);
   EXPECT_EQ(choose(forced, *basic_form(4, 4), 1 << 20, 4 << 20, both).way, Way::mapped);
   forced.path = Path::cma;
   EXPECT_EQ(choose(forced, *thin, 1, thin->size, both).way, Way::cma);
-  EXPECT_EQ(choose(forced, *thin, 1, thin->size, {true, false}).way, Way::staged);
+  EXPECT_EQ(choose(forced, *thin, 1, thin->size, {true, false, false}).way, Way::staged);
 }
 
 TEST(Plan, LongBlocksOutsideTheHeapAreReadBySystemCalls) {
@@ -42,12 +42,37 @@ TEST(Plan, LongBlocksOutsideTheHeapAreReadBySystemCalls) {
   const Settings settings = with("near_line=2,far_line=3,cma_block=200,cma_line=4");
   const auto long_blocks = make_form(*layout::vector(16, 64 << 10, 128 << 10, byte));
   const auto short_blocks = make_form(*layout::vector(16'384, 64, 128, byte));
-  EXPECT_EQ(choose(settings, *long_blocks, 1, long_blocks->size, {false, true}).way, Way::cma);
-  EXPECT_EQ(choose(with("cma_line=6"), *long_blocks, 1, long_blocks->size, {true, true}).way, Way::mapped);
-  EXPECT_EQ(choose(settings, *short_blocks, 1, short_blocks->size, {false, true}).way, Way::staged);
+  EXPECT_EQ(choose(settings, *long_blocks, 1, long_blocks->size, {false, false, true}).way, Way::cma);
+  EXPECT_EQ(choose(with("cma_line=6"), *long_blocks, 1, long_blocks->size, {true, false, true}).way, Way::mapped);
+  EXPECT_EQ(choose(settings, *short_blocks, 1, short_blocks->size, {false, false, true}).way, Way::staged);
   Settings dear = settings;
   dear.prices.cma_line_ns = 1000;
-  EXPECT_EQ(choose(dear, *long_blocks, 1, long_blocks->size, {false, true}).way, Way::staged);
+  EXPECT_EQ(choose(dear, *long_blocks, 1, long_blocks->size, {false, false, true}).way, Way::staged);
+}
+
+TEST(Plan, ASenderThatWaitsHelpsWhereTheMessageIsLong) {
+  const Settings settings = with("mapped=1000,joint=2000,near_line=1,far_line=2,far_jump=2,deep_line=0");
+  const auto form = make_form(*layout::vector(1024, 64, 128, *layout::primitive("byte")));
+  const auto few = make_form(*layout::vector(256, 64, 128, *layout::primitive("byte")));
+  const Reach waits{true, true, false};
+  EXPECT_EQ(choose(settings, *form, 1, form->size, waits).way, Way::joint);
+  const Choice works = choose(settings, *form, 1, form->size, {true, false, false});
+  EXPECT_TRUE(works.way == Way::mapped && works.joins) << "it may come to wait";
+  const Choice brief = choose(settings, *few, 1, few->size, waits);
+  EXPECT_TRUE(brief.way == Way::mapped && !brief.joins);
+  EXPECT_EQ(choose(settings, *form, 1, form->size, {false, true, false}).way, Way::staged);
+  Settings forced;
+  forced.path = Path::joint;
+  EXPECT_EQ(choose(forced, *few, 1, few->size, waits).way, Way::joint);
+  EXPECT_EQ(choose(forced, *few, 1, few->size, {true, false, false}).way, Way::mapped);
+  forced.path = Path::mapped;
+  EXPECT_FALSE(choose(forced, *form, 1, form->size, waits).joins);
+}
+
+TEST(Plan, ACheaperWayThatIsNotOpenStandsInNobodysWay) {
+  const Settings settings = with("cma=0,cma_block=0,cma_line=0");
+  const auto form = make_form(*layout::vector(64, 4096, 8192, *layout::primitive("byte")));
+  EXPECT_EQ(choose(settings, *form, 1, form->size, {true, false, false}).way, Way::mapped);
 }
 
 TEST(Plan, PricesAreReadOrRefusedAsAWhole) {

@@ -15,6 +15,7 @@ namespace spinloom::mpi {
 #define SPINLOOM_MPI_PRICES(X)                                                      \
   X(staged, 3100)    /* a packed message, whatever its size */                      \
   X(mapped, 810)     /* one that the receiver copies from the sender's heap */      \
+  X(joint, 1100)     /* one that both ends copy */                                  \
   X(cma, 2750)       /* one that the receiver reads by system calls */              \
   X(block, 0.001)    /* a contiguous block, gathered or scattered by our kernels */ \
   X(near_line, 0.83) /* a cache line that a core touches in its own memory */       \

@@ -46,10 +46,12 @@ class Reader {
         settings_.path = Path::staged;
       } else if (value == "mapped") {
         settings_.path = Path::mapped;
+      } else if (value == "joint") {
+        settings_.path = Path::joint;
       } else if (value == "cma") {
         settings_.path = Path::cma;
       } else if (value != "auto") {
-        complain(name, value, "auto, pass, staged, mapped or cma");
+        complain(name, value, "auto, pass, staged, mapped, joint or cma");
       }
     } else if (name == "SPINLOOM_MPI_LAYOUT") {
       settings_.memoised = value != "naive";

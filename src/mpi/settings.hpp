@@ -17,6 +17,7 @@ enum class Path : uint8_t {
   pass,       // every message is left to the MPI; arrivals are still understood
   staged,     // two copies through shared memory, the second while the first is under way
   mapped,     // one copy by the receiver, where it can map the sender's buffer; else staged
+  joint,      // one copy by both ends, where the sender waits and the receiver can map its buffer; else mapped or staged
   cma,        // one copy by the receiver, by system calls, where those are allowed; else staged
 };
 

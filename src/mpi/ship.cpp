@@ -21,6 +21,33 @@ void pause_briefly() {
 #endif
 }
 
+// How a rank waits for another one: it looks often, then yields its core.
+class Patience {
+ public:
+  // True after each yield.
+  bool pause() {
+    pause_briefly();
+    constexpr int tries_before_yield = 2'000;
+    if (++tries_ < tries_before_yield) return false;
+    sched_yield();
+    return true;
+  }
+
+ private:
+  int tries_ = 0;
+};
+
+Status ended(const Record& record) {
+  return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
+}
+
+// One side of a copy of the first `count` elements of a message.
+End end_of(const Message& message, int64_t count) {
+  const Form& form = message.form();
+  if (form.contiguous(count)) return {nullptr, count, message.buffer() + form.true_lb};
+  return {&form.layout->blob(), count, message.buffer()};
+}
+
 // Copies the `bytes` packed bytes of a layout to the first bytes of a message.
 Status copy_between(const layout::Source& from, const Message& into, int64_t bytes) {
   const Form& form = into.form();
@@ -102,13 +129,15 @@ bool Ship::is_mapped(const Message& message) {
 }
 
 bool Ship::publish(const Form& form) {
+  static std::mutex mutex;  // receivers call this without the caller's lock
+  const std::lock_guard lock(mutex);
   form.published.put(form.layout->blob().bytes());
   return form.published.address() != 0;
 }
 
-std::optional<Parcel> Ship::offer(const Message& message, bool by_cma) {
+std::optional<Parcel> Ship::offer(const Message& message, By by) {
   const Form& form = message.form();
-  Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0, by_cma};
+  Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0, by == By::cma, by == By::both};
   if (!form.contiguous(message.count())) {
     if (!publish(form)) return std::nullopt;
     offer.form = form.number;
@@ -139,6 +168,39 @@ bool Ship::is_returned(const Parcel& parcel) {
 bool Ship::withdraw(const Parcel& parcel) {
   Stage stage = Stage::offered;
   return parcel.slot->stage.compare_exchange_strong(stage, Stage::packed, std::memory_order_acq_rel);
+}
+
+void Ship::help(const Parcel& parcel, const Message& message) {
+  if (parcel.slot->stage.load(std::memory_order_acquire) != Stage::joint) return;
+  JointCopy& joint = parcel.slot->joint;
+  if (!joint.has_more()) return;
+  std::optional<Range> part = joint.take();
+  if (!part) return;
+  const Offer& target = joint.target();
+  const BlobPointer blob = target.form == 0 ? nullptr : layout_of(parcel.receiver, target);
+  const End from = end_of(message, message.count());
+  End to{blob.get(), target.count, nullptr};
+  const auto* const there = reinterpret_cast<const std::byte*>(target.buffer);
+  const std::byte* first = there;
+  int64_t length = message.bytes();
+  const bool fits = target.form == 0 || (blob && blob->size() * target.count == message.bytes() &&
+                                         Message(Form(*blob), target.count, there).reach(first, length));
+  uint8_t* const here = !fits ? nullptr
+                              : board_.writable_at(parcel.receiver, reinterpret_cast<uint64_t>(first),
+                                                   static_cast<uint64_t>(length));
+  if (here == nullptr) {
+    joint.refuse(*part);
+    return;
+  }
+  to.base = reinterpret_cast<std::byte*>(here) - (first - there);
+  for (; part; part = joint.take()) {
+    if (!copy_part(from, to, *part).ok()) {
+      joint.refuse(*part);
+      return;
+    }
+    joint.finish();
+    totals_.helped.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 void Ship::load(const Parcel& parcel, const Message& message) const {
@@ -188,24 +250,58 @@ Status Ship::land(const Record& record, const Message& into, void (*idle)()) {
 Status Ship::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
   const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
-  constexpr int tries_before_yield = 2'000;
-  int tries = 0;
+  Patience patience;
   for (int64_t first = 0; first < bytes;) {
     const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
     const int64_t last = std::min(ready, bytes);
     if (last <= first) {
-      pause_briefly();
-      if (++tries < tries_before_yield) continue;
-      if (!board_.lives(record.sender)) {
-        return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
-      }
+      if (!patience.pause()) continue;
+      if (!board_.lives(record.sender)) return ended(record);
       if (idle != nullptr) idle();
-      sched_yield();
       continue;
     }
-    tries = 0;
+    patience = {};
     into.unpack({first, last}, packed + first);
     first = last;
+  }
+  return {};
+}
+
+// Whether the sender can write to where the message goes.
+bool Ship::can_join(const Record& record, const Message& into) const {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Form& form = into.form();
+  if (form.size <= 0 || bytes % form.size != 0 || !can_reach(record.sender)) return false;
+  const int64_t count = bytes / form.size;
+  return is_mapped({form, count, into.buffer()}) && (form.contiguous(count) || publish(form));
+}
+
+// Copies together with the sender, which helps if it waits.
+Status Ship::pull_jointly(const Record& record, const End& theirs, const Message& into) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Form& form = into.form();
+  const End ours = end_of(into, bytes / form.size);
+  Offer target{reinterpret_cast<uint64_t>(ours.base), ours.count, 0, 0, 0};
+  if (ours.blob != nullptr) {
+    target.form = form.number;
+    target.blob = form.published.address();
+    target.blob_bytes = form.published.bytes();
+  }
+  Slot& slot = board_.slot(record.sender, record.slot);
+  slot.joint.open(target, bytes);
+  slot.stage.store(Stage::joint, std::memory_order_release);
+  while (const auto part = slot.joint.take()) {
+    SPL_TRY(copy_part(theirs, ours, *part));
+    slot.joint.finish();
+  }
+  Patience patience;
+  while (!slot.joint.is_over()) {
+    if (const auto part = slot.joint.take_refused()) {
+      SPL_TRY(copy_part(theirs, ours, *part));
+      slot.joint.finish();
+    } else if (patience.pause() && !board_.lives(record.sender)) {
+      return ended(record);
+    }
   }
   return {};
 }
@@ -232,6 +328,10 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
   if (offer.form == 0) {
     const uint8_t* const run = board_.at(record.sender, offer.buffer, record.bytes);
     if (run == nullptr) return lost();
+    if (offer.joins && can_join(record, into)) {
+      auto* const base = reinterpret_cast<std::byte*>(const_cast<uint8_t*>(run));
+      return pull_jointly(record, {nullptr, 0, base}, into);
+    }
     into.unpack({0, bytes}, run);
     return {};
   }
@@ -246,6 +346,9 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
       board_.at(record.sender, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
   if (here == nullptr) return lost();
   const std::byte* const base = reinterpret_cast<const std::byte*>(here) - (first - theirs);
+  if (offer.joins && can_join(record, into)) {
+    return pull_jointly(record, {blob.get(), offer.count, const_cast<std::byte*>(base)}, into);
+  }
   return copy_between({*blob, offer.count, base}, into, bytes);
 }
 

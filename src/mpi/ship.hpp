@@ -3,10 +3,11 @@
 // Contract: the sender prepare()s a Parcel, has the MPI send its record, and load()s the bytes. Or it offer()s the
 //   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
 //   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the receiver
-//   could not read an offer (is_returned()). The receiver read()s what the MPI gave it, and where that is a record,
+//   could not read an offer (is_returned()). While the receiver copies, a sender that has nothing else to do may help(). The receiver read()s what the MPI gave it, and where that is a record,
 //   land()s the bytes, or drop()s them.
 // Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
-//   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp).
+//   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp). Where it is long,
+//   and its place can be mapped as well, both ends copy it (joint.hpp).
 // Invariants: (1) the sender need not wait for its receiver: without a free slot or room prepare() and offer() say no, and
 //   the message goes as an ordinary one; offer() keeps the room that load() may need; (2) a receiver waits for a sender
 //   that is packing, or fails when that has died; it waits for one that has offered only where the offer could not be
@@ -47,6 +48,7 @@ class Ship {
     std::atomic<uint64_t> landed{0}, landed_bytes{0};
     uint64_t refused = 0;  // no slot or no room
     uint64_t offered = 0, withdrawn = 0;  // withdrawn: or returned
+    std::atomic<uint64_t> helped{0};  // parts that the sender has copied
   };
 
   [[nodiscard]] Status begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
@@ -61,8 +63,8 @@ class Ship {
   [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes);
   // Whether peers can read all that the message may touch.
   [[nodiscard]] static bool is_mapped(const Message& message);
-  // `by_cma`: it need not be mapped.
-  [[nodiscard]] std::optional<Parcel> offer(const Message& message, bool by_cma = false);
+  enum class By : uint8_t { receiver, both, cma };  // who copies; by cma it need not be mapped
+  [[nodiscard]] std::optional<Parcel> offer(const Message& message, By by = By::receiver);
   // Puts a layout where peers can read it. False: there is no room.
   [[nodiscard]] static bool publish(const Form& form);
   // Reads the layout that `sender` has published, if this rank can.
@@ -70,6 +72,8 @@ class Ship {
   [[nodiscard]] static bool is_done(const Parcel& parcel);
   // Whether the receiver could not read it, and waits until it is packed. True once.
   [[nodiscard]] static bool is_returned(const Parcel& parcel);
+  // Copies parts of a message that the receiver is copying; nothing if there are none.
+  void help(const Parcel& parcel, const Message& message);
   // False: the receiver has begun to take it, and is_done() will become true.
   [[nodiscard]] static bool withdraw(const Parcel& parcel);
   void load(const Parcel& parcel, const Message& message) const;
@@ -91,6 +95,8 @@ class Ship {
   void take_back();
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
+  [[nodiscard]] bool can_join(const Record& record, const Message& into) const;
+  [[nodiscard]] Status pull_jointly(const Record& record, const End& theirs, const Message& into);
   [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
 
   Board board_;

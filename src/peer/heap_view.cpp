@@ -57,9 +57,9 @@ HeapView::~HeapView() {
   if (here_ != nullptr) munmap(const_cast<uint8_t*>(here_), bytes_);
 }
 
-Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place) {
+Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place, bool writable) {
   const std::string path = text("/proc/", pid, "/fd/", place.file);
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int file = open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return fail(Code::environment, path, ": ", std::strerror(errno));
   if (!is_sealed_memory(file, place)) {
     close(file);
@@ -69,7 +69,7 @@ Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place) {
     close(file);
     return fail(Code::environment, place.bytes, " B of address space for it are too much (ulimit -v)");
   }
-  void* const mapped = mmap(nullptr, place.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
+  void* const mapped = mmap(nullptr, place.bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, file, 0);
   const int error = errno;
   close(file);
   if (mapped == MAP_FAILED) {

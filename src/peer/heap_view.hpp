@@ -1,9 +1,9 @@
-// HeapView - the heap of a peer process, mapped into this process for reading.
+// HeapView - the heap of a peer process, mapped into this process for reading, or for writing, too.
 //
 // Contract: map() opens the file of the peer's SharedHeap by the peer's descriptor of it (/proc/PID/fd), and maps it.
 //   at() gives the address in this process for bytes at an address of the peer.
 // Invariants: (1) reading is safe whatever the peer does later: map() takes only memory whose size is sealed, and a
-//   hole reads as zeros; (2) nothing changes at the peer; (3) a mapping stays when its peer ends; (4) where the
+//   hole reads as zeros; (2) nothing changes at the peer, unless the view is writable and is written to; (3) a mapping stays when its peer ends; (4) where the
 //   number of addresses is limited (ulimit -v), a mapping that would leave less than a quarter of them is refused.
 // Threads: one owner. Time: none.
 #pragma once
@@ -22,11 +22,16 @@ class HeapView {
   HeapView& operator=(HeapView&& other) noexcept;
   ~HeapView();
 
-  [[nodiscard]] static Result<HeapView> map(int64_t pid, const SharedHeap::Place& place);
+  [[nodiscard]] static Result<HeapView> map(int64_t pid, const SharedHeap::Place& place, bool writable = false);
   // Null unless all of these bytes lie in the heap.
   [[nodiscard]] const uint8_t* at(uint64_t address, uint64_t length) const {
     const uint64_t offset = address - theirs_;
     return offset < bytes_ && length <= bytes_ - offset ? here_ + offset : nullptr;
+  }
+
+  // The same, for a view that is writable.
+  [[nodiscard]] uint8_t* writable_at(uint64_t address, uint64_t length) const {
+    return const_cast<uint8_t*>(at(address, length));
   }
 
  private:

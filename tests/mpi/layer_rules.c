@@ -1,6 +1,7 @@
 /* One rule of docs/mpi.md by its name: RULE [ARGUMENT]. Ends with "kept" from rank 0, or says what is wrong.
  *
  * Messages are columns of a matrix of doubles: not contiguous, and long enough for the layer. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -296,6 +297,44 @@ static void replaced(void) {
   }
 }
 
+/* Both ends copy a long message, from one type to another; a sender that has nothing to wait for may, too. */
+static void joint(void) {
+  enum { blocks = 3000 };
+  int lengths[blocks], places[blocks];
+  MPI_Datatype types[4];
+  for (int i = 0; i < blocks; ++i) lengths[i] = 1 + (i * 7) % 8, places[i] = 16 * i + i % 8;
+  int all = 0;
+  for (int i = 0; i < blocks; ++i) all += lengths[i];
+  MPI_Type_indexed(blocks, lengths, places, MPI_DOUBLE, &types[0]);
+  MPI_Type_vector(all, 1, 3, MPI_DOUBLE, &types[1]);
+  MPI_Type_contiguous(all, MPI_DOUBLE, &types[2]);
+  MPI_Type_vector(all / 2, 2, 5, MPI_DOUBLE, &types[3]);
+  for (int i = 0; i < 4; ++i) MPI_Type_commit(&types[i]);
+  int const longest = 16 * blocks + 3 * all + 16;
+  for (int i = 0; i < messages; ++i) {
+    double *const out = malloc(longest * sizeof *out), *const in = malloc(longest * sizeof *in);
+    double *const packed = malloc(all * sizeof *packed), *const wanted = malloc(longest * sizeof *wanted);
+    int const even = all % 2 == 0, n = even ? 4 : 3;
+    MPI_Datatype const from = types[i % n], to = types[i / n % n];
+    for (int k = 0; k < longest; ++k) out[k] = i + k, in[k] = wanted[k] = -k;
+    int position = 0;
+    MPI_Pack(out, 1, from, packed, all * (int)sizeof *packed, &position, MPI_COMM_WORLD);
+    position = 0;
+    MPI_Unpack(packed, all * (int)sizeof *packed, &position, wanted, 1, to, MPI_COMM_WORLD);
+    for (int side = 0; side < 2; ++side) {
+      MPI_Request request;
+      if (rank == side && i % 5 == 0) MPI_Isend(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD, &request), MPI_Wait(&request, MPI_STATUS_IGNORE);
+      else if (rank == side && i % 5 == 1) MPI_Ssend(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD);
+      else if (rank == side) MPI_Send(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD);
+      else MPI_Recv(in, 1, to, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    for (int k = 0; k < longest; ++k)
+      if (in[k] != wanted[k]) wrong("a wrong number");
+    free(out), free(in), free(packed), free(wanted);
+  }
+  for (int i = 0; i < 4; ++i) MPI_Type_free(&types[i]);
+}
+
 static void dies(void) {
   plain();
   if (rank == 1) raise(SIGKILL);
@@ -417,7 +456,7 @@ int main(int argc, char **argv) {
     char const *name;
     void (*run)(void);
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
-                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
+                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced}, {"joint", joint},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
                      {"status_errors", status_errors}, {"forbidden", forbidden}};
   int provided;

@@ -57,7 +57,8 @@ def test_more_ranks_short_messages_and_little_room(mpi, programs, tmp_path):
 
 @every_mpi
 @pytest.mark.parametrize(
-    ("path", "layout"), [("mapped", "memoised"), ("mapped", "naive"), ("cma", "memoised")]
+    ("path", "layout"),
+    [("mapped", "memoised"), ("mapped", "naive"), ("joint", "memoised"), ("joint", "naive"), ("cma", "memoised")],
 )
 def test_messages_that_their_receivers_take_from_the_senders_memory(mpi, programs, tmp_path, path, layout):
     settings = {
@@ -91,6 +92,7 @@ WAYS = [
     {},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_CHUNK_BYTES": "1K", "SPINLOOM_MPI_STAGING_BYTES": "256K"},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "mapped"},
+    {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "joint"},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "cma"},
     {"SPINLOOM_MPI_MIN_BYTES": "100", "SPINLOOM_MPI_PATH": "pass"},
 ]

@@ -61,18 +61,21 @@ def test_what_cannot_be_timed_is_a_sentence_and_the_pair_goes_on(pair):
 def test_the_planner_follows_its_prices():
     engine = core.load()
     cheap = {name: float(price) for name, price in engine.peer_prices().items()}
-    for way, dear in (("staged", "mapped"), ("mapped", "staged")):
-        prices = peer_prices.PeerPrices({**cheap, dear: 1e6, "cma": 1e6})
-        assert engine.peer_choice(prices.as_list(), LONG.type, 1, True, True)[0] == way
+    for way in ("staged", "mapped", "joint", "cma"):
+        dear = {other: 1e6 for other in ("staged", "mapped", "joint", "cma") if other != way}
+        prices = peer_prices.PeerPrices({**cheap, **dear})
+        assert engine.peer_choice(prices.as_list(), LONG.type, 1, True, True, True)[0] == way
+    works = peer_prices.PeerPrices({**cheap, "staged": 1e6, "cma": 1e6})
+    assert engine.peer_choice(works.as_list(), LONG.type, 1, True, False, False)[0] == "mapped"
     costs = engine.peer_costs(peer_prices.PeerPrices(cheap).as_list(), engine.peer_work(SHORT.type, 1))
     assert costs["staged"] < costs["cma"]
     with pytest.raises(Trouble, match="no list of prices"):
-        engine.peer_choice("staged=x", LONG.type, 1, True, True)
+        engine.peer_choice("staged=x", LONG.type, 1, True, True, True)
 
 
 def test_prices_are_fitted_to_samples_that_the_model_explains():
     engine = core.load()
-    made = {"staged": 700.0, "mapped": 900.0, "cma": 4000.0, "block": 0.4, "near_line": 2.0, "far_line": 5.0,
+    made = {"staged": 700.0, "mapped": 900.0, "joint": 1200.0, "cma": 4000.0, "block": 0.4, "near_line": 2.0, "far_line": 5.0,
             "far_jump": 12.0, "deep_line": 3.0, "cma_block": 250.0, "cma_line": 6.0}  # fmt: skip
     prices = peer_prices.PeerPrices(made).as_list()
     samples = []
@@ -147,9 +150,9 @@ def test_explain_live_says_which_way_and_how_long(tmp_path):
     assert {way["way"] for way in live["ways"]} == set(peer_prices.WAYS)
     assert all(way["predicted_ns"] > 0 for way in live["ways"])
     assert all(way["measured_ns"] > 0 for way in live["ways"] if way["way"] != "cma")
-    assert [choice["memory"] for choice in live["choices"]] == [name for name, _ in live_ways.MEMORY]
+    assert [choice["memory"] for choice in live["choices"]] == [name for name, *_ in live_ways.MEMORY]
     shown = spinloom("explain", SHORT.type, "--strategies", "none", "--live", XDG_CACHE_HOME=str(tmp_path))
-    assert "in large blocks of malloc: " in shown.stdout
+    assert "in large blocks of malloc, by MPI_Send: " in shown.stdout
     assert "calibrate --peers" in shown.stderr
     table = spinloom("explain", SHORT.type, "--strategies", "none", "--live", "--csv")
     assert "live staged,host," in table.stdout

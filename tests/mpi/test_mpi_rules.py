@@ -77,6 +77,12 @@ def test_memory_mapped_over_blocks_of_malloc(mpi, programs, path, tmp_path):
 
 
 @every_mpi
+def test_both_ends_copy(mpi, programs, tmp_path):
+    lines = kept(job(mpi, programs(mpi), "joint"), tmp_path / "report", SPINLOOM_MPI_PATH="joint")
+    assert sum(line["helped"] for line in lines) > 0
+
+
+@every_mpi
 def test_jobs_in_which_one_rank_has_no_layer(mpi, programs, tmp_path):
     report = tmp_path / "report"
     program = str(programs(mpi))

@@ -155,11 +155,12 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
   }
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
-  const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message),
+  const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message), may == Offers::any,
                     asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to))};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
-  if (choice.way == Way::mapped || choice.way == Way::cma) {
-    if (auto offer = ship.offer(message, choice.way == Way::cma)) {
+  if (choice.way != Way::pass && choice.way != Way::staged) {
+    const Ship::By by = choice.way == Way::cma ? Ship::By::cma : choice.joins ? Ship::By::both : Ship::By::receiver;
+    if (auto offer = ship.offer(message, by)) {
       count(place, to, choice.way, choice.why);
       offer->receiver = static_cast<uint32_t>(to);
       return offer;

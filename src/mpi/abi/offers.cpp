@@ -70,6 +70,7 @@ void Layer::settle(Offered& one, Waiting waiting) {
     return;
   }
   if (waiting == Waiting::no) return;
+  if (waiting == Waiting::blocked) ship.help(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
   const int64_t now = now_ns();
   if (one.begun_ns < 0) one.begun_ns = now;
   constexpr int64_t asks_for_one_wait = 32;

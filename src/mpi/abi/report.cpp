@@ -46,7 +46,8 @@ std::string Layer::told(bool has_ended) const {
               why_off, "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes,
               ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
               ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
-              ", \"withdrawn\": ", totals.withdrawn, ", \"packs\": ", pack_calls, ", \"seconds\": ", lived,
+              ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
+              ", \"seconds\": ", lived,
               ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks), ", \"machine\": \"",
               machine(), "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }

@@ -1,0 +1,57 @@
+#include "mpi/joint.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "layout/copy.hpp"
+#include "layout/transfer.hpp"
+
+namespace spinloom::mpi {
+
+Status copy_part(const End& from, const End& to, Range range) {
+  const auto [first, last] = range;
+  const auto bytes = static_cast<size_t>(last - first);
+  if (from.blob != nullptr && to.blob != nullptr) {
+    return layout::copy({*from.blob, from.count, from.base}, {*to.blob, to.count, to.base}, first, last);
+  }
+  if (from.blob != nullptr) {
+    return layout::pack(*from.blob, from.count, from.base, first, last, {to.base + first, bytes});
+  }
+  if (to.blob != nullptr) {
+    return layout::unpack(*to.blob, to.count, to.base, first, last, {from.base + first, bytes});
+  }
+  std::memcpy(to.base + first, from.base + first, bytes);
+  return {};
+}
+
+// A part is long enough that both ends write few lines in common, and short enough that neither waits long for the last.
+void JointCopy::open(const Offer& target, int64_t bytes) {
+  constexpr int64_t parts_wanted = 8;
+  constexpr int64_t part_bytes_least = 4 << 10;
+  constexpr int64_t part_bytes_most = 1 << 20;
+  constexpr int64_t unit = 64;
+  target_ = target;
+  bytes_ = bytes;
+  part_bytes_ = std::clamp(bytes / parts_wanted, part_bytes_least, part_bytes_most) / unit * unit;
+  parts_ = static_cast<uint32_t>((bytes + part_bytes_ - 1) / part_bytes_);
+  next_.store(0, std::memory_order_relaxed);
+  copied_.store(0, std::memory_order_relaxed);
+  refused_.store(0, std::memory_order_relaxed);
+}
+
+Range JointCopy::part_from(int64_t first) const { return {first, std::min(first + part_bytes_, bytes_)}; }
+
+std::optional<Range> JointCopy::take() {
+  const uint32_t part = next_.fetch_add(1, std::memory_order_acq_rel);
+  if (part >= parts_) return std::nullopt;
+  return part_from(part * part_bytes_);
+}
+
+std::optional<Range> JointCopy::take_refused() {
+  const int64_t refused = refused_.exchange(0, std::memory_order_acquire);
+  if (refused == 0) return std::nullopt;
+  return part_from(refused - 1);
+}
+
+}  // namespace spinloom::mpi

@@ -59,7 +59,7 @@ nb::dict explain(const std::string& text_form, int64_t count) {
   if (count > 0) {
     for (const layout::Leaves& each : layout::leaves_of(layout::normalise(message))) leaves.append(leaf_of(each));
   }
-  const layout::Blob blob = unwrap(layout::Blob::build(type));
+  const layout::Blob blob = unwrap(layout::Blob::build(type, {.keep_lists = true}));  // as a committed layout has it
   const layout::BlockStatistics blocks = unwrap(without_lock([&] { return layout::block_statistics(blob, count); }));
   nb::dict out;
   out["text"] = layout::print(type);

@@ -189,7 +189,8 @@ Result<Blob> Blob::build(const Type& type, BlobOptions options) {
   }
   const bool narrow = options.width == Width::narrow || (options.width == Width::automatic && fits);
   if (const auto list = plain_list(type)) {
-    std::optional<Words> words = narrow ? write_plain_list<Narrow>(type, *list) : write_plain_list<Wide>(type, *list);
+    std::optional<Words> words = narrow ? write_plain_list<Narrow>(type, *list, options.keep_lists)
+                                        : write_plain_list<Wide>(type, *list, options.keep_lists);
     if (words) return Blob(std::move(*words));
   }
   const Placed placed = normalise(type);

@@ -35,6 +35,9 @@ enum class Width : uint8_t {
 struct BlobOptions {
   Width width = Width::automatic;
   int64_t count = 1;  // elements that the narrow walker must reach
+  // Whether a list of small blocks stays one where many of them touch (plain_list.hpp). A processor copies equal blocks
+  // faster than runs of several lengths; a NIC pays for every block.
+  bool keep_lists = false;
 };
 
 class Blob {

@@ -44,7 +44,7 @@ Status copy_through_memory(const Message<const std::byte>& from, const Message<s
 }  // namespace
 
 Result<Committed> Committed::commit(const Type& type) {
-  SPL_ASSIGN(const Blob built, Blob::build(type));
+  SPL_ASSIGN(const Blob built, Blob::build(type, {.keep_lists = true}));
   Blob blob = BlobPool::process().intern(built);
   auto structs = StructArray::of(blob);
   return Committed(std::shared_ptr<Shared>(new Shared{type, std::move(blob), {}, std::move(structs)}));

@@ -1,41 +1,61 @@
 #include "layout/plain_list.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/limits.hpp"
+#include "layout/kernel.hpp"
 #include "layout/normalise.hpp"
 #include "layout/passes.hpp"
 
 namespace spinloom::layout {
 namespace {
 
+// With every kernel set, a list of blocks of these lengths is copied faster than its merged runs as long as no more than
+// 70 % of the blocks touch the one before. A table of runs takes two words a run, so that it is the smaller one from a
+// half on. At five eighths the list is larger by a third.
+int64_t touching_max(int64_t entries, int64_t block, bool keep_lists) {
+  if (keep_lists && block % 4 == 0 && block <= 16) return entries * 5 / 8;
+  return entries >= long_list_min ? entries / few_touch_share - 1 : 0;
+}
+
+// The length of all blocks in elements; 0 where they have several lengths.
+int64_t common_length(const TypeNode& node) {
+  const std::vector<int64_t>& lengths = node.block_lengths;
+  if (lengths.empty()) return node.block_length;
+  return std::all_of(lengths.begin(), lengths.end(), [&](int64_t length) { return length == lengths[0]; }) ? lengths[0]
+                                                                                                           : 0;
+}
+
 // The table of a plain list. Filling it finds out whether the list is plain.
 template <class W>
-class Table {
+class PlainTable {
  public:
   using S = typename W::Signed;
   using U = typename W::Unsigned;
 
-  Table(const PlainList& list, std::byte* to) : list_(list), to_(to), first_(place(0)) {}
+  PlainTable(const PlainList& list, std::byte* to) : list_(list), to_(to), first_(place(0)) {}
 
   // Fills in blocks of one length, for which only offsets are kept.
-  bool fill_equal(int64_t block) {
+  bool fill_equal(int64_t block, bool keep_lists) {
     auto* const offsets = reinterpret_cast<S*>(to_);
     const int64_t count = list_.node->displacements.size();
-    const int64_t touching_end = count >= long_list_min ? count / few_touch_share : 1;
+    const int64_t most = touching_max(count, block, keep_lists);
     bool regular = true;
     int64_t before = first_ - block - 1;  // chosen so that the first block touches nothing
     int64_t step = 0;
     int64_t touching = 0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t here = place(i);
-      if (here - before == block && ++touching >= touching_end) return false;
+      touching += here - before == block ? 1 : 0;
+      if (touching > most) return false;
       regular = regular && (i < 2 || here - before == step);
       step = here - before;
       offsets[i] = static_cast<S>(here - first_);
       before = here;
     }
-    return !regular;
+    return !regular && (touching == 0 || (count - touching > struct_runs_max && !merges_evenly(block)));
   }
 
   // Fills in blocks of several lengths, and the entry that closes the prefix sums.
@@ -43,26 +63,42 @@ class Table {
     auto* const runs = reinterpret_cast<typename W::Run*>(to_);
     const int64_t* const lengths = list_.node->block_lengths.data();
     const int64_t count = list_.node->displacements.size();
-    bool equal = true;
     int64_t end = first_ - 1;  // end of the block before; chosen so that the first block touches nothing
     U start = 0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t here = place(i);
       const int64_t bytes = lengths[i] * list_.element;
       if (bytes == 0 || here == end) return false;
-      equal = equal && lengths[i] == lengths[0];
       runs[i] = {static_cast<S>(here - first_), start};
       start += static_cast<U>(bytes);
       end = here + bytes;
     }
     runs[count] = {0, start};
-    return !equal;
+    return true;
   }
 
   [[nodiscard]] int64_t first() const { return first_; }
 
  private:
   [[nodiscard]] int64_t place(int64_t i) const { return list_.node->displacements[i] * list_.unit; }
+
+  // Whether the blocks, merged, would be a list of equal blocks again, but a shorter one.
+  [[nodiscard]] bool merges_evenly(int64_t block) const {
+    const auto* const offsets = reinterpret_cast<const S*>(to_);
+    const int64_t count = list_.node->displacements.size();
+    int64_t wanted = 0;  // blocks of the first run
+    int64_t run = 1;
+    for (int64_t i = 1; i < count; ++i) {
+      if (offsets[i] - offsets[i - 1] == block) {
+        ++run;
+        continue;
+      }
+      if (wanted == 0) wanted = run;
+      if (run != wanted) return false;
+      run = 1;
+    }
+    return run == wanted;
+  }
 
   const PlainList& list_;
   std::byte* to_;
@@ -85,13 +121,14 @@ std::optional<PlainList> plain_list(const Type& type) {
 }
 
 template <class W>
-std::optional<Words> write_plain_list(const Type& type, const PlainList& list) {
-  const bool runs = !list.node->block_lengths.empty();
+std::optional<Words> write_plain_list(const Type& type, const PlainList& list, bool keep_lists) {
+  const int64_t length = common_length(*list.node);
+  const bool runs = length == 0;
   NodeFields fields;
   fields.kind = runs ? NestKind::runs : NestKind::list;
   fields.count = list.node->displacements.size();
   fields.size = type.size();
-  fields.block = runs ? 0 : list.node->block_length * list.element;
+  fields.block = length * list.element;
   fields.table = fields.count + (runs ? 1 : 0);
   const int64_t entry_bytes = runs ? sizeof(typename W::Run) : sizeof(typename W::Signed);
   constexpr auto table_at = static_cast<int64_t>(sizeof(spl_layout_header) + sizeof(typename W::Node));
@@ -100,8 +137,8 @@ std::optional<Words> write_plain_list(const Type& type, const PlainList& list) {
   Words words = words_for(bytes);
   words[static_cast<size_t>(bytes) / sizeof(uint64_t) - 1] = 0;  // the padding
   auto* const to = reinterpret_cast<std::byte*>(words.get());
-  Table<W> table(list, to + table_at);
-  if (!(runs ? table.fill_runs() : table.fill_equal(fields.block))) return {};
+  PlainTable<W> table(list, to + table_at);
+  if (!(runs ? table.fill_runs() : table.fill_equal(fields.block, keep_lists))) return {};
   const spl_layout_header header = header_of<W>(type, table.first() + list.displacement, 1, 1, bytes);
   const typename W::Node node = node_of<W>(fields);
   std::memcpy(to, &header, sizeof(header));
@@ -109,7 +146,7 @@ std::optional<Words> write_plain_list(const Type& type, const PlainList& list) {
   return words;
 }
 
-template std::optional<Words> write_plain_list<Narrow>(const Type& type, const PlainList& list);
-template std::optional<Words> write_plain_list<Wide>(const Type& type, const PlainList& list);
+template std::optional<Words> write_plain_list<Narrow>(const Type& type, const PlainList& list, bool keep_lists);
+template std::optional<Words> write_plain_list<Wide>(const Type& type, const PlainList& list, bool keep_lists);
 
 }  // namespace spinloom::layout

@@ -3,7 +3,9 @@
 //
 // Contract: plain_list(type) says where those lists are, if the type has that form. write_plain_list() gives the same
 //   bytes as normalisation and the general writer would (checked for random types), or nothing where a pass would
-//   change the list: an empty block, blocks that touch (more than a few in a long list), equal lengths, equal steps.
+//   change the list: an empty block, blocks that touch (more than a few in a long list), equal steps.
+//   With keep_lists, a list of equal blocks of 4, 8, 12 or 16 bytes stays one as long as no more than five eighths of
+//   them touch the one before, unless they merge to few runs (a struct) or to equal runs (a shorter list).
 // Threads: pure. Time: O(entries), each read once.
 #pragma once
 
@@ -25,6 +27,6 @@ struct PlainList {
 std::optional<PlainList> plain_list(const Type& type);
 
 template <class W>
-std::optional<Words> write_plain_list(const Type& type, const PlainList& list);
+std::optional<Words> write_plain_list(const Type& type, const PlainList& list, bool keep_lists);
 
 }  // namespace spinloom::layout

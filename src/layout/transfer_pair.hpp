@@ -36,7 +36,9 @@ class Pair {
     if (to.size != from.size) return false;
     Grid grid;
     if (common_grid(to, from, grid)) return true;
-    if (is_table(to) && is_table(from)) return (even(to) && even(from)) || (coarse(to) && coarse(from));
+    if (is_table(to) && is_table(from)) {
+      return (common_length(to) != 0 && common_length(to) == common_length(from)) || (coarse(to) && coarse(from));
+    }
     if (to.kind != from.kind || to.count != from.count) return false;
     switch (to.kind) {
       case SPL_NODE_LOOP: return agree_repeated(child(to_, to), to.stride, child(from_, from));
@@ -220,12 +222,13 @@ class Pair {
     }
   }
 
-  // Whether nearly all entries have one length, so that they are copied in stretches.
-  static bool even(const Node& node) {
-    if (node.kind == SPL_LEAF_LIST) return true;
-    const Run* const run = reinterpret_cast<const Run*>(&node + 1);
-    const auto wanted = static_cast<int64_t>(node.count) * static_cast<int64_t>(run[1].start);
-    return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16;
+  // The length of nearly all entries, or 0. Tables of the same length are copied in stretches; others faster through a
+  // buffer, because walking them together takes one decision a piece.
+  static int64_t common_length(const Node& node) {
+    if (node.kind == SPL_LEAF_LIST) return static_cast<int64_t>(node.block);
+    const auto length = static_cast<int64_t>(reinterpret_cast<const Run*>(&node + 1)[1].start);
+    const int64_t wanted = static_cast<int64_t>(node.count) * length;
+    return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16 ? length : 0;
   }
 
   // Whether the entries are too long to be copied faster through a buffer.

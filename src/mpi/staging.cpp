@@ -23,15 +23,17 @@ Staging::Buffer Staging::take(uint64_t bytes) {
   const auto order = static_cast<uint32_t>(std::countr_zero(whole));
   if (order >= orders) return {};
   auto& idle = free_[order];
-  if (!idle.empty()) {
-    uint8_t* const start = idle.back();
-    idle.pop_back();
-    return {start, order};
+  const bool rested = idle.size() * bytes >= apart_bytes;
+  const bool has_room = left_ >= static_cast<int64_t>(whole) || (idle.empty() && make_room(whole));
+  if (!rested && has_room) {
+    if (auto* const start = static_cast<uint8_t*>(process_heap().allocate(whole))) {
+      left_ -= static_cast<int64_t>(whole);
+      return {start, order};
+    }
   }
-  if (!make_room(whole)) return {};
-  auto* const start = static_cast<uint8_t*>(process_heap().allocate(whole));
-  if (start == nullptr) return {};
-  left_ -= static_cast<int64_t>(whole);
+  if (idle.empty()) return {};
+  uint8_t* const start = idle.front();
+  idle.pop_front();
   return {start, order};
 }
 

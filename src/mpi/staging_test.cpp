@@ -1,0 +1,53 @@
+// Which buffers the packed bytes of messages get.
+#include "mpi/staging.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace spinloom::mpi {
+namespace {
+
+// The different buffers of `messages` messages, each of which is taken before the next one comes.
+size_t buffers(Staging& staging, int messages, uint64_t bytes) {
+  std::set<uint8_t*> seen;
+  for (int i = 0; i < messages; ++i) {
+    const Staging::Buffer buffer = staging.take(bytes);
+    EXPECT_NE(buffer.start, nullptr);
+    seen.insert(buffer.start);
+    staging.give(buffer);
+  }
+  return seen.size();
+}
+
+TEST(Staging, ShortMessagesTakeTurns) {
+  Staging staging;
+  staging.limit(4 << 20);
+  EXPECT_EQ(buffers(staging, 100, 16 << 10), 8U);
+}
+
+TEST(Staging, LongOnesKeepTheirBuffer) {
+  Staging staging;
+  staging.limit(4 << 20);
+  EXPECT_EQ(buffers(staging, 100, 200 << 10), 1U);
+}
+
+TEST(Staging, WhereThereIsNoRoomOneBufferDoes) {
+  Staging staging;
+  staging.limit(100 << 10);
+  EXPECT_EQ(buffers(staging, 100, 16 << 10), 1U);
+}
+
+TEST(Staging, TheLimitHoldsAndIdleBuffersMakeRoom) {
+  Staging staging;
+  staging.limit(1 << 20);
+  EXPECT_EQ(buffers(staging, 100, 16 << 10), 8U);
+  const Staging::Buffer large = staging.take(1 << 20);
+  ASSERT_NE(large.start, nullptr);
+  EXPECT_EQ(staging.take(1).start, nullptr);
+  staging.give(large);
+  EXPECT_NE(staging.take(1).start, nullptr);
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

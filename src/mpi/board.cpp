@@ -16,7 +16,7 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7303;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7304;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
@@ -82,6 +82,7 @@ Status Board::await_maker() const {
 Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local) {
   rank_ = rank;
   size_ = size;
+  local_ = local;
   if (auto mapped = map(name); !mapped.ok()) return mapped;
   if (auto filled = fill(0, own_place(0)); !filled.ok()) return filled;
   if (auto filled = fill(own_place(rank), slots * sizeof(Slot)); !filled.ok()) return filled;
@@ -132,6 +133,20 @@ void Board::notice() {
     const uint8_t seen = reads(there, view.process) ? reads_memory : reads_heap;
     seen_by(rank_)[rank].store(seen, std::memory_order_release);
   }
+}
+
+bool Board::decide() const {
+  constexpr int tries = 10'000;
+  constexpr timespec pause{0, 100'000};
+  const auto all_are_here = [this] { return header_->joined.load(std::memory_order_acquire) == size_; };
+  const bool may_come = local_ == 0 || local_ == size_;
+  for (int i = 0; may_come && i < tries && !all_are_here(); ++i) {
+    if (header_->complete.load(std::memory_order_acquire) != 0) break;
+    nanosleep(&pause, nullptr);
+  }
+  uint32_t known = 0;
+  const uint32_t found = all_are_here() ? is_whole : is_partial;
+  return header_->complete.compare_exchange_strong(known, found) ? found == is_whole : known == is_whole;
 }
 
 bool Board::reads(const Member& there, const peer::Process& process) const {

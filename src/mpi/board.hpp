@@ -56,6 +56,12 @@ class Board {
   [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local);
   void leave();
   void notice();
+  // Whether every rank of the world has joined. All ranks that ask get the same answer, for good: the first one decides,
+  // and waits a second at most for ranks to come. Must not be asked by some ranks only.
+  [[nodiscard]] bool is_complete() const {
+    const uint32_t known = header_->complete.load(std::memory_order_acquire);
+    return known == 0 ? decide() : known == is_whole;
+  }
   // Whether ranks have come that notice() has not seen.
   [[nodiscard]] bool has_news() const { return header_->joined.load(std::memory_order_acquire) != noticed_; }
 
@@ -85,6 +91,7 @@ class Board {
     Secret secret;
     std::atomic<uint32_t> joined;
     std::atomic<uint32_t> left;
+    std::atomic<uint32_t> complete;  // 0: not decided
   };
   struct Member {
     std::atomic<uint32_t> state;  // 0: nobody, 1: registered, 2: has left
@@ -96,12 +103,15 @@ class Board {
   // What a receiver says of a sender whose heap it has mapped.
   static constexpr uint8_t reads_heap = 1;
   static constexpr uint8_t reads_memory = 2;
+  static constexpr uint32_t is_whole = 1;
+  static constexpr uint32_t is_partial = 2;
   struct View {
     bool tried = false;
     peer::HeapView heap;
     peer::Process process;
   };
 
+  [[nodiscard]] bool decide() const;
   [[nodiscard]] Status map(const std::string& name);
   [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;
@@ -117,6 +127,7 @@ class Board {
   uint64_t bytes_ = 0;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
+  uint32_t local_ = 0;
   uint32_t noticed_ = 0;
   uint64_t word_ = 0;  // of the job
   std::vector<View> views_;

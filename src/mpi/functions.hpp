@@ -18,7 +18,8 @@
   X(Test) X(Testall) X(Testany) X(Testsome)                                                   \
   X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some) \
   X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) \
-  X(Pack) X(Unpack) X(Pack_c) X(Unpack_c)
+  X(Pack) X(Unpack) X(Pack_c) X(Unpack_c) \
+  X(Alltoallw) X(Alltoallw_c)
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)

@@ -37,6 +37,8 @@ struct End {
   std::byte* base = nullptr;
 };
 
+// One side of a copy of the first `count` elements of a message of a known form.
+[[nodiscard]] End end_of(const Message& message, int64_t count);
 // Copies the packed bytes of a range.
 [[nodiscard]] Status copy_part(const End& from, const End& to, Range range);
 

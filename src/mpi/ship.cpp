@@ -41,13 +41,6 @@ Status ended(const Record& record) {
   return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
 }
 
-// One side of a copy of the first `count` elements of a message.
-End end_of(const Message& message, int64_t count) {
-  const Form& form = message.form();
-  if (form.contiguous(count)) return {nullptr, count, message.buffer() + form.true_lb};
-  return {&form.layout->blob(), count, message.buffer()};
-}
-
 // Copies the `bytes` packed bytes of a layout to the first bytes of a message.
 Status copy_between(const layout::Source& from, const Message& into, int64_t bytes) {
   const Form& form = into.form();

@@ -75,6 +75,7 @@ std::string Real::load() {
 #define SPINLOOM_FIND(name, N, parameters) \
   if (!find(this->name, #name)) missing = #name;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, int)
+  SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, parameters) find(this->name, #name);
   SPINLOOM_NEWER_CALLS(SPINLOOM_FIND)
@@ -85,6 +86,7 @@ std::string Real::load() {
 #define SPINLOOM_FIND(name, N, parameters) find(large.name, #name, "_c");
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
+  SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
   wide = large;
 #define SPINLOOM_NARROW(name, N, parameters)                                   \

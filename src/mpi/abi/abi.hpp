@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 // handles_openmpi.hpp, handles_mpich.hpp or handles_standard.hpp
 #include SPINLOOM_HANDLES
@@ -65,6 +66,10 @@ using GrequestCancel = int(void*, int);
   X(Comm_call_errhandler, (Comm, int))                                                 \
   X(Comm_create_keyval, (CommCopy*, CommDelete*, int*, void*))                         \
   X(Comm_set_attr, (Comm, int, void*))                                                 \
+  X(Comm_get_attr, (Comm, int, void*, int*))                                           \
+  X(Comm_delete_attr, (Comm, int))                                                     \
+  X(Comm_split, (Comm, int, int, Comm*))                                               \
+  X(Comm_set_errhandler, (Comm, Errhandler))                                           \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                      \
   X(Group_free, (Group*))                                                              \
   X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                         \
@@ -113,12 +118,20 @@ using GrequestCancel = int(void*, int);
   X(Isendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*)) \
   X(Isendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Request*))
 
+// Collective calls, whose places in memory are ints, or addresses where counts are large.
+template <class N>
+using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
+#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                  \
+  X(Alltoallw, N, (const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*,      \
+                   const Displacement<N>*, const Datatype*, Comm))
+
 // The forms of the counted calls for one type of counts.
 template <class N>
 struct Counted {
 #define SPINLOOM_MEMBER(name, N, parameters) int(*name) parameters = nullptr;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_MEMBER, N)
+  SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 };
 
@@ -128,7 +141,8 @@ struct Real : Counted<int> {
   SPINLOOM_NEWER_CALLS(SPINLOOM_MEMBER)
 #undef SPINLOOM_MEMBER
   Counted<Count> large;  // null where the MPI is older than 4.0
-  Counted<Count> wide;   // the same; where the MPI has none, the int forms, which refuse counts that are no int
+  // The same; where the MPI has none, the int forms, which refuse counts that are no int. Collective calls have no such form.
+  Counted<Count> wide;
 
   // The name of a function that the MPI should have and has not; empty if all are there.
   [[nodiscard]] std::string load();

@@ -13,6 +13,7 @@ using Datatype = int;
 using Group = int;
 using MessageHandle = int;
 using Request = int;
+using Errhandler = int;
 
 struct Status {
   int count_low;
@@ -22,7 +23,7 @@ struct Status {
   int error;
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
 inline constexpr Handles predefined_handles{.comm_null = 0x04000000,
                                             .comm_world = 0x44000000,
                                             .comm_self = 0x44000001,
@@ -30,7 +31,8 @@ inline constexpr Handles predefined_handles{.comm_null = 0x04000000,
                                             .message_null = 0x2c000000,
                                             .message_no_proc = 0x6c000000,
                                             .byte = 0x4c00010d,
-                                            .packed = 0x4c00010f};
+                                            .packed = 0x4c00010f,
+                                            .errors_return = 0x54000001};
 inline const Handles& handles() { return predefined_handles; }
 
 inline constexpr int any_source = -2;
@@ -48,6 +50,7 @@ inline constexpr int error_pending = 18;
 inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start
 inline constexpr bool may_cancel_sends = false;  // 4.0, 4.3 and 5.0 let them fail; 5.0 ends itself in some
 
+inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{-1});  // NOLINT: the interface says so
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
 
 inline constexpr Combiners combiners{.named = 1,

@@ -14,6 +14,7 @@ using Datatype = void*;
 using Group = void*;
 using MessageHandle = void*;
 using Request = void*;
+using Errhandler = void*;
 
 struct Status {
   int source;
@@ -23,7 +24,7 @@ struct Status {
   size_t bytes;
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
 // Used once the MPI is found, not before.
 inline const Handles& handles() {
   const auto object = [](const char* name) { return Library::of_process().object(name); };
@@ -34,7 +35,8 @@ inline const Handles& handles() {
                                   .message_null = object("ompi_message_null"),
                                   .message_no_proc = object("ompi_message_no_proc"),
                                   .byte = object("ompi_mpi_byte"),
-                                  .packed = object("ompi_mpi_packed")};
+                                  .packed = object("ompi_mpi_packed"),
+                                  .errors_return = object("ompi_mpi_errors_return")};
   return predefined;
 }
 
@@ -53,6 +55,7 @@ inline constexpr int error_pending = 19;
 inline constexpr bool looks_leave_persistent = true;
 inline constexpr bool may_cancel_sends = true;
 
+inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
 
 inline constexpr Combiners combiners{.named = 0,

@@ -13,6 +13,7 @@ using Datatype = void*;
 using Group = void*;
 using MessageHandle = void*;
 using Request = void*;
+using Errhandler = void*;
 
 struct Status {
   int source;
@@ -21,7 +22,7 @@ struct Status {
   int internal[5];
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
 inline const Handles& handles() {
   const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
   static const Handles predefined{.comm_null = number(0x100),
@@ -31,7 +32,8 @@ inline const Handles& handles() {
                                   .message_null = number(0x128),
                                   .message_no_proc = number(0x129),
                                   .byte = number(0x247),
-                                  .packed = number(0x207)};
+                                  .packed = number(0x207),
+                                  .errors_return = number(0x143)};
   return predefined;
 }
 
@@ -50,6 +52,7 @@ inline constexpr int error_in_status = 19;
 inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start
 inline constexpr bool may_cancel_sends = false;  // MPICH 5.0 lets them fail, or ends itself
 
+inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
 
 inline constexpr Combiners combiners{.named = 101,

@@ -22,6 +22,13 @@ int forget_comm(Comm comm, int, void*, void*) {
   return success;
 }
 
+int free_twin(Comm, int, void* twin, void*) {
+  auto* const kept = static_cast<Comm*>(twin);
+  if (*kept != handles().comm_null) real.Comm_free(kept);
+  delete kept;
+  return success;
+}
+
 int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return success;
@@ -68,6 +75,7 @@ std::string Layer::begin() {
   if (job.empty()) return "the launcher gives the job no name";
   if (!pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
+      real.Comm_create_keyval(&copy_nothing, &free_twin, &twin_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
   }
@@ -101,6 +109,11 @@ void Layer::stop() {
     poll_outbox();
     for (Copy& left : outbox) left.bytes.release();
     outbox.clear();
+    void* twin = nullptr;
+    int has_twin = 0;
+    if (real.Comm_get_attr(handles().comm_world, twin_keyval_, &twin, &has_twin) == success && has_twin != 0) {
+      real.Comm_delete_attr(handles().comm_world, twin_keyval_);
+    }
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);
     ship.end();

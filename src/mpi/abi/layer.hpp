@@ -253,6 +253,9 @@ struct Layer {
   [[nodiscard]] int completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
+  // A communicator of the layer's own with the ranks of `comm`, by which it does collective calls; comm_null where they are
+  // the MPI's. All ranks of `comm` get the same answer, because nothing of the call counts but `comm`. Collective.
+  [[nodiscard]] Comm twin_of(Comm comm);
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
   // Offered messages: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
   // that wait for each other both end. A call that waits calls progress() until its request is complete.
@@ -319,6 +322,7 @@ struct Layer {
   Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
+  int twin_keyval_ = 0;
   Group world_group_{};
   Comm own_comm_{};  // of this process alone; made when it is first needed
   bool has_own_comm_ = false;

@@ -1,0 +1,67 @@
+"""Collective calls that the layer does by messages of its own: random exchanges under every MPI that is here."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from layer_programs import Mpi, compile_for, every_mpi, preloads, run
+
+SOURCE = Path(__file__).parent / "random_alltoallw.c"
+ROUNDS = 150
+SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("collectives")
+    built: dict[Mpi, Path] = {}
+
+    def program(mpi: Mpi) -> Path:
+        if mpi not in built:
+            path = folder / f"alltoallw{len(built)}"
+            compile_for(mpi, [SOURCE], path)
+            built[mpi] = path
+        return built[mpi]
+
+    return program
+
+
+def exchanged(words: list[str], settings: dict[str, str]) -> int:
+    """How many messages came, all of them right."""
+    ran = run(words, settings)
+    assert ran.returncode == 0, f"{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
+    found = re.search(r"messages (\d+) wrong 0$", ran.stdout, re.MULTILINE)
+    assert found, ran.stdout[-1000:] + ran.stderr[-1000:]
+    return int(found[1])
+
+
+def job(mpi: Mpi, program: Path, ranks: int, seed: int) -> list[str]:
+    return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), str(seed), str(ROUNDS)]
+
+
+def sent(report: Path) -> int:
+    return sum(json.loads(line)["sent"] for line in report.read_text(encoding="utf-8").splitlines())
+
+
+@every_mpi
+@pytest.mark.parametrize(("ranks", "path"), [(2, "auto"), (2, "mapped"), (3, "auto"), (4, "staged")])
+def test_alltoallw_of_random_types(mpi, programs, ranks, path, tmp_path):
+    words = job(mpi, programs(mpi), ranks, ranks)
+    report = tmp_path / "report"
+    messages = exchanged(words, preloads(report) | SHORT | {"SPINLOOM_MPI_PATH": path})
+    assert messages == exchanged(words, {})
+    assert sent(report) > ROUNDS / 3
+
+
+@every_mpi
+def test_a_job_in_which_one_rank_has_no_layer_leaves_collectives_to_the_mpi(mpi, programs, tmp_path):
+    report = tmp_path / "report"
+    program = [str(programs(mpi)), "5", str(ROUNDS)]
+    layered = ["env", *(f"{name}={value}" for name, value in (preloads(report) | SHORT).items()), *program]
+    words = [mpi.launcher, *mpi.options, "-n", "2", *layered, ":", *mpi.options, "-n", "1", *program]
+    assert exchanged(words, {}) > ROUNDS
+    assert sent(report) == 0

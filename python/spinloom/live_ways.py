@@ -1,20 +1,24 @@
 """What `spinloom run` would do with a message between two ranks of this machine, and what each way takes.
 
 Contract: live_ways() predicts each way by the planner's model with this host's prices, and times it between
-two processes, bytes compared first (peer_pair). choices() is the planner's answer for each kind of memory.
+two processes, bytes compared first (peer_pair); why_not_timed() says where there is no memory for that.
+choices() is the planner's answer for each kind of memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from dataclasses import dataclass
 
-from spinloom import core, peer_pair
+from spinloom import core, peer_pair, units
 from spinloom.errors import Trouble
 from spinloom.peer_prices import WAYS, PeerPrices
 from spinloom.workloads import Row
 
 SAMPLES = 61
+SAMPLES_MIN = 5
+SAMPLED_BYTES = 16 << 30  # of memory that each process writes for the samples, unless SAMPLES_MIN take more
 ABOUT = {
     "staged": "packed into shared memory, unpacked meanwhile",
     "mapped": "one copy, by the receiver, from large blocks of malloc",
@@ -45,15 +49,35 @@ class Choice:
     why: str
 
 
-def live_ways(row: Row, prices: PeerPrices) -> list[LiveWay]:
+def why_not_timed(row: Row) -> str:
+    """Empty: there is memory for it."""
+    needed, free = peer_pair.memory_bytes(row.type, row.count), peer_pair.free_bytes()
+    if free is None or needed <= free:
+        return ""
+    message = units.format_bytes(core.load().describe(row.type)["size_bytes"] * row.count)
+    return (
+        f"the message of {message} is not timed: it would take {units.format_bytes(needed)} of memory in two "
+        f"processes, and {units.format_bytes(free)} are free; time a part of it instead"
+    )
+
+
+def live_ways(row: Row, prices: PeerPrices, *, timed: bool = True) -> list[LiveWay]:
     engine = core.load()
     predicted = engine.peer_costs(prices.as_list(), engine.peer_work(row.type, row.count))
-    found = []
-    with peer_pair.pair() as timed:
+    if not timed:
+        return [LiveWay(way, predicted[way], None, ABOUT[way]) for way in WAYS]
+    samples = SAMPLED_BYTES // max(1, peer_pair.memory_bytes(row.type, row.count) // 2)
+    samples = max(SAMPLES_MIN, min(SAMPLES, samples))
+    found: list[LiveWay] = []
+    with contextlib.ExitStack() as stack:
+        times = stack.enter_context(peer_pair.pair())
         for way in WAYS:
             about, measured = ABOUT[way], None
             try:
-                measured = statistics.median(timed(row.type, row.count, way, way != "cma", SAMPLES))
+                measured = statistics.median(times(row.type, row.count, way, way != "cma", samples))
+            except peer_pair.Ended as ended:
+                about = ended.message
+                times = stack.enter_context(peer_pair.pair())
             except Trouble as trouble:
                 if trouble.code == "mismatch":
                     raise

@@ -2,8 +2,9 @@
 
 Contract: `with pair() as timed:` starts them; timed(text, count, way, in_heap, samples) gives host times of
 one direction in ns (half a round trip), after the bytes were compared with the type map. What is sent is
-written anew each time. Trouble('environment') where the machine forbids a way. Run as a module it is one of
-the two processes: it answers lines of JSON.
+written anew each time. Trouble('environment') where the machine forbids a way. memory_bytes() is what both
+hold at most for a message, free_bytes() what the machine has. Run as a module it is one of the two processes:
+it answers lines of JSON.
 """
 
 from __future__ import annotations
@@ -11,18 +12,51 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from spinloom import core
 from spinloom.errors import Trouble
 
 MAILBOX_BYTES = 4096
+MARGIN = 1.1  # of the memory for a message, so that nobody's process is ended for want of some
 Timed = Callable[[str, int, str, bool, int], list[float]]
+# Where a container says how much memory it may have, and has.
+CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+
+
+class Ended(Trouble):
+    """One of the two processes is no more: the pair times nothing any longer."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__("environment", f"a process that times messages ended {how}")
+
+
+def memory_bytes(text: str, count: int) -> int:
+    engine = core.load()
+    known = engine.describe(text)
+    span = abs(known["extent_bytes"]) * max(0, count - 1) + known["true_extent_bytes"]
+    return 2 * round(MARGIN * engine.peer_memory(float(known["size_bytes"] * count), float(span)))
+
+
+def free_bytes() -> int | None:
+    """None: the system does not say it."""
+    found = []
+    with contextlib.suppress(OSError):
+        told = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+        found += [int(told[1]) << 10] if told else []
+    with contextlib.suppress(OSError, ValueError):
+        most, current = (int(path.read_text(encoding="ascii")) for path in CONTAINER)
+        found.append(max(0, most - current))
+    return min(found, default=None)
 
 
 @contextlib.contextmanager
@@ -42,16 +76,33 @@ def pair() -> Iterator[Timed]:
                 with contextlib.suppress(BrokenPipeError):  # its answer is missing then
                     stream(rank.stdin).write(question)
                     stream(rank.stdin).flush()
-            answers = [stream(rank.stdout).readline() for rank in ranks]
-            if not all(answers):
-                raise Trouble("environment", "a process that times messages ended before its time")
-            found = [json.loads(answer) for answer in answers]
+            found = answers(ranks)
             for answer in found:
                 if "message" in answer:
                     raise Trouble(answer["code"], answer["message"])
             return found[0]["times_ns"]
 
         yield timed
+
+
+def answers(ranks: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
+    """A line of each. One that has ended is told at once, whatever the other still waits for."""
+    lines: dict[int, str] = {}
+    while len(lines) < len(ranks):
+        waited = {stream(rank.stdout): n for n, rank in enumerate(ranks) if n not in lines}
+        for ready in select.select(list(waited), [], [])[0]:
+            number = waited[ready]
+            lines[number] = ready.readline()
+            if not lines[number]:
+                raise Ended(how(ranks[number]))
+    return [json.loads(lines[n]) for n in range(len(ranks))]
+
+
+def how(rank: subprocess.Popen[str]) -> str:
+    code = rank.wait()
+    if code != -signal.SIGKILL:
+        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return "by SIGKILL, which the system sends where memory is short"
 
 
 def stream(pipe: IO[str] | None) -> IO[str]:

@@ -3,12 +3,15 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include "app/bindings_support.hpp"
 #include "app/peer_probe.hpp"
 #include "layout/text.hpp"
 #include "mpi/plan.hpp"
 #include "mpi/prices.hpp"
+#include "mpi/settings.hpp"
+#include "mpi/staging.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -56,13 +59,21 @@ nb::dict way_costs(const std::string& prices, const Work& work) {
   return out;
 }
 
-nb::tuple choose_way(const std::string& prices, const std::string& text, int64_t count, bool mapped, bool waits,
+nb::tuple choose_way(const std::string& prices, const std::string& type_text, int64_t count, bool mapped, bool waits,
                      bool cma) {
-  const layout::Type type = unwrap(layout::parse(text));
+  const layout::Type type = unwrap(layout::parse(type_text));
   const mpi::FormPointer form = mpi::make_form(type);
   mpi::Settings settings;
   settings.prices = prices_in(prices);
-  const mpi::Choice choice = mpi::choose(settings, *form, count, form->size * count, {mapped, waits, cma});
+  settings.staging_bytes = mpi::read_settings(environ).staging_bytes;
+  const int64_t bytes = form->size * count;
+  const mpi::Choice choice = mpi::choose(settings, *form, count, bytes, {mapped, waits, cma});
+  if (choice.way != mpi::Way::pass &&
+      mpi::Staging::whole(static_cast<uint64_t>(bytes)) > static_cast<uint64_t>(settings.staging_bytes)) {
+    return nb::make_tuple(mpi::name_of(mpi::Way::pass),
+                          text("a rank has ", settings.staging_bytes >> 20,
+                               " MiB for messages under way; SPINLOOM_MPI_STAGING_BYTES gives it more"));
+  }
   return nb::make_tuple(mpi::name_of(choice.way), choice.why);
 }
 
@@ -102,6 +113,8 @@ void bind_peers(nb::module_& module) {
              "What each way takes by the planner's model, in ns. prices: 'staged=700,near_line=1.1,...'.");
   module.def("peer_choice", &choose_way, nb::arg("prices"), nb::arg("text"), nb::arg("count"), nb::arg("mapped"),
              nb::arg("waits"), nb::arg("cma"), "The way that the MPI layer takes, and why.");
+  module.def("peer_memory", &PeerProbe::memory_bytes, nb::arg("message_bytes"), nb::arg("span_bytes"),
+             "Bytes that each process of a PeerProbe holds at most for a message.");
   nb::class_<PythonProbe>(module, "PeerProbe", "One of two processes that time messages between them, in host time.")
       .def(nb::init<const std::string&, const std::string&, uint32_t>(), nb::arg("name"), nb::arg("mailbox"),
            nb::arg("rank"))

@@ -26,7 +26,12 @@ namespace spinloom::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds patience{10};
+// How long a peer may take to write, pack and compare so many bytes, and for all else.
+std::chrono::seconds patience_for(int64_t bytes) {
+  constexpr int64_t bytes_a_second = 100'000'000;
+  return std::chrono::seconds(10 + bytes / bytes_a_second);
+}
+
 constexpr int64_t guard_bytes = 64;
 
 // Memory for a message, with guards; where peers map it, or of this process alone.
@@ -59,7 +64,7 @@ class Memory {
 };
 
 template <class Ready>
-Status await(const Ready& ready) {
+Status await(std::chrono::seconds patience, const Ready& ready) {
   constexpr int tries_between_looks = 4'096;
   std::optional<Clock::time_point> begun;
   for (int tries = 1; !ready(); ++tries) {
@@ -86,12 +91,13 @@ struct PeerProbe::Impl {
   Box* boxes = nullptr;
   uint32_t rank = 0;
   uint64_t received = 0;
+  std::chrono::seconds patience = patience_for(0);
 
   [[nodiscard]] uint32_t peer() const { return 1 - rank; }
 
   Status meet() {
     const uint64_t times = ++boxes[rank].met;
-    return await([&] { return boxes[peer()].met.load() >= times; });
+    return await(patience, [&] { return boxes[peer()].met.load() >= times; });
   }
 
   Status send(const mpi::Message& message, mpi::Way way) {
@@ -106,7 +112,7 @@ struct PeerProbe::Impl {
     if (!offers) ship.load(*parcel, message);
     if (!offers) return {};
     parcel->receiver = peer();
-    return await([&] {
+    return await(patience, [&] {
       ship.help(*parcel, message);
       if (!mpi::Ship::is_returned(*parcel)) return mpi::Ship::is_done(*parcel);
       ship.load(*parcel, message);
@@ -116,7 +122,7 @@ struct PeerProbe::Impl {
 
   Status receive(const mpi::Message& into) {
     ++received;
-    SPL_TRY(await([&] { return boxes[peer()].sent.load(std::memory_order_acquire) >= received; }));
+    SPL_TRY(await(patience, [&] { return boxes[peer()].sent.load(std::memory_order_acquire) >= received; }));
     const auto record = ship.read(boxes[peer()].record, mpi::Record::least);
     if (!record) return fail(Code::mismatch, "what came is no record");
     return ship.land(*record, into);
@@ -140,7 +146,9 @@ Result<std::unique_ptr<PeerProbe>> PeerProbe::open(const std::string& name, cons
   ::close(file);
   if (made == MAP_FAILED) return fail(Code::environment, "mmap of ", mailbox, ": ", std::strerror(errno));
   impl->boxes = static_cast<Box*>(made);
-  SPL_TRY(impl->ship.begin(name, rank, 2, 2, mpi::Settings{}));
+  mpi::Settings settings;
+  settings.staging_bytes = int64_t{1} << 47;  // as much as there is memory
+  SPL_TRY(impl->ship.begin(name, rank, 2, 2, settings));
   std::unique_ptr<PeerProbe> probe(new PeerProbe(std::move(impl)));
   SPL_TRY(probe->impl_->meet());
   probe->impl_->ship.notice();
@@ -182,15 +190,19 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
     return own.send(source, way);
   };
   // What the peer sends is made here once more.
+  own.patience = patience_for(span + bytes);
+  own.received = own.boxes[own.peer()].sent.load();  // an earlier message may have been given up
   std::vector<std::byte> packed(static_cast<size_t>(bytes));
   out.fill(2 + own.peer());
   SPL_TRY(layout::oracle::pack(type, count, out.span().data() + base, packed));
   out.fill(2 + own.rank);
   in.fill(1);
-  const std::vector<std::byte> before(in.span().begin(), in.span().end());
+  std::vector<std::byte> before(in.span().begin(), in.span().end());
   SPL_TRY(own.meet());
   SPL_TRY(round());
-  SPL_TRY(layout::oracle::compare(type, count, packed, in.span(), base, before));
+  SPL_TRY(layout::oracle::compare_over(type, count, packed, in.span(), base, before));
+  packed = {};
+  before = {};
 
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {

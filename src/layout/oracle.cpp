@@ -105,6 +105,12 @@ Status unpack(const Type& type, int64_t count, std::span<const std::byte> in, st
 
 Status compare(const Type& type, int64_t count, std::span<const std::byte> packed,
                std::span<const std::byte> destination, int64_t base, std::span<const std::byte> before) {
+  std::vector<std::byte> expected(before.begin(), before.end());
+  return compare_over(type, count, packed, destination, base, expected);
+}
+
+Status compare_over(const Type& type, int64_t count, std::span<const std::byte> packed,
+                    std::span<const std::byte> destination, int64_t base, std::span<std::byte> before) {
   SPL_TRY(check_packed(type, count, packed.size()));
   if (before.size() != destination.size()) {
     return fail(Code::invalid, "destination of ", destination.size(), " bytes and ", before.size(),
@@ -117,11 +123,10 @@ Status compare(const Type& type, int64_t count, std::span<const std::byte> packe
                 " from its base, the destination holds ", -base, " to ",
                 static_cast<int64_t>(destination.size()) - base);
   }
-  std::vector<std::byte> expected(before.begin(), before.end());
-  SPL_TRY(unpack(type, count, packed, expected.data() + base));
-  const auto difference = std::mismatch(expected.begin(), expected.end(), destination.begin());
-  if (difference.first == expected.end()) return {};
-  const int64_t offset = difference.first - expected.begin() - base;
+  SPL_TRY(unpack(type, count, packed, before.data() + base));
+  const auto difference = std::mismatch(before.begin(), before.end(), destination.begin());
+  if (difference.first == before.end()) return {};
+  const int64_t offset = difference.first - before.begin() - base;
   return fail(Code::mismatch, "destination offset ", offset, " holds ", std::to_integer<int>(*difference.second),
               ", expected ", std::to_integer<int>(*difference.first), ": ", owner_of(type, count, offset));
 }

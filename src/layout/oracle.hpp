@@ -73,6 +73,9 @@ Reach reach(const Type& type, int64_t count);
 //   last writer in packed order wins.
 Status compare(const Type& type, int64_t count, std::span<const std::byte> packed,
                std::span<const std::byte> destination, int64_t base, std::span<const std::byte> before);
+// The same without a copy: `before` becomes what is expected.
+Status compare_over(const Type& type, int64_t count, std::span<const std::byte> packed,
+                    std::span<const std::byte> destination, int64_t base, std::span<std::byte> before);
 
 // Whether some byte is written twice: such a receive has no defined result in MPI. Exact.
 Result<bool> overlaps(const Type& type, int64_t count);

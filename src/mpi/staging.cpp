@@ -18,10 +18,15 @@ bool Staging::make_room(uint64_t bytes) {
   return left_ >= static_cast<int64_t>(bytes);
 }
 
+uint64_t Staging::whole(uint64_t bytes) {
+  constexpr uint64_t bytes_max = uint64_t{1} << (orders - 1);
+  return bytes > bytes_max ? bytes : std::bit_ceil(std::max<uint64_t>(bytes, SharedHeap::granule_bytes));
+}
+
 Staging::Buffer Staging::take(uint64_t bytes) {
-  const uint64_t whole = std::bit_ceil(std::max<uint64_t>(bytes, SharedHeap::granule_bytes));
+  if (bytes > uint64_t{1} << (orders - 1)) return {};
+  const uint64_t whole = Staging::whole(bytes);
   const auto order = static_cast<uint32_t>(std::countr_zero(whole));
-  if (order >= orders) return {};
   auto& idle = free_[order];
   const bool rested = idle.size() * bytes >= apart_bytes;
   const bool has_room = left_ >= static_cast<int64_t>(whole) || (idle.empty() && make_room(whole));

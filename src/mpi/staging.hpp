@@ -22,6 +22,8 @@ class Staging {
   };
 
   void limit(int64_t bytes) { left_ = bytes; }
+  // What a buffer for `bytes` bytes takes of the limit.
+  [[nodiscard]] static uint64_t whole(uint64_t bytes);
   [[nodiscard]] Buffer take(uint64_t bytes);
   void give(const Buffer& buffer) { free_[buffer.order].push_back(buffer.start); }
 

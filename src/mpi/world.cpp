@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -56,6 +57,23 @@ std::string slurm(int64_t size) {
   return both("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
 }
 
+// A number of up to nine digits in front of `text`, which loses them; below zero: there is none.
+int64_t take_number(std::string_view& text) {
+  constexpr size_t digits_most = 9;  // products of two of them are no trouble
+  const std::string_view head = text.substr(0, digits_most);
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(head.data(), head.data() + head.size(), number);
+  if (error != std::errc{} || number < 0) return -1;
+  text.remove_prefix(static_cast<size_t>(end - head.data()));
+  return number;
+}
+
+bool take(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
 // A name of any length and letters as 16 hexadecimal digits (FNV-1a, 64 bits).
 std::string short_of(std::string_view name) {
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -76,6 +94,40 @@ std::string world_name(std::string_view prefix, int64_t size) {
   if (job.empty()) return {};
   const std::string user = std::to_string(getuid());
   return text("spinloom-mpi-", user, "-", short_of(prefix), "-", short_of(text(job, "-of-", size)));
+}
+
+uint32_t tasks_of_node(std::string_view list, int64_t node, int64_t size) {
+  int64_t nodes = 0;
+  int64_t tasks = 0;
+  int64_t found = 0;
+  do {
+    const int64_t each = take_number(list);
+    int64_t times = 1;
+    if (take(list, "(x") && ((times = take_number(list)) < 1 || !take(list, ")"))) return 0;
+    if (each < 0) return 0;
+    if (node >= nodes && node < nodes + times) found = each;
+    nodes += times;
+    tasks += each * times;
+    if (tasks > size) return 0;
+  } while (take(list, ","));
+  return list.empty() && tasks == size ? static_cast<uint32_t>(found) : 0;
+}
+
+uint32_t local_ranks(int64_t size) {
+  // Of Hydra, Open MPI, MVAPICH2, and PALS with Cray's PMI. They come first: a launcher that Slurm starts, once on each
+  // node, hands Slurm's variables of itself to the ranks.
+  for (const char* const name :
+       {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"}) {
+    std::string_view value = variable(name);
+    if (const int64_t ranks = take_number(value); ranks > 0 && ranks <= size) return static_cast<uint32_t>(ranks);
+  }
+  std::string_view node = variable("SLURM_NODEID");
+  const int64_t number = take_number(node);
+  if (number < 0) return 0;
+  for (const char* const name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
+    if (const uint32_t tasks = tasks_of_node(variable(name), number, size); tasks != 0) return tasks;
+  }
+  return 0;
 }
 
 }  // namespace spinloom::mpi

@@ -214,6 +214,47 @@ static void truncated(void) {
   plain();
 }
 
+/* The same where not even the record fits into the buffer; what comes later is right. */
+static void truncated_records(void) {
+  enum { most = 96 };
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  plain();
+  for (int i = 0; i < 2 * messages; ++i) {
+    double *const data = matrix(rank == 0 ? 7 : -1);
+    if (rank == 0) {
+      if (i % 3 == 2) MPI_Ssend(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
+      else MPI_Send(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
+    } else if (rank == 1) {
+      unsigned char small[2 * most];
+      int const room = i % 5 == 0 ? 0 : 1 + i * 7 % 63;
+      int class = 0;
+      MPI_Request request;
+      memset(small, 0x5a, sizeof small);
+      switch (i % 4) {
+        case 0: MPI_Error_class(MPI_Recv(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class); break;
+        case 1:
+          MPI_Irecv(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+          MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);
+          break;
+        case 2:
+          MPI_Probe(0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          MPI_Error_class(MPI_Recv(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class);
+          break;
+        default:
+          MPI_Recv_init(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+          MPI_Start(&request);
+          MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);
+          MPI_Request_free(&request);
+      }
+      if (class != MPI_ERR_TRUNCATE) wrong("no MPI_ERR_TRUNCATE");
+      for (int k = room; k < 2 * most; ++k)
+        if (small[k] != 0x5a) wrong("bytes behind the buffer");
+    }
+    free(data);
+  }
+  plain();
+}
+
 /* Wrong arguments are errors of MPI, whatever the layer would do with them. */
 static void wrong_counts(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -456,7 +497,9 @@ int main(int argc, char **argv) {
     char const *name;
     void (*run)(void);
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
-                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced}, {"joint", joint},
+                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"truncated_records", truncated_records},
+                     {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
+                     {"joint", joint},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
                      {"status_errors", status_errors}, {"forbidden", forbidden}};
   int provided;

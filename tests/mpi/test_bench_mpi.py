@@ -1,4 +1,4 @@
-"""`spinloom bench mpi`: rows, arithmetic of the goals, and one row under every MPI that is here."""
+"""`spinloom bench mpi`: rows, arithmetic of the goals, one row and calls under every MPI that is here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from patience import seconds
 from spinloom import core
-from spinloom.bench import jobs, message_rows, messages
+from spinloom.bench import calls, jobs, message_rows, messages
 
 
 def test_rows_are_legal_and_their_names_are_unique():
@@ -68,3 +68,46 @@ def test_one_row_is_measured_under_every_mpi():
         assert one["without_over_with_low"] <= one["without_over_with"] <= one["without_over_with_high"]
     names = {one["mpi"] for one in measured}
     assert len(names) == 2 * len({name.removesuffix(" without CMA") for name in names})
+
+
+def test_call_rows_are_legal_and_their_names_are_unique():
+    rows = calls.rows()
+    assert len({(row.table, row.name, row.call) for row in rows}) == len(rows)
+    assert {row.table for row in rows} == {"calls", "pack", "first"}
+    for row in rows:
+        sent, received = core.load().describe(row.type), core.load().describe(row.to)
+        assert sent["size_bytes"] == received["size_bytes"] > 0, row.name
+    assert {row.table for row in calls.rows(quick=True)} == {"calls", "pack", "first"}
+
+
+@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
+def test_calls_are_measured_under_every_mpi(tmp_path):
+    words = [sys.executable, "-m", "spinloom.cli", "bench", "mpi", "--calls", "--quick", "--json"]
+    done = subprocess.run(
+        [*words, "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=seconds(240),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    mpis = {one["mpi"] for one in measured}
+    rows = calls.rows(quick=True)
+    assert {(one["table"], one["row"], one["call"], one["mpi"]) for one in measured} == {
+        (row.table, row.name, row.call, mpi) for row in rows for mpi in mpis
+    }
+    for one in measured:
+        uses = calls.FIRST_USES if one["table"] == "first" else 1
+        assert one["samples"] == messages.QUICK.launches * messages.QUICK.rounds * uses
+        assert one["more_ns_low"] <= one["more_ns"] <= one["more_ns_high"]
+        assert one["with_ns"] > 0
+        assert ("with_first_over_second" in one) == (one["table"] == "first")
+    assert len((tmp_path / "calls.csv").read_text(encoding="utf-8").splitlines()) == len(measured) + 1
+
+
+def test_calls_have_no_kinds():
+    words = [sys.executable, "-m", "spinloom.cli", "bench", "mpi", "--calls", "--kind", "both"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds(60), check=False)
+    assert done.returncode == 2
+    assert "--kind" in done.stderr

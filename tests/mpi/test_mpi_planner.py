@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -13,6 +14,7 @@ from spinloom import core, live_ways, peer_pair, peer_prices
 from spinloom.errors import Trouble
 from spinloom.workloads import Row
 
+HUGE = Row("custom", "", "vector(32768, 4096, 8192, byte)", 1)  # more than a rank's room for messages
 LONG = Row("custom", "", "vector(16, 65536, 131072, byte)", 1)
 SHORT = Row("custom", "", "vector(4096, 8, 64, byte)", 1)
 
@@ -162,3 +164,38 @@ def test_short_messages_are_left_to_the_mpi_wherever_they_lie():
     prices = peer_prices.PeerPrices(core.load().peer_prices())
     for choice in live_ways.choices(Row("custom", "", "vector(16, 8, 64, byte)", 1), prices, True):
         assert (choice.way, choice.why) == ("pass", "short")
+
+
+def test_messages_beyond_a_ranks_room_are_timed_and_left_to_the_mpi(pair, monkeypatch):
+    for way in peer_prices.WAYS:
+        assert len(pair(HUGE.type, 1, way, True, 2)) == 2
+    prices = peer_prices.PeerPrices(core.load().peer_prices())
+    for choice in live_ways.choices(HUGE, prices, True):
+        assert choice.way == "pass"
+        assert "SPINLOOM_MPI_STAGING_BYTES" in choice.why
+    monkeypatch.setenv("SPINLOOM_MPI_STAGING_BYTES", "128M")
+    assert all(choice.way != "pass" for choice in live_ways.choices(HUGE, prices, True))
+
+
+def test_a_message_for_which_there_is_no_memory_is_not_tried(tmp_path):
+    words = ["explain", LONG.type, "--count", str(1 << 20), "--strategies", "none", "--live"]
+    ran = spinloom(*words, "--json", XDG_CACHE_HOME=str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    assert "the message of 1 TiB is not timed: it would take " in ran.stderr
+    live = json.loads(ran.stdout)["live"]
+    assert [way["measured_ns"] for way in live["ways"]] == [None] * len(peer_prices.WAYS)
+    assert all(way["predicted_ns"] > 0 for way in live["ways"])
+
+
+def test_the_end_of_a_process_is_told_at_once():
+    with peer_pair.pair() as timed:
+        children = subprocess.run(
+            ["pgrep", "--parent", str(os.getpid()), "--full", "spinloom.peer_pair"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        timed(SHORT.type, 1, "staged", True, 1)
+        os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
+        with pytest.raises(peer_pair.Ended, match="SIGKILL, which the system sends where memory is short"):
+            timed(SHORT.type, 1, "staged", True, 1)

@@ -48,6 +48,7 @@ RULES = [
     "watcher",
     "cancelled_sends",
     "truncated",
+    "truncated_records",
     "wrong_counts",
     "forks",
     "unmapped",

@@ -7,12 +7,14 @@ import os
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
 import slurm_cluster
-from layer_programs import BIN, MPIS, TIME_LIMIT_S, compile_for
+from layer_programs import BIN, MPIS, TIME_LIMIT_S, compile_for, preloads
 from test_mpi_examples import EXAMPLES
+from test_mpi_rules import SOURCE, left_behind
 
 SPINLOOM = str(BIN / "spinloom")
 GRID = ["64", "5", "1", "1", "2"]
@@ -110,3 +112,29 @@ def test_what_srun_does_not_hand_on_is_said(slurm, tmp_path):
     )
     assert (ran.returncode, " 0 wrong, " in ran.stdout) == (0, True), ran.stderr
     assert "its launcher may not hand on LD_PRELOAD" in ran.stderr
+
+
+@every_pair
+def test_a_step_that_ends_by_force_leaves_nothing_behind(mpi, slurm, tmp_path):
+    """Slurm says how many ranks this machine has: the last of them to come removes the board's name."""
+    compile_for(mpi, [SOURCE], tmp_path / "rules")
+    dies = [str(tmp_path / "rules"), "dies"]
+    before = left_behind()
+
+    def left_by(words: list[str]) -> set[Path]:
+        ran = subprocess.run(
+            [*srun(mpi), "--kill-on-bad-exit", *words],
+            env=slurm | preloads(tmp_path / "report"),
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+        assert ran.returncode != 0
+        return left_behind() - before
+
+    unknown = left_by(["env", "--unset=SLURM_NODEID", *dies])
+    for path in unknown:
+        path.unlink()
+    assert unknown, "the name was removed although nobody knew when"
+    assert left_by(dies) == set()

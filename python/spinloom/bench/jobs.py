@@ -1,4 +1,4 @@
-"""Jobs of two ranks that run mpi_messages.c, each under one MPI, with or without the MPI layer.
+"""Jobs of two ranks that run a program of mpi_job.h, each under one MPI, with or without the MPI layer.
 
 Contract: mpis() finds the MPIs; compile_program() compiles the program with one; a Job is launched and waits
 for commands once both ranks have come. Waiting takes no processor time, so that jobs can take turns. A job
@@ -166,10 +166,10 @@ class Job:
         self.process.wait()
 
 
-def compile_program(mpi: Mpi, out: Path) -> None:
+def compile_program(mpi: Mpi, source: str, out: Path) -> None:
     lib = mpi.launcher.parent.parent / "lib"
     paths = [] if lib == Path("/usr/lib") else [f"-Wl,-rpath,{lib}"]
-    compile_c([str(mpi.compiler), "-O2", str(SOURCES / "mpi_messages.c"), "-o", str(out), *paths])
+    compile_c([str(mpi.compiler), "-O2", str(SOURCES / source), "-o", str(out), *paths])
 
 
 def layer_settings(path: str) -> dict[str, str]:

@@ -7,9 +7,10 @@ Jobs are launched anew `launches` times, because where a job's memory lies chang
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from spinloom.bench.peers import hand_library
 from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
+SOURCE = "mpi_messages.c"
 KINDS = ("pingpong", "stream", "both")
 WINDOW = 16  # messages of a stream's call, see mpi_messages.c
 
@@ -77,29 +79,44 @@ def measure(
 ) -> None:
     """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
     hand = str(hand_library(folder, []))
-    programs = {}
-    for number, mpi in enumerate(dict.fromkeys(variant.mpi for variant in wanted)):
-        programs[mpi] = folder / f"messages{number}"
-        try:
-            jobs.compile_program(mpi, programs[mpi])
-        except Trouble as trouble:
-            output.say(f"{mpi.compiler} is left out: {trouble.message}")
-            del programs[mpi]
+    programs = compiled(wanted, folder, SOURCE)
     for launch in range(effort.launches):
-        running: list[tuple[Variant, jobs.Job]] = []
-        try:
-            for number, variant in enumerate(wanted):
-                if variant.mpi in programs:
-                    place = folder / f"job{launch}.{number}"
-                    job = jobs.Job(variant.mpi, programs[variant.mpi], place, variant.settings(path))
-                    running.append((variant, job))
+        with launched(wanted, programs, folder / f"launch{launch}", path) as running:
             for row in rows:
                 for kind in kinds:
                     measure_row(row, kind, running, effort, hand, folder, times)
                 step()
-        finally:
-            for _, job in running:
-                job.close()
+
+
+def compiled(wanted: list[Variant], folder: Path, source: str) -> dict[jobs.Mpi, Path]:
+    """The program of each MPI; those that do not compile it are named and left out."""
+    programs = {}
+    for number, mpi in enumerate(dict.fromkeys(variant.mpi for variant in wanted)):
+        program = folder / f"program{number}"
+        try:
+            jobs.compile_program(mpi, source, program)
+        except Trouble as trouble:
+            output.say(f"{mpi.compiler} is left out: {trouble.message}")
+        else:
+            programs[mpi] = program
+    return programs
+
+
+@contextlib.contextmanager
+def launched(
+    wanted: list[Variant], programs: dict[jobs.Mpi, Path], folder: Path, path: str
+) -> Iterator[list[tuple[Variant, jobs.Job]]]:
+    running: list[tuple[Variant, jobs.Job]] = []
+    try:
+        for number, variant in enumerate(wanted):
+            if variant.mpi in programs:
+                place = folder / f"job{number}"
+                job = jobs.Job(variant.mpi, programs[variant.mpi], place, variant.settings(path))
+                running.append((variant, job))
+        yield running
+    finally:
+        for _, job in running:
+            job.close()
 
 
 def measure_row(

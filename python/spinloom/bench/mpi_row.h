@@ -14,6 +14,7 @@
 typedef struct {
   int64_t size, true_lb, true_extent;
   MPI_Datatype type;
+  int64_t *words, word_count; /* the program that builds the type */
   char* memory; /* true_extent bytes, from the true lower bound on */
 } side;
 
@@ -155,6 +156,7 @@ static int load_sides(const char* path) {
     int64_t head[4];
     if (sides[i].memory) {
       free(sides[i].memory);
+      free(sides[i].words);
       MPI_Type_free(&sides[i].type);
       sides[i].memory = NULL;
     }
@@ -166,7 +168,8 @@ static int load_sides(const char* path) {
     sides[i].true_extent = head[2];
     sides[i].type = build(words, words + head[3]);
     sides[i].memory = must_allocate(head[2]);
-    free(words);
+    sides[i].words = words;
+    sides[i].word_count = head[3];
   }
   fclose(file);
   return 1;

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from spinloom import core, files, output, results, units
+from spinloom.bench import calls as call_bench
 from spinloom.bench import jobs, message_rows, messages
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
@@ -16,9 +17,12 @@ from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
-@click.command(epilog="Example: spinloom bench mpi --quick")
+@click.command(epilog="Examples: spinloom bench mpi --quick; spinloom bench mpi --calls --out calls")
 @click.option("--quick", is_flag=True, help="A cut through the rows, within some minutes.")
 @click.option("--only", metavar="TEXT", default="", help="Rows whose name or family contains TEXT.")
+@click.option(
+    "--calls", is_flag=True, help="Single calls that pass, MPI_Pack and MPI_Unpack, first uses of types."
+)
 @click.option("--kind", type=click.Choice(messages.KINDS), multiple=True, help="These only; else pingpong.")
 @click.option(
     "--mpi",
@@ -29,11 +33,12 @@ from spinloom.verbs.stopping import stoppable
 )
 @click.option("--path", default="auto", help="Of the layer, as of spinloom run.")
 @click.option("--one-setting", is_flag=True, help="Do not run each MPI without its single copy (CMA), too.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for messages.csv.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for messages.csv or calls.csv.")
 @form_options
 def mpi(
     quick: bool,
     only: str,
+    calls: bool,
     kind: tuple[str, ...],
     given: tuple[str, ...],
     path: str,
@@ -47,35 +52,58 @@ def mpi(
     ratios with a 95 % interval, without over with: above 1 the layer is quicker. Every row's bytes are
     compared with the type map before a time is taken. A pingpong is a round trip; a stream is 16 messages one
     way and a short answer; both is one message each way at once. What is interrupted prints nothing.
+
+    --calls measures what single calls take instead: those that the layer leaves to the MPI, MPI_Pack and
+    MPI_Unpack, and the first use of a datatype against its second.
     """
-    rows = [row for row in message_rows.message_rows(quick=quick) if only in row.name or only == row.family]
+    if calls and kind:
+        raise Trouble("invalid", "--calls has no --kind: its rows say what is called")
+    rows = call_rows(quick, only) if calls else message_rows_of(quick, only)
     if not rows:
         raise Trouble("invalid", f"no row's name contains {only!r}")
     if out is not None:
         results.check_writable(out)
-    kinds = kind or ("pingpong",)
     effort = messages.QUICK if quick else messages.FULL
-    wanted = messages.variants(jobs.mpis(given), both_settings=not one_setting)
+    wanted = messages.variants(jobs.mpis(given), both_settings=not (one_setting or calls))
     if not wanted:
         raise Trouble("environment", "no MPI was found: there is no mpicc with a launcher")
-    times: messages.Times = {}
+    times: dict[Any, dict[bool, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="spinloom-bench-") as name, stoppable() as stop:
+        folder = Path(name)
         try:
             with progress(len(rows) * effort.launches, quiet=False, doing="measuring") as step:
-                messages.measure(rows, kinds, wanted, effort, path, Path(name), step, times)
+                if calls:
+                    call_bench.measure(rows, wanted, effort, path, folder, step, times)
+                else:
+                    messages.measure(rows, kind or ("pingpong",), wanted, effort, path, folder, step, times)
         except core.load().SpinloomError as error:
             raise Trouble(error.code, error.message) from None
-    measured = messages.table(rows, times)
+    measured = call_bench.table(times) if calls else messages.table(rows, times)
     if out is not None and measured:
         columns = list(dict.fromkeys(name for row in measured for name in row))
-        files.write(out / "messages.csv", results.as_csv(measured, columns))
-        output.say(f"written: {out / 'messages.csv'}")
-    output.emit(measured, form, lambda: show(measured))
-    if form == "table" and measured:
-        output.show(show_best(measured))
-        output.show(show_goals(measured))
+        file = out / ("calls.csv" if calls else "messages.csv")
+        files.write(file, results.as_csv(measured, columns))
+        output.say(f"written: {file}")
+    tables = tables_of_calls(measured) if calls else tables_of_messages(measured)
+    output.emit(measured, form, lambda: tables[0])
+    if form == "table":
+        for more in tables[1:]:
+            output.show(more)
     if stop.told:
         stop.leave("the rows above had all their samples so far")
+
+
+def message_rows_of(quick: bool, only: str) -> list[Any]:
+    return [row for row in message_rows.message_rows(quick=quick) if only in row.name or only == row.family]
+
+
+def call_rows(quick: bool, only: str) -> list[Any]:
+    return [row for row in call_bench.rows(quick=quick) if only in row.name or only == row.table]
+
+
+def tables_of_messages(measured: list[dict[str, Any]]) -> list[Any]:
+    goals = show_goals(messages.goals(measured))
+    return [show(measured), show_best(measured), goals] if measured else [show(measured)]
 
 
 def time(ns: float) -> str:
@@ -104,6 +132,52 @@ def show(measured: list[dict[str, Any]]) -> Any:
     )
 
 
+CALL_TABLES = {
+    "calls": "What calls take that are left to the MPI",
+    "pack": "What MPI_Pack and MPI_Unpack take",
+    "first": "Round trips of a type's first and second use",
+}
+
+
+def tables_of_calls(measured: list[dict[str, Any]]) -> list[Any]:
+    groups = {name: [row for row in measured if row["table"] == name] for name in CALL_TABLES}
+    made = [show_table(name, rows) for name, rows in groups.items() if rows]
+    goals = call_bench.goals(measured)
+    return [*(made or [show_table("calls", [])]), *([show_goals(goals)] if goals else [])]
+
+
+def enclosed(row: dict[str, Any], what: str, digits: int = 2) -> str:
+    return f"{row[what]:.{digits}f} [{row[what + '_low']:.{digits}f}, {row[what + '_high']:.{digits}f}]"
+
+
+def show_table(name: str, rows: list[dict[str, Any]]) -> Any:
+    """Times without and with the layer; of `first`, those of both uses and the first over the second."""
+    words = ["row", "call", "MPI"] if name == "pack" else ["row", "MPI"]
+    if name == "first":
+        numbers = [
+            f"{what}, {which}" for which in ("without", "with") for what in ("first", "second", "ratio")
+        ]
+    else:
+        numbers = ["without", "with", "without/with", *(["more ns"] if name == "calls" else [])]
+
+    def line(row: dict[str, Any]) -> list[str]:
+        found = [row[word.lower()] for word in words]
+        if name == "first":
+            for which in ("without", "with"):
+                found += [time(row[f"{which}_first_ns"]), time(row[f"{which}_ns"])]
+                found.append(enclosed(row, f"{which}_first_over_second"))
+            return found
+        found += [time(row["without_ns"]), time(row["with_ns"]), enclosed(row, "without_over_with")]
+        return [*found, *([enclosed(row, "more_ns", 1)] if name == "calls" else [])]
+
+    return output.table(
+        [*words, *numbers],
+        [line(row) for row in rows],
+        numeric=set(numbers),
+        title=f"{CALL_TABLES[name]}, without and with the layer (host time)",
+    )
+
+
 def show_best(measured: list[dict[str, Any]]) -> Any:
     headings = ["row", "kind", "best stock MPI", "time", "best with the layer", "with", "ratio"]
     return output.table(
@@ -125,7 +199,7 @@ def show_best(measured: list[dict[str, Any]]) -> Any:
     )
 
 
-def show_goals(measured: list[dict[str, Any]]) -> Any:
+def show_goals(goals: list[dict[str, Any]]) -> Any:
     return output.table(
         ["goal", "rows", "reached", "wanted", ""],
         [
@@ -136,7 +210,7 @@ def show_goals(measured: list[dict[str, Any]]) -> Any:
                 f"{one['wanted']:.2f}",
                 "met" if one["met"] else "missed",
             ]
-            for one in messages.goals(measured)
+            for one in goals
         ],
         numeric={"rows", "reached", "wanted"},
     )

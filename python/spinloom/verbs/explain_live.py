@@ -22,7 +22,10 @@ class Live:
     @classmethod
     def of(cls, row: Row) -> Live:
         prices = peer_prices.load()
-        ways = live_ways.live_ways(row, prices)
+        not_timed = live_ways.why_not_timed(row)
+        if not_timed:
+            output.say(not_timed)
+        ways = live_ways.live_ways(row, prices, timed=not not_timed)
         cma = any(way.way == "cma" and way.measured_ns is not None for way in ways)
         return cls(prices, ways, live_ways.choices(row, prices, cma))
 

@@ -34,14 +34,6 @@ int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   return success;
 }
 
-// How many ranks run on this machine, where the launcher says so; 0: it does not.
-uint32_t local_ranks() {
-  for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
-    if (const char* const value = std::getenv(name)) return static_cast<uint32_t>(std::strtoul(value, nullptr, 10));
-  }
-  return 0;
-}
-
 }  // namespace
 
 int64_t now_ns() {
@@ -85,7 +77,7 @@ std::string Layer::begin() {
     started_ticks = ticks();
   }
   const spinloom::Status began =
-      ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(), settings);
+      ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(ranks), settings);
   patience_.resize(static_cast<size_t>(ranks));
   return began.ok() ? "" : began.error().message;
 }

@@ -176,15 +176,18 @@ class Pair {
   }
 
  private:
-  // The blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row.
+  // The blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row. They are written past the caches where
+  // the whole grid would be.
   void copy_blocks(std::byte* target, const std::byte* source, const Grid& grid, int64_t begin, int64_t end) const {
     const auto part = [&](int64_t row, int64_t first, int64_t rows, int64_t blocks) {
       if (rows <= 0 || blocks <= 0) return;
       Grid piece = grid;
       piece.rows = rows;
       piece.blocks = blocks;
-      copy_grid(set_, target + row * grid.to.row + first * grid.to.block,
-                source + row * grid.from.row + first * grid.from.block, piece);
+      std::byte* const to = target + row * grid.to.row + first * grid.to.block;
+      const std::byte* const from = source + row * grid.from.row + first * grid.from.block;
+      if (streams(Mode::copy, to, grid.block, grid.bytes())) return set_.stream_grid(to, from, piece);
+      copy_grid(set_, to, from, piece);
     };
     const int64_t row = begin / grid.blocks;
     const int64_t first = begin % grid.blocks;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "layout/copy.hpp"
+#include "layout/kernel.hpp"
 #include "layout/transfer.hpp"
 
 namespace spinloom::mpi {
@@ -32,6 +33,7 @@ Status copy_part(const End& from, const End& to, Range range) {
 }
 
 // A part is long enough that both ends write few lines in common, and short enough that neither waits long for the last.
+// Parts of very long messages are long enough to be written past the caches, as the whole would be.
 void JointCopy::open(const Offer& target, int64_t bytes) {
   constexpr int64_t parts_wanted = 8;
   constexpr int64_t part_bytes_least = 4 << 10;
@@ -39,7 +41,9 @@ void JointCopy::open(const Offer& target, int64_t bytes) {
   constexpr int64_t unit = 64;
   target_ = target;
   bytes_ = bytes;
-  part_bytes_ = std::clamp(bytes / parts_wanted, part_bytes_least, part_bytes_most) / unit * unit;
+  part_bytes_ = bytes >= 2 * layout::stream_bytes_min
+                    ? layout::stream_bytes_min
+                    : std::clamp(bytes / parts_wanted, part_bytes_least, part_bytes_most) / unit * unit;
   parts_ = static_cast<uint32_t>((bytes + part_bytes_ - 1) / part_bytes_);
   next_.store(0, std::memory_order_relaxed);
   copied_.store(0, std::memory_order_relaxed);

@@ -62,7 +62,7 @@ Density density_of(const layout::Blob& blob) {
   constexpr int64_t line_bytes = 64;
   constexpr int64_t step_lines = 2;  // forwards, that prefetchers keep up with
   constexpr int64_t bytes_least = 4'096;
-  constexpr int64_t blocks_most = 4'096;
+  constexpr int64_t blocks_most = 256;
   int64_t lines = 0;
   int64_t jumps = 0;
   int64_t bytes = 0;

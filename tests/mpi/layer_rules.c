@@ -376,6 +376,20 @@ static void joint(void) {
   for (int i = 0; i < 4; ++i) MPI_Type_free(&types[i]);
 }
 
+/* Two ranks that wait for each other's messages take them at once, where threads are allowed, too. */
+static void threaded_exchange(void) {
+  for (int i = 0; i < messages; ++i) {
+    double *const out = matrix(i + rank), *const in = matrix(-1);
+    MPI_Request both[2];
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Irecv(in + 1, 1, column, 1 - rank, 0, MPI_COMM_WORLD, &both[0]);
+    MPI_Isend(out + 1, 1, column, 1 - rank, 0, MPI_COMM_WORLD, &both[1]);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    check(in, i + 1 - rank, -1);
+    free(out), free(in);
+  }
+}
+
 static void dies(void) {
   plain();
   if (rank == 1) raise(SIGKILL);
@@ -499,11 +513,11 @@ int main(int argc, char **argv) {
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
                      {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"truncated_records", truncated_records},
                      {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
-                     {"joint", joint},
+                     {"joint", joint}, {"threaded_exchange", threaded_exchange},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
                      {"status_errors", status_errors}, {"forbidden", forbidden}};
   int provided;
-  MPI_Init_thread(&argc, &argv, argc > 1 && strcmp(argv[1], "watcher") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  MPI_Init_thread(&argc, &argv, argc > 1 && (strcmp(argv[1], "watcher") == 0 || strstr(argv[1], "threaded")) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Type_vector(rows, 1, columns, MPI_DOUBLE, &column);

@@ -67,6 +67,15 @@ class Batch {
     }
   }
 
+  // Looks at what has come for these requests. Without threads, progress() finds them by itself.
+  void look() {
+    if (!any() || !layer.threaded) return;
+    const Lock lock;
+    for (size_t i = 0; i < count_; ++i) {
+      if (entries_[i].known != nullptr && !entries_[i].is_done) layer.look_at(*entries_[i].known);
+    }
+  }
+
   [[nodiscard]] bool any() const { return entries_ != nullptr; }
   [[nodiscard]] Request* requests() { return substitutes_ ? work_.data() : program_; }
   [[nodiscard]] bool knows(int i) const { return any() && entries_[i].known != nullptr; }

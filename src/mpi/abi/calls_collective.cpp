@@ -81,32 +81,27 @@ bool copied_here(const Place& from, const Place& to) {
   return copy_part(source, target, {0, from.capacity()}).ok();
 }
 
-// Receives and sends are posted one after the other; the rank that comes next is sent to first.
+// Receives and sends are posted first, each rank's to and from the one that comes next first; what a rank sends to itself
+// is copied while these are under way.
 template <class N>
 int exchange(const Side<N, const char>& out, const Side<N, char>& in, Comm twin, int rank, int size,
              std::vector<Request>& requests) {
-  for (int step = 1; step <= size; ++step) {
-    const int from = (rank + size - step) % size;
-    const Place place = in.place(from, twin);
-    if (place.capacity() == 0 || (from == rank && copied_here(out.place(rank, twin), place))) continue;
-    Request request{};
-    const int code = Irecv<N>(in.at(from), in.counts[from], in.types[from], from, 0, twin, &request);
-    if (code != success) return code;
-    requests.push_back(request);
-    if (from != rank) continue;
-    const int own = Isend<N>(out.at(rank), out.counts[rank], out.types[rank], rank, 0, twin, &request);
-    if (own != success) return own;
-    requests.push_back(request);
-  }
-  for (int step = 1; step < size; ++step) {
-    const int to = (rank + step) % size;
-    if (out.place(to, twin).capacity() == 0) continue;
-    Request request{};
-    const int code = Isend<N>(out.at(to), out.counts[to], out.types[to], to, 0, twin, &request);
-    if (code != success) return code;
-    requests.push_back(request);
-  }
-  return success;
+  const auto receive_from = [&](int from) {
+    if (in.place(from, twin).capacity() == 0) return success;
+    requests.push_back(handles().request_null);
+    return Irecv<N>(in.at(from), in.counts[from], in.types[from], from, 0, twin, &requests.back());
+  };
+  const auto send_to = [&](int to) {
+    if (out.place(to, twin).capacity() == 0) return success;
+    requests.push_back(handles().request_null);
+    return Isend<N>(out.at(to), out.counts[to], out.types[to], to, 0, twin, &requests.back());
+  };
+  int code = success;
+  for (int step = 1; step < size && code == success; ++step) code = receive_from((rank + size - step) % size);
+  for (int step = 1; step < size && code == success; ++step) code = send_to((rank + step) % size);
+  if (code != success || copied_here(out.place(rank, twin), in.place(rank, twin))) return code;
+  code = receive_from(rank);
+  return code == success ? send_to(rank) : code;
 }
 
 int finish(std::vector<Request>& requests) {

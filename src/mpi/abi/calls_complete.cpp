@@ -73,9 +73,10 @@ int finish_some(Batch& batch, int done, const int* indices, Status* statuses, in
 
 // While messages are offered, calls that would wait in the MPI look after them instead: test(&flag) until it says so.
 template <class Test>
-int until(Test test) {
+int until(Batch& batch, Test test) {
   const int tries_before_yield = layer.threaded ? 1 : 200;  // another thread may want the lock
   for (int tries = 1;; ++tries) {
+    batch.look();
     layer.progress(Layer::Waiting::blocked);
     int flag = 0;
     const int code = test(&flag);
@@ -93,7 +94,7 @@ int Wait(Request* request, Status* status) {
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Wait(request, status);
   StatusOf seen(status);
-  const int code = polls ? until([&](int* flag) { return real.Test(batch.requests(), flag, seen.get()); })
+  const int code = polls ? until(batch, [&](int* flag) { return real.Test(batch.requests(), flag, seen.get()); })
                          : real.Wait(batch.requests(), seen.get());
   return batch.finish(0, seen.get(), code);
 }
@@ -113,7 +114,7 @@ int Waitall(int count, Request* requests, Status* statuses) {
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
   StatusesOf seen(count, statuses);
-  const int code = polls ? until([&](int* flag) { return real.Testall(count, batch.requests(), flag, seen.get()); })
+  const int code = polls ? until(batch, [&](int* flag) { return real.Testall(count, batch.requests(), flag, seen.get()); })
                          : real.Waitall(count, batch.requests(), seen.get());
   return finish_all(batch, count, seen.get(), code);
 }
@@ -134,7 +135,7 @@ int Waitany(int count, Request* requests, int* index, Status* status) {
   if (!batch.any() && !polls) return real.Waitany(count, requests, index, status);
   StatusOf seen(status);
   const int code =
-      polls ? until([&](int* flag) { return real.Testany(count, batch.requests(), index, flag, seen.get()); })
+      polls ? until(batch, [&](int* flag) { return real.Testany(count, batch.requests(), index, flag, seen.get()); })
             : real.Waitany(count, batch.requests(), index, seen.get());
   return is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
 }
@@ -153,7 +154,7 @@ int Waitsome(int count, Request* requests, int* done, int* indices, Status* stat
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
   StatusesOf seen(count, statuses);
-  const int code = polls ? until([&](int* flag) {
+  const int code = polls ? until(batch, [&](int* flag) {
     const int tested = real.Testsome(count, batch.requests(), done, indices, seen.get());
     *flag = *done;
     return tested;

@@ -263,6 +263,7 @@ struct Layer {
   enum class Waiting : uint8_t { no, asks, blocked };
   void progress(Waiting waiting);
   [[nodiscard]] int wait(Request* request);
+  void look_at(Open& known);
   // MPI_Cancel of an offered send. False: `request` is none.
   [[nodiscard]] bool cancel_offer(Request request);
   // Whether calls need nothing of the layer (leaves.hpp): those that complete requests, or this one; receives; and those
@@ -310,6 +311,7 @@ struct Layer {
   [[nodiscard]] bool is_over(Offered& one);
   void look_at_cancelled(Offered& one);
   void look_at_receives();
+  [[nodiscard]] static bool may_look_at(const Open& known);
 
   // Receivers that were waited for in vain are offered nothing for a while.
   struct Patience {

@@ -99,8 +99,10 @@ void Layer::take_returned() {
   }
 }
 
+// What has come is put in place before others are helped to take what this rank has sent.
 void Layer::progress(Waiting waiting) {
   const Lock lock;
+  if (waiting != Waiting::no) look_at_receives();
   for (size_t i = 0; i < offered.size();) {
     settle(*offered[i], waiting);
     if (!is_over(*offered[i])) {
@@ -111,7 +113,6 @@ void Layer::progress(Waiting waiting) {
     offered.erase(offered.begin() + static_cast<ptrdiff_t>(i));
   }
   offers_.store(offered.size(), std::memory_order_relaxed);
-  if (waiting != Waiting::no) look_at_receives();
 }
 
 int Layer::wait(Request* request) {
@@ -124,24 +125,29 @@ int Layer::wait(Request* request) {
   return real.Wait(request, status_ignore);
 }
 
-// Puts the messages that have come in place while the program waits for something else.
+bool Layer::may_look_at(const Open& known) {
+  return known.receives && known.active && !known.looked && known.landed < 0 && !known.claim && !known.substituted &&
+         !known.cancelled && (looks_leave_persistent || !known.persistent);
+}
+
+// Puts the message that has come in place while the program waits for something else.
+void Layer::look_at(Open& known) {
+  int flag = 0;
+  Status status{};
+  if (!may_look_at(known)) return;
+  if (real.Request_get_status(known.handle, &flag, &status) != success || flag == 0) return;
+  known.looked = true;
+  const auto record = record_in(known.place, status);
+  if (!record || static_cast<int64_t>(record->bytes) > known.place.capacity()) return;
+  if (land(*record, known.place, &status) == success) known.landed = static_cast<int64_t>(record->bytes);
+}
+
 void Layer::look_at_receives() {
   arriving_.clear();
   open.for_each([this](uint64_t, Open* known) {
-    if (known->receives && known->active && !known->looked && known->landed < 0 && !known->claim &&
-        !known->substituted && !known->cancelled && (looks_leave_persistent || !known->persistent)) {
-      arriving_.push_back(known);
-    }
+    if (may_look_at(*known)) arriving_.push_back(known);
   });
-  for (Open* const known : arriving_) {
-    int flag = 0;
-    Status status{};
-    if (real.Request_get_status(known->handle, &flag, &status) != success || flag == 0) continue;
-    known->looked = true;
-    const auto record = record_in(known->place, status);
-    if (!record || static_cast<int64_t>(record->bytes) > known->place.capacity()) continue;
-    if (land(*record, known->place, &status) == success) known->landed = static_cast<int64_t>(record->bytes);
-  }
+  for (Open* const known : arriving_) look_at(*known);
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -68,10 +68,11 @@ nb::tuple choose_way(const std::string& prices, const std::string& type_text, in
   settings.staging_bytes = mpi::read_settings(environ).staging_bytes;
   const int64_t bytes = form->size * count;
   const mpi::Choice choice = mpi::choose(settings, *form, count, bytes, {mapped, waits, cma});
+  const int64_t times = choice.way == mpi::Way::staged ? 1 : mpi::Staging::reserves;
   if (choice.way != mpi::Way::pass &&
-      mpi::Staging::whole(static_cast<uint64_t>(bytes)) > static_cast<uint64_t>(settings.staging_bytes)) {
+      mpi::Staging::whole(static_cast<uint64_t>(bytes)) > static_cast<uint64_t>(times * settings.staging_bytes)) {
     return nb::make_tuple(mpi::name_of(mpi::Way::pass),
-                          text("a rank has ", settings.staging_bytes >> 20,
+                          text("a rank has ", times * settings.staging_bytes >> 20,
                                " MiB for messages under way; SPINLOOM_MPI_STAGING_BYTES gives it more"));
   }
   return nb::make_tuple(mpi::name_of(choice.way), choice.why);

@@ -87,9 +87,11 @@ void Ship::take_back() {
   in_use_.erase(std::remove_if(in_use_.begin(), in_use_.end(), taken), in_use_.end());
 }
 
-std::optional<Parcel> Ship::prepare(int64_t bytes) {
+std::optional<Parcel> Ship::prepare(int64_t bytes, bool will_pack) {
   take_back();
-  const Staging::Buffer buffer = idle_.empty() ? Staging::Buffer{} : staging_.take(static_cast<uint64_t>(bytes));
+  const auto wanted = static_cast<uint64_t>(bytes);
+  Staging::Buffer buffer;
+  if (!idle_.empty()) buffer = will_pack ? staging_.take(wanted) : staging_.reserve(wanted);
   if (buffer.start == nullptr) {
     ++totals_.refused;
     return std::nullopt;
@@ -139,7 +141,7 @@ std::optional<Parcel> Ship::offer(const Message& message, By by) {
   } else {
     offer.buffer += static_cast<uint64_t>(form.true_lb);
   }
-  auto parcel = prepare(message.bytes());
+  auto parcel = prepare(message.bytes(), false);
   if (!parcel) return parcel;
   parcel->offered = true;
   parcel->slot->offer = offer;

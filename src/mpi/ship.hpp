@@ -61,7 +61,7 @@ class Ship {
   [[nodiscard]] bool is_complete() const { return board_.is_complete(); }
   [[nodiscard]] bool can_read(uint32_t receiver) const { return board_.can_read(receiver); }
 
-  [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes);
+  [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes) { return prepare(bytes, true); }
   // Whether peers can read all that the message may touch.
   [[nodiscard]] static bool is_mapped(const Message& message);
   enum class By : uint8_t { receiver, both, cma };  // who copies; by cma it need not be mapped
@@ -93,6 +93,7 @@ class Ship {
     uint32_t slot;
     Staging::Buffer buffer;
   };
+  [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes, bool will_pack);
   void take_back();
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);

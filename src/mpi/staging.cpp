@@ -42,4 +42,23 @@ Staging::Buffer Staging::take(uint64_t bytes) {
   return {start, order};
 }
 
+Staging::Buffer Staging::reserve(uint64_t bytes) {
+  constexpr uint64_t long_bytes = 1 << 20;
+  if (bytes < long_bytes || bytes > uint64_t{1} << (orders - 1)) return take(bytes);
+  const uint64_t whole = Staging::whole(bytes);
+  if (left_to_reserve_ < static_cast<int64_t>(whole)) return {};
+  auto* const start = static_cast<uint8_t*>(process_heap().allocate(whole));
+  if (start == nullptr) return {};
+  left_to_reserve_ -= static_cast<int64_t>(whole);
+  return {start, static_cast<uint32_t>(std::countr_zero(whole)), true};
+}
+
+void Staging::give(const Buffer& buffer) {
+  if (!buffer.reserved) {
+    free_[buffer.order].push_back(buffer.start);
+  } else if (process_heap().release(buffer.start)) {
+    left_to_reserve_ += int64_t{1} << buffer.order;
+  }
+}
+
 }  // namespace spinloom::mpi

@@ -1,11 +1,12 @@
 // Staging - packed bytes of messages under way, in memory that the peers map.
 //
 // Contract: take() returns a buffer for at least `bytes` bytes, or null if that would exceed the limit; give() takes it
-//   back. The buffer that was given back longest ago is taken first, once others of `apart_bytes` have been used since:
+//   back. reserve() does the same for bytes that will hardly be packed: long ones have a limit of their own, `reserves`
+//   times as large, because pages that nobody writes take no memory. The buffer that was given back longest ago is taken first, once others of `apart_bytes` have been used since:
 //   on Intel, writing lines that the receiver has just read takes twice as long while they are in the writer's nearest
 //   cache, too.
 // Invariants: (1) buffers lie in process_heap(); (2) their sizes are powers of two, and all together stay within the
-//   limit. Threads: the caller's lock. Time: none.
+//   limits; (3) a long reserved buffer is not kept. Threads: the caller's lock. Time: none.
 #pragma once
 
 #include <array>
@@ -19,13 +20,20 @@ class Staging {
   struct Buffer {
     uint8_t* start = nullptr;
     uint32_t order = 0;  // it has 2^order bytes
+    bool reserved = false;
   };
 
-  void limit(int64_t bytes) { left_ = bytes; }
+  static constexpr int64_t reserves = 16;
+
+  void limit(int64_t bytes) {
+    left_ = bytes;
+    left_to_reserve_ = reserves * bytes;
+  }
   // What a buffer for `bytes` bytes takes of the limit.
   [[nodiscard]] static uint64_t whole(uint64_t bytes);
   [[nodiscard]] Buffer take(uint64_t bytes);
-  void give(const Buffer& buffer) { free_[buffer.order].push_back(buffer.start); }
+  [[nodiscard]] Buffer reserve(uint64_t bytes);
+  void give(const Buffer& buffer);
 
  private:
   static constexpr uint32_t orders = 48;
@@ -33,6 +41,7 @@ class Staging {
   [[nodiscard]] bool make_room(uint64_t bytes);
 
   int64_t left_ = 0;  // bytes that may still be allocated
+  int64_t left_to_reserve_ = 0;
   std::array<std::deque<uint8_t*>, orders> free_;
 };
 

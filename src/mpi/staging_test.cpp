@@ -49,5 +49,21 @@ TEST(Staging, TheLimitHoldsAndIdleBuffersMakeRoom) {
   EXPECT_NE(staging.take(1).start, nullptr);
 }
 
+TEST(Staging, LongMessagesThatWillHardlyBePackedHaveALimitOfTheirOwn) {
+  Staging staging;
+  staging.limit(4 << 20);
+  EXPECT_EQ(staging.take(32 << 20).start, nullptr);
+  const Staging::Buffer one = staging.reserve(32 << 20);
+  const Staging::Buffer two = staging.reserve(32 << 20);
+  ASSERT_TRUE(one.start != nullptr && two.start != nullptr);
+  EXPECT_EQ(staging.reserve(1 << 20).start, nullptr);
+  const Staging::Buffer short_one = staging.reserve(1000);
+  EXPECT_NE(short_one.start, nullptr);
+  staging.give(one);
+  staging.give(short_one);
+  EXPECT_NE(staging.reserve(32 << 20).start, nullptr);
+  EXPECT_NE(staging.take(4 << 20).start, nullptr) << "idle buffers make room, and reserved ones take none";
+}
+
 }  // namespace
 }  // namespace spinloom::mpi

@@ -1,8 +1,8 @@
 // Collective calls, done by messages between pairs of ranks on a communicator of the layer's own: each takes the way that
 // the layer finds for it.
 #include <algorithm>
-#include <numeric>
 
+#include "mpi/abi/batch.hpp"
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -44,6 +44,10 @@ struct Side {
   const Datatype* types;
 
   [[nodiscard]] Byte* at(int rank) const { return buffer + places[rank]; }
+  [[nodiscard]] bool is_empty(int rank) const {
+    const Lock lock;
+    return counts[rank] == 0 || layer.types.form(types[rank])->size == 0;
+  }
   [[nodiscard]] Place place(int rank, Comm comm) const {
     const Lock lock;
     return layer.place_of(at(rank), counts[rank], types[rank], comm);
@@ -81,20 +85,46 @@ bool copied_here(const Place& from, const Place& to) {
   return copy_part(source, target, {0, from.capacity()}).ok();
 }
 
+// The requests of a call, which has as many as two a rank.
+class Requests {
+ public:
+  explicit Requests(int ranks) : first_(room_.fill(2 * static_cast<size_t>(ranks), handles().request_null)) {}
+  [[nodiscard]] Request* next() { return &first_[count_++]; }
+  [[nodiscard]] int wait() {
+    Status* const statuses = statuses_.fill(static_cast<size_t>(count_), {});
+    const int code = Waitall(count_, first_, statuses);
+    if (code != error_in_status) return code;
+    const Status* const end = statuses + count_;
+    const Status* const failed = std::find_if(statuses, statuses + count_, [](const Status& one) {
+      return one.error != success;
+    });
+    return failed == end ? code : failed->error;
+  }
+  void let_go() {
+    for (int i = 0; i < count_; ++i) {
+      if (first_[i] != handles().request_null) Request_free(&first_[i]);
+    }
+  }
+
+ private:
+  Few<Request> room_;
+  Few<Status> statuses_;
+  Request* first_;
+  int count_ = 0;
+};
+
 // Receives and sends are posted first, each rank's to and from the one that comes next first; what a rank sends to itself
 // is copied while these are under way.
 template <class N>
 int exchange(const Side<N, const char>& out, const Side<N, char>& in, Comm twin, int rank, int size,
-             std::vector<Request>& requests) {
+             Requests& requests) {
   const auto receive_from = [&](int from) {
-    if (in.place(from, twin).capacity() == 0) return success;
-    requests.push_back(handles().request_null);
-    return Irecv<N>(in.at(from), in.counts[from], in.types[from], from, 0, twin, &requests.back());
+    if (in.is_empty(from)) return success;
+    return Irecv<N>(in.at(from), in.counts[from], in.types[from], from, 0, twin, requests.next());
   };
   const auto send_to = [&](int to) {
-    if (out.place(to, twin).capacity() == 0) return success;
-    requests.push_back(handles().request_null);
-    return Isend<N>(out.at(to), out.counts[to], out.types[to], to, 0, twin, &requests.back());
+    if (out.is_empty(to)) return success;
+    return Isend<N>(out.at(to), out.counts[to], out.types[to], to, 0, twin, requests.next());
   };
   int code = success;
   for (int step = 1; step < size && code == success; ++step) code = receive_from((rank + size - step) % size);
@@ -102,14 +132,6 @@ int exchange(const Side<N, const char>& out, const Side<N, char>& in, Comm twin,
   if (code != success || copied_here(out.place(rank, twin), in.place(rank, twin))) return code;
   code = receive_from(rank);
   return code == success ? send_to(rank) : code;
-}
-
-int finish(std::vector<Request>& requests) {
-  std::vector<Status> statuses(requests.size());
-  const int code = Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
-  if (code != error_in_status) return code;
-  const auto failed = std::ranges::find_if(statuses, [](const Status& one) { return one.error != success; });
-  return failed == statuses.end() ? code : failed->error;
 }
 
 }  // namespace
@@ -130,17 +152,17 @@ int Alltoallw(const void* out, const N* out_counts, const Displacement<N>* out_p
   }
   int rank = 0;
   int size = 0;
-  std::vector<Request> requests;
   int code = real.Comm_rank(twin, &rank);
   if (code == success) code = real.Comm_size(twin, &size);
-  requests.reserve(2 * static_cast<size_t>(size));
+  if (code != success) return raise(comm, code);
+  Requests requests(size);
   const Side<N, const char> sent{static_cast<const char*>(out), out_counts, out_places, out_types};
   const Side<N, char> received{static_cast<char*>(in), in_counts, in_places, in_types};
-  if (code == success) code = exchange(sent, received, twin, rank, size, requests);
+  code = exchange(sent, received, twin, rank, size, requests);
   if (code == success) {
-    code = finish(requests);
+    code = requests.wait();
   } else {
-    for (Request& request : requests) Request_free(&request);
+    requests.let_go();
   }
   return code == success ? code : raise(comm, code);
 }

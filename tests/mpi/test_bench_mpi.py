@@ -53,7 +53,7 @@ def test_the_best_of_each_side_are_compared():
 def test_one_row_is_measured_under_every_mpi():
     words = [sys.executable, "-m", "spinloom.cli", "bench", "mpi", "--quick", "--json", "--only", "WRF_y 8x8"]
     done = subprocess.run(
-        [*words, "--kind", "pingpong", "--kind", "stream", "--kind", "both"],
+        [*words, "--kind", "pingpong", "--kind", "stream", "--kind", "both", "--kind", "alltoallw"],
         capture_output=True,
         text=True,
         timeout=seconds(240),

@@ -23,7 +23,7 @@ from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
 SOURCE = "mpi_messages.c"
-KINDS = ("pingpong", "stream", "both")
+KINDS = ("pingpong", "stream", "both", "alltoallw")
 WINDOW = 16  # messages of a stream's call, see mpi_messages.c
 
 

@@ -1,7 +1,8 @@
 /* MPI messages - two ranks of one MPI that exchange the messages of a bench row, and say how long it took.
  *
  * Contract: mpi_job.h. KIND is pingpong (a call is a round trip), stream (a call is WINDOW messages one way and a short
- *   answer), or both (a call is one message each way at once); "time" answers ns a call, REPETITIONS numbers.
+ *   answer), both (a call is one message each way at once), or alltoallw (the same by MPI_Alltoallw); "time" answers ns a
+ *   call, REPETITIONS numbers.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "mpi_job.h"
@@ -41,8 +42,17 @@ static void both(void) {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+static void alltoallw(void) {
+  int const counts[2] = {rank == 1, rank == 0}, places[2] = {0, 0};
+  MPI_Datatype const out[2] = {sides[0].type, sides[0].type}, in[2] = {sides[1].type, sides[1].type};
+  MPI_Alltoallw(sides[0].memory - sides[0].true_lb, counts, places, out, sides[1].memory - sides[1].true_lb, counts,
+                places, in, MPI_COMM_WORLD);
+}
+
 static void call(const char* kind) {
-  if (kind[0] == 'p') {
+  if (kind[0] == 'a') {
+    alltoallw();
+  } else if (kind[0] == 'p') {
     pingpong();
   } else if (kind[0] == 's') {
     stream();

@@ -33,7 +33,7 @@ void RangeTable::set(uint32_t first, uint32_t count, bool used, bool dirty) {
   entry.count = count & (granules_max * 2 - 1);
   entry.used = used ? 1 : 0;
   entry.dirty = dirty ? 1 : 0;
-  if (!used) entry.marked = 0;
+  if (!used) entry.marked = entry.pinned = 0;
   entries_[first + count - 1].begin = first;
 }
 
@@ -105,10 +105,20 @@ bool RangeTable::resize(uint32_t first, uint32_t count) {
   return true;
 }
 
-void RangeTable::mark(uint32_t first, uint32_t count) {
+void RangeTable::mark(uint32_t first, uint32_t count, bool pin) {
   each_used([&](uint32_t begin, uint32_t length) {
-    if (begin < first + count && first < begin + length) entries_[begin].marked = 1;
+    if (begin >= first + count || first >= begin + length) return;
+    entries_[begin].marked = 1;
+    if (pin) entries_[begin].pinned = 1;
   });
+}
+
+bool RangeTable::any_pinned(uint32_t first, uint32_t count) const {
+  bool any = false;
+  each_used([&](uint32_t begin, uint32_t length) {
+    any = any || (begin < first + count && first < begin + length && is_pinned(begin));
+  });
+  return any;
 }
 
 bool RangeTable::any_marked(uint32_t first, uint32_t count) const {
@@ -121,7 +131,7 @@ bool RangeTable::any_marked(uint32_t first, uint32_t count) const {
 
 void RangeTable::give_back(uint32_t first) {
   uint32_t count = entries_[first].count;
-  entries_[first].marked = 0;
+  entries_[first].marked = entries_[first].pinned = 0;
   used_ -= count;
   dirty_ += count;
   entries_[first].count = 0;

@@ -40,10 +40,13 @@ class RangeTable {
   [[nodiscard]] bool resize(uint32_t first, uint32_t count);
   void give_back(uint32_t first);
 
-  // Marks the ranges in use that have any of these granules. Both calls take longer with more ranges.
-  void mark(uint32_t first, uint32_t count);
+  // Marks the ranges in use that have any of these granules, and may pin them as well: the table only remembers that.
+  // Both calls take longer with more ranges.
+  void mark(uint32_t first, uint32_t count, bool pin = false);
   [[nodiscard]] bool any_marked(uint32_t first, uint32_t count) const;
   [[nodiscard]] bool is_marked(uint32_t first) const { return entries_[first].marked != 0; }
+  [[nodiscard]] bool is_pinned(uint32_t first) const { return entries_[first].pinned != 0; }
+  [[nodiscard]] bool any_pinned(uint32_t first, uint32_t count) const;
 
   [[nodiscard]] uint32_t used() const { return used_; }
   // The number of dirty free granules, roughly.
@@ -68,10 +71,11 @@ class RangeTable {
 
  private:
   struct Entry {
-    uint32_t count : 29;  // length of the range whose first granule this is; 0 elsewhere
+    uint32_t count : 28;  // length of the range whose first granule this is; 0 elsewhere
     uint32_t used : 1;
     uint32_t dirty : 1;
     uint32_t marked : 1;
+    uint32_t pinned : 1;
     uint32_t begin;  // in the entry of a range's last granule: its first granule
     uint32_t next;   // the next free range of the same list
     uint32_t previous;

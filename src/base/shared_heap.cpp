@@ -149,6 +149,7 @@ bool SharedHeap::release(void* block) {
   const Lock lock(*this);
   const uint32_t first = granule_of(block);
   if (ranges_.count_of(first) == 0) return false;
+  if (ranges_.is_pinned(first)) return true;
   if (ranges_.is_marked(first)) {
     const uint32_t end = first + ranges_.count_of(first);
     const bool restored = private_ ? map(first, end, MAP_PRIVATE | MAP_ANONYMOUS, -1)
@@ -182,7 +183,7 @@ bool SharedHeap::map(uint32_t first, uint32_t end, int flags, int file) {
   return true;
 }
 
-void SharedHeap::replaced(const void* start, size_t bytes) {
+void SharedHeap::replace(const void* start, size_t bytes, bool moved) {
   const uint64_t base = base_.load(std::memory_order_acquire);
   const auto first = reinterpret_cast<uint64_t>(start);
   if (base == 0 || bytes == 0 || first >= base + bytes_ || (first < base && base - first >= bytes)) return;
@@ -192,7 +193,7 @@ void SharedHeap::replaced(const void* start, size_t bytes) {
   const auto last = static_cast<uint32_t>((until - 1) / granule_bytes);
   const Lock lock(*this);
   if (maps_) return;
-  ranges_.mark(granule, last - granule + 1);
+  ranges_.mark(granule, last - granule + 1, moved);
   any_replaced_.store(true, std::memory_order_release);
 }
 
@@ -204,6 +205,17 @@ bool SharedHeap::shares(const void* start, size_t bytes) {
   const auto last = static_cast<uint32_t>((offset + bytes - 1) / granule_bytes);
   const Lock lock(*this);
   return !ranges_.any_marked(first, last - first + 1);
+}
+
+void SharedHeap::empty(const void* start, size_t bytes) {
+  if (bytes == 0 || !holds(start, bytes)) return;
+  const uint64_t offset = reinterpret_cast<uint64_t>(start) - base_.load(std::memory_order_relaxed);
+  const auto first = static_cast<uint32_t>(offset / granule_bytes);
+  const auto last = static_cast<uint32_t>((offset + bytes - 1) / granule_bytes);
+  const Lock lock(*this);
+  if (private_ || !is_ours(file_) || ranges_.any_pinned(first, last - first + 1)) return;
+  (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(bytes));
 }
 
 size_t SharedHeap::size_of(const void* block) {

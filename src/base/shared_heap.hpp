@@ -63,8 +63,13 @@ class SharedHeap {
   }
   // Whether peers see all of these bytes as this process does.
   [[nodiscard]] bool shares(const void* start, size_t bytes);
-  // Other memory is about to be mapped there, or none.
-  void replaced(const void* start, size_t bytes);
+  // Other memory has been mapped there, or none.
+  void replaced(const void* start, size_t bytes) { replace(start, bytes, false); }
+  // The memory there has been moved to another address. Its block stays in use for ever, because others would get the
+  // same memory.
+  void moved(const void* start, size_t bytes) { replace(start, bytes, true); }
+  // What is left of the heap's memory there, among other memory, reads as zeros afterwards.
+  void empty(const void* start, size_t bytes);
   [[nodiscard]] Place place();
   [[nodiscard]] size_t used_bytes();
   // Registers the handlers of fork. open() calls this; a library that serves malloc calls it earlier, so that these
@@ -73,6 +78,8 @@ class SharedHeap {
 
  private:
   class Lock;
+
+  void replace(const void* start, size_t bytes, bool moved);
 
   [[nodiscard]] int make();
   [[nodiscard]] int make_file() const;
@@ -83,7 +90,8 @@ class SharedHeap {
   [[nodiscard]] bool map(uint32_t first, uint32_t end, int flags, int file);
   [[nodiscard]] int copy_of_blocks() const;
   [[nodiscard]] bool map_around_replaced(int flags, int file);
-  [[nodiscard]] bool copy_data(int to, uint64_t begin, uint64_t end) const;
+  [[nodiscard]] bool copy_data(int to, uint64_t begin, uint64_t end, bool from_file) const;
+  void map_rest(uint64_t inode, int flags, int file) const;
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();

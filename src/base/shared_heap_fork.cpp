@@ -1,6 +1,8 @@
 // What a fork does to the heap: the child gets a copy of the blocks in a file of its own.
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +39,38 @@ bool write_all(int file, const uint8_t* from, uint64_t offset, uint64_t bytes) {
   return true;
 }
 
+bool send_all(int from, int to, uint64_t offset, uint64_t bytes) {
+  auto at = static_cast<off_t>(offset);
+  if (lseek(to, at, SEEK_SET) != at) return false;
+  while (bytes > 0) {
+    const ssize_t done = sendfile(to, from, &at, std::min<uint64_t>(bytes, uint64_t{1} << 30));
+    if (done <= 0) return false;
+    bytes -= static_cast<uint64_t>(done);
+  }
+  return true;
+}
+
+// A line of /proc/self/maps: of a mapping that processes share, or nothing.
+struct SharedMapping {
+  uint64_t begin = 0, end = 0, offset = 0, inode = 0;
+  int protection = 0;
+};
+
+SharedMapping mapping_in(const char* line) {
+  SharedMapping found;
+  char* at = nullptr;
+  found.begin = std::strtoull(line, &at, 16);
+  if (*at != '-') return {};
+  found.end = std::strtoull(at + 1, &at, 16);
+  if (std::strlen(at) < 6 || at[4] != 's') return {};
+  found.protection = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) | (at[3] == 'x' ? PROT_EXEC : 0);
+  found.offset = std::strtoull(at + 6, &at, 16);
+  at = std::strchr(at + 1, ' ');  // behind the device
+  if (at == nullptr) return {};
+  found.inode = std::strtoull(at, &at, 10);
+  return std::strstr(at, "/memfd:spinloom-heap") == nullptr ? SharedMapping{} : found;
+}
+
 SharedHeap* watching = nullptr;  // the heap whose fork handlers are registered
 
 }  // namespace
@@ -52,16 +86,19 @@ void SharedHeap::watch_forks() {
 }
 
 // Copies the bytes from `begin` to `end` to the file `to`. Holes of our file stay holes in the copy, unless the
-// program has closed our descriptor: then the holes cannot be found.
-bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end) const {
-  if (!is_ours(file_)) return write_all(to, at(0) + begin, begin, end - begin);
+// program has closed our descriptor: then the holes cannot be found. `from_file`: other memory may lie there.
+bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end, bool from_file) const {
+  if (!is_ours(file_)) return from_file || write_all(to, at(0) + begin, begin, end - begin);
   while (begin < end) {
     const off_t data = lseek(file_, static_cast<off_t>(begin), SEEK_DATA);
     if (data < 0 || static_cast<uint64_t>(data) >= end) return data >= 0 || errno == ENXIO;
     const off_t hole = lseek(file_, data, SEEK_HOLE);
     if (hole < 0) return false;
     const uint64_t until = std::min(end, static_cast<uint64_t>(hole));
-    if (!write_all(to, at(0) + data, static_cast<uint64_t>(data), until - static_cast<uint64_t>(data))) return false;
+    const auto from = static_cast<uint64_t>(data);
+    if (!(from_file ? send_all(file_, to, from, until - from) : write_all(to, at(0) + data, from, until - from))) {
+      return false;
+    }
     begin = until;
   }
   return true;
@@ -76,7 +113,7 @@ int SharedHeap::copy_of_blocks() const {
   bool whole = copy >= 0;
   ranges_.each_used([&](uint32_t first, uint32_t count) {
     const uint64_t begin = first * granule_bytes;
-    if (!ranges_.is_marked(first)) whole = whole && copy_data(copy, begin, begin + count * granule_bytes);
+    whole = whole && copy_data(copy, begin, begin + count * granule_bytes, ranges_.is_marked(first));
   });
   if (whole || copy < 0) return copy;
   close(copy);
@@ -95,6 +132,33 @@ bool SharedHeap::map_around_replaced(int flags, int file) {
   return done && map(mapped, static_cast<uint32_t>(bytes_ / granule_bytes), flags, file);
 }
 
+// Around other memory, and where the program has moved them to, pages of the heap are still those of the parent.
+void SharedHeap::map_rest(uint64_t inode, int flags, int file) const {
+  const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (maps < 0) return;
+  char lines[2 * PATH_MAX];
+  size_t filled = 0;
+  for (ssize_t got = 0; (got = read(maps, lines + filled, sizeof lines - 1 - filled)) > 0;) {
+    filled += static_cast<size_t>(got);
+    lines[filled] = '\0';
+    char* line = lines;
+    for (char* end = nullptr; (end = std::strchr(line, '\n')) != nullptr; line = end + 1) {
+      *end = '\0';
+      const SharedMapping there = mapping_in(line);
+      if (there.inode != inode || there.end <= there.begin) continue;
+      void* const start = reinterpret_cast<void*>(there.begin);
+      const size_t bytes = there.end - there.begin;
+      if (mmap(start, bytes, there.protection, flags | MAP_FIXED | MAP_NORESERVE, file,
+               static_cast<off_t>(there.offset)) == MAP_FAILED) {
+        mprotect(start, bytes, there.protection & ~PROT_WRITE);
+      }
+    }
+    filled -= static_cast<size_t>(line - lines);
+    std::memmove(lines, line, filled);
+  }
+  close(maps);
+}
+
 void SharedHeap::before_fork() {
   pthread_mutex_lock(&mutex_);
   if (base_.load(std::memory_order_relaxed) != 0) heir_ = copy_of_blocks();
@@ -111,15 +175,21 @@ void SharedHeap::after_fork_in_child() {
   if (base_.load(std::memory_order_relaxed) == 0 || private_) return;
   const bool had = is_ours(file_);
   const int old = file_;
+  const uint64_t inode = inode_;
+  const bool has_rest = any_replaced_.load(std::memory_order_relaxed);
   bool mapped = false;
+  maps_ = true;
   if (heir_ >= 0) {
     mapped = map_around_replaced(MAP_SHARED, heir_);
+    if (mapped && has_rest) map_rest(inode, MAP_SHARED, heir_);
     keep(heir_);
   }
   if (!mapped) {
     private_ = true;
     mapped = had && map_around_replaced(MAP_PRIVATE, old);
+    if (mapped && has_rest) map_rest(inode, MAP_PRIVATE, old);
   }
+  maps_ = false;
   if (!mapped) mprotect(at(0), bytes_, PROT_READ);  // a fault is better than wrong bytes
   if (had) close(old);
   heir_ = -1;

@@ -210,8 +210,6 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
   for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(end);
 }
 
-// Files may not grow here, so that the fork cannot copy the blocks. The child sees the parent's file, and its own
-// writes stay private.
 TEST_F(Heap, ABlockWithOtherMemoryOverItIsNotShared) {
   uint8_t* const one = block(4 * granule);
   uint8_t* const two = block(granule);
@@ -243,6 +241,47 @@ TEST_F(Heap, ABlockWithOtherMemoryOverItIsNotShared) {
   EXPECT_TRUE(heap.release(two));
 }
 
+TEST_F(Heap, AForkCopiesWhatIsLeftOfABlockAroundOtherMemory) {
+  const int both = PROT_READ | PROT_WRITE;
+  uint8_t* const one = block(2 * granule);
+  ASSERT_NE(one, nullptr);
+  std::memset(one, 1, 2 * granule);
+  ASSERT_EQ(mmap(one + 4096, 4096, both, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), one + 4096);
+  heap.replaced(one + 4096, 4096);
+  one[4096] = 7;
+  EXPECT_TRUE(in_child([&] {
+    const bool good = all(one, 4096, 1) && one[4096] == 7 && all(one + 8192, 2 * granule - 8192, 1);
+    std::memset(one, 2, 2 * granule);
+    return good && in_child([&] { return one[0] == 2 && (one[0] = 5) == 5; }) && one[0] == 2;
+  }));
+  EXPECT_TRUE(all(one, 4096, 1) && one[4096] == 7 && all(one + 8192, 2 * granule - 8192, 1));
+  heap.empty(one + 8192, 4096);
+  EXPECT_TRUE(all(one + 8192, 4096, 0) && one[3 * 4096] == 1);
+  EXPECT_TRUE(heap.release(one));
+}
+
+// Two blocks would be one memory, if the first were given out again.
+TEST_F(Heap, ABlockWhosePagesWereMovedStaysInUse) {
+  uint8_t* const one = block(granule);
+  ASSERT_NE(one, nullptr);
+  std::memset(one, 1, granule);
+  void* const moved = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(moved, MAP_FAILED);
+  ASSERT_EQ(mremap(one, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, moved), moved);
+  heap.moved(one, 4096);
+  auto* const there = static_cast<uint8_t*>(moved);
+  EXPECT_TRUE(in_child([&] { return all(there, 4096, 1) && (there[0] = 2) == 2 && one[4096] == 1; }));
+  EXPECT_EQ(there[0], 1);
+  EXPECT_TRUE(heap.release(one));
+  uint8_t* const two = block(granule);
+  EXPECT_NE(two, one);
+  EXPECT_TRUE(heap.release(two));
+  munmap(moved, 4096);
+  before += granule;
+}
+
+// Files may not grow here, so that the fork cannot copy the blocks. The child sees the parent's file, and its own
+// writes stay private.
 TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
   uint8_t* const one = block(4 * granule, granule, true);
   std::memset(one, 1, 3 * granule);

@@ -212,7 +212,7 @@ class Pair {
 
   void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                     int64_t from_stride, int64_t rows) const {
-    if (rows > 1 && to.kind == SPL_LEAF_RUNS && from.kind == SPL_LEAF_RUNS &&
+    if (rows > 1 && to.kind == SPL_LEAF_RUNS && from.kind == SPL_LEAF_RUNS && have_same_lengths(to, from) &&
         kernels().copy_structs(target, reinterpret_cast<const Run*>(&to + 1), to_stride, source,
                                reinterpret_cast<const Run*>(&from + 1), from_stride, static_cast<int64_t>(to.count),
                                rows)) {
@@ -223,6 +223,17 @@ class Pair {
     if (written.make<W>(set_, to, to_stride) && read.make<W>(set_, from, from_stride)) {
       written.copy(target, read, source, rows);
     }
+  }
+
+  // Two tables of runs. Those that are alike() as moves may be cut at other places.
+  static bool have_same_lengths(const Node& to, const Node& from) {
+    if (to.count != from.count) return false;
+    const Run* const a = reinterpret_cast<const Run*>(&to + 1);
+    const Run* const b = reinterpret_cast<const Run*>(&from + 1);
+    for (int64_t i = 0; i <= static_cast<int64_t>(to.count); ++i) {
+      if (a[i].start != b[i].start) return false;
+    }
+    return true;
   }
 
   // The length of nearly all entries, or 0. Tables of the same length are copied in stretches; others faster through a

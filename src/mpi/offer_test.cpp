@@ -192,7 +192,9 @@ TEST(JointCopy, APartThatOneEndRefusesIsLeft) {
   int64_t copied = 0;
   const auto refused = joint.take();
   ASSERT_TRUE(refused.has_value());
+  EXPECT_FALSE(joint.has_refused());
   joint.refuse(*refused);
+  EXPECT_TRUE(joint.has_refused());
   while (const auto part = joint.take()) {
     copied += part->last - part->first;
     joint.finish();
@@ -202,6 +204,7 @@ TEST(JointCopy, APartThatOneEndRefusesIsLeft) {
   ASSERT_TRUE(rest.has_value());
   EXPECT_EQ(rest->first, refused->first);
   EXPECT_EQ(copied + rest->last - rest->first, 20'000);
+  EXPECT_FALSE(joint.has_refused());
   EXPECT_FALSE(joint.take_refused().has_value());
   joint.finish();
   EXPECT_TRUE(joint.is_over());

@@ -168,7 +168,7 @@ bool Ship::withdraw(const Parcel& parcel) {
 void Ship::help(const Parcel& parcel, const Message& message) {
   if (parcel.slot->stage.load(std::memory_order_acquire) != Stage::joint) return;
   JointCopy& joint = parcel.slot->joint;
-  if (!joint.has_more()) return;
+  if (!joint.has_more() || joint.has_refused()) return;
   std::optional<Range> part = joint.take();
   if (!part) return;
   const Offer& target = joint.target();

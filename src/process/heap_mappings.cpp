@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cstdarg>
+#include <cstdint>
 
 #include "base/shared_heap.hpp"
 
@@ -76,8 +77,9 @@ spinloom::SharedHeap& heap() { return *SPINLOOM_PROCESS_HEAP(); }
 }  // namespace
 
 void* watched_mmap(void* start, size_t bytes, int protection, int flags, int file, off_t offset) {
-  if ((flags & MAP_FIXED) != 0) heap().replaced(start, bytes);
-  return next_mmap(start, bytes, protection, flags, file, offset);
+  void* const mapped = next_mmap(start, bytes, protection, flags, file, offset);
+  if (mapped != MAP_FAILED && (flags & MAP_FIXED) != 0) heap().replaced(start, bytes);
+  return mapped;
 }
 
 void* watched_mmap64(void* start, size_t bytes, int protection, int flags, int file, off64_t offset) {
@@ -85,8 +87,9 @@ void* watched_mmap64(void* start, size_t bytes, int protection, int flags, int f
 }
 
 int watched_munmap(void* start, size_t bytes) {
-  heap().replaced(start, bytes);
-  return next_munmap(start, bytes);
+  const int code = next_munmap(start, bytes);
+  if (code == 0) heap().replaced(start, bytes);
+  return code;
 }
 
 void* watched_mremap(void* start, size_t bytes, size_t wanted, int flags, ...) {
@@ -96,19 +99,33 @@ void* watched_mremap(void* start, size_t bytes, size_t wanted, int flags, ...) {
     va_start(rest, flags);
     target = va_arg(rest, void*);
     va_end(rest);
-    heap().replaced(target, wanted);
   }
-  heap().replaced(start, bytes);
-  return next_mremap(start, bytes, wanted, flags, target);
+  void* const mapped = next_mremap(start, bytes, wanted, flags, target);
+  if (mapped == MAP_FAILED) return mapped;
+  if (mapped != start) {
+    heap().moved(start, bytes);
+    heap().replaced(mapped, wanted);
+  } else if (wanted < bytes) {
+    heap().replaced(static_cast<uint8_t*>(start) + wanted, bytes - wanted);
+  }
+  return mapped;
 }
 
 void* watched_shmat(int segment, const void* start, int flags) {
   shmid_ds known{};
-  if ((flags & SHM_REMAP) != 0 && shmctl(segment, IPC_STAT, &known) == 0) heap().replaced(start, known.shm_segsz);
-  return next_shmat(segment, start, flags);
+  void* const mapped = next_shmat(segment, start, flags);
+  if ((flags & SHM_REMAP) != 0 && mapped != MAP_FAILED && shmctl(segment, IPC_STAT, &known) == 0) {
+    heap().replaced(mapped, known.shm_segsz);
+  }
+  return mapped;
 }
 
 int watched_madvise(void* start, size_t bytes, int advice) {
-  const bool empties = advice == MADV_DONTNEED || advice == MADV_FREE;
-  return next_madvise(start, bytes, empties && heap().shares(start, bytes) ? MADV_REMOVE : advice);
+  const bool empties = (advice == MADV_DONTNEED || advice == MADV_FREE) && heap().holds(start, bytes);
+  if (!empties) return next_madvise(start, bytes, advice);
+  if (heap().shares(start, bytes)) return next_madvise(start, bytes, MADV_REMOVE);
+  const int code = next_madvise(start, bytes, MADV_DONTNEED);
+  const auto page = static_cast<size_t>(getpagesize());
+  if (code == 0) heap().empty(start, (bytes + page - 1) / page * page);
+  return code;
 }

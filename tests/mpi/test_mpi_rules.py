@@ -80,6 +80,8 @@ def test_memory_mapped_over_blocks_of_malloc(mpi, programs, path, tmp_path):
 def test_both_ends_copy(mpi, programs, tmp_path):
     lines = kept(job(mpi, programs(mpi), "joint"), tmp_path / "report", SPINLOOM_MPI_PATH="joint")
     assert sum(line["helped"] for line in lines) > 0
+    ways = {(of["kind"], row[2]) for line in lines for of in line["types"] for row in of["sent"]}
+    assert {("derived", "joint"), ("contiguous", "joint")} <= ways
 
 
 @every_mpi

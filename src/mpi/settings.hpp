@@ -32,6 +32,9 @@ struct Settings {
   std::string job;                   // put in front of the name that the ranks of a node meet by
   std::string report;                // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;
+
+  // Whether contiguous messages, too, are offered where they lie.
+  [[nodiscard]] bool offers_runs() const { return path == Path::mapped || path == Path::joint || path == Path::cma; }
 };
 
 [[nodiscard]] Settings read_settings(const char* const* environment);

@@ -88,6 +88,8 @@ def test_among_threads_two_ranks_that_wait_take_what_the_other_offers(mpi, progr
 def test_both_ends_copy(mpi, programs, tmp_path):
     lines = kept(job(mpi, programs(mpi), "joint"), tmp_path / "report", SPINLOOM_MPI_PATH="joint")
     assert sum(line["helped"] for line in lines) > 0
+    ways = {(of["kind"], row[2]) for line in lines for of in line["types"] for row in of["sent"]}
+    assert {("derived", "joint"), ("contiguous", "joint")} <= ways
 
 
 @every_mpi

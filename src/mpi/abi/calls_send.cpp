@@ -25,7 +25,7 @@ bool passes(N count, Datatype type, int peer, Comm comm) {
   const Lock lock;
   const Form& form = *layer.types.form(type);
   const bool passing = form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
-                       (form.contiguous(count) && layer.settings.path != Path::mapped);
+                       (form.contiguous(count) && !layer.settings.offers_runs());
   if (passing && form.tally != nullptr) [[unlikely]]
     layer.count_pass(form, count, peer, comm);
   return passing;

@@ -298,7 +298,7 @@ void Types::note_leaving(Datatype type, const Form& form) {
   if (layer.on) {
     kept.sends = count_of(layer.settings.min_bytes);
     kept.receives = count_of(Record::least);
-    if (layer.settings.path != Path::mapped) kept.sends = std::max(kept.sends, form.contiguous_below());
+    if (!layer.settings.offers_runs()) kept.sends = std::max(kept.sends, form.contiguous_below());
   }
   kept.packs = !form.known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
 }

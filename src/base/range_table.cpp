@@ -105,12 +105,15 @@ bool RangeTable::resize(uint32_t first, uint32_t count) {
   return true;
 }
 
-void RangeTable::mark(uint32_t first, uint32_t count, bool pin) {
+RangeTable::Span RangeTable::mark(uint32_t first, uint32_t count, bool pin) {
+  Span marked;
   each_used([&](uint32_t begin, uint32_t length) {
     if (begin >= first + count || first >= begin + length) return;
+    marked = {std::min(marked.first, begin), begin + length - 1};
     entries_[begin].marked = 1;
     if (pin) entries_[begin].pinned = 1;
   });
+  return marked;
 }
 
 bool RangeTable::any_pinned(uint32_t first, uint32_t count) const {

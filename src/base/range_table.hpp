@@ -42,7 +42,12 @@ class RangeTable {
 
   // Marks the ranges in use that have any of these granules, and may pin them as well: the table only remembers that.
   // Both calls take longer with more ranges.
-  void mark(uint32_t first, uint32_t count, bool pin = false);
+  // mark() returns the granules from the first to the last range that it has marked; none: there was none.
+  struct Span {
+    uint32_t first = none;
+    uint32_t last = 0;
+  };
+  Span mark(uint32_t first, uint32_t count, bool pin = false);
   [[nodiscard]] bool any_marked(uint32_t first, uint32_t count) const;
   [[nodiscard]] bool is_marked(uint32_t first) const { return entries_[first].marked != 0; }
   [[nodiscard]] bool is_pinned(uint32_t first) const { return entries_[first].pinned != 0; }

@@ -175,8 +175,8 @@ bool SharedHeap::map(uint32_t first, uint32_t end, int flags, int file) {
   const size_t bytes = size_t{end - first} * granule_bytes;
   const auto offset = static_cast<off_t>(size_t{first} * granule_bytes);
   maps_ = true;
-  void* const mapped = mmap(at(first), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file,
-                            file < 0 ? 0 : offset);
+  void* const mapped =
+      mmap(at(first), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file, file < 0 ? 0 : offset);
   maps_ = false;
   if (mapped == MAP_FAILED) return false;
   madvise(mapped, bytes, MADV_DONTDUMP);
@@ -193,16 +193,19 @@ void SharedHeap::replace(const void* start, size_t bytes, bool moved) {
   const auto last = static_cast<uint32_t>((until - 1) / granule_bytes);
   const Lock lock(*this);
   if (maps_) return;
-  ranges_.mark(granule, last - granule + 1, moved);
-  any_replaced_.store(true, std::memory_order_release);
+  const RangeTable::Span marked = ranges_.mark(granule, last - granule + 1, moved);
+  replaced_last_.store(std::max(replaced_last_.load(), marked.last));
+  replaced_first_.store(std::min(replaced_first_.load(), marked.first));
 }
 
 bool SharedHeap::shares(const void* start, size_t bytes) {
   if (!holds(start, bytes)) return false;
-  if (bytes == 0 || !any_replaced_.load(std::memory_order_acquire)) return true;
+  const uint32_t replaced_first = replaced_first_.load(std::memory_order_acquire);
+  if (bytes == 0 || replaced_first == RangeTable::none) return true;
   const uint64_t offset = reinterpret_cast<uint64_t>(start) - base_.load(std::memory_order_relaxed);
   const auto first = static_cast<uint32_t>(offset / granule_bytes);
   const auto last = static_cast<uint32_t>((offset + bytes - 1) / granule_bytes);
+  if (last < replaced_first || first > replaced_last_.load()) return true;
   const Lock lock(*this);
   return !ranges_.any_marked(first, last - first + 1);
 }

@@ -105,7 +105,9 @@ class SharedHeap {
   int heir_ = -1;  // the file of the child, while a fork is under way
   int error_ = 0;
   bool watches_ = false;
-  std::atomic<bool> any_replaced_{false};  // or there were any
+  // The blocks that have or had other memory over them lie between these granules. None: the first is behind the last.
+  std::atomic<uint32_t> replaced_first_{RangeTable::none};
+  std::atomic<uint32_t> replaced_last_{0};
   bool maps_ = false;  // this heap itself maps memory, which replaces nothing
   bool private_ = false;  // no peer can map the blocks, and free granules may hold any bytes
   RangeTable ranges_;

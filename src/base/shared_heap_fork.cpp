@@ -176,7 +176,7 @@ void SharedHeap::after_fork_in_child() {
   const bool had = is_ours(file_);
   const int old = file_;
   const uint64_t inode = inode_;
-  const bool has_rest = any_replaced_.load(std::memory_order_relaxed);
+  const bool has_rest = replaced_first_.load(std::memory_order_relaxed) != RangeTable::none;
   bool mapped = false;
   maps_ = true;
   if (heir_ >= 0) {

@@ -110,8 +110,7 @@ bool contiguous(const Blob& blob, int64_t count) {
 int64_t bytes_of(const Source& from, const Target& to) {
   int64_t bytes = 0;
   int64_t wanted = 0;
-  const bool fits = from.count >= 0 && to.count >= 0 &&
-                    !__builtin_mul_overflow(from.count, from.blob.size(), &bytes) &&
+  const bool fits = from.count >= 0 && to.count >= 0 && !__builtin_mul_overflow(from.count, from.blob.size(), &bytes) &&
                     !__builtin_mul_overflow(to.count, to.blob.size(), &wanted);
   return fits && bytes == wanted ? bytes : -1;
 }

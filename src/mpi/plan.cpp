@@ -55,7 +55,8 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   if (!form.known) return {Way::pass, "a type that is not known here"};
   if (form.record_bytes == 0) return {Way::pass, "no record ends where an element ends"};
   if (settings.path == Path::joint && reach.mapped && reach.waits) return {Way::joint, "asked for", true};
-  if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.mapped) return {Way::mapped, "asked for"};
+  if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.mapped)
+    return {Way::mapped, "asked for"};
   if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
   if (form.contiguous(count)) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
@@ -71,7 +72,8 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   };
   consider(reach.cma, by.cma_ns, {Way::cma, "one copy by system calls takes least here"});
   consider(reach.mapped, by.mapped_ns, {Way::mapped, "one copy takes least here", joins});
-  consider(reach.mapped && reach.waits && joins, by.joint_ns, {Way::joint, "one copy by both ends takes least here", true});
+  consider(reach.mapped && reach.waits && joins, by.joint_ns,
+           {Way::joint, "one copy by both ends takes least here", true});
   return best;
 }
 

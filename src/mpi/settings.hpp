@@ -17,20 +17,20 @@ enum class Path : uint8_t {
   pass,       // every message is left to the MPI; arrivals are still understood
   staged,     // two copies through shared memory, the second while the first is under way
   mapped,     // one copy by the receiver, where it can map the sender's buffer; else staged
-  joint,      // one copy by both ends, where the sender waits and the receiver can map its buffer; else mapped or staged
-  cma,        // one copy by the receiver, by system calls, where those are allowed; else staged
+  joint,  // one copy by both ends, where the sender waits and the receiver can map its buffer; else mapped or staged
+  cma,  // one copy by the receiver, by system calls, where those are allowed; else staged
 };
 
 struct Settings {
   bool off = false;
   Path path = Path::automatic;
-  int64_t min_bytes = 16 << 10;      // shorter messages are left to the MPI
-  int64_t chunk_bytes = 4 << 10;     // so many packed bytes are handed to the receiver at once
+  int64_t min_bytes = 16 << 10;  // shorter messages are left to the MPI
+  int64_t chunk_bytes = 4 << 10;  // so many packed bytes are handed to the receiver at once
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
-  bool memoised = true;              // layouts of peers are kept; false: they are read with each message
-  Prices prices;                     // of this host, by which the ways are compared
-  std::string job;                   // put in front of the name that the ranks of a node meet by
-  std::string report;                // a file that every rank adds a line to when it ends; empty: none
+  bool memoised = true;  // layouts of peers are kept; false: they are read with each message
+  Prices prices;  // of this host, by which the ways are compared
+  std::string job;  // put in front of the name that the ranks of a node meet by
+  std::string report;  // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;
 
   // Whether contiguous messages, too, are offered where they lie.

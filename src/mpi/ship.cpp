@@ -180,9 +180,9 @@ void Ship::help(const Parcel& parcel, const Message& message) {
   int64_t length = message.bytes();
   const bool fits = target.form == 0 || (blob && blob->size() * target.count == message.bytes() &&
                                          Message(Form(*blob), target.count, there).reach(first, length));
-  uint8_t* const here = !fits ? nullptr
-                              : board_.writable_at(parcel.receiver, reinterpret_cast<uint64_t>(first),
-                                                   static_cast<uint64_t>(length));
+  uint8_t* const here =
+      !fits ? nullptr
+            : board_.writable_at(parcel.receiver, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
   if (here == nullptr) {
     joint.refuse(*part);
     return;

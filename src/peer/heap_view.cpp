@@ -69,7 +69,8 @@ Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place, bool
     close(file);
     return fail(Code::environment, place.bytes, " B of address space for it are too much (ulimit -v)");
   }
-  void* const mapped = mmap(nullptr, place.bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, file, 0);
+  void* const mapped =
+      mmap(nullptr, place.bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, file, 0);
   const int error = errno;
   close(file);
   if (mapped == MAP_FAILED) {

@@ -121,9 +121,10 @@ using GrequestCancel = int(void*, int);
 // Collective calls, whose places in memory are ints, or addresses where counts are large.
 template <class N>
 using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
-#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                  \
-  X(Alltoallw, N, (const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*,      \
-                   const Displacement<N>*, const Datatype*, Comm))
+#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                       \
+  X(Alltoallw, N,                                                                                             \
+    (const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*, const Displacement<N>*, \
+     const Datatype*, Comm))
 
 // The forms of the counted calls for one type of counts.
 template <class N>

@@ -95,9 +95,8 @@ class Requests {
     const int code = Waitall(count_, first_, statuses);
     if (code != error_in_status) return code;
     const Status* const end = statuses + count_;
-    const Status* const failed = std::find_if(statuses, statuses + count_, [](const Status& one) {
-      return one.error != success;
-    });
+    const Status* const failed =
+        std::find_if(statuses, statuses + count_, [](const Status& one) { return one.error != success; });
     return failed == end ? code : failed->error;
   }
   void let_go() {

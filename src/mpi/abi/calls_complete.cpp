@@ -114,8 +114,9 @@ int Waitall(int count, Request* requests, Status* statuses) {
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
   StatusesOf seen(count, statuses);
-  const int code = polls ? until(batch, [&](int* flag) { return real.Testall(count, batch.requests(), flag, seen.get()); })
-                         : real.Waitall(count, batch.requests(), seen.get());
+  const int code =
+      polls ? until(batch, [&](int* flag) { return real.Testall(count, batch.requests(), flag, seen.get()); })
+            : real.Waitall(count, batch.requests(), seen.get());
   return finish_all(batch, count, seen.get(), code);
 }
 
@@ -154,11 +155,12 @@ int Waitsome(int count, Request* requests, int* done, int* indices, Status* stat
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
   StatusesOf seen(count, statuses);
-  const int code = polls ? until(batch, [&](int* flag) {
-    const int tested = real.Testsome(count, batch.requests(), done, indices, seen.get());
-    *flag = *done;
-    return tested;
-  })
+  const int code = polls ? until(batch,
+                                 [&](int* flag) {
+                                   const int tested = real.Testsome(count, batch.requests(), done, indices, seen.get());
+                                   *flag = *done;
+                                   return tested;
+                                 })
                          : real.Waitsome(count, batch.requests(), done, indices, seen.get());
   return finish_some(batch, *done, indices, seen.get(), code);
 }

@@ -102,8 +102,8 @@ Hook table[] = {{"refuse", reinterpret_cast<void*>(&refuse)},
                 SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, M, parameters) {#name, SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
-                    SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int)
-                        SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, int)
+                    SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(
+                        SPINLOOM_HOOK, int) SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, int)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, M, parameters) {#name "_c", SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
                         SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count)

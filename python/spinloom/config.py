@@ -57,7 +57,7 @@ VARIABLES = {
         Variable("SPINLOOM_MPI", "on", "MPI: off leaves every call to the MPI"),
         Variable("SPINLOOM_MPI_PATH", "auto", "MPI: which way messages go: auto, pass, staged, mapped, joint, cma"),
         Variable("SPINLOOM_MPI_LAYOUT", "memoised", "MPI: whether peers' layouts are kept: memoised, naive"),
-        Variable("SPINLOOM_MPI_MIN_BYTES", "16K", "MPI: shorter messages are left to the MPI"),
+        Variable("SPINLOOM_MPI_MIN_BYTES", "6K", "MPI: shorter messages are left to the MPI"),
         Variable("SPINLOOM_MPI_CHUNK_BYTES", "4K", "MPI: so many bytes are handed to the receiver at once"),
         Variable("SPINLOOM_MPI_STAGING_BYTES", "64M", "MPI: memory of a rank for messages under way"),
         Variable(

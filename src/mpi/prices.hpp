@@ -13,16 +13,16 @@ namespace spinloom::mpi {
 
 // clang-format off
 #define SPINLOOM_MPI_PRICES(X)                                                      \
-  X(staged, 3100)    /* a packed message, whatever its size */                      \
-  X(mapped, 810)     /* one that the receiver copies from the sender's heap */      \
-  X(joint, 1100)     /* one that both ends copy */                                  \
-  X(cma, 2750)       /* one that the receiver reads by system calls */              \
-  X(block, 0.001)    /* a contiguous block, gathered or scattered by our kernels */ \
+  X(staged, 1620)    /* a packed message, whatever its size */                      \
+  X(mapped, 710)     /* one that the receiver copies from the sender's heap */      \
+  X(joint, 1060)     /* one that both ends copy */                                  \
+  X(cma, 1640)       /* one that the receiver reads by system calls */              \
+  X(block, 0.0001)   /* a contiguous block, gathered or scattered by our kernels */ \
   X(near_line, 0.83) /* a cache line that a core touches in its own memory */       \
-  X(far_line, 2.7)   /* a line of a run that another core has touched last */       \
-  X(far_jump, 4.9)   /* the first line of such a run */                             \
-  X(deep_line, 1.33) /* a line more than the caches next to a core hold */          \
-  X(cma_block, 53)   /* a block of the other process, by system calls */            \
+  X(far_line, 2.9)   /* a line of a run that another core has touched last */       \
+  X(far_jump, 5.2)   /* the first line of such a run */                             \
+  X(deep_line, 1.5)  /* a line more than the caches next to a core hold */          \
+  X(cma_block, 95)   /* a block of the other process, by system calls */            \
   X(cma_line, 7.1)   /* a line by system calls */
 // clang-format on
 

@@ -24,7 +24,7 @@ enum class Path : uint8_t {
 struct Settings {
   bool off = false;
   Path path = Path::automatic;
-  int64_t min_bytes = 16 << 10;  // shorter messages are left to the MPI
+  int64_t min_bytes = 6 << 10;  // shorter messages are left to the MPI
   int64_t chunk_bytes = 4 << 10;  // so many packed bytes are handed to the receiver at once
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message

@@ -113,7 +113,7 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
     """Run an MPI program with faster datatypes.
 
     The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 3.4 to 5, Intel MPI, and MPIs with the
-    standard interface of MPI 5. Messages of non-contiguous datatypes of 16 KiB and more between ranks of one
+    standard interface of MPI 5. Messages of non-contiguous datatypes of 6 KiB and more between ranks of one
     machine are packed and unpacked by Spinloom in shared memory; all others go as ever.
 
     A rank may be such a command as well: mpiexec -n 2 spinloom run -- ./app, for example in a container.

@@ -55,7 +55,9 @@ VARIABLES = {
         Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
         # The MPI layer's variables, as in src/mpi/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_MPI", "on", "MPI: off leaves every call to the MPI"),
-        Variable("SPINLOOM_MPI_PATH", "auto", "MPI: which way messages go: auto, pass, staged, mapped, joint, cma"),
+        Variable(
+            "SPINLOOM_MPI_PATH", "auto", "MPI: which way messages go: auto, pass, staged, mapped, joint, cma"
+        ),
         Variable("SPINLOOM_MPI_LAYOUT", "memoised", "MPI: whether peers' layouts are kept: memoised, naive"),
         Variable("SPINLOOM_MPI_MIN_BYTES", "6K", "MPI: shorter messages are left to the MPI"),
         Variable("SPINLOOM_MPI_CHUNK_BYTES", "4K", "MPI: so many bytes are handed to the receiver at once"),

@@ -89,6 +89,8 @@ def live_ways(row: Row, prices: PeerPrices, *, timed: bool = True) -> list[LiveW
 def choices(row: Row, prices: PeerPrices, cma: bool) -> list[Choice]:
     engine = core.load()
     return [
-        Choice(memory, *engine.peer_choice(prices.as_list(), row.type, row.count, mapped, waits, cma and waits))
+        Choice(
+            memory, *engine.peer_choice(prices.as_list(), row.type, row.count, mapped, waits, cma and waits)
+        )
         for memory, mapped, waits in MEMORY
     ]

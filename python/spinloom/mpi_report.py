@@ -158,7 +158,9 @@ def gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
         first_of_pairs = row["why"] == UNMAPPED and row["messages"] <= FIRST_MESSAGES * row["pairs"]
         if row["kind"] != "derived" or first_of_pairs:
             continue
-        share, how = MAY_GAIN.get(row["why"], (0.0, "")) if row["way"] not in ("mapped", "joint", "cma") else (0.0, "")
+        share, how = (
+            MAY_GAIN.get(row["why"], (0.0, "")) if row["way"] not in ("mapped", "joint", "cma") else (0.0, "")
+        )
         lines = share * row["bytes"] * row["spread"] / LINE_BYTES
         if lines <= 0:
             continue

@@ -29,7 +29,7 @@ WAYS = ("staged", "mapped", "joint", "cma")
 PASSES, SAMPLES = 3, 31
 BLOCKS = (8, 24, 64, 128, 256, 1024, 4096, 16384)
 SPREADS = (2, 8)  # bytes from block to block, over those of a block
-TOTALS = (4 << 10, 8 << 10, 16 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 128 << 10, 384 << 10, 1 << 20, 2 << 20)
+TOTALS = tuple(kib << 10 for kib in (4, 8, 16, 32, 48, 64, 96, 128, 384, 1024, 2048))
 SPAN_MAX = 4 << 20
 CMA_BLOCKS_MAX = 1024  # a message of more blocks takes milliseconds and adds no information
 

@@ -1,4 +1,4 @@
-"""Collective calls that the layer does by messages of its own: random exchanges under every MPI that is here."""
+"""Collective calls that the layer does by messages of its own, under every MPI that is here."""
 
 from __future__ import annotations
 

@@ -58,7 +58,13 @@ def test_more_ranks_short_messages_and_little_room(mpi, programs, tmp_path):
 @every_mpi
 @pytest.mark.parametrize(
     ("path", "layout"),
-    [("mapped", "memoised"), ("mapped", "naive"), ("joint", "memoised"), ("joint", "naive"), ("cma", "memoised")],
+    [
+        ("mapped", "memoised"),
+        ("mapped", "naive"),
+        ("joint", "memoised"),
+        ("joint", "naive"),
+        ("cma", "memoised"),
+    ],
 )
 def test_messages_that_their_receivers_take_from_the_senders_memory(mpi, programs, tmp_path, path, layout):
     settings = {

@@ -77,8 +77,9 @@ def test_the_planner_follows_its_prices():
 
 def test_prices_are_fitted_to_samples_that_the_model_explains():
     engine = core.load()
-    made = {"staged": 700.0, "mapped": 900.0, "joint": 1200.0, "cma": 4000.0, "block": 0.4, "near_line": 2.0, "far_line": 5.0,
-            "far_jump": 12.0, "deep_line": 3.0, "cma_block": 250.0, "cma_line": 6.0}  # fmt: skip
+    made = {"staged": 700.0, "mapped": 900.0, "joint": 1200.0, "cma": 4000.0, "block": 0.4, "near_line": 2.0,
+            "far_line": 5.0, "far_jump": 12.0, "deep_line": 3.0, "cma_block": 250.0,
+            "cma_line": 6.0}  # fmt: skip
     prices = peer_prices.PeerPrices(made).as_list()
     samples = []
     for text in peer_prices.texts():

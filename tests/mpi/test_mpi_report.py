@@ -116,7 +116,18 @@ def test_silent_unless_asked(mpi, programs, tmp_path):
 def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object) -> dict:
     entry = {"kind": "derived", "text": PLANE, "whole": True, "size": 32768, "extent": 2064896}
     totals = dict.fromkeys(
-        ("sent", "sent_bytes", "landed", "landed_bytes", "refused", "offered", "withdrawn", "helped", "packs"), 0
+        (
+            "sent",
+            "sent_bytes",
+            "landed",
+            "landed_bytes",
+            "refused",
+            "offered",
+            "withdrawn",
+            "helped",
+            "packs",
+        ),
+        0,
     )
     totals |= {"seconds": 2.5, "in_calls_seconds": 0.25 * (rank + 1)}
     types = [{**entry, "spread": 1, "block_bytes": 512, "sent": list(sent)}]

@@ -79,7 +79,9 @@ def test_memory_mapped_over_blocks_of_malloc(mpi, programs, path, tmp_path):
 
 @every_mpi
 def test_among_threads_two_ranks_that_wait_take_what_the_other_offers(mpi, programs, tmp_path):
-    lines = kept(job(mpi, programs(mpi), "threaded_exchange"), tmp_path / "report", SPINLOOM_MPI_PATH="mapped")
+    lines = kept(
+        job(mpi, programs(mpi), "threaded_exchange"), tmp_path / "report", SPINLOOM_MPI_PATH="mapped"
+    )
     # A rank whose offers are not taken offers little any more.
     assert min(line["offered"] for line in lines) > 40, lines
 

@@ -51,7 +51,8 @@ def mpi(
     Jobs with and without the layer live side by side and take turns; a ratio is the median of the rounds'
     ratios with a 95 % interval, without over with: above 1 the layer is quicker. Every row's bytes are
     compared with the type map before a time is taken. A pingpong is a round trip; a stream is 16 messages one
-    way and a short answer; both is one message each way at once; alltoallw is the same by MPI_Alltoallw. What is interrupted prints nothing.
+    way and a short answer; both is one message each way at once; alltoallw is the same by MPI_Alltoallw. What
+    is interrupted prints nothing.
 
     --calls measures what single calls take instead: those that the layer leaves to the MPI, MPI_Pack and
     MPI_Unpack, and the first use of a datatype against its second.

@@ -100,8 +100,8 @@ def become(command: tuple[str, ...], environment: dict[str, str], report: str | 
 @click.option(
     "--path",
     type=click.Choice(["auto", "mapped", "joint", "staged", "cma", "pass"]),
-    help="Mapped: one copy by the receiver. Joint: one by both ends. Staged: two through shared memory. Cma: one "
-    "by system calls. Pass: the MPI's own way.",
+    help="Mapped: one copy by the receiver. Joint: one by both ends. Staged: two through shared memory. "
+    "Cma: one by system calls. Pass: the MPI's own way.",
 )
 @click.option(
     "--report",

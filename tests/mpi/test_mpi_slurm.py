@@ -37,11 +37,29 @@ def halo(mpi, tmp_path) -> list[str]:
     return [str(tmp_path / "halo"), *GRID]
 
 
-def carried(slurm: dict[str, str], words: list[str], **more: str) -> int:
-    """How many messages the layer carried, as --report says it."""
-    ran = subprocess.run(
-        words, env=slurm | more, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
+def step(mpi, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """MPICH 5 under pmi2 fails or hangs in MPI_Init once in fifty steps, without us as well: it has tries."""
+    for _ in range(3 if mpi.name == "MPICH 5" else 0):
+        try:
+            ran = attempt(words, environment, TIME_LIMIT_S / 5)
+        except subprocess.TimeoutExpired:
+            continue
+        if ran.returncode == 0 or "MPI_Init" not in ran.stderr:
+            return ran
+    return attempt(words, environment, TIME_LIMIT_S)
+
+
+def attempt(
+    words: list[str], environment: dict[str, str], limit_s: float
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=limit_s, check=False
     )
+
+
+def carried(mpi, slurm: dict[str, str], words: list[str]) -> int:
+    """How many messages the layer carried, as --report says it."""
+    ran = step(mpi, words, slurm)
     return messages_of(ran.returncode, ran.stdout + ran.stderr)
 
 
@@ -58,21 +76,14 @@ def srun(mpi) -> list[str]:
 
 @every_pair
 def test_srun_starts_the_ranks(mpi, slurm, halo):
-    assert carried(slurm, [SPINLOOM, "run", "--report", "--", *srun(mpi), *halo]) >= 8
+    assert carried(mpi, slurm, [SPINLOOM, "run", "--report", "--", *srun(mpi), *halo]) >= 8
 
 
 @every_pair
 def test_spinloom_run_may_be_the_rank(mpi, slurm, halo, tmp_path):
     report = tmp_path / "report"
     words = [*srun(mpi), SPINLOOM, "run", "--", *halo]
-    ran = subprocess.run(
-        words,
-        env=slurm | {"SPINLOOM_MPI_REPORT": str(report)},
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
-    )
+    ran = step(mpi, words, slurm | {"SPINLOOM_MPI_REPORT": str(report)})
     assert (ran.returncode, " 0 wrong, " in ran.stdout) == (0, True), ran.stderr
     lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     assert sum(line["sent"] for line in lines) >= 8
@@ -87,7 +98,7 @@ def test_sbatch(mpi, slurm, halo, tmp_path, export):
     lines = ["#!/bin/sh", f"export SLURM_CONF={slurm['SLURM_CONF']} PATH={path}", f"exec {command}"]
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = ["sbatch", "--wait", "--ntasks=2", f"--output={out}", f"--export={export}", str(script)]
-    ran = subprocess.run(words, env=slurm, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    ran = step(mpi, words, slurm)
     said = out.read_text(encoding="utf-8") if out.exists() else ran.stderr
     assert messages_of(ran.returncode, said) >= 8
 
@@ -95,7 +106,7 @@ def test_sbatch(mpi, slurm, halo, tmp_path, export):
 @every_pair
 def test_the_mpis_own_launcher_in_an_allocation(mpi, slurm, halo):
     job = [SPINLOOM, "run", "--report", "--", mpi.launcher, *mpi.options, "-n", "2", *halo]
-    assert carried(slurm, ["salloc", "--ntasks=2", *job]) >= 8
+    assert carried(mpi, slurm, ["salloc", "--ntasks=2", *job]) >= 8
 
 
 def test_what_srun_does_not_hand_on_is_said(slurm, tmp_path):
@@ -122,14 +133,7 @@ def test_a_step_that_ends_by_force_leaves_nothing_behind(mpi, slurm, tmp_path):
     before = left_behind()
 
     def left_by(words: list[str]) -> set[Path]:
-        ran = subprocess.run(
-            [*srun(mpi), "--kill-on-bad-exit", *words],
-            env=slurm | preloads(tmp_path / "report"),
-            capture_output=True,
-            text=True,
-            timeout=TIME_LIMIT_S,
-            check=False,
-        )
+        ran = step(mpi, [*srun(mpi), "--kill-on-bad-exit", *words], slurm | preloads(tmp_path / "report"))
         assert ran.returncode != 0
         return left_behind() - before
 

@@ -44,7 +44,7 @@ def step(mpi, words: list[str], environment: dict[str, str]) -> subprocess.Compl
             ran = attempt(words, environment, TIME_LIMIT_S / 5)
         except subprocess.TimeoutExpired:
             continue
-        if ran.returncode == 0 or "MPI_Init" not in ran.stderr:
+        if ran.returncode == 0 or "Init" not in ran.stderr:
             return ran
     return attempt(words, environment, TIME_LIMIT_S)
 
@@ -137,7 +137,9 @@ def test_a_step_that_ends_by_force_leaves_nothing_behind(mpi, slurm, tmp_path):
         assert ran.returncode != 0
         return left_behind() - before
 
-    unknown = left_by(["env", "--unset=SLURM_NODEID", *dies])
+    for _ in range(3):  # a step may die before its ranks have met
+        if unknown := left_by(["env", "--unset=SLURM_NODEID", *dies]):
+            break
     for path in unknown:
         path.unlink()
     assert unknown, "the name was removed although nobody knew when"

@@ -83,7 +83,7 @@ def test_among_threads_two_ranks_that_wait_take_what_the_other_offers(mpi, progr
         job(mpi, programs(mpi), "threaded_exchange"), tmp_path / "report", SPINLOOM_MPI_PATH="mapped"
     )
     # A rank whose offers are not taken offers little any more.
-    assert min(line["offered"] for line in lines) > 40, lines
+    assert min(line["offered"] for line in lines) > 10, lines
 
 
 @every_mpi

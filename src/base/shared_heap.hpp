@@ -63,7 +63,7 @@ class SharedHeap {
   }
   // Whether peers see all of these bytes as this process does.
   [[nodiscard]] bool shares(const void* start, size_t bytes);
-  // Other memory has been mapped there, or none.
+  // To be told when the program has mapped other memory there, or has unmapped it.
   void replaced(const void* start, size_t bytes) { replace(start, bytes, false); }
   // The memory there has been moved to another address. Its block stays in use for ever, because others would get the
   // same memory.

@@ -312,6 +312,25 @@ void copy_somehow(Random& random, const Type& type, const Source& from, const Ta
   }
 }
 
+// A copy of `count` elements from one type to another of the same size, compared with the type map.
+void expect_copy(Random& random, const Type& from_type, const Type& to_type, int64_t count, Width width) {
+  SCOPED_TRACE(text(count, " ", print(from_type), " to ", print(to_type)));
+  const auto from_blob = Blob::build(from_type, {width, count});
+  const auto to_blob = Blob::build(to_type, {width, count});
+  ASSERT_TRUE(from_blob && to_blob);
+  const Place from(random, from_type, count);
+  Place to(random, to_type, count);
+  const std::vector<std::byte> before = to.bytes;
+  copy_somehow(random, to_type, {*from_blob, count, from.bytes.data() + from.base},
+               {*to_blob, count, to.bytes.data() + to.base}, to);
+  std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
+  ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
+  const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
+  ASSERT_TRUE(same) << same.error().message;
+}
+
+Width some_width(Random& random) { return random.chance(1, 4) ? Width::wide : Width::automatic; }
+
 TEST(Kernels, EverySetCopiesFromLayoutToLayout) {
   for (const std::string& name : names()) {
     const Forced forced(name);
@@ -319,23 +338,10 @@ TEST(Kernels, EverySetCopiesFromLayoutToLayout) {
     test::for_seeds(6, [&](Random& random) {
       for (const int64_t block : blocks()) {
         const int64_t count = random.between(1, 3);
-        const bool wide = random.chance(1, 4);
+        const Width width = some_width(random);
         const Type from_type = shaped(random, block);
         const Type to_type = random.chance(1, 2) ? partner(random, from_type) : *dup(from_type);
-        SCOPED_TRACE(text(print(from_type), " to ", print(to_type)));
-        const auto from_blob = Blob::build(from_type, {wide ? Width::wide : Width::automatic, count});
-        const auto to_blob = Blob::build(to_type, {wide ? Width::wide : Width::automatic, count});
-        ASSERT_TRUE(from_blob && to_blob);
-        const Place from(random, from_type, count);
-        Place to(random, to_type, count);
-        if (*oracle::overlaps(to_type, count)) continue;
-        const std::vector<std::byte> before = to.bytes;
-        copy_somehow(random, to_type, {*from_blob, count, from.bytes.data() + from.base},
-                     {*to_blob, count, to.bytes.data() + to.base}, to);
-        std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
-        ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
-        const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
-        ASSERT_TRUE(same) << same.error().message;
+        if (!*oracle::overlaps(to_type, count)) expect_copy(random, from_type, to_type, count, width);
       }
     });
   }
@@ -356,21 +362,8 @@ TEST(Kernels, EverySetCopiesPartsOfRandomTypes) {
       const oracle::Reach from_reach = oracle::reach(from_type, count);
       const oracle::Reach to_reach = oracle::reach(to_type, count);
       if (std::max(from_reach.last - from_reach.first, to_reach.last - to_reach.first) > memory_max) return;
-      SCOPED_TRACE(text(count, " ", print(from_type), " to ", print(to_type)));
-      const Width width = random.chance(1, 4) ? Width::wide : Width::automatic;
-      const auto from_blob = Blob::build(from_type, {width, count});
-      const auto to_blob = Blob::build(to_type, {width, count});
-      ASSERT_TRUE(from_blob && to_blob);
       ++tried;
-      const Place from(random, from_type, count);
-      Place to(random, to_type, count);
-      const std::vector<std::byte> before = to.bytes;
-      copy_somehow(random, to_type, {*from_blob, count, from.bytes.data() + from.base},
-                   {*to_blob, count, to.bytes.data() + to.base}, to);
-      std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
-      ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
-      const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
-      ASSERT_TRUE(same) << same.error().message;
+      expect_copy(random, from_type, to_type, count, some_width(random));
     });
     EXPECT_GT(tried, 100);
   }
@@ -387,25 +380,12 @@ TEST(Kernels, EverySetCopiesFromStructsToStructs) {
       if (random.chance(1, 3)) std::swap(others.front(), others.back());
       const Type to_type = struct_of(random, others);
       const int64_t count = random.between(1, random.chance(1, 4) ? 300 : 9);
-      const Width width = random.chance(1, 4) ? Width::wide : Width::automatic;
-      SCOPED_TRACE(text(count, " ", print(from_type), " to ", print(to_type)));
-      const auto from_blob = Blob::build(from_type, {width, count});
-      const auto to_blob = Blob::build(to_type, {width, count});
-      ASSERT_TRUE(from_blob && to_blob);
-      const Place from(random, from_type, count);
-      Place to(random, to_type, count);
-      const std::vector<std::byte> before = to.bytes;
-      copy_somehow(random, to_type, {*from_blob, count, from.bytes.data() + from.base},
-                   {*to_blob, count, to.bytes.data() + to.base}, to);
-      std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
-      ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
-      const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
-      ASSERT_TRUE(same) << same.error().message;
+      expect_copy(random, from_type, to_type, count, some_width(random));
     });
   }
 }
 
-// The same moves make them up, and other runs.
+// Structs of 160 bytes, cut into runs of 32 and 64 bytes: the kernels see the same moves in all of them.
 TEST(Kernels, EverySetCopiesStructsThatAreCutAtOtherPlaces) {
   for (const std::string& name : names()) {
     const Forced forced(name);
@@ -420,20 +400,7 @@ TEST(Kernels, EverySetCopiesStructsThatAreCutAtOtherPlaces) {
       };
       const Type from_type = cut();
       const Type to_type = cut();
-      const int64_t count = random.between(1, 9);
-      SCOPED_TRACE(text(count, " ", print(from_type), " to ", print(to_type)));
-      const auto from_blob = Blob::build(from_type, {Width::automatic, count});
-      const auto to_blob = Blob::build(to_type, {Width::automatic, count});
-      ASSERT_TRUE(from_blob && to_blob);
-      const Place from(random, from_type, count);
-      Place to(random, to_type, count);
-      const std::vector<std::byte> before = to.bytes;
-      copy_somehow(random, to_type, {*from_blob, count, from.bytes.data() + from.base},
-                   {*to_blob, count, to.bytes.data() + to.base}, to);
-      std::vector<std::byte> packed(static_cast<size_t>(count * from_type.size()));
-      ASSERT_TRUE(oracle::pack(from_type, count, from.bytes.data() + from.base, packed));
-      const auto same = oracle::compare(to_type, count, packed, to.bytes, to.base, before);
-      ASSERT_TRUE(same) << same.error().message;
+      expect_copy(random, from_type, to_type, random.between(1, 9), Width::automatic);
     });
   }
 }

@@ -27,49 +27,51 @@ Status copy_staged(const Source& from, const Target& to, int64_t begin, int64_t 
   return {};
 }
 
+// Calls work(pair, to, target, from, source) with the roots of both sides and their places, if the sides have as many
+// elements. Work says whether it could copy.
+template <class W, class Work>
+bool with_pair(const KernelSet& set, const Source& from, const Target& to, const Work& work) {
+  using P = Pair<W>;
+  if (to.count != from.count) return false;
+  return work(P(to.blob, from.blob, set), P::root(to.blob), to.base + to.blob.true_lb() + to.blob.header().origin,
+              P::root(from.blob), from.base + from.blob.true_lb() + from.blob.header().origin);
+}
+
 // Copies element by element in one walk, where the nodes of both sides agree.
 template <class W>
 bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
-  using P = Pair<W>;
-  if (to.count != from.count) return false;
-  const P pair(to.blob, from.blob, set);
-  const typename W::Node& a = P::root(to.blob);
-  const typename W::Node& b = P::root(from.blob);
-  std::byte* target = to.base + to.blob.true_lb() + to.blob.header().origin;
-  const std::byte* source = from.base + from.blob.true_lb() + from.blob.header().origin;
-  if (to.count == 1 && pair.copy_grids(a, target, b, source)) return true;
-  if (to.count == 1) {
-    if (!pair.agree(a, b)) return false;
-    pair.copy(a, target, b, source);
-    return true;
-  }
-  if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
-  pair.copy_repeated(a, target, to.blob.extent(), b, source, from.blob.extent(), to.count);
-  return true;
+  return with_pair<W>(set, from, to,
+                      [&](const auto& pair, const auto& a, std::byte* target, const auto& b, const std::byte* source) {
+                        if (to.count == 1) {
+                          if (pair.copy_grids(a, target, b, source)) return true;
+                          if (!pair.agree(a, b)) return false;
+                          pair.copy(a, target, b, source);
+                          return true;
+                        }
+                        if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
+                        pair.copy_repeated(a, target, to.blob.extent(), b, source, from.blob.extent(), to.count);
+                        return true;
+                      });
 }
 
 // The same for the packed bytes [first, last).
 template <class W>
 bool copy_part_together(const KernelSet& set, const Source& from, const Target& to, int64_t first, int64_t last,
                         Status& done) {
-  using P = Pair<W>;
-  if (to.count != from.count) return false;
-  const P pair(to.blob, from.blob, set);
-  const typename W::Node& a = P::root(to.blob);
-  const typename W::Node& b = P::root(from.blob);
-  std::byte* target = to.base + to.blob.true_lb() + to.blob.header().origin;
-  const std::byte* source = from.base + from.blob.true_lb() + from.blob.header().origin;
   const auto rest = [&](int64_t begin, int64_t end) {
     if (done.ok()) done = copy_staged(from, to, begin, end);
   };
-  if (to.count == 1) {
-    if (!pair.agree(a, b)) return false;
-    pair.copy_part(a, target, b, source, 0, first, last, rest);
-    return true;
-  }
-  if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
-  pair.copy_rows(a, target, to.blob.extent(), b, source, from.blob.extent(), 0, first, last, rest);
-  return true;
+  return with_pair<W>(
+      set, from, to, [&](const auto& pair, const auto& a, std::byte* target, const auto& b, const std::byte* source) {
+        if (to.count == 1) {
+          if (!pair.agree(a, b)) return false;
+          pair.copy_part(a, target, b, source, 0, first, last, rest);
+          return true;
+        }
+        if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
+        pair.copy_rows(a, target, to.blob.extent(), b, source, from.blob.extent(), 0, first, last, rest);
+        return true;
+      });
 }
 
 // The commonest cases, tried first: one run to another, or one vector to another of the same blocks.

@@ -56,8 +56,8 @@ class Board {
   [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local);
   void leave();
   void notice();
-  // Whether every rank of the world has joined. All ranks that ask get the same answer, for good: the first one decides,
-  // and waits a second at most for ranks to come. Must not be asked by some ranks only.
+  // Whether every rank of the world has joined. The first rank that asks waits for the others, a second at most, and then
+  // decides for all: every rank gets the same answer, and it never changes.
   [[nodiscard]] bool is_complete() const {
     const uint32_t known = header_->complete.load(std::memory_order_acquire);
     return known == 0 ? decide() : known == is_whole;
@@ -78,7 +78,7 @@ class Board {
   [[nodiscard]] const uint8_t* at(uint32_t sender, uint64_t address, uint64_t bytes) const {
     return sender < views_.size() ? views_[sender].heap.at(address, bytes) : nullptr;
   }
-  // The same, to be written to.
+  // The same bytes, for writing.
   [[nodiscard]] uint8_t* writable_at(uint32_t receiver, uint64_t address, uint64_t bytes) const {
     return receiver < views_.size() ? views_[receiver].heap.writable_at(address, bytes) : nullptr;
   }

@@ -1,36 +1,10 @@
 #include "mpi/joint.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
-#include "layout/copy.hpp"
 #include "layout/kernel.hpp"
-#include "layout/transfer.hpp"
 
 namespace spinloom::mpi {
-
-End end_of(const Message& message, int64_t count) {
-  const Form& form = message.form();
-  if (form.contiguous(count)) return {nullptr, count, message.buffer() + form.true_lb};
-  return {&form.layout->blob(), count, message.buffer()};
-}
-
-Status copy_part(const End& from, const End& to, Range range) {
-  const auto [first, last] = range;
-  const auto bytes = static_cast<size_t>(last - first);
-  if (from.blob != nullptr && to.blob != nullptr) {
-    return layout::copy({*from.blob, from.count, from.base}, {*to.blob, to.count, to.base}, first, last);
-  }
-  if (from.blob != nullptr) {
-    return layout::pack(*from.blob, from.count, from.base, first, last, {to.base + first, bytes});
-  }
-  if (to.blob != nullptr) {
-    return layout::unpack(*to.blob, to.count, to.base, first, last, {from.base + first, bytes});
-  }
-  std::memcpy(to.base + first, from.base + first, bytes);
-  return {};
-}
 
 // A part is long enough that both ends write few lines in common, and short enough that neither waits long for the last.
 // Parts of very long messages are long enough to be written past the caches, as the whole would be.
@@ -59,9 +33,8 @@ std::optional<Range> JointCopy::take() {
 }
 
 std::optional<Range> JointCopy::take_refused() {
-  const int64_t refused = refused_.exchange(0, std::memory_order_acquire);
-  if (refused == 0) return std::nullopt;
-  return part_from(refused - 1);
+  if (!has_refused()) return std::nullopt;
+  return part_from(refused_.exchange(0, std::memory_order_acquire) - 1);
 }
 
 }  // namespace spinloom::mpi

@@ -9,38 +9,13 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "base/result.hpp"
-#include "layout/blob.hpp"
+#include "mpi/ends.hpp"
 #include "mpi/message.hpp"
 
 namespace spinloom::mpi {
-
-// Where an offered message lies, or where it is wanted: addresses of its owner.
-struct Offer {
-  uint64_t buffer;  // as it was given to MPI
-  int64_t count;  // elements
-  uint64_t form;  // a number that the owner gives to one layout only; 0: the bytes are one run
-  uint64_t blob;  // the layout
-  uint64_t blob_bytes;
-  bool by_cma = false;  // not in the heap: to be read by system calls
-  bool joins = false;  // its owner may help to copy
-};
-
-// One side of a copy, by addresses of this process.
-struct End {
-  const layout::Blob* blob = nullptr;  // null: one run
-  int64_t count = 0;
-  std::byte* base = nullptr;
-};
-
-// One side of a copy of the first `count` elements of a message of a known form.
-[[nodiscard]] End end_of(const Message& message, int64_t count);
-// Copies the packed bytes of a range.
-[[nodiscard]] Status copy_part(const End& from, const End& to, Range range);
 
 class JointCopy {
  public:

@@ -2,9 +2,10 @@
 //
 // Contract: put() copies the bytes once; address() is 0 before, or if there is no room. The destructor takes them back,
 //   so the owner lives at least as long as a message that names them.
-// Threads: the caller's lock. Time: none.
+// Threads: any; bytes() is asked after address(). Time: none.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,12 +19,16 @@ class Published {
   Published& operator=(const Published&) = delete;
   ~Published();
 
-  void put(std::span<const std::byte> bytes);
-  [[nodiscard]] uint64_t address() const { return reinterpret_cast<uint64_t>(start_); }
+  void put(std::span<const std::byte> bytes) {
+    if (address() == 0) put_first(bytes);
+  }
+  [[nodiscard]] uint64_t address() const { return address_.load(std::memory_order_acquire); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
-  void* start_ = nullptr;
+  void put_first(std::span<const std::byte> bytes);
+
+  std::atomic<uint64_t> address_{0};
   uint64_t bytes_ = 0;
 };
 

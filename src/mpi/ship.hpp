@@ -3,8 +3,8 @@
 // Contract: the sender prepare()s a Parcel, has the MPI send its record, and load()s the bytes. Or it offer()s the
 //   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
 //   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the receiver
-//   could not read an offer (is_returned()). While the receiver copies, a sender that has nothing else to do may help(). The receiver read()s what the MPI gave it, and where that is a record,
-//   land()s the bytes, or drop()s them.
+//   could not read an offer (is_returned()). While the receiver copies, a sender that has nothing else to do may help().
+//   The receiver read()s what the MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
 // Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
 //   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp). Where it is long,
 //   and its place can be mapped as well, both ends copy it (joint.hpp).
@@ -99,6 +99,11 @@ class Ship {
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
   [[nodiscard]] bool can_join(const Record& record, const Message& into) const;
   [[nodiscard]] Status pull_jointly(const Record& record, const End& theirs, const Message& into);
+  struct PeerEnd {
+    BlobPointer blob;  // keeps the layout
+    End end;
+  };
+  [[nodiscard]] PeerEnd end_at(uint32_t peer, const Offer& offer, int64_t bytes);
   [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
 
   Board board_;

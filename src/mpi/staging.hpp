@@ -1,12 +1,13 @@
 // Staging - packed bytes of messages under way, in memory that the peers map.
 //
 // Contract: take() returns a buffer for at least `bytes` bytes, or null if that would exceed the limit; give() takes it
-//   back. reserve() does the same for bytes that will hardly be packed: long ones have a limit of their own, `reserves`
-//   times as large, because pages that nobody writes take no memory. The buffer that was given back longest ago is taken first, once others of `apart_bytes` have been used since:
+//   back. The buffer that was given back longest ago is taken first, once others of `apart_bytes` have been used since:
 //   on Intel, writing lines that the receiver has just read takes twice as long while they are in the writer's nearest
-//   cache, too.
+//   cache, too. reserve() returns a buffer for a message that is packed only if its receiver does not come. Pages that
+//   nobody writes take no memory, so long ones have a limit of their own, `reserves` times as large, and are not kept.
 // Invariants: (1) buffers lie in process_heap(); (2) their sizes are powers of two, and all together stay within the
-//   limits; (3) a long reserved buffer is not kept. Threads: the caller's lock. Time: none.
+//   limits.
+// Threads: the caller's lock. Time: none.
 #pragma once
 
 #include <array>

@@ -3,8 +3,9 @@
 // Contract: map() opens the file of the peer's SharedHeap by the peer's descriptor of it (/proc/PID/fd), and maps it.
 //   at() gives the address in this process for bytes at an address of the peer.
 // Invariants: (1) reading is safe whatever the peer does later: map() takes only memory whose size is sealed, and a
-//   hole reads as zeros; (2) nothing changes at the peer, unless the view is writable and is written to; (3) a mapping stays when its peer ends; (4) where the
-//   number of addresses is limited (ulimit -v), a mapping that would leave less than a quarter of them is refused.
+//   hole reads as zeros; (2) nothing changes at the peer, unless the view is writable and is written to; (3) a mapping
+//   stays when its peer ends; (4) where the number of addresses is limited (ulimit -v), a mapping that would leave less
+//   than a quarter of them is refused.
 // Threads: one owner. Time: none.
 #pragma once
 

@@ -311,7 +311,7 @@ static void unmapped(void) {
   }
 }
 
-/* Other memory lies where blocks of malloc lay; later blocks of malloc lie there again. */
+/* The program maps other memory over blocks of malloc. When it has freed them, malloc gives out the same addresses again. */
 static void replaced(void) {
   size_t const page = 4096, bytes = (rows * columns * sizeof(double) + page - 1) / page * page;
   int const flags = MAP_PRIVATE | MAP_ANONYMOUS, both = PROT_READ | PROT_WRITE;
@@ -348,7 +348,7 @@ static void replaced(void) {
   }
 }
 
-/* Both ends copy a long message, from one type to another; a sender that has nothing to wait for may, too. */
+/* Long messages from one type to another, by every mode of sending: both ends copy them. */
 static void joint(void) {
   enum { blocks = 3000 };
   int lengths[blocks], places[blocks];

@@ -54,7 +54,7 @@ struct Side {
   }
 };
 
-// Where an MPI has no call for large counts.
+// MPI_Alltoallw_c for an MPI that has no such call.
 int with_ints(const void* out, const Count* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
               const Count* in_counts, const Aint* in_places, const Datatype* in_types, Comm comm) {
   int size = 0;
@@ -77,7 +77,7 @@ int with_ints(const void* out, const Count* out_counts, const Aint* out_places, 
                         in_types, comm);
 }
 
-// What a rank sends to itself. False: the MPI is to carry it.
+// Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
 bool copied_here(const Place& from, const Place& to) {
   if (!from.form->known || !to.form->known || from.capacity() != to.capacity()) return false;
   const End source = end_of({*from.form, from.count, from.buffer}, from.count);
@@ -85,7 +85,7 @@ bool copied_here(const Place& from, const Place& to) {
   return copy_part(source, target, {0, from.capacity()}).ok();
 }
 
-// The requests of a call, which has as many as two a rank.
+// The requests of one call: at most two for each rank.
 class Requests {
  public:
   explicit Requests(int ranks) : first_(room_.fill(2 * static_cast<size_t>(ranks), handles().request_null)) {}

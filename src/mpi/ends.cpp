@@ -1,0 +1,32 @@
+#include "mpi/ends.hpp"
+
+#include <cstring>
+
+#include "layout/copy.hpp"
+#include "layout/transfer.hpp"
+
+namespace spinloom::mpi {
+
+End end_of(const Message& message, int64_t count) {
+  const Form& form = message.form();
+  if (form.contiguous(count)) return {nullptr, count, message.buffer() + form.true_lb};
+  return {&form.layout->blob(), count, message.buffer()};
+}
+
+Status copy_part(const End& from, const End& to, Range range) {
+  const auto [first, last] = range;
+  const auto bytes = static_cast<size_t>(last - first);
+  if (from.blob != nullptr && to.blob != nullptr) {
+    return layout::copy({*from.blob, from.count, from.base}, {*to.blob, to.count, to.base}, first, last);
+  }
+  if (from.blob != nullptr) {
+    return layout::pack(*from.blob, from.count, from.base, first, last, {to.base + first, bytes});
+  }
+  if (to.blob != nullptr) {
+    return layout::unpack(*to.blob, to.count, to.base, first, last, {from.base + first, bytes});
+  }
+  std::memcpy(to.base + first, from.base + first, bytes);
+  return {};
+}
+
+}  // namespace spinloom::mpi

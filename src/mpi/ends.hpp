@@ -1,0 +1,39 @@
+// Ends - the two sides of a copy from one message's place to another's.
+//
+// Contract: an Offer tells a peer where a message lies, or where one is wanted. An End is such a place by addresses of this
+//   process. copy_part() copies the packed bytes of a range from one End to another; both hold as many bytes.
+// Threads: pure over disjoint ranges. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "layout/blob.hpp"
+#include "mpi/message.hpp"
+
+namespace spinloom::mpi {
+
+// By addresses of its owner.
+struct Offer {
+  uint64_t buffer;  // as it was given to MPI
+  int64_t count;  // elements
+  uint64_t form;  // a number that the owner gives to one layout only; 0: the bytes are one run
+  uint64_t blob;  // the layout
+  uint64_t blob_bytes;
+  bool by_cma = false;  // not in the heap: to be read by system calls
+  bool joins = false;  // its owner may help to copy
+};
+
+struct End {
+  const layout::Blob* blob = nullptr;  // null: one run
+  int64_t count = 0;
+  std::byte* base = nullptr;
+};
+
+// Where the first `count` elements of a message lie; its form is known.
+[[nodiscard]] End end_of(const Message& message, int64_t count);
+// Copies the packed bytes of a range.
+[[nodiscard]] Status copy_part(const End& from, const End& to, Range range);
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,205 @@
+// What a receiver does with a record: unpacks, or copies from the sender's memory, alone or with the sender.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "layout/copy.hpp"
+#include "layout/transfer.hpp"
+#include "mpi/cma.hpp"
+#include "mpi/ship.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// How a rank waits for another one: it looks often, and after a while it yields its core between two looks.
+class Wait {
+ public:
+  // True after each yield.
+  bool pause() {
+    pause_briefly();
+    constexpr int tries_before_yield = 2'000;
+    if (++tries_ < tries_before_yield) return false;
+    sched_yield();
+    return true;
+  }
+
+ private:
+  int tries_ = 0;
+};
+
+Status ended(const Record& record) {
+  return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
+}
+
+// Copies the `bytes` packed bytes of a layout to the first bytes of a message.
+Status copy_between(const layout::Source& from, const Message& into, int64_t bytes) {
+  const Form& form = into.form();
+  if (form.contiguous(into.count())) {
+    const std::span<std::byte> run{into.buffer() + form.true_lb, static_cast<size_t>(bytes)};
+    if (layout::pack_at_once(from.blob, from.count, from.base, run.data())) return {};
+    return layout::pack(from.blob, from.count, from.base, 0, bytes, run);
+  }
+  if (form.layout && bytes % form.size == 0) {
+    return layout::copy(from, {form.layout->blob(), bytes / form.size, into.buffer()});
+  }
+  // The message ends within an element.
+  std::vector<std::byte> part(std::min<size_t>(static_cast<size_t>(bytes), 64 << 10));
+  for (int64_t first = 0; first < bytes;) {
+    const int64_t last = std::min(bytes, first + static_cast<int64_t>(part.size()));
+    SPL_TRY(
+        layout::pack(from.blob, from.count, from.base, first, last, {part.data(), static_cast<size_t>(last - first)}));
+    into.unpack({first, last}, reinterpret_cast<const uint8_t*>(part.data()));
+    first = last;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Record> Ship::read(const void* bytes, int64_t length) const {
+  if (!Record::may_be(length)) return std::nullopt;
+  const Record record = Record::read(bytes);
+  if (record.secret != board_.secret() || record.slot >= Board::slots) return std::nullopt;
+  if (board_.at(record.sender, record.address, record.bytes) == nullptr) return std::nullopt;
+  const Slot& slot = board_.slot(record.sender, record.slot);
+  if (slot.serial.load(std::memory_order_acquire) != record.serial) return std::nullopt;
+  return record;
+}
+
+void Ship::drop(const Record& record) {
+  board_.slot(record.sender, record.slot).done.store(record.serial, std::memory_order_release);
+}
+
+Status Ship::land(const Record& record, const Message& into, void (*idle)()) {
+  Slot& slot = board_.slot(record.sender, record.slot);
+  Stage stage = Stage::offered;
+  bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
+  Status moved = pulls ? pull(record, slot.offer, into) : Status{};
+  if (!moved.ok() && slot.offer.by_cma) {  // memory that the system does not read, such as a device's
+    slot.stage.store(Stage::returned, std::memory_order_release);
+    pulls = false;
+  }
+  if (!pulls) moved = unload(record, slot, into, idle);
+  if (pulls || moved.ok()) slot.done.store(record.serial, std::memory_order_release);
+  if (!moved.ok()) return moved;
+  totals_.landed.fetch_add(1, std::memory_order_relaxed);
+  totals_.landed_bytes.fetch_add(record.bytes, std::memory_order_relaxed);
+  return {};
+}
+
+// Unpacks while the sender packs.
+Status Ship::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
+  const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  Wait wait;
+  for (int64_t first = 0; first < bytes;) {
+    const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
+    const int64_t last = std::min(ready, bytes);
+    if (last <= first) {
+      if (!wait.pause()) continue;
+      if (!board_.lives(record.sender)) return ended(record);
+      if (idle != nullptr) idle();
+      continue;
+    }
+    wait = {};
+    into.unpack({first, last}, packed + first);
+    first = last;
+  }
+  return {};
+}
+
+// Whether the sender can write to where the message goes.
+bool Ship::can_join(const Record& record, const Message& into) const {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Form& form = into.form();
+  if (form.size <= 0 || bytes % form.size != 0 || !can_reach(record.sender)) return false;
+  const int64_t count = bytes / form.size;
+  return is_mapped({form, count, into.buffer()}) && (form.contiguous(count) || publish(form));
+}
+
+// Copies together with the sender, which helps if it waits.
+Status Ship::pull_jointly(const Record& record, const End& theirs, const Message& into) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Form& form = into.form();
+  const End ours = end_of(into, bytes / form.size);
+  Offer target{reinterpret_cast<uint64_t>(ours.base), ours.count, 0, 0, 0};
+  if (ours.blob != nullptr) {
+    target.form = form.number;
+    target.blob = form.published.address();
+    target.blob_bytes = form.published.bytes();
+  }
+  Slot& slot = board_.slot(record.sender, record.slot);
+  slot.joint.open(target, bytes);
+  slot.stage.store(Stage::joint, std::memory_order_release);
+  while (const auto part = slot.joint.take()) {
+    SPL_TRY(copy_part(theirs, ours, *part));
+    slot.joint.finish();
+  }
+  Wait wait;
+  while (!slot.joint.is_over()) {
+    if (const auto part = slot.joint.take_refused()) {
+      SPL_TRY(copy_part(theirs, ours, *part));
+      slot.joint.finish();
+    } else if (wait.pause() && !board_.lives(record.sender)) {
+      return ended(record);
+    }
+  }
+  return {};
+}
+
+BlobPointer Ship::layout_of(uint32_t sender, const Offer& offer) {
+  const std::lock_guard lock(layouts_mutex_);
+  if (memoised_) {
+    if (BlobPointer known = layouts_.find(sender, offer.form)) return known;
+  }
+  const uint8_t* const bytes = board_.at(sender, offer.blob, offer.blob_bytes);
+  if (bytes == nullptr) return nullptr;
+  return layouts_.learn(sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
+}
+
+// A peer's place by addresses of this process. Without a base: it cannot be read, or does not hold `bytes` bytes.
+Ship::PeerEnd Ship::end_at(uint32_t peer, const Offer& offer, int64_t bytes) {
+  PeerEnd found;
+  found.end.count = offer.count;
+  const auto* const there = reinterpret_cast<const std::byte*>(offer.buffer);
+  const std::byte* first = there;
+  int64_t length = bytes;
+  if (offer.form != 0) {
+    found.blob = layout_of(peer, offer);
+    if (!found.blob || found.blob->size() * offer.count != bytes) return found;
+    if (!Message(Form(*found.blob), offer.count, there).reach(first, length)) return found;
+    found.end.blob = found.blob.get();
+  }
+  uint8_t* const here = board_.writable_at(peer, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
+  if (here != nullptr) found.end.base = reinterpret_cast<std::byte*>(here) - (first - there);
+  return found;
+}
+
+// Copies from the sender's memory to its place.
+Status Ship::pull(const Record& record, const Offer& offer, const Message& into) {
+  const auto lost = [&] { return fail(Code::environment, "rank ", record.sender, " offers what cannot be read"); };
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  if (offer.by_cma) {
+    const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
+    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost();
+    return read_by_cma(board_.process(record.sender), blob.get(), offer.count, offer.buffer, into, bytes);
+  }
+  const PeerEnd theirs = end_at(record.sender, offer, bytes);
+  if (theirs.end.base == nullptr) return lost();
+  if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
+  if (theirs.end.blob != nullptr) {
+    return copy_between({*theirs.end.blob, theirs.end.count, theirs.end.base}, into, bytes);
+  }
+  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.end.base));
+  return {};
+}
+
+}  // namespace spinloom::mpi

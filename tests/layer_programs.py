@@ -64,14 +64,17 @@ def compile_for(
         pytest.skip(f"{mpi.name} does not compile here: {made.stderr[-300:]}")
 
 
-def programs_in(folder: Path) -> Callable[[Mpi], Path]:
-    """program(mpi) is the program for an MPI, compiled when it is first asked for."""
+def programs_in(folder: Path, *sources: Path) -> Callable[[Mpi], Path]:
+    """program(mpi) is the program for an MPI, compiled when it is first asked for.
+
+    Without sources it is that of the random messages.
+    """
     built: dict[Mpi, Path] = {}
 
     def program(mpi: Mpi) -> Path:
         if mpi not in built:
-            path = folder / f"messages{len(built)}"
-            compile_for(mpi, sorted(SOURCES.glob("*.c")), path)
+            path = folder / f"program{len(built)}"
+            compile_for(mpi, list(sources) or sorted(SOURCES.glob("*.c")), path)
             built[mpi] = path
         return built[mpi]
 

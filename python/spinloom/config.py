@@ -30,6 +30,7 @@ VARIABLES = {
         Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads)"),
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
         Variable("SPINLOOM_TEST_SEED", "1", "seed of the random C++ tests; a failure prints its own"),
+        Variable("SPINLOOM_TEST_PYTHON", "/usr/bin/python3", "Python of the tests that need mpi4py-fft"),
         Variable("SPINLOOM_TEST_BUILD", "", "build folder that tests install libraries from; empty: make's"),
         Variable(
             "SPINLOOM_TEST_PATIENCE", "1", "a factor for all time limits of tests, for machines that are busy"

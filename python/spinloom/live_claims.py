@@ -67,7 +67,9 @@ def measure(
         if (rows := rows_of(wanted, of)) and variants:
             place = folder / kinds[0]
             place.mkdir()
-            messages.measure(rows, kinds, variants, messages.QUICK, "auto", place, step, times)
+            messages.measure(
+                messages.Session(variants, messages.QUICK, "auto", place, step), rows, kinds, times
+            )
     reads = {}
     for claim in wanted:
         for one in claim.holds:

@@ -20,22 +20,17 @@ size_t buffers(Staging& staging, int messages, uint64_t bytes) {
   return seen.size();
 }
 
-TEST(Staging, ShortMessagesTakeTurns) {
-  Staging staging;
-  staging.limit(4 << 20);
-  EXPECT_EQ(buffers(staging, 100, 16 << 10), 8U);
-}
-
-TEST(Staging, LongOnesKeepTheirBuffer) {
-  Staging staging;
-  staging.limit(4 << 20);
-  EXPECT_EQ(buffers(staging, 100, 200 << 10), 1U);
-}
-
-TEST(Staging, WhereThereIsNoRoomOneBufferDoes) {
-  Staging staging;
-  staging.limit(100 << 10);
-  EXPECT_EQ(buffers(staging, 100, 16 << 10), 1U);
+TEST(Staging, ShortMessagesTakeTurnsWhereThereIsRoom) {
+  struct Case {
+    int64_t limit;
+    uint64_t bytes;
+    size_t wanted;
+  };
+  for (const Case& one : {Case{4 << 20, 16 << 10, 8}, Case{4 << 20, 200 << 10, 1}, Case{100 << 10, 16 << 10, 1}}) {
+    Staging staging;
+    staging.limit(one.limit);
+    EXPECT_EQ(buffers(staging, 100, one.bytes), one.wanted) << one.bytes << " B of " << one.limit;
+  }
 }
 
 TEST(Staging, TheLimitHoldsAndIdleBuffersMakeRoom) {

@@ -49,18 +49,26 @@ def test_the_best_of_each_side_are_compared():
     assert not goals[-1]["met"]
 
 
-@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
-def test_one_row_is_measured_under_every_mpi():
-    words = [sys.executable, "-m", "spinloom.cli", "bench", "mpi", "--quick", "--json", "--only", "WRF_y 8x8"]
-    done = subprocess.run(
-        [*words, "--kind", "pingpong", "--kind", "stream", "--kind", "both", "--kind", "alltoallw"],
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "spinloom.cli", "bench", "mpi", *words],
         capture_output=True,
         text=True,
         timeout=seconds(240),
         check=False,
     )
+
+
+def measured_by(*words: str) -> list[dict]:
+    done = bench("--quick", "--json", *words)
     assert done.returncode == 0, done.stderr
-    measured = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
+def test_one_row_is_measured_under_every_mpi():
+    kinds = [word for kind in messages.KINDS for word in ("--kind", kind)]
+    measured = measured_by("--only", "WRF_y 8x8", *kinds)
     assert {one["kind"] for one in measured} == set(messages.KINDS)
     for one in measured:
         assert one["samples"] == messages.QUICK.launches * messages.QUICK.rounds
@@ -82,16 +90,7 @@ def test_call_rows_are_legal_and_their_names_are_unique():
 
 @pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
 def test_calls_are_measured_under_every_mpi(tmp_path):
-    words = [sys.executable, "-m", "spinloom.cli", "bench", "mpi", "--calls", "--quick", "--json"]
-    done = subprocess.run(
-        [*words, "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=seconds(240),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    measured = json.loads(done.stdout)
+    measured = measured_by("--calls", "--out", str(tmp_path))
     mpis = {one["mpi"] for one in measured}
     rows = calls.rows(quick=True)
     assert {(one["table"], one["row"], one["call"], one["mpi"]) for one in measured} == {
@@ -107,7 +106,6 @@ def test_calls_are_measured_under_every_mpi(tmp_path):
 
 
 def test_calls_have_no_kinds():
-    words = [sys.executable, "-m", "spinloom.cli", "bench", "mpi", "--calls", "--kind", "both"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds(60), check=False)
+    done = bench("--calls", "--kind", "both")
     assert done.returncode == 2
     assert "--kind" in done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, compile_for, every_mpi, preloads, run
+from layer_programs import Mpi, every_mpi, preloads, programs_in, run
 
 SOURCE = Path(__file__).parent / "random_alltoallw.c"
 ROUNDS = 150
@@ -17,17 +17,7 @@ SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("collectives")
-    built: dict[Mpi, Path] = {}
-
-    def program(mpi: Mpi) -> Path:
-        if mpi not in built:
-            path = folder / f"alltoallw{len(built)}"
-            compile_for(mpi, [SOURCE], path)
-            built[mpi] = path
-        return built[mpi]
-
-    return program
+    return programs_in(tmp_path_factory.mktemp("collectives"), SOURCE)
 
 
 def exchanged(words: list[str], settings: dict[str, str]) -> int:

@@ -73,6 +73,20 @@ def test_the_halo_is_the_same_with_the_layer(mpi, program, tmp_path):
         assert faces * (STEPS - 1) <= sent <= faces * STEPS  # ranks meet when they first receive
 
 
+@every_mpi
+def test_the_transpose_is_the_same_with_the_layer(mpi, tmp_path):
+    compile_for(mpi, [EXAMPLES / "transpose.c"], tmp_path / "transpose", "-std=c11")
+    for ranks in (2, 3):
+        report = tmp_path / f"report{ranks}"
+        job = [mpi.launcher, *mpi.options, "-n", str(ranks), str(tmp_path / "transpose"), "96", "3"]
+        for settings in ({}, preloads(report)):
+            ran = run(job, settings)
+            assert ran.returncode == 0, ran.stderr[-2000:]
+            assert f"96 x 96 complex doubles on {ranks} ranks: 0 wrong" in ran.stdout
+        lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+        assert sum(line["sent"] for line in lines) >= ranks * (ranks - 1) * 3
+
+
 def test_all_languages_compute_the_same(tmp_path):
     mpi = next((each for each in MPIS if each.present and each.name in FORTRAN), None)
     if mpi is None:

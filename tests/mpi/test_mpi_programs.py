@@ -5,6 +5,7 @@ Some are small ones of ours over libraries that were not written for it."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -117,6 +118,26 @@ def test_fftw_transposes_by_messages_that_are_mapped(tmp_path):
 )
 def test_hdf5_files_are_the_same(mpi, package, tmp_path):
     of_library("hdf5_columns", mpi, flags_of(package), 2, tmp_path, **SHORT)
+
+
+HAS_PENCILS = "import mpi4py_fft, mpi4py.MPI as m; assert 'Open MPI v4' in m.Get_library_version()"
+
+
+def python_with_pencils() -> str:
+    """A Python with mpi4py-fft for Debian's Open MPI."""
+    python = os.environ.get("SPINLOOM_TEST_PYTHON", "/usr/bin/python3")
+    found = shutil.which(python) is not None
+    if not found or subprocess.run([python, "-c", HAS_PENCILS], capture_output=True, check=False).returncode:
+        pytest.skip(f"{python} has no mpi4py-fft for Debian's Open MPI")
+    return python
+
+
+def test_mpi4py_fft_redistributes_its_pencils(tmp_path):
+    words = [python_with_pencils(), str(SOURCES / "pencils.py"), "3", "64x96", "256x256", "32x48x64"]
+    (without, layered), sent = both(OPENMPI, words, 2, tmp_path, SHORT, lambda _: None)
+    assert layered[0] == without[0]
+    assert without[0].count(" whole ") == 3
+    assert sent >= 3 * 4  # a message each way forth, three times, and back
 
 
 # Messages of some hundred bytes and of more than 16 KiB. Without the test of iterative refinement: by what

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from layer_programs import BIN, TIME_LIMIT_S, Mpi, compile_for, every_mpi
+from layer_programs import BIN, TIME_LIMIT_S, Mpi, every_mpi, programs_in
 from spinloom import mpi_report, mpi_report_page
 
 SOURCE = Path(__file__).parent / "report_program.c"
@@ -22,17 +22,7 @@ ROW = "vector(16, 1, 4, int64_t)"
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    built: dict[Mpi, Path] = {}
-
-    def program(mpi: Mpi) -> Path:
-        if mpi not in built:
-            path = folder / f"program{len(built)}"
-            compile_for(mpi, [SOURCE], path)
-            built[mpi] = path
-        return built[mpi]
-
-    return program
+    return programs_in(tmp_path_factory.mktemp("report"), SOURCE)
 
 
 def spinloom_run(mpi: Mpi, program: Path, *options: str, last: str = "", ranks: int = 2):

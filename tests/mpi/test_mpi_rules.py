@@ -7,24 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, compile_for, every_mpi, preloads, run
+from layer_programs import Mpi, every_mpi, preloads, programs_in, run
 
 SOURCE = Path(__file__).parent / "layer_rules.c"
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rules")
-    built: dict[Mpi, Path] = {}
-
-    def program(mpi: Mpi) -> Path:
-        if mpi not in built:
-            path = folder / f"rules{len(built)}"
-            compile_for(mpi, [SOURCE], path)
-            built[mpi] = path
-        return built[mpi]
-
-    return program
+    return programs_in(tmp_path_factory.mktemp("rules"), SOURCE)
 
 
 def job(mpi: Mpi, program: Path, rule: str, ranks: int = 2) -> list[str]:

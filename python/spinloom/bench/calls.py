@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 import statistics
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spinloom import core
-from spinloom.bench import jobs, message_rows, messages
+from spinloom.bench import message_rows, messages
 from spinloom.bench.measure import interval, ratio_of
-from spinloom.bench.messages import Effort, Variant
+from spinloom.bench.messages import Effort, Running, Session
 from spinloom.bench.peers import hand_library
 from spinloom.errors import Trouble
 
@@ -65,28 +64,19 @@ def rows(*, quick: bool = False) -> list[CallRow]:
 Times = dict[tuple[CallRow, str], dict[bool, list[float]]]  # (row, MPI) -> with the layer? -> ns
 
 
-def measure(
-    wanted_rows: list[CallRow],
-    wanted: list[Variant],
-    effort: Effort,
-    path: str,
-    folder: Path,
-    step: Callable[[], None],
-    times: Times,
-) -> None:
+def measure(session: Session, wanted_rows: list[CallRow], times: Times) -> None:
     """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
-    hand = str(hand_library(folder, []))
-    programs = messages.compiled(wanted, folder, SOURCE)
-    for launch in range(effort.launches):
-        with messages.launched(wanted, programs, folder / f"launch{launch}", path) as running:
-            for row in wanted_rows:
-                measure_row(row, running, effort, hand, folder, times)
-                step()
+    hand = str(hand_library(session.folder, []))
+
+    def one(row: CallRow, running: Running) -> None:
+        measure_row(row, running, session.effort, hand, session.folder, times)
+
+    messages.each_row(session, SOURCE, wanted_rows, one)
 
 
 def measure_row(
     row: CallRow,
-    running: list[tuple[Variant, jobs.Job]],
+    running: Running,
     effort: Effort,
     hand: str,
     folder: Path,

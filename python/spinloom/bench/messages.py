@@ -67,25 +67,42 @@ def label(job: jobs.Job, variant: Variant) -> str:
 Times = dict[tuple[str, str, str], dict[bool, list[float]]]  # (row, kind, MPI) -> with the layer? -> ns
 
 
-def measure(
-    rows: list[Row],
-    kinds: tuple[str, ...],
-    wanted: list[Variant],
-    effort: Effort,
-    path: str,
-    folder: Path,
-    step: Callable[[], None],
-    times: Times,
+@dataclass(frozen=True)
+class Session:
+    """What a measurement runs with: the ways to run the MPIs, how long, the layer's path, a folder."""
+
+    wanted: list[Variant]
+    effort: Effort
+    path: str
+    folder: Path
+    step: Callable[[], None]  # called after each row of each launch
+
+
+Running = list[tuple[Variant, jobs.Job]]
+
+
+def each_row(
+    session: Session, source: str, rows: list[Any], measure_one: Callable[[Any, Running], None]
 ) -> None:
-    """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
-    hand = str(hand_library(folder, []))
-    programs = compiled(wanted, folder, SOURCE)
-    for launch in range(effort.launches):
-        with launched(wanted, programs, folder / f"launch{launch}", path) as running:
+    """Launches the jobs of `source` as often as the effort says, and measures every row in each launch."""
+    programs = compiled(session.wanted, session.folder, source)
+    for launch in range(session.effort.launches):
+        place = session.folder / f"launch{launch}"
+        with launched(session.wanted, programs, place, session.path) as running:
             for row in rows:
-                for kind in kinds:
-                    measure_row(row, kind, running, effort, hand, folder, times)
-                step()
+                measure_one(row, running)
+                session.step()
+
+
+def measure(session: Session, rows: list[Row], kinds: tuple[str, ...], times: Times) -> None:
+    """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
+    hand = str(hand_library(session.folder, []))
+
+    def one(row: Row, running: Running) -> None:
+        for kind in kinds:
+            measure_row(row, kind, running, session.effort, hand, session.folder, times)
+
+    each_row(session, SOURCE, rows, one)
 
 
 def compiled(wanted: list[Variant], folder: Path, source: str) -> dict[jobs.Mpi, Path]:
@@ -105,8 +122,8 @@ def compiled(wanted: list[Variant], folder: Path, source: str) -> dict[jobs.Mpi,
 @contextlib.contextmanager
 def launched(
     wanted: list[Variant], programs: dict[jobs.Mpi, Path], folder: Path, path: str
-) -> Iterator[list[tuple[Variant, jobs.Job]]]:
-    running: list[tuple[Variant, jobs.Job]] = []
+) -> Iterator[Running]:
+    running: Running = []
     try:
         for number, variant in enumerate(wanted):
             if variant.mpi in programs:
@@ -122,7 +139,7 @@ def launched(
 def measure_row(
     row: Row,
     kind: str,
-    running: list[tuple[Variant, jobs.Job]],
+    running: Running,
     effort: Effort,
     hand: str,
     folder: Path,

@@ -73,10 +73,11 @@ def mpi(
         folder = Path(name)
         try:
             with progress(len(rows) * effort.launches, quiet=False, doing="measuring") as step:
+                session = messages.Session(wanted, effort, path, folder, step)
                 if calls:
-                    call_bench.measure(rows, wanted, effort, path, folder, step, times)
+                    call_bench.measure(session, rows, times)
                 else:
-                    messages.measure(rows, kind or ("pingpong",), wanted, effort, path, folder, step, times)
+                    messages.measure(session, rows, kind or ("pingpong",), times)
         except core.load().SpinloomError as error:
             raise Trouble(error.code, error.message) from None
     measured = call_bench.table(times) if calls else messages.table(rows, times)

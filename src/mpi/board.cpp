@@ -16,15 +16,19 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7304;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7305;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
+
+constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
+constexpr uint64_t own_bytes = slots_bytes + Board::ballots * sizeof(uint64_t);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 }  // namespace
 
-// In the file: the header's page, the members, who sees whom (a row of the receiver for each), each rank's slots.
+// In the file: the header's page, the members, who sees whom (a row of the receiver for each), the ballots, each rank's
+// slots and counts of calls.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -35,8 +39,35 @@ std::atomic<uint8_t>* Board::seen_by(uint32_t receiver) const {
   return reinterpret_cast<std::atomic<uint8_t>*>(base_ + row);
 }
 
+uint64_t Board::ballots_place() const {
+  return page_bytes + pages(size_ * member_bytes) + pages(uint64_t{size_} * size_);
+}
+
 uint64_t Board::own_place(uint32_t rank) const {
-  return page_bytes + pages(size_ * member_bytes) + pages(uint64_t{size_} * size_) + rank * pages(slots * sizeof(Slot));
+  return ballots_place() + pages(ballots * sizeof(Ballot)) + rank * pages(own_bytes);
+}
+
+Ballot& Board::ballot(uint32_t number) const {
+  return reinterpret_cast<Ballot*>(base_ + ballots_place())[number];
+}
+
+std::atomic<uint64_t>& Board::count(uint32_t rank, uint32_t ballot) const {
+  return reinterpret_cast<std::atomic<uint64_t>*>(base_ + own_place(rank) + slots_bytes)[ballot];
+}
+
+int Board::take_ballot() const {
+  for (uint32_t number = 0; number < ballots; ++number) {
+    uint32_t nobody = 0;
+    if (ballot(number).is_taken.compare_exchange_strong(nobody, 1)) return static_cast<int>(number);
+  }
+  return -1;
+}
+
+bool Board::can_agree() const {
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    if (member(rank).heeds_barriers == 0) return false;
+  }
+  return true;
 }
 
 Slot& Board::slot(uint32_t rank, uint32_t number) const {
@@ -85,7 +116,7 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   local_ = local;
   if (auto mapped = map(name); !mapped.ok()) return mapped;
   if (auto filled = fill(0, own_place(0)); !filled.ok()) return filled;
-  if (auto filled = fill(own_place(rank), slots * sizeof(Slot)); !filled.ok()) return filled;
+  if (auto filled = fill(own_place(rank), own_bytes); !filled.ok()) return filled;
 
   uint64_t nobody = 0;
   if (header_->magic.compare_exchange_strong(nobody, 1)) {
@@ -108,6 +139,7 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   own.heap_base = place.base;
   own.heap_inode = place.inode;
   own.heap_file = place.file;
+  own.heeds_barriers = heed_barriers() ? 1 : 0;
   word_ = header_->secret[1];
   own.word_address = reinterpret_cast<uint64_t>(&word_);
   own.state.store(1, std::memory_order_release);

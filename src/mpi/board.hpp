@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "mpi/agreement.hpp"
 #include "mpi/joint.hpp"
 #include "mpi/record.hpp"
 #include "peer/heap_view.hpp"
@@ -47,6 +48,7 @@ struct alignas(128) Slot {
 class Board {
  public:
   static constexpr uint32_t slots = 128;
+  static constexpr uint32_t ballots = 256;  // communicators at a time whose ranks can agree
 
   Board() = default;
   Board(const Board&) = delete;
@@ -85,6 +87,15 @@ class Board {
   [[nodiscard]] bool lives(uint32_t sender) const { return views_[sender].process.holds(); }
   [[nodiscard]] const peer::Process& process(uint32_t sender) const { return views_[sender].process; }
 
+  // For one communicator: a number of a ballot that nobody uses; below zero: there is none.
+  [[nodiscard]] int take_ballot() const;
+  [[nodiscard]] Voter voter(uint32_t ballot) const { return {&this->ballot(ballot), &count(rank_, ballot)}; }
+  [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const;
+  // Whether every rank can agree with others, on a complete board.
+  [[nodiscard]] bool can_agree() const;
+  // A number that no communicator had before.
+  [[nodiscard]] uint32_t next_number() const { return header_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
+
  private:
   struct Header {
     std::atomic<uint64_t> magic;  // written last by the rank that makes the board
@@ -92,12 +103,14 @@ class Board {
     std::atomic<uint32_t> joined;
     std::atomic<uint32_t> left;
     std::atomic<uint32_t> complete;  // 0: not decided
+    std::atomic<uint32_t> numbers;  // of communicators
   };
   struct Member {
     std::atomic<uint32_t> state;  // 0: nobody, 1: registered, 2: has left
     int32_t process;
     uint64_t heap_bytes, heap_base, heap_inode;
     int32_t heap_file;
+    int32_t heeds_barriers;
     uint64_t word_address;  // of `word_`, by which others find out whether they can read this process
   };
   // What a receiver says of a sender whose heap it has mapped.
@@ -116,7 +129,9 @@ class Board {
   [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;
   [[nodiscard]] bool reads(const Member& there, const peer::Process& process) const;
+  [[nodiscard]] uint64_t ballots_place() const;
   [[nodiscard]] uint64_t own_place(uint32_t rank) const;
+  [[nodiscard]] Ballot& ballot(uint32_t number) const;
   [[nodiscard]] Member& member(uint32_t rank) const;
   [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t receiver) const;
 

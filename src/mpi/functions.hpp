@@ -5,6 +5,8 @@
 #pragma once
 
 // clang-format off
+// A collective call: blocking, non-blocking and persistent.
+#define SPINLOOM_FORMS(X, name, iname) X(name) X(name##_c) X(iname) X(iname##_c) X(name##_init) X(name##_init_c)
 #define SPINLOOM_MPI_FUNCTIONS(X)                                                             \
   X(Init) X(Init_thread) X(Finalize)                                                          \
   X(Send) X(Ssend) X(Rsend) X(Isend) X(Issend) X(Irsend)                                      \
@@ -19,7 +21,16 @@
   X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some) \
   X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) \
   X(Pack) X(Unpack) X(Pack_c) X(Unpack_c) \
-  X(Alltoallw) X(Alltoallw_c)
+  X(Comm_dup) X(Comm_dup_with_info) X(Comm_split) X(Comm_split_type) X(Comm_create) X(Comm_create_group) \
+  X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create) X(Dist_graph_create_adjacent) X(Intercomm_merge) \
+  SPINLOOM_FORMS(X, Bcast, Ibcast) SPINLOOM_FORMS(X, Gather, Igather) \
+  SPINLOOM_FORMS(X, Gatherv, Igatherv) SPINLOOM_FORMS(X, Scatter, Iscatter) \
+  SPINLOOM_FORMS(X, Scatterv, Iscatterv) SPINLOOM_FORMS(X, Allgather, Iallgather) \
+  SPINLOOM_FORMS(X, Allgatherv, Iallgatherv) SPINLOOM_FORMS(X, Alltoall, Ialltoall) \
+  SPINLOOM_FORMS(X, Alltoallv, Ialltoallv) SPINLOOM_FORMS(X, Alltoallw, Ialltoallw) \
+  SPINLOOM_FORMS(X, Neighbor_allgather, Ineighbor_allgather) SPINLOOM_FORMS(X, Neighbor_allgatherv, Ineighbor_allgatherv) \
+  SPINLOOM_FORMS(X, Neighbor_alltoall, Ineighbor_alltoall) SPINLOOM_FORMS(X, Neighbor_alltoallv, Ineighbor_alltoallv) \
+  SPINLOOM_FORMS(X, Neighbor_alltoallw, Ineighbor_alltoallw)
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)

@@ -58,7 +58,7 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.mapped)
     return {Way::mapped, "asked for"};
   if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
-  if (form.contiguous(count)) return {Way::pass, "contiguous"};
+  if (form.contiguous(count) && !reach.runs) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
   const Costs by = costs(settings.prices, work_of(form, bytes), settings.chunk_bytes);
   const bool joins = by.joint_ns < by.mapped_ns;

@@ -31,6 +31,7 @@ struct Reach {
   bool mapped = false;
   bool waits = false;  // the sender does nothing else until the message is taken
   bool cma = false;
+  bool runs = false;  // contiguous messages, too
 };
 
 struct Costs {

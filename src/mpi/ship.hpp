@@ -59,6 +59,7 @@ class Ship {
   void notice() { board_.notice(); }
   [[nodiscard]] bool can_reach(uint32_t receiver) const { return board_.can_reach(receiver); }
   [[nodiscard]] bool is_complete() const { return board_.is_complete(); }
+  [[nodiscard]] const Board& board() const { return board_; }
   [[nodiscard]] bool can_read(uint32_t receiver) const { return board_.can_read(receiver); }
 
   [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes) { return prepare(bytes, true); }

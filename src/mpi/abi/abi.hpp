@@ -57,7 +57,6 @@ using GrequestCancel = int(void*, int);
   X(Comm_rank, (Comm, int*))                                                           \
   X(Comm_size, (Comm, int*))                                                           \
   X(Comm_remote_size, (Comm, int*))                                                    \
-  X(Comm_dup, (Comm, Comm*))                                                           \
   X(Comm_free, (Comm*))                                                                \
   X(Comm_group, (Comm, Group*))                                                        \
   X(Comm_remote_group, (Comm, Group*))                                                 \
@@ -68,14 +67,19 @@ using GrequestCancel = int(void*, int);
   X(Comm_set_attr, (Comm, int, void*))                                                 \
   X(Comm_get_attr, (Comm, int, void*, int*))                                           \
   X(Comm_delete_attr, (Comm, int))                                                     \
-  X(Comm_split, (Comm, int, int, Comm*))                                               \
   X(Comm_set_errhandler, (Comm, Errhandler))                                           \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                      \
   X(Group_free, (Group*))                                                              \
+  X(Topo_test, (Comm, int*))                                                           \
+  X(Cartdim_get, (Comm, int*))                                                         \
+  X(Cart_shift, (Comm, int, int, int*, int*))                                          \
+  X(Graph_neighbors_count, (Comm, int, int*))                                          \
+  X(Graph_neighbors, (Comm, int, int, int*))                                           \
+  X(Dist_graph_neighbors_count, (Comm, int*, int*, int*))                              \
+  X(Dist_graph_neighbors, (Comm, int, int*, int*, int, int*, int*))                    \
   X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                         \
   X(Type_set_attr, (Datatype, int, void*))                                             \
   X(Type_commit, (Datatype*))                                                          \
-  X(Allgather, (const void*, int, Datatype, void*, int, Datatype, Comm))               \
   X(Barrier, (Comm))                                                                   \
   X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Type_free, (Datatype*))                                                            \
@@ -118,13 +122,46 @@ using GrequestCancel = int(void*, int);
   X(Isendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*)) \
   X(Isendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Request*))
 
-// Collective calls, whose places in memory are ints, or addresses where counts are large.
+// Calls that make a communicator: the last argument.
+#define SPINLOOM_COMM_CALLS(X)                                                                               \
+  X(Comm_dup, (Comm, Comm*))                                                                                 \
+  X(Comm_dup_with_info, (Comm, Info, Comm*))                                                                 \
+  X(Comm_split, (Comm, int, int, Comm*))                                                                     \
+  X(Comm_split_type, (Comm, int, int, Info, Comm*))                                                          \
+  X(Comm_create, (Comm, Group, Comm*))                                                                       \
+  X(Comm_create_group, (Comm, Group, int, Comm*))                                                            \
+  X(Cart_create, (Comm, int, const int*, const int*, int, Comm*))                                            \
+  X(Cart_sub, (Comm, const int*, Comm*))                                                                     \
+  X(Graph_create, (Comm, int, const int*, const int*, int, Comm*))                                           \
+  X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*))        \
+  X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*)) \
+  X(Intercomm_merge, (Comm, int, Comm*))
+
+// Collective calls, whose places in memory are ints, or addresses where counts are large: X(name, name of the non-blocking
+// form, N, parameters...). The persistent form is name_init (MPI 4).
 template <class N>
 using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
-#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                       \
-  X(Alltoallw, N,                                                                                             \
-    (const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*, const Displacement<N>*, \
-     const Datatype*, Comm))
+#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                      \
+  X(Bcast, Ibcast, N, void*, N, Datatype, int, Comm)                                                         \
+  X(Gather, Igather, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)                             \
+  X(Gatherv, Igatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*, Datatype, int, Comm)   \
+  X(Scatter, Iscatter, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)                           \
+  X(Scatterv, Iscatterv, N, const void*, const N*, const Displacement<N>*, Datatype, void*, N, Datatype, int, Comm) \
+  X(Allgather, Iallgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)                            \
+  X(Allgatherv, Iallgatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*, Datatype, Comm)  \
+  X(Alltoall, Ialltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)                              \
+  X(Alltoallv, Ialltoallv, N, const void*, const N*, const Displacement<N>*, Datatype, void*, const N*,      \
+    const Displacement<N>*, Datatype, Comm)                                                                  \
+  X(Alltoallw, Ialltoallw, N, const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*,      \
+    const Displacement<N>*, const Datatype*, Comm)                                                           \
+  X(Neighbor_allgather, Ineighbor_allgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)          \
+  X(Neighbor_allgatherv, Ineighbor_allgatherv, N, const void*, N, Datatype, void*, const N*,                 \
+    const Displacement<N>*, Datatype, Comm)                                                                  \
+  X(Neighbor_alltoall, Ineighbor_alltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)            \
+  X(Neighbor_alltoallv, Ineighbor_alltoallv, N, const void*, const N*, const Displacement<N>*, Datatype, void*,     \
+    const N*, const Displacement<N>*, Datatype, Comm)                                                        \
+  X(Neighbor_alltoallw, Ineighbor_alltoallw, N, const void*, const N*, const Aint*, const Datatype*, void*,  \
+    const N*, const Aint*, const Datatype*, Comm)
 
 // The forms of the counted calls for one type of counts.
 template <class N>
@@ -132,6 +169,11 @@ struct Counted {
 #define SPINLOOM_MEMBER(name, N, parameters) int(*name) parameters = nullptr;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_MEMBER, N)
+#undef SPINLOOM_MEMBER
+#define SPINLOOM_MEMBER(name, iname, N, ...)     \
+  int (*name)(__VA_ARGS__) = nullptr;            \
+  int (*iname)(__VA_ARGS__, Request*) = nullptr; \
+  int (*name##_init)(__VA_ARGS__, Info, Request*) = nullptr;
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 };
@@ -140,9 +182,10 @@ struct Real : Counted<int> {
 #define SPINLOOM_MEMBER(name, parameters) int(*name) parameters = nullptr;
   SPINLOOM_REAL_CALLS(SPINLOOM_MEMBER)
   SPINLOOM_NEWER_CALLS(SPINLOOM_MEMBER)
+  SPINLOOM_COMM_CALLS(SPINLOOM_MEMBER)
 #undef SPINLOOM_MEMBER
   Counted<Count> large;  // null where the MPI is older than 4.0
-  // The same; where the MPI has none, the int forms, which refuse counts that are no int. Collective calls have no such form.
+  // The same; where the MPI has none, the int forms, which refuse counts that are no int.
   Counted<Count> wide;
 
   // The name of a function that the MPI should have and has not; empty if all are there.

@@ -103,4 +103,7 @@ class Batch {
   std::vector<Request> work_;
 };
 
+// After a call that has completed all requests: what the program's call returns.
+[[nodiscard]] int finish_all(Batch& batch, int count, Status* statuses, int code);
+
 }  // namespace spinloom::mpi::SPINLOOM_ABI

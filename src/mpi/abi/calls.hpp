@@ -14,11 +14,20 @@ namespace spinloom::mpi::SPINLOOM_ABI {
   int name parameters;
 SPINLOOM_REAL_CALLS(SPINLOOM_DECLARE)
 SPINLOOM_NEWER_CALLS(SPINLOOM_DECLARE)
+SPINLOOM_COMM_CALLS(SPINLOOM_DECLARE)
 SPINLOOM_COUNTED_CALLS(SPINLOOM_DECLARE_COUNTED, N)
 SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_DECLARE_COUNTED, N)
-SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_DECLARE_COUNTED, N)
 #undef SPINLOOM_DECLARE
 #undef SPINLOOM_DECLARE_COUNTED
+#define SPINLOOM_DECLARE(name, iname, M, ...) \
+  template <class M>                          \
+  int name(__VA_ARGS__);                      \
+  template <class M>                          \
+  int iname(__VA_ARGS__, Request*);           \
+  template <class M>                          \
+  int name##_init(__VA_ARGS__, Info, Request*);
+SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_DECLARE, N)
+#undef SPINLOOM_DECLARE
 
 // Calls that no MPI has (include/spinloom/mpix.h).
 int Type_commit_comm(Datatype* type, Comm comm);

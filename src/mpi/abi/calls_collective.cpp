@@ -1,174 +1,399 @@
-// Collective calls, done by messages between pairs of ranks on a communicator of the layer's own: each takes the way that
-// the layer finds for it.
-#include <algorithm>
-
-#include "mpi/abi/batch.hpp"
+// Collective calls. On communicators whose ranks have agreed on it, each is done by messages between pairs of ranks, which
+// take the way that the layer finds for each (exchange.hpp); all others are the MPI's.
 #include "mpi/abi/calls.hpp"
+#include "mpi/abi/exchange.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
-
-Comm Layer::twin_of(Comm comm) {
-  if (comm == handles().comm_null) return comm;
-  void* known = nullptr;
-  int is_known = 0;
-  if (real.Comm_get_attr(comm, twin_keyval_, &known, &is_known) != success) return handles().comm_null;
-  if (is_known != 0) return *static_cast<Comm*>(known);
-  Comm twin = handles().comm_null;
-  int is_inter = 0;
-  bool are_ours = ship.is_complete() && real.Comm_test_inter(comm, &is_inter) == success && is_inter == 0;
-  if (are_ours) {
-    const std::vector<int> members = ranks_of(comm);
-    are_ours = members.size() > 1 && std::ranges::all_of(members, [](int member) { return member >= 0; });
-  }
-  if (are_ours) {
-    int own = 0;
-    if (real.Comm_rank(comm, &own) != success || real.Comm_split(comm, 0, own, &twin) != success) {
-      twin = handles().comm_null;
-    } else {
-      real.Comm_set_errhandler(twin, handles().errors_return);
-    }
-  }
-  auto kept = std::make_unique<Comm>(twin);
-  if (real.Comm_set_attr(comm, twin_keyval_, kept.get()) == success) (void)kept.release();
-  return twin;
-}
-
 namespace {
 
-// One side of a call: what it sends to or receives from each rank.
-template <class N, class Byte>
-struct Side {
-  Byte* buffer;
+enum class Kind : uint8_t {
+#define SPINLOOM_KIND(name, ...) name,
+  SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_KIND, int)
+#undef SPINLOOM_KIND
+};
+
+// Of a call whose ranks may move different numbers of bytes; of one that is the MPI's whatever they move.
+constexpr int64_t various = INT64_MAX;
+constexpr int64_t none = -1;
+
+int64_t bytes_of(int64_t count, Datatype type) {
+  return count < 0 ? none : Place::capacity_of(*layer.types.form(type), count);
+}
+
+int64_t extent_of(Datatype type) {
+  const Form& form = *layer.types.form(type);
+  if (form.known) return form.extent;
+  Count lower = 0;
+  Count extent = 0;
+  return real.Type_get_extent_x(type, &lower, &extent) == success ? extent : 0;
+}
+
+// What a rank sends or receives, by peers: blocks of one size; of several; and of several types.
+struct Blocks {
+  const void* buffer;
+  int64_t count;
+  Datatype type;
+  [[nodiscard]] void* at(int i) const {
+    return const_cast<char*>(static_cast<const char*>(buffer)) + i * count * extent_of(type);
+  }
+};
+template <class N>
+struct BlocksV {
+  const void* buffer;
   const N* counts;
   const Displacement<N>* places;
+  Datatype type;
+  [[nodiscard]] void* at(int i) const {
+    return const_cast<char*>(static_cast<const char*>(buffer)) + places[i] * extent_of(type);
+  }
+};
+template <class N, class Place>
+struct BlocksW {
+  const void* buffer;
+  const N* counts;
+  const Place* places;
   const Datatype* types;
-
-  [[nodiscard]] Byte* at(int rank) const { return buffer + places[rank]; }
-  [[nodiscard]] bool is_empty(int rank) const {
-    const Lock lock;
-    return counts[rank] == 0 || layer.types.form(types[rank])->size == 0;
-  }
-  [[nodiscard]] Place place(int rank, Comm comm) const {
-    const Lock lock;
-    return layer.place_of(at(rank), counts[rank], types[rank], comm);
-  }
 };
 
-// MPI_Alltoallw_c for an MPI that has no such call.
-int with_ints(const void* out, const Count* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
-              const Count* in_counts, const Aint* in_places, const Datatype* in_types, Comm comm) {
-  int size = 0;
-  if (const int code = real.Comm_size(comm, &size); code != success) return code;
-  bool fits = true;
-  const auto narrow = [&](const auto* values) {
-    std::vector<int> made(static_cast<size_t>(size));
-    for (size_t i = 0; values != nullptr && i < made.size(); ++i) {
-      made[i] = static_cast<int>(values[i]);
-      fits = fits && made[i] == values[i];
+template <class Sink>
+void send(Sink& sink, int rank, const Blocks& from, int i) {
+  sink.send(rank, from.at(i), from.count, from.type);
+}
+template <class Sink>
+void receive(Sink& sink, int rank, const Blocks& to, int i) {
+  sink.receive(rank, to.at(i), to.count, to.type);
+}
+template <class Sink, class N>
+void send(Sink& sink, int rank, const BlocksV<N>& from, int i) {
+  sink.send(rank, from.at(i), from.counts[i], from.type);
+}
+template <class Sink, class N>
+void receive(Sink& sink, int rank, const BlocksV<N>& to, int i) {
+  sink.receive(rank, to.at(i), to.counts[i], to.type);
+}
+template <class Sink, class N, class Place>
+void send(Sink& sink, int rank, const BlocksW<N, Place>& from, int i) {
+  sink.send(rank, static_cast<const char*>(from.buffer) + from.places[i], from.counts[i], from.types[i]);
+}
+template <class Sink, class N, class Place>
+void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
+  sink.receive(rank, const_cast<char*>(static_cast<const char*>(to.buffer)) + to.places[i], to.counts[i], to.types[i]);
+}
+
+// The patterns of messages. A sink takes what this rank sends and receives.
+template <class Out, class In>
+auto all_to_all(const Out& out, const In& in) {
+  return [out, in](const Team& team, auto& sink) {
+    for (int step = 0; step < team.size; ++step) {
+      const int from = (team.rank + team.size - step) % team.size;
+      const int to = (team.rank + step) % team.size;
+      receive(sink, team.world[from], in, from);
+      send(sink, team.world[to], out, to);
     }
-    return made;
   };
-  const auto counts_out = narrow(out == in_place ? nullptr : out_counts);
-  const auto places_out = narrow(out == in_place ? nullptr : out_places);
-  const auto counts_in = narrow(in_counts);
-  const auto places_in = narrow(in_places);
-  if (!fits) return raise(comm, error_other);
-  return real.Alltoallw(out, counts_out.data(), places_out.data(), out_types, in, counts_in.data(), places_in.data(),
-                        in_types, comm);
 }
 
-// Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
-bool copied_here(const Place& from, const Place& to) {
-  if (!from.form->known || !to.form->known || from.capacity() != to.capacity()) return false;
-  const End source = end_of({*from.form, from.count, from.buffer}, from.count);
-  const End target = end_of({*to.form, to.count, to.buffer}, to.count);
-  return copy_part(source, target, {0, from.capacity()}).ok();
-}
-
-// The requests of one call: at most two for each rank.
-class Requests {
- public:
-  explicit Requests(int ranks) : first_(room_.fill(2 * static_cast<size_t>(ranks), handles().request_null)) {}
-  [[nodiscard]] Request* next() { return &first_[count_++]; }
-  [[nodiscard]] int wait() {
-    Status* const statuses = statuses_.fill(static_cast<size_t>(count_), {});
-    const int code = Waitall(count_, first_, statuses);
-    if (code != error_in_status) return code;
-    const Status* const end = statuses + count_;
-    const Status* const failed =
-        std::find_if(statuses, statuses + count_, [](const Status& one) { return one.error != success; });
-    return failed == end ? code : failed->error;
-  }
-  void let_go() {
-    for (int i = 0; i < count_; ++i) {
-      if (first_[i] != handles().request_null) Request_free(&first_[i]);
+template <class In>
+auto gather(const void* out, int64_t count, Datatype type, const In& in, int root) {
+  return [=](const Team& team, auto& sink) {
+    const bool is_root = team.rank == root;
+    for (int step = 0; is_root && step < team.size; ++step) {
+      const int from = (root + step) % team.size;
+      if (from != root || out != in_place) receive(sink, team.world[from], in, from);
     }
-  }
+    if (!is_root || out != in_place) sink.send(team.world[root], out, count, type);
+  };
+}
 
- private:
-  Few<Request> room_;
-  Few<Status> statuses_;
-  Request* first_;
-  int count_ = 0;
+template <class Out>
+auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
+  return [=](const Team& team, auto& sink) {
+    const bool is_root = team.rank == root;
+    for (int step = 0; is_root && step < team.size; ++step) {
+      const int to = (root + step) % team.size;
+      if (to != root || in != in_place) send(sink, team.world[to], out, to);
+    }
+    if (!is_root || in != in_place) sink.receive(team.world[root], in, count, type);
+  };
+}
+
+template <class In>
+auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) {
+  return [=](const Team& team, auto& sink) {
+    for (int step = out == in_place ? 1 : 0; step < team.size; ++step) {
+      const int from = (team.rank + team.size - step) % team.size;
+      const int to = (team.rank + step) % team.size;
+      receive(sink, team.world[from], in, from);
+      if (out == in_place) {
+        send(sink, team.world[to], in, team.rank);
+      } else {
+        sink.send(team.world[to], out, count, type);
+      }
+    }
+  };
+}
+
+auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
+  return [=](const Team& team, auto& sink) {
+    if (team.rank != root) {
+      sink.receive(team.world[root], buffer, count, type);
+      return;
+    }
+    for (int step = 1; step < team.size; ++step) sink.send(team.world[(root + step) % team.size], buffer, count, type);
+  };
+}
+
+template <class Out, class In>
+auto among_neighbours(const Out& out, const In& in) {
+  return [out, in](const Team& team, auto& sink) {
+    const Neighbours& all = team.neighbours;
+    for (const int i : all.order) {
+      if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
+    }
+    for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
+      if (all.to[i] >= 0) send(sink, team.world[all.to[i]], out, i);
+    }
+  };
+}
+
+template <class In>
+auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
+  return [=](const Team& team, auto& sink) {
+    const Neighbours& all = team.neighbours;
+    for (const int i : all.order) {
+      if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
+    }
+    for (const int to : all.to) {
+      if (to >= 0) sink.send(team.world[to], out, count, type);
+    }
+  };
+}
+
+// Finds out whether a rank would gain by the layer's way: some of what it moves has gaps and is not short.
+struct Gains {
+  bool any = false;
+  int64_t min_bytes;
+  void look(int64_t count, Datatype type) {
+    if (any || count <= 0) return;
+    const Form& form = *layer.types.form(type);
+    any = form.known && !form.contiguous(count) && Place::capacity_of(form, count) >= min_bytes;
+  }
+  void send(int, const void*, int64_t count, Datatype type) { look(count, type); }
+  void receive(int, const void*, int64_t count, Datatype type) { look(count, type); }
 };
 
-// Receives and sends are posted first, each rank's to and from the one that comes next first; what a rank sends to itself
-// is copied while these are under way.
-template <class N>
-int exchange(const Side<N, const char>& out, const Side<N, char>& in, Comm twin, int rank, int size,
-             Requests& requests) {
-  const auto receive_from = [&](int from) {
-    if (in.is_empty(from)) return success;
-    return Irecv<N>(in.at(from), in.counts[from], in.types[from], from, 0, twin, requests.next());
-  };
-  const auto send_to = [&](int to) {
-    if (out.is_empty(to)) return success;
-    return Isend<N>(out.at(to), out.counts[to], out.types[to], to, 0, twin, requests.next());
-  };
-  int code = success;
-  for (int step = 1; step < size && code == success; ++step) code = receive_from((rank + size - step) % size);
-  for (int step = 1; step < size && code == success; ++step) code = send_to((rank + step) % size);
-  if (code != success || copied_here(out.place(rank, twin), in.place(rank, twin))) return code;
-  code = receive_from(rank);
-  return code == success ? send_to(rank) : code;
+template <class Describe>
+bool gains(const Team& team, const Describe& describe) {
+  if (layer.settings.path == Path::pass) return false;
+  Gains found{.min_bytes = team.min_bytes};
+  describe(team, found);
+  return found.any;
+}
+
+// Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
+// the same on all. A rank that would gain proposes to agree.
+template <class Bytes, class Describe>
+Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe) {
+  const Lock lock;
+  Team* const team = layer.teams.of(comm);
+  if (team == nullptr) return nullptr;
+  const auto number = static_cast<uint32_t>(kind);
+  const bool has_agreed = team->voter.begin_call(number);
+  if (!has_agreed && !team->voter.is_open(number)) return nullptr;
+  if (bytes(*team) < team->min_bytes) return nullptr;
+  if (has_agreed) return team;
+  if (gains(*team, describe)) team->voter.propose(number, team->counts);
+  return nullptr;
+}
+
+template <class Describe>
+std::shared_ptr<Exchange> exchange_of(const Team& team, const Describe& describe) {
+  const Lock lock;
+  auto made = std::make_shared<Exchange>(team.tag);
+  describe(team, *made);
+  return made;
+}
+
+template <class Bytes, class Describe, class Pass>
+int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass) {
+  const Team* const team = team_of(kind, comm, bytes, describe);
+  if (team == nullptr) return pass();
+  layer.attend();
+  const auto exchange = exchange_of(*team, describe);
+  int code = exchange->begin();
+  if (code == success) code = exchange->wait();
+  return code == success ? code : raise(comm, code);
+}
+
+template <class Bytes, class Describe, class Pass>
+int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass,
+                 Request* request) {
+  const Team* const team = team_of(kind, comm, bytes, describe);
+  if (team == nullptr) return pass();
+  const int code = start(exchange_of(*team, describe), request);
+  return code == success ? code : raise(comm, code);
+}
+
+// Its ranks agree by a call of their own when they make it. The MPI's request stands for it, and never starts.
+template <class Bytes, class Describe, class Pass>
+int persistent(Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass, Request* request) {
+  const int code = pass();
+  if (code != success) return code;
+  Team* team = nullptr;
+  uint8_t mine = 0;
+  {
+    const Lock lock;
+    team = layer.teams.of(comm);
+    if (team == nullptr || bytes(*team) < 0) return code;
+    mine = gains(*team, describe) ? 1 : 0;
+  }
+  std::vector<uint8_t> each(static_cast<size_t>(team->size));
+  const Datatype byte = handles().byte;
+  if (const int told = real.Allgather(&mine, 1, byte, each.data(), 1, byte, comm); told != success) return told;
+  if (std::ranges::none_of(each, [](uint8_t one) { return one != 0; })) return code;
+  auto exchange = exchange_of(*team, describe);
+  exchange->keep_types();
+  const Lock lock;
+  auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
+  known->place.comm = comm;
+  known->exchange = std::move(exchange);
+  layer.remember(*request, known);
+  return code;
 }
 
 }  // namespace
 
-template <class N>
-int Alltoallw(const void* out, const N* out_counts, const Displacement<N>* out_places, const Datatype* out_types,
-              void* in, const N* in_counts, const Displacement<N>* in_places, const Datatype* in_types, Comm comm) {
-  const Comm twin = out == in_place ? handles().comm_null : layer.twin_of(comm);
-  if (twin == handles().comm_null) {
-    if constexpr (sizeof(N) != sizeof(int)) {
-      if (real.large.Alltoallw == nullptr) {
-        return with_ints(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm);
-      }
-      return real.large.Alltoallw(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm);
-    } else {
-      return real.Alltoallw(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm);
-    }
+// The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
+#define SPINLOOM_LIST(...) __VA_ARGS__
+#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                 \
+  template <class N>                                                                                             \
+  int name(SPINLOOM_LIST parameters, Comm comm) {                                                                \
+    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                     \
+    return blocking(Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; },       \
+                    describe, pass);                                                                             \
+  }                                                                                                              \
+  template <class N>                                                                                             \
+  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                             \
+    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };           \
+    return non_blocking(Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; },   \
+                        describe, pass, request);                                                                \
+  }                                                                                                              \
+  template <class N>                                                                                             \
+  int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                            \
+    const auto pass = [&] {                                                                                      \
+      return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request);                        \
+    };                                                                                                           \
+    return persistent(comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass, \
+                      request);                                                                                  \
   }
-  int rank = 0;
-  int size = 0;
-  int code = real.Comm_rank(twin, &rank);
-  if (code == success) code = real.Comm_size(twin, &size);
-  if (code != success) return raise(comm, code);
-  Requests requests(size);
-  const Side<N, const char> sent{static_cast<const char*>(out), out_counts, out_places, out_types};
-  const Side<N, char> received{static_cast<char*>(in), in_counts, in_places, in_types};
-  code = exchange(sent, received, twin, rank, size, requests);
-  if (code == success) {
-    code = requests.wait();
-  } else {
-    requests.let_go();
-  }
-  return code == success ? code : raise(comm, code);
-}
 
-template int Alltoallw<int>(const void*, const int*, const int*, const Datatype*, void*, const int*, const int*,
-                            const Datatype*, Comm);
-template int Alltoallw<Count>(const void*, const Count*, const Aint*, const Datatype*, void*, const Count*, const Aint*,
-                              const Datatype*, Comm);
+#define SPINLOOM_IS_RANK(root) ((root) >= 0 && (root) < team.size)
+
+SPINLOOM_COLLECTIVE(Bcast, Ibcast, (void* buffer, N count, Datatype type, int root), (buffer, count, type, root),
+                    SPINLOOM_IS_RANK(root) ? bytes_of(count, type) : none, broadcast(buffer, count, type, root))
+
+SPINLOOM_COLLECTIVE(Gather, Igather,
+                    (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root),
+                    (out, out_count, out_type, in, in_count, in_type, root),
+                    !SPINLOOM_IS_RANK(root) ? none
+                    : team.rank == root     ? bytes_of(in_count, in_type)
+                                            : bytes_of(out_count, out_type),
+                    gather(out, out_count, out_type, Blocks(in, in_count, in_type), root))
+
+SPINLOOM_COLLECTIVE(Gatherv, Igatherv,
+                    (const void* out, N out_count, Datatype out_type, void* in, const N* in_counts,
+                     const Displacement<N>* in_places, Datatype in_type, int root),
+                    (out, out_count, out_type, in, in_counts, in_places, in_type, root),
+                    SPINLOOM_IS_RANK(root) ? various : none,
+                    gather(out, out_count, out_type, BlocksV<N>(in, in_counts, in_places, in_type), root))
+
+SPINLOOM_COLLECTIVE(Scatter, Iscatter,
+                    (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root),
+                    (out, out_count, out_type, in, in_count, in_type, root),
+                    !SPINLOOM_IS_RANK(root) ? none
+                    : team.rank == root     ? bytes_of(out_count, out_type)
+                                            : bytes_of(in_count, in_type),
+                    scatter(Blocks(out, out_count, out_type), in, in_count, in_type, root))
+
+SPINLOOM_COLLECTIVE(Scatterv, Iscatterv,
+                    (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
+                     void* in, N in_count, Datatype in_type, int root),
+                    (out, out_counts, out_places, out_type, in, in_count, in_type, root),
+                    SPINLOOM_IS_RANK(root) ? various : none,
+                    scatter(BlocksV<N>(out, out_counts, out_places, out_type), in, in_count, in_type, root))
+
+SPINLOOM_COLLECTIVE(Allgather, Iallgather,
+                    (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
+                    (out, out_count, out_type, in, in_count, in_type), bytes_of(in_count, in_type),
+                    gather_to_all(out, out_count, out_type, Blocks(in, in_count, in_type)))
+
+SPINLOOM_COLLECTIVE(Allgatherv, Iallgatherv,
+                    (const void* out, N out_count, Datatype out_type, void* in, const N* in_counts,
+                     const Displacement<N>* in_places, Datatype in_type),
+                    (out, out_count, out_type, in, in_counts, in_places, in_type), various,
+                    gather_to_all(out, out_count, out_type, BlocksV<N>(in, in_counts, in_places, in_type)))
+
+SPINLOOM_COLLECTIVE(Alltoall, Ialltoall,
+                    (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
+                    (out, out_count, out_type, in, in_count, in_type),
+                    out == in_place ? none : bytes_of(in_count, in_type),
+                    all_to_all(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
+
+SPINLOOM_COLLECTIVE(Alltoallv, Ialltoallv,
+                    (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
+                     void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
+                    (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
+                    out == in_place ? none : various,
+                    all_to_all(BlocksV<N>(out, out_counts, out_places, out_type),
+                               BlocksV<N>(in, in_counts, in_places, in_type)))
+
+SPINLOOM_COLLECTIVE(Alltoallw, Ialltoallw,
+                    (const void* out, const N* out_counts, const Displacement<N>* out_places, const Datatype* out_types,
+                     void* in, const N* in_counts, const Displacement<N>* in_places, const Datatype* in_types),
+                    (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
+                    out == in_place ? none : various,
+                    all_to_all(BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
+                               BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types)))
+
+SPINLOOM_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather,
+                    (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
+                    (out, out_count, out_type, in, in_count, in_type), team.neighbours.known ? various : none,
+                    gather_from_neighbours(out, out_count, out_type, Blocks(in, in_count, in_type)))
+
+SPINLOOM_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
+                    (const void* out, N out_count, Datatype out_type, void* in, const N* in_counts,
+                     const Displacement<N>* in_places, Datatype in_type),
+                    (out, out_count, out_type, in, in_counts, in_places, in_type),
+                    team.neighbours.known ? various : none,
+                    gather_from_neighbours(out, out_count, out_type, BlocksV<N>(in, in_counts, in_places, in_type)))
+
+SPINLOOM_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
+                    (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
+                    (out, out_count, out_type, in, in_count, in_type), team.neighbours.known ? various : none,
+                    among_neighbours(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
+
+SPINLOOM_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
+                    (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
+                     void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
+                    (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
+                    team.neighbours.known ? various : none,
+                    among_neighbours(BlocksV<N>(out, out_counts, out_places, out_type),
+                                     BlocksV<N>(in, in_counts, in_places, in_type)))
+
+SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
+                    (const void* out, const N* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
+                     const N* in_counts, const Aint* in_places, const Datatype* in_types),
+                    (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
+                    team.neighbours.known ? various : none,
+                    among_neighbours(BlocksW<N, Aint>(out, out_counts, out_places, out_types),
+                                     BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
+
+#define SPINLOOM_MAKE(name, iname, N, ...)         \
+  template int name<N>(__VA_ARGS__);               \
+  template int iname<N>(__VA_ARGS__, Request*);    \
+  template int name##_init<N>(__VA_ARGS__, Info, Request*);
+SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, int)
+SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, Count)
+#undef SPINLOOM_MAKE
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -45,20 +45,6 @@ class Codes {
   Comm comm_{};
 };
 
-// After a call that has completed all requests.
-int finish_all(Batch& batch, int count, Status* statuses, int code) {
-  if (code != success && code != error_in_status) return code;
-  Codes codes(statuses, count, code);
-  for (int i = 0; i < count; ++i) {
-    if (!batch.knows(i)) continue;
-    const Comm comm = batch.comm_of(i);
-    const int own = codes.of(i);
-    if (own == error_pending) continue;
-    codes.set(i, batch.finish(i, &statuses[i], own), comm);
-  }
-  return codes.answer();
-}
-
 // After a call that has completed some: entry k of `statuses` belongs to request indices[k].
 int finish_some(Batch& batch, int done, const int* indices, Status* statuses, int code) {
   if (done == undefined || (code != success && code != error_in_status)) return code;
@@ -88,6 +74,19 @@ int until(Batch& batch, Test test) {
 bool is_index(int index, int count) { return index >= 0 && index < count; }
 
 }  // namespace
+
+int finish_all(Batch& batch, int count, Status* statuses, int code) {
+  if (code != success && code != error_in_status) return code;
+  Codes codes(statuses, count, code);
+  for (int i = 0; i < count; ++i) {
+    if (!batch.knows(i)) continue;
+    const Comm comm = batch.comm_of(i);
+    const int own = codes.of(i);
+    if (own == error_pending) continue;
+    codes.set(i, batch.finish(i, &statuses[i], own), comm);
+  }
+  return codes.answer();
+}
 
 int Wait(Request* request, Status* status) {
   Batch batch(1, request);

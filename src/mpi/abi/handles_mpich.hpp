@@ -13,6 +13,7 @@ using Datatype = int;
 using Group = int;
 using MessageHandle = int;
 using Request = int;
+using Info = int;
 using Errhandler = int;
 
 struct Status {
@@ -39,6 +40,9 @@ inline constexpr int any_source = -2;
 inline constexpr int any_tag = -1;
 inline constexpr int proc_null = -1;
 inline constexpr int undefined = -32766;
+inline constexpr int cartesian = 2;
+inline constexpr int graph = 1;
+inline constexpr int distributed_graph = 3;
 inline constexpr int thread_multiple = 3;
 inline constexpr int success = 0;
 inline constexpr int error_truncate = 14;

@@ -14,6 +14,7 @@ using Datatype = void*;
 using Group = void*;
 using MessageHandle = void*;
 using Request = void*;
+using Info = void*;
 using Errhandler = void*;
 
 struct Status {
@@ -44,6 +45,9 @@ inline constexpr int any_source = -1;
 inline constexpr int any_tag = -1;
 inline constexpr int proc_null = -2;
 inline constexpr int undefined = -32766;
+inline constexpr int cartesian = 1;
+inline constexpr int graph = 2;
+inline constexpr int distributed_graph = 3;
 inline constexpr int thread_multiple = 3;
 inline constexpr int success = 0;
 inline constexpr int error_truncate = 15;

@@ -13,6 +13,7 @@ using Datatype = void*;
 using Group = void*;
 using MessageHandle = void*;
 using Request = void*;
+using Info = void*;
 using Errhandler = void*;
 
 struct Status {
@@ -41,6 +42,9 @@ inline constexpr int any_source = -1;
 inline constexpr int any_tag = -2;
 inline constexpr int proc_null = -3;
 inline constexpr int undefined = -32766;
+inline constexpr int cartesian = 211;
+inline constexpr int graph = 212;
+inline constexpr int distributed_graph = 213;
 inline constexpr int thread_multiple = 4096;
 inline constexpr int success = 0;
 inline constexpr int error_truncate = 15;

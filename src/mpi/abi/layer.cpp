@@ -22,13 +22,6 @@ int forget_comm(Comm comm, int, void*, void*) {
   return success;
 }
 
-int free_twin(Comm, int, void* twin, void*) {
-  auto* const kept = static_cast<Comm*>(twin);
-  if (*kept != handles().comm_null) real.Comm_free(kept);
-  delete kept;
-  return success;
-}
-
 int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return success;
@@ -67,7 +60,6 @@ std::string Layer::begin() {
   if (job.empty()) return "the launcher gives the job no name";
   if (!pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
-      real.Comm_create_keyval(&copy_nothing, &free_twin, &twin_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
   }
@@ -79,7 +71,9 @@ std::string Layer::begin() {
   const spinloom::Status began =
       ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(ranks), settings);
   patience_.resize(static_cast<size_t>(ranks));
-  return began.ok() ? "" : began.error().message;
+  if (!began.ok()) return began.error().message;
+  teams.begin(ship.board(), ranks_of(handles().comm_world));
+  return "";
 }
 
 void Layer::start() {
@@ -101,11 +95,7 @@ void Layer::stop() {
     poll_outbox();
     for (Copy& left : outbox) left.bytes.release();
     outbox.clear();
-    void* twin = nullptr;
-    int has_twin = 0;
-    if (real.Comm_get_attr(handles().comm_world, twin_keyval_, &twin, &has_twin) == success && has_twin != 0) {
-      real.Comm_delete_attr(handles().comm_world, twin_keyval_);
-    }
+    teams.end();
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);
     ship.end();
@@ -145,7 +135,14 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
-std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
+void Layer::meet(Comm comm) {
+  int is_inter = 0;
+  if (!teams.any() || comm == handles().comm_null) return;
+  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0) return;
+  teams.add(comm, ranks_of(comm));
+}
+
+std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may, Runs runs) {
   const bool may_offer = may != Offers::none;
   const int64_t bytes = place.capacity();
   if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) {
@@ -161,7 +158,7 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
   const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message), may == Offers::any,
-                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to))};
+                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to)), runs == Runs::too};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
     const Ship::By by = choice.way == Way::cma ? Ship::By::cma : choice.joins ? Ship::By::both : Ship::By::receiver;
@@ -171,7 +168,7 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
       return offer;
     }
   }
-  if (choice.way == Way::pass || place.form->contiguous(place.count)) {
+  if (choice.way == Way::pass || (place.form->contiguous(place.count) && runs == Runs::pass)) {
     count(place, to, Way::pass, choice.why);
     return std::nullopt;
   }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
+#include "mpi/abi/teams.hpp"
 #include "mpi/abi/types.hpp"
 #include "mpi/handle_map.hpp"
 #include "mpi/library.hpp"
@@ -75,6 +76,9 @@ struct KeptType {
   }
 };
 
+class Exchange;
+struct Underway;
+
 // An open request that the layer knows.
 struct Open {
   Place place;
@@ -94,6 +98,7 @@ struct Open {
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
+  std::shared_ptr<Exchange> exchange{};  // of a persistent collective call
 
   // As a new one, but for its place.
   void reset() {
@@ -102,6 +107,7 @@ struct Open {
     landed = -1;
     claim.reset();
     kept.free();
+    exchange.reset();
   }
 };
 
@@ -173,6 +179,7 @@ struct Layer {
   int64_t started_ticks = 0;
   std::atomic<int64_t> in_calls_ticks{0};
   Types types;
+  Teams teams;
   HandleMap<Open*> open;
   HandleMap<Claim*> messages;  // by the handle that stands for them
   std::deque<ClaimPointer> claims;
@@ -182,6 +189,7 @@ struct Layer {
     Open* open;
   };
   std::vector<std::unique_ptr<Offered>> offered;
+  std::vector<std::unique_ptr<Underway>> underway;
   Cancelled cancelled_offers;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
@@ -202,7 +210,12 @@ struct Layer {
     mapped,  // what the receiver can take whatever this rank does meanwhile
     any,  // the sender does nothing but wait: it packs at once what the receiver hands back
   };
-  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, Offers may = Offers::mapped);
+  enum class Runs : uint8_t {
+    pass,
+    too,  // the receiver may have gaps where the sender has none
+  };
+  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, Offers may = Offers::mapped,
+                                                 Runs runs = Runs::pass);
   // Counts a message for the report, where one is asked for. pass(): one that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
     if (place.form->tally == nullptr) return;
@@ -253,13 +266,13 @@ struct Layer {
   [[nodiscard]] int completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
-  // A communicator of the layer's own with the ranks of `comm`, by which it does collective calls; comm_null where they are
-  // the MPI's. All ranks of `comm` get the same answer, because nothing of the call counts but `comm`. Collective.
-  [[nodiscard]] Comm twin_of(Comm comm);
+  // A communicator that the program has just made. Collective.
+  void meet(Comm comm);
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
-  // Offered messages: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
+  // Offered messages and non-blocking collective calls: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
   // that wait for each other both end. A call that waits calls progress() until its request is complete.
   [[nodiscard]] bool offers() const { return offers_.load(std::memory_order_relaxed) != 0; }
+  void add_underway(Underway one);
   enum class Waiting : uint8_t { no, asks, blocked };
   void progress(Waiting waiting);
   [[nodiscard]] int wait(Request* request);
@@ -304,6 +317,8 @@ struct Layer {
   }
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
   void add_offer(std::unique_ptr<Offered> one);
+  void count_offers();
+  void progress_calls();
   [[nodiscard]] bool is_open(uint64_t serial);
   void settle(Offered& one, Waiting waiting);
   void pack_after_all(Offered& one);
@@ -320,11 +335,11 @@ struct Layer {
   };
   std::vector<Patience> patience_;
   std::vector<Open*> arriving_;
-  std::atomic<size_t> offers_{0};  // offered.size(), for who holds no lock
+  std::atomic<size_t> offers_{0};  // what is offered and under way, for who holds no lock
+  bool progresses_ = false;
   Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
-  int twin_keyval_ = 0;
   Group world_group_{};
   Comm own_comm_{};  // of this process alone; made when it is first needed
   bool has_own_comm_ = false;

@@ -2,7 +2,7 @@
 // waits does meanwhile.
 #include <algorithm>
 
-#include "mpi/abi/layer.hpp"
+#include "mpi/abi/exchange.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -16,8 +16,16 @@ bool Layer::may_offer_to(uint32_t receiver) {
 void Layer::add_offer(std::unique_ptr<Offered> one) {
   const Lock lock;
   offered.push_back(std::move(one));
-  offers_.store(offered.size(), std::memory_order_relaxed);
+  count_offers();
 }
+
+void Layer::add_underway(Underway one) {
+  const Lock lock;
+  underway.push_back(std::make_unique<Underway>(std::move(one)));
+  count_offers();
+}
+
+void Layer::count_offers() { offers_.store(offered.size() + underway.size(), std::memory_order_relaxed); }
 
 bool Layer::is_open(uint64_t serial) {
   const Lock lock;
@@ -102,6 +110,8 @@ void Layer::take_returned() {
 // What has come is put in place before others are helped to take what this rank has sent.
 void Layer::progress(Waiting waiting) {
   const Lock lock;
+  if (progresses_) return;
+  progresses_ = true;
   if (waiting != Waiting::no) look_at_receives();
   for (size_t i = 0; i < offered.size();) {
     settle(*offered[i], waiting);
@@ -112,7 +122,21 @@ void Layer::progress(Waiting waiting) {
     if (offered[i]->has_whole) real.Grequest_complete(offered[i]->whole);
     offered.erase(offered.begin() + static_cast<ptrdiff_t>(i));
   }
-  offers_.store(offered.size(), std::memory_order_relaxed);
+  progress_calls();
+  count_offers();
+  progresses_ = false;
+}
+
+void Layer::progress_calls() {
+  for (size_t i = 0; i < underway.size();) {
+    Underway& one = *underway[i];
+    if (!one.exchange->test(*one.code)) {
+      ++i;
+      continue;
+    }
+    real.Grequest_complete(one.whole);
+    underway.erase(underway.begin() + static_cast<ptrdiff_t>(i));
+  }
 }
 
 int Layer::wait(Request* request) {

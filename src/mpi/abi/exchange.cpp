@@ -1,0 +1,165 @@
+#include "mpi/abi/exchange.hpp"
+
+#include <algorithm>
+
+#include "mpi/abi/batch.hpp"
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
+bool copied_here(const Place& from, const Place& to) {
+  if (!from.form->known || !to.form->known || from.capacity() != to.capacity()) return false;
+  const End source = end_of({*from.form, from.count, from.buffer}, from.count);
+  const End target = end_of({*to.form, to.count, to.buffer}, to.count);
+  return copy_part(source, target, {0, from.capacity()}).ok();
+}
+
+Place place_of(void* buffer, int64_t count, Datatype type) {
+  const Lock lock;
+  return layer.place_of(buffer, count, type, layer.teams.comm());
+}
+
+// The outcome of a non-blocking call is told by its request.
+int query_outcome(void* code, Status* status) {
+  query_nothing(nullptr, status);
+  return *static_cast<int*>(code);
+}
+int free_outcome(void* code) {
+  delete static_cast<int*>(code);
+  return success;
+}
+
+}  // namespace
+
+// What has no bytes is not sent: both ends see that.
+void Exchange::add(std::vector<Part>& parts, const Part& part) {
+  if (part.count != 0 && layer.types.form(part.type)->size != 0) parts.push_back(part);
+}
+
+void Exchange::keep_types() {
+  for (std::vector<Part>* const parts : {&sends_, &receives_}) {
+    for (Part& part : *parts) {
+      auto kept = std::make_unique<KeptType>();
+      kept->is_held = real.Type_dup(part.type, &kept->type) == success;
+      if (!kept->is_held) continue;
+      part.type = kept->type;
+      kept_.push_back(std::move(kept));
+    }
+  }
+}
+
+int Exchange::post(const Part& part, bool sends) {
+  requests_.push_back(handles().request_null);
+  Request* const request = &requests_.back();
+  const Comm comm = layer.teams.comm();
+  if (!sends) {
+    if (part.count <= INT32_MAX) {
+      return Irecv<int>(part.buffer, static_cast<int>(part.count), part.type, part.rank, tag_, comm, request);
+    }
+    return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
+  }
+  std::optional<Parcel> parcel;
+  const Place place = place_of(part.buffer, part.count, part.type);
+  {
+    const Lock lock;
+    parcel = layer.parcel_for(place, part.rank, Layer::Offers::mapped, Layer::Runs::too);
+  }
+  if (parcel) return layer.announce(*parcel, place, Mode::standard, part.rank, tag_, request);
+  if (part.count <= INT32_MAX) {
+    return real.Isend(part.buffer, static_cast<int>(part.count), part.type, part.rank, tag_, comm, request);
+  }
+  return real.wide.Isend(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
+}
+
+int Exchange::copy_to_self() {
+  const auto of_self = [](const Part& part) { return part.rank == layer.rank; };
+  auto to = receives_.begin();
+  for (const Part& from : sends_) {
+    if (!of_self(from)) continue;
+    to = std::find_if(to, receives_.end(), of_self);
+    const bool is_met = to != receives_.end();
+    if (is_met && copied_here(place_of(from.buffer, from.count, from.type), place_of(to->buffer, to->count, to->type))) {
+      ++to;
+      continue;
+    }
+    int code = is_met ? post(*to, false) : success;
+    if (code == success) code = post(from, true);
+    if (code != success) return code;
+    if (is_met) ++to;
+  }
+  return success;
+}
+
+// Receives are posted first, then sends; what a rank sends to itself is copied while these are under way.
+int Exchange::begin_all() {
+  requests_.clear();
+  requests_.reserve(sends_.size() + receives_.size());
+  for (const Part& part : receives_) {
+    if (part.rank == layer.rank) continue;
+    if (const int code = post(part, false); code != success) return code;
+  }
+  for (const Part& part : sends_) {
+    if (part.rank == layer.rank) continue;
+    if (const int code = post(part, true); code != success) return code;
+  }
+  return copy_to_self();
+}
+
+int Exchange::begin() {
+  const int code = begin_all();
+  return code == success ? code : end(code);
+}
+
+int Exchange::wait() {
+  const auto count = static_cast<int>(requests_.size());
+  if (count == 0) return success;
+  statuses_.assign(requests_.size(), {});
+  return end(Waitall(count, requests_.data(), statuses_.data()));
+}
+
+bool Exchange::test(int& code) {
+  const auto count = static_cast<int>(requests_.size());
+  code = success;
+  if (count == 0) return true;
+  statuses_.assign(requests_.size(), {});
+  {
+    Batch batch(count, requests_.data());
+    int flag = 0;
+    code = real.Testall(count, batch.requests(), &flag, statuses_.data());
+    if (code == success && flag == 0) return false;
+    code = finish_all(batch, count, statuses_.data(), code);
+  }
+  code = end(code);
+  return true;
+}
+
+// The first error, and no request is left.
+int Exchange::end(int code) {
+  if (code == error_in_status) {
+    const auto failed = std::ranges::find_if(
+        statuses_, [](const Status& one) { return one.error != success && one.error != error_pending; });
+    if (failed != statuses_.end()) code = failed->error;
+  }
+  for (Request& request : requests_) {
+    if (code != success && request != handles().request_null) Request_free(&request);
+  }
+  requests_.clear();
+  return code;
+}
+
+int start(std::shared_ptr<Exchange> exchange, Request* request) {
+  int code = exchange->begin();
+  if (code != success) return code;
+  auto outcome = std::make_unique<int>(success);
+  Underway one{std::move(exchange), {}, outcome.get()};
+  code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
+  if (code != success) return one.exchange->wait();
+  (void)outcome.release();
+  *request = one.whole;
+  layer.add_underway(std::move(one));
+  return success;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

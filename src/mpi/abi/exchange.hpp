@@ -1,0 +1,62 @@
+// Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
+//
+// Contract: send() and receive() say what goes to and comes from each rank of MPI_COMM_WORLD; begin() starts it, and
+//   wait() or test() end it, after which it may begin again. What a rank sends to itself is copied.
+// Invariants: (1) messages between two ranks meet in the order in which both have named them.
+// Threads: one at a time. Time: none.
+#pragma once
+
+#include <vector>
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class Exchange {
+ public:
+  explicit Exchange(int tag) : tag_(tag) {}
+  Exchange(Exchange&&) = default;
+
+  void send(int rank, const void* buffer, int64_t count, Datatype type) {
+    add(sends_, {const_cast<void*>(buffer), count, type, rank});
+  }
+  void receive(int rank, void* buffer, int64_t count, Datatype type) { add(receives_, {buffer, count, type, rank}); }
+  // For calls that begin after the program may have freed its types.
+  void keep_types();
+
+  [[nodiscard]] int begin();
+  [[nodiscard]] int wait();
+  // Whether it has ended; never waits.
+  [[nodiscard]] bool test(int& code);
+
+ private:
+  struct Part {
+    void* buffer;
+    int64_t count;
+    Datatype type;
+    int rank;
+  };
+  static void add(std::vector<Part>& parts, const Part& part);
+  [[nodiscard]] int begin_all();
+  [[nodiscard]] int post(const Part& part, bool sends);
+  [[nodiscard]] int copy_to_self();
+  [[nodiscard]] int end(int code);
+
+  int tag_;
+  std::vector<Part> sends_, receives_;
+  std::vector<std::unique_ptr<KeptType>> kept_;
+  std::vector<Request> requests_;
+  std::vector<Status> statuses_;
+};
+
+// A non-blocking collective call: the program has `whole`, a generalized request.
+struct Underway {
+  std::shared_ptr<Exchange> exchange;
+  Request whole{};
+  int* code = nullptr;  // what the request tells; its own
+};
+
+// Starts it, and makes the program's request.
+[[nodiscard]] int start(std::shared_ptr<Exchange> exchange, Request* request);
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

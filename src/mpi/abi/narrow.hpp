@@ -1,0 +1,64 @@
+// Narrow - calls with large counts, done by the MPI's calls with ints. Programs with weak references (mpi4py) find our
+// doors for MPI_Send_c and its like under every MPI, and prefer them.
+//
+// Contract: Narrowed<...>::call<&Counted<int>::X> has the prototype of MPI_X_c; a count that is no int is an error of MPI.
+//   narrow_collectives() fills in the collective calls that the MPI has with ints only.
+// Threads: any. Time: none.
+#pragma once
+
+#include <tuple>
+
+#include "mpi/abi/abi.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// One argument of a call with large counts, as the call with ints takes it.
+template <class T>
+struct Narrow {
+  explicit Narrow(T argument) : value(argument) {}
+  [[nodiscard]] bool fits() const { return true; }
+  [[nodiscard]] T get() { return value; }
+  T value;
+};
+template <>
+struct Narrow<Count> {
+  explicit Narrow(Count argument) : whole(argument) {}
+  [[nodiscard]] bool fits() const { return whole == static_cast<int>(whole); }
+  [[nodiscard]] int get() const { return static_cast<int>(whole); }
+  Count whole;
+};
+template <>
+struct Narrow<Count*> {
+  explicit Narrow(Count* argument) : whole(argument), value(static_cast<int>(*argument)) {}
+  Narrow(const Narrow&) = delete;
+  Narrow& operator=(const Narrow&) = delete;
+  ~Narrow() {
+    if (fits()) *whole = value;
+  }
+  [[nodiscard]] bool fits() const { return *whole == static_cast<int>(*whole); }
+  [[nodiscard]] int* get() { return &value; }
+  Count* whole;
+  int value;
+};
+
+// The call with ints under the name of the one with large counts.
+template <class Function>
+struct Narrowed;
+template <class... Arguments>
+struct Narrowed<int(Arguments...)> {
+  template <auto small>
+  static int call(Arguments... arguments) {
+    std::tuple<Narrow<Arguments>...> narrow(arguments...);
+    return std::apply(
+        [](auto&... each) {
+          if ((each.fits() && ...)) return (real.*small)(each.get()...);
+          const int answer = real.Comm_call_errhandler(handles().comm_world, error_other);
+          return answer == success ? error_other : answer;
+        },
+        narrow);
+  }
+};
+
+void narrow_collectives();
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

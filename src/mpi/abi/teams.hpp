@@ -1,0 +1,59 @@
+// Teams - the communicators on which collective calls may be the layer's, and the one that their messages go by.
+//
+// Contract: begin() follows MPI_Init; add() is called by all ranks of a communicator that the program has just made. of()
+//   gives null where a communicator's calls are the MPI's: a fact that all its ranks see alike.
+// Invariants: (1) there are none unless every rank of the job is on this machine and has the layer, which is settled once
+//   for all ranks; (2) a Team's number is the tag of its messages; no other communicator ever has the same.
+// Threads: the caller's lock, but for add() and forget(). Time: none.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mpi/abi/topology.hpp"
+#include "mpi/board.hpp"
+#include "mpi/handle_map.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+struct Team {
+  Voter voter;
+  int tag = 0;
+  int rank = 0;
+  int size = 0;
+  int64_t min_bytes = 0;
+  std::vector<int> world;  // ranks in MPI_COMM_WORLD, which those of Teams::comm() are
+  std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
+  Neighbours neighbours;
+};
+
+class Teams {
+ public:
+  // Collective. Where it cannot, there are no teams.
+  void begin(const Board& board, std::vector<int> world);
+  void end();
+  // `world`: the ranks of `comm`; below zero for a process of another world.
+  void add(Comm comm, std::vector<int> world);
+  [[nodiscard]] Team* of(Comm comm) {
+    const uint64_t key = key_of(comm);
+    if (key == last_key_ && !forgotten_.any()) return last_;
+    return find(key);
+  }
+  void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
+  [[nodiscard]] bool any() const { return board_ != nullptr; }
+  [[nodiscard]] Comm comm() const { return comm_; }
+
+ private:
+  [[nodiscard]] Team* find(uint64_t key);
+  void take_forgotten();
+
+  const Board* board_ = nullptr;
+  HandleMap<std::unique_ptr<Team>> teams_;
+  Forgotten forgotten_;
+  uint64_t last_key_ = 0;
+  Team* last_ = nullptr;
+  Comm comm_{};
+  int keyval_ = 0;
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

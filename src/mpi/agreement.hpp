@@ -1,0 +1,57 @@
+// Agreement - from which call on the collective calls of one kind go another way on a communicator, so that all of its
+// ranks decide alike without a message.
+//
+// Contract: a communicator has a Ballot in shared memory, and each of its ranks counts its collective calls there.
+//   begin_call() counts one, and says whether it goes the new way. propose() has the calls of one kind go that way from a
+//   number on that no rank has reached.
+// Invariants: (1) all ranks make the same calls in the same order, so that the same number is the same call; (2) a rank
+//   counts before it looks, and who proposes has all ranks pass a memory barrier between its proposal and its look at
+//   their counts: a rank that saw no proposal is counted. The barrier is the kernel's (membarrier), so that calls pay for
+//   none; (3) a way once agreed on is kept.
+// Threads: one at a time for each communicator. Time: none.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+namespace spinloom::mpi {
+
+struct Ballot {
+  static constexpr uint32_t kinds = 16;
+  std::atomic<uint32_t> is_taken;
+  std::atomic<uint32_t> left;  // ranks that need it no longer
+  std::array<std::atomic<uint64_t>, kinds> from;  // number of a call; 0: no proposal, 1: it is being counted
+};
+
+class Voter {
+ public:
+  Voter() = default;
+  Voter(Ballot* ballot, std::atomic<uint64_t>* own) : ballot_(ballot), own_(own) {}
+
+  [[nodiscard]] bool begin_call(uint32_t kind) {
+    // Numbers begin at 2: lower ones say something else in `from`.
+    own_->store(++calls_, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const uint64_t from = ballot_->from[kind].load(std::memory_order_acquire);
+    return from != 0 && calls_ >= decided(kind, from);
+  }
+  [[nodiscard]] bool is_open(uint32_t kind) const { return ballot_->from[kind].load(std::memory_order_relaxed) == 0; }
+  // `counts`: of all ranks of the communicator. Nothing if the kernel has no such barrier.
+  void propose(uint32_t kind, std::span<std::atomic<uint64_t>* const> counts);
+  // This rank has begun its last call.
+  void leave(uint32_t ranks);
+
+ private:
+  [[nodiscard]] uint64_t decided(uint32_t kind, uint64_t from) const;
+
+  Ballot* ballot_ = nullptr;
+  std::atomic<uint64_t>* own_ = nullptr;
+  uint64_t calls_ = 1;
+};
+
+// Whether this process takes part in the barriers of others. Every rank must, before any proposes.
+[[nodiscard]] bool heed_barriers();
+
+}  // namespace spinloom::mpi

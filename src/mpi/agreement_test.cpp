@@ -1,0 +1,59 @@
+#include "mpi/agreement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace spinloom::mpi {
+namespace {
+
+// Ranks are threads that make the same calls, each at its own pace; some propose. Which calls go the new way?
+TEST(Agreement, AllRanksSeeTheSameCallsGoTheNewWay) {
+  if (!heed_barriers()) GTEST_SKIP() << "this kernel has no barrier for other processes";
+  constexpr uint32_t ranks = 3;
+  constexpr int calls = 3'000;
+  for (int round = 0; round < 40; ++round) {
+    Ballot ballot{};
+    std::vector<std::atomic<uint64_t>> counts(ranks);
+    std::vector<std::atomic<uint64_t>*> all;
+    for (auto& count : counts) all.push_back(&count);
+    std::vector<std::vector<bool>> went(ranks);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        Voter voter(&ballot, &counts[rank]);
+        for (int call = 0; call < calls; ++call) {
+          const uint32_t kind = static_cast<uint32_t>(call) % 2;
+          went[rank].push_back(voter.begin_call(kind));
+          if (voter.is_open(kind) && call == 10 * round + static_cast<int>(100 * rank)) voter.propose(kind, all);
+          if (call % (7 + round) == 0) std::this_thread::yield();
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_TRUE(went[0].back() || went[0][calls - 2]);
+    EXPECT_FALSE(went[0].front());
+    for (uint32_t rank = 1; rank < ranks; ++rank) EXPECT_EQ(went[rank], went[0]);
+  }
+}
+
+TEST(Agreement, ABallotThatAllHaveLeftIsFreeAgain) {
+  Ballot ballot{};
+  std::atomic<uint64_t> counts[2] = {};
+  ballot.is_taken = 1;
+  ballot.from[3] = 17;
+  Voter first(&ballot, &counts[0]);
+  Voter second(&ballot, &counts[1]);
+  EXPECT_FALSE(first.begin_call(0));
+  EXPECT_FALSE(first.begin_call(3));
+  first.leave(2);
+  EXPECT_EQ(ballot.is_taken, 1U);
+  EXPECT_EQ(counts[0], 0U);
+  second.leave(2);
+  EXPECT_EQ(ballot.is_taken, 0U);
+  EXPECT_EQ(ballot.from[3], 0U);
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

@@ -106,18 +106,18 @@ def merged_types(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in lines:
         for told in line["types"]:
-            for count, receiver, way, why, messages, size, withdrawn in told["sent"]:
+            for count, receiver, way, why, messages, size, withdrawn, call in told["sent"]:
                 kind = "contiguous" if why == "contiguous" else told["kind"]
                 text = told.get("text", "") if kind == "derived" else ""
-                key = (kind, text, told.get("size") if text else 0, count, way, why)
+                key = (kind, text, told.get("size") if text else 0, count, way, why, call)
                 if key not in rows:
-                    rows[key] = row_of(kind, told, count, way, why)
+                    rows[key] = row_of(kind, told, count, way, why, call)
                 row = rows[key]
                 row["messages"] += messages
                 row["bytes"] += size
                 row["withdrawn"] += withdrawn
                 row["pairs"].add((line["job"], line["rank"], receiver))
-    made = sorted(rows.values(), key=lambda row: (-row["bytes"], row["text"] or "", row["why"]))
+    made = sorted(rows.values(), key=lambda row: (-row["bytes"], row["text"] or "", row["why"], row["call"] or ""))
     for number, row in enumerate(made):
         row["number"] = number
         row["peers"] = pattern(row["pairs"])
@@ -127,11 +127,11 @@ def merged_types(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return made
 
 
-def row_of(kind: str, told: dict[str, Any], count: int, way: str, why: str) -> dict[str, Any]:
+def row_of(kind: str, told: dict[str, Any], count: int, way: str, why: str, call: str) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": kind, "text": None}
     if kind == "derived":
         row |= {name: told[name] for name in ("text", "whole", "size", "extent", "spread", "block_bytes")}
-    row |= {"count": None if count == VARIOUS else count, "way": way, "why": why}
+    row |= {"count": None if count == VARIOUS else count, "way": way, "why": why, "call": call or None}
     return row | {"messages": 0, "bytes": 0, "withdrawn": 0, "pairs": set()}
 
 
@@ -205,7 +205,7 @@ def facts(document: dict[str, Any]) -> list[str]:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
             said.append(
-                f"the ranks spent {spent} in calls that send, receive, probe or wait (measured); "
+                f"the ranks spent {spent} in calls that move data, probe or wait (measured); "
                 "'spinloom run --path=pass --report' measures the MPI's own"
             )
     return said
@@ -263,9 +263,10 @@ def title(row: dict[str, Any]) -> str:
         "unknown": "types that the layer does not know",
         "other": "further types",
     }
+    call = f", {row['call']}" if row.get("call") else ""
     if row["kind"] != "derived":
-        return names[row["kind"]]
-    return f"{'various' if row['count'] is None else row['count']} x {shortened(row['text'])}"
+        return names[row["kind"]] + call
+    return f"{'various' if row['count'] is None else row['count']} x {shortened(row['text'])}{call}"
 
 
 def why_of(row: dict[str, Any]) -> str:

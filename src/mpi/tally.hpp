@@ -26,6 +26,7 @@ class TypeTally {
     int64_t receiver = 0;  // rank in MPI_COMM_WORLD; -1: of another world, or various
     Way way = Way::pass;
     const char* why = "";  // compared by address
+    const char* call = "";  // the collective call that the message is of; the same
     [[nodiscard]] bool operator==(const Kind&) const = default;
   };
 

@@ -30,7 +30,7 @@ TEST(Tally, MessagesAreCountedByCountReceiverWayAndReason) {
   EXPECT_EQ(tally.as_json(),
             "[{\"kind\": \"derived\", \"text\": \"resized(0B, 128B, vector(8, 1, 2, int64_t))\", \"whole\": true, "
             "\"size\": 64, \"extent\": 128, \"spread\": 2, \"block_bytes\": 8, \"sent\": [[1, 3, \"staged\", "
-            "\"because\", 2, 128, 0], [2, 3, \"mapped\", \"because\", 1, 128, 1]]}]");
+            "\"because\", 2, 128, 0, \"\"], [2, 3, \"mapped\", \"because\", 1, 128, 1, \"\"]]}]");
 }
 
 TEST(Tally, WhatWasNotSentIsNotTold) {
@@ -39,7 +39,7 @@ TEST(Tally, WhatWasNotSentIsNotTold) {
   ASSERT_NE(tally.of(type, *make_form(type)), nullptr);
   EXPECT_EQ(tally.as_json(), "[]");
   tally.contiguous()->count({TypeTally::various, 1, Way::pass, "contiguous"}, 8);
-  EXPECT_EQ(tally.as_json(), "[{\"kind\": \"contiguous\", \"sent\": [[-1, 1, \"pass\", \"contiguous\", 1, 8, 0]]}]");
+  EXPECT_EQ(tally.as_json(), "[{\"kind\": \"contiguous\", \"sent\": [[-1, 1, \"pass\", \"contiguous\", 1, 8, 0, \"\"]]}]");
 }
 
 TEST(Tally, ManyCountsAndReceiversAreToldTogetherAndNoneIsLost) {
@@ -49,7 +49,7 @@ TEST(Tally, ManyCountsAndReceiversAreToldTogetherAndNoneIsLost) {
   for (int64_t i = 0; i < messages; ++i) entry->count({i, i, Way::pass, "short"}, 1);
   const std::string json = entry->as_json();
   EXPECT_LT(json.size(), size_t{1} << 16);
-  EXPECT_NE(json.find("[-1, -1, \"pass\", \"short\", 4744, 4744, 0]"), std::string::npos)
+  EXPECT_NE(json.find("[-1, -1, \"pass\", \"short\", 4744, 4744, 0, \"\"]"), std::string::npos)
       << json.substr(json.size() - 200);
 }
 

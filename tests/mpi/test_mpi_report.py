@@ -167,7 +167,7 @@ def test_what_takes_the_best_way_gains_nothing():
         ("mapped", "one copy takes least here"),
         ("cma", "one copy by system calls takes least"),
     ):
-        fine = mpi_report.merge([line(0, [1, 1, way, why, 9, 9, 0])])
+        fine = mpi_report.merge([line(0, [1, 1, way, why, 9, 9, 0, ""])])
         assert fine["gainers"] == []
         assert "no type would gain" in mpi_report.advice(fine)[0]
         assert mpi_report_page.WAYS[way][1] in mpi_report_page.page({"command": ["app"], **fine}, "app")
@@ -175,9 +175,9 @@ def test_what_takes_the_best_way_gains_nothing():
 
 def test_the_types_that_gain_most_come_first():
     why = "the buffer cannot be mapped"
-    scattered = line(0, [1, 1, "pass", "short", 1, 1000, 0])
+    scattered = line(0, [1, 1, "pass", "short", 1, 1000, 0, ""])
     scattered["types"][0] |= {"text": ROW, "spread": 8}
-    dense = line(1, [1, 0, "staged", why, 1, 15000, 0], [3, 0, "staged", why, 1, 1000, 0])
+    dense = line(1, [1, 0, "staged", why, 1, 15000, 0, ""], [3, 0, "staged", why, 1, 1000, 0, ""])
     gainers = mpi_report.merge([scattered, dense])["gainers"]
     assert [(one["text"], one["count"], one["lines"]) for one in gainers] == [
         (ROW, 1, 125),
@@ -190,7 +190,7 @@ def test_the_types_that_gain_most_come_first():
 @needs_engine
 def test_a_long_type_is_explained_from_the_file(tmp_path):
     text = f"idxblock(1, [{', '.join(str(3 * i) for i in range(30_000))}], int64_t)"
-    told = line(0, [2, 1, "pass", "short", 5, 5, 0])
+    told = line(0, [2, 1, "pass", "short", 5, 5, 0, ""])
     told["types"][0] |= {"text": text}
     document = mpi_report.merge([told])
     file = tmp_path / "report.json"
@@ -233,7 +233,7 @@ class Reader(HTMLParser):
 
 @needs_engine
 def test_the_page_stands_alone():
-    told = line(0, [1, 1, "staged", "the buffer cannot be mapped", 7, 229376, 0], ended=False)
+    told = line(0, [1, 1, "staged", "the buffer cannot be mapped", 7, 229376, 0, ""], ended=False)
     page = mpi_report_page.page(mpi_report.merge([told]), "mpiexec -n 2 ./a<b>")
     reader = Reader()
     reader.feed(page)

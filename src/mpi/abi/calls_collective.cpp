@@ -12,6 +12,13 @@ enum class Kind : uint8_t {
 #undef SPINLOOM_KIND
 };
 
+constexpr const char* names[] = {
+#define SPINLOOM_KIND(name, ...) "MPI_" #name,
+    SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_KIND, int)
+#undef SPINLOOM_KIND
+};
+constexpr const char* name_of(Kind kind) { return names[static_cast<size_t>(kind)]; }
+
 // Of a call whose ranks may move different numbers of bytes; of one that is the MPI's whatever they move.
 constexpr int64_t various = INT64_MAX;
 constexpr int64_t none = -1;
@@ -83,7 +90,7 @@ void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
 // The patterns of messages. A sink takes what this rank sends and receives.
 template <class Out, class In>
 auto all_to_all(const Out& out, const In& in) {
-  return [out, in](const Team& team, auto& sink) {
+  return [out, in](const Team& team, auto&& sink, Completion) {
     for (int step = 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
@@ -95,7 +102,7 @@ auto all_to_all(const Out& out, const In& in) {
 
 template <class In>
 auto gather(const void* out, int64_t count, Datatype type, const In& in, int root) {
-  return [=](const Team& team, auto& sink) {
+  return [=](const Team& team, auto&& sink, Completion) {
     const bool is_root = team.rank == root;
     for (int step = 0; is_root && step < team.size; ++step) {
       const int from = (root + step) % team.size;
@@ -107,7 +114,7 @@ auto gather(const void* out, int64_t count, Datatype type, const In& in, int roo
 
 template <class Out>
 auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
-  return [=](const Team& team, auto& sink) {
+  return [=](const Team& team, auto&& sink, Completion) {
     const bool is_root = team.rank == root;
     for (int step = 0; is_root && step < team.size; ++step) {
       const int to = (root + step) % team.size;
@@ -119,7 +126,7 @@ auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
 
 template <class In>
 auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) {
-  return [=](const Team& team, auto& sink) {
+  return [=](const Team& team, auto&& sink, Completion) {
     for (int step = out == in_place ? 1 : 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
@@ -134,7 +141,7 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
 }
 
 auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
-  return [=](const Team& team, auto& sink) {
+  return [=](const Team& team, auto&& sink, Completion) {
     if (team.rank != root) {
       sink.receive(team.world[root], buffer, count, type);
       return;
@@ -144,10 +151,10 @@ auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
 }
 
 template <class Out, class In>
-auto among_neighbours(const Out& out, const In& in) {
-  return [out, in](const Team& team, auto& sink) {
+auto among_neighbours(Spread spread, const Out& out, const In& in) {
+  return [=](const Team& team, auto&& sink, Completion form) {
     const Neighbours& all = team.neighbours;
-    for (const int i : all.order) {
+    for (const int i : all.order(spread, form)) {
       if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
     }
     for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
@@ -158,9 +165,9 @@ auto among_neighbours(const Out& out, const In& in) {
 
 template <class In>
 auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
-  return [=](const Team& team, auto& sink) {
+  return [=](const Team& team, auto&& sink, Completion) {
     const Neighbours& all = team.neighbours;
-    for (const int i : all.order) {
+    for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
       if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
     }
     for (const int to : all.to) {
@@ -186,9 +193,23 @@ template <class Describe>
 bool gains(const Team& team, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
   Gains found{.min_bytes = team.min_bytes};
-  describe(team, found);
+  describe(team, found, Completion::blocking);
   return found.any;
 }
+
+// For the report: what this rank sends with gaps, though by the MPI.
+struct Passes {
+  Kind kind;
+  const char* why;
+  void send(int rank, const void* buffer, int64_t count, Datatype type) const {
+    const Form& form = *layer.types.form(type);
+    if (count <= 0 || form.contiguous(count)) return;
+    Place place = layer.place_of(buffer, count, type, layer.teams.comm());
+    place.call = name_of(kind);
+    layer.count(place, rank, Way::pass, why);
+  }
+  void receive(int, const void*, int64_t, Datatype) const {}
+};
 
 // Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
 // the same on all. A rank that would gain proposes to agree.
@@ -199,18 +220,20 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   if (team == nullptr) return nullptr;
   const auto number = static_cast<uint32_t>(kind);
   const bool has_agreed = team->voter.begin_call(number);
-  if (!has_agreed && !team->voter.is_open(number)) return nullptr;
-  if (bytes(*team) < team->min_bytes) return nullptr;
-  if (has_agreed) return team;
-  if (gains(*team, describe)) team->voter.propose(number, team->counts);
+  if (!has_agreed && !team->voter.is_open(number) && !layer.tally) return nullptr;
+  const int64_t each = bytes(*team);
+  const bool is_short = each < team->min_bytes;
+  if (has_agreed && !is_short) return team;
+  if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"}, Completion::blocking);
+  if (!has_agreed && !is_short && gains(*team, describe)) team->voter.propose(number, team->counts);
   return nullptr;
 }
 
 template <class Describe>
-std::shared_ptr<Exchange> exchange_of(const Team& team, const Describe& describe) {
+std::shared_ptr<Exchange> exchange_of(Kind kind, Completion form, const Team& team, const Describe& describe) {
   const Lock lock;
-  auto made = std::make_shared<Exchange>(team.tag);
-  describe(team, *made);
+  auto made = std::make_shared<Exchange>(name_of(kind), team.tag);
+  describe(team, *made, form);
   return made;
 }
 
@@ -219,7 +242,7 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
   layer.attend();
-  const auto exchange = exchange_of(*team, describe);
+  const auto exchange = exchange_of(kind, Completion::blocking, *team, describe);
   int code = exchange->begin();
   if (code == success) code = exchange->wait();
   return code == success ? code : raise(comm, code);
@@ -230,13 +253,13 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
                  Request* request) {
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
-  const int code = start(exchange_of(*team, describe), request);
+  const int code = start(exchange_of(kind, Completion::non_blocking, *team, describe), request);
   return code == success ? code : raise(comm, code);
 }
 
 // Its ranks agree by a call of their own when they make it. The MPI's request stands for it, and never starts.
 template <class Bytes, class Describe, class Pass>
-int persistent(Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass, Request* request) {
+int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass, Request* request) {
   const int code = pass();
   if (code != success) return code;
   Team* team = nullptr;
@@ -251,7 +274,7 @@ int persistent(Comm comm, const Bytes& bytes, const Describe& describe, const Pa
   const Datatype byte = handles().byte;
   if (const int told = real.Allgather(&mine, 1, byte, each.data(), 1, byte, comm); told != success) return told;
   if (std::ranges::none_of(each, [](uint8_t one) { return one != 0; })) return code;
-  auto exchange = exchange_of(*team, describe);
+  auto exchange = exchange_of(kind, Completion::persistent, *team, describe);
   exchange->keep_types();
   const Lock lock;
   auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
@@ -283,7 +306,7 @@ int persistent(Comm comm, const Bytes& bytes, const Describe& describe, const Pa
     const auto pass = [&] {                                                                                      \
       return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request);                        \
     };                                                                                                           \
-    return persistent(comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass, \
+    return persistent(Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass, \
                       request);                                                                                  \
   }
 
@@ -370,14 +393,14 @@ SPINLOOM_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
 SPINLOOM_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
                     (out, out_count, out_type, in, in_count, in_type), team.neighbours.known ? various : none,
-                    among_neighbours(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
+                    among_neighbours(Spread::same, Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
                     (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
                     team.neighbours.known ? various : none,
-                    among_neighbours(BlocksV<N>(out, out_counts, out_places, out_type),
+                    among_neighbours(Spread::several, BlocksV<N>(out, out_counts, out_places, out_type),
                                      BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
@@ -385,7 +408,7 @@ SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                      const N* in_counts, const Aint* in_places, const Datatype* in_types),
                     (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
                     team.neighbours.known ? various : none,
-                    among_neighbours(BlocksW<N, Aint>(out, out_counts, out_places, out_types),
+                    among_neighbours(Spread::types, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
                                      BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
 #define SPINLOOM_MAKE(name, iname, N, ...)         \

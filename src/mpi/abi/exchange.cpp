@@ -61,10 +61,11 @@ int Exchange::post(const Part& part, bool sends) {
     return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
   }
   std::optional<Parcel> parcel;
-  const Place place = place_of(part.buffer, part.count, part.type);
+  Place place = place_of(part.buffer, part.count, part.type);
+  place.call = call_;
   {
     const Lock lock;
-    parcel = layer.parcel_for(place, part.rank, Layer::Offers::mapped, Layer::Runs::too);
+    parcel = layer.parcel_for(place, part.rank);
   }
   if (parcel) return layer.announce(*parcel, place, Mode::standard, part.rank, tag_, request);
   if (part.count <= INT32_MAX) {

@@ -14,8 +14,8 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 class Exchange {
  public:
-  explicit Exchange(int tag) : tag_(tag) {}
-  Exchange(Exchange&&) = default;
+  // `call`: its name, for the report.
+  Exchange(const char* call, int tag) : call_(call), tag_(tag) {}
 
   void send(int rank, const void* buffer, int64_t count, Datatype type) {
     add(sends_, {const_cast<void*>(buffer), count, type, rank});
@@ -42,6 +42,7 @@ class Exchange {
   [[nodiscard]] int copy_to_self();
   [[nodiscard]] int end(int code);
 
+  const char* call_;
   int tag_;
   std::vector<Part> sends_, receives_;
   std::vector<std::unique_ptr<KeptType>> kept_;

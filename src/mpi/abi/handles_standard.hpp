@@ -23,7 +23,7 @@ struct Status {
   int internal[5];
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler, Info>;
 inline const Handles& handles() {
   const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
   static const Handles predefined{.comm_null = number(0x100),
@@ -34,7 +34,8 @@ inline const Handles& handles() {
                                   .message_no_proc = number(0x129),
                                   .byte = number(0x247),
                                   .packed = number(0x207),
-                                  .errors_return = number(0x143)};
+                                  .errors_return = number(0x143),
+                                  .info_null = number(0x130)};
   return predefined;
 }
 

@@ -142,12 +142,13 @@ void Layer::meet(Comm comm) {
   teams.add(comm, ranks_of(comm));
 }
 
-std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may, Runs runs) {
+std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
   const bool may_offer = may != Offers::none;
+  const bool takes_runs = place.call[0] != 0;  // the receiver may have gaps where the sender has none
   const int64_t bytes = place.capacity();
   if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) {
     if (tally) [[unlikely]]
-      count_pass(*place.form, place.count, peer, place.comm);
+      count_pass(*place.form, place.count, peer, place.comm, place.call);
     return std::nullopt;
   }
   const int to = world_rank(place.comm, peer);
@@ -158,7 +159,7 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
   const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message), may == Offers::any,
-                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to)), runs == Runs::too};
+                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to)), takes_runs};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
     const Ship::By by = choice.way == Way::cma ? Ship::By::cma : choice.joins ? Ship::By::both : Ship::By::receiver;
@@ -168,7 +169,7 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
       return offer;
     }
   }
-  if (choice.way == Way::pass || (place.form->contiguous(place.count) && runs == Runs::pass)) {
+  if (choice.way == Way::pass || (place.form->contiguous(place.count) && !takes_runs)) {
     count(place, to, Way::pass, choice.why);
     return std::nullopt;
   }

@@ -53,6 +53,7 @@ struct Place {
   Datatype type{};
   FormPointer form;
   Comm comm{};
+  const char* call = "";  // the collective call that it belongs to
 
   [[nodiscard]] static int64_t capacity_of(const Form& form, int64_t count) {
     int64_t bytes = 0;
@@ -210,24 +211,19 @@ struct Layer {
     mapped,  // what the receiver can take whatever this rank does meanwhile
     any,  // the sender does nothing but wait: it packs at once what the receiver hands back
   };
-  enum class Runs : uint8_t {
-    pass,
-    too,  // the receiver may have gaps where the sender has none
-  };
-  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, Offers may = Offers::mapped,
-                                                 Runs runs = Runs::pass);
+  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, Offers may = Offers::mapped);
   // Counts a message for the report, where one is asked for. pass(): one that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
     if (place.form->tally == nullptr) return;
-    place.form->tally->count({counted_as(place), receiver, way, why}, place.capacity());
+    place.form->tally->count({counted_as(place), receiver, way, why, place.call}, place.capacity());
     if (tally->is_due()) report_so_far();
   }
-  void count_pass(const Form& form, int64_t count, int peer, Comm comm);
+  void count_pass(const Form& form, int64_t count, int peer, Comm comm, const char* call = "");
   // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
   [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
 
   [[nodiscard]] Place place_of(const void* buffer, int64_t count, Datatype type, Comm comm) {
-    return {const_cast<void*>(buffer), count, type, types.form(type), comm};
+    return {const_cast<void*>(buffer), count, type, types.form(type), comm, ""};
   }
   // The packed bytes of a place, to be sent as MPI_PACKED. False: the MPI cannot pack them.
   [[nodiscard]] bool copy(const Place& place, std::vector<uint8_t>& bytes);

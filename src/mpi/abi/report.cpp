@@ -87,12 +87,12 @@ const char* Layer::unreachable(int to) const {
 }
 
 // What is not worth a look at its receiver: contiguous, or short.
-void Layer::count_pass(const Form& form, int64_t elements, int peer, Comm comm) {
+void Layer::count_pass(const Form& form, int64_t elements, int peer, Comm comm, const char* call) {
   if (form.tally == nullptr || peer == proc_null || elements < 0) return;
   const bool contiguous = form.contiguous(elements);
   const int to = world_rank(comm, peer);
   const char* const why = contiguous ? "contiguous" : !form.known ? "a type that is not known here" : "short";
-  form.tally->count({contiguous ? TypeTally::various : elements, to, Way::pass, why}, form.size * elements);
+  form.tally->count({contiguous ? TypeTally::various : elements, to, Way::pass, why, call}, form.size * elements);
   if (tally->is_due()) report_so_far();
 }
 

@@ -56,43 +56,136 @@ Neighbours neighbours_of(Comm comm) {
   return found;
 }
 
+namespace {
+
+bool repeats(std::vector<int> ranks) {
+  std::erase(ranks, proc_null);
+  std::ranges::sort(ranks);
+  return std::ranges::adjacent_find(ranks) != ranks.end();
+}
+
+// One int from each slot of `to`: its number. What came to the slots of `from`; empty if the MPI fails.
+class Probe {
+ public:
+  explicit Probe(const Neighbours& all, Comm comm)
+      : comm_(comm),
+        out_(all.to.size()),
+        in_(all.from.size()),
+        sent_(std::max<size_t>(1, out_)),
+        counts_(std::max({size_t{1}, out_, in_}), static_cast<int>(sizeof(int))),
+        types_(counts_.size(), handles().byte) {
+    std::iota(sent_.begin(), sent_.end(), 0);
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      places_.push_back(static_cast<int>(i * sizeof(int)));
+      addresses_.push_back(static_cast<Aint>(i * sizeof(int)));
+    }
+  }
+
+  [[nodiscard]] std::vector<int> got(Spread spread, Completion form) const {
+    std::vector<int> got(std::max<size_t>(1, in_), -1);
+    if (call(spread, form, got.data()) != success) return {};
+    got.resize(in_);
+    return got;
+  }
+
+ private:
+  [[nodiscard]] int call(Spread spread, Completion form, int* got) const {
+    constexpr int one = sizeof(int);
+    const Datatype byte = handles().byte;
+    const auto same = [&](auto function, auto... more) {
+      return function(sent_.data(), one, byte, got, one, byte, comm_, more...);
+    };
+    const auto several = [&](auto function, auto... more) {
+      return function(sent_.data(), counts_.data(), places_.data(), byte, got, counts_.data(), places_.data(), byte,
+                      comm_, more...);
+    };
+    const auto types = [&](auto function, auto... more) {
+      return function(sent_.data(), counts_.data(), addresses_.data(), types_.data(), got, counts_.data(),
+                      addresses_.data(), types_.data(), comm_, more...);
+    };
+    switch (spread) {
+      case Spread::same: return in_form(form, same, real.Neighbor_alltoall, real.Ineighbor_alltoall,
+                                        real.Neighbor_alltoall_init);
+      case Spread::several: return in_form(form, several, real.Neighbor_alltoallv, real.Ineighbor_alltoallv,
+                                           real.Neighbor_alltoallv_init);
+      case Spread::types: return in_form(form, types, real.Neighbor_alltoallw, real.Ineighbor_alltoallw,
+                                         real.Neighbor_alltoallw_init);
+    }
+    return success;
+  }
+
+  template <class Call, class Blocking, class NonBlocking, class Persistent>
+  static int in_form(Completion form, const Call& call, Blocking blocking, NonBlocking non_blocking, Persistent persistent) {
+    if (form == Completion::blocking) return call(blocking);
+    Request request{};
+    if (form == Completion::non_blocking) {
+      const int code = call(non_blocking, &request);
+      return code == success ? real.Wait(&request, status_ignore) : code;
+    }
+    if (persistent == nullptr) return call(blocking);  // no program calls it
+    int code = call(persistent, handles().info_null, &request);
+    if (code != success) return code;
+    code = real.Start(&request);
+    if (code == success) code = real.Wait(&request, status_ignore);
+    const int freed = real.Request_free(&request);
+    return code == success ? freed : code;
+  }
+
+  Comm comm_;
+  size_t out_, in_;
+  std::vector<int> sent_, counts_, places_;
+  std::vector<Aint> addresses_;
+  std::vector<Datatype> types_;
+};
+
+// Whether no two slots have the same message.
+bool is_matching(const std::vector<int>& from, const std::vector<int>& got) {
+  if (got.size() != from.size()) return false;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] < 0) continue;
+    if (got[i] < 0) return false;
+    for (size_t k = 0; k < i; ++k) {
+      if (from[i] == from[k] && got[i] == got[k]) return false;
+    }
+  }
+  return true;
+}
+
+// Whether it is so on any rank.
+bool on_any(bool mine, Comm comm) {
+  int size = 0;
+  if (real.Comm_size(comm, &size) != success) return true;
+  const auto told = static_cast<uint8_t>(mine ? 1 : 0);
+  std::vector<uint8_t> each(static_cast<size_t>(size), 1);
+  const Datatype byte = handles().byte;
+  if (real.Allgather(&told, 1, byte, each.data(), 1, byte, comm) != success) return true;
+  return std::ranges::any_of(each, [](uint8_t one) { return one != 0; });
+}
+
+}  // namespace
+
 Neighbours ordered_neighbours_of(Comm comm) {
-  Neighbours found = neighbours_of(comm);
   int topology = undefined;
   if (real.Topo_test(comm, &topology) != success) return {};
   if (topology != cartesian && topology != graph && topology != distributed_graph) return {};
-  // Each message is the number of the slot that it comes from.
-  const size_t out = found.to.size();
-  const size_t in = found.from.size();
-  std::vector<int> sent(out);
-  std::iota(sent.begin(), sent.end(), 0);
-  std::vector<int> got(in, -1);
-  std::vector<int> out_counts(out, static_cast<int>(sizeof(int)));
-  std::vector<int> in_counts(in, static_cast<int>(sizeof(int)));
-  std::vector<Aint> out_places(out);
-  std::vector<Aint> in_places(in);
-  for (size_t i = 0; i < out; ++i) out_places[i] = static_cast<Aint>(i * sizeof(int));
-  for (size_t i = 0; i < in; ++i) in_places[i] = static_cast<Aint>(i * sizeof(int));
-  const std::vector<Datatype> types(std::max<size_t>(1, std::max(in, out)), handles().byte);
-  const int code = real.Neighbor_alltoallw(sent.data(), out_counts.data(), out_places.data(), types.data(), got.data(),
-                                           in_counts.data(), in_places.data(), types.data(), comm);
-  found.known = found.known && code == success;
-  found.order.resize(in);
-  std::iota(found.order.begin(), found.order.end(), 0);
-  std::ranges::stable_sort(found.order, {}, [&](int slot) { return got[static_cast<size_t>(slot)]; });
-  // Two messages of one sender from one slot, or one from nowhere: not a matching.
-  for (size_t i = 0; i < in && found.known; ++i) {
-    if (found.from[i] < 0) continue;
-    found.known = got[i] >= 0;
-    for (size_t k = 0; k < i; ++k) found.known = found.known && !(found.from[i] == found.from[k] && got[i] == got[k]);
+  Neighbours found = neighbours_of(comm);
+  std::vector<int> as_they_are(found.from.size());
+  std::iota(as_they_are.begin(), as_they_are.end(), 0);
+  found.orders.fill(as_they_are);
+  if (!on_any(!found.known || repeats(found.to) || repeats(found.from), comm)) return found;
+  const Probe probe(found, comm);
+  for (const Spread spread : {Spread::same, Spread::several, Spread::types}) {
+    for (const Completion form : {Completion::blocking, Completion::non_blocking, Completion::persistent}) {
+      const std::vector<int> got = probe.got(spread, form);
+      if (!is_matching(found.from, got)) {
+        found.known = false;
+        continue;
+      }
+      auto& order = found.orders[3 * static_cast<size_t>(spread) + static_cast<size_t>(form)];
+      std::ranges::stable_sort(order, {}, [&](int slot) { return got[static_cast<size_t>(slot)]; });
+    }
   }
-  // All ranks go one way.
-  int size = 0;
-  if (real.Comm_size(comm, &size) != success) return {};
-  const auto mine = static_cast<uint8_t>(found.known ? 1 : 0);
-  std::vector<uint8_t> each(static_cast<size_t>(size));
-  if (real.Allgather(&mine, 1, handles().byte, each.data(), 1, handles().byte, comm) != success) return {};
-  found.known = std::ranges::all_of(each, [](uint8_t one) { return one != 0; });
+  found.known = !on_any(!found.known, comm);
   return found;
 }
 

@@ -189,6 +189,17 @@ struct Gains {
   void receive(int, const void*, int64_t count, Datatype type) { look(count, type); }
 };
 
+// After some looks in vain this rank looks at a few of its calls only.
+bool is_worth_a_look(Team& team, uint32_t kind) {
+  constexpr uint8_t vain_most = 16;
+  constexpr uint8_t calls_for_a_look = 8;
+  uint8_t& vain = team.vain_looks[kind];
+  if (++vain < vain_most) return true;
+  if (vain < vain_most + calls_for_a_look) return false;
+  vain = vain_most;
+  return true;
+}
+
 template <class Describe>
 bool gains(const Team& team, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
@@ -225,7 +236,9 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
   if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"}, Completion::blocking);
-  if (!has_agreed && !is_short && gains(*team, describe)) team->voter.propose(number, team->counts);
+  if (!has_agreed && !is_short && is_worth_a_look(*team, number) && gains(*team, describe)) {
+    team->voter.propose(number, team->counts);
+  }
   return nullptr;
 }
 

@@ -25,6 +25,7 @@ struct Team {
   std::vector<int> world;  // ranks in MPI_COMM_WORLD, which those of Teams::comm() are
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
+  std::array<uint8_t, Ballot::kinds> vain_looks{};  // whether it would gain by the layer's way, by kinds of calls
 };
 
 class Teams {

@@ -19,7 +19,11 @@
   X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some) \
   X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) \
   X(Pack) X(Unpack) X(Pack_c) X(Unpack_c) \
-  X(Alltoallw) X(Alltoallw_c)
+  X(Alltoallw) X(Alltoallw_c) \
+  X(Win_create) X(Win_create_c) X(Win_allocate) X(Win_allocate_c) X(Win_allocate_shared) X(Win_allocate_shared_c) \
+  X(Win_free) X(Win_fence) X(Win_start) X(Win_complete) \
+  X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
+  X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)

@@ -64,6 +64,20 @@ struct Narrowed<int(Arguments...)> {
   }
 };
 
+// The same for calls that have addresses beside their counts: what is an int in the call with ints must be one.
+template <class Large, auto small, class Small = decltype(small)>
+struct Shortened;
+template <class... Wide, auto small, class... Short>
+struct Shortened<int (*)(Wide...), small, int (*Counted<int>::*)(Short...)> {
+  static int call(Wide... arguments) {
+    if (((arguments == static_cast<Wide>(static_cast<Short>(arguments))) && ...)) {
+      return (real.*small)(static_cast<Short>(arguments)...);
+    }
+    const int answer = real.Comm_call_errhandler(handles().comm_world, error_other);
+    return answer == success ? error_other : answer;
+  }
+};
+
 }  // namespace
 
 std::string Real::load() {
@@ -71,11 +85,13 @@ std::string Real::load() {
 #define SPINLOOM_FIND(name, parameters) \
   if (!find(this->name, #name)) missing = #name;
   SPINLOOM_REAL_CALLS(SPINLOOM_FIND)
+  SPINLOOM_EPOCH_CALLS(SPINLOOM_FIND)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, N, parameters) \
   if (!find(this->name, #name)) missing = #name;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, int)
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, int)
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, parameters) find(this->name, #name);
   SPINLOOM_NEWER_CALLS(SPINLOOM_FIND)
@@ -87,6 +103,7 @@ std::string Real::load() {
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, Count)
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
   wide = large;
 #define SPINLOOM_NARROW(name, N, parameters)                                   \
@@ -96,6 +113,10 @@ std::string Real::load() {
   SPINLOOM_COUNTED_CALLS(SPINLOOM_NARROW, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_NARROW, Count)
 #undef SPINLOOM_NARROW
+#define SPINLOOM_SHORTEN(name, N, parameters) \
+  if (large.name == nullptr) wide.name = &Shortened<decltype(wide.name), &Counted<int>::name>::call;
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_SHORTEN, Count)
+#undef SPINLOOM_SHORTEN
   return missing;
 }
 

@@ -30,7 +30,11 @@
   SPINLOOM_FORMS(X, Alltoallv, Ialltoallv) SPINLOOM_FORMS(X, Alltoallw, Ialltoallw) \
   SPINLOOM_FORMS(X, Neighbor_allgather, Ineighbor_allgather) SPINLOOM_FORMS(X, Neighbor_allgatherv, Ineighbor_allgatherv) \
   SPINLOOM_FORMS(X, Neighbor_alltoall, Ineighbor_alltoall) SPINLOOM_FORMS(X, Neighbor_alltoallv, Ineighbor_alltoallv) \
-  SPINLOOM_FORMS(X, Neighbor_alltoallw, Ineighbor_alltoallw)
+  SPINLOOM_FORMS(X, Neighbor_alltoallw, Ineighbor_alltoallw) \
+  X(Win_create) X(Win_create_c) X(Win_allocate) X(Win_allocate_c) X(Win_allocate_shared) X(Win_allocate_shared_c) \
+  X(Win_free) X(Win_fence) X(Win_start) X(Win_complete) \
+  X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
+  X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)

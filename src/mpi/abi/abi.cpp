@@ -23,10 +23,12 @@ std::string Real::load() {
   if (!find(this->name, #name)) missing = #name;
   SPINLOOM_REAL_CALLS(SPINLOOM_FIND)
   SPINLOOM_COMM_CALLS(SPINLOOM_FIND)
+  SPINLOOM_EPOCH_CALLS(SPINLOOM_FIND)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, N, parameters) \
   if (!find(this->name, #name)) missing = #name;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, int)
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, parameters) find(this->name, #name);
   SPINLOOM_NEWER_CALLS(SPINLOOM_FIND)
@@ -37,6 +39,7 @@ std::string Real::load() {
 #define SPINLOOM_FIND(name, N, parameters) find(large.name, #name, "_c");
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, iname, N, ...)       \
   if (!find(this->name, #name)) missing = #name; \
@@ -56,6 +59,10 @@ std::string Real::load() {
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_NARROW, Count)
 #undef SPINLOOM_NARROW
   narrow_collectives();
+#define SPINLOOM_SHORTEN(name, N, parameters) \
+  if (large.name == nullptr) wide.name = &Shortened<decltype(wide.name), &Counted<int>::name>::call;
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_SHORTEN, Count)
+#undef SPINLOOM_SHORTEN
   return missing;
 }
 

@@ -83,6 +83,9 @@ using GrequestCancel = int(void*, int);
   X(Barrier, (Comm))                                                                   \
   X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Type_free, (Datatype*))                                                            \
+  X(Get_library_version, (char*, int*))                                                \
+  X(Win_get_attr, (Win, int, void*, int*))                                             \
+  X(Win_call_errhandler, (Win, int))                                                   \
   X(Type_size_x, (Datatype, Count*))                                                   \
   X(Type_get_extent_x, (Datatype, Count*, Count*))                                     \
   X(Type_get_true_extent_x, (Datatype, Count*, Count*))                                \
@@ -163,12 +166,34 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Neighbor_alltoallw, Ineighbor_alltoallw, N, const void*, const N*, const Aint*, const Datatype*, void*,  \
     const N*, const Aint*, const Datatype*, Comm)
 
+// Calls of windows that take counts, or a unit of displacements.
+#define SPINLOOM_WINDOW_CALLS(X, N)                                             \
+  X(Win_create, N, (void*, Aint, N, Info, Comm, Win*))                          \
+  X(Win_allocate, N, (Aint, N, Info, Comm, void*, Win*))                        \
+  X(Win_allocate_shared, N, (Aint, N, Info, Comm, void*, Win*))                 \
+  X(Put, N, (const void*, N, Datatype, int, Aint, N, Datatype, Win))            \
+  X(Get, N, (void*, N, Datatype, int, Aint, N, Datatype, Win))                  \
+  X(Rput, N, (const void*, N, Datatype, int, Aint, N, Datatype, Win, Request*)) \
+  X(Rget, N, (void*, N, Datatype, int, Aint, N, Datatype, Win, Request*))
+
+// Those by which their epochs begin and end.
+#define SPINLOOM_EPOCH_CALLS(X)     \
+  X(Win_free, (Win*))               \
+  X(Win_fence, (int, Win))          \
+  X(Win_start, (Group, int, Win))   \
+  X(Win_complete, (Win))            \
+  X(Win_lock, (int, int, int, Win)) \
+  X(Win_unlock, (int, Win))         \
+  X(Win_lock_all, (int, Win))       \
+  X(Win_unlock_all, (Win))
+
 // The forms of the counted calls for one type of counts.
 template <class N>
 struct Counted {
 #define SPINLOOM_MEMBER(name, N, parameters) int(*name) parameters = nullptr;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_MEMBER, N)
+  SPINLOOM_WINDOW_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 #define SPINLOOM_MEMBER(name, iname, N, ...)     \
   int (*name)(__VA_ARGS__) = nullptr;            \
@@ -183,6 +208,7 @@ struct Real : Counted<int> {
   SPINLOOM_REAL_CALLS(SPINLOOM_MEMBER)
   SPINLOOM_NEWER_CALLS(SPINLOOM_MEMBER)
   SPINLOOM_COMM_CALLS(SPINLOOM_MEMBER)
+  SPINLOOM_EPOCH_CALLS(SPINLOOM_MEMBER)
 #undef SPINLOOM_MEMBER
   Counted<Count> large;  // null where the MPI is older than 4.0
   // The same; where the MPI has none, the int forms, which refuse counts that are no int.

@@ -15,6 +15,8 @@ using MessageHandle = int;
 using Request = int;
 using Info = int;
 using Errhandler = int;
+using Info = int;
+using Win = int;
 
 struct Status {
   int count_low;
@@ -50,6 +52,15 @@ inline constexpr int error_truncate = 14;
 inline constexpr int error_other = 15;
 inline constexpr int error_in_status = 17;
 inline constexpr int error_pending = 18;
+
+// Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
+inline constexpr int win_flavor = 0x66000007;
+inline constexpr int win_flavor_create = 1;
+inline constexpr int win_model = 0x66000009;
+inline constexpr int win_unified = 2;
+inline constexpr int mode_nocheck = 1024;
+inline constexpr int mode_noprecede = 8192;
+inline constexpr int mode_nosucceed = 16384;
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start

@@ -16,6 +16,8 @@ using MessageHandle = void*;
 using Request = void*;
 using Info = void*;
 using Errhandler = void*;
+using Info = void*;
+using Win = void*;
 
 struct Status {
   int source;
@@ -55,6 +57,15 @@ inline constexpr int error_truncate = 15;
 inline constexpr int error_other = 16;
 inline constexpr int error_in_status = 18;
 inline constexpr int error_pending = 19;
+
+// Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
+inline constexpr int win_flavor = 10;
+inline constexpr int win_flavor_create = 1;
+inline constexpr int win_model = 11;
+inline constexpr int win_unified = 0;
+inline constexpr int mode_nocheck = 1;
+inline constexpr int mode_noprecede = 2;
+inline constexpr int mode_nosucceed = 16;
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = true;

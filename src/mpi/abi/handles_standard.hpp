@@ -15,6 +15,8 @@ using MessageHandle = void*;
 using Request = void*;
 using Info = void*;
 using Errhandler = void*;
+using Info = void*;
+using Win = void*;
 
 struct Status {
   int source;
@@ -52,6 +54,15 @@ inline constexpr int error_truncate = 15;
 inline constexpr int error_other = 16;
 inline constexpr int error_pending = 18;
 inline constexpr int error_in_status = 19;
+
+// Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
+inline constexpr int win_flavor = 604;
+inline constexpr int win_flavor_create = 311;
+inline constexpr int win_model = 605;
+inline constexpr int win_unified = 321;
+inline constexpr int mode_nocheck = 1024;
+inline constexpr int mode_noprecede = 2048;
+inline constexpr int mode_nosucceed = 16384;
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start

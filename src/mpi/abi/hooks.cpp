@@ -90,22 +90,23 @@ struct Guarded<int(Arguments...)> {
 // In place of a call that the MPI does not have.
 int refuse() { return raise(handles().comm_world, error_other); }
 
-Hook table[] = {{"refuse", reinterpret_cast<void*>(&refuse)},
-                {"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
-                {"Init_thread", reinterpret_cast<void*>(&SPINLOOM_ABI::Init_thread)},
-                {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
-                {"MPIX_Type_commit_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm)},
-                {"MPIX_Type_free_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm)},
-                {"MPIX_TYPE_COMMIT_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm_fortran)},
-                {"MPIX_TYPE_FREE_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm_fortran)},
+Hook table[] = {
+    {"refuse", reinterpret_cast<void*>(&refuse)},
+    {"Init", reinterpret_cast<void*>(&SPINLOOM_ABI::Init)},
+    {"Init_thread", reinterpret_cast<void*>(&SPINLOOM_ABI::Init_thread)},
+    {"Finalize", reinterpret_cast<void*>(&SPINLOOM_ABI::Finalize)},
+    {"MPIX_Type_commit_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm)},
+    {"MPIX_Type_free_comm", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm)},
+    {"MPIX_TYPE_COMMIT_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm_fortran)},
+    {"MPIX_TYPE_FREE_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm_fortran)},
 #define SPINLOOM_HOOK(name, parameters) {#name, SPINLOOM_GUARDED(name, parameters)},
-                SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK) SPINLOOM_COMM_CALLS(SPINLOOM_HOOK)
+                SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK) SPINLOOM_COMM_CALLS(SPINLOOM_HOOK) SPINLOOM_EPOCH_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, M, parameters) {#name, SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
-                    SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int)
+                    SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int) SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, int)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, M, parameters) {#name "_c", SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
-                        SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count)
+                        SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOKS(ending, name, iname, M, ...)                                             \
   {#name ending, SPINLOOM_GUARDED_COUNTED(name, M, (__VA_ARGS__))},                             \

@@ -23,6 +23,7 @@
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/teams.hpp"
 #include "mpi/abi/types.hpp"
+#include "mpi/abi/windows.hpp"
 #include "mpi/handle_map.hpp"
 #include "mpi/library.hpp"
 #include "mpi/settings.hpp"
@@ -193,6 +194,7 @@ struct Layer {
   std::vector<std::unique_ptr<Underway>> underway;
   Cancelled cancelled_offers;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
+  Windows windows;
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
   // Sends of copies, whose requests the program does not know.
@@ -284,6 +286,7 @@ struct Layer {
   [[nodiscard]] bool leaves_receive(Datatype type, int64_t count) {
     return types.leaves_receive(type, count) && claims.empty();
   }
+  [[nodiscard]] bool leaves_windows() const { return !threaded && windows.none(); }
   [[nodiscard]] bool leaves_match() const { return is_plain && messages.empty(); }
   void attend() {
     if (ship.has_news() || !is_quiet()) [[unlikely]]

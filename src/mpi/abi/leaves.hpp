@@ -45,6 +45,8 @@ inline constexpr auto unpack = [](const void*, auto, auto*, void*, auto count, D
 inline constexpr auto request = [](Request* one, const auto&...) { return layer.rests(one); };
 inline constexpr auto requests = [](const auto&...) { return layer.rests(); };
 
+inline constexpr auto window = [](const auto&...) { return layer.leaves_windows(); };
+
 }  // namespace leaving
 
 #define SPINLOOM_LEAVES(call, rule)                         \
@@ -69,6 +71,10 @@ SPINLOOM_LEAVES(Sendrecv, both)
 SPINLOOM_LEAVES(Sendrecv_replace, replace)
 SPINLOOM_LEAVES(Isendrecv, receive_of_both)
 SPINLOOM_LEAVES(Isendrecv_replace, receive)
+SPINLOOM_LEAVES(Put, window)
+SPINLOOM_LEAVES(Get, window)
+SPINLOOM_LEAVES(Rput, window)
+SPINLOOM_LEAVES(Rget, window)
 SPINLOOM_LEAVES(Pack, pack)
 SPINLOOM_LEAVES(Unpack, unpack)
 #undef SPINLOOM_LEAVES
@@ -92,6 +98,14 @@ SPINLOOM_LEAVES(Request_get_status_any, requests)
 SPINLOOM_LEAVES(Request_get_status_some, requests)
 SPINLOOM_LEAVES(Request_free, requests)
 SPINLOOM_LEAVES(Cancel, requests)
+SPINLOOM_LEAVES(Win_free, window)
+SPINLOOM_LEAVES(Win_fence, window)
+SPINLOOM_LEAVES(Win_start, window)
+SPINLOOM_LEAVES(Win_complete, window)
+SPINLOOM_LEAVES(Win_lock, window)
+SPINLOOM_LEAVES(Win_unlock, window)
+SPINLOOM_LEAVES(Win_lock_all, window)
+SPINLOOM_LEAVES(Win_unlock_all, window)
 #undef SPINLOOM_LEAVES
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

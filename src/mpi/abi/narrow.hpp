@@ -59,6 +59,20 @@ struct Narrowed<int(Arguments...)> {
   }
 };
 
+// The same for calls that have addresses beside their counts: what is an int in the call with ints must be one.
+template <class Large, auto small, class Small = decltype(small)>
+struct Shortened;
+template <class... Wide, auto small, class... Short>
+struct Shortened<int (*)(Wide...), small, int (*Counted<int>::*)(Short...)> {
+  static int call(Wide... arguments) {
+    if (((arguments == static_cast<Wide>(static_cast<Short>(arguments))) && ...)) {
+      return (real.*small)(static_cast<Short>(arguments)...);
+    }
+    const int answer = real.Comm_call_errhandler(handles().comm_world, error_other);
+    return answer == success ? error_other : answer;
+  }
+};
+
 void narrow_collectives();
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

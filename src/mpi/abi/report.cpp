@@ -47,8 +47,9 @@ std::string Layer::told(bool has_ended) const {
               ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
               ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
               ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
-              ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
-              ", \"machine\": \"", machine(), "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
+              ", \"window_copies\": ", windows.copies(), ", \"seconds\": ", lived,
+              ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks), ", \"machine\": \"",
+              machine(), "\", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }
 
 std::string Layer::part() const { return text(settings.report, ".", job, "-", rank, ".part"); }

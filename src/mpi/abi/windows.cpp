@@ -1,0 +1,182 @@
+#include "mpi/abi/windows.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/shared_heap.hpp"
+#include "mpi/abi/layer.hpp"
+#include "mpi/mappings.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// What a rank tells the others of its memory in a window.
+struct Told {
+  uint64_t base = 0;
+  int64_t bytes = 0;
+  int64_t unit = 1;
+  SharedPlace place;
+  bool in_heap = false;
+  bool usable = false;
+};
+
+Window::Ways ways_of_the_mpi() {
+  constexpr size_t length_most = 16 << 10;
+  std::vector<char> text(length_most);
+  int length = 0;
+  if (real.Get_library_version(text.data(), &length) != success) return {};
+  const std::string_view version(text.data());
+  const auto has = [&](std::string_view word) { return version.find(word) != std::string_view::npos; };
+  // MPICH's older device puts a fence's barrier off until the first access, and locks no sooner than it must.
+  return {.fences_meet = !has("ch3"), .locks_wait = has("ch4")};
+}
+
+bool is_unified(Win handle) {
+  int* model = nullptr;
+  int is_set = 0;
+  return real.Win_get_attr(handle, win_model, static_cast<void*>(&model), &is_set) == success && is_set != 0 &&
+         *model == win_unified;
+}
+
+Told tell(Win handle, const void* base, int64_t bytes, int64_t unit) {
+  Told told;
+  told.base = reinterpret_cast<uint64_t>(base);
+  told.bytes = bytes;
+  told.unit = unit;
+  told.usable = unit > 0 && bytes >= 0 && is_unified(handle);
+  if (!told.usable || base == nullptr || bytes == 0) return told;
+  const auto length = static_cast<uint64_t>(bytes);
+  told.in_heap = process_heap_is_malloc() && process_heap().shares(base, length);
+  return told;
+}
+
+std::byte* reached(const Told& told, int there) {
+  const auto bytes = static_cast<uint64_t>(told.bytes);
+  if (bytes == 0) return nullptr;
+  if (there == layer.rank) return reinterpret_cast<std::byte*>(told.base);  // NOLINT: an address
+  if (told.in_heap) {
+    return reinterpret_cast<std::byte*>(layer.ship.writable_at(static_cast<uint32_t>(there), told.base, bytes));
+  }
+  return mapped_here(told.place, bytes);
+}
+
+}  // namespace
+
+Window::Window(Win handle, std::vector<Part> parts, Ways ways) : handle_(handle), targets_(parts.size()), ways_(ways) {
+  for (size_t i = 0; i < parts.size(); ++i) targets_[i].part = parts[i];
+}
+
+void Window::lock(int target, int assert) {
+  if (part(target) == nullptr) return;
+  epoch_ = Epoch::locked;
+  ++locks_;
+  targets_[static_cast<size_t>(target)].grant = granted_by(assert);
+}
+
+void Window::lock_all(int assert) {
+  epoch_ = Epoch::locked;
+  locks_ = 0;
+  for (Target& target : targets_) target.grant = granted_by(assert);
+}
+
+void Window::close(int target) {
+  if (part(target) == nullptr) return;
+  settle(targets_[static_cast<size_t>(target)]);
+  const Lock lock;
+  if (--locks_ <= 0) epoch_ = Epoch::none;
+}
+
+void Window::close_all() {
+  for (Target& target : targets_) settle(target);
+  const Lock lock;
+  epoch_ = Epoch::none;
+  locks_ = 0;
+}
+
+void Window::settle(Target& target) {
+  Request asked = handles().request_null;
+  {
+    const Lock lock;
+    if (target.grant == Grant::asked) asked = target.asked;
+    target.grant = Grant::none;
+  }
+  if (asked != handles().request_null) real.Wait(&asked, status_ignore);
+}
+
+bool Window::ask(Target& target, int rank) {
+  if (real.Rget(&target.byte, 1, handles().byte, rank, 0, 1, handles().byte, handle_, &target.asked) != success) {
+    target.grant = Grant::none;
+    return false;
+  }
+  target.grant = Grant::asked;
+  return true;
+}
+
+bool Window::look(Target& target) {
+  if (target.grant != Grant::asked) return target.grant == Grant::granted;
+  int has_come = 0;
+  if (real.Test(&target.asked, &has_come, status_ignore) != success) {
+    target.grant = Grant::none;
+  } else if (has_come != 0) {
+    target.grant = Grant::granted;
+  }
+  return target.grant == Grant::granted;
+}
+
+bool Window::may_access(int target) {
+  Target& wanted = targets_[static_cast<size_t>(target)];
+  {
+    const Lock lock;
+    if (epoch_ == Epoch::fenced) return ways_.fences_meet;
+    if (epoch_ != Epoch::locked) return false;
+    if (wanted.grant != Grant::wanted) return look(wanted);
+    if (!ask(wanted, target)) return false;
+  }
+  constexpr int64_t patience_ns = 20'000;
+  const int64_t end_ns = now_ns() + patience_ns;
+  do {
+    const Lock lock;
+    if (look(wanted)) return true;
+  } while (now_ns() < end_ns);
+  return false;
+}
+
+void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_t unit) {
+  int is_inter = 0;
+  int size = 0;
+  if (!layer.ship.is_complete() || real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0 ||
+      real.Comm_size(comm, &size) != success || size < 1) {
+    return;
+  }
+  std::vector<int> in_world(static_cast<size_t>(size));
+  {
+    const Lock lock;
+    layer.attend();
+    for (int i = 0; i < size; ++i) in_world[static_cast<size_t>(i)] = layer.world_rank(comm, i);
+  }
+  if (std::ranges::any_of(in_world, [](int there) { return there < 0; })) return;
+  Told own = tell(handle, base, bytes, unit);
+  // Where it is the MPI's own, it may lie in memory that the MPI has mapped in all ranks.
+  int* flavor = nullptr;
+  int is_set = 0;
+  const bool made_here = real.Win_get_attr(handle, win_flavor, static_cast<void*>(&flavor), &is_set) == success &&
+                         is_set != 0 && *flavor != win_flavor_create;
+  if (own.usable && made_here && !own.in_heap && bytes > 0) {
+    own.place = shared_place_of(base, static_cast<uint64_t>(bytes));
+  }
+  std::vector<Told> told(in_world.size());
+  if (real.Allgather(&own, sizeof own, handles().byte, told.data(), sizeof own, handles().byte, comm) != success) {
+    return;
+  }
+  if (!std::ranges::all_of(told, &Told::usable)) return;
+  std::vector<Window::Part> parts;
+  for (size_t i = 0; i < told.size(); ++i) {
+    parts.push_back({reached(told[i], in_world[i]), told[i].bytes, told[i].unit});
+  }
+  static const Window::Ways ways = ways_of_the_mpi();
+  auto made = std::make_unique<Window>(handle, std::move(parts), ways);
+  const Lock lock;
+  known_.put(key_of(handle), std::move(made));
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

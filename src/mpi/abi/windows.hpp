@@ -1,0 +1,106 @@
+// Windows - what the layer knows of the program's windows: where the memory of each target lies in this process, and
+// whether this process may touch it now.
+//
+// Contract: add() follows a window's creation, on every rank of its communicator; forget() precedes its end. The calls by
+//   which epochs begin and end say so to the Window. may_access() says whether a copy to or from a target's memory may be
+//   made at once, in place of a call of MPI_Put or MPI_Get.
+// Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts alike;
+//   what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted access:
+//   - between fences, where the MPI's fence is a barrier. An assert that there is nothing to end (MPI_MODE_NOPRECEDE)
+//     would let a fence return early, so it is not handed on;
+//   - under a lock that is known to be granted. Some MPIs ask for it no sooner than the first access: where that cannot be
+//     ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody waits
+//     for it, because the holder of the lock may wait for us;
+//   - never between MPI_Win_start and MPI_Win_complete, which may return before the target has called MPI_Win_post.
+//   (3) An access that was copied has ended. One that the MPI carries ends by the MPI's next flush, unlock or fence; until
+//   then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and these all
+//   are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate copy of the
+//   window (MPI_WIN_SEPARATE).
+// Threads: Lock, for all but may_access(), close() and close_all(), which take it themselves. Time: none.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "mpi/handle_map.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class Window {
+ public:
+  // A target's memory, as the target has given it to the window.
+  struct Part {
+    std::byte* here = nullptr;  // by an address of this process; null: it cannot be reached
+    int64_t bytes = 0;
+    int64_t unit = 1;
+  };
+  // How the MPI that is loaded does its part.
+  struct Ways {
+    bool fences_meet = false;  // a fence returns when all ranks have come to it
+    bool locks_wait = false;  // a call that locks returns when the lock is granted
+  };
+
+  Window(Win handle, std::vector<Part> parts, Ways ways);
+
+  [[nodiscard]] const Part* part(int target) const {
+    return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].part
+                                                                        : nullptr;
+  }
+  void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
+  void start() { epoch_ = Epoch::started; }
+  void complete() { epoch_ = Epoch::none; }
+  void lock(int target, int assert);
+  void lock_all(int assert);
+  void close(int target);  // before MPI_Win_unlock
+  void close_all();
+  [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
+  // `target` has a part.
+  [[nodiscard]] bool may_access(int target);
+
+ private:
+  enum class Epoch : uint8_t { none, fenced, started, locked };
+  enum class Grant : uint8_t { none, wanted, asked, granted };
+  struct Target {
+    Part part;
+    Grant grant = Grant::none;
+    Request asked{};
+    uint8_t byte = 0;
+  };
+  [[nodiscard]] Grant granted_by(int assert) const {
+    return ways_.locks_wait || (assert& mode_nocheck) != 0 ? Grant::granted : Grant::wanted;
+  }
+  [[nodiscard]] bool ask(Target& target, int rank);
+  [[nodiscard]] static bool look(Target& target);
+  static void settle(Target& target);
+
+  Win handle_;
+  std::vector<Target> targets_;
+  Ways ways_;
+  Epoch epoch_ = Epoch::none;
+  int locks_ = 0;
+};
+
+class Windows {
+ public:
+  // Whether there is none that is known.
+  [[nodiscard]] bool none() const { return known_.empty(); }
+  [[nodiscard]] Window* find(Win handle) {
+    std::unique_ptr<Window>* const found = known_.find(key_of(handle));
+    return found == nullptr ? nullptr : found->get();
+  }
+  // Collective over `comm`, whose window `handle` has so much of this rank's memory. It takes the lock itself.
+  void add(Win handle, Comm comm, const void* base, int64_t bytes, int64_t unit);
+  void forget(Win handle) { known_.erase(key_of(handle)); }
+  void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
+
+ private:
+  HandleMap<std::unique_ptr<Window>> known_;
+  std::atomic<uint64_t> copies_{0};
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

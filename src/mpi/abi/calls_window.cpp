@@ -1,5 +1,6 @@
 // Windows: MPI_Put and MPI_Get of types with gaps are one copy from layout to layout, where this process reaches the
 // target's memory and may touch it (windows.hpp). Accumulates, and all that is left, are the MPI's.
+#include <algorithm>
 #include <atomic>
 
 #include "mpi/abi/calls.hpp"
@@ -12,6 +13,9 @@ Window* known(Win handle) {
   const Lock lock;
   return layer.windows.find(handle);
 }
+
+// A copy takes less than the MPI's work for anything longer.
+constexpr int64_t least_bytes = 128;
 
 // The arguments of MPI_Put and MPI_Get.
 template <class N>
@@ -53,7 +57,7 @@ Copy copy_for(const Access<N>& asked, bool by_request) {
   if (own.contiguous(asked.count) && theirs.contiguous(asked.count_there)) return {};
   const int64_t bytes = Place::capacity_of(own, asked.count);
   if (bytes == INT64_MAX || bytes != Place::capacity_of(theirs, asked.count_there)) return {};
-  if (bytes < layer.settings.min_bytes) return {};
+  if (bytes < std::min(layer.settings.min_bytes, least_bytes)) return {};
   copy.there = part->here + asked.place * part->unit;
   const std::byte* first = nullptr;
   int64_t length = 0;

@@ -1,16 +1,19 @@
-"""`spinloom bench mpi`: rows, arithmetic of the goals, one row and calls under every MPI that is here."""
+"""`spinloom bench mpi`: rows, arithmetic of the goals; a row, calls, collectives under MPIs that are here."""
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from patience import seconds
 from spinloom import core
-from spinloom.bench import calls, jobs, message_rows, messages
+from spinloom.bench import calls, collective_rows, collectives, jobs, message_rows, messages
+from spinloom.errors import Trouble
 
 
 def test_rows_are_legal_and_their_names_are_unique():
@@ -109,3 +112,82 @@ def test_calls_have_no_kinds():
     done = bench("--calls", "--kind", "both")
     assert done.returncode == 2
     assert "--kind" in done.stderr
+
+
+def test_collective_rows_are_legal_and_their_names_are_unique():
+    rows = collective_rows.rows()
+    assert len({row.name for row in rows}) == len(rows) > 50
+    for row in rows:
+        assert row.bytes > 0, row.name
+        for side in row.receives:
+            for part in side.parts:
+                assert part.bytes == part.count * core.load().describe(part.type)["size_bytes"], row.name
+                if part.peer >= 0:
+                    assert row.sends[part.peer].parts[part.pair].bytes == part.bytes, row.name
+    assert {row.family for row in rows} >= set(collective_rows.read()["goals"])
+    assert {row.name for row in collective_rows.rows(quick=True)} < {row.name for row in rows}
+
+
+def test_the_best_of_all_mpis_is_compared_with_each():
+    def one(mpi: str, stock: float, hand: float | None, layer: float) -> dict:
+        best = min(stock, hand or math.inf) / layer
+        ratios = {"stock_over_layer_high": stock / layer, "best_over_layer_high": best}
+        times = {"stock_ns": stock, "hand_ns": hand, "layer_ns": layer}
+        return {"row": "a", "family": "halo", "mpi": mpi, **times, **ratios}
+
+    measured = [one("A", 80.0, 40.0, 50.0), one("B", 100.0, None, 20.0)]
+    assert collectives.over_best_of_all(measured) == [40.0 / 50.0, 40.0 / 20.0]
+    halos, than_mpi, than_either = collectives.goals(measured)
+    assert halos["reached"] == pytest.approx(1.6**0.5)
+    assert (than_mpi["reached"], than_either["reached"]) == (0, 1)
+
+
+@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
+@pytest.mark.parametrize("fresh", [[], ["--fresh"]])
+def test_collectives_are_measured_without_the_layer_by_hand_and_with_it(fresh, tmp_path):
+    words = ["--only", "64 KiB", "--mpi", str(jobs.mpis()[0].compiler), "--one-setting"]
+    measured = measured_by("--collectives", *words, *fresh, "--out", str(tmp_path))
+    names = [row.name for row in collective_rows.rows(quick=True) if "64 KiB" in row.name]
+    assert [one["row"] for one in measured] == names
+    for one in measured:
+        assert one["samples"] == messages.QUICK.launches * messages.QUICK.rounds
+        assert min(one["stock_ns"], one["hand_ns"], one["layer_ns"]) > 0
+        assert one["best_over_layer_low"] <= one["best_over_layer"] <= one["best_over_layer_high"]
+    assert len((tmp_path / "collectives.csv").read_text(encoding="utf-8").splitlines()) == len(measured) + 1
+
+
+def only_loop_wrong(row: collective_rows.Row) -> collective_rows.Row:
+    """The root's loop leaves out one number of each line."""
+    side = row.receives[0]
+    part = side.parts[1]
+    outer, inner = part.loops
+    wrong = replace(part, loops=(outer, replace(inner, count=inner.count - 1)))
+    return replace(row, receives=(replace(side, parts=(side.parts[0], wrong)), *row.receives[1:]))
+
+
+@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
+def test_nothing_is_timed_where_a_loop_is_wrong(tmp_path):
+    right = next(row for row in collective_rows.rows() if row.name == "gather columns 64 KiB")
+    wanted = [messages.Variant(jobs.mpis()[0], single_copy=True, layer=False)]
+    effort = messages.Effort(launches=1, rounds=2, sample_ns=1e3)
+    for name, row in (("right", right), ("wrong", only_loop_wrong(right))):
+        folder = tmp_path / name
+        folder.mkdir()
+        session = messages.Session(wanted, effort, "auto", folder, lambda: None)
+        times: collectives.Times = {}
+        if name == "right":
+            collectives.measure(session, [row], times)
+            assert [len(found) for samples in times.values() for found in samples.values()] == [2, 2, 0]
+        else:
+            with pytest.raises(Trouble, match="by hand: wrong bytes"):
+                collectives.measure(session, [row], times)
+            assert times == {}
+
+
+@pytest.mark.parametrize(
+    "words", [["--collectives", "--kind", "both"], ["--collectives", "--calls"], ["--fresh"]]
+)
+def test_words_that_do_not_go_together_are_refused(words):
+    done = bench(*words)
+    assert done.returncode == 2
+    assert words[0] in done.stderr

@@ -1,4 +1,4 @@
-"""`spinloom bench mpi`: messages with datatypes under every MPI, with and without the layer (host time)."""
+"""`spinloom bench mpi`: messages, calls, collectives under every MPI, without and with the layer."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ import click
 
 from spinloom import core, files, output, results, units
 from spinloom.bench import calls as call_bench
-from spinloom.bench import jobs, message_rows, messages
+from spinloom.bench import collective_rows, collectives, jobs, message_rows, messages
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
-@click.command(epilog="Examples: spinloom bench mpi --quick; spinloom bench mpi --calls --out calls")
+@click.command(
+    epilog="Examples: spinloom bench mpi --quick; spinloom bench mpi --collectives --out collectives"
+)
 @click.option("--quick", is_flag=True, help="A cut through the rows, within some minutes.")
 @click.option("--only", metavar="TEXT", default="", help="Rows whose name or family contains TEXT.")
 @click.option(
     "--calls", is_flag=True, help="Single calls that pass, MPI_Pack and MPI_Unpack, first uses of types."
 )
+@click.option("--collectives", "collective", is_flag=True, help="Collective calls with datatypes.")
+@click.option("--fresh", is_flag=True, help="Of --collectives: write what is sent anew before each call.")
 @click.option("--kind", type=click.Choice(messages.KINDS), multiple=True, help="These only; else pingpong.")
 @click.option(
     "--mpi",
@@ -33,12 +37,19 @@ from spinloom.verbs.stopping import stoppable
 )
 @click.option("--path", default="auto", help="Of the layer, as of spinloom run.")
 @click.option("--one-setting", is_flag=True, help="Do not run each MPI without its single copy (CMA), too.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for messages.csv or calls.csv.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for messages.csv, calls.csv or collectives.csv.",
+)
 @form_options
 def mpi(
     quick: bool,
     only: str,
     calls: bool,
+    collective: bool,
+    fresh: bool,
     kind: tuple[str, ...],
     given: tuple[str, ...],
     path: str,
@@ -56,10 +67,21 @@ def mpi(
 
     --calls measures what single calls take instead: those that the layer leaves to the MPI, MPI_Pack and
     MPI_Unpack, and the first use of a datatype against its second.
+
+    --collectives measures collective calls with datatypes on two ranks: without the layer, by hand (a loop
+    that packs, contiguous bytes, a loop that unpacks) and with the layer. The ratio is the best of the first
+    two over the third. A time is that of the slower rank.
     """
-    if calls and kind:
-        raise Trouble("invalid", "--calls has no --kind: its rows say what is called")
-    rows = call_rows(quick, only) if calls else message_rows_of(quick, only)
+    if calls and collective:
+        raise Trouble("invalid", "--calls and --collectives are two benches")
+    if kind and (calls or collective):
+        raise Trouble(
+            "invalid", f"--{'calls' if calls else 'collectives'} has no --kind: its rows say what is called"
+        )
+    if fresh and not collective:
+        raise Trouble("invalid", "--fresh is for --collectives")
+    bench = "calls" if calls else "collectives" if collective else "messages"
+    rows = ROWS[bench](quick, only)
     if not rows:
         raise Trouble("invalid", f"no row's name contains {only!r}")
     if out is not None:
@@ -68,7 +90,7 @@ def mpi(
     wanted = messages.variants(jobs.mpis(given), both_settings=not (one_setting or calls))
     if not wanted:
         raise Trouble("environment", "no MPI was found: there is no mpicc with a launcher")
-    times: dict[Any, dict[bool, list[float]]] = {}
+    times: dict[Any, dict[Any, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="spinloom-bench-") as name, stoppable() as stop:
         folder = Path(name)
         try:
@@ -76,17 +98,26 @@ def mpi(
                 session = messages.Session(wanted, effort, path, folder, step)
                 if calls:
                     call_bench.measure(session, rows, times)
+                elif collective:
+                    collectives.measure(session, rows, times, fresh=fresh)
                 else:
                     messages.measure(session, rows, kind or ("pingpong",), times)
         except core.load().SpinloomError as error:
             raise Trouble(error.code, error.message) from None
-    measured = call_bench.table(times) if calls else messages.table(rows, times)
+    if calls:
+        measured = call_bench.table(times)
+        tables = tables_of_calls(measured)
+    elif collective:
+        measured = collectives.table(rows, times)
+        tables = tables_of_collectives(measured)
+    else:
+        measured = messages.table(rows, times)
+        tables = tables_of_messages(measured)
     if out is not None and measured:
         columns = list(dict.fromkeys(name for row in measured for name in row))
-        file = out / ("calls.csv" if calls else "messages.csv")
+        file = out / f"{bench}.csv"
         files.write(file, results.as_csv(measured, columns))
         output.say(f"written: {file}")
-    tables = tables_of_calls(measured) if calls else tables_of_messages(measured)
     output.emit(measured, form, lambda: tables[0])
     if form == "table":
         for more in tables[1:]:
@@ -101,6 +132,13 @@ def message_rows_of(quick: bool, only: str) -> list[Any]:
 
 def call_rows(quick: bool, only: str) -> list[Any]:
     return [row for row in call_bench.rows(quick=quick) if only in row.name or only == row.table]
+
+
+def collective_rows_of(quick: bool, only: str) -> list[Any]:
+    return [row for row in collective_rows.rows(quick=quick) if only in row.name or only == row.family]
+
+
+ROWS = {"messages": message_rows_of, "calls": call_rows, "collectives": collective_rows_of}
 
 
 def tables_of_messages(measured: list[dict[str, Any]]) -> list[Any]:
@@ -177,6 +215,32 @@ def show_table(name: str, rows: list[dict[str, Any]]) -> Any:
         [line(row) for row in rows],
         numeric=set(numbers),
         title=f"{CALL_TABLES[name]}, without and with the layer (host time)",
+    )
+
+
+def tables_of_collectives(measured: list[dict[str, Any]]) -> list[Any]:
+    shown = show_collectives(measured)
+    return [shown, show_goals(collectives.goals(measured))] if measured else [shown]
+
+
+def show_collectives(measured: list[dict[str, Any]]) -> Any:
+    numbers = ["bytes", "without", "by hand", "with", "best/with"]
+    return output.table(
+        ["row", "bytes", "MPI", *numbers[1:]],
+        [
+            [
+                row["row"],
+                f"{row['bytes']:,}",
+                row["mpi"],
+                time(row["stock_ns"]),
+                "-" if row["hand_ns"] is None else time(row["hand_ns"]),
+                time(row["layer_ns"]),
+                enclosed(row, "best_over_layer"),
+            ]
+            for row in measured
+        ],
+        numeric=set(numbers),
+        title="Collectives on this machine, without the layer, by hand and with the layer (host time)",
     )
 
 

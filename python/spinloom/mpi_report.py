@@ -117,7 +117,9 @@ def merged_types(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 row["bytes"] += size
                 row["withdrawn"] += withdrawn
                 row["pairs"].add((line["job"], line["rank"], receiver))
-    made = sorted(rows.values(), key=lambda row: (-row["bytes"], row["text"] or "", row["why"], row["call"] or ""))
+    made = sorted(
+        rows.values(), key=lambda row: (-row["bytes"], row["text"] or "", row["why"], row["call"] or "")
+    )
     for number, row in enumerate(made):
         row["number"] = number
         row["peers"] = pattern(row["pairs"])

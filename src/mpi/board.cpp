@@ -47,9 +47,7 @@ uint64_t Board::own_place(uint32_t rank) const {
   return ballots_place() + pages(ballots * sizeof(Ballot)) + rank * pages(own_bytes);
 }
 
-Ballot& Board::ballot(uint32_t number) const {
-  return reinterpret_cast<Ballot*>(base_ + ballots_place())[number];
-}
+Ballot& Board::ballot(uint32_t number) const { return reinterpret_cast<Ballot*>(base_ + ballots_place())[number]; }
 
 std::atomic<uint64_t>& Board::count(uint32_t rank, uint32_t ballot) const {
   return reinterpret_cast<std::atomic<uint64_t>*>(base_ + own_place(rank) + slots_bytes)[ballot];

@@ -20,7 +20,8 @@ constexpr size_t cells_most = 128;  // with their own count; as many again with 
 size_t TypeTally::Hash::operator()(const Kind& kind) const {
   constexpr uint64_t odd = 0x9e37'79b9'7f4a'7c15;
   uint64_t mixed = static_cast<uint64_t>(kind.count) * odd ^ static_cast<uint64_t>(kind.receiver);
-  mixed = mixed * odd ^ reinterpret_cast<uint64_t>(kind.why) ^ reinterpret_cast<uint64_t>(kind.call) << 1 ^ static_cast<uint64_t>(kind.way);
+  mixed = mixed * odd ^ reinterpret_cast<uint64_t>(kind.why) ^ reinterpret_cast<uint64_t>(kind.call) << 1 ^
+          static_cast<uint64_t>(kind.way);
   return static_cast<size_t>(mixed * odd >> 16);
 }
 
@@ -66,7 +67,8 @@ std::string TypeTally::as_json() const {
   const char* comma = "";
   for (const Cell& cell : cells_) {
     out += text(comma, "[", cell.kind.count, ", ", cell.kind.receiver, ", \"", name_of(cell.kind.way), "\", \"",
-                cell.kind.why, "\", ", cell.messages, ", ", cell.bytes, ", ", cell.withdrawn, ", \"", cell.kind.call, "\"]");
+                cell.kind.why, "\", ", cell.messages, ", ", cell.bytes, ", ", cell.withdrawn, ", \"", cell.kind.call,
+                "\"]");
     comma = ", ";
   }
   return out + "]}";

@@ -39,7 +39,8 @@ TEST(Tally, WhatWasNotSentIsNotTold) {
   ASSERT_NE(tally.of(type, *make_form(type)), nullptr);
   EXPECT_EQ(tally.as_json(), "[]");
   tally.contiguous()->count({TypeTally::various, 1, Way::pass, "contiguous"}, 8);
-  EXPECT_EQ(tally.as_json(), "[{\"kind\": \"contiguous\", \"sent\": [[-1, 1, \"pass\", \"contiguous\", 1, 8, 0, \"\"]]}]");
+  EXPECT_EQ(tally.as_json(),
+            "[{\"kind\": \"contiguous\", \"sent\": [[-1, 1, \"pass\", \"contiguous\", 1, 8, 0, \"\"]]}]");
 }
 
 TEST(Tally, ManyCountsAndReceiversAreToldTogetherAndNoneIsLost) {

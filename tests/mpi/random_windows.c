@@ -28,7 +28,7 @@ static void begin(uint64_t seed, uint64_t round, uint64_t who) {
 struct Shape {
   MPI_Datatype type;
   int count, span;
-  int *places; /* of each int */
+  int* places; /* of each int */
 };
 
 static struct Shape shape_of(int n, int room) {
@@ -66,7 +66,7 @@ static struct Shape shape_of(int n, int room) {
   return made;
 }
 
-static void forget(struct Shape *shape) {
+static void forget(struct Shape* shape) {
   if (shape->type != MPI_INT) MPI_Type_free(&shape->type);
   free(shape->places);
 }
@@ -77,7 +77,7 @@ struct Exposed {
   MPI_Comm comm;
   int rank, size, flavour, unit;
   int *base, **mirrors; /* [target]: what lies there in this rank's piece */
-  void *to_free;
+  void* to_free;
 };
 
 static struct Exposed expose(MPI_Comm comm, int flavour) {
@@ -99,7 +99,7 @@ static struct Exposed expose(MPI_Comm comm, int flavour) {
     made.base = made.rank % 2 ? still : (made.to_free = malloc(bytes));
     MPI_Win_create(made.base, bytes, made.unit, MPI_INFO_NULL, comm, &made.win);
   }
-  made.mirrors = malloc(made.size * sizeof(int *));
+  made.mirrors = malloc(made.size * sizeof(int*));
   for (int i = 0; i < made.size; ++i) {
     made.mirrors[i] = malloc(pieces_ints * sizeof(int));
     for (int k = 0; k < pieces_ints; ++k) made.mirrors[i][k] = gap;
@@ -112,9 +112,9 @@ static struct Exposed expose(MPI_Comm comm, int flavour) {
 }
 
 /* Each origin's mirror goes to the target, which compares it with its memory. */
-static long compare(struct Exposed *window) {
+static long compare(struct Exposed* window) {
   long wrong = 0;
-  int *const theirs = malloc(pieces_ints * sizeof(int));
+  int* const theirs = malloc(pieces_ints * sizeof(int));
   MPI_Win_lock(MPI_LOCK_SHARED, window->rank, 0, window->win);
   for (int shift = 0; shift < window->size; ++shift) {
     int const to = (window->rank + shift) % window->size, from = (window->rank + window->size - shift) % window->size;
@@ -127,7 +127,7 @@ static long compare(struct Exposed *window) {
   return wrong;
 }
 
-static long conceal(struct Exposed *window) {
+static long conceal(struct Exposed* window) {
   long const wrong = compare(window);
   MPI_Barrier(window->comm);
   MPI_Win_free(&window->win);
@@ -143,7 +143,7 @@ struct Access {
   MPI_Request request;
 };
 
-static void make_access(struct Access *made, struct Exposed const *window, int from, int room, int target, int requests,
+static void make_access(struct Access* made, struct Exposed const* window, int from, int room, int target, int requests,
                         int tag) {
   made->target = target, made->done = 0, made->request = MPI_REQUEST_NULL;
   made->n = below(4) == 0 ? below(30) : below(6) ? below(room) : 0;
@@ -162,7 +162,7 @@ static void make_access(struct Access *made, struct Exposed const *window, int f
   if (!reads)
     for (int k = 0; k < made->n; ++k) made->buffer[1 + made->here.places[k]] = (tag * 7919 + k) & 0x3fffffff;
   memcpy(made->expected, made->buffer, (made->here.span + 2) * sizeof(int));
-  int *const mirror = target < 0 ? NULL : window->mirrors[target] + made->at;
+  int* const mirror = target < 0 ? NULL : window->mirrors[target] + made->at;
   for (int k = 0; mirror != NULL && k < made->n; ++k) {
     if (reads)
       made->expected[1 + made->here.places[k]] = mirror[made->there.places[k]];
@@ -173,31 +173,30 @@ static void make_access(struct Access *made, struct Exposed const *window, int f
   }
 }
 
-static void start_access(struct Access *one, struct Exposed const *window) {
+static void start_access(struct Access* one, struct Exposed const* window) {
   static int const units[] = {1, 2, 4};
   int const unit = one->target < 0 ? 1 : units[(one->target + window->flavour) % 3];
   MPI_Aint const place = one->target < 0 ? 0 : ((MPI_Aint)window->rank * pieces_ints + one->at) * 4 / unit;
-  int *const mine = one->buffer + 1;
+  int* const mine = one->buffer + 1;
   struct Shape const *const here = &one->here, *const there = &one->there;
   switch (one->kind) {
-    case 0:
-      MPI_Put(mine, here->count, here->type, one->target, place, there->count, there->type, window->win);
-      break;
-    case 1:
-      MPI_Get(mine, here->count, here->type, one->target, place, there->count, there->type, window->win);
-      break;
+    case 0: MPI_Put(mine, here->count, here->type, one->target, place, there->count, there->type, window->win); break;
+    case 1: MPI_Get(mine, here->count, here->type, one->target, place, there->count, there->type, window->win); break;
     case 2:
-      MPI_Accumulate(mine, here->count, here->type, one->target, place, there->count, there->type, MPI_SUM, window->win);
+      MPI_Accumulate(mine, here->count, here->type, one->target, place, there->count, there->type, MPI_SUM,
+                     window->win);
       break;
     case 3:
-      MPI_Rput(mine, here->count, here->type, one->target, place, there->count, there->type, window->win, &one->request);
+      MPI_Rput(mine, here->count, here->type, one->target, place, there->count, there->type, window->win,
+               &one->request);
       break;
     default:
-      MPI_Rget(mine, here->count, here->type, one->target, place, there->count, there->type, window->win, &one->request);
+      MPI_Rget(mine, here->count, here->type, one->target, place, there->count, there->type, window->win,
+               &one->request);
   }
 }
 
-static long end_access(struct Access *one) {
+static long end_access(struct Access* one) {
   long wrong = 0;
   for (int k = 0; k < one->here.span + 2; ++k) wrong += one->buffer[k] != one->expected[k];
   forget(&one->here), forget(&one->there);
@@ -206,7 +205,7 @@ static long end_access(struct Access *one) {
 }
 
 /* How the epochs of a round begin and end: 0 to 2 fences, 3 locks, 4 a lock of all, 5 start and post. */
-static long one_round(uint64_t seed, int round, struct Exposed *window, long *accesses) {
+static long one_round(uint64_t seed, int round, struct Exposed* window, long* accesses) {
   struct Access all[most_accesses];
   begin(seed, round, 0);
   int const sync = below(6), repeats = 1 + below(3), asserts = below(3);
@@ -245,7 +244,7 @@ static long one_round(uint64_t seed, int round, struct Exposed *window, long *ac
 }
 
 /* Under an exclusive lock the numbers of a block are the same, and one rank adds one to each. */
-static long take_turns(struct Exposed *window, int turns) {
+static long take_turns(struct Exposed* window, int turns) {
   enum { numbers = 3000, step = 5 };
   long wrong = 0;
   int block[numbers];
@@ -284,7 +283,7 @@ static long take_turns(struct Exposed *window, int turns) {
   return wrong;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   uint64_t const seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   int const rounds = argc > 2 ? atoi(argv[2]) : 100, first = argc > 3 ? atoi(argv[3]) : 0;

@@ -41,12 +41,12 @@ std::string Real::load() {
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
-#define SPINLOOM_FIND(name, iname, N, ...)       \
-  if (!find(this->name, #name)) missing = #name; \
-  if (!find(this->iname, #iname)) missing = #iname;    \
-  find(this->name##_init, #name "_init");        \
-  find(large.name, #name "_c");                  \
-  find(large.iname, #iname "_c");                \
+#define SPINLOOM_FIND(name, iname, N, ...)          \
+  if (!find(this->name, #name)) missing = #name;    \
+  if (!find(this->iname, #iname)) missing = #iname; \
+  find(this->name##_init, #name "_init");           \
+  find(large.name, #name "_c");                     \
+  find(large.iname, #iname "_c");                   \
   find(large.name##_init, #name "_init_c");
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND

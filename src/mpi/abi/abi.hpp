@@ -126,17 +126,17 @@ using GrequestCancel = int(void*, int);
   X(Isendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Request*))
 
 // Calls that make a communicator: the last argument.
-#define SPINLOOM_COMM_CALLS(X)                                                                               \
-  X(Comm_dup, (Comm, Comm*))                                                                                 \
-  X(Comm_dup_with_info, (Comm, Info, Comm*))                                                                 \
-  X(Comm_split, (Comm, int, int, Comm*))                                                                     \
-  X(Comm_split_type, (Comm, int, int, Info, Comm*))                                                          \
-  X(Comm_create, (Comm, Group, Comm*))                                                                       \
-  X(Comm_create_group, (Comm, Group, int, Comm*))                                                            \
-  X(Cart_create, (Comm, int, const int*, const int*, int, Comm*))                                            \
-  X(Cart_sub, (Comm, const int*, Comm*))                                                                     \
-  X(Graph_create, (Comm, int, const int*, const int*, int, Comm*))                                           \
-  X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*))        \
+#define SPINLOOM_COMM_CALLS(X)                                                                                      \
+  X(Comm_dup, (Comm, Comm*))                                                                                        \
+  X(Comm_dup_with_info, (Comm, Info, Comm*))                                                                        \
+  X(Comm_split, (Comm, int, int, Comm*))                                                                            \
+  X(Comm_split_type, (Comm, int, int, Info, Comm*))                                                                 \
+  X(Comm_create, (Comm, Group, Comm*))                                                                              \
+  X(Comm_create_group, (Comm, Group, int, Comm*))                                                                   \
+  X(Cart_create, (Comm, int, const int*, const int*, int, Comm*))                                                   \
+  X(Cart_sub, (Comm, const int*, Comm*))                                                                            \
+  X(Graph_create, (Comm, int, const int*, const int*, int, Comm*))                                                  \
+  X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*))               \
   X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*)) \
   X(Intercomm_merge, (Comm, int, Comm*))
 
@@ -144,27 +144,27 @@ using GrequestCancel = int(void*, int);
 // form, N, parameters...). The persistent form is name_init (MPI 4).
 template <class N>
 using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
-#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                      \
-  X(Bcast, Ibcast, N, void*, N, Datatype, int, Comm)                                                         \
-  X(Gather, Igather, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)                             \
-  X(Gatherv, Igatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*, Datatype, int, Comm)   \
-  X(Scatter, Iscatter, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)                           \
-  X(Scatterv, Iscatterv, N, const void*, const N*, const Displacement<N>*, Datatype, void*, N, Datatype, int, Comm) \
-  X(Allgather, Iallgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)                            \
-  X(Allgatherv, Iallgatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*, Datatype, Comm)  \
-  X(Alltoall, Ialltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)                              \
-  X(Alltoallv, Ialltoallv, N, const void*, const N*, const Displacement<N>*, Datatype, void*, const N*,      \
-    const Displacement<N>*, Datatype, Comm)                                                                  \
-  X(Alltoallw, Ialltoallw, N, const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*,      \
-    const Displacement<N>*, const Datatype*, Comm)                                                           \
-  X(Neighbor_allgather, Ineighbor_allgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)          \
-  X(Neighbor_allgatherv, Ineighbor_allgatherv, N, const void*, N, Datatype, void*, const N*,                 \
-    const Displacement<N>*, Datatype, Comm)                                                                  \
-  X(Neighbor_alltoall, Ineighbor_alltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)            \
-  X(Neighbor_alltoallv, Ineighbor_alltoallv, N, const void*, const N*, const Displacement<N>*, Datatype, void*,     \
-    const N*, const Displacement<N>*, Datatype, Comm)                                                        \
-  X(Neighbor_alltoallw, Ineighbor_alltoallw, N, const void*, const N*, const Aint*, const Datatype*, void*,  \
-    const N*, const Aint*, const Datatype*, Comm)
+#define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                               \
+  X(Bcast, Ibcast, N, void*, N, Datatype, int, Comm)                                                                  \
+  X(Gather, Igather, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)                                      \
+  X(Gatherv, Igatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*, Datatype, int, Comm)     \
+  X(Scatter, Iscatter, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)                                    \
+  X(Scatterv, Iscatterv, N, const void*, const N*, const Displacement<N>*, Datatype, void*, N, Datatype, int, Comm)   \
+  X(Allgather, Iallgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)                                     \
+  X(Allgatherv, Iallgatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*, Datatype, Comm)    \
+  X(Alltoall, Ialltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)                                       \
+  X(Alltoallv, Ialltoallv, N, const void*, const N*, const Displacement<N>*, Datatype, void*, const N*,               \
+    const Displacement<N>*, Datatype, Comm)                                                                           \
+  X(Alltoallw, Ialltoallw, N, const void*, const N*, const Displacement<N>*, const Datatype*, void*, const N*,        \
+    const Displacement<N>*, const Datatype*, Comm)                                                                    \
+  X(Neighbor_allgather, Ineighbor_allgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)                   \
+  X(Neighbor_allgatherv, Ineighbor_allgatherv, N, const void*, N, Datatype, void*, const N*, const Displacement<N>*,  \
+    Datatype, Comm)                                                                                                   \
+  X(Neighbor_alltoall, Ineighbor_alltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)                     \
+  X(Neighbor_alltoallv, Ineighbor_alltoallv, N, const void*, const N*, const Displacement<N>*, Datatype, void*,       \
+    const N*, const Displacement<N>*, Datatype, Comm)                                                                 \
+  X(Neighbor_alltoallw, Ineighbor_alltoallw, N, const void*, const N*, const Aint*, const Datatype*, void*, const N*, \
+    const Aint*, const Datatype*, Comm)
 
 // Calls of windows that take counts, or a unit of displacements.
 #define SPINLOOM_WINDOW_CALLS(X, N)                                             \

@@ -235,7 +235,8 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   const int64_t each = bytes(*team);
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
-  if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"}, Completion::blocking);
+  if (layer.tally && each != none)
+    describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"}, Completion::blocking);
   if (!has_agreed && !is_short && is_worth_a_look(*team, number) && gains(*team, describe)) {
     team->voter.propose(number, team->counts);
   }
@@ -301,26 +302,26 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
 
 // The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
 #define SPINLOOM_LIST(...) __VA_ARGS__
-#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                 \
-  template <class N>                                                                                             \
-  int name(SPINLOOM_LIST parameters, Comm comm) {                                                                \
-    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                     \
-    return blocking(Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; },       \
-                    describe, pass);                                                                             \
-  }                                                                                                              \
-  template <class N>                                                                                             \
-  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                             \
-    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };           \
-    return non_blocking(Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; },   \
-                        describe, pass, request);                                                                \
-  }                                                                                                              \
-  template <class N>                                                                                             \
-  int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                            \
-    const auto pass = [&] {                                                                                      \
-      return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request);                        \
-    };                                                                                                           \
-    return persistent(Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass, \
-                      request);                                                                                  \
+#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                   \
+  template <class N>                                                                                               \
+  int name(SPINLOOM_LIST parameters, Comm comm) {                                                                  \
+    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                       \
+    return blocking(                                                                                               \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass);    \
+  }                                                                                                                \
+  template <class N>                                                                                               \
+  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                               \
+    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };             \
+    return non_blocking(                                                                                           \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
+        request);                                                                                                  \
+  }                                                                                                                \
+  template <class N>                                                                                               \
+  int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                              \
+    const auto pass = [&] { return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request); }; \
+    return persistent(                                                                                             \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
+        request);                                                                                                  \
   }
 
 #define SPINLOOM_IS_RANK(root) ((root) >= 0 && (root) < team.size)
@@ -424,9 +425,9 @@ SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                     among_neighbours(Spread::types, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
                                      BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
-#define SPINLOOM_MAKE(name, iname, N, ...)         \
-  template int name<N>(__VA_ARGS__);               \
-  template int iname<N>(__VA_ARGS__, Request*);    \
+#define SPINLOOM_MAKE(name, iname, N, ...)      \
+  template int name<N>(__VA_ARGS__);            \
+  template int iname<N>(__VA_ARGS__, Request*); \
   template int name##_init<N>(__VA_ARGS__, Info, Request*);
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, int)
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, Count)

@@ -81,7 +81,8 @@ int Exchange::copy_to_self() {
     if (!of_self(from)) continue;
     to = std::find_if(to, receives_.end(), of_self);
     const bool is_met = to != receives_.end();
-    if (is_met && copied_here(place_of(from.buffer, from.count, from.type), place_of(to->buffer, to->count, to->type))) {
+    if (is_met &&
+        copied_here(place_of(from.buffer, from.count, from.type), place_of(to->buffer, to->count, to->type))) {
       ++to;
       continue;
     }

@@ -100,23 +100,25 @@ Hook table[] = {
     {"MPIX_TYPE_COMMIT_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_commit_comm_fortran)},
     {"MPIX_TYPE_FREE_COMM", reinterpret_cast<void*>(&SPINLOOM_ABI::Type_free_comm_fortran)},
 #define SPINLOOM_HOOK(name, parameters) {#name, SPINLOOM_GUARDED(name, parameters)},
-                SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK) SPINLOOM_COMM_CALLS(SPINLOOM_HOOK) SPINLOOM_EPOCH_CALLS(SPINLOOM_HOOK)
+    SPINLOOM_HOOKED_CALLS(SPINLOOM_HOOK) SPINLOOM_COMM_CALLS(SPINLOOM_HOOK) SPINLOOM_EPOCH_CALLS(SPINLOOM_HOOK)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, M, parameters) {#name, SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
-                    SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int) SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, int)
+        SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, int)
+            SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, int)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, M, parameters) {#name "_c", SPINLOOM_GUARDED_COUNTED(name, M, parameters)},
-                        SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, Count)
+                SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count)
+                    SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
-#define SPINLOOM_HOOKS(ending, name, iname, M, ...)                                             \
-  {#name ending, SPINLOOM_GUARDED_COUNTED(name, M, (__VA_ARGS__))},                             \
-      {#iname ending, SPINLOOM_GUARDED_COUNTED(iname, M, (__VA_ARGS__, Request*))},             \
+#define SPINLOOM_HOOKS(ending, name, iname, M, ...)                                 \
+  {#name ending, SPINLOOM_GUARDED_COUNTED(name, M, (__VA_ARGS__))},                 \
+      {#iname ending, SPINLOOM_GUARDED_COUNTED(iname, M, (__VA_ARGS__, Request*))}, \
       {#name "_init" ending, SPINLOOM_GUARDED_COUNTED(name##_init, M, (__VA_ARGS__, Info, Request*))},
 #define SPINLOOM_HOOK(...) SPINLOOM_HOOKS("", __VA_ARGS__)
-                            SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, int)
+                        SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, int)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(...) SPINLOOM_HOOKS("_c", __VA_ARGS__)
-                                SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, Count)
+                            SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
 };
 

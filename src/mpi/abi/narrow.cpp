@@ -123,8 +123,8 @@ int gather_all_v(const void* out, Count out_count, Datatype out_type, void* in, 
   const int count = out == in_place ? 0 : lists.narrow(out_count);
   const int* const counts = lists.narrow(in_counts, n.in);
   const int* const places = lists.narrow(in_places, n.in);
-  return lists.call(
-      comm, [&] { return (real.*small)(out, count, out_type, in, counts, places, in_type, comm, more...); });
+  return lists.call(comm,
+                    [&] { return (real.*small)(out, count, out_type, in, counts, places, in_type, comm, more...); });
 }
 
 template <auto small, class... More>
@@ -154,25 +154,28 @@ int scatter_v(const void* out, const Count* out_counts, const Aint* out_places, 
 }  // namespace
 
 void narrow_collectives() {
-#define SPINLOOM_BY(name, iname, make)                                                                               \
-  if (real.large.name == nullptr) real.wide.name = make.template operator()<&Counted<int>::name>();                  \
-  if (real.large.iname == nullptr) real.wide.iname = make.template operator()<&Counted<int>::iname, Request*>();     \
-  if (real.large.name##_init == nullptr && real.name##_init != nullptr) {                                            \
-    real.wide.name##_init = make.template operator()<&Counted<int>::name##_init, Info, Request*>();                  \
+#define SPINLOOM_BY(name, iname, make)                                                                           \
+  if (real.large.name == nullptr) real.wide.name = make.template operator()<&Counted<int>::name>();              \
+  if (real.large.iname == nullptr) real.wide.iname = make.template operator()<&Counted<int>::iname, Request*>(); \
+  if (real.large.name##_init == nullptr && real.name##_init != nullptr) {                                        \
+    real.wide.name##_init = make.template operator()<&Counted<int>::name##_init, Info, Request*>();              \
   }
   const auto all_v = []<auto small, class... More>() { return &exchange_v<small, of_all, More...>; };
   const auto neighbours_v = []<auto small, class... More>() { return &exchange_v<small, of_neighbours, More...>; };
   const auto all_w = []<auto small, class... More>() { return &exchange_w<small, More...>; };
   const auto neighbours_w = []<auto small, class... More>() { return &exchange_neighbours_w<small, More...>; };
   const auto gather_all = []<auto small, class... More>() { return &gather_all_v<small, of_all, More...>; };
-  const auto gather_neighbours = []<auto small, class... More>() { return &gather_all_v<small, of_neighbours, More...>; };
+  const auto gather_neighbours = []<auto small, class... More>() {
+    return &gather_all_v<small, of_neighbours, More...>;
+  };
   const auto gather = []<auto small, class... More>() { return &gather_v<small, More...>; };
   const auto scatter = []<auto small, class... More>() { return &scatter_v<small, More...>; };
   const auto bcast = []<auto small, class... More>() {
     return &Narrowed<int(void*, Count, Datatype, int, Comm, More...)>::template call<small>;
   };
   const auto rooted = []<auto small, class... More>() {
-    return &Narrowed<int(const void*, Count, Datatype, void*, Count, Datatype, int, Comm, More...)>::template call<small>;
+    return &Narrowed<int(const void*, Count, Datatype, void*, Count, Datatype, int, Comm,
+                         More...)>::template call<small>;
   };
   const auto plain = []<auto small, class... More>() {
     return &Narrowed<int(const void*, Count, Datatype, void*, Count, Datatype, Comm, More...)>::template call<small>;

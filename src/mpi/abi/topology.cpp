@@ -104,18 +104,19 @@ class Probe {
                       addresses_.data(), types_.data(), comm_, more...);
     };
     switch (spread) {
-      case Spread::same: return in_form(form, same, real.Neighbor_alltoall, real.Ineighbor_alltoall,
-                                        real.Neighbor_alltoall_init);
-      case Spread::several: return in_form(form, several, real.Neighbor_alltoallv, real.Ineighbor_alltoallv,
-                                           real.Neighbor_alltoallv_init);
-      case Spread::types: return in_form(form, types, real.Neighbor_alltoallw, real.Ineighbor_alltoallw,
-                                         real.Neighbor_alltoallw_init);
+      case Spread::same:
+        return in_form(form, same, real.Neighbor_alltoall, real.Ineighbor_alltoall, real.Neighbor_alltoall_init);
+      case Spread::several:
+        return in_form(form, several, real.Neighbor_alltoallv, real.Ineighbor_alltoallv, real.Neighbor_alltoallv_init);
+      case Spread::types:
+        return in_form(form, types, real.Neighbor_alltoallw, real.Ineighbor_alltoallw, real.Neighbor_alltoallw_init);
     }
     return success;
   }
 
   template <class Call, class Blocking, class NonBlocking, class Persistent>
-  static int in_form(Completion form, const Call& call, Blocking blocking, NonBlocking non_blocking, Persistent persistent) {
+  static int in_form(Completion form, const Call& call, Blocking blocking, NonBlocking non_blocking,
+                     Persistent persistent) {
     if (form == Completion::blocking) return call(blocking);
     Request request{};
     if (form == Completion::non_blocking) {

@@ -4,29 +4,32 @@
 #include <string.h>
 
 /* MPICH 5.0.1: MPI_Comm_group of a Cartesian communicator that is smaller than its parent gives the parent's group. */
-static void ranks(Group *group) {
+static void ranks(Group* group) {
   MPI_Comm_rank(MPI_COMM_WORLD, &group->own);
   MPI_Comm_test_inter(group->comm, &group->is_inter);
   MPI_Comm_rank(group->comm, &group->rank);
-  if (group->is_inter) MPI_Comm_remote_size(group->comm, &group->size);
-  else MPI_Comm_size(group->comm, &group->size);
+  if (group->is_inter)
+    MPI_Comm_remote_size(group->comm, &group->size);
+  else
+    MPI_Comm_size(group->comm, &group->size);
   MPI_Allgather(&group->own, 1, MPI_INT, group->peer, 1, MPI_INT, group->comm);
 }
 
 /* Periodic dimensions of size 1 and 2 are among these: a rank is its own neighbour, or another's twice. */
-static void make_grid(Draw *plan, Group *group, int size) {
+static void make_grid(Draw* plan, Group* group, int size) {
   int const dimensions = 1 + (int)below(plan, 3);
   int dims[3] = {1, 1, 1}, periods[3] = {0, 0, 0}, order[3] = {0, 1, 2}, left = size, used = 0;
   shuffle(plan, dimensions, order);
   for (int i = 0; i < dimensions; ++i) {
-    int *const dim = &dims[order[i]];
+    int* const dim = &dims[order[i]];
     *dim = one_in(plan, 2) ? left : 1 + (int)below(plan, left);
     left /= *dim;
     periods[i] = (int)below(plan, 2);
   }
   used += snprintf(group->name, sizeof group->name, "grid");
   for (int i = 0; i < dimensions; ++i)
-    used += snprintf(group->name + used, sizeof group->name - (size_t)used, " %d%s", dims[i], periods[i] ? " periodic" : "");
+    used += snprintf(group->name + used, sizeof group->name - (size_t)used, " %d%s", dims[i],
+                     periods[i] ? " periodic" : "");
   MPI_Cart_create(MPI_COMM_WORLD, dimensions, dims, periods, (int)below(plan, 2), &group->comm);
   int const members = dims[0] * dims[1] * dims[2];
   for (int rank = 0; rank < members; ++rank) {
@@ -44,7 +47,7 @@ static void make_grid(Draw *plan, Group *group, int size) {
 }
 
 /* Random edges, some of them again, some to the rank itself. */
-static void make_graph(Draw *plan, Group *group, int size) {
+static void make_graph(Draw* plan, Group* group, int size) {
   int const edges = (int)below(plan, 3 * size + 1);
   int from = 0, to = 0, rank;
   for (int i = 0; i < edges; ++i) {
@@ -61,13 +64,13 @@ static void make_graph(Draw *plan, Group *group, int size) {
                                  group->out[rank], MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &group->comm);
 }
 
-void groups_make(Draw *plan, MPI_Errhandler handler, Group *all) {
-  static char const *const names[groups] = {"world", "reversed", "half", "copy", "", "", "", "", "intercommunicator"};
+void groups_make(Draw* plan, MPI_Errhandler handler, Group* all) {
+  static char const* const names[groups] = {"world", "reversed", "half", "copy", "", "", "", "", "intercommunicator"};
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int i = 0; i < groups; ++i) {
-    Group *const group = &all[i];
+    Group* const group = &all[i];
     memset(group, 0, sizeof *group);
     group->comm = MPI_COMM_NULL;
     snprintf(group->name, sizeof group->name, "%s", names[i]);
@@ -81,8 +84,10 @@ void groups_make(Draw *plan, MPI_Errhandler handler, Group *all) {
         if (size > 1) MPI_Intercomm_create(all[halves].comm, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &group->comm);
         break;
       default:
-        if (i >= graph) make_graph(plan, group, size);
-        else make_grid(plan, group, size);
+        if (i >= graph)
+          make_graph(plan, group, size);
+        else
+          make_grid(plan, group, size);
     }
     if (group->comm == MPI_COMM_NULL) continue;
     ranks(group);
@@ -90,7 +95,7 @@ void groups_make(Draw *plan, MPI_Errhandler handler, Group *all) {
   }
 }
 
-void groups_free(Group *all) {
+void groups_free(Group* all) {
   for (int i = 0; i < groups; ++i)
     if (i != world && all[i].comm != MPI_COMM_NULL) MPI_Comm_free(&all[i].comm);
 }

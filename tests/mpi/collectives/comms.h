@@ -14,11 +14,12 @@ typedef struct {
   int rank, size;      /* between: size is the number of ranks at the other side */
   int own, peer[ranks_most]; /* numbers in MPI_COMM_WORLD: of this rank, and of each rank that it can name */
   int has_neighbors, is_inter;
-  int ins[ranks_most], outs[ranks_most]; /* how many neighbors each rank has, and who they are: MPI_PROC_NULL is possible */
+  int ins[ranks_most],
+      outs[ranks_most]; /* how many neighbors each rank has, and who they are: MPI_PROC_NULL is possible */
   int in[ranks_most][degree_most], out[ranks_most][degree_most];
 } Group;
 
 /* Collective over MPI_COMM_WORLD; all ranks draw alike. */
-void groups_make(Draw *plan, MPI_Errhandler handler, Group *all);
-void groups_free(Group *all);
+void groups_make(Draw* plan, MPI_Errhandler handler, Group* all);
+void groups_free(Group* all);
 #endif

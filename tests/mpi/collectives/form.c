@@ -5,9 +5,10 @@
 
 enum { span_most = 4 << 20, align = 8 };
 
-Unit unit_of(Draw *draw) {
+Unit unit_of(Draw* draw) {
   static Unit const units[] = {
-      {1, {4}, {0}, 4}, {1, {1}, {0}, 1}, {1, {2}, {0}, 2}, {1, {8}, {0}, 8}, {2, {4, 8}, {0}, 12}, {3, {1, 2, 4}, {0}, 7},
+      {1, {4}, {0}, 4}, {1, {1}, {0}, 1},     {1, {2}, {0}, 2},
+      {1, {8}, {0}, 8}, {2, {4, 8}, {0}, 12}, {3, {1, 2, 4}, {0}, 7},
   };
   Unit unit = units[one_in(draw, 2) ? 0 : below(draw, 6)];
   for (int i = 0; i < unit.parts; ++i) {
@@ -19,8 +20,8 @@ Unit unit_of(Draw *draw) {
 
 static long rounded(long bytes) { return (bytes + align - 1) / align * align; }
 
-static void piece(Form *form, long at, long length) {
-  Piece *const last = form->pieces > 0 ? &form->piece[form->pieces - 1] : NULL;
+static void piece(Form* form, long at, long length) {
+  Piece* const last = form->pieces > 0 ? &form->piece[form->pieces - 1] : NULL;
   if (last && last->at + last->length == at) {
     last->length += length;
   } else {
@@ -34,22 +35,23 @@ static void piece(Form *form, long at, long length) {
 }
 
 /* `count` elements of a form, the first at `at`. */
-static void place(Form *form, Form const *child, long at, long count) {
+static void place(Form* form, Form const* child, long at, long count) {
   for (long i = 0; i < count; ++i)
-    for (long k = 0; k < child->pieces; ++k) piece(form, at + i * child->extent + child->piece[k].at, child->piece[k].length);
+    for (long k = 0; k < child->pieces; ++k)
+      piece(form, at + i * child->extent + child->piece[k].at, child->piece[k].length);
   form->units += count * child->units;
 }
 
-static void bounds(Form *form) {
+static void bounds(Form* form) {
   MPI_Aint lb, extent;
   MPI_Type_get_extent(form->type, &lb, &extent);
   form->extent = extent;
 }
 
-void form_free_type(Form *form) {
+void form_free_type(Form* form) {
   if (form->type != MPI_DATATYPE_NULL) MPI_Type_free(&form->type);
 }
-void form_free(Form *form) {
+void form_free(Form* form) {
   form_free_type(form);
   free(form->piece);
   form->piece = NULL;
@@ -62,7 +64,7 @@ Form form_empty(void) {
   return form;
 }
 
-long divisor_of(Draw *draw, long n) {
+long divisor_of(Draw* draw, long n) {
   for (int i = 0; i < 12; ++i) {
     long const d = 1 + below(draw, i < 6 ? n : n < 12 ? n : 12);
     if (n % d == 0) return d;
@@ -71,7 +73,7 @@ long divisor_of(Draw *draw, long n) {
 }
 
 /* Gives a form another extent, which is at least as long as what it spans. */
-static void resize(Form *form, long low, long extent) {
+static void resize(Form* form, long low, long extent) {
   MPI_Datatype const old = form->type;
   MPI_Type_create_resized(old, low, extent, &form->type);
   MPI_Datatype unused = old;
@@ -80,7 +82,7 @@ static void resize(Form *form, long low, long extent) {
 }
 
 /* The unit at this end: its basic types in their order, anywhere. */
-static Form unit_form(Draw *draw, Unit const *unit) {
+static Form unit_form(Draw* draw, Unit const* unit) {
   Form form = {.type = MPI_DATATYPE_NULL, .units = 1};
   if (unit->parts == 1) {
     piece(&form, 0, unit->bytes[0]);
@@ -99,14 +101,14 @@ static Form unit_form(Draw *draw, Unit const *unit) {
   return form;
 }
 
-static Form build(Draw *draw, Unit const *unit, long n, int depth);
+static Form build(Draw* draw, Unit const* unit, long n, int depth);
 
 /* Blocks of k children, with gaps, in any order. */
-static void indexed(Draw *draw, Form *form, Form const *child, int k) {
+static void indexed(Draw* draw, Form* form, Form const* child, int k) {
   int const longest = k / 8 + 9, in_bytes = one_in(draw, 3), turned = (int)below(draw, 3);
   int *const lengths = malloc((size_t)k * sizeof(int)), *const starts = malloc((size_t)k * sizeof(int));
   int *const order = malloc((size_t)k * sizeof(int)), *const all = malloc(2 * (size_t)k * sizeof(int));
-  MPI_Aint *const bytes = malloc((size_t)k * sizeof(MPI_Aint));
+  MPI_Aint* const bytes = malloc((size_t)k * sizeof(MPI_Aint));
   int blocks = 0;
   for (int left = k, at = (int)below(draw, 4); left > 0; ++blocks) {
     int const length = 1 + (int)below(draw, longest);
@@ -121,15 +123,17 @@ static void indexed(Draw *draw, Form *form, Form const *child, int k) {
     bytes[i] = starts[block] * child->extent + (in_bytes ? align * block : 0);
     place(form, child, bytes[i], all[i]);
   }
-  if (in_bytes) MPI_Type_create_hindexed(blocks, all, bytes, child->type, &form->type);
-  else MPI_Type_indexed(blocks, all, all + k, child->type, &form->type);
+  if (in_bytes)
+    MPI_Type_create_hindexed(blocks, all, bytes, child->type, &form->type);
+  else
+    MPI_Type_indexed(blocks, all, all + k, child->type, &form->type);
   free(lengths), free(starts), free(order), free(all), free(bytes);
 }
 
 /* Blocks of one length, from the last to the first. */
-static void backwards(Draw *draw, Form *form, Form const *child, int k) {
+static void backwards(Draw* draw, Form* form, Form const* child, int k) {
   int const length = (int)divisor_of(draw, k), blocks = k / length, step = length + (int)below(draw, 3);
-  int *const starts = malloc((size_t)blocks * sizeof(int));
+  int* const starts = malloc((size_t)blocks * sizeof(int));
   for (int i = 0; i < blocks; ++i) {
     starts[i] = (blocks - 1 - i) * step;
     place(form, child, starts[i] * child->extent, length);
@@ -138,19 +142,21 @@ static void backwards(Draw *draw, Form *form, Form const *child, int k) {
   free(starts);
 }
 
-static void strided(Draw *draw, Form *form, Form const *child, int k) {
+static void strided(Draw* draw, Form* form, Form const* child, int k) {
   int const length = (int)divisor_of(draw, k), blocks = k / length, step = length + (int)below(draw, 4);
   int const in_bytes = one_in(draw, 2);
   MPI_Aint const stride = step * child->extent + (in_bytes ? align * below(draw, 3) : 0);
   for (int i = 0; i < blocks; ++i) place(form, child, i * stride, length);
-  if (in_bytes) MPI_Type_create_hvector(blocks, length, stride, child->type, &form->type);
-  else MPI_Type_vector(blocks, length, step, child->type, &form->type);
+  if (in_bytes)
+    MPI_Type_create_hvector(blocks, length, stride, child->type, &form->type);
+  else
+    MPI_Type_vector(blocks, length, step, child->type, &form->type);
 }
 
 /* Children of two looks, in either order in memory. */
-static void structure(Draw *draw, Unit const *unit, Form *form, Form const *child, int k, int depth) {
+static void structure(Draw* draw, Unit const* unit, Form* form, Form const* child, int k, int depth) {
   Form other = build(draw, unit, child->units, depth);
-  Form const *const of[2] = {child, &other};
+  Form const* const of[2] = {child, &other};
   int const first = (int)below(draw, 2);
   int lengths[2] = {1 + (int)below(draw, k), 0};
   lengths[1] = k - lengths[0];
@@ -167,7 +173,7 @@ static void structure(Draw *draw, Unit const *unit, Form *form, Form const *chil
   form_free(&other);
 }
 
-static void subarray(Draw *draw, Form *form, Form const *child, int k) {
+static void subarray(Draw* draw, Form* form, Form const* child, int k) {
   int const inner = (int)divisor_of(draw, k), fortran = one_in(draw, 2);
   int size[2], sub[2] = {k / inner, inner}, start[2];
   for (int i = 0; i < 2; ++i) {
@@ -184,20 +190,19 @@ static void subarray(Draw *draw, Form *form, Form const *child, int k) {
 }
 
 /* A form whose extent is as long as what it spans, or longer. */
-static Form build(Draw *draw, Unit const *unit, long n, int depth) {
+static Form build(Draw* draw, Unit const* unit, long n, int depth) {
   if (n == 1 && (depth == 0 || one_in(draw, 3))) return unit_form(draw, unit);
   long const c = depth == 0 ? 1 : divisor_of(draw, n);
   int const k = (int)(n / c);
   Form child = depth == 0 ? unit_form(draw, unit) : build(draw, unit, c, depth - 1), form = {.type = MPI_DATATYPE_NULL};
   switch (below(draw, 8)) {
-    case 0: case 1: strided(draw, &form, &child, k); break;
+    case 0:
+    case 1: strided(draw, &form, &child, k); break;
     case 2: indexed(draw, &form, &child, k); break;
     case 3: backwards(draw, &form, &child, k); break;
     case 4: structure(draw, unit, &form, &child, k, depth > 0 ? depth - 1 : 0); break;
     case 5: subarray(draw, &form, &child, k); break;
-    default:
-      place(&form, &child, 0, k);
-      MPI_Type_contiguous(k, child.type, &form.type);
+    default: place(&form, &child, 0, k); MPI_Type_contiguous(k, child.type, &form.type);
   }
   form_free(&child);
   bounds(&form);
@@ -209,7 +214,7 @@ static Form build(Draw *draw, Unit const *unit, long n, int depth) {
 }
 
 /* A column of a matrix: elements lie one unit apart, each between the numbers of the others. */
-static Form column(Draw *draw, Unit const *unit, long n, long elements) {
+static Form column(Draw* draw, Unit const* unit, long n, long elements) {
   Form child = unit_form(draw, unit), form = {.type = MPI_DATATYPE_NULL};
   long const stride = elements + below(draw, 3), extent = child.extent;
   for (long i = 0; i < n; ++i) place(&form, &child, i * stride * extent, 1);
@@ -223,7 +228,7 @@ static MPI_Comm self;
 void forms_begin(void) { MPI_Comm_dup(MPI_COMM_SELF, &self); }
 void forms_end(void) { MPI_Comm_free(&self); }
 
-static Form row(Draw *draw, Unit const *unit, long units) {
+static Form row(Draw* draw, Unit const* unit, long units) {
   Form child = unit_form(draw, unit), form = {.type = MPI_DATATYPE_NULL};
   place(&form, &child, 0, units);
   MPI_Type_contiguous((int)units, child.type, &form.type);
@@ -233,15 +238,17 @@ static Form row(Draw *draw, Unit const *unit, long units) {
 }
 
 /* Whether the MPI moves the bytes that the form says, in messages to this rank itself. */
-static int works(Form const *form, long count) {
+static int works(Form const* form, long count) {
   long const bytes = count * form->size, length = (count - 1) * form->extent + form->high - form->low;
-  unsigned char *const memory = malloc(4 * (size_t)length + 2 * (size_t)bytes), *const from = memory, *const to = from + length;
+  unsigned char *const memory = malloc(4 * (size_t)length + 2 * (size_t)bytes), *const from = memory,
+                       *const to = from + length;
   unsigned char *const there = to + length, *const want = there + length, *const packed = want + length;
-  unsigned char *const ours = packed + bytes;
+  unsigned char* const ours = packed + bytes;
   for (long i = 0; i < length; ++i) from[i] = (unsigned char)(i * 167 + (i >> 8) * 13);
   memset(to, 1, (size_t)length), memset(want, 1, (size_t)length), memset(there, 1, (size_t)length);
   form_get(form, count, from - form->low, ours), form_put(form, count, want - form->low, ours);
-  MPI_Sendrecv(from - form->low, (int)count, form->type, 0, 1, packed, (int)bytes, MPI_BYTE, 0, 1, self, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(from - form->low, (int)count, form->type, 0, 1, packed, (int)bytes, MPI_BYTE, 0, 1, self,
+               MPI_STATUS_IGNORE);
   MPI_Sendrecv(ours, (int)bytes, MPI_BYTE, 0, 1, to - form->low, (int)count, form->type, 0, 1, self, MPI_STATUS_IGNORE);
   MPI_Sendrecv(from - form->low, (int)count, form->type, 0, 1, there - form->low, (int)count, form->type, 0, 1, self,
                MPI_STATUS_IGNORE);
@@ -251,7 +258,7 @@ static int works(Form const *form, long count) {
   return good;
 }
 
-Form form_of(Draw *draw, Unit const *unit, long units, long elements) {
+Form form_of(Draw* draw, Unit const* unit, long units, long elements) {
   if (elements < 1) elements = 1;
   for (int tries = 0;; ++tries) {
     int const as_column = units > 1 && one_in(draw, 6) && units * elements * 3 * align < span_most;
@@ -265,13 +272,13 @@ Form form_of(Draw *draw, Unit const *unit, long units, long elements) {
   }
 }
 
-void form_get(Form const *form, long count, unsigned char const *base, unsigned char *packed) {
+void form_get(Form const* form, long count, unsigned char const* base, unsigned char* packed) {
   for (long j = 0; j < count; ++j)
     for (long i = 0; i < form->pieces; packed += form->piece[i++].length)
       memcpy(packed, base + j * form->extent + form->piece[i].at, (size_t)form->piece[i].length);
 }
 
-void form_put(Form const *form, long count, unsigned char *base, unsigned char const *packed) {
+void form_put(Form const* form, long count, unsigned char* base, unsigned char const* packed) {
   for (long j = 0; j < count; ++j)
     for (long i = 0; i < form->pieces; packed += form->piece[i++].length)
       memcpy(base + j * form->extent + form->piece[i].at, packed, (size_t)form->piece[i].length);

@@ -27,20 +27,20 @@ typedef struct {
   long units, size, extent; /* of one element */
   long low, high;           /* where its bytes lie, from its address */
   long pieces, room;
-  Piece *piece;
+  Piece* piece;
 } Form;
 
 void forms_begin(void);
 void forms_end(void);
-Unit unit_of(Draw *draw);
-Form form_of(Draw *draw, Unit const *unit, long units, long elements);
+Unit unit_of(Draw* draw);
+Form form_of(Draw* draw, Unit const* unit, long units, long elements);
 Form form_empty(void); /* without any byte */
-void form_free_type(Form *form);
-void form_free(Form *form); /* with its datatype, if that is still there */
+void form_free_type(Form* form);
+void form_free(Form* form); /* with its datatype, if that is still there */
 /* A number that divides n. */
-long divisor_of(Draw *draw, long n);
+long divisor_of(Draw* draw, long n);
 
 /* The bytes of `count` elements at `base`, to and from a packed row. */
-void form_get(Form const *form, long count, unsigned char const *base, unsigned char *packed);
-void form_put(Form const *form, long count, unsigned char *base, unsigned char const *packed);
+void form_get(Form const* form, long count, unsigned char const* base, unsigned char* packed);
+void form_put(Form const* form, long count, unsigned char* base, unsigned char const* packed);
 #endif

@@ -8,7 +8,7 @@ enum { none, single, multiple }; /* blocks at one side */
 enum { by_none, by_sender, by_receiver, by_pair };
 
 typedef struct {
-  char const *name;
+  char const* name;
   int out, in, out_style, in_style, by, rooted, in_place;
 } Call;
 
@@ -40,7 +40,7 @@ void bytes_begin(void) {
   for (int i = prime; i < (int)sizeof known; ++i) known[i] = known[i - prime];
 }
 
-static void copy_known(unsigned char *to, uint64_t seed, long length) {
+static void copy_known(unsigned char* to, uint64_t seed, long length) {
   for (uint64_t at = seed % prime; length > 0;) {
     long const part = length < row ? length : row;
     memcpy(to, known + at, (size_t)part);
@@ -48,11 +48,11 @@ static void copy_known(unsigned char *to, uint64_t seed, long length) {
   }
 }
 
-static int is_neighbors(Op const *op) { return op->call >= neighbor_allgather && op->call < calls; }
+static int is_neighbors(Op const* op) { return op->call >= neighbor_allgather && op->call < calls; }
 
-void op_draw(Draw *plan, Op *op, Group const *group, int call, int form) {
+void op_draw(Draw* plan, Op* op, Group const* group, int call, int form) {
   static long const steps[] = {1, 1, 2, 4, 6, 12, 24, 36};
-  Call const *of = &about[call];
+  Call const* of = &about[call];
 #ifdef OPEN_MPI
   /* Open MPI 4.1.4: MPI_Ialltoallw takes the number of neighbors for that of its types. */
   if (call == alltoallw && group->has_neighbors) form = blocking;
@@ -95,7 +95,7 @@ void op_draw(Draw *plan, Op *op, Group const *group, int call, int form) {
 }
 
 /* The units from one rank to another, by their numbers in MPI_COMM_WORLD. */
-static long units_of(Op const *op, int from, int to) {
+static long units_of(Op const* op, int from, int to) {
   int const by = op->shared ? by_sender : about[op->call].by;
   if (by == by_none) return op->same;
   if (by == by_sender) to = 0;
@@ -105,30 +105,30 @@ static long units_of(Op const *op, int from, int to) {
   return one_in(&draw, 5) && !op->has_no_zeros ? 0 : op->step * (1 + below(&draw, op->top));
 }
 
-static int peer_of(Op const *op, int rank) { return rank < 0 ? -1 : op->group->peer[rank]; }
+static int peer_of(Op const* op, int rank) { return rank < 0 ? -1 : op->group->peer[rank]; }
 
 /* The rank at the other end of a block, and whether anything is sent at all. */
-static int other_end(Op const *op, Side const *side, int block) {
-  Group const *const group = op->group;
+static int other_end(Op const* op, Side const* side, int block) {
+  Group const* const group = op->group;
   int const slot = side->slots[block];
   if (!is_neighbors(op)) return slot;
   return side == &op->in ? group->in[group->rank][slot] : group->out[group->rank][slot];
 }
 
-static unsigned char *room_for(Draw *own, Side *side, Pool *pools) {
+static unsigned char* room_for(Draw* own, Side* side, Pool* pools) {
   int const where = (int)below(own, 4);
   long const aligned = (side->length + 15) / 16 * 16;
   side->allocated = where >= 2 || pools[where].left < aligned;
   if (side->allocated) return malloc((size_t)side->length);
-  unsigned char *const room = pools[where].at;
+  unsigned char* const room = pools[where].at;
   pools[where].at += aligned, pools[where].left -= aligned;
   return room;
 }
 
-static Form const *form_at(Side const *side, int block) { return &side->form[side->forms == 1 ? 0 : block]; }
+static Form const* form_at(Side const* side, int block) { return &side->form[side->forms == 1 ? 0 : block]; }
 
 /* The types of a side, and where its blocks lie. units[] is known. */
-static void lay_out(Draw *own, Op *op, Side *side, Pool *pools) {
+static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
   int const n = side->blocks, shares = op->shared && side == &op->out;
   int const style = side->style, forms = style == by_byte && !shares ? n : 1, one = style != by_byte || shares;
   long *const counts = calloc((size_t)n + 1, sizeof(long)), *const places = calloc((size_t)n + 1, sizeof(long));
@@ -144,24 +144,28 @@ static void lay_out(Draw *own, Op *op, Side *side, Pool *pools) {
     /* Where the types at the ranks of an Allgatherv do not have the same size and extent, Open MPI and MPICH do not do the
      * same at each: they hang, or give wrong bytes. */
     Draw alike = draw_from(op->seed, 5, 6);
-    Draw *const by = op->call == allgatherv ? &alike : own;
+    Draw* const by = op->call == allgatherv ? &alike : own;
     long of = divisor_of(by, op->step), total = 0;
-    if (op->call != allgatherv && (style == regular || shares) && n > 0 && side->units[0] > 0 && one_in(own, 2)) of = side->units[0];
+    if (op->call != allgatherv && (style == regular || shares) && n > 0 && side->units[0] > 0 && one_in(own, 2))
+      of = side->units[0];
     /* At all ranks: with a count of 0 at some, MPICH and Open MPI wait at the others for what never comes. */
     int const empty = op->same == 0 && about[op->call].by == by_none && op->seed % 4 == 0;
     for (int k = 0; k < n; ++k) {
       int const i = order[k];
       counts[i] = empty ? 3 : side->units[i] / of;
-      if (shares) places[i] = 0, total = counts[i];
-      else places[i] = total + (style == by_extent ? below(own, 3) : 0), total = places[i] + counts[i];
+      if (shares)
+        places[i] = 0, total = counts[i];
+      else
+        places[i] = total + (style == by_extent ? below(own, 3) : 0), total = places[i] + counts[i];
     }
     side->form[0] = empty ? form_empty() : form_of(by, &op->unit, of, total);
     for (int i = 0; i < n; ++i) side->at[i] = places[i] * side->form[0].extent;
   } else {
     for (int k = 0; k < n; ++k) {
       int const i = order[k];
-      long const units = side->units[i], of = units > 0 && one_in(own, 2) ? units : divisor_of(own, units > 0 ? units : op->step);
-      Form *const form = &side->form[i];
+      long const units = side->units[i],
+                 of = units > 0 && one_in(own, 2) ? units : divisor_of(own, units > 0 ? units : op->step);
+      Form* const form = &side->form[i];
       counts[i] = units / of;
       *form = form_of(own, &op->unit, of, counts[i]);
       side->at[i] = places[i] = next - form->low / 8 * 8;
@@ -175,9 +179,10 @@ static void lay_out(Draw *own, Op *op, Side *side, Pool *pools) {
   side->large_counts = calloc((size_t)n + 1, sizeof(MPI_Count));
 #endif
   if (one) side->types[0] = side->form[0].type;
-  if (style == regular && n == 0) counts[0] = side->form[0].size == 0 ? 3 : op->same / side->form[0].units; /* as everywhere, though nothing comes */
+  if (style == regular && n == 0)
+    counts[0] = side->form[0].size == 0 ? 3 : op->same / side->form[0].units; /* as everywhere, though nothing comes */
   for (int i = 0; i < (n > 0 ? n : one); ++i) {
-    Form const *const form = form_at(side, i);
+    Form const* const form = form_at(side, i);
     side->counts[i] = (int)counts[i], side->places[i] = (int)places[i], side->large_places[i] = places[i];
     side->types[i] = form->type;
 #if MPI_VERSION >= 4
@@ -196,24 +201,31 @@ static void lay_out(Draw *own, Op *op, Side *side, Pool *pools) {
   free(counts), free(places);
 }
 
-static void fill_slots(Op *op, Side *side, int kind, int neighbors) {
-  Group const *const group = op->group;
+static void fill_slots(Op* op, Side* side, int kind, int neighbors) {
+  Group const* const group = op->group;
   int const own = group->rank, is_in = side == &op->in;
   side->is_used = kind != none;
-  side->blocks = kind == none ? 0 : kind == single ? 1 : !neighbors ? group->size : is_in ? group->ins[own] : group->outs[own];
+  side->blocks = kind == none     ? 0
+                 : kind == single ? 1
+                 : !neighbors     ? group->size
+                 : is_in          ? group->ins[own]
+                                  : group->outs[own];
   side->units = calloc((size_t)side->blocks + 1, sizeof(long));
   for (int i = 0; i < side->blocks; ++i) side->slots[i] = kind == single ? (is_in ? op->root : own) : i;
 }
 
-void op_prepare(Draw *own, Op *op, Pool *pools) {
-  Call const *const of = &about[op->call];
-  Group const *const group = op->group;
+void op_prepare(Draw* own, Op* op, Pool* pools) {
+  Call const* const of = &about[op->call];
+  Group const* const group = op->group;
   int const at_root = group->rank == op->root, neighbors = is_neighbors(op);
   int out = of->out, in = of->in;
   if (of->rooted) {
-    if (op->call == bcast) out = at_root ? single : none, in = at_root ? none : single;
-    else if (out == single) in = at_root ? in : none, out = at_root && op->in_place ? none : out;
-    else out = at_root ? out : none, in = at_root && op->in_place ? none : in;
+    if (op->call == bcast)
+      out = at_root ? single : none, in = at_root ? none : single;
+    else if (out == single)
+      in = at_root ? in : none, out = at_root && op->in_place ? none : out;
+    else
+      out = at_root ? out : none, in = at_root && op->in_place ? none : in;
   } else if (op->in_place) {
     out = none;
   }
@@ -223,36 +235,37 @@ void op_prepare(Draw *own, Op *op, Pool *pools) {
     int const to = out == single ? (of->rooted ? peer_of(op, op->root) : 0) : peer_of(op, other_end(op, &op->out, i));
     op->out.units[i] = units_of(op, group->own, to);
   }
-  for (int i = 0; i < op->in.blocks; ++i) op->in.units[i] = units_of(op, peer_of(op, other_end(op, &op->in, i)), group->own);
+  for (int i = 0; i < op->in.blocks; ++i)
+    op->in.units[i] = units_of(op, peer_of(op, other_end(op, &op->in, i)), group->own);
   lay_out(own, op, &op->out, pools), lay_out(own, op, &op->in, pools);
 }
 
 /* The seed of the bytes that a rank sends by its block of this number. */
-static uint64_t sent(Op const *op, int start, int from, int slot) {
+static uint64_t sent(Op const* op, int start, int from, int slot) {
   int const once = about[op->call].out == single || op->shared;
   Draw draw = draw_from(op->seed + (uint64_t)start, (uint64_t)from, once ? 0 : (uint64_t)slot);
   return draw_next(&draw);
 }
 
-static void put(Op const *op, Side const *side, int block, uint64_t seed, unsigned char *arena) {
+static void put(Op const* op, Side const* side, int block, uint64_t seed, unsigned char* arena) {
   long const bytes = side->units[block] * op->unit.size;
   if (bytes == 0) return;
-  Form const *const form = form_at(side, block);
-  unsigned char *const packed = malloc((size_t)bytes);
+  Form const* const form = form_at(side, block);
+  unsigned char* const packed = malloc((size_t)bytes);
   copy_known(packed, seed, bytes);
   form_put(form, side->counts[block], arena + (side->base - side->arena) + side->at[block], packed);
   free(packed);
 }
 
-static void fill_side(Op const *op, Side *side, int start) {
+static void fill_side(Op const* op, Side* side, int start) {
   Draw draw = draw_from(op->seed + (uint64_t)start, 77, side == &op->in);
   copy_known(side->arena, draw_next(&draw), side->length);
 }
 
-void op_fill(Op *op, int start) {
-  Group const *const group = op->group;
+void op_fill(Op* op, int start) {
+  Group const* const group = op->group;
   Side *const out = &op->out, *const in = &op->in;
-  Call const *const of = &about[op->call];
+  Call const* const of = &about[op->call];
   fill_side(op, out, start), fill_side(op, in, start);
   for (int i = 0; i < out->blocks; ++i) put(op, out, i, sent(op, start, group->own, out->slots[i]), out->arena);
   if (op->in_place) {
@@ -266,14 +279,14 @@ void op_fill(Op *op, int start) {
   op->messages = 0;
 }
 
-void op_free_types(Op *op) {
+void op_free_types(Op* op) {
   for (int s = 0; s < 2; ++s) {
-    Side *const side = s ? &op->in : &op->out;
+    Side* const side = s ? &op->in : &op->out;
     for (int i = 0; i < side->forms; ++i) form_free_type(&side->form[i]);
   }
 }
 
-static long differences(unsigned char const *a, unsigned char const *b, long length) {
+static long differences(unsigned char const* a, unsigned char const* b, long length) {
   long wrong = 0;
   if (memcmp(a, b, (size_t)length) == 0) return 0;
   for (long i = 0; i < length; ++i) wrong += a[i] != b[i];
@@ -281,13 +294,13 @@ static long differences(unsigned char const *a, unsigned char const *b, long len
 }
 
 /* Which of the messages of a neighbour a block holds: one that no other block has had. */
-static int matched(Op *op, int start, int block, unsigned char *taken) {
-  Group const *const group = op->group;
-  Side const *const in = &op->in;
+static int matched(Op* op, int start, int block, unsigned char* taken) {
+  Group const* const group = op->group;
+  Side const* const in = &op->in;
   int const from = other_end(op, in, block);
   long const bytes = in->units[block] * op->unit.size;
   int found = -1, first = -1, several = 0;
-  Form const *const form = form_at(in, block);
+  Form const* const form = form_at(in, block);
   unsigned char *const got = malloc((size_t)bytes), *const packed = malloc((size_t)bytes);
   form_get(form, in->counts[block], in->base + in->at[block], got);
   for (int slot = 0; slot < group->outs[from]; ++slot) {
@@ -300,7 +313,8 @@ static int matched(Op *op, int start, int block, unsigned char *taken) {
   }
   free(got), free(packed);
   if (several > 1 && about[op->call].out == multiple && !op->shared) {
-    Draw draw = draw_from(op->seed + (uint64_t)start, (uint64_t)group->own, (uint64_t)(block * degree_most + found + 1));
+    Draw draw =
+        draw_from(op->seed + (uint64_t)start, (uint64_t)group->own, (uint64_t)(block * degree_most + found + 1));
     op->order += draw_next(&draw);
   }
   if (found < 0) found = first;
@@ -308,9 +322,9 @@ static int matched(Op *op, int start, int block, unsigned char *taken) {
   return found;
 }
 
-long op_wrong(Op *op, int start) {
-  Group const *const group = op->group;
-  Side *const in = &op->in;
+long op_wrong(Op* op, int start) {
+  Group const* const group = op->group;
+  Side* const in = &op->in;
   unsigned char taken[ranks_most * degree_most] = {0};
   for (int i = 0; i < in->blocks; ++i) {
     int const from = other_end(op, in, i);
@@ -323,24 +337,25 @@ long op_wrong(Op *op, int start) {
   return differences(op->out.arena, op->out.want, op->out.length) + differences(in->arena, in->want, in->length);
 }
 
-void message_prepare(Draw *own, Op *op, Pool *pools) {
+void message_prepare(Draw* own, Op* op, Pool* pools) {
   fill_slots(op, &op->out, single, 0), fill_slots(op, &op->in, single, 0);
   op->out.units[0] = op->in.units[0] = op->same;
   lay_out(own, op, &op->out, pools), lay_out(own, op, &op->in, pools);
 }
-long message_wrong(Op *op, int from, uint64_t seed) {
+long message_wrong(Op* op, int from, uint64_t seed) {
   uint64_t const own = op->seed;
   op->messages = op->same > 0;
   op->seed = seed;
   put(op, &op->in, 0, sent(op, 0, op->group->peer[from], 0), op->in.want);
   op->seed = own;
-  return differences(op->out.arena, op->out.want, op->out.length) + differences(op->in.arena, op->in.want, op->in.length);
+  return differences(op->out.arena, op->out.want, op->out.length) +
+         differences(op->in.arena, op->in.want, op->in.length);
 }
 
-void op_free(Op *op) {
+void op_free(Op* op) {
   op_free_types(op);
   for (int s = 0; s < 2; ++s) {
-    Side *const side = s ? &op->in : &op->out;
+    Side* const side = s ? &op->in : &op->out;
     for (int i = 0; i < side->forms; ++i) form_free(&side->form[i]);
     free(side->form), free(side->units), free(side->at), free(side->counts), free(side->places), free(side->types);
     free(side->large_places), free(side->want);

@@ -9,8 +9,22 @@
 #include "form.h"
 
 enum {
-  alltoall, alltoallv, alltoallw, gather, gatherv, scatter, scatterv, allgather, allgatherv, bcast,
-  neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv, neighbor_alltoallw, calls,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  bcast,
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
+  calls,
   message = calls /* not collective: what the messages of a round have in common with these */
 };
 enum { blocking, nonblocking, persistent };
@@ -19,14 +33,14 @@ enum { regular, by_extent, by_byte }; /* the counts and places of blocks: none o
 typedef struct {
   int is_used, blocks, style, slots[degree_most]; /* slots: what each block is for, a rank or the number of an edge */
   int forms; /* one for all blocks, or as many as there are blocks */
-  Form *form;
+  Form* form;
   long *units, *at; /* of each block, `at` in bytes from the base */
   int *counts, *places;
-  MPI_Datatype *types;
+  MPI_Datatype* types;
 #if MPI_VERSION >= 4
-  MPI_Count *large_counts;
+  MPI_Count* large_counts;
 #endif
-  MPI_Aint *large_places;
+  MPI_Aint* large_places;
   unsigned char *arena, *base, *want;
   long length;
   int allocated;
@@ -34,7 +48,7 @@ typedef struct {
 
 typedef struct {
   uint64_t seed;
-  Group const *group;
+  Group const* group;
   MPI_Comm comm;
   int call, form, large, in_place, shared, has_no_zeros, root; /* shared: every neighbour is sent the same bytes */
   Unit unit;
@@ -48,21 +62,21 @@ typedef struct {
 
 /* Memory that is not from malloc, for one round. */
 typedef struct {
-  unsigned char *at;
+  unsigned char* at;
   long left;
 } Pool;
 
 void bytes_begin(void); /* once for the process */
-void op_draw(Draw *plan, Op *op, Group const *group, int call, int form);
-void op_prepare(Draw *own, Op *op, Pool *pools); /* two pools */
-void op_fill(Op *op, int start);
-int op_start(Op *op); /* what the MPI says */
-void op_free_types(Op *op);
+void op_draw(Draw* plan, Op* op, Group const* group, int call, int form);
+void op_prepare(Draw* own, Op* op, Pool* pools); /* two pools */
+void op_fill(Op* op, int start);
+int op_start(Op* op); /* what the MPI says */
+void op_free_types(Op* op);
 /* How many bytes are wrong after the start of that number. */
-long op_wrong(Op *op, int start);
-void op_free(Op *op);
+long op_wrong(Op* op, int start);
+void op_free(Op* op);
 
 /* A message of a round to rank `to`, which gets one from rank `from`; `same` is how long each is. */
-void message_prepare(Draw *own, Op *op, Pool *pools);
-long message_wrong(Op *op, int from, uint64_t seed); /* the message that came: its sender, and the Op's seed there */
+void message_prepare(Draw* own, Op* op, Pool* pools);
+long message_wrong(Op* op, int from, uint64_t seed); /* the message that came: its sender, and the Op's seed there */
 #endif

@@ -35,17 +35,18 @@ typedef struct {
 
 static uint64_t seed;
 static int round_number, rank, ranks;
-static char const *program;
+static char const* program;
 static char doing[1600];
 static long tally[2]; /* messages, wrong bytes */
 static uint64_t order;
 
-static void tell(char const *what) {
-  fprintf(stderr, "rank %d: %s in round %d of seed %llu: %s\n  again: mpiexec -n %d %s %llu %d %d\n", rank, what, round_number,
-          (unsigned long long)seed, doing, ranks, program, (unsigned long long)seed, round_number + 1, round_number);
+static void tell(char const* what) {
+  fprintf(stderr, "rank %d: %s in round %d of seed %llu: %s\n  again: mpiexec -n %d %s %llu %d %d\n", rank, what,
+          round_number, (unsigned long long)seed, doing, ranks, program, (unsigned long long)seed, round_number + 1,
+          round_number);
 }
 
-static void wrong(long bytes, char const *what) {
+static void wrong(long bytes, char const* what) {
   if (bytes == 0) return;
   char line[300];
   snprintf(line, sizeof line, "%ld wrong bytes of %s", bytes, what);
@@ -59,7 +60,7 @@ static void stuck(int number) {
   abort();
 }
 
-static void failed(MPI_Comm *comm, int *code, ...) {
+static void failed(MPI_Comm* comm, int* code, ...) {
   char words[MPI_MAX_ERROR_STRING], line[MPI_MAX_ERROR_STRING + 20];
   int length;
   MPI_Error_string(*code, words, &length);
@@ -68,10 +69,11 @@ static void failed(MPI_Comm *comm, int *code, ...) {
   MPI_Abort(*comm, 3);
 }
 
-static void start_message(Item *item, Draw *own, int way, int receives, int tag) {
-  Op *const op = &item->op;
-  Group const *const group = op->group;
-  int const to = (group->rank + item->shift) % group->size, from = (group->rank + group->size - item->shift) % group->size;
+static void start_message(Item* item, Draw* own, int way, int receives, int tag) {
+  Op* const op = &item->op;
+  Group const* const group = op->group;
+  int const to = (group->rank + item->shift) % group->size,
+            from = (group->rank + group->size - item->shift) % group->size;
   int const source = receives == any_any || receives == any_source ? MPI_ANY_SOURCE : from;
   int const sought = receives == any_any || receives == any_tag ? MPI_ANY_TAG : tag;
   Side const *const out = &op->out, *const in = &op->in;
@@ -84,8 +86,8 @@ static void start_message(Item *item, Draw *own, int way, int receives, int tag)
     case synchronous: MPI_Issend(out->base, out->counts[0], out->types[0], to, tag, op->comm, &item->request[0]); break;
     case waits: MPI_Send(out->base, out->counts[0], out->types[0], to, tag, op->comm); break;
     case exchanges:
-      MPI_Sendrecv(out->base, out->counts[0], out->types[0], to, tag, in->base, in->counts[0], in->types[0], source, sought,
-                   op->comm, &item->status[1]);
+      MPI_Sendrecv(out->base, out->counts[0], out->types[0], to, tag, in->base, in->counts[0], in->types[0], source,
+                   sought, op->comm, &item->status[1]);
       break;
     default: MPI_Isend(out->base, out->counts[0], out->types[0], to, tag, op->comm, &item->request[0]);
   }
@@ -93,20 +95,22 @@ static void start_message(Item *item, Draw *own, int way, int receives, int tag)
     MPI_Irecv(in->base, in->counts[0], in->types[0], source, sought, op->comm, &item->request[1]);
   if (way == probed) {
     MPI_Mprobe(source, sought, op->comm, &matched, MPI_STATUS_IGNORE);
-    if (one_in(own, 2)) MPI_Imrecv(in->base, in->counts[0], in->types[0], &matched, &item->request[1]);
-    else MPI_Mrecv(in->base, in->counts[0], in->types[0], &matched, &item->status[1]);
+    if (one_in(own, 2))
+      MPI_Imrecv(in->base, in->counts[0], in->types[0], &matched, &item->request[1]);
+    else
+      MPI_Mrecv(in->base, in->counts[0], in->types[0], &matched, &item->status[1]);
   }
   for (int i = 0; i < 2; ++i) item->is_open[i] = item->request[i] != MPI_REQUEST_NULL;
 }
 
 /* Which message came is known from its status. */
-static void check_message(Item *items, int n, int which) {
-  Item *const item = &items[which];
-  Group const *const group = item->op.group;
+static void check_message(Item* items, int n, int which) {
+  Item* const item = &items[which];
+  Group const* const group = item->op.group;
   int const from = item->status[1].MPI_SOURCE, tag = item->status[1].MPI_TAG;
   int bytes;
   MPI_Get_count(&item->status[1], MPI_BYTE, &bytes);
-  Item *const sent = tag >= 0 && tag < n ? &items[tag] : NULL;
+  Item* const sent = tag >= 0 && tag < n ? &items[tag] : NULL;
   if (!sent || sent->kind != sends || sent->op.group != group || sent->taken ||
       (from + sent->shift) % group->size != group->rank || bytes != item->op.same * item->op.unit.size) {
     wrong(1, "the status of a message");
@@ -118,25 +122,27 @@ static void check_message(Item *items, int n, int which) {
 }
 
 typedef struct {
-  MPI_Request *request;
-  MPI_Status *status;
+  MPI_Request* request;
+  MPI_Status* status;
   int *is_open, is_receive, is_persistent;
 } Task;
 
-static int tasks_of(Item *items, int n, Task *tasks) {
+static int tasks_of(Item* items, int n, Task* tasks) {
   int open = 0;
   for (int i = 0; i < n; ++i)
     for (int k = 0; k < 2; ++k)
       if (items[i].is_open[k])
-        tasks[open++] = (Task){&items[i].request[k], &items[i].status[k], &items[i].is_open[k], items[i].kind == sends && k == 1,
-                               items[i].kind == collective && items[i].op.form == persistent};
+        tasks[open++] =
+            (Task){&items[i].request[k], &items[i].status[k], &items[i].is_open[k], items[i].kind == sends && k == 1,
+                   items[i].kind == collective && items[i].op.form == persistent};
   return open;
 }
 
 /* One call that may complete some of what is open. */
-static void step(Draw *own, Item *items, int n, int waits_too) {
+static void step(Draw* own, Item* items, int n, int waits_too) {
   Task tasks[2 * items_most];
-  int order_of[2 * items_most], which[2 * items_most], ended = 0, flag = 0, is_ignored = one_in(own, 3), has_persistent = 0;
+  int order_of[2 * items_most], which[2 * items_most], ended = 0, flag = 0, is_ignored = one_in(own, 3),
+                                                       has_persistent = 0;
   MPI_Request requests[2 * items_most];
   MPI_Status statuses[2 * items_most];
   int const open = tasks_of(items, n, tasks), used = open == 0 ? 0 : one_in(own, 2) ? open : 1 + (int)below(own, open);
@@ -148,7 +154,8 @@ static void step(Draw *own, Item *items, int n, int waits_too) {
     is_ignored = is_ignored && !tasks[order_of[i]].is_receive;
     has_persistent = has_persistent || tasks[order_of[i]].is_persistent;
   }
-  MPI_Status *const one = is_ignored ? MPI_STATUS_IGNORE : statuses, *const all = is_ignored ? MPI_STATUSES_IGNORE : statuses;
+  MPI_Status *const one = is_ignored ? MPI_STATUS_IGNORE : statuses, *const all =
+                                                                         is_ignored ? MPI_STATUSES_IGNORE : statuses;
   switch (below(own, waits_too ? 9 : 5)) {
     case 0: MPI_Test(&requests[0], &ended, one); break;
     case 1:
@@ -176,23 +183,23 @@ static void step(Draw *own, Item *items, int n, int waits_too) {
       wrong(1, "the index of a completed request");
       continue;
     }
-    Task const *const task = &tasks[order_of[which[i]]];
+    Task const* const task = &tasks[order_of[which[i]]];
     *task->is_open = 0;
     if (!is_ignored) *task->status = statuses[i];
   }
 }
 
-static int is_any_open(Item *items, int n) {
+static int is_any_open(Item* items, int n) {
   Task tasks[2 * items_most];
   return tasks_of(items, n, tasks) > 0;
 }
 
-static void sleep_at_times(Draw *own) {
+static void sleep_at_times(Draw* own) {
   if (one_in(own, 10)) usleep(1000 + (unsigned)below(own, 2000));
 }
 
-static void start_collective(Item *item, Draw *own, Pool *pools, int deferred) {
-  Op *const op = &item->op;
+static void start_collective(Item* item, Draw* own, Pool* pools, int deferred) {
+  Op* const op = &item->op;
   op_prepare(own, op, pools);
   op_fill(op, 0);
   op_start(op);
@@ -202,7 +209,7 @@ static void start_collective(Item *item, Draw *own, Pool *pools, int deferred) {
   item->is_open[0] = op->form == nonblocking || (op->form == persistent && !deferred);
 }
 
-static void check_op(Item *item, int start) {
+static void check_op(Item* item, int start) {
   char what[200];
   snprintf(what, sizeof what, "%s, start %d", item->op.name, start);
   wrong(op_wrong(&item->op, start), what);
@@ -211,7 +218,7 @@ static void check_op(Item *item, int start) {
 }
 
 /* Open MPI 4.1.4 looks at the communicator when such a call has ended. */
-static int keeps_group(Op const *op) {
+static int keeps_group(Op const* op) {
 #ifdef OPEN_MPI
   return op->form == nonblocking;
 #else
@@ -220,14 +227,16 @@ static int keeps_group(Op const *op) {
 #endif
 }
 
-static void run_round(Group *all) {
+static void run_round(Group* all) {
   static unsigned char fixed[static_most];
   unsigned char on_stack[stack_most];
   Pool pools[2] = {{fixed, sizeof fixed}, {on_stack, sizeof on_stack}};
   Item items[items_most];
   Group brief; /* a communicator of this round, freed before what goes over it has ended */
-  Draw plan = draw_from(seed, (uint64_t)round_number, 0), own = draw_from(seed, (uint64_t)round_number, 1 + (uint64_t)rank);
-  int const n = 1 + (int)below(&plan, 5), receives = (int)below(&plan, 4), starts = starts_once ? 1 : 1 + (int)below(&plan, 4);
+  Draw plan = draw_from(seed, (uint64_t)round_number, 0),
+       own = draw_from(seed, (uint64_t)round_number, 1 + (uint64_t)rank);
+  int const n = 1 + (int)below(&plan, 5), receives = (int)below(&plan, 4),
+            starts = starts_once ? 1 : 1 + (int)below(&plan, 4);
   int const copied_group = one_in(&plan, 8) ? (int)below(&plan, groups) : -1;
   int is_kept = 0, deferred[items_most];
   size_t used = 0;
@@ -240,7 +249,7 @@ static void run_round(Group *all) {
   }
   memset(items, 0, sizeof items);
   for (int i = 0; i < n; ++i) {
-    Item *const item = &items[i];
+    Item* const item = &items[i];
     int const what = (int)below(&plan, 10), way = (int)below(&plan, 7), call = (int)below(&plan, calls);
     int const drawn = (int)below(&plan, 20), form = (int)below(&plan, MPI_VERSION >= 4 ? 3 : 2);
     int const neighbors = call >= neighbor_allgather && what >= 3;
@@ -248,7 +257,7 @@ static void run_round(Group *all) {
     if (neighbors) where = grid + drawn % 4;
     /* MPICH and Open MPI give wrong bytes in an Allgather between groups whose types are not the same. */
     if (where == between && (what < 3 || call > alltoallw)) where = world;
-    Group const *const group = where == copied_group ? &brief : &all[where];
+    Group const* const group = where == copied_group ? &brief : &all[where];
     item->kind = what == 0 ? barrier : what == 1 ? sum : what == 2 ? sends : collective;
     item->shift = (int)below(&plan, 1 << 20);
     if (group->size > 0) item->shift %= group->size;
@@ -259,12 +268,17 @@ static void run_round(Group *all) {
       uint64_t const own_seed = item->op.seed;
       item->op = alike;
       item->op.seed = own_seed, item->op.group = group, item->op.comm = group->comm, item->op.form = form;
-      snprintf(item->op.name, sizeof item->op.name, "%s on %s", item->kind == sends ? "messages" : item->kind == sum ? "Allreduce" : "Barrier", group->name);
+      snprintf(item->op.name, sizeof item->op.name, "%s on %s",
+               item->kind == sends ? "messages"
+               : item->kind == sum ? "Allreduce"
+                                   : "Barrier",
+               group->name);
     }
     used += (size_t)snprintf(doing + used, sizeof doing - used, "%s%s", i ? "; " : "", item->op.name);
     if (used >= sizeof doing) used = sizeof doing - 1;
     if (group->comm == MPI_COMM_NULL) continue;
-    if (item->kind == collective && group == &brief && (item->op.form == persistent || keeps_group(&item->op))) is_kept = 1;
+    if (item->kind == collective && group == &brief && (item->op.form == persistent || keeps_group(&item->op)))
+      is_kept = 1;
     sleep_at_times(&own);
     switch (item->kind) {
       case collective: start_collective(item, &own, pools, deferred[i]); break;
@@ -275,20 +289,25 @@ static void run_round(Group *all) {
         if (one_in(&own, 3)) op_free_types(&item->op);
         break;
       case barrier:
-        if (form == blocking) MPI_Barrier(group->comm);
-        else MPI_Ibarrier(group->comm, &item->request[0]);
+        if (form == blocking)
+          MPI_Barrier(group->comm);
+        else
+          MPI_Ibarrier(group->comm, &item->request[0]);
         break;
       default:
         item->number = group->rank + 1;
-        if (form == blocking) MPI_Allreduce(&item->number, &item->total, 1, MPI_INT, MPI_SUM, group->comm);
-        else MPI_Iallreduce(&item->number, &item->total, 1, MPI_INT, MPI_SUM, group->comm, &item->request[0]);
+        if (form == blocking)
+          MPI_Allreduce(&item->number, &item->total, 1, MPI_INT, MPI_SUM, group->comm);
+        else
+          MPI_Iallreduce(&item->number, &item->total, 1, MPI_INT, MPI_SUM, group->comm, &item->request[0]);
     }
     if ((item->kind == barrier || item->kind == sum) && form != blocking) item->is_open[0] = 1;
     if (one_in(&own, 3)) step(&own, items, i + 1, 0);
   }
   for (int i = 0; i < n; ++i) {
-    Item *const item = &items[i];
-    if (item->kind != collective || item->op.form != persistent || !deferred[i] || item->op.comm == MPI_COMM_NULL) continue;
+    Item* const item = &items[i];
+    if (item->kind != collective || item->op.form != persistent || !deferred[i] || item->op.comm == MPI_COMM_NULL)
+      continue;
     MPI_Startall(1, &item->request[0]);
     item->is_open[0] = 1;
   }
@@ -304,7 +323,7 @@ static void run_round(Group *all) {
   }
   for (int start = 1; start < starts; ++start) {
     for (int i = 0; i < n; ++i) {
-      Item *const item = &items[i];
+      Item* const item = &items[i];
       if (item->kind != collective || item->op.form != persistent || item->op.comm == MPI_COMM_NULL) continue;
       sleep_at_times(&own);
       op_fill(&item->op, start);
@@ -324,7 +343,7 @@ static void run_round(Group *all) {
   if (is_copied && is_kept) MPI_Comm_free(&brief.comm);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static Group all[groups];
   MPI_Errhandler handler;
   MPI_Init(&argc, &argv);

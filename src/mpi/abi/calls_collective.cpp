@@ -271,57 +271,23 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
   return code == success ? code : raise(comm, code);
 }
 
-// Its ranks agree by a call of their own when they make it. The MPI's request stands for it, and never starts.
-template <class Bytes, class Describe, class Pass>
-int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass, Request* request) {
-  const int code = pass();
-  if (code != success) return code;
-  Team* team = nullptr;
-  uint8_t mine = 0;
-  {
-    const Lock lock;
-    team = layer.teams.of(comm);
-    if (team == nullptr || bytes(*team) < 0) return code;
-    mine = gains(*team, describe) ? 1 : 0;
-  }
-  std::vector<uint8_t> each(static_cast<size_t>(team->size));
-  const Datatype byte = handles().byte;
-  if (const int told = real.Allgather(&mine, 1, byte, each.data(), 1, byte, comm); told != success) return told;
-  if (std::ranges::none_of(each, [](uint8_t one) { return one != 0; })) return code;
-  auto exchange = exchange_of(kind, Completion::persistent, *team, describe);
-  exchange->keep_types();
-  const Lock lock;
-  auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
-  known->place.comm = comm;
-  known->exchange = std::move(exchange);
-  layer.remember(*request, known);
-  return code;
-}
-
 }  // namespace
 
-// The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
+// The two forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
 #define SPINLOOM_LIST(...) __VA_ARGS__
-#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                   \
-  template <class N>                                                                                               \
-  int name(SPINLOOM_LIST parameters, Comm comm) {                                                                  \
-    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                       \
-    return blocking(                                                                                               \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass);    \
-  }                                                                                                                \
-  template <class N>                                                                                               \
-  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                               \
-    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };             \
-    return non_blocking(                                                                                           \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
-        request);                                                                                                  \
-  }                                                                                                                \
-  template <class N>                                                                                               \
-  int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                              \
-    const auto pass = [&] { return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request); }; \
-    return persistent(                                                                                             \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
-        request);                                                                                                  \
+#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                \
+  template <class N>                                                                                            \
+  int name(SPINLOOM_LIST parameters, Comm comm) {                                                               \
+    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                    \
+    return blocking(                                                                                            \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass); \
+  }                                                                                                             \
+  template <class N>                                                                                            \
+  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                            \
+    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };          \
+    return non_blocking(                                                                                        \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,  \
+        request);                                                                                               \
   }
 
 #define SPINLOOM_IS_RANK(root) ((root) >= 0 && (root) < team.size)
@@ -425,10 +391,9 @@ SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                     among_neighbours(Spread::types, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
                                      BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
-#define SPINLOOM_MAKE(name, iname, N, ...)      \
-  template int name<N>(__VA_ARGS__);            \
-  template int iname<N>(__VA_ARGS__, Request*); \
-  template int name##_init<N>(__VA_ARGS__, Info, Request*);
+#define SPINLOOM_MAKE(name, iname, N, ...) \
+  template int name<N>(__VA_ARGS__);       \
+  template int iname<N>(__VA_ARGS__, Request*);
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, int)
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, Count)
 #undef SPINLOOM_MAKE

@@ -71,6 +71,30 @@ int until(Batch& batch, Test test) {
   }
 }
 
+// Whether all have ended, each asked for by itself: MPICH's MPI_Testall has an error for a persistent collective call that
+// has not ended.
+class Apart {
+ public:
+  explicit Apart(int count) : is_over_(count < 0 ? 0 : static_cast<size_t>(count)) {}
+  int test(Request* requests, int* flag, Status* statuses) {
+    *flag = 1;
+    for (size_t i = 0; i < is_over_.size(); ++i) {
+      if (is_over_[i]) continue;
+      int is_over = 0;
+      const int code = real.Test(&requests[i], &is_over, &statuses[i]);
+      statuses[i].error = code;
+      if (code != success) has_failed_ = true;
+      is_over_[i] = is_over != 0 || code != success;
+      if (!is_over_[i]) *flag = 0;
+    }
+    return *flag != 0 && has_failed_ ? error_in_status : success;
+  }
+
+ private:
+  std::vector<bool> is_over_;
+  bool has_failed_ = false;
+};
+
 bool is_index(int index, int count) { return index >= 0 && index < count; }
 
 }  // namespace
@@ -113,9 +137,9 @@ int Waitall(int count, Request* requests, Status* statuses) {
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
   StatusesOf seen(count, statuses);
-  const int code =
-      polls ? until(batch, [&](int* flag) { return real.Testall(count, batch.requests(), flag, seen.get()); })
-            : real.Waitall(count, batch.requests(), seen.get());
+  Apart apart(polls ? count : 0);
+  const int code = polls ? until(batch, [&](int* flag) { return apart.test(batch.requests(), flag, seen.get()); })
+                         : real.Waitall(count, batch.requests(), seen.get());
   return finish_all(batch, count, seen.get(), code);
 }
 

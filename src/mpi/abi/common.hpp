@@ -12,14 +12,13 @@ struct Combiners {
   int distribute_block, distribute_cyclic, distribute_none, distribute_default;
 };
 
-template <class Comm, class Datatype, class MessageHandle, class Request, class Errhandler, class Info>
+template <class Comm, class Datatype, class MessageHandle, class Request, class Errhandler>
 struct PredefinedHandles {
   Comm comm_null, comm_world, comm_self;
   Request request_null;
   MessageHandle message_null, message_no_proc;
   Datatype byte, packed;
   Errhandler errors_return;
-  Info info_null;
 };
 
 }  // namespace spinloom::mpi

@@ -26,7 +26,7 @@ struct Status {
   int error;
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler, Info>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
 inline constexpr Handles predefined_handles{.comm_null = 0x04000000,
                                             .comm_world = 0x44000000,
                                             .comm_self = 0x44000001,
@@ -35,8 +35,7 @@ inline constexpr Handles predefined_handles{.comm_null = 0x04000000,
                                             .message_no_proc = 0x6c000000,
                                             .byte = 0x4c00010d,
                                             .packed = 0x4c00010f,
-                                            .errors_return = 0x54000001,
-                                            .info_null = 0x1c000000};
+                                            .errors_return = 0x54000001};
 inline const Handles& handles() { return predefined_handles; }
 
 inline constexpr int any_source = -2;

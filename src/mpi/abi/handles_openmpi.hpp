@@ -27,7 +27,7 @@ struct Status {
   size_t bytes;
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler, Info>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
 // Used once the MPI is found, not before.
 inline const Handles& handles() {
   const auto object = [](const char* name) { return Library::of_process().object(name); };
@@ -39,8 +39,7 @@ inline const Handles& handles() {
                                   .message_no_proc = object("ompi_message_no_proc"),
                                   .byte = object("ompi_mpi_byte"),
                                   .packed = object("ompi_mpi_packed"),
-                                  .errors_return = object("ompi_mpi_errors_return"),
-                                  .info_null = object("ompi_mpi_info_null")};
+                                  .errors_return = object("ompi_mpi_errors_return")};
   return predefined;
 }
 

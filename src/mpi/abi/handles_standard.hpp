@@ -25,7 +25,7 @@ struct Status {
   int internal[5];
 };
 
-using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler, Info>;
+using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
 inline const Handles& handles() {
   const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
   static const Handles predefined{.comm_null = number(0x100),
@@ -36,8 +36,7 @@ inline const Handles& handles() {
                                   .message_no_proc = number(0x129),
                                   .byte = number(0x247),
                                   .packed = number(0x207),
-                                  .errors_return = number(0x143),
-                                  .info_null = number(0x130)};
+                                  .errors_return = number(0x143)};
   return predefined;
 }
 

@@ -78,7 +78,6 @@ struct KeptType {
   }
 };
 
-class Exchange;
 struct Underway;
 
 // An open request that the layer knows.
@@ -100,7 +99,6 @@ struct Open {
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
-  std::shared_ptr<Exchange> exchange{};  // of a persistent collective call
 
   // As a new one, but for its place.
   void reset() {
@@ -109,7 +107,6 @@ struct Open {
     landed = -1;
     claim.reset();
     kept.free();
-    exchange.reset();
   }
 };
 

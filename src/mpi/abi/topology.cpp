@@ -104,32 +104,19 @@ class Probe {
                       addresses_.data(), types_.data(), comm_, more...);
     };
     switch (spread) {
-      case Spread::same:
-        return in_form(form, same, real.Neighbor_alltoall, real.Ineighbor_alltoall, real.Neighbor_alltoall_init);
-      case Spread::several:
-        return in_form(form, several, real.Neighbor_alltoallv, real.Ineighbor_alltoallv, real.Neighbor_alltoallv_init);
-      case Spread::types:
-        return in_form(form, types, real.Neighbor_alltoallw, real.Ineighbor_alltoallw, real.Neighbor_alltoallw_init);
+      case Spread::same: return in_form(form, same, real.Neighbor_alltoall, real.Ineighbor_alltoall);
+      case Spread::several: return in_form(form, several, real.Neighbor_alltoallv, real.Ineighbor_alltoallv);
+      case Spread::types: return in_form(form, types, real.Neighbor_alltoallw, real.Ineighbor_alltoallw);
     }
     return success;
   }
 
-  template <class Call, class Blocking, class NonBlocking, class Persistent>
-  static int in_form(Completion form, const Call& call, Blocking blocking, NonBlocking non_blocking,
-                     Persistent persistent) {
+  template <class Call, class Blocking, class NonBlocking>
+  static int in_form(Completion form, const Call& call, Blocking blocking, NonBlocking non_blocking) {
     if (form == Completion::blocking) return call(blocking);
     Request request{};
-    if (form == Completion::non_blocking) {
-      const int code = call(non_blocking, &request);
-      return code == success ? real.Wait(&request, status_ignore) : code;
-    }
-    if (persistent == nullptr) return call(blocking);  // no program calls it
-    int code = call(persistent, handles().info_null, &request);
-    if (code != success) return code;
-    code = real.Start(&request);
-    if (code == success) code = real.Wait(&request, status_ignore);
-    const int freed = real.Request_free(&request);
-    return code == success ? freed : code;
+    const int code = call(non_blocking, &request);
+    return code == success ? real.Wait(&request, status_ignore) : code;
   }
 
   Comm comm_;
@@ -176,13 +163,13 @@ Neighbours ordered_neighbours_of(Comm comm) {
   if (!on_any(!found.known || repeats(found.to) || repeats(found.from), comm)) return found;
   const Probe probe(found, comm);
   for (const Spread spread : {Spread::same, Spread::several, Spread::types}) {
-    for (const Completion form : {Completion::blocking, Completion::non_blocking, Completion::persistent}) {
+    for (const Completion form : {Completion::blocking, Completion::non_blocking}) {
       const std::vector<int> got = probe.got(spread, form);
       if (!is_matching(found.from, got)) {
         found.known = false;
         continue;
       }
-      auto& order = found.orders[3 * static_cast<size_t>(spread) + static_cast<size_t>(form)];
+      auto& order = found.orders[2 * static_cast<size_t>(spread) + static_cast<size_t>(form)];
       std::ranges::stable_sort(order, {}, [&](int slot) { return got[static_cast<size_t>(slot)]; });
     }
   }

@@ -10,7 +10,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-enum class Completion : uint8_t { blocking, non_blocking, persistent };
+enum class Completion : uint8_t { blocking, non_blocking };
 enum class Spread : uint8_t { same, several, types };  // MPI_Neighbor_alltoall, and those with v and w
 
 struct Neighbours {
@@ -19,9 +19,9 @@ struct Neighbours {
   std::vector<int> from;
   // The slots of `from`, as messages of one sender come: in the order of its slots. Where a rank is a neighbour more than
   // once, MPIs differ in which of its messages goes to which slot, and so do the calls of one MPI.
-  std::array<std::vector<int>, 9> orders;
+  std::array<std::vector<int>, 6> orders;
   [[nodiscard]] const std::vector<int>& order(Spread spread, Completion form) const {
-    return orders[3 * static_cast<size_t>(spread) + static_cast<size_t>(form)];
+    return orders[2 * static_cast<size_t>(spread) + static_cast<size_t>(form)];
   }
 };
 

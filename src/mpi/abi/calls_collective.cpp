@@ -90,7 +90,7 @@ void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
 // The patterns of messages. A sink takes what this rank sends and receives.
 template <class Out, class In>
 auto all_to_all(const Out& out, const In& in) {
-  return [out, in](const Team& team, auto&& sink, Completion) {
+  return [out, in](const Team& team, auto&& sink) {
     for (int step = 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
@@ -102,7 +102,7 @@ auto all_to_all(const Out& out, const In& in) {
 
 template <class In>
 auto gather(const void* out, int64_t count, Datatype type, const In& in, int root) {
-  return [=](const Team& team, auto&& sink, Completion) {
+  return [=](const Team& team, auto&& sink) {
     const bool is_root = team.rank == root;
     for (int step = 0; is_root && step < team.size; ++step) {
       const int from = (root + step) % team.size;
@@ -114,7 +114,7 @@ auto gather(const void* out, int64_t count, Datatype type, const In& in, int roo
 
 template <class Out>
 auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
-  return [=](const Team& team, auto&& sink, Completion) {
+  return [=](const Team& team, auto&& sink) {
     const bool is_root = team.rank == root;
     for (int step = 0; is_root && step < team.size; ++step) {
       const int to = (root + step) % team.size;
@@ -126,7 +126,7 @@ auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
 
 template <class In>
 auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) {
-  return [=](const Team& team, auto&& sink, Completion) {
+  return [=](const Team& team, auto&& sink) {
     for (int step = out == in_place ? 1 : 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
@@ -141,7 +141,7 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
 }
 
 auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
-  return [=](const Team& team, auto&& sink, Completion) {
+  return [=](const Team& team, auto&& sink) {
     if (team.rank != root) {
       sink.receive(team.world[root], buffer, count, type);
       return;
@@ -151,10 +151,10 @@ auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
 }
 
 template <class Out, class In>
-auto among_neighbours(Spread spread, const Out& out, const In& in) {
-  return [=](const Team& team, auto&& sink, Completion form) {
+auto among_neighbours(const Out& out, const In& in) {
+  return [=](const Team& team, auto&& sink) {
     const Neighbours& all = team.neighbours;
-    for (const int i : all.order(spread, form)) {
+    for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
       if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
     }
     for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
@@ -165,7 +165,7 @@ auto among_neighbours(Spread spread, const Out& out, const In& in) {
 
 template <class In>
 auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
-  return [=](const Team& team, auto&& sink, Completion) {
+  return [=](const Team& team, auto&& sink) {
     const Neighbours& all = team.neighbours;
     for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
       if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
@@ -204,7 +204,7 @@ template <class Describe>
 bool gains(const Team& team, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
   Gains found{.min_bytes = team.min_bytes};
-  describe(team, found, Completion::blocking);
+  describe(team, found);
   return found.any;
 }
 
@@ -235,8 +235,7 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   const int64_t each = bytes(*team);
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
-  if (layer.tally && each != none)
-    describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"}, Completion::blocking);
+  if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"});
   if (!has_agreed && !is_short && is_worth_a_look(*team, number) && gains(*team, describe)) {
     team->voter.propose(number, team->counts);
   }
@@ -244,10 +243,10 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
 }
 
 template <class Describe>
-std::shared_ptr<Exchange> exchange_of(Kind kind, Completion form, const Team& team, const Describe& describe) {
+std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, const Describe& describe) {
   const Lock lock;
   auto made = std::make_shared<Exchange>(name_of(kind), team.tag);
-  describe(team, *made, form);
+  describe(team, *made);
   return made;
 }
 
@@ -256,7 +255,7 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
   layer.attend();
-  const auto exchange = exchange_of(kind, Completion::blocking, *team, describe);
+  const auto exchange = exchange_of(kind, *team, describe);
   int code = exchange->begin();
   if (code == success) code = exchange->wait();
   return code == success ? code : raise(comm, code);
@@ -267,7 +266,7 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
                  Request* request) {
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
-  const int code = start(exchange_of(kind, Completion::non_blocking, *team, describe), request);
+  const int code = start(exchange_of(kind, *team, describe), request);
   return code == success ? code : raise(comm, code);
 }
 
@@ -373,14 +372,14 @@ SPINLOOM_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
 SPINLOOM_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
                     (out, out_count, out_type, in, in_count, in_type), team.neighbours.known ? various : none,
-                    among_neighbours(Spread::same, Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
+                    among_neighbours(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
                     (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
                     team.neighbours.known ? various : none,
-                    among_neighbours(Spread::several, BlocksV<N>(out, out_counts, out_places, out_type),
+                    among_neighbours(BlocksV<N>(out, out_counts, out_places, out_type),
                                      BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
@@ -388,7 +387,7 @@ SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                      const N* in_counts, const Aint* in_places, const Datatype* in_types),
                     (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
                     team.neighbours.known ? various : none,
-                    among_neighbours(Spread::types, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
+                    among_neighbours(BlocksW<N, Aint>(out, out_counts, out_places, out_types),
                                      BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
 #define SPINLOOM_MAKE(name, iname, N, ...) \

@@ -64,7 +64,7 @@ void Teams::add(Comm comm, std::vector<int> world) {
   made->tag = founding.tag;
   made->min_bytes = founding.min_bytes;
   for (const int rank : made->world) made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
-  made->neighbours = ordered_neighbours_of(comm);
+  made->neighbours = distinct_neighbours_of(comm);
   if (real.Comm_set_attr(comm, keyval_, nullptr) != success) return;
   const Lock lock;
   take_forgotten();

@@ -1,7 +1,6 @@
 #include "mpi/abi/topology.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -64,81 +63,6 @@ bool repeats(std::vector<int> ranks) {
   return std::ranges::adjacent_find(ranks) != ranks.end();
 }
 
-// One int from each slot of `to`: its number. What came to the slots of `from`; empty if the MPI fails.
-class Probe {
- public:
-  explicit Probe(const Neighbours& all, Comm comm)
-      : comm_(comm),
-        out_(all.to.size()),
-        in_(all.from.size()),
-        sent_(std::max<size_t>(1, out_)),
-        counts_(std::max({size_t{1}, out_, in_}), static_cast<int>(sizeof(int))),
-        types_(counts_.size(), handles().byte) {
-    std::iota(sent_.begin(), sent_.end(), 0);
-    for (size_t i = 0; i < counts_.size(); ++i) {
-      places_.push_back(static_cast<int>(i * sizeof(int)));
-      addresses_.push_back(static_cast<Aint>(i * sizeof(int)));
-    }
-  }
-
-  [[nodiscard]] std::vector<int> got(Spread spread, Completion form) const {
-    std::vector<int> got(std::max<size_t>(1, in_), -1);
-    if (call(spread, form, got.data()) != success) return {};
-    got.resize(in_);
-    return got;
-  }
-
- private:
-  [[nodiscard]] int call(Spread spread, Completion form, int* got) const {
-    constexpr int one = sizeof(int);
-    const Datatype byte = handles().byte;
-    const auto same = [&](auto function, auto... more) {
-      return function(sent_.data(), one, byte, got, one, byte, comm_, more...);
-    };
-    const auto several = [&](auto function, auto... more) {
-      return function(sent_.data(), counts_.data(), places_.data(), byte, got, counts_.data(), places_.data(), byte,
-                      comm_, more...);
-    };
-    const auto types = [&](auto function, auto... more) {
-      return function(sent_.data(), counts_.data(), addresses_.data(), types_.data(), got, counts_.data(),
-                      addresses_.data(), types_.data(), comm_, more...);
-    };
-    switch (spread) {
-      case Spread::same: return in_form(form, same, real.Neighbor_alltoall, real.Ineighbor_alltoall);
-      case Spread::several: return in_form(form, several, real.Neighbor_alltoallv, real.Ineighbor_alltoallv);
-      case Spread::types: return in_form(form, types, real.Neighbor_alltoallw, real.Ineighbor_alltoallw);
-    }
-    return success;
-  }
-
-  template <class Call, class Blocking, class NonBlocking>
-  static int in_form(Completion form, const Call& call, Blocking blocking, NonBlocking non_blocking) {
-    if (form == Completion::blocking) return call(blocking);
-    Request request{};
-    const int code = call(non_blocking, &request);
-    return code == success ? real.Wait(&request, status_ignore) : code;
-  }
-
-  Comm comm_;
-  size_t out_, in_;
-  std::vector<int> sent_, counts_, places_;
-  std::vector<Aint> addresses_;
-  std::vector<Datatype> types_;
-};
-
-// Whether no two slots have the same message.
-bool is_matching(const std::vector<int>& from, const std::vector<int>& got) {
-  if (got.size() != from.size()) return false;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] < 0) continue;
-    if (got[i] < 0) return false;
-    for (size_t k = 0; k < i; ++k) {
-      if (from[i] == from[k] && got[i] == got[k]) return false;
-    }
-  }
-  return true;
-}
-
 // Whether it is so on any rank.
 bool on_any(bool mine, Comm comm) {
   int size = 0;
@@ -152,28 +76,13 @@ bool on_any(bool mine, Comm comm) {
 
 }  // namespace
 
-Neighbours ordered_neighbours_of(Comm comm) {
+// MPIs, and the forms of a call, differ in which of two messages between the same ranks goes to which slot.
+Neighbours distinct_neighbours_of(Comm comm) {
   int topology = undefined;
   if (real.Topo_test(comm, &topology) != success) return {};
   if (topology != cartesian && topology != graph && topology != distributed_graph) return {};
   Neighbours found = neighbours_of(comm);
-  std::vector<int> as_they_are(found.from.size());
-  std::iota(as_they_are.begin(), as_they_are.end(), 0);
-  found.orders.fill(as_they_are);
-  if (!on_any(!found.known || repeats(found.to) || repeats(found.from), comm)) return found;
-  const Probe probe(found, comm);
-  for (const Spread spread : {Spread::same, Spread::several, Spread::types}) {
-    for (const Completion form : {Completion::blocking, Completion::non_blocking}) {
-      const std::vector<int> got = probe.got(spread, form);
-      if (!is_matching(found.from, got)) {
-        found.known = false;
-        continue;
-      }
-      auto& order = found.orders[2 * static_cast<size_t>(spread) + static_cast<size_t>(form)];
-      std::ranges::stable_sort(order, {}, [&](int slot) { return got[static_cast<size_t>(slot)]; });
-    }
-  }
-  found.known = !on_any(!found.known, comm);
+  found.known = !on_any(!found.known || repeats(found.to) || repeats(found.from), comm);
   return found;
 }
 

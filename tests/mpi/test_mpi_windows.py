@@ -39,7 +39,7 @@ def copied(report: Path) -> list[int]:
 
 
 @every_mpi
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_accesses_of_random_types(mpi, programs, ranks, tmp_path):
     words = job(mpi, programs(mpi), ranks, ranks)
     report = tmp_path / "report"

@@ -47,13 +47,6 @@ class Exchange {
   std::vector<Status> statuses_;
 };
 
-// A non-blocking collective call: the program has `whole`, a generalized request.
-struct Underway {
-  std::shared_ptr<Exchange> exchange;
-  Request whole{};
-  int* code = nullptr;  // what the request tells; its own
-};
-
 // Starts it, and makes the program's request.
 [[nodiscard]] int start(std::shared_ptr<Exchange> exchange, Request* request);
 

@@ -78,7 +78,14 @@ struct KeptType {
   }
 };
 
-struct Underway;
+class Exchange;
+
+// A non-blocking collective call: the program has `whole`, a generalized request.
+struct Underway {
+  std::shared_ptr<Exchange> exchange;
+  Request whole{};
+  int* code = nullptr;  // what the request tells; its own
+};
 
 // An open request that the layer knows.
 struct Open {

@@ -78,7 +78,7 @@ class Batch {
 
   [[nodiscard]] bool any() const { return entries_ != nullptr; }
   [[nodiscard]] Request* requests() { return substitutes_ ? work_.data() : program_; }
-  [[nodiscard]] bool knows(int i) const { return any() && entries_[i].known != nullptr; }
+  [[nodiscard]] bool knows(int i) const { return any() && entries_[i].known != nullptr && !entries_[i].is_done; }
   [[nodiscard]] Comm comm_of(int i) const { return entries_[i].known->place.comm; }
   // The code that the program gets for this request.
   [[nodiscard]] int finish(int i, Status* status, int code) {

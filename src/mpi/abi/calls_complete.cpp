@@ -76,12 +76,15 @@ int until(Batch& batch, Test test) {
 class Apart {
  public:
   explicit Apart(int count) : is_over_(count < 0 ? 0 : static_cast<size_t>(count)) {}
-  int test(Request* requests, int* flag, Status* statuses) {
+  int test(Batch& batch, int* flag, Status* statuses) {
     *flag = 1;
+    Request* const requests = batch.requests();
     for (size_t i = 0; i < is_over_.size(); ++i) {
       if (is_over_[i]) continue;
       int is_over = 0;
-      const int code = real.Test(&requests[i], &is_over, &statuses[i]);
+      int code = real.Test(&requests[i], &is_over, &statuses[i]);
+      // Finished at once: the MPI may give its handle to another request while the rest is waited for.
+      if (is_over != 0 || code != success) code = batch.finish(static_cast<int>(i), &statuses[i], code);
       statuses[i].error = code;
       if (code != success) has_failed_ = true;
       is_over_[i] = is_over != 0 || code != success;
@@ -138,7 +141,7 @@ int Waitall(int count, Request* requests, Status* statuses) {
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
   StatusesOf seen(count, statuses);
   Apart apart(polls ? count : 0);
-  const int code = polls ? until(batch, [&](int* flag) { return apart.test(batch.requests(), flag, seen.get()); })
+  const int code = polls ? until(batch, [&](int* flag) { return apart.test(batch, flag, seen.get()); })
                          : real.Waitall(count, batch.requests(), seen.get());
   return finish_all(batch, count, seen.get(), code);
 }

@@ -50,13 +50,44 @@ static void copy_known(unsigned char* to, uint64_t seed, long length) {
 
 static int is_neighbors(Op const* op) { return op->call >= neighbor_allgather && op->call < calls; }
 
+#if defined OPEN_MPI
+enum { is_open_mpi = 1, is_mpich_4 = 0 };
+#elif defined MPICH_NUMVERSION && MPICH_NUMVERSION < 50000000
+enum { is_open_mpi = 0, is_mpich_4 = 1 };
+#else
+enum { is_open_mpi = 0, is_mpich_4 = 0 };
+#endif
+
+/* Leaves out what an MPI is known to get wrong: Open MPI 4.1.4, MPICH 4.0.2, MPICH 5.0.1. */
+static void leave_out(Op* op) {
+  Group const* const group = op->group;
+  int const is_alone = group->size == 1 && !group->is_inter;
+  if (is_open_mpi && op->call == alltoallw) {
+    /* Ialltoallw takes the number of neighbors for that of its types, and looks at the send types in place. */
+    if (op->form == nonblocking && group->has_neighbors) op->form = blocking;
+    if (op->form == nonblocking) op->in_place = 0;
+    /* It takes no notice of displacements where a rank is alone. */
+    if (is_alone) op->call = alltoallv;
+  }
+  /* Such a call ends at once at a rank that gets nothing, and its peers wait for its empty messages. */
+  op->has_no_zeros = is_open_mpi && op->form == nonblocking && op->in_place;
+  /* Long messages of several basic types are cut in pieces that are not put together; in MPICH 5, in a Gather of four. */
+  if (op->unit.parts > 1 && (is_mpich_4 || (!is_open_mpi && op->call == gather))) {
+    if (op->same * op->unit.size > 400) op->same = op->step;
+    if (op->top * op->step * op->unit.size > 400) op->top = 1;
+  }
+  if (is_mpich_4) {
+    /* Allgatherv takes no notice of displacements where a rank is alone. */
+    if (op->call == allgatherv && is_alone) op->call = allgather;
+    /* Neighbor_alltoallw reads the counts of as many neighbors as there are ranks. */
+    if (op->call == neighbor_alltoallw) op->large = 1;
+    /* Long messages in place are cut short, and Ialltoallw puts them elsewhere. */
+    if (op->call == alltoallv || op->call == alltoallw) op->in_place = 0;
+  }
+}
+
 void op_draw(Draw* plan, Op* op, Group const* group, int call, int form) {
   static long const steps[] = {1, 1, 2, 4, 6, 12, 24, 36};
-  Call const* of = &about[call];
-#ifdef OPEN_MPI
-  /* Open MPI 4.1.4: MPI_Ialltoallw takes the number of neighbors for that of its types. */
-  if (call == alltoallw && group->has_neighbors) form = blocking;
-#endif
   int const extent = (int)below(plan, 12), large = (int)below(plan, 4) == 0;
   memset(op, 0, sizeof *op);
   op->seed = draw_next(plan), op->group = group, op->comm = group->comm, op->call = call, op->form = form;
@@ -69,29 +100,13 @@ void op_draw(Draw* plan, Op* op, Group const* group, int call, int form) {
   op->in_place = one_in(plan, 4), op->shared = one_in(plan, 6);
   op->root = (int)below(plan, 1 << 20);
   op->root = group->size > 0 ? op->root % group->size : 0;
-  op->in_place = op->in_place && of->in_place && !group->is_inter;
-#ifdef OPEN_MPI
-  /* Open MPI 4.1.4: MPI_Alltoallw takes no notice of displacements where a rank is alone. */
-  if (call == alltoallw && group->size == 1 && !group->is_inter) call = op->call = alltoallv, of = &about[call];
-  /* Open MPI 4.1.4: MPI_Ialltoallw in place looks at the send types, which are none. */
-  if (call == alltoallw && form == nonblocking) op->in_place = 0;
-  /* Open MPI 4.1.4: such a call ends at once at a rank that gets nothing, and its peers wait for its empty messages. */
-  op->has_no_zeros = form == nonblocking && op->in_place && of->by == by_pair;
-#endif
-#if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 50000000
-  /* MPICH 4.0.2: MPI_Allgatherv takes no notice of displacements where a rank is alone. */
-  if (call == allgatherv && group->size == 1) call = op->call = allgather, of = &about[call];
-  /* MPICH 4.0.2: long messages of several basic types are cut in pieces that it does not put together. */
-  if (op->unit.parts > 1 && op->same * op->unit.size > 400) op->same = op->same > 0 ? op->step : 0, op->top = 1;
-  /* MPICH 4.0.2: it reads the counts of as many neighbors as there are ranks. */
-  if (call == neighbor_alltoallw) op->large = 1;
-  /* MPICH 4.0.2: the bytes that come lie elsewhere where a type has gaps. */
-  if (call == alltoallw && form != blocking) op->in_place = 0;
-#endif
+  op->in_place = op->in_place && about[call].in_place && !group->is_inter;
+  leave_out(op);
+  Call const* const of = &about[op->call];
   op->shared = op->shared && of->by == by_pair && !op->in_place;
   op->request = MPI_REQUEST_NULL;
-  snprintf(op->name, sizeof op->name, "%s%s%s%s%s on %s", form == nonblocking ? "I" : "", of->name,
-           form == persistent ? "_init" : "", op->large ? "_c" : "", op->in_place ? " in place" : "", group->name);
+  snprintf(op->name, sizeof op->name, "%s%s%s%s%s on %s", op->form == nonblocking ? "I" : "", of->name,
+           op->form == persistent ? "_init" : "", op->large ? "_c" : "", op->in_place ? " in place" : "", group->name);
 }
 
 /* The units from one rank to another, by their numbers in MPI_COMM_WORLD. */
@@ -148,7 +163,7 @@ static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
     long of = divisor_of(by, op->step), total = 0;
     if (op->call != allgatherv && (style == regular || shares) && n > 0 && side->units[0] > 0 && one_in(own, 2))
       of = side->units[0];
-    /* At all ranks: with a count of 0 at some, MPICH and Open MPI wait at the others for what never comes. */
+    /* At all ranks: where some have a count of 0 instead, MPICH waits at the others for what never comes. */
     int const empty = op->same == 0 && about[op->call].by == by_none && op->seed % 4 == 0;
     for (int k = 0; k < n; ++k) {
       int const i = order[k];
@@ -158,6 +173,8 @@ static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
       else
         places[i] = total + (style == by_extent ? below(own, 3) : 0), total = places[i] + counts[i];
     }
+    /* Ranks between the root and others keep what these send in types of their own, side by side. */
+    if (n == 1) total *= op->group->size;
     side->form[0] = empty ? form_empty() : form_of(by, &op->unit, of, total);
     for (int i = 0; i < n; ++i) side->at[i] = places[i] * side->form[0].extent;
   } else {

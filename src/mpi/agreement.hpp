@@ -5,9 +5,10 @@
 //   begin_call() counts one, and says whether it goes the new way. propose() has the calls of one kind go that way from a
 //   number on that no rank has reached.
 // Invariants: (1) all ranks make the same calls in the same order, so that the same number is the same call; (2) a rank
-//   counts before it looks, and who proposes has all ranks pass a memory barrier between its proposal and its look at
-//   their counts: a rank that saw no proposal is counted. The barrier is the kernel's (membarrier), so that calls pay for
-//   none; (3) a way once agreed on is kept.
+//   first writes the number of its call, then reads whether there is a proposal. propose() writes its proposal, makes all
+//   ranks pass a memory barrier, then reads their numbers. So it has read the number of every rank that did not see the
+//   proposal. The barrier is a system call (membarrier) of the one who proposes: other calls need none; (3) a way that was
+//   agreed on is kept.
 // Threads: one at a time for each communicator. Time: none.
 #pragma once
 

@@ -60,10 +60,6 @@ class Ship {
   [[nodiscard]] bool can_reach(uint32_t receiver) const { return board_.can_reach(receiver); }
   [[nodiscard]] bool is_complete() const { return board_.is_complete(); }
   [[nodiscard]] const Board& board() const { return board_; }
-  // Memory of a peer's heap by addresses of this process; null if it does not lie there.
-  [[nodiscard]] uint8_t* writable_at(uint32_t peer, uint64_t address, uint64_t bytes) const {
-    return board_.writable_at(peer, address, bytes);
-  }
   [[nodiscard]] bool can_read(uint32_t receiver) const { return board_.can_read(receiver); }
 
   [[nodiscard]] std::optional<Parcel> prepare(int64_t bytes) { return prepare(bytes, true); }

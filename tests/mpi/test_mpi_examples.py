@@ -78,7 +78,7 @@ def test_the_transpose_is_the_same_with_the_layer(mpi, tmp_path):
     compile_for(mpi, [EXAMPLES / "transpose.c"], tmp_path / "transpose", "-std=c11")
     for ranks in (2, 3):
         report = tmp_path / f"report{ranks}"
-        job = [mpi.launcher, *mpi.options, "-n", str(ranks), str(tmp_path / "transpose"), "96", "3"]
+        job = [mpi.launcher, *mpi.options, "-n", str(ranks), str(tmp_path / "transpose"), "96", "9"]
         for settings in ({}, preloads(report)):
             ran = run(job, settings)
             assert ran.returncode == 0, ran.stderr[-2000:]

@@ -19,7 +19,7 @@ constexpr const char* names[] = {
 };
 constexpr const char* name_of(Kind kind) { return names[static_cast<size_t>(kind)]; }
 
-// Of a call whose ranks may move different numbers of bytes; of one that is the MPI's whatever they move.
+// In place of a number of bytes: the blocks of the call may differ in size; the MPI must do the call.
 constexpr int64_t various = INT64_MAX;
 constexpr int64_t none = -1;
 
@@ -189,7 +189,7 @@ struct Gains {
   void receive(int, const void*, int64_t count, Datatype type) { look(count, type); }
 };
 
-// After some looks in vain this rank looks at a few of its calls only.
+// A look takes time: after 16 that found no gaps, one call in eight is looked at.
 bool is_worth_a_look(Team& team, uint32_t kind) {
   constexpr uint8_t vain_most = 16;
   constexpr uint8_t calls_for_a_look = 8;
@@ -254,7 +254,6 @@ template <class Bytes, class Describe, class Pass>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass) {
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
-  layer.attend();
   const auto exchange = exchange_of(kind, *team, describe);
   int code = exchange->begin();
   if (code == success) code = exchange->wait();

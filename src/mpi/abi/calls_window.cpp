@@ -14,7 +14,7 @@ Window* known(Win handle) {
   return layer.windows.find(handle);
 }
 
-// A copy takes less than the MPI's work for anything longer.
+// From so many bytes on, a copy takes less time than the MPI's own way.
 constexpr int64_t least_bytes = 128;
 
 // The arguments of MPI_Put and MPI_Get.
@@ -185,7 +185,7 @@ int Get(void* origin, N count, Datatype type, int target, Aint place, N count_th
   return real.counted<N>().Get(origin, count, type, target, place, count_there, type_there, window);
 }
 
-// What was copied has a request of nothing.
+// After a copy, an access of no bytes by the MPI gives the program its request.
 template <class N>
 int Rput(const void* origin, N count, Datatype type, int target, Aint place, N count_there, Datatype type_there,
          Win window, Request* request) {

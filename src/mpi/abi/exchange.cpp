@@ -99,13 +99,13 @@ int Exchange::begin_all() {
 
 int Exchange::begin() {
   const int code = begin_all();
+  statuses_.assign(requests_.size(), {});
   return code == success ? code : end(code);
 }
 
 int Exchange::wait() {
   const auto count = static_cast<int>(requests_.size());
   if (count == 0) return success;
-  statuses_.assign(requests_.size(), {});
   return end(Waitall(count, requests_.data(), statuses_.data()));
 }
 
@@ -113,7 +113,6 @@ bool Exchange::test(int& code) {
   const auto count = static_cast<int>(requests_.size());
   code = success;
   if (count == 0) return true;
-  statuses_.assign(requests_.size(), {});
   {
     Batch batch(count, requests_.data());
     int flag = 0;

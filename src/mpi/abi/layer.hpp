@@ -84,7 +84,7 @@ class Exchange;
 struct Underway {
   std::shared_ptr<Exchange> exchange;
   Request whole{};
-  int* code = nullptr;  // what the request tells; its own
+  int* code = nullptr;  // the error that the request reports; the request owns it
 };
 
 // An open request that the layer knows.
@@ -339,7 +339,7 @@ struct Layer {
   std::vector<Patience> patience_;
   std::vector<Open*> arriving_;
   std::atomic<size_t> offers_{0};  // what is offered and under way, for who holds no lock
-  bool progresses_ = false;
+  bool progresses_ = false;  // progress() is called again by what it does
   Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;

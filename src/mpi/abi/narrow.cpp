@@ -73,24 +73,11 @@ Lengths of_neighbours(const void*, Comm comm) {
   return {static_cast<int>(found.to.size()), static_cast<int>(found.from.size())};
 }
 
-template <auto small, auto lengths, class... More>
-int exchange_v(const void* out, const Count* out_counts, const Aint* out_places, Datatype out_type, void* in,
-               const Count* in_counts, const Aint* in_places, Datatype in_type, Comm comm, More... more) {
+// Types: a datatype for all, or a list.
+template <auto small, auto lengths, class Types, class... More>
+int exchange(const void* out, const Count* out_counts, const Aint* out_places, Types out_types, void* in,
+             const Count* in_counts, const Aint* in_places, Types in_types, Comm comm, More... more) {
   const Lengths n = lengths(out, comm);
-  Lists lists;
-  const int* const counts = lists.narrow(out_counts, n.out);
-  const int* const places = lists.narrow(out_places, n.out);
-  const int* const their_counts = lists.narrow(in_counts, n.in);
-  const int* const their_places = lists.narrow(in_places, n.in);
-  return lists.call(comm, [&] {
-    return (real.*small)(out, counts, places, out_type, in, their_counts, their_places, in_type, comm, more...);
-  });
-}
-
-template <auto small, class... More>
-int exchange_w(const void* out, const Count* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
-               const Count* in_counts, const Aint* in_places, const Datatype* in_types, Comm comm, More... more) {
-  const Lengths n = of_all(out, comm);
   Lists lists;
   const int* const counts = lists.narrow(out_counts, n.out);
   const int* const places = lists.narrow(out_places, n.out);
@@ -157,9 +144,11 @@ void narrow_collectives() {
 #define SPINLOOM_BY(name, iname, make)                                                              \
   if (real.large.name == nullptr) real.wide.name = make.template operator()<&Counted<int>::name>(); \
   if (real.large.iname == nullptr) real.wide.iname = make.template operator()<&Counted<int>::iname, Request*>();
-  const auto all_v = []<auto small, class... More>() { return &exchange_v<small, of_all, More...>; };
-  const auto neighbours_v = []<auto small, class... More>() { return &exchange_v<small, of_neighbours, More...>; };
-  const auto all_w = []<auto small, class... More>() { return &exchange_w<small, More...>; };
+  const auto all_v = []<auto small, class... More>() { return &exchange<small, of_all, Datatype, More...>; };
+  const auto neighbours_v = []<auto small, class... More>() {
+    return &exchange<small, of_neighbours, Datatype, More...>;
+  };
+  const auto all_w = []<auto small, class... More>() { return &exchange<small, of_all, const Datatype*, More...>; };
   const auto neighbours_w = []<auto small, class... More>() { return &exchange_neighbours_w<small, More...>; };
   const auto gather_all = []<auto small, class... More>() { return &gather_all_v<small, of_all, More...>; };
   const auto gather_neighbours = []<auto small, class... More>() {

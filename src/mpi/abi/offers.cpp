@@ -6,6 +6,22 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
+namespace {
+
+// Set as long as it lives.
+class Flag {
+ public:
+  explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+  ~Flag() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
 bool Layer::may_offer_to(uint32_t receiver) {
   Patience& patience = patience_[receiver];
   if (patience.left_out == 0) return true;
@@ -111,7 +127,7 @@ void Layer::take_returned() {
 void Layer::progress(Waiting waiting) {
   const Lock lock;
   if (progresses_) return;
-  progresses_ = true;
+  const Flag within(progresses_);
   if (waiting != Waiting::no) look_at_receives();
   for (size_t i = 0; i < offered.size();) {
     settle(*offered[i], waiting);
@@ -124,7 +140,6 @@ void Layer::progress(Waiting waiting) {
   }
   progress_calls();
   count_offers();
-  progresses_ = false;
 }
 
 void Layer::progress_calls() {

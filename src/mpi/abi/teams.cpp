@@ -12,11 +12,6 @@ int forget_team(Comm comm, int, void*, void*) {
   return success;
 }
 
-int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return success;
-}
-
 // What rank 0 of a communicator tells the others.
 struct Founding {
   int32_t ballot = -1;
@@ -25,6 +20,11 @@ struct Founding {
 };
 
 }  // namespace
+
+int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return success;
+}
 
 void Teams::begin(const Board& board, std::vector<int> world) {
   if (!board.is_complete() || !board.can_agree()) return;

@@ -25,8 +25,11 @@ struct Team {
   std::vector<int> world;  // ranks in MPI_COMM_WORLD, which those of Teams::comm() are
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
-  std::array<uint8_t, Ballot::kinds> vain_looks{};  // whether it would gain by the layer's way, by kinds of calls
+  std::array<uint8_t, Ballot::kinds> vain_looks{};  // at its calls of each kind, which found no gaps
 };
+
+// For attributes that a communicator's copy does not get.
+int copy_nothing(Comm, int, void*, void*, void*, int* flag);
 
 class Teams {
  public:

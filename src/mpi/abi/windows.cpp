@@ -55,7 +55,7 @@ std::byte* reached(const Told& told, int there) {
   if (bytes == 0) return nullptr;
   if (there == layer.rank) return reinterpret_cast<std::byte*>(told.base);  // NOLINT: an address
   if (told.in_heap) {
-    return reinterpret_cast<std::byte*>(layer.ship.writable_at(static_cast<uint32_t>(there), told.base, bytes));
+    return reinterpret_cast<std::byte*>(layer.ship.board().writable_at(static_cast<uint32_t>(there), told.base, bytes));
   }
   return mapped_here(told.place, bytes);
 }

@@ -31,6 +31,10 @@ struct End {
   std::byte* base = nullptr;
 };
 
+[[nodiscard]] inline int64_t bundle_bytes(const End& end) {
+  return end.blob == nullptr ? 1 : bundle_bytes(end.blob->size(), end.blob->extent(), end.blob->true_extent());
+}
+
 // Where the first `count` elements of a message lie; its form is known.
 [[nodiscard]] End end_of(const Message& message, int64_t count);
 // Copies the packed bytes of a range.

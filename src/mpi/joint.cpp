@@ -8,27 +8,31 @@ namespace spinloom::mpi {
 
 // A part is long enough that both ends write few lines in common, and short enough that neither waits long for the last.
 // Parts of very long messages are long enough to be written past the caches, as the whole would be.
-void JointCopy::open(const Offer& target, int64_t bytes) {
+void JointCopy::open(const Offer& target, int64_t bytes, int64_t bundle_bytes) {
   constexpr int64_t parts_wanted = 8;
   constexpr int64_t part_bytes_least = 4 << 10;
   constexpr int64_t part_bytes_most = 1 << 20;
-  constexpr int64_t unit = 64;
+  const int64_t unit = std::max<int64_t>(64, bundle_bytes);
   target_ = target;
   bytes_ = bytes;
   part_bytes_ = bytes >= 2 * layout::stream_bytes_min
                     ? layout::stream_bytes_min
-                    : std::clamp(bytes / parts_wanted, part_bytes_least, part_bytes_most) / unit * unit;
+                    : std::clamp(bytes / parts_wanted, part_bytes_least, part_bytes_most);
+  part_bytes_ = std::max<int64_t>(1, part_bytes_ / unit) * unit;
   parts_ = static_cast<uint32_t>((bytes + part_bytes_ - 1) / part_bytes_);
-  next_.store(0, std::memory_order_relaxed);
+  taken_.store(0, std::memory_order_relaxed);
   copied_.store(0, std::memory_order_relaxed);
   refused_.store(0, std::memory_order_relaxed);
 }
 
 Range JointCopy::part_from(int64_t first) const { return {first, std::min(first + part_bytes_, bytes_)}; }
 
-std::optional<Range> JointCopy::take() {
-  const uint32_t part = next_.fetch_add(1, std::memory_order_acq_rel);
-  if (part >= parts_) return std::nullopt;
+std::optional<Range> JointCopy::take(Side side) {
+  const uint64_t one = side == Side::receiver ? 1 : uint64_t{1} << by_sender;
+  const uint64_t before = taken_.fetch_add(one, std::memory_order_acq_rel);
+  if (taken(before) >= parts_) return std::nullopt;
+  const int64_t part =
+      side == Side::receiver ? static_cast<uint32_t>(before) : parts_ - 1 - static_cast<int64_t>(before >> by_sender);
   return part_from(part * part_bytes_);
 }
 

@@ -1,4 +1,6 @@
-// JointCopy - one copy that both ends of a message do, part by part: each takes the next part until none is left.
+// JointCopy - one copy that both ends of a message do, part by part, until none is left. The receiver begins with the first
+//   part and the sender with the last, so that they write to lines in common only where they meet, also where the elements
+//   of a type lie between each other.
 //
 // Contract: the receiver open()s it; then either end take()s parts, copies them by copy_part(), and says finish(). An end
 //   that cannot copy a part that it has taken says refuse(), and takes no more while has_refused(): the receiver copies
@@ -19,10 +21,13 @@ namespace spinloom::mpi {
 
 class JointCopy {
  public:
-  void open(const Offer& target, int64_t bytes);
+  enum class Side : uint8_t { receiver, sender };
 
-  [[nodiscard]] bool has_more() const { return next_.load(std::memory_order_relaxed) < parts_; }
-  [[nodiscard]] std::optional<Range> take();
+  // `bundle_bytes`: a part holds some of these (ends.hpp).
+  void open(const Offer& target, int64_t bytes, int64_t bundle_bytes);
+
+  [[nodiscard]] bool has_more() const { return taken(taken_.load(std::memory_order_relaxed)) < parts_; }
+  [[nodiscard]] std::optional<Range> take(Side side);
   void finish() { copied_.fetch_add(1, std::memory_order_release); }
   void refuse(Range part) { refused_.store(part.first + 1, std::memory_order_release); }
   // Whether there is a refused part that the receiver has not taken.
@@ -33,13 +38,15 @@ class JointCopy {
   [[nodiscard]] const Offer& target() const { return target_; }
 
  private:
+  static constexpr uint32_t by_sender = 32;  // the bits of `taken_` that count them begin here
+  [[nodiscard]] static uint64_t taken(uint64_t both) { return (both >> by_sender) + static_cast<uint32_t>(both); }
   [[nodiscard]] Range part_from(int64_t first) const;
 
   Offer target_;
   int64_t bytes_;
   int64_t part_bytes_;
   uint32_t parts_;
-  std::atomic<uint32_t> next_;
+  std::atomic<uint64_t> taken_;  // by the receiver, and by the sender
   std::atomic<uint32_t> copied_;
   std::atomic<int64_t> refused_;  // where that part begins, and 1; 0: none
 };

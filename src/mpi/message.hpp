@@ -7,6 +7,7 @@
 // Threads: pure. Time: none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,14 @@
 namespace spinloom::mpi {
 
 class TypeTally;
+
+// Elements that lie between each other share lines. A copy of a part of a message should not divide as many as do so: 8
+// columns of a matrix of doubles. 1 where a part may be any.
+[[nodiscard]] inline int64_t bundle_bytes(int64_t size, int64_t extent, int64_t true_extent) {
+  constexpr int64_t line_bytes = 64;
+  const bool lie_between = extent > 0 && extent < line_bytes && extent < true_extent && size <= INT64_MAX / line_bytes;
+  return lie_between ? size * ((line_bytes + extent - 1) / extent) : 1;
+}
 
 struct Form {
   bool known = true;
@@ -45,6 +54,10 @@ struct Form {
         single(false),
         true_extent(blob.true_extent()) {}
   [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
+  // Of a message that is packed bit by bit.
+  [[nodiscard]] int64_t chunk_bytes(int64_t least) const {
+    return std::max(least, bundle_bytes(size, extent, true_extent));
+  }
   // The least count that is not contiguous().
   [[nodiscard]] int64_t contiguous_below() const { return !single ? INT64_MIN : extent == size ? INT64_MAX : 2; }
 };

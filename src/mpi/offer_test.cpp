@@ -188,14 +188,15 @@ TEST_P(OfferTest, ASenderThatWaitsHelps) {
 
 TEST(JointCopy, APartThatOneEndRefusesIsLeft) {
   JointCopy joint;
-  joint.open({}, 20'000);
+  joint.open({}, 20'000, 1);
   int64_t copied = 0;
-  const auto refused = joint.take();
+  const auto refused = joint.take(JointCopy::Side::sender);
   ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->last, 20'000) << "the sender begins with the last";
   EXPECT_FALSE(joint.has_refused());
   joint.refuse(*refused);
   EXPECT_TRUE(joint.has_refused());
-  while (const auto part = joint.take()) {
+  while (const auto part = joint.take(JointCopy::Side::receiver)) {
     copied += part->last - part->first;
     joint.finish();
   }

@@ -1,6 +1,7 @@
 #include "mpi/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "mpi/record.hpp"
 
@@ -11,6 +12,18 @@ constexpr double line_bytes = 64;
 constexpr double near_bytes = 1 << 20;  // what the caches next to a core hold of a message's lines
 
 double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line_bytes); }
+
+// Elements that lie between each other touch the same lines again, which are near by then: each block of an element begins
+// a run of the same blocks of all.
+double distinct_lines_most(const Form& form, double bytes) {
+  const auto extent = std::abs(static_cast<double>(form.extent));
+  const auto size = static_cast<double>(form.size);
+  const double elements = std::max(1.0, bytes / size);
+  const double span = static_cast<double>(form.true_extent) + (elements - 1) * extent;
+  const double run = form.block_bytes + (elements - 1) * extent;
+  const double runs = size / form.block_bytes;
+  return std::max(bytes / line_bytes, std::min(span / line_bytes + 1, runs * (run / line_bytes + 1)));
+}
 
 }  // namespace
 
@@ -28,7 +41,7 @@ const char* name_of(Way way) {
 Work work_of(const Form& form, int64_t bytes) {
   const auto all = static_cast<double>(bytes);
   if (form.block_bytes <= 0) return {all, 1, all / line_bytes, 1};  // one run
-  const double lines = all / line_bytes * form.spread;
+  const double lines = std::min(all / line_bytes * form.spread, distinct_lines_most(form, all));
   return {all, std::max(1.0, all / form.block_bytes), lines, lines * form.jumps};
 }
 
@@ -60,7 +73,7 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
   if (form.contiguous(count) && !reach.runs) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
-  const Costs by = costs(settings.prices, work_of(form, bytes), settings.chunk_bytes);
+  const Costs by = costs(settings.prices, work_of(form, bytes), form.chunk_bytes(settings.chunk_bytes));
   const bool joins = by.joint_ns < by.mapped_ns;
   const bool lacks_mapping = !reach.mapped && by.mapped_ns <= by.staged_ns;
   Choice best{Way::staged, lacks_mapping ? cannot_be_mapped : "to pack it takes least here"};

@@ -37,6 +37,19 @@ TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
   EXPECT_EQ(choose(forced, *thin, 1, thin->size, {true, false, false}).way, Way::staged);
 }
 
+// 64 columns of a matrix with 128 rows of 128 doubles: each line belongs to eight of them.
+TEST(Plan, LinesThatElementsShareCountOnceAndArePackedAtOnce) {
+  const auto column = make_form(*layout::resized(0, 8, *layout::vector(128, 1, 128, *layout::primitive("double"))));
+  EXPECT_DOUBLE_EQ(column->spread, 8);
+  EXPECT_DOUBLE_EQ(work_of(*column, column->size).lines, 128);
+  EXPECT_DOUBLE_EQ(work_of(*column, 64 * column->size).lines, 128 * (64 * 8 / 64 + 1));
+  EXPECT_EQ(column->chunk_bytes(4'096), 8 * column->size);
+  EXPECT_EQ(column->chunk_bytes(1 << 20), 1 << 20);
+  const auto vector = make_form(*layout::vector(128, 1, 128, *layout::primitive("double")));
+  EXPECT_NEAR(work_of(*vector, 64 * vector->size).lines, 128 * 64, 64) << "neighbours share a line";
+  EXPECT_EQ(vector->chunk_bytes(4'096), 4'096);
+}
+
 TEST(Plan, LongBlocksOutsideTheHeapAreReadBySystemCalls) {
   const auto byte = *layout::primitive("byte");
   const Settings settings = with("near_line=2,far_line=3,cma_block=200,cma_line=4");

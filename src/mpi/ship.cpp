@@ -108,11 +108,11 @@ void Ship::help(const Parcel& parcel, const Message& message) {
   if (parcel.slot->stage.load(std::memory_order_acquire) != Stage::joint) return;
   JointCopy& joint = parcel.slot->joint;
   if (!joint.has_more() || joint.has_refused()) return;
-  std::optional<Range> part = joint.take();
+  std::optional<Range> part = joint.take(JointCopy::Side::sender);
   if (!part) return;
   const PeerEnd to = end_at(parcel.receiver, joint.target(), message.bytes());
   const End from = end_of(message, message.count());
-  for (; part; part = joint.take()) {
+  for (; part; part = joint.take(JointCopy::Side::sender)) {
     if (to.end.base == nullptr || !copy_part(from, to.end, *part).ok()) {
       joint.refuse(*part);
       return;
@@ -124,8 +124,9 @@ void Ship::help(const Parcel& parcel, const Message& message) {
 
 void Ship::load(const Parcel& parcel, const Message& message) const {
   const int64_t bytes = message.bytes();
+  const int64_t chunk_bytes = message.form().chunk_bytes(chunk_bytes_);
   for (int64_t first = 0; first < bytes;) {
-    const int64_t last = std::min(bytes, first + chunk_bytes_);
+    const int64_t last = first + std::min(bytes - first, chunk_bytes);
     message.pack({first, last}, parcel.packed + first);
     parcel.slot->ready.store(static_cast<uint64_t>(last), std::memory_order_release);
     first = last;

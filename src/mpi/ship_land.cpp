@@ -137,9 +137,9 @@ Status Ship::pull_jointly(const Record& record, const End& theirs, const Message
     target.blob_bytes = form.published.bytes();
   }
   Slot& slot = board_.slot(record.sender, record.slot);
-  slot.joint.open(target, bytes);
+  slot.joint.open(target, bytes, std::max(bundle_bytes(ours), bundle_bytes(theirs)));
   slot.stage.store(Stage::joint, std::memory_order_release);
-  while (const auto part = slot.joint.take()) {
+  while (const auto part = slot.joint.take(JointCopy::Side::receiver)) {
     SPL_TRY(copy_part(theirs, ours, *part));
     slot.joint.finish();
   }

@@ -5,8 +5,8 @@
 #pragma once
 
 // clang-format off
-// A collective call: blocking and non-blocking.
-#define SPINLOOM_FORMS(X, name, iname) X(name) X(name##_c) X(iname) X(iname##_c)
+// A collective call: blocking, non-blocking and persistent.
+#define SPINLOOM_FORMS(X, name, iname) X(name) X(name##_c) X(iname) X(iname##_c) X(name##_init) X(name##_init_c)
 #define SPINLOOM_MPI_FUNCTIONS(X)                                                             \
   X(Init) X(Init_thread) X(Finalize)                                                          \
   X(Send) X(Ssend) X(Rsend) X(Isend) X(Issend) X(Irsend)                                      \

@@ -44,8 +44,10 @@ std::string Real::load() {
 #define SPINLOOM_FIND(name, iname, N, ...)          \
   if (!find(this->name, #name)) missing = #name;    \
   if (!find(this->iname, #iname)) missing = #iname; \
+  find(this->name##_init, #name "_init");           \
   find(large.name, #name "_c");                     \
-  find(large.iname, #iname "_c");
+  find(large.iname, #iname "_c");                   \
+  find(large.name##_init, #name "_init_c");
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
   wide = large;

@@ -141,7 +141,7 @@ using GrequestCancel = int(void*, int);
   X(Intercomm_merge, (Comm, int, Comm*))
 
 // Collective calls, whose places in memory are ints, or addresses where counts are large: X(name, name of the non-blocking
-// form, N, parameters...).
+// form, N, parameters...). The persistent form is name_init (MPI 4).
 template <class N>
 using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
 #define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                               \
@@ -195,9 +195,10 @@ struct Counted {
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
-#define SPINLOOM_MEMBER(name, iname, N, ...) \
-  int (*name)(__VA_ARGS__) = nullptr;        \
-  int (*iname)(__VA_ARGS__, Request*) = nullptr;
+#define SPINLOOM_MEMBER(name, iname, N, ...)     \
+  int (*name)(__VA_ARGS__) = nullptr;            \
+  int (*iname)(__VA_ARGS__, Request*) = nullptr; \
+  int (*name##_init)(__VA_ARGS__, Info, Request*) = nullptr;
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 };

@@ -25,7 +25,9 @@ SPINLOOM_WINDOW_CALLS(SPINLOOM_DECLARE_COUNTED, N)
   template <class M>                          \
   int name(__VA_ARGS__);                      \
   template <class M>                          \
-  int iname(__VA_ARGS__, Request*);
+  int iname(__VA_ARGS__, Request*);           \
+  template <class M>                          \
+  int name##_init(__VA_ARGS__, Info, Request*);
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_DECLARE, N)
 #undef SPINLOOM_DECLARE
 

@@ -243,9 +243,9 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
 }
 
 template <class Describe>
-std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, const Describe& describe) {
+std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, int tag, const Describe& describe) {
   const Lock lock;
-  auto made = std::make_shared<Exchange>(name_of(kind), team.tag);
+  auto made = std::make_shared<Exchange>(name_of(kind), tag);
   describe(team, *made);
   return made;
 }
@@ -254,7 +254,7 @@ template <class Bytes, class Describe, class Pass>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass) {
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
-  const auto exchange = exchange_of(kind, *team, describe);
+  const auto exchange = exchange_of(kind, *team, team->tag, describe);
   int code = exchange->begin();
   if (code == success) code = exchange->wait();
   return code == success ? code : raise(comm, code);
@@ -265,27 +265,90 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
                  Request* request) {
   const Team* const team = team_of(kind, comm, bytes, describe);
   if (team == nullptr) return pass();
-  const int code = start(exchange_of(kind, *team, describe), request);
+  const int code = start(exchange_of(kind, *team, team->tag, describe), request);
+  return code == success ? code : raise(comm, code);
+}
+
+// The ranks agree when they make the request; zero: the MPI makes it. The request has a tag of its own, so that ranks may
+// start theirs in any order.
+template <class Describe>
+int tag_agreed_on(const Team& team, const Describe& describe) {
+  int32_t told = 0;  // to rank 0: whether there is a gain; by rank 0: the tag
+  {
+    const Lock lock;
+    told = gains(team, describe) ? 1 : 0;
+  }
+  const auto send = [&](int rank) {
+    return real.Send(&told, sizeof told, handles().byte, team.world[rank], team.tag, layer.teams.comm());
+  };
+  const auto receive = [&](int rank) {
+    int32_t got = 0;
+    const int code =
+        real.Recv(&got, sizeof got, handles().byte, team.world[rank], team.tag, layer.teams.comm(), status_ignore);
+    return code == success ? got : 0;
+  };
+  if (team.rank != 0) return send(0) == success ? receive(0) : 0;
+  for (int rank = 1; rank < team.size; ++rank) told |= receive(rank);
+  told = told != 0 ? layer.teams.next_tag() : 0;
+  for (int rank = 1; rank < team.size; ++rank) {
+    if (send(rank) != success) return 0;
+  }
+  return told;
+}
+
+// The program's request is one of a message that never starts: each start of the call has a request of its own. It is not one
+// to MPI_PROC_NULL: after such a request is freed, MPICH 4.0.2 may not end a persistent call of its own.
+int make_persistent(std::shared_ptr<Exchange> exchange, Comm comm, Request* request) {
+  constexpr int anybody = 0;
+  const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);
+  if (code != success) return code;
+  exchange->keep_types();
+  const Lock lock;
+  auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
+  known->place.comm = comm;
+  known->exchange = std::move(exchange);
+  layer.remember(*request, known);
+  return success;
+}
+
+template <class Bytes, class Describe, class Pass>
+int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass, Request* request) {
+  const Team* team = nullptr;
+  {
+    const Lock lock;
+    team = layer.teams.of(comm);
+    if (team == nullptr || bytes(*team) < team->min_bytes) return pass();
+  }
+  const int tag = tag_agreed_on(*team, describe);
+  if (tag == 0) return pass();
+  const int code = make_persistent(exchange_of(kind, *team, tag, describe), comm, request);
   return code == success ? code : raise(comm, code);
 }
 
 }  // namespace
 
-// The two forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
+// The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
 #define SPINLOOM_LIST(...) __VA_ARGS__
-#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                \
-  template <class N>                                                                                            \
-  int name(SPINLOOM_LIST parameters, Comm comm) {                                                               \
-    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                    \
-    return blocking(                                                                                            \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass); \
-  }                                                                                                             \
-  template <class N>                                                                                            \
-  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                            \
-    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };          \
-    return non_blocking(                                                                                        \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,  \
-        request);                                                                                               \
+#define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                   \
+  template <class N>                                                                                               \
+  int name(SPINLOOM_LIST parameters, Comm comm) {                                                                  \
+    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                       \
+    return blocking(                                                                                               \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass);    \
+  }                                                                                                                \
+  template <class N>                                                                                               \
+  int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                               \
+    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };             \
+    return non_blocking(                                                                                           \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
+        request);                                                                                                  \
+  }                                                                                                                \
+  template <class N>                                                                                               \
+  int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                              \
+    const auto pass = [&] { return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request); }; \
+    return persistent(                                                                                             \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
+        request);                                                                                                  \
   }
 
 #define SPINLOOM_IS_RANK(root) ((root) >= 0 && (root) < team.size)
@@ -389,9 +452,10 @@ SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                     among_neighbours(BlocksW<N, Aint>(out, out_counts, out_places, out_types),
                                      BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
-#define SPINLOOM_MAKE(name, iname, N, ...) \
-  template int name<N>(__VA_ARGS__);       \
-  template int iname<N>(__VA_ARGS__, Request*);
+#define SPINLOOM_MAKE(name, iname, N, ...)      \
+  template int name<N>(__VA_ARGS__);            \
+  template int iname<N>(__VA_ARGS__, Request*); \
+  template int name##_init<N>(__VA_ARGS__, Info, Request*);
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, int)
 SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MAKE, Count)
 #undef SPINLOOM_MAKE

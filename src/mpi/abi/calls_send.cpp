@@ -1,5 +1,6 @@
 // Sends: blocking, non-blocking, persistent.
 #include "mpi/abi/calls.hpp"
+#include "mpi/abi/exchange.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -100,6 +101,11 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
 }
 
 int start(Request* request, Open* known) {
+  if (known->exchange) {
+    known->substituted = true;
+    known->active = true;
+    return start(known->exchange, &known->inner);
+  }
   if (known->receives) {
     const Lock lock;
     known->claim = layer.take_claim(known->peer, known->tag, known->place.comm);

@@ -38,6 +38,18 @@ void Exchange::add(std::vector<Part>& parts, const Part& part) {
   if (part.count != 0 && layer.types.form(part.type)->size != 0) parts.push_back(part);
 }
 
+void Exchange::keep_types() {
+  for (std::vector<Part>* const parts : {&sends_, &receives_}) {
+    for (Part& part : *parts) {
+      auto kept = std::make_unique<KeptType>();
+      kept->is_held = real.Type_dup(part.type, &kept->type) == success;
+      if (!kept->is_held) continue;
+      part.type = kept->type;
+      kept_.push_back(std::move(kept));
+    }
+  }
+}
+
 int Exchange::post(const Part& part, bool sends) {
   requests_.push_back(handles().request_null);
   Request* const request = &requests_.back();

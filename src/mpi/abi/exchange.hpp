@@ -1,7 +1,7 @@
 // Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
 //
 // Contract: send() and receive() say what goes to and comes from each rank of MPI_COMM_WORLD; begin() starts it, and
-//   wait() or test() end it. What a rank sends to itself is copied.
+//   wait() or test() end it, after which it may begin again. What a rank sends to itself is copied.
 // Invariants: (1) messages between two ranks meet in the order in which both have named them.
 // Threads: one at a time. Time: none.
 #pragma once
@@ -21,6 +21,8 @@ class Exchange {
     add(sends_, {const_cast<void*>(buffer), count, type, rank});
   }
   void receive(int rank, void* buffer, int64_t count, Datatype type) { add(receives_, {buffer, count, type, rank}); }
+  // For calls that begin after the program may have freed its types.
+  void keep_types();
 
   [[nodiscard]] int begin();
   [[nodiscard]] int wait();
@@ -43,6 +45,7 @@ class Exchange {
   const char* call_;
   int tag_;
   std::vector<Part> sends_, receives_;
+  std::vector<std::unique_ptr<KeptType>> kept_;
   std::vector<Request> requests_;
   std::vector<Status> statuses_;
 };

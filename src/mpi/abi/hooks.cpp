@@ -110,9 +110,10 @@ Hook table[] = {
                 SPINLOOM_COUNTED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_HOOK, Count)
                     SPINLOOM_WINDOW_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
-#define SPINLOOM_HOOKS(ending, name, iname, M, ...)                 \
-  {#name ending, SPINLOOM_GUARDED_COUNTED(name, M, (__VA_ARGS__))}, \
-      {#iname ending, SPINLOOM_GUARDED_COUNTED(iname, M, (__VA_ARGS__, Request*))},
+#define SPINLOOM_HOOKS(ending, name, iname, M, ...)                                 \
+  {#name ending, SPINLOOM_GUARDED_COUNTED(name, M, (__VA_ARGS__))},                 \
+      {#iname ending, SPINLOOM_GUARDED_COUNTED(iname, M, (__VA_ARGS__, Request*))}, \
+      {#name "_init" ending, SPINLOOM_GUARDED_COUNTED(name##_init, M, (__VA_ARGS__, Info, Request*))},
 #define SPINLOOM_HOOK(...) SPINLOOM_HOOKS("", __VA_ARGS__)
                         SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, int)
 #undef SPINLOOM_HOOK

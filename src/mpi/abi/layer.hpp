@@ -106,6 +106,7 @@ struct Open {
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
+  std::shared_ptr<Exchange> exchange{};  // of a persistent collective call
 
   // As a new one, but for its place.
   void reset() {
@@ -114,6 +115,7 @@ struct Open {
     landed = -1;
     claim.reset();
     kept.free();
+    exchange.reset();
   }
 };
 

@@ -141,9 +141,12 @@ int scatter_v(const void* out, const Count* out_counts, const Aint* out_places, 
 }  // namespace
 
 void narrow_collectives() {
-#define SPINLOOM_BY(name, iname, make)                                                              \
-  if (real.large.name == nullptr) real.wide.name = make.template operator()<&Counted<int>::name>(); \
-  if (real.large.iname == nullptr) real.wide.iname = make.template operator()<&Counted<int>::iname, Request*>();
+#define SPINLOOM_BY(name, iname, make)                                                                           \
+  if (real.large.name == nullptr) real.wide.name = make.template operator()<&Counted<int>::name>();              \
+  if (real.large.iname == nullptr) real.wide.iname = make.template operator()<&Counted<int>::iname, Request*>(); \
+  if (real.large.name##_init == nullptr && real.name##_init != nullptr) {                                        \
+    real.wide.name##_init = make.template operator()<&Counted<int>::name##_init, Info, Request*>();              \
+  }
   const auto all_v = []<auto small, class... More>() { return &exchange<small, of_all, Datatype, More...>; };
   const auto neighbours_v = []<auto small, class... More>() {
     return &exchange<small, of_neighbours, Datatype, More...>;

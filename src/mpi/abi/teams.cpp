@@ -49,13 +49,11 @@ void Teams::add(Comm comm, std::vector<int> world) {
   auto made = std::make_unique<Team>();
   made->world = std::move(world);
   if (real.Comm_rank(comm, &made->rank) != success || real.Comm_size(comm, &made->size) != success) return;
-  constexpr uint64_t tags = 32'000;  // every MPI has so many
   Founding founding;
   if (made->rank == 0) {
     founding.ballot = board_->take_ballot();
-    const uint64_t number = founding.ballot < 0 ? 0 : board_->next_number();
-    if (number > tags) founding.ballot = -1;
-    founding.tag = static_cast<int32_t>(number);
+    founding.tag = founding.ballot < 0 ? 0 : next_tag();
+    if (founding.tag == 0) founding.ballot = -1;
     founding.min_bytes = layer.settings.min_bytes;
   }
   if (real.Bcast(&founding, sizeof founding, handles().byte, 0, comm) != success || founding.ballot < 0) return;
@@ -71,6 +69,12 @@ void Teams::add(Comm comm, std::vector<int> world) {
   last_key_ = key_of(comm);
   last_ = made.get();
   teams_.put(last_key_, std::move(made));
+}
+
+int Teams::next_tag() const {
+  constexpr uint32_t tags = 32'000;  // every MPI has so many
+  const uint32_t number = board_->next_number();
+  return number > tags ? 0 : static_cast<int>(number);
 }
 
 Team* Teams::find(uint64_t key) {

@@ -46,6 +46,8 @@ class Teams {
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
   [[nodiscard]] bool any() const { return board_ != nullptr; }
   [[nodiscard]] Comm comm() const { return comm_; }
+  // That of no other messages on comm(); zero: there is none left.
+  [[nodiscard]] int next_tag() const;
 
  private:
   [[nodiscard]] Team* find(uint64_t key);

@@ -39,9 +39,11 @@ void Voter::propose(uint32_t kind, std::span<std::atomic<uint64_t>* const> count
   from.store(last + 1, std::memory_order_release);
 }
 
-void Voter::leave(uint32_t ranks) {
-  own_->store(0, std::memory_order_relaxed);
-  if (ballot_->left.fetch_add(1, std::memory_order_acq_rel) + 1 < ranks) return;
+// The last one makes the ballot as new. Until then each number stays: others may still propose, and must not choose a call
+// that a rank has made before it left.
+void Voter::leave(std::span<std::atomic<uint64_t>* const> counts) {
+  if (ballot_->left.fetch_add(1, std::memory_order_acq_rel) + 1 < counts.size()) return;
+  for (std::atomic<uint64_t>* const count : counts) count->store(0, std::memory_order_relaxed);
   for (auto& from : ballot_->from) from.store(0, std::memory_order_relaxed);
   ballot_->left.store(0, std::memory_order_relaxed);
   ballot_->is_taken.store(0, std::memory_order_release);

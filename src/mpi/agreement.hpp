@@ -41,8 +41,8 @@ class Voter {
   [[nodiscard]] bool is_open(uint32_t kind) const { return ballot_->from[kind].load(std::memory_order_relaxed) == 0; }
   // `counts`: of all ranks of the communicator. Nothing if the kernel has no such barrier.
   void propose(uint32_t kind, std::span<std::atomic<uint64_t>* const> counts);
-  // This rank has begun its last call.
-  void leave(uint32_t ranks);
+  // This rank has begun its last call; others may not have. `counts` as above.
+  void leave(std::span<std::atomic<uint64_t>* const> counts);
 
  private:
   [[nodiscard]] uint64_t decided(uint32_t kind, uint64_t from) const;

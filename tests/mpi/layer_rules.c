@@ -273,6 +273,25 @@ static void wrong_counts(void) {
   plain();
 }
 
+/* A type that is none: an error of its communicator alone, and no error where there is nothing to send. */
+static void null_types(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  double *const data = matrix(rank);
+  if (MPI_Bcast(data, 1, MPI_DATATYPE_NULL, 0, comm) == MPI_SUCCESS) wrong("no type is broadcast");
+  if (MPI_Send(data, 1, MPI_DATATYPE_NULL, (rank + 1) % size, 2, comm) == MPI_SUCCESS) wrong("no type is sent");
+#ifndef OPEN_MPI /* for which it is an error */
+  MPI_Datatype types[8];
+  int zeros[8] = {0};
+  for (int i = 0; i < 8; ++i) types[i] = MPI_DATATYPE_NULL;
+  MPI_Alltoallw(data, zeros, zeros, types, data + 1, zeros, zeros, types, MPI_COMM_WORLD);
+#endif
+  free(data);
+  MPI_Comm_free(&comm);
+  plain();
+}
+
 static void forks(void) {
   ring(1);
   pid_t const child = fork();
@@ -530,7 +549,7 @@ int main(int argc, char **argv) {
     void (*run)(void);
   } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
                      {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"truncated_records", truncated_records},
-                     {"wrong_counts", wrong_counts}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
+                     {"wrong_counts", wrong_counts}, {"null_types", null_types}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
                      {"joint", joint}, {"threaded_exchange", threaded_exchange},
                      {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
                      {"status_errors", status_errors}, {"forbidden", forbidden}};

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { gap = -1, most_accesses = 6, pieces_ints = 30000 };
+enum { gap = -1, most_accesses = 6, pieces_ints = 30000, most_ranks = 8 };
 
 static uint64_t state;
 
@@ -95,7 +95,7 @@ static struct Exposed expose(MPI_Comm comm, int flavour) {
   } else if (flavour == 2) {
     MPI_Win_allocate_shared(bytes, made.unit, MPI_INFO_NULL, comm, &made.base, &made.win);
   } else { /* in static memory, which no peer maps, in every other rank */
-    static int still[4 * pieces_ints];
+    static int still[most_ranks * pieces_ints];
     made.base = made.rank % 2 ? still : (made.to_free = malloc(bytes));
     MPI_Win_create(made.base, bytes, made.unit, MPI_INFO_NULL, comm, &made.win);
   }
@@ -290,6 +290,10 @@ int main(int argc, char** argv) {
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size > most_ranks) {
+    fprintf(stderr, "%d ranks are too many: %d at most\n", size, most_ranks);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
   MPI_Comm backwards;
   MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &backwards);
   long tally[2] = {0, 0}, all[2];

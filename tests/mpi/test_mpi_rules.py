@@ -40,6 +40,7 @@ RULES = [
     "truncated",
     "truncated_records",
     "wrong_counts",
+    "null_types",
     "forks",
     "unmapped",
     "finalizes",

@@ -17,7 +17,7 @@ struct PredefinedHandles {
   Comm comm_null, comm_world, comm_self;
   Request request_null;
   MessageHandle message_null, message_no_proc;
-  Datatype byte, packed;
+  Datatype type_null, byte, packed;
   Errhandler errors_return;
 };
 

@@ -33,6 +33,7 @@ inline constexpr Handles predefined_handles{.comm_null = 0x04000000,
                                             .request_null = 0x2c000000,
                                             .message_null = 0x2c000000,
                                             .message_no_proc = 0x6c000000,
+                                            .type_null = 0x0c000000,
                                             .byte = 0x4c00010d,
                                             .packed = 0x4c00010f,
                                             .errors_return = 0x54000001};

@@ -37,6 +37,7 @@ inline const Handles& handles() {
                                   .request_null = object("ompi_request_null"),
                                   .message_null = object("ompi_message_null"),
                                   .message_no_proc = object("ompi_message_no_proc"),
+                                  .type_null = object("ompi_mpi_datatype_null"),
                                   .byte = object("ompi_mpi_byte"),
                                   .packed = object("ompi_mpi_packed"),
                                   .errors_return = object("ompi_mpi_errors_return")};

@@ -34,6 +34,7 @@ inline const Handles& handles() {
                                   .request_null = number(0x180),
                                   .message_null = number(0x128),
                                   .message_no_proc = number(0x129),
+                                  .type_null = number(0x200),
                                   .byte = number(0x247),
                                   .packed = number(0x207),
                                   .errors_return = number(0x143)};

@@ -90,7 +90,7 @@ void Teams::take_forgotten() {
   forgotten_.take([this](uint64_t key) {
     auto* const gone = teams_.find(key);
     if (gone == nullptr) return;
-    (*gone)->voter.leave(static_cast<uint32_t>((*gone)->size));
+    (*gone)->voter.leave((*gone)->counts);
     teams_.erase(key);
   });
   last_ = nullptr;

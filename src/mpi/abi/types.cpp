@@ -305,6 +305,8 @@ void Types::note_leaving(Datatype type, const Form& form) {
 
 const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
+  // To ask the MPI about it would raise an error, and programs may name it where there is nothing to send.
+  if (type == handles().type_null) return unusable;
   if (forgotten_.any()) {
     last_key_ = no_key;
     layer.spare_open.clear();  // which keep forms

@@ -85,6 +85,21 @@ def preloads(report: Path | None) -> dict[str, str]:
     return {"LD_PRELOAD": data.mpi_preloads(), "SPINLOOM_MPI_REPORT": str(report)} if report else {}
 
 
+def machines_of(mpi: Mpi, program: list[str], machines: str, settings: dict[str, str]) -> list[str]:
+    """The job of one rank for each letter: ranks of one letter find each other, as those of one machine do.
+
+    Ranks of "-" have no layer, and those of "o" have it switched off.
+    """
+    words = [mpi.launcher]
+    for machine in machines:
+        told = {"SPINLOOM_MPI_JOB": machine, "SPINLOOM_MPI": "off" if machine == "o" else "on"}
+        local = str(machines.count(machine))  # as launchers would say
+        told |= {"MPI_LOCALNRANKS": local, "OMPI_COMM_WORLD_LOCAL_SIZE": local} | settings
+        layer = ["env", *(f"{name}={value}" for name, value in told.items())] if machine != "-" else []
+        words += [*mpi.options, "-n", "1", *layer, *program, ":"]
+    return words[:-1]
+
+
 def run(words: list[str], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         words,

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 
@@ -16,7 +18,7 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7305;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7306;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
@@ -62,10 +64,8 @@ int Board::take_ballot() const {
 }
 
 bool Board::can_agree() const {
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    if (member(rank).heeds_barriers == 0) return false;
-  }
-  return true;
+  return std::ranges::all_of(founders_,
+                             [this](int rank) { return member(static_cast<uint32_t>(rank)).heeds_barriers != 0; });
 }
 
 Slot& Board::slot(uint32_t rank, uint32_t number) const {
@@ -140,9 +140,11 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   own.heeds_barriers = heed_barriers() ? 1 : 0;
   word_ = header_->secret[1];
   own.word_address = reinterpret_cast<uint64_t>(&word_);
-  own.state.store(1, std::memory_order_release);
   views_.resize(size);
   views_[rank].tried = true;
+  Standing open = Standing::open;  // or late already
+  own.standing.compare_exchange_strong(open, Standing::here, std::memory_order_acq_rel);
+  own.state.store(1, std::memory_order_release);
   const uint32_t joined = header_->joined.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (joined == local) shm_unlink(name_.c_str());
   notice();
@@ -165,18 +167,31 @@ void Board::notice() {
   }
 }
 
-bool Board::decide() const {
-  constexpr int tries = 10'000;
+void Board::await_others() const {
   constexpr timespec pause{0, 100'000};
-  const auto all_are_here = [this] { return header_->joined.load(std::memory_order_acquire) == size_; };
-  const bool may_come = local_ == 0 || local_ == size_;
-  for (int i = 0; may_come && i < tries && !all_are_here(); ++i) {
-    if (header_->complete.load(std::memory_order_acquire) != 0) break;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const uint32_t expected = local_ == 0 ? size_ : local_;
+  while (header_->joined.load(std::memory_order_acquire) < expected &&
+         header_->settled.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < end) {
     nanosleep(&pause, nullptr);
   }
-  uint32_t known = 0;
-  const uint32_t found = all_are_here() ? is_whole : is_partial;
-  return header_->complete.compare_exchange_strong(known, found) ? found == is_whole : known == is_whole;
+}
+
+// Every rank gives all members their standings, as far as no other has, so that nobody waits for one that was killed.
+void Board::settle() {
+  await_others();
+  founders_.clear();
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    std::atomic<Standing>& standing = member(rank).standing;
+    Standing found = Standing::open;
+    if (standing.compare_exchange_strong(found, Standing::late, std::memory_order_acq_rel)) continue;
+    if (found == Standing::here) {
+      standing.compare_exchange_strong(found, Standing::founder, std::memory_order_acq_rel);
+      found = Standing::founder;
+    }
+    if (found == Standing::founder) founders_.push_back(static_cast<int>(rank));
+  }
+  header_->settled.store(1, std::memory_order_release);
 }
 
 bool Board::reads(const Member& there, const peer::Process& process) const {

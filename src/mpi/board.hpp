@@ -4,14 +4,20 @@
 //   seen `sender` and can read its heap; notice() looks for new ranks and maps their heaps. can_reach(receiver) says
 //   the opposite: whether `receiver` reads our heap, so that it can be sent records; can_read(), whether it can read all
 //   of our memory by system calls, too. leave() ends that.
+//   settle() follows join(): after it each rank knows the board's founders, the same on all ranks and for ever.
 //   A Slot of the sender carries one message: `ready` grows while the bytes become readable, `done` is the serial of the
 //   last message that the receiver has taken.
 // Invariants: (1) a rank is sent records only after it has mapped the sender's heap; (2) all memory that is touched was
 //   allocated before, so that a full /dev/shm is an Error of join() and never a signal; (3) the last rank that leaves
-//   removes the name, and so does the rank that completes the machine's ranks where their number is known.
+//   removes the name, and so does the rank that completes the machine's ranks where their number is known; (4) a rank is
+//   a founder if it has joined before anyone settled its standing, which is changed by compare-and-swap and then final:
+//   ranks that settle at the same time, or while another joins, find the same founders. Who comes later is none, and
+//   knows it. A founder of one board is none of any other, so that all ranks of a communicator see alike whether they
+//   are founders of one board.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -58,17 +64,18 @@ class Board {
   [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local);
   void leave();
   void notice();
-  // Whether every rank of the world has joined. The first rank that asks waits for the others, a second at most, and then
-  // decides for all: every rank gets the same answer, and it never changes.
-  [[nodiscard]] bool is_complete() const {
-    const uint32_t known = header_->complete.load(std::memory_order_acquire);
-    return known == 0 ? decide() : known == is_whole;
-  }
+  // Waits for the other ranks of this machine (of the world, where nobody knows how many those are), a second at most and
+  // no longer than until another rank has settled.
+  void settle();
+  // Ranks in MPI_COMM_WORLD, in their order. None before settle().
+  [[nodiscard]] const std::vector<int>& founders() const { return founders_; }
+  [[nodiscard]] bool is_founder(int rank) const { return std::ranges::binary_search(founders_, rank); }
   // Whether ranks have come that notice() has not seen.
   [[nodiscard]] bool has_news() const { return header_->joined.load(std::memory_order_acquire) != noticed_; }
 
   [[nodiscard]] const Secret& secret() const { return header_->secret; }
   [[nodiscard]] uint32_t rank() const { return rank_; }
+  [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] bool can_reach(uint32_t receiver) const {
     return seen_by(receiver)[rank_].load(std::memory_order_acquire) != 0;
   }
@@ -91,7 +98,7 @@ class Board {
   [[nodiscard]] int take_ballot() const;
   [[nodiscard]] Voter voter(uint32_t ballot) const { return {&this->ballot(ballot), &count(rank_, ballot)}; }
   [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const;
-  // Whether every rank can agree with others, on a complete board.
+  // Whether every founder can agree with others.
   [[nodiscard]] bool can_agree() const;
   // A number that no communicator had before.
   [[nodiscard]] uint32_t next_number() const { return header_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -102,11 +109,13 @@ class Board {
     Secret secret;
     std::atomic<uint32_t> joined;
     std::atomic<uint32_t> left;
-    std::atomic<uint32_t> complete;  // 0: not decided
+    std::atomic<uint32_t> settled;  // 0: by nobody
     std::atomic<uint32_t> numbers;  // of communicators
   };
+  enum class Standing : uint32_t { open, here, founder, late };
   struct Member {
     std::atomic<uint32_t> state;  // 0: nobody, 1: registered, 2: has left
+    std::atomic<Standing> standing;  // from open to here by join(), and by settle() to a founder or late
     int32_t process;
     uint64_t heap_bytes, heap_base, heap_inode;
     int32_t heap_file;
@@ -116,15 +125,13 @@ class Board {
   // What a receiver says of a sender whose heap it has mapped.
   static constexpr uint8_t reads_heap = 1;
   static constexpr uint8_t reads_memory = 2;
-  static constexpr uint32_t is_whole = 1;
-  static constexpr uint32_t is_partial = 2;
   struct View {
     bool tried = false;
     peer::HeapView heap;
     peer::Process process;
   };
 
-  [[nodiscard]] bool decide() const;
+  void await_others() const;
   [[nodiscard]] Status map(const std::string& name);
   [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;
@@ -146,6 +153,7 @@ class Board {
   uint32_t noticed_ = 0;
   uint64_t word_ = 0;  // of the job
   std::vector<View> views_;
+  std::vector<int> founders_;
 };
 
 }  // namespace spinloom::mpi

@@ -57,8 +57,8 @@ class Ship {
 
   [[nodiscard]] bool has_news() const { return board_.has_news(); }
   void notice() { board_.notice(); }
+  void settle() { board_.settle(); }  // see Board
   [[nodiscard]] bool can_reach(uint32_t receiver) const { return board_.can_reach(receiver); }
-  [[nodiscard]] bool is_complete() const { return board_.is_complete(); }
   [[nodiscard]] const Board& board() const { return board_; }
   [[nodiscard]] bool can_read(uint32_t receiver) const { return board_.can_read(receiver); }
 

@@ -1,9 +1,9 @@
-/* Puts and gets of random types in windows of every flavour: SEED ROUNDS [FIRST]. Every number and every gap is checked.
+/* Puts and gets of random types in windows of every flavour: SEED ROUNDS [FIRST [PARTS]]. Every number and every gap is checked.
  *
  * Each rank's part of a window has a piece for every origin, so that accesses do not meet. The n numbers of an access lie
  * in one type at the origin, and in another at the target. A round follows from SEED and its number, so that FIRST
  * replays it. At the end ranks change one block by turns under exclusive locks. Rank 0 says how many accesses there were,
- * and how many numbers were wrong. */
+ * and how many numbers were wrong. Windows are of ranks whose numbers are the same modulo PARTS. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -283,19 +283,32 @@ static long take_turns(struct Exposed* window, int turns) {
   return wrong;
 }
 
+/* Open MPI 4.1.4 names the files of a window by a number that another window of this machine has, too, if no rank has both.
+ * Ranks with other communicators get other numbers. */
+enum { spare_comms = 32, parts_most = 4 };
+static void take_numbers(int parts, MPI_Comm* spare) {
+  for (int i = 0; i < parts * spare_comms; ++i) MPI_Comm_dup(MPI_COMM_SELF, &spare[i]);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   uint64_t const seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  int const rounds = argc > 2 ? atoi(argv[2]) : 100, first = argc > 3 ? atoi(argv[3]) : 0;
-  int rank, size;
+  int rounds = argc > 2 ? atoi(argv[2]) : 100, rank, size;
+  int const first = argc > 3 ? atoi(argv[3]) : 0, parts = argc > 4 ? atoi(argv[4]) : 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size > most_ranks) {
     fprintf(stderr, "%d ranks are too many: %d at most\n", size, most_ranks);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  MPI_Comm backwards;
-  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &backwards);
+  MPI_Comm everyone = MPI_COMM_WORLD, backwards;
+  if (parts > parts_most) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (parts > 1) MPI_Comm_split(MPI_COMM_WORLD, rank % parts, rank, &everyone);
+  MPI_Comm spare[parts_most * spare_comms];
+  take_numbers(rank % parts, spare);
+  MPI_Comm_split(everyone, 0, size - rank, &backwards);
+  MPI_Comm_size(everyone, &size);
+  if (size == 1) rounds = first; /* Open MPI 4.1.4 makes no window of one rank */
   long tally[2] = {0, 0}, all[2];
   enum { flavours = 4 };
   struct Exposed windows[flavours];
@@ -304,7 +317,7 @@ int main(int argc, char** argv) {
     long wrong = 0;
     for (int i = 0; renews && i < flavours; ++i) {
       if (round != first) wrong += conceal(&windows[i]);
-      windows[i] = expose((round / 40 + i) % 2 ? backwards : MPI_COMM_WORLD, i);
+      windows[i] = expose((round / 40 + i) % 2 ? backwards : everyone, i);
       wrong += take_turns(&windows[i], 12);
     }
     begin(seed, round, 0);
@@ -314,6 +327,8 @@ int main(int argc, char** argv) {
   }
   for (int i = 0; i < flavours && first < rounds; ++i) tally[1] += conceal(&windows[i]);
   MPI_Comm_free(&backwards);
+  if (parts > 1) MPI_Comm_free(&everyone);
+  for (int i = 0; i < rank % parts * spare_comms; ++i) MPI_Comm_free(&spare[i]);
   MPI_Reduce(tally, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("accesses %ld wrong %ld\n", all[0], all[1]);
   MPI_Finalize();

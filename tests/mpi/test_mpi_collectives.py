@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, Mpi, every_mpi, preloads, programs_in, run
+from layer_programs import MPIS, Mpi, every_mpi, machines_of, preloads, programs_in, run
 
 SOURCES = sorted((Path(__file__).parent / "collectives").glob("*.c"))
 ROUNDS = 150
@@ -34,25 +35,51 @@ def exchanged(words: list[str], settings: dict[str, str]) -> tuple[int, str]:
     return int(found[1]), found[2]
 
 
-def job(mpi: Mpi, program: Path, ranks: int) -> list[str]:
-    return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), str(ranks), str(ROUNDS)]
+def command(program: Path, seed: int, parts: int = 1) -> list[str]:
+    return [str(program), str(seed), str(ROUNDS), "0", str(parts)]
+
+
+def job(mpi: Mpi, program: Path, ranks: int, parts: int = 1) -> list[str]:
+    return [mpi.launcher, *mpi.options, "-n", str(ranks), *command(program, ranks, parts)]
 
 
 @pytest.fixture(scope="module")
 def without_layer(programs):
-    """without_layer(mpi, ranks): the same job by the MPI alone, which runs once."""
-    return cache(lambda mpi, ranks: exchanged(job(mpi, programs(mpi), ranks), {}))
+    """without_layer(mpi, ranks, parts): the same job by the MPI alone, which runs once."""
+    return cache(lambda mpi, ranks, parts=1: exchanged(job(mpi, programs(mpi), ranks, parts), {}))
+
+
+@dataclass(frozen=True)
+class Sent:
+    sender: int
+    receiver: int
+    way: str
+    messages: int
+    call: str
+
+
+def sent_by_collectives(report: Path) -> list[Sent]:
+    """What the layer saw of collective calls."""
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    return [
+        Sent(line["rank"], receiver, way, messages, call)
+        for line in lines
+        for kind in line["types"]
+        for _count, receiver, way, _why, messages, _bytes, _withdrawn, call in kind["sent"]
+        if call
+    ]
 
 
 def taken_over(report: Path) -> dict[str, int]:
     """The messages of each collective call that the layer saw."""
     calls: dict[str, int] = {}
-    for line in report.read_text(encoding="utf-8").splitlines():
-        for kind in json.loads(line)["types"]:
-            for *_, messages, _bytes, _withdrawn, call in kind["sent"]:
-                if call:
-                    calls[call] = calls.get(call, 0) + messages
+    for sent in sent_by_collectives(report):
+        calls[sent.call] = calls.get(sent.call, 0) + sent.messages
     return calls
+
+
+def between_machines(report: Path, machines: str) -> list[Sent]:
+    return [one for one in sent_by_collectives(report) if machines[one.sender] != machines[one.receiver]]
 
 
 @every_mpi
@@ -70,20 +97,32 @@ def test_random_calls_of_random_types(mpi, programs, without_layer, ranks, path,
 
 
 @every_mpi
-def test_a_job_in_which_one_rank_has_no_layer_leaves_collectives_to_the_mpi(
-    mpi, programs, without_layer, tmp_path
+@pytest.mark.parametrize("machines", ["aa-", "aao", "abab"])
+def test_calls_of_the_whole_job_are_the_mpis_where_some_ranks_are_elsewhere(
+    mpi, programs, without_layer, machines, tmp_path
 ):
     report = tmp_path / "report"
-    program = [str(programs(mpi)), "3", str(ROUNDS)]
-    layered = ["env", *(f"{name}={value}" for name, value in (preloads(report) | SHORT).items()), *program]
-    words = [mpi.launcher, *mpi.options, "-n", "2", *layered, ":", *mpi.options, "-n", "1", *program]
-    assert exchanged(words, {}) == without_layer(mpi, 3)
-    assert taken_over(report) == {}
+    ranks = len(machines)
+    words = machines_of(mpi, command(programs(mpi), ranks), machines, preloads(report) | SHORT)
+    assert exchanged(words, {}) == without_layer(mpi, ranks)
+    assert between_machines(report, machines) == []
+
+
+@every_mpi
+@pytest.mark.parametrize("machines", ["abab", "a-a", "aoa"])
+def test_calls_of_those_on_one_machine_are_the_layers(mpi, programs, without_layer, machines, tmp_path):
+    report = tmp_path / "report"
+    ranks = len(machines)
+    words = machines_of(mpi, command(programs(mpi), ranks, 2), machines, preloads(report) | SHORT)
+    assert exchanged(words, {}) == without_layer(mpi, ranks, 2)
+    assert between_machines(report, machines) == []
+    assert sum(one.messages for one in sent_by_collectives(report) if one.way != "pass") > 4
+    assert len(taken_over(report)) > 7
 
 
 @pytest.mark.parametrize("mpi", MPIS[:3], ids=lambda mpi: mpi.name)
 def test_a_round_by_itself_is_the_round_of_the_whole_job(mpi, programs, without_layer):
     """What a wrong round says to run again is the round."""
-    words = job(mpi, programs(mpi), 2)[:-1]
+    words = job(mpi, programs(mpi), 2)[:-3]
     parts = [exchanged([*words, str(last), str(first)], {}) for first, last in ((0, 40), (40, ROUNDS))]
     assert sum(messages for messages, _ in parts) == without_layer(mpi, 2)[0]

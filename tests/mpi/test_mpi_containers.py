@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -70,6 +72,34 @@ def test_without_a_common_dev_shm_all_is_left_to_the_mpi(mpi, halo, tmp_path):
     inside = [*apart("--mount"), *own, *halo]
     lines = ranks_that(mpi, inside, inside, tmp_path / "report")
     assert sum(line["sent"] for line in lines) == 0
+
+
+@every_pair
+def test_pairs_with_a_dev_shm_of_their_own_are_machines_of_their_own(mpi, tmp_path):
+    """Open MPI 4.1 has no windows over TCP; test_mpi_windows.py has those of several machines."""
+    if mpi.name != MPIS[0].name:
+        pytest.skip(f"{mpi.name} itself does not start without a common /dev/shm")
+    program, report = tmp_path / "calls", tmp_path / "report"
+    compile_for(mpi, sorted((Path(__file__).parent / "collectives").glob("*.c")), program)
+    words = [*BY_TCP[mpi.name], mpi.launcher]
+    with TemporaryDirectory(dir="/dev/shm") as one, TemporaryDirectory(dir="/dev/shm") as other:
+        for own in (one, other, one, other):
+            inside = [*apart("--mount"), "sh", "-c", f'mount --bind {own} /dev/shm && exec "$@"', "sh"]
+            words += [*mpi.options, "-n", "1", *inside, str(program), "4", "100", "0", "2", ":"]
+        ran = run(words[:-1], preloads(report) | {"SPINLOOM_MPI_MIN_BYTES": "100"})
+        assert list(Path(one).iterdir()) == list(Path(other).iterdir()) == []
+    assert re.search(r"messages \d+ wrong 0", ran.stdout), ran.stdout[-500:] + ran.stderr[-2000:]
+    carried = [called(json.loads(line)) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert len(carried) == 4
+    assert min(carried) > 0
+
+
+def called(line: dict) -> int:
+    """How many messages of collective calls a rank has sent through shared memory."""
+    sent = (entry for kind in line["types"] for entry in kind["sent"])
+    return sum(
+        messages for *_, way, _why, messages, _bytes, _withdrawn, call in sent if call and way != "pass"
+    )
 
 
 @every_pair

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, preloads, programs_in, run
+from layer_programs import Mpi, every_mpi, machines_of, preloads, programs_in, run
 
 SOURCE = Path(__file__).parent / "random_windows.c"
 ROUNDS = 100
@@ -33,9 +33,13 @@ def job(mpi: Mpi, program: Path, ranks: int, seed: int) -> list[str]:
     return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), str(seed), str(ROUNDS)]
 
 
+def lines_of(report: Path) -> list[dict]:
+    """Of each rank with the layer."""
+    return [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+
+
 def copied(report: Path) -> list[int]:
-    """By each rank with the layer."""
-    return [json.loads(line)["window_copies"] for line in report.read_text(encoding="utf-8").splitlines()]
+    return [line["window_copies"] for line in lines_of(report)]
 
 
 @every_mpi
@@ -57,10 +61,22 @@ def test_nothing_is_copied_where_every_message_is_left_to_the_mpi(mpi, programs,
 
 
 @every_mpi
-def test_a_job_in_which_one_rank_has_no_layer_leaves_windows_to_the_mpi(mpi, programs, tmp_path):
+@pytest.mark.parametrize("machines", ["aa-", "aao", "aab"])
+def test_windows_of_the_whole_job_are_the_mpis_where_some_ranks_are_elsewhere(
+    mpi, programs, machines, tmp_path
+):
     report = tmp_path / "report"
     program = [str(programs(mpi)), "5", str(ROUNDS)]
-    layered = ["env", *(f"{name}={value}" for name, value in (preloads(report) | SHORT).items()), *program]
-    words = [mpi.launcher, *mpi.options, "-n", "2", *layered, ":", *mpi.options, "-n", "1", *program]
-    assert accessed(words, {}) > ROUNDS
-    assert copied(report) == [0, 0]
+    assert accessed(machines_of(mpi, program, machines, preloads(report) | SHORT), {}) > ROUNDS
+    assert sum(copied(report)) == 0
+
+
+@every_mpi
+@pytest.mark.parametrize(("machines", "rounds"), [("abab", 40), ("a-a", ROUNDS), ("aoa", ROUNDS)])
+def test_windows_of_those_on_one_machine_are_copied(mpi, programs, machines, rounds, tmp_path):
+    report = tmp_path / "report"
+    program = [str(programs(mpi)), "4", str(rounds), "0", "2"]
+    assert accessed(machines_of(mpi, program, machines, preloads(report) | SHORT), {}) > rounds
+    copies = {line["rank"]: line["window_copies"] for line in lines_of(report) if line["on"]}
+    assert sorted(copies) == [rank for rank, machine in enumerate(machines) if machine in "ab"]
+    assert min(copies.values()) > rounds

@@ -68,6 +68,7 @@ using GrequestCancel = int(void*, int);
   X(Comm_get_attr, (Comm, int, void*, int*))                                           \
   X(Comm_delete_attr, (Comm, int))                                                     \
   X(Comm_set_errhandler, (Comm, Errhandler))                                           \
+  X(Group_incl, (Group, int, const int*, Group*))                                      \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                      \
   X(Group_free, (Group*))                                                              \
   X(Topo_test, (Comm, int*))                                                           \

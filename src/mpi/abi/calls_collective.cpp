@@ -217,7 +217,7 @@ struct Passes {
     if (count <= 0 || form.contiguous(count)) return;
     Place place = layer.place_of(buffer, count, type, layer.teams.comm());
     place.call = name_of(kind);
-    layer.count(place, rank, Way::pass, why);
+    layer.count(place, layer.world_rank(place.comm, rank), Way::pass, why);
   }
   void receive(int, const void*, int64_t, Datatype) const {}
 };

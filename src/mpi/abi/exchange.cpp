@@ -75,7 +75,7 @@ int Exchange::post(const Part& part, bool sends) {
 }
 
 int Exchange::copy_to_self() {
-  const auto of_self = [](const Part& part) { return part.rank == layer.rank; };
+  const auto of_self = [](const Part& part) { return part.rank == layer.teams.rank(); };
   auto to = receives_.begin();
   for (const Part& from : sends_) {
     if (!of_self(from)) continue;
@@ -99,11 +99,11 @@ int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
   for (const Part& part : receives_) {
-    if (part.rank == layer.rank) continue;
+    if (part.rank == layer.teams.rank()) continue;
     if (const int code = post(part, false); code != success) return code;
   }
   for (const Part& part : sends_) {
-    if (part.rank == layer.rank) continue;
+    if (part.rank == layer.teams.rank()) continue;
     if (const int code = post(part, true); code != success) return code;
   }
   return copy_to_self();

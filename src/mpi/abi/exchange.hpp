@@ -1,6 +1,6 @@
 // Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
 //
-// Contract: send() and receive() say what goes to and comes from each rank of MPI_COMM_WORLD; begin() starts it, and
+// Contract: send() and receive() say what goes to and comes from each rank of Teams::comm(); begin() starts it, and
 //   wait() or test() end it, after which it may begin again. What a rank sends to itself is copied.
 // Invariants: (1) messages between two ranks meet in the order in which both have named them.
 // Threads: one at a time. Time: none.

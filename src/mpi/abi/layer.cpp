@@ -67,7 +67,8 @@ std::string Layer::begin() {
       ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(ranks), settings);
   patience_.resize(static_cast<size_t>(ranks));
   if (!began.ok()) return began.error().message;
-  teams.begin(ship.board(), ranks_of(handles().comm_world));
+  ship.settle();
+  teams.begin(ship.board(), world_group_);
   return "";
 }
 

@@ -26,15 +26,36 @@ int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   return success;
 }
 
-void Teams::begin(const Board& board, std::vector<int> world) {
-  if (!board.is_complete() || !board.can_agree()) return;
-  if (real.Comm_create_keyval(&copy_nothing, &forget_team, &keyval_, nullptr) != success ||
-      real.Comm_dup(handles().comm_world, &comm_) != success) {
+void Teams::begin(const Board& board, Group world) {
+  const std::vector<int>& founders = board.founders();
+  if (founders.size() < 2 || !board.is_founder(static_cast<int>(board.rank())) || !board.can_agree()) return;
+  board_ = &board;
+  if (real.Comm_create_keyval(&copy_nothing, &forget_team, &keyval_, nullptr) != success || !make_comm(world)) {
+    board_ = nullptr;
     return;
   }
   real.Comm_set_errhandler(comm_, handles().errors_return);
-  board_ = &board;
-  add(handles().comm_world, std::move(world));
+  rank_ = rank_of(static_cast<int>(board.rank()));
+  if (founders.size() == board.size()) add(handles().comm_world, founders);
+}
+
+// Ranks that are no founders may know nothing of it.
+bool Teams::make_comm(Group world) {
+  const std::vector<int>& founders = board_->founders();
+  if (founders.size() == board_->size()) return real.Comm_dup(handles().comm_world, &comm_) == success;
+  constexpr int tag =
+      31'873;  // unlike a program's: another of its threads may make a communicator as soon as the MPI is there
+  Group group{};
+  if (real.Group_incl(world, static_cast<int>(founders.size()), founders.data(), &group) != success) return false;
+  const bool is_made = real.Comm_create_group(handles().comm_world, group, tag, &comm_) == success;
+  real.Group_free(&group);
+  return is_made;
+}
+
+// Of a founder.
+int Teams::rank_of(int in_world) const {
+  const std::vector<int>& founders = board_->founders();
+  return static_cast<int>(std::ranges::lower_bound(founders, in_world) - founders.begin());
 }
 
 void Teams::end() {
@@ -43,11 +64,10 @@ void Teams::end() {
   last_ = nullptr;
 }
 
-void Teams::add(Comm comm, std::vector<int> world) {
+void Teams::add(Comm comm, const std::vector<int>& world) {
   if (board_ == nullptr || world.size() < 2) return;
-  if (!std::ranges::all_of(world, [](int rank) { return rank >= 0; })) return;
+  if (!std::ranges::all_of(world, [this](int rank) { return board_->is_founder(rank); })) return;
   auto made = std::make_unique<Team>();
-  made->world = std::move(world);
   if (real.Comm_rank(comm, &made->rank) != success || real.Comm_size(comm, &made->size) != success) return;
   Founding founding;
   if (made->rank == 0) {
@@ -61,7 +81,10 @@ void Teams::add(Comm comm, std::vector<int> world) {
   made->voter = board_->voter(ballot);
   made->tag = founding.tag;
   made->min_bytes = founding.min_bytes;
-  for (const int rank : made->world) made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
+  for (const int rank : world) {
+    made->world.push_back(rank_of(rank));
+    made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
+  }
   made->neighbours = distinct_neighbours_of(comm);
   if (real.Comm_set_attr(comm, keyval_, nullptr) != success) return;
   const Lock lock;

@@ -144,8 +144,8 @@ bool Window::may_access(int target) {
 void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_t unit) {
   int is_inter = 0;
   int size = 0;
-  if (!layer.ship.is_complete() || real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0 ||
-      real.Comm_size(comm, &size) != success || size < 1) {
+  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0 || real.Comm_size(comm, &size) != success ||
+      size < 1) {
     return;
   }
   std::vector<int> in_world(static_cast<size_t>(size));
@@ -154,7 +154,8 @@ void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_
     layer.attend();
     for (int i = 0; i < size; ++i) in_world[static_cast<size_t>(i)] = layer.world_rank(comm, i);
   }
-  if (std::ranges::any_of(in_world, [](int there) { return there < 0; })) return;
+  const Board& board = layer.ship.board();
+  if (!std::ranges::all_of(in_world, [&board](int there) { return board.is_founder(there); })) return;
   Told own = tell(handle, base, bytes, unit);
   // Where it is the MPI's own, it may lie in memory that the MPI has mapped in all ranks.
   int* flavor = nullptr;

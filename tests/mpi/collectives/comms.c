@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+MPI_Comm everyone;
+
 /* MPICH 5.0.1: MPI_Comm_group of a Cartesian communicator that is smaller than its parent gives the parent's group. */
 static void ranks(Group* group) {
-  MPI_Comm_rank(MPI_COMM_WORLD, &group->own);
+  MPI_Comm_rank(everyone, &group->own);
   MPI_Comm_test_inter(group->comm, &group->is_inter);
   MPI_Comm_rank(group->comm, &group->rank);
   if (group->is_inter)
@@ -30,7 +32,7 @@ static void make_grid(Draw* plan, Group* group, int size) {
   for (int i = 0; i < dimensions; ++i)
     used += snprintf(group->name + used, sizeof group->name - (size_t)used, " %d%s", dims[i],
                      periods[i] ? " periodic" : "");
-  MPI_Cart_create(MPI_COMM_WORLD, dimensions, dims, periods, (int)below(plan, 2), &group->comm);
+  MPI_Cart_create(everyone, dimensions, dims, periods, (int)below(plan, 2), &group->comm);
   int const members = dims[0] * dims[1] * dims[2];
   for (int rank = 0; rank < members; ++rank) {
     int stride = members;
@@ -59,16 +61,16 @@ static void make_graph(Draw* plan, Group* group, int size) {
     shuffle(plan, group->outs[i], group->out[i]);
   }
   snprintf(group->name, sizeof group->name, "graph of %d edges", edges);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, group->ins[rank], group->in[rank], MPI_UNWEIGHTED, group->outs[rank],
+  MPI_Comm_rank(everyone, &rank);
+  MPI_Dist_graph_create_adjacent(everyone, group->ins[rank], group->in[rank], MPI_UNWEIGHTED, group->outs[rank],
                                  group->out[rank], MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &group->comm);
 }
 
 void groups_make(Draw* plan, MPI_Errhandler handler, Group* all) {
   static char const* const names[groups] = {"world", "reversed", "half", "copy", "", "", "", "", "intercommunicator"};
   int rank, size;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_rank(everyone, &rank);
+  MPI_Comm_size(everyone, &size);
   for (int i = 0; i < groups; ++i) {
     Group* const group = &all[i];
     memset(group, 0, sizeof *group);
@@ -76,12 +78,12 @@ void groups_make(Draw* plan, MPI_Errhandler handler, Group* all) {
     snprintf(group->name, sizeof group->name, "%s", names[i]);
     group->has_neighbors = i >= grid && i <= other_graph;
     switch (i) {
-      case world: group->comm = MPI_COMM_WORLD; break;
-      case reversed: MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &group->comm); break;
-      case halves: MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &group->comm); break;
-      case copied: MPI_Comm_dup(MPI_COMM_WORLD, &group->comm); break;
+      case world: group->comm = everyone; break;
+      case reversed: MPI_Comm_split(everyone, 0, size - rank, &group->comm); break;
+      case halves: MPI_Comm_split(everyone, rank % 2, rank, &group->comm); break;
+      case copied: MPI_Comm_dup(everyone, &group->comm); break;
       case between:
-        if (size > 1) MPI_Intercomm_create(all[halves].comm, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &group->comm);
+        if (size > 1) MPI_Intercomm_create(all[halves].comm, 0, everyone, 1 - rank % 2, 5, &group->comm);
         break;
       default:
         if (i >= graph)

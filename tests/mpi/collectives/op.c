@@ -109,7 +109,7 @@ void op_draw(Draw* plan, Op* op, Group const* group, int call, int form) {
            op->form == persistent ? "_init" : "", op->large ? "_c" : "", op->in_place ? " in place" : "", group->name);
 }
 
-/* The units from one rank to another, by their numbers in MPI_COMM_WORLD. */
+/* The units from one rank to another, by their numbers in `everyone`. */
 static long units_of(Op const* op, int from, int to) {
   int const by = op->shared ? by_sender : about[op->call].by;
   if (by == by_none) return op->same;

@@ -1,9 +1,9 @@
-/* Collective calls of random types, in every form that MPI has, among messages: SEED ROUNDS [FIRST].
+/* Collective calls of random types, in every form that MPI has, among messages: SEED ROUNDS [FIRST [PARTS]].
  *
  * A round is some calls and messages, most of them under way at once, completed in random order. It follows from SEED and
  * its number, so that FIRST replays it. Every byte of every buffer is checked, gaps included. Rank 0 says how many messages
  * came, how many bytes were wrong, and a hash of the order in which parallel edges of a topology were taken, which MPIs
- * are free to choose. */
+ * are free to choose. Ranks play with those whose numbers are the same modulo PARTS. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,16 +34,16 @@ typedef struct {
 } Item;
 
 static uint64_t seed;
-static int round_number, rank, ranks;
+static int round_number, rank, ranks, parts;
 static char const* program;
 static char doing[1600];
 static long tally[2]; /* messages, wrong bytes */
 static uint64_t order;
 
 static void tell(char const* what) {
-  fprintf(stderr, "rank %d: %s in round %d of seed %llu: %s\n  again: mpiexec -n %d %s %llu %d %d\n", rank, what,
+  fprintf(stderr, "rank %d: %s in round %d of seed %llu: %s\n  again: mpiexec -n %d %s %llu %d %d %d\n", rank, what,
           round_number, (unsigned long long)seed, doing, ranks, program, (unsigned long long)seed, round_number + 1,
-          round_number);
+          round_number, parts);
 }
 
 static void wrong(long bytes, char const* what) {
@@ -338,7 +338,7 @@ static void run_round(Group* all) {
   }
   if (is_copied && is_kept) MPI_Comm_free(&brief.comm);
   /* A receive from any source must not take a message of the next round. */
-  if (has_messages && (receives == any_any || receives == any_source)) MPI_Barrier(MPI_COMM_WORLD);
+  if (has_messages && (receives == any_any || receives == any_source)) MPI_Barrier(everyone);
 }
 
 int main(int argc, char** argv) {
@@ -348,8 +348,11 @@ int main(int argc, char** argv) {
   program = argv[0];
   seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   int const rounds = argc > 2 ? atoi(argv[2]) : 100, first = argc > 3 ? atoi(argv[3]) : 0;
+  parts = argc > 4 ? atoi(argv[4]) : 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  everyone = MPI_COMM_WORLD;
+  if (parts > 1) MPI_Comm_split(MPI_COMM_WORLD, rank % parts, rank, &everyone);
   if (ranks > ranks_most) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Comm_create_errhandler(failed, &handler);
   bytes_begin(), forms_begin();
@@ -366,6 +369,7 @@ int main(int argc, char** argv) {
   if (rounds > first) groups_free(all);
   forms_end();
   MPI_Errhandler_free(&handler);
+  if (parts > 1) MPI_Comm_free(&everyone);
   long sums[2];
   uint64_t hash = 0;
   MPI_Reduce(tally, sums, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -1,0 +1,126 @@
+// Who the founders of a board are: of boards whose ranks are threads of this process.
+#include "mpi/board.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace spinloom::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Ranks = std::vector<int>;
+
+template <size_t ranks>
+struct World {
+  World() {
+    static int worlds = 0;
+    name = text("spinloom-mpi-board-", getpid(), "-", ++worlds);
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World() {
+    for (Board& board : boards) board.leave();
+  }
+  // `size`: of the world, of which some ranks may be elsewhere.
+  void join(uint32_t rank, uint32_t size, uint32_t local) {
+    const Status joined = boards[rank].join(name, rank, size, local);
+    EXPECT_TRUE(joined.ok()) << joined.error().message;
+  }
+
+  std::string name;
+  std::array<Board, ranks> boards;
+};
+
+double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+
+TEST(Board, HasNoFoundersBeforeItIsSettled) {
+  World<1> world;
+  world.join(0, 2, 1);
+  EXPECT_TRUE(world.boards[0].founders().empty());
+  EXPECT_FALSE(world.boards[0].is_founder(0));
+}
+
+TEST(Board, TheRanksOfThisMachineAreItsFoundersAtOnce) {
+  World<3> world;
+  for (const uint32_t rank : {0, 2}) world.join(rank, 5, 2);
+  const auto begun = Clock::now();
+  for (const uint32_t rank : {0, 2}) {
+    const Board& board = world.boards[rank];
+    world.boards[rank].settle();
+    EXPECT_EQ(board.founders(), Ranks({0, 2}));
+    EXPECT_TRUE(board.is_founder(0));
+    EXPECT_TRUE(board.is_founder(2));
+    for (const int other : {-1, 1, 3, 4, 5}) EXPECT_FALSE(board.is_founder(other)) << other;
+  }
+  EXPECT_LT(seconds_since(begun), 0.5);
+}
+
+TEST(Board, WhoSettlesWaitsForTheOthersOfThisMachine) {
+  World<2> world;
+  world.join(0, 4, 2);
+  std::thread other([&world] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    world.join(1, 4, 2);
+    world.boards[1].settle();
+  });
+  world.boards[0].settle();
+  other.join();
+  for (const Board& board : world.boards) EXPECT_EQ(board.founders(), Ranks({0, 1}));
+}
+
+TEST(Board, WhoComesLateIsNoFounderAndNobodyWaitsForItAgain) {
+  World<3> world;
+  for (const uint32_t rank : {0, 1}) world.join(rank, 4, 0);
+  auto begun = Clock::now();
+  world.boards[1].settle();
+  EXPECT_GE(seconds_since(begun), 1.0);
+  begun = Clock::now();
+  world.boards[0].settle();
+  world.join(2, 4, 0);
+  world.boards[2].settle();
+  EXPECT_LT(seconds_since(begun), 0.5);
+  for (const Board& board : world.boards) EXPECT_EQ(board.founders(), Ranks({0, 1}));
+}
+
+TEST(Board, FoundersStayWhenTheyHaveLeft) {
+  World<2> world;
+  for (const uint32_t rank : {0, 1}) world.join(rank, 2, 2);
+  world.boards[0].settle();
+  world.boards[0].leave();
+  world.boards[1].settle();
+  EXPECT_EQ(world.boards[1].founders(), Ranks({0, 1}));
+}
+
+// Ranks that join while others lose their patience.
+TEST(Board, AllRanksFindTheSameFounders) {
+  constexpr int worlds = 16;
+  constexpr uint32_t ranks = 4;
+  std::array<World<ranks>, worlds> all;
+  const auto patience_ends = Clock::now() + std::chrono::milliseconds(1'050);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < worlds; ++i) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&world = all[static_cast<size_t>(i)], rank, i, patience_ends] {
+        const auto before =
+            std::chrono::microseconds(rank < 2 ? 1'000'000 : 300 * (i - worlds / 2 + static_cast<int>(rank)));
+        std::this_thread::sleep_until(patience_ends - before);
+        world.join(rank, ranks + 1, 0);
+        world.boards[rank].settle();
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const World<ranks>& world : all) {
+    EXPECT_GE(world.boards[0].founders().size(), 1U);
+    for (const Board& board : world.boards) EXPECT_EQ(board.founders(), world.boards[0].founders());
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

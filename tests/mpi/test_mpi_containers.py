@@ -51,6 +51,8 @@ def ranks_that(mpi: Mpi, first: list[str], second: list[str], report: Path) -> l
 @pytest.mark.parametrize("proc", [[], ["--mount-proc"]], ids=["the machine's proc", "a proc of its own"])
 @pytest.mark.parametrize("both", [True, False], ids=["both", "one"])
 def test_ranks_that_do_not_see_each_other_leave_all_to_the_mpi(mpi, halo, tmp_path, proc, both):
+    if mpi.name == "Debian's MPICH":
+        pytest.skip(f"{mpi.name} itself hangs in MPI_Finalize there, in 1 of 10 jobs")
     inside = [*apart("--pid", "--fork", *proc), *halo]
     lines = ranks_that(mpi, inside, inside if both else halo, tmp_path / "report")
     assert len(lines) == 2

@@ -94,8 +94,8 @@ auto all_to_all(const Out& out, const In& in) {
     for (int step = 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
-      receive(sink, team.world[from], in, from);
-      send(sink, team.world[to], out, to);
+      receive(sink, team.peers[from], in, from);
+      send(sink, team.peers[to], out, to);
     }
   };
 }
@@ -106,9 +106,9 @@ auto gather(const void* out, int64_t count, Datatype type, const In& in, int roo
     const bool is_root = team.rank == root;
     for (int step = 0; is_root && step < team.size; ++step) {
       const int from = (root + step) % team.size;
-      if (from != root || out != in_place) receive(sink, team.world[from], in, from);
+      if (from != root || out != in_place) receive(sink, team.peers[from], in, from);
     }
-    if (!is_root || out != in_place) sink.send(team.world[root], out, count, type);
+    if (!is_root || out != in_place) sink.send(team.peers[root], out, count, type);
   };
 }
 
@@ -118,9 +118,9 @@ auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
     const bool is_root = team.rank == root;
     for (int step = 0; is_root && step < team.size; ++step) {
       const int to = (root + step) % team.size;
-      if (to != root || in != in_place) send(sink, team.world[to], out, to);
+      if (to != root || in != in_place) send(sink, team.peers[to], out, to);
     }
-    if (!is_root || in != in_place) sink.receive(team.world[root], in, count, type);
+    if (!is_root || in != in_place) sink.receive(team.peers[root], in, count, type);
   };
 }
 
@@ -130,11 +130,11 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
     for (int step = out == in_place ? 1 : 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
-      receive(sink, team.world[from], in, from);
+      receive(sink, team.peers[from], in, from);
       if (out == in_place) {
-        send(sink, team.world[to], in, team.rank);
+        send(sink, team.peers[to], in, team.rank);
       } else {
-        sink.send(team.world[to], out, count, type);
+        sink.send(team.peers[to], out, count, type);
       }
     }
   };
@@ -143,10 +143,10 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
 auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
   return [=](const Team& team, auto&& sink) {
     if (team.rank != root) {
-      sink.receive(team.world[root], buffer, count, type);
+      sink.receive(team.peers[root], buffer, count, type);
       return;
     }
-    for (int step = 1; step < team.size; ++step) sink.send(team.world[(root + step) % team.size], buffer, count, type);
+    for (int step = 1; step < team.size; ++step) sink.send(team.peers[(root + step) % team.size], buffer, count, type);
   };
 }
 
@@ -155,10 +155,10 @@ auto among_neighbours(const Out& out, const In& in) {
   return [=](const Team& team, auto&& sink) {
     const Neighbours& all = team.neighbours;
     for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
-      if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
+      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
     }
     for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
-      if (all.to[i] >= 0) send(sink, team.world[all.to[i]], out, i);
+      if (all.to[i] >= 0) send(sink, team.peers[all.to[i]], out, i);
     }
   };
 }
@@ -168,10 +168,10 @@ auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const
   return [=](const Team& team, auto&& sink) {
     const Neighbours& all = team.neighbours;
     for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
-      if (all.from[i] >= 0) receive(sink, team.world[all.from[i]], in, i);
+      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
     }
     for (const int to : all.to) {
-      if (to >= 0) sink.send(team.world[to], out, count, type);
+      if (to >= 0) sink.send(team.peers[to], out, count, type);
     }
   };
 }
@@ -279,12 +279,12 @@ int tag_agreed_on(const Team& team, const Describe& describe) {
     told = gains(team, describe) ? 1 : 0;
   }
   const auto send = [&](int rank) {
-    return real.Send(&told, sizeof told, handles().byte, team.world[rank], team.tag, layer.teams.comm());
+    return real.Send(&told, sizeof told, handles().byte, team.peers[rank], team.tag, layer.teams.comm());
   };
   const auto receive = [&](int rank) {
     int32_t got = 0;
     const int code =
-        real.Recv(&got, sizeof got, handles().byte, team.world[rank], team.tag, layer.teams.comm(), status_ignore);
+        real.Recv(&got, sizeof got, handles().byte, team.peers[rank], team.tag, layer.teams.comm(), status_ignore);
     return code == success ? got : 0;
   };
   if (team.rank != 0) return send(0) == success ? receive(0) : 0;

@@ -43,8 +43,8 @@ void Teams::begin(const Board& board, Group world) {
 bool Teams::make_comm(Group world) {
   const std::vector<int>& founders = board_->founders();
   if (founders.size() == board_->size()) return real.Comm_dup(handles().comm_world, &comm_) == success;
-  constexpr int tag =
-      31'873;  // unlike a program's: another of its threads may make a communicator as soon as the MPI is there
+  // Unlike a program's: another of its threads may make a communicator as soon as the MPI is there.
+  constexpr int tag = 31'873;
   Group group{};
   if (real.Group_incl(world, static_cast<int>(founders.size()), founders.data(), &group) != success) return false;
   const bool is_made = real.Comm_create_group(handles().comm_world, group, tag, &comm_) == success;
@@ -82,7 +82,7 @@ void Teams::add(Comm comm, const std::vector<int>& world) {
   made->tag = founding.tag;
   made->min_bytes = founding.min_bytes;
   for (const int rank : world) {
-    made->world.push_back(rank_of(rank));
+    made->peers.push_back(rank_of(rank));
     made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
   }
   made->neighbours = distinct_neighbours_of(comm);

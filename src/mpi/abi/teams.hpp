@@ -22,7 +22,7 @@ struct Team {
   int rank = 0;
   int size = 0;
   int64_t min_bytes = 0;
-  std::vector<int> world;  // ranks in Teams::comm()
+  std::vector<int> peers;  // its ranks, as ranks of Teams::comm()
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
   std::array<uint8_t, Ballot::kinds> vain_looks{};  // at its calls of each kind, which found no gaps

@@ -19,7 +19,7 @@ every_pair = pytest.mark.parametrize("mpi", MPIS[:3], ids=lambda mpi: mpi.name)
 # In namespaces that hide processes, the MPIs' own shared memory fails without us, too.
 BY_TCP = {
     "Debian's Open MPI": ["env", "OMPI_MCA_btl=tcp,self"],
-    "Debian's MPICH": ["env", "UCX_TLS=tcp,self"],
+    "Debian's MPICH": [],  # over TCP it hangs in MPI_Finalize in 1 of 10 jobs, without us, too
     "MPICH 5": ["env", "UCX_TLS=tcp,self"],
 }
 
@@ -52,7 +52,7 @@ def ranks_that(mpi: Mpi, first: list[str], second: list[str], report: Path) -> l
 @pytest.mark.parametrize("both", [True, False], ids=["both", "one"])
 def test_ranks_that_do_not_see_each_other_leave_all_to_the_mpi(mpi, halo, tmp_path, proc, both):
     if mpi.name == "Debian's MPICH":
-        pytest.skip(f"{mpi.name} itself hangs in MPI_Finalize there, in 1 of 10 jobs")
+        pytest.skip(f"{mpi.name} itself needs TCP there, by which it hangs in MPI_Finalize in 1 of 10 jobs")
     inside = [*apart("--pid", "--fork", *proc), *halo]
     lines = ranks_that(mpi, inside, inside if both else halo, tmp_path / "report")
     assert len(lines) == 2

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, Mpi, every_mpi, machines_of, preloads, programs_in, run
+from layer_programs import MPIS, Mpi, compile_for, every_mpi, machines_of, preloads, programs_in, run
 
 SOURCES = sorted((Path(__file__).parent / "collectives").glob("*.c"))
 ROUNDS = 150
@@ -118,6 +118,22 @@ def test_calls_of_those_on_one_machine_are_the_layers(mpi, programs, without_lay
     assert between_machines(report, machines) == []
     assert sum(one.messages for one in sent_by_collectives(report) if one.way != "pass") > 4
     assert len(taken_over(report)) > 7
+
+
+@every_mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_neighbour_that_is_met_twice_is_met_in_the_order_of_the_mpi(mpi, ranks, tmp_path):
+    program, report = tmp_path / "periodic", tmp_path / "report"
+    compile_for(mpi, [Path(__file__).with_name("periodic_neighbours.c")], program)
+    words = [mpi.launcher, *mpi.options, "-n", str(ranks), str(program)]
+    stock, ours = (run(words, settings) for settings in ({}, preloads(report) | SHORT))
+    assert stock.returncode == ours.returncode == 0, ours.stderr[-2000:]
+    lines = stock.stdout.splitlines()
+    assert len(lines) >= 18
+    assert "differs" not in stock.stdout
+    assert ours.stdout.splitlines() == lines
+    carried = {sent.call for sent in sent_by_collectives(report) if sent.way != "pass"}
+    assert carried == {"MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv", "MPI_Neighbor_alltoallw"}
 
 
 @pytest.mark.parametrize("mpi", MPIS[:3], ids=lambda mpi: mpi.name)

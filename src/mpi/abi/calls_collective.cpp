@@ -151,10 +151,10 @@ auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
 }
 
 template <class Out, class In>
-auto among_neighbours(const Out& out, const In& in) {
+auto among_neighbours(Spread spread, Completion completion, const Out& out, const In& in) {
   return [=](const Team& team, auto&& sink) {
     const Neighbours& all = team.neighbours;
-    for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
+    for (const int i : all.order(spread, completion).slots) {
       if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
     }
     for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
@@ -163,6 +163,7 @@ auto among_neighbours(const Out& out, const In& in) {
   };
 }
 
+// All messages of a sender are the same: no order is wrong.
 template <class In>
 auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
   return [=](const Team& team, auto&& sink) {
@@ -332,12 +333,14 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
 #define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                   \
   template <class N>                                                                                               \
   int name(SPINLOOM_LIST parameters, Comm comm) {                                                                  \
+    [[maybe_unused]] constexpr Completion completion = Completion::blocking;                                       \
     const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                       \
     return blocking(                                                                                               \
         Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass);    \
   }                                                                                                                \
   template <class N>                                                                                               \
   int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                               \
+    [[maybe_unused]] constexpr Completion completion = Completion::non_blocking;                                   \
     const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };             \
     return non_blocking(                                                                                           \
         Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
@@ -345,6 +348,7 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
   }                                                                                                                \
   template <class N>                                                                                               \
   int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                              \
+    [[maybe_unused]] constexpr Completion completion = Completion::persistent;                                     \
     const auto pass = [&] { return real.counted<N>().name##_init(SPINLOOM_LIST arguments, comm, info, request); }; \
     return persistent(                                                                                             \
         Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
@@ -433,23 +437,26 @@ SPINLOOM_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
-                    (out, out_count, out_type, in, in_count, in_type), team.neighbours.known ? various : none,
-                    among_neighbours(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
+                    (out, out_count, out_type, in, in_count, in_type),
+                    team.neighbours.knows(Spread::same, completion) ? various : none,
+                    among_neighbours(Spread::same, completion, Blocks(out, out_count, out_type),
+                                     Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
                     (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
-                    team.neighbours.known ? various : none,
-                    among_neighbours(BlocksV<N>(out, out_counts, out_places, out_type),
+                    team.neighbours.knows(Spread::several, completion) ? various : none,
+                    among_neighbours(Spread::several, completion, BlocksV<N>(out, out_counts, out_places, out_type),
                                      BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                     (const void* out, const N* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
                      const N* in_counts, const Aint* in_places, const Datatype* in_types),
                     (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
-                    team.neighbours.known ? various : none,
-                    among_neighbours(BlocksW<N, Aint>(out, out_counts, out_places, out_types),
+                    team.neighbours.knows(Spread::types, completion) ? various : none,
+                    among_neighbours(Spread::types, completion,
+                                     BlocksW<N, Aint>(out, out_counts, out_places, out_types),
                                      BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
 #define SPINLOOM_MAKE(name, iname, N, ...)      \

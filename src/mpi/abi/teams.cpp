@@ -85,7 +85,7 @@ void Teams::add(Comm comm, const std::vector<int>& world) {
     made->peers.push_back(rank_of(rank));
     made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
   }
-  made->neighbours = distinct_neighbours_of(comm);
+  made->neighbours = ordered_neighbours_of(comm);
   if (real.Comm_set_attr(comm, keyval_, nullptr) != success) return;
   const Lock lock;
   take_forgotten();

@@ -1,6 +1,9 @@
 #include "mpi/abi/topology.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -57,32 +60,97 @@ Neighbours neighbours_of(Comm comm) {
 
 namespace {
 
+enum class Order : uint8_t { unknown, same, mirrored, reversed };
+
+// The n-th message of a sender to a neighbour that it meets twice goes to the n-th slot (same), to the other one of that
+// dimension, as MPI 4.0 says (mirrored), or to the n-th from the last (reversed).
+struct OrdersOf {
+  std::string_view mpi;
+  std::array<Order, 9> orders;  // blocking, non-blocking and persistent, each for alltoall, alltoallv, alltoallw
+};
+constexpr auto same = Order::same;
+constexpr auto mirrored = Order::mirrored;
+constexpr auto reversed = Order::reversed;
+constexpr auto none = Order::unknown;
+// As these versions were seen to do it on grids with periodic dimensions of one and two ranks.
+constexpr OrdersOf on_grids[] = {
+    {"Open MPI v4.1.4,", {mirrored, mirrored, mirrored, same, same, same, none, none, none}},
+    {"MPICH Version: 4.0.2 ", {reversed, same, same, reversed, same, same, reversed, same, same}},
+    {"MPICH Version: 5.0.2 ",
+     {mirrored, mirrored, mirrored, mirrored, mirrored, mirrored, mirrored, mirrored, mirrored}},
+};
+constexpr OrdersOf where_none_is_met_twice = {"", {same, same, same, same, same, same, same, same, same}};
+constexpr OrdersOf unseen = {"", {}};
+
+// Its runs of white space are a space each.
+std::string version_of_mpi() {
+  constexpr size_t length_most = 8'192;  // of MPICH; others' are shorter
+  std::string raw(length_most + 1, '\0');
+  int length = 0;
+  if (real.Get_library_version(raw.data(), &length) != success) return {};
+  std::string version;
+  for (const char one : raw.substr(0, static_cast<size_t>(length))) {
+    const bool is_space = std::isspace(static_cast<unsigned char>(one)) != 0;
+    if (!is_space) version.push_back(one);
+    if (is_space && !version.ends_with(' ')) version.push_back(' ');
+  }
+  return version;
+}
+
+const OrdersOf& orders_on_grids() {
+  static const OrdersOf& found = []() -> const OrdersOf& {
+    const std::string version = version_of_mpi();
+    for (const OrdersOf& one : on_grids) {
+      if (version.starts_with(one.mpi)) return one;
+    }
+    return unseen;
+  }();
+  return found;
+}
+
+std::vector<int> slots_in(Order order, size_t count) {
+  std::vector<int> slots(order == Order::unknown ? 0 : count);
+  for (size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<int>(order == mirrored ? i ^ 1U : i);
+  if (order == reversed) std::ranges::reverse(slots);
+  return slots;
+}
+
 bool repeats(std::vector<int> ranks) {
   std::erase(ranks, proc_null);
   std::ranges::sort(ranks);
   return std::ranges::adjacent_find(ranks) != ranks.end();
 }
 
-// Whether it is so on any rank.
-bool on_any(bool mine, Comm comm) {
+constexpr uint8_t is_lost = 1;
+constexpr uint8_t has_repeats = 2;
+
+// What is true of any rank.
+uint8_t of_any(uint8_t mine, Comm comm) {
   int size = 0;
-  if (real.Comm_size(comm, &size) != success) return true;
-  const auto told = static_cast<uint8_t>(mine ? 1 : 0);
-  std::vector<uint8_t> each(static_cast<size_t>(size), 1);
+  if (real.Comm_size(comm, &size) != success) return is_lost;
+  std::vector<uint8_t> each(static_cast<size_t>(size), is_lost);
   const Datatype byte = handles().byte;
-  if (real.Allgather(&told, 1, byte, each.data(), 1, byte, comm) != success) return true;
-  return std::ranges::any_of(each, [](uint8_t one) { return one != 0; });
+  if (real.Allgather(&mine, 1, byte, each.data(), 1, byte, comm) != success) return is_lost;
+  for (const uint8_t one : each) mine |= one;
+  return mine;
 }
 
 }  // namespace
 
-// MPIs, and the forms of a call, differ in which of two messages between the same ranks goes to which slot.
-Neighbours distinct_neighbours_of(Comm comm) {
+Neighbours ordered_neighbours_of(Comm comm) {
   int topology = undefined;
   if (real.Topo_test(comm, &topology) != success) return {};
   if (topology != cartesian && topology != graph && topology != distributed_graph) return {};
   Neighbours found = neighbours_of(comm);
-  found.known = !on_any(!found.known || repeats(found.to) || repeats(found.from), comm);
+  const bool meets_twice = repeats(found.to) || repeats(found.from);
+  const uint8_t of_all =
+      of_any(static_cast<uint8_t>((found.known ? 0 : is_lost) | (meets_twice ? has_repeats : 0)), comm);
+  found.known = (of_all & is_lost) == 0;
+  const bool is_grid = topology == cartesian;
+  const OrdersOf& by = (of_all & has_repeats) == 0 ? where_none_is_met_twice : is_grid ? orders_on_grids() : unseen;
+  for (size_t i = 0; i < found.orders.size(); ++i) {
+    found.orders[i] = {by.orders[i] != Order::unknown, slots_in(by.orders[i], found.from.size())};
+  }
   return found;
 }
 

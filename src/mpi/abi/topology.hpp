@@ -3,20 +3,38 @@
 // Contract: neighbours_of() gives none where there is no topology. Threads: any. Time: none.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
+// The forms of MPI_Neighbor_alltoall: that, and those with v and w; and how each is completed.
+enum class Spread : uint8_t { same, several, types };
+enum class Completion : uint8_t { blocking, non_blocking, persistent };
+
 struct Neighbours {
   bool known = false;
   std::vector<int> to;  // ranks of the communicator, or proc_null
   std::vector<int> from;
+  // The slots of `from` in an order in which the messages of one sender meet them, when it sends in the order of its own.
+  // It differs among MPIs and forms where a neighbour is met twice.
+  struct Order {
+    bool known = false;
+    std::vector<int> slots;
+  };
+  std::array<Order, 9> orders;
+  [[nodiscard]] const Order& order(Spread spread, Completion completion) const {
+    return orders[3 * static_cast<size_t>(completion) + static_cast<size_t>(spread)];
+  }
+  [[nodiscard]] bool knows(Spread spread, Completion completion) const {
+    return known && order(spread, completion).known;
+  }
 };
 
 [[nodiscard]] Neighbours neighbours_of(Comm comm);
-// The same; not known on any rank where one of them meets a neighbour twice. Collective.
-[[nodiscard]] Neighbours distinct_neighbours_of(Comm comm);
+// With their orders. What is known is so on all ranks. Collective.
+[[nodiscard]] Neighbours ordered_neighbours_of(Comm comm);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

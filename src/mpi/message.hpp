@@ -21,8 +21,8 @@ namespace spinloom::mpi {
 
 class TypeTally;
 
-// Elements that lie between each other share lines. A copy of a part of a message should not divide as many as do so: 8
-// columns of a matrix of doubles. 1 where a part may be any.
+// Where elements lie between each other, as columns of a matrix do, several share a cache line (8 columns of doubles). A part
+// of a copy should hold whole groups of them, so that no two parts touch the same lines. The bytes of a group; 1: none share.
 [[nodiscard]] inline int64_t bundle_bytes(int64_t size, int64_t extent, int64_t true_extent) {
   constexpr int64_t line_bytes = 64;
   const bool lie_between = extent > 0 && extent < line_bytes && extent < true_extent && size <= INT64_MAX / line_bytes;
@@ -54,7 +54,7 @@ struct Form {
         single(false),
         true_extent(blob.true_extent()) {}
   [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
-  // Of a message that is packed bit by bit.
+  // How many bytes are packed before they are handed to the receiver.
   [[nodiscard]] int64_t chunk_bytes(int64_t least) const {
     return std::max(least, bundle_bytes(size, extent, true_extent));
   }

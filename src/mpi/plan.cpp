@@ -13,8 +13,8 @@ constexpr double near_bytes = 1 << 20;  // what the caches next to a core hold o
 
 double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line_bytes); }
 
-// Elements that lie between each other touch the same lines again, which are near by then: each block of an element begins
-// a run of the same blocks of all.
+// No message touches more cache lines than this. Where elements lie between each other, as columns of a matrix do, the first
+// blocks of all elements form one run, and so do the second ones: a run's lines count once.
 double distinct_lines_most(const Form& form, double bytes) {
   const auto extent = std::abs(static_cast<double>(form.extent));
   const auto size = static_cast<double>(form.size);

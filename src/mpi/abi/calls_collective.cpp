@@ -163,7 +163,7 @@ auto among_neighbours(Spread spread, Completion completion, const Out& out, cons
   };
 }
 
-// All messages of a sender are the same: no order is wrong.
+// Here any order of receives is right, because a sender sends the same bytes to all of its neighbours.
 template <class In>
 auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
   return [=](const Team& team, auto&& sink) {
@@ -270,8 +270,8 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
   return code == success ? code : raise(comm, code);
 }
 
-// The ranks agree when they make the request; zero: the MPI makes it. The request has a tag of its own, so that ranks may
-// start theirs in any order.
+// Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so that
+// requests may be started in any order; zero: nobody gains, and the MPI shall make the request.
 template <class Describe>
 int tag_agreed_on(const Team& team, const Describe& describe) {
   int32_t told = 0;  // to rank 0: whether there is a gain; by rank 0: the tag
@@ -297,8 +297,8 @@ int tag_agreed_on(const Team& team, const Describe& describe) {
   return told;
 }
 
-// The program's request is one of a message that never starts: each start of the call has a request of its own. It is not one
-// to MPI_PROC_NULL: after such a request is freed, MPICH 4.0.2 may not end a persistent call of its own.
+// The program gets a persistent send that never starts. Each start of the call has another request, which stands in for it.
+// The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of MPICH 4.0.2 itself may never end.
 int make_persistent(std::shared_ptr<Exchange> exchange, Comm comm, Request* request) {
   constexpr int anybody = 0;
   const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);
@@ -318,10 +318,10 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
   {
     const Lock lock;
     team = layer.teams.of(comm);
-    if (team == nullptr || bytes(*team) < team->min_bytes) return pass();
+    if (team != nullptr && bytes(*team) < team->min_bytes) team = nullptr;
   }
-  const int tag = tag_agreed_on(*team, describe);
-  if (tag == 0) return pass();
+  const int tag = team == nullptr ? 0 : tag_agreed_on(*team, describe);
+  if (tag == 0) return pass();  // without the lock: it may wait for other ranks
   const int code = make_persistent(exchange_of(kind, *team, tag, describe), comm, request);
   return code == success ? code : raise(comm, code);
 }

@@ -39,7 +39,7 @@ void Teams::begin(const Board& board, Group world) {
   if (founders.size() == board.size()) add(handles().comm_world, founders);
 }
 
-// Ranks that are no founders may know nothing of it.
+// A call of the founders only: other ranks may not have the layer.
 bool Teams::make_comm(Group world) {
   const std::vector<int>& founders = board_->founders();
   if (founders.size() == board_->size()) return real.Comm_dup(handles().comm_world, &comm_) == success;
@@ -52,7 +52,7 @@ bool Teams::make_comm(Group world) {
   return is_made;
 }
 
-// Of a founder.
+// The rank in comm() of a founder.
 int Teams::rank_of(int in_world) const {
   const std::vector<int>& founders = board_->founders();
   return static_cast<int>(std::ranges::lower_bound(founders, in_world) - founders.begin());

@@ -82,7 +82,7 @@ constexpr OrdersOf on_grids[] = {
 constexpr OrdersOf where_none_is_met_twice = {"", {same, same, same, same, same, same, same, same, same}};
 constexpr OrdersOf unseen = {"", {}};
 
-// Its runs of white space are a space each.
+// With each run of white space as one space, so that it can be compared.
 std::string version_of_mpi() {
   constexpr size_t length_most = 8'192;  // of MPICH; others' are shorter
   std::string raw(length_most + 1, '\0');

@@ -167,9 +167,9 @@ void Board::notice() {
   }
 }
 
-void Board::await_others() const {
+void Board::await_others(std::chrono::nanoseconds patience) const {
   constexpr timespec pause{0, 100'000};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto end = std::chrono::steady_clock::now() + patience;
   const uint32_t expected = local_ == 0 ? size_ : local_;
   while (header_->joined.load(std::memory_order_acquire) < expected &&
          header_->settled.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < end) {
@@ -178,8 +178,8 @@ void Board::await_others() const {
 }
 
 // Every rank gives all members their standings, as far as no other has, so that nobody waits for one that was killed.
-void Board::settle() {
-  await_others();
+void Board::settle(std::chrono::nanoseconds patience) {
+  await_others(patience);
   founders_.clear();
   for (uint32_t rank = 0; rank < size_; ++rank) {
     std::atomic<Standing>& standing = member(rank).standing;

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -64,9 +65,9 @@ class Board {
   [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local);
   void leave();
   void notice();
-  // Waits for the other ranks of this machine (of the world, where nobody knows how many those are), a second at most and
-  // no longer than until another rank has settled.
-  void settle();
+  // Waits for the other ranks of this machine (of the world, where nobody knows how many those are), for `patience` at
+  // most and no longer than until another rank has settled.
+  void settle(std::chrono::nanoseconds patience = std::chrono::seconds(1));
   // Ranks in MPI_COMM_WORLD, in their order. None before settle().
   [[nodiscard]] const std::vector<int>& founders() const { return founders_; }
   [[nodiscard]] bool is_founder(int rank) const { return std::ranges::binary_search(founders_, rank); }
@@ -131,7 +132,7 @@ class Board {
     peer::Process process;
   };
 
-  void await_others() const;
+  void await_others(std::chrono::nanoseconds patience) const;
   [[nodiscard]] Status map(const std::string& name);
   [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;

@@ -1,7 +1,6 @@
 #include "mpi/agreement.hpp"
 
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,7 +9,13 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t counting = 1;
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
@@ -18,30 +23,40 @@ bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 
 
 bool heed_barriers() { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED); }
 
-uint64_t Voter::decided(uint32_t kind, uint64_t from) const {
-  while (from == counting) {  // for the time of a system call
-    sched_yield();
-    from = ballot_->from[kind].load(std::memory_order_acquire);
+// Without sched_yield(): beside a thread that polls and does not yield, that costs a slice of the scheduler. The
+// proposer needs some microseconds, unless it has lost its own core.
+uint64_t Voter::await(uint32_t kind, Counts counts) {
+  constexpr int tries = 10'000;
+  for (int i = 0; i < tries; ++i) {
+    const uint64_t from = ballot_->from[kind].load(std::memory_order_acquire);
+    if (from != Ballot::counting) return from;
+    pause_briefly();
   }
-  return from == 0 ? UINT64_MAX : from;
+  return count(kind, counts);
 }
 
-void Voter::propose(uint32_t kind, std::span<std::atomic<uint64_t>* const> counts) {
-  std::atomic<uint64_t>& from = ballot_->from[kind];
-  uint64_t nobody = 0;
-  if (!from.compare_exchange_strong(nobody, counting)) return;
-  if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {
-    from.store(UINT64_MAX, std::memory_order_release);
-    return;
+// Gives the proposal its number, and says which one it has.
+uint64_t Voter::count(uint32_t kind, Counts counts) {
+  uint64_t number = UINT64_MAX;
+  if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {
+    number = 0;
+    for (const std::atomic<uint64_t>* const each : counts) {
+      number = std::max(number, each->load(std::memory_order_acquire) + 1);
+    }
   }
-  uint64_t last = 0;
-  for (const std::atomic<uint64_t>* const count : counts) last = std::max(last, count->load(std::memory_order_acquire));
-  from.store(last + 1, std::memory_order_release);
+  uint64_t found = Ballot::counting;
+  const bool is_first = ballot_->from[kind].compare_exchange_strong(found, number, std::memory_order_acq_rel);
+  return is_first ? number : found;
+}
+
+void Voter::propose(uint32_t kind, Counts counts) {
+  uint64_t nobody = 0;
+  if (ballot_->from[kind].compare_exchange_strong(nobody, Ballot::counting)) count(kind, counts);
 }
 
 // The last one makes the ballot as new. Until then each number stays: others may still propose, and must not choose a call
 // that a rank has made before it left.
-void Voter::leave(std::span<std::atomic<uint64_t>* const> counts) {
+void Voter::leave(Counts counts) {
   if (ballot_->left.fetch_add(1, std::memory_order_acq_rel) + 1 < counts.size()) return;
   for (std::atomic<uint64_t>* const count : counts) count->store(0, std::memory_order_relaxed);
   for (auto& from : ballot_->from) from.store(0, std::memory_order_relaxed);

@@ -8,7 +8,8 @@
 //   first writes the number of its call, then reads whether there is a proposal. propose() writes its proposal, makes all
 //   ranks pass a memory barrier, then reads their numbers. So it has read the number of every rank that did not see the
 //   proposal. The barrier is a system call (membarrier) of the one who proposes: other calls need none; (3) a way that was
-//   agreed on is kept.
+//   agreed on is kept; (4) a proposal without its number is waited for no longer than a barrier takes: then others
+//   count, too, and the first number is kept.
 // Threads: one at a time for each communicator. Time: none.
 #pragma once
 
@@ -21,9 +22,10 @@ namespace spinloom::mpi {
 
 struct Ballot {
   static constexpr uint32_t kinds = 16;
+  static constexpr uint64_t counting = 1;
   std::atomic<uint32_t> is_taken;
   std::atomic<uint32_t> left;  // ranks that need it no longer
-  std::array<std::atomic<uint64_t>, kinds> from;  // number of a call; 0: no proposal, 1: it is being counted
+  std::array<std::atomic<uint64_t>, kinds> from;  // number of a call; 0: no proposal; counting: it has no number yet
 };
 
 class Voter {
@@ -31,25 +33,27 @@ class Voter {
   Voter() = default;
   Voter(Ballot* ballot, std::atomic<uint64_t>* own) : ballot_(ballot), own_(own) {}
 
-  [[nodiscard]] bool begin_call(uint32_t kind) {
-    // Numbers begin at 2: lower ones say something else in `from`.
+  // `counts`: of all ranks of the communicator.
+  using Counts = std::span<std::atomic<uint64_t>* const>;
+  [[nodiscard]] bool begin_call(uint32_t kind, Counts counts) {
     own_->store(++calls_, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const uint64_t from = ballot_->from[kind].load(std::memory_order_acquire);
-    return from != 0 && calls_ >= decided(kind, from);
+    return from != 0 && calls_ >= (from == Ballot::counting ? await(kind, counts) : from);
   }
   [[nodiscard]] bool is_open(uint32_t kind) const { return ballot_->from[kind].load(std::memory_order_relaxed) == 0; }
-  // `counts`: of all ranks of the communicator. Nothing if the kernel has no such barrier.
-  void propose(uint32_t kind, std::span<std::atomic<uint64_t>* const> counts);
-  // This rank has begun its last call; others may not have. `counts` as above.
-  void leave(std::span<std::atomic<uint64_t>* const> counts);
+  // Nothing if the kernel has no such barrier.
+  void propose(uint32_t kind, Counts counts);
+  // This rank has begun its last call; others may not have.
+  void leave(Counts counts);
 
  private:
-  [[nodiscard]] uint64_t decided(uint32_t kind, uint64_t from) const;
+  [[nodiscard]] uint64_t await(uint32_t kind, Counts counts);
+  uint64_t count(uint32_t kind, Counts counts);
 
   Ballot* ballot_ = nullptr;
   std::atomic<uint64_t>* own_ = nullptr;
-  uint64_t calls_ = 1;
+  uint64_t calls_ = Ballot::counting;  // numbers of calls are greater
 };
 
 // Whether this process takes part in the barriers of others. Every rank must, before any proposes.

@@ -26,7 +26,7 @@ TEST(Agreement, AllRanksSeeTheSameCallsGoTheNewWay) {
         Voter voter(&ballot, &counts[rank]);
         for (int call = 0; call < calls; ++call) {
           const uint32_t kind = static_cast<uint32_t>(call) % 2;
-          went[rank].push_back(voter.begin_call(kind));
+          went[rank].push_back(voter.begin_call(kind, all));
           if (voter.is_open(kind) && call == 10 * round + static_cast<int>(100 * rank)) voter.propose(kind, all);
           if (call % (7 + round) == 0) std::this_thread::yield();
         }
@@ -51,8 +51,8 @@ TEST(Agreement, ABallotThatAllHaveLeftIsFreeAgain) {
   TwoRanks ranks;
   ranks.ballot.is_taken = 1;
   ranks.ballot.from[3] = 17;
-  EXPECT_FALSE(ranks.first.begin_call(0));
-  EXPECT_FALSE(ranks.first.begin_call(3));
+  EXPECT_FALSE(ranks.first.begin_call(0, ranks.all));
+  EXPECT_FALSE(ranks.first.begin_call(3, ranks.all));
   ranks.first.leave(ranks.all);
   EXPECT_EQ(ranks.ballot.is_taken, 1U);
   ranks.second.leave(ranks.all);
@@ -61,15 +61,28 @@ TEST(Agreement, ABallotThatAllHaveLeftIsFreeAgain) {
   EXPECT_EQ(ranks.counts[0], 0U);
 }
 
+// One who proposes may lose its core, or be killed, before the number stands.
+TEST(Agreement, NobodyWaitsForTheOneWhoProposes) {
+  if (!heed_barriers()) GTEST_SKIP() << "this kernel has no barrier for other processes";
+  TwoRanks ranks;
+  EXPECT_FALSE(ranks.first.begin_call(0, ranks.all));
+  ranks.ballot.from[0] = Ballot::counting;
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(ranks.second.begin_call(1, ranks.all));
+  EXPECT_FALSE(ranks.second.begin_call(0, ranks.all));  // the fourth
+  EXPECT_TRUE(ranks.second.begin_call(0, ranks.all));
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(ranks.first.begin_call(0, ranks.all));
+  EXPECT_TRUE(ranks.first.begin_call(0, ranks.all));
+}
+
 // MPI_Comm_free waits for nobody: one rank may have made all its calls before another makes its first.
 TEST(Agreement, ACallThatARankHasMadeBeforeItLeftKeepsItsWay) {
   if (!heed_barriers()) GTEST_SKIP() << "this kernel has no barrier for other processes";
   constexpr int calls = 5;
   TwoRanks ranks;
-  for (int call = 0; call < calls; ++call) EXPECT_FALSE(ranks.first.begin_call(0));
+  for (int call = 0; call < calls; ++call) EXPECT_FALSE(ranks.first.begin_call(0, ranks.all));
   ranks.first.leave(ranks.all);
   for (int call = 0; call < calls; ++call) {
-    EXPECT_FALSE(ranks.second.begin_call(0));
+    EXPECT_FALSE(ranks.second.begin_call(0, ranks.all));
     ranks.second.propose(0, ranks.all);
   }
 }

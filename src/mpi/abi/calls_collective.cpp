@@ -231,7 +231,7 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   Team* const team = layer.teams.of(comm);
   if (team == nullptr) return nullptr;
   const auto number = static_cast<uint32_t>(kind);
-  const bool has_agreed = team->voter.begin_call(number);
+  const bool has_agreed = team->voter.begin_call(number, team->counts);
   if (!has_agreed && !team->voter.is_open(number) && !layer.tally) return nullptr;
   const int64_t each = bytes(*team);
   const bool is_short = each < team->min_bytes;

@@ -30,6 +30,7 @@ double distinct_lines_most(const Form& form, double bytes) {
 const char* name_of(Way way) {
   switch (way) {
     case Way::pass: return "pass";
+    case Way::packed: return "packed";
     case Way::staged: return "staged";
     case Way::mapped: return "mapped";
     case Way::joint: return "joint";

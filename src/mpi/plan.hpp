@@ -18,6 +18,7 @@ namespace spinloom::mpi {
 
 enum class Way : uint8_t {
   pass,  // the MPI carries it
+  packed,  // the MPI carries its packed bytes
   staged,  // packed into shared memory
   mapped,  // offered where it lies, in memory that the receiver maps
   joint,  // the same, and the sender helps to copy
@@ -25,6 +26,8 @@ enum class Way : uint8_t {
 };
 
 [[nodiscard]] const char* name_of(Way way);
+// Whether the receiver comes for it.
+[[nodiscard]] constexpr bool is_offered(Way way) { return way == Way::mapped || way == Way::joint || way == Way::cma; }
 
 // Which ways a message may be offered.
 struct Reach {

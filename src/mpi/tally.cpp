@@ -43,7 +43,7 @@ TypeTally::Cell& TypeTally::find(Kind kind) {
 void TypeTally::withdraw(int64_t count, int64_t receiver) {
   Cell* likely = nullptr;  // where counts or receivers were too many
   for (Cell& cell : cells_) {
-    if (cell.kind.way == Way::pass || cell.kind.way == Way::staged || cell.withdrawn == cell.messages) continue;
+    if (!is_offered(cell.kind.way) || cell.withdrawn == cell.messages) continue;
     likely = &cell;
     if (cell.kind.count == count && cell.kind.receiver == receiver) break;
   }

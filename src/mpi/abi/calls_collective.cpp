@@ -2,6 +2,8 @@
 // take the way that the layer finds for each (exchange.hpp); all others are the MPI's.
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/exchange.hpp"
+#include "mpi/abi/packed_call.hpp"
+#include "mpi/abi/patterns.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -27,156 +29,6 @@ int64_t bytes_of(int64_t count, Datatype type) {
   return count < 0 ? none : Place::capacity_of(*layer.types.form(type), count);
 }
 
-int64_t extent_of(Datatype type) {
-  const Form& form = *layer.types.form(type);
-  if (form.known) return form.extent;
-  Count lower = 0;
-  Count extent = 0;
-  return real.Type_get_extent_x(type, &lower, &extent) == success ? extent : 0;
-}
-
-// What a rank sends or receives, by peers: blocks of one size; of several; and of several types.
-struct Blocks {
-  const void* buffer;
-  int64_t count;
-  Datatype type;
-  [[nodiscard]] void* at(int i) const {
-    return const_cast<char*>(static_cast<const char*>(buffer)) + i * count * extent_of(type);
-  }
-};
-template <class N>
-struct BlocksV {
-  const void* buffer;
-  const N* counts;
-  const Displacement<N>* places;
-  Datatype type;
-  [[nodiscard]] void* at(int i) const {
-    return const_cast<char*>(static_cast<const char*>(buffer)) + places[i] * extent_of(type);
-  }
-};
-template <class N, class Place>
-struct BlocksW {
-  const void* buffer;
-  const N* counts;
-  const Place* places;
-  const Datatype* types;
-};
-
-template <class Sink>
-void send(Sink& sink, int rank, const Blocks& from, int i) {
-  sink.send(rank, from.at(i), from.count, from.type);
-}
-template <class Sink>
-void receive(Sink& sink, int rank, const Blocks& to, int i) {
-  sink.receive(rank, to.at(i), to.count, to.type);
-}
-template <class Sink, class N>
-void send(Sink& sink, int rank, const BlocksV<N>& from, int i) {
-  sink.send(rank, from.at(i), from.counts[i], from.type);
-}
-template <class Sink, class N>
-void receive(Sink& sink, int rank, const BlocksV<N>& to, int i) {
-  sink.receive(rank, to.at(i), to.counts[i], to.type);
-}
-template <class Sink, class N, class Place>
-void send(Sink& sink, int rank, const BlocksW<N, Place>& from, int i) {
-  sink.send(rank, static_cast<const char*>(from.buffer) + from.places[i], from.counts[i], from.types[i]);
-}
-template <class Sink, class N, class Place>
-void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
-  sink.receive(rank, const_cast<char*>(static_cast<const char*>(to.buffer)) + to.places[i], to.counts[i], to.types[i]);
-}
-
-// The patterns of messages. A sink takes what this rank sends and receives.
-template <class Out, class In>
-auto all_to_all(const Out& out, const In& in) {
-  return [out, in](const Team& team, auto&& sink) {
-    for (int step = 0; step < team.size; ++step) {
-      const int from = (team.rank + team.size - step) % team.size;
-      const int to = (team.rank + step) % team.size;
-      receive(sink, team.peers[from], in, from);
-      send(sink, team.peers[to], out, to);
-    }
-  };
-}
-
-template <class In>
-auto gather(const void* out, int64_t count, Datatype type, const In& in, int root) {
-  return [=](const Team& team, auto&& sink) {
-    const bool is_root = team.rank == root;
-    for (int step = 0; is_root && step < team.size; ++step) {
-      const int from = (root + step) % team.size;
-      if (from != root || out != in_place) receive(sink, team.peers[from], in, from);
-    }
-    if (!is_root || out != in_place) sink.send(team.peers[root], out, count, type);
-  };
-}
-
-template <class Out>
-auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
-  return [=](const Team& team, auto&& sink) {
-    const bool is_root = team.rank == root;
-    for (int step = 0; is_root && step < team.size; ++step) {
-      const int to = (root + step) % team.size;
-      if (to != root || in != in_place) send(sink, team.peers[to], out, to);
-    }
-    if (!is_root || in != in_place) sink.receive(team.peers[root], in, count, type);
-  };
-}
-
-template <class In>
-auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) {
-  return [=](const Team& team, auto&& sink) {
-    for (int step = out == in_place ? 1 : 0; step < team.size; ++step) {
-      const int from = (team.rank + team.size - step) % team.size;
-      const int to = (team.rank + step) % team.size;
-      receive(sink, team.peers[from], in, from);
-      if (out == in_place) {
-        send(sink, team.peers[to], in, team.rank);
-      } else {
-        sink.send(team.peers[to], out, count, type);
-      }
-    }
-  };
-}
-
-auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
-  return [=](const Team& team, auto&& sink) {
-    if (team.rank != root) {
-      sink.receive(team.peers[root], buffer, count, type);
-      return;
-    }
-    for (int step = 1; step < team.size; ++step) sink.send(team.peers[(root + step) % team.size], buffer, count, type);
-  };
-}
-
-template <class Out, class In>
-auto among_neighbours(Spread spread, Completion completion, const Out& out, const In& in) {
-  return [=](const Team& team, auto&& sink) {
-    const Neighbours& all = team.neighbours;
-    for (const int i : all.order(spread, completion).slots) {
-      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
-    }
-    for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
-      if (all.to[i] >= 0) send(sink, team.peers[all.to[i]], out, i);
-    }
-  };
-}
-
-// Here any order of receives is right, because a sender sends the same bytes to all of its neighbours.
-template <class In>
-auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
-  return [=](const Team& team, auto&& sink) {
-    const Neighbours& all = team.neighbours;
-    for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
-      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
-    }
-    for (const int to : all.to) {
-      if (to >= 0) sink.send(team.peers[to], out, count, type);
-    }
-  };
-}
-
 // Finds out whether a rank would gain by the layer's way: some of what it moves has gaps and is not short.
 struct Gains {
   bool any = false;
@@ -191,10 +43,9 @@ struct Gains {
 };
 
 // A look takes time: after 16 that found no gaps, one call in eight is looked at.
-bool is_worth_a_look(Team& team, uint32_t kind) {
+bool is_worth_a_look(uint8_t& vain) {
   constexpr uint8_t vain_most = 16;
   constexpr uint8_t calls_for_a_look = 8;
-  uint8_t& vain = team.vain_looks[kind];
   if (++vain < vain_most) return true;
   if (vain < vain_most + calls_for_a_look) return false;
   vain = vain_most;
@@ -237,7 +88,7 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
   if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"});
-  if (!has_agreed && !is_short && is_worth_a_look(*team, number) && gains(*team, describe)) {
+  if (!has_agreed && !is_short && is_worth_a_look(team->vain_looks[number]) && gains(*team, describe)) {
     team->voter.propose(number, team->counts);
   }
   return nullptr;
@@ -251,23 +102,56 @@ std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, int tag, cons
   return made;
 }
 
-template <class Bytes, class Describe, class Pass>
-int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass) {
-  const Team* const team = team_of(kind, comm, bytes, describe);
-  if (team == nullptr) return pass();
-  const auto exchange = exchange_of(kind, *team, team->tag, describe);
-  int code = exchange->begin();
-  if (code == success) code = exchange->wait();
-  return code == success ? code : raise(comm, code);
+// The same looks at calls that no team does.
+template <class Pattern>
+auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
+  static uint8_t vain = 0;
+  const Lock lock;
+  auto made = is_worth_a_look(vain) ? packed_call(name_of(kind), comm, pattern) : nullptr;
+  if (made != nullptr) vain = 0;
+  return made;
 }
 
-template <class Bytes, class Describe, class Pass>
-int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass,
-                 Request* request) {
-  const Team* const team = team_of(kind, comm, bytes, describe);
-  if (team == nullptr) return pass();
-  const int code = start(exchange_of(kind, *team, team->tag, describe), request);
-  return code == success ? code : raise(comm, code);
+template <class Bytes, class Describe, class Call, class Arguments>
+int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
+             const Arguments& arguments) {
+  if (const Team* const team = team_of(kind, comm, bytes, describe)) {
+    const auto exchange = exchange_of(kind, *team, team->tag, describe);
+    int code = exchange->begin();
+    if (code == success) code = exchange->wait();
+    return code == success ? code : raise(comm, code);
+  }
+  if constexpr (may_be_packed<Describe>) {
+    if (const auto packed = packed_call_of(kind, comm, describe)) {
+      packed->packing()->begin();
+      const int code = packed->call(the_mpis);
+      if (code == success) packed->packing()->end();
+      return code;
+    }
+  }
+  return std::apply(the_mpis, arguments);
+}
+
+template <class Bytes, class Describe, class Call, class Arguments>
+int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
+                 const Arguments& arguments, Request* request) {
+  if (const Team* const team = team_of(kind, comm, bytes, describe)) {
+    const int code = start(exchange_of(kind, *team, team->tag, describe), request);
+    return code == success ? code : raise(comm, code);
+  }
+  if constexpr (may_be_packed<Describe>) {
+    if (const auto packed = packed_call_of(kind, comm, describe)) {
+      packed->packing()->begin();
+      Request carrier = handles().request_null;
+      int code = packed->call([&](auto... each) { return the_mpis(&carrier, each...); });
+      if (code != success) return code;
+      auto exchange = std::make_shared<Exchange>(name_of(kind), 0);
+      exchange->begin(carrier, {packed, packed->packing().get()});
+      code = follow(std::move(exchange), request);
+      return code == success ? code : raise(comm, code);
+    }
+  }
+  return std::apply([&](auto... each) { return the_mpis(request, each...); }, arguments);
 }
 
 // Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so that
@@ -334,17 +218,18 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
   template <class N>                                                                                               \
   int name(SPINLOOM_LIST parameters, Comm comm) {                                                                  \
     [[maybe_unused]] constexpr Completion completion = Completion::blocking;                                       \
-    const auto pass = [&] { return real.counted<N>().name(SPINLOOM_LIST arguments, comm); };                       \
+    const auto the_mpis = [&](auto... each) { return real.counted<N>().name(each..., comm); };                     \
     return blocking(                                                                                               \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass);    \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, the_mpis, \
+        std::tuple arguments);                                                                                     \
   }                                                                                                                \
   template <class N>                                                                                               \
   int iname(SPINLOOM_LIST parameters, Comm comm, Request* request) {                                               \
     [[maybe_unused]] constexpr Completion completion = Completion::non_blocking;                                   \
-    const auto pass = [&] { return real.counted<N>().iname(SPINLOOM_LIST arguments, comm, request); };             \
+    const auto the_mpis = [&](Request* by, auto... each) { return real.counted<N>().iname(each..., comm, by); };   \
     return non_blocking(                                                                                           \
-        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, pass,     \
-        request);                                                                                                  \
+        Kind::name, comm, [&]([[maybe_unused]] const Team& team) -> int64_t { return bytes; }, describe, the_mpis, \
+        std::tuple arguments, request);                                                                            \
   }                                                                                                                \
   template <class N>                                                                                               \
   int name##_init(SPINLOOM_LIST parameters, Comm comm, Info info, Request* request) {                              \
@@ -405,23 +290,23 @@ SPINLOOM_COLLECTIVE(Alltoall, Ialltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
                     (out, out_count, out_type, in, in_count, in_type),
                     out == in_place ? none : bytes_of(in_count, in_type),
-                    all_to_all(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
+                    AllToAll(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Alltoallv, Ialltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
                     (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
                     out == in_place ? none : various,
-                    all_to_all(BlocksV<N>(out, out_counts, out_places, out_type),
-                               BlocksV<N>(in, in_counts, in_places, in_type)))
+                    AllToAll(BlocksV<N>(out, out_counts, out_places, out_type),
+                             BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Alltoallw, Ialltoallw,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, const Datatype* out_types,
                      void* in, const N* in_counts, const Displacement<N>* in_places, const Datatype* in_types),
                     (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
                     out == in_place ? none : various,
-                    all_to_all(BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
-                               BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types)))
+                    AllToAll(BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
+                             BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types)))
 
 SPINLOOM_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
@@ -439,25 +324,24 @@ SPINLOOM_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
                     (out, out_count, out_type, in, in_count, in_type),
                     team.neighbours.knows(Spread::same, completion) ? various : none,
-                    among_neighbours(Spread::same, completion, Blocks(out, out_count, out_type),
-                                     Blocks(in, in_count, in_type)))
+                    AmongNeighbours(Spread::same, completion, Blocks(out, out_count, out_type),
+                                    Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
                     (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
                     team.neighbours.knows(Spread::several, completion) ? various : none,
-                    among_neighbours(Spread::several, completion, BlocksV<N>(out, out_counts, out_places, out_type),
-                                     BlocksV<N>(in, in_counts, in_places, in_type)))
+                    AmongNeighbours(Spread::several, completion, BlocksV<N>(out, out_counts, out_places, out_type),
+                                    BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                     (const void* out, const N* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
                      const N* in_counts, const Aint* in_places, const Datatype* in_types),
                     (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
                     team.neighbours.knows(Spread::types, completion) ? various : none,
-                    among_neighbours(Spread::types, completion,
-                                     BlocksW<N, Aint>(out, out_counts, out_places, out_types),
-                                     BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
+                    AmongNeighbours(Spread::types, completion, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
+                                    BlocksW<N, Aint>(in, in_counts, in_places, in_types)))
 
 #define SPINLOOM_MAKE(name, iname, N, ...)      \
   template int name<N>(__VA_ARGS__);            \

@@ -6,9 +6,6 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// No address below is anybody's memory; MPI_BOTTOM is 0, and its types hold addresses.
-constexpr int64_t least_address = 4096;
-
 // The form of `count` elements, if our kernels are to move them between `buffer` and `room` packed bytes. `try_none`
 // asks the MPI for the call with no elements, and is called once a type.
 template <class TryNone>
@@ -21,7 +18,7 @@ FormPointer to_move(const void* buffer, int64_t count, Datatype type, const void
     const Lock lock;
     const FormPointer& found = layer.types.form(type);
     if (!found->known || found->size <= 0 || found->contiguous(count) || count > room / found->size) return {};
-    if (reinterpret_cast<int64_t>(buffer) + found->true_lb < least_address) return {};
+    if (reinterpret_cast<int64_t>(buffer) + found->true_lb < Place::least_address) return {};
     form = found;
     is_tried = layer.types.is_tried(type);
     ++layer.pack_calls;

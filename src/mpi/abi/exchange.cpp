@@ -115,6 +115,12 @@ int Exchange::begin() {
   return code == success ? code : end(code);
 }
 
+void Exchange::begin(Request request, std::shared_ptr<const Packing> packing) {
+  requests_.assign(1, request);
+  statuses_.assign(1, {});
+  packing_ = std::move(packing);
+}
+
 int Exchange::wait() {
   const auto count = static_cast<int>(requests_.size());
   if (count == 0) return success;
@@ -147,15 +153,20 @@ int Exchange::end(int code) {
     if (code != success && request != handles().request_null) Request_free(&request);
   }
   requests_.clear();
+  if (code == success && packing_) packing_->end();
+  packing_.reset();
   return code;
 }
 
 int start(std::shared_ptr<Exchange> exchange, Request* request) {
-  int code = exchange->begin();
-  if (code != success) return code;
+  const int code = exchange->begin();
+  return code == success ? follow(std::move(exchange), request) : code;
+}
+
+int follow(std::shared_ptr<Exchange> exchange, Request* request) {
   auto outcome = std::make_unique<int>(success);
   Underway one{std::move(exchange), {}, outcome.get()};
-  code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
+  const int code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
   if (code != success) return one.exchange->wait();
   (void)outcome.release();
   *request = one.whole;

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "mpi/abi/layer.hpp"
+#include "mpi/abi/packing.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -25,6 +25,8 @@ class Exchange {
   void keep_types();
 
   [[nodiscard]] int begin();
+  // In place of that: the MPI carries the call by `request`, as packed bytes.
+  void begin(Request request, std::shared_ptr<const Packing> packing);
   [[nodiscard]] int wait();
   // Whether it has ended; never waits.
   [[nodiscard]] bool test(int& code);
@@ -46,11 +48,14 @@ class Exchange {
   int tag_;
   std::vector<Part> sends_, receives_;
   std::vector<std::unique_ptr<KeptType>> kept_;
+  std::shared_ptr<const Packing> packing_;
   std::vector<Request> requests_;
   std::vector<Status> statuses_;
 };
 
 // Starts it, and makes the program's request.
 [[nodiscard]] int start(std::shared_ptr<Exchange> exchange, Request* request);
+// The same for one that has begun.
+[[nodiscard]] int follow(std::shared_ptr<Exchange> exchange, Request* request);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

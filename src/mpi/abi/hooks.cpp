@@ -7,26 +7,23 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// MPI_Pack and MPI_Unpack need no peers.
+// Calls that need no peers with the layer: what they do is this rank's own.
+template <auto function>
+inline constexpr bool is_by_itself = false;
+#define SPINLOOM_BY_ITSELF(call)                                       \
+  template <>                                                          \
+  inline constexpr bool is_by_itself<&SPINLOOM_ABI::call<int>> = true; \
+  template <>                                                          \
+  inline constexpr bool is_by_itself<&SPINLOOM_ABI::call<Count>> = true;
+SPINLOOM_BY_ITSELF(Pack)
+SPINLOOM_BY_ITSELF(Unpack)
+SPINLOOM_BY_ITSELF(Alltoallw)
+SPINLOOM_BY_ITSELF(Neighbor_alltoallv)
+SPINLOOM_BY_ITSELF(Neighbor_alltoallw)
+#undef SPINLOOM_BY_ITSELF
 template <auto function>
 [[nodiscard]] bool is_on() {
-  return layer.on;
-}
-template <>
-bool is_on<&SPINLOOM_ABI::Pack<int>>() {
-  return layer.pack_on;
-}
-template <>
-bool is_on<&SPINLOOM_ABI::Pack<Count>>() {
-  return layer.pack_on;
-}
-template <>
-bool is_on<&SPINLOOM_ABI::Unpack<int>>() {
-  return layer.pack_on;
-}
-template <>
-bool is_on<&SPINLOOM_ABI::Unpack<Count>>() {
-  return layer.pack_on;
+  return is_by_itself<function> ? layer.pack_on : layer.on;
 }
 
 // The layer's function as the program calls it. What needs nothing of the layer, the MPI's own calls, and all calls while

@@ -56,6 +56,8 @@ struct Place {
   Comm comm{};
   const char* call = "";  // the collective call that it belongs to
 
+  // No address below is anybody's memory; MPI_BOTTOM is 0, and its types hold addresses.
+  static constexpr int64_t least_address = 4096;
   [[nodiscard]] static int64_t capacity_of(const Form& form, int64_t count) {
     int64_t bytes = 0;
     return __builtin_mul_overflow(form.size, count, &bytes) ? INT64_MAX : bytes;

@@ -1,0 +1,140 @@
+// PackedCall - a collective call that the MPI carries, with the sides that are quicker so as packed bytes.
+//
+// Contract: packed_call() gives none where the call had better go as the program has it. begin() of its Packing precedes
+//   call(), and end() follows the call's end.
+// Threads: packed_call() needs the caller's lock. Time: none.
+#pragma once
+
+#include <limits>
+#include <tuple>
+
+#include "mpi/abi/packing.hpp"
+#include "mpi/abi/patterns.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// The calls in which no MPI may choose by the types of one rank how all ranks do it: each block has a type of its own, or
+// few ranks take part. Libraries for MPI_Alltoallv may refuse what is not contiguous, which they expect of all ranks.
+template <class Pattern>
+inline constexpr bool may_be_packed = false;
+template <class N, class Place>
+inline constexpr bool may_be_packed<AllToAll<BlocksW<N, Place>, BlocksW<N, Place>>> = true;
+template <class N>
+inline constexpr bool may_be_packed<AmongNeighbours<BlocksV<N>, BlocksV<N>>> = true;
+template <class N, class Place>
+inline constexpr bool may_be_packed<AmongNeighbours<BlocksW<N, Place>, BlocksW<N, Place>>> = true;
+
+// The ranks that blocks are for, and those that they come from.
+template <class Out, class In>
+Neighbours peers_of(const AllToAll<Out, In>&, Comm comm) {
+  Neighbours all;
+  int is_inter = 0;
+  int size = 0;
+  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0) return all;
+  all.known = real.Comm_size(comm, &size) == success;
+  for (int i = 0; i < size; ++i) all.to.push_back(i);
+  all.from = all.to;
+  return all;
+}
+template <class Out, class In>
+Neighbours peers_of(const AmongNeighbours<Out, In>&, Comm comm) {
+  return neighbours_of(comm);
+}
+
+// One side of a call, by the arguments that say where it lies: as the program gave them, or packed.
+template <class Blocks>
+class CallSide;
+
+template <class N>
+class CallSide<BlocksV<N>> {
+ public:
+  static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
+  CallSide(const BlocksV<N>& given, const PackedSide& side) : lists_(side), blocks_(given) {
+    if (side.is_used()) blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), handles().byte};
+  }
+  [[nodiscard]] auto arguments() const {
+    return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.places, blocks_.type);
+  }
+
+ private:
+  PackedLists<N, Displacement<N>> lists_;
+  BlocksV<N> blocks_;
+};
+
+template <class N, class Place>
+class CallSide<BlocksW<N, Place>> {
+ public:
+  static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
+  CallSide(const BlocksW<N, Place>& given, const PackedSide& side) : lists_(side), blocks_(given) {
+    if (side.is_used()) blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), lists_.types.data()};
+  }
+  [[nodiscard]] auto arguments() const {
+    return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.places, blocks_.types);
+  }
+
+ private:
+  PackedLists<N, Place> lists_;
+  BlocksW<N, Place> blocks_;
+};
+
+template <class Out, class In>
+class PackedCall {
+ public:
+  PackedCall(const Out& out, const In& in, std::shared_ptr<const Packing> packing)
+      : packing_(std::move(packing)), out_(out, packing_->out), in_(in, packing_->in) {}
+  [[nodiscard]] const std::shared_ptr<const Packing>& packing() const { return packing_; }
+  // `the_mpis` is called with the arguments of both sides.
+  template <class Call>
+  [[nodiscard]] int call(Call&& the_mpis) const {
+    return std::apply(the_mpis, std::tuple_cat(out_.arguments(), in_.arguments()));
+  }
+
+ private:
+  std::shared_ptr<const Packing> packing_;
+  CallSide<Out> out_;
+  CallSide<In> in_;
+};
+
+// Gives a sink the blocks, and nothing in the place of those for neighbours that are missing.
+template <class Sink, class Blocks>
+void name_blocks(Sink& sink, const Blocks& blocks, const std::vector<int>& peers) {
+  for (size_t i = 0; i < peers.size(); ++i) {
+    if (peers[i] >= 0) {
+      send(sink, peers[i], blocks, static_cast<int>(i));
+    } else if constexpr (requires { sink.send_nothing(); }) {
+      sink.send_nothing();
+    }
+  }
+}
+
+template <class Blocks>
+[[nodiscard]] bool is_quicker_packed(const Blocks& blocks, const std::vector<int>& peers) {
+  Survey survey;
+  name_blocks(survey, blocks, peers);
+  return survey.is_quicker_packed(CallSide<Blocks>::bytes_most);
+}
+
+template <template <class, class> class Pattern, class Out, class In>
+[[nodiscard]] std::shared_ptr<const PackedCall<Out, In>> packed_call(const char* name, Comm comm,
+                                                                     const Pattern<Out, In>& pattern) {
+  if (pattern.out.buffer == in_place || comm == handles().comm_null) return {};
+  if (layer.settings.path == Path::pass || layer.teams.of(comm) != nullptr) return {};
+  const Neighbours peers = peers_of(pattern, comm);
+  if (!peers.known) return {};
+  const bool packs_out = is_quicker_packed(pattern.out, peers.to);
+  const bool packs_in = is_quicker_packed(pattern.in, peers.from);
+  if (!packs_out && !packs_in) return {};
+  auto packing = std::make_shared<Packing>();
+  if (packs_out) {
+    name_blocks(packing->out, pattern.out, peers.to);
+    packing->out.take_memory();
+    packing->out.count(name, comm);
+  }
+  if (packs_in) {
+    name_blocks(packing->in, pattern.in, peers.from);
+    packing->in.take_memory();
+  }
+  return std::make_shared<const PackedCall<Out, In>>(pattern.out, pattern.in, std::move(packing));
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

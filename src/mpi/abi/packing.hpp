@@ -1,0 +1,106 @@
+// Packing - what this rank sends and receives in a collective call that the MPI carries, as packed bytes beside the
+// program's memory. MPIs pack small blocks slowly.
+//
+// Contract: a Survey of one side says whether it should go packed. If so, a PackedSide takes its blocks in the order of the
+//   call, and pack() precedes the call, or unpack() follows it. What a rank decides is its own matter: the others see the
+//   same bytes.
+// Invariants: (1) a slot without bytes, and one of a neighbour that is missing, is neither read nor written.
+// Threads: surveys and add() need the caller's lock; the rest is one thread's at a time. Time: none.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// A side as a sink of its blocks.
+class Survey {
+ public:
+  void send(int, const void* buffer, int64_t count, Datatype type);
+  // `bytes_most`: that counts and displacements of the call can say.
+  [[nodiscard]] bool is_quicker_packed(int64_t bytes_most) const;
+
+ private:
+  int64_t bytes_ = 0;
+  double runs_ = 0;  // of contiguous bytes
+  bool is_right_ = true;
+  bool has_gaps_ = false;
+};
+
+// Memory that is used again by the next call that needs so much.
+class Scratch {
+ public:
+  Scratch() = default;
+  explicit Scratch(int64_t bytes);
+  Scratch(Scratch&& from) noexcept { *this = std::move(from); }
+  Scratch& operator=(Scratch&& from) noexcept {
+    std::swap(memory_, from.memory_);
+    std::swap(bytes_, from.bytes_);
+    return *this;
+  }
+  ~Scratch();
+  [[nodiscard]] uint8_t* data() const { return memory_.get(); }
+
+ private:
+  std::unique_ptr<uint8_t[]> memory_;
+  int64_t bytes_ = 0;
+};
+
+class PackedSide {
+ public:
+  struct Block {
+    void* buffer;
+    int64_t count;
+    Datatype type;
+    FormPointer form;  // none: no bytes
+    int64_t bytes;
+    int64_t offset;  // packed
+    int peer;
+  };
+
+  void send(int peer, const void* buffer, int64_t count, Datatype type);
+  void send_nothing() { blocks_.push_back({nullptr, 0, {}, {}, 0, bytes_, proc_null}); }
+  void take_memory() { packed_ = Scratch(bytes_); }
+  void pack() const;
+  void unpack() const;
+  // For the report: the blocks of this side as messages.
+  void count(const char* call, Comm comm) const;
+
+  [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
+  [[nodiscard]] bool is_used() const { return packed_.data() != nullptr; }
+  [[nodiscard]] uint8_t* packed() const { return packed_.data(); }
+
+ private:
+  std::vector<Block> blocks_;
+  int64_t bytes_ = 0;
+  Scratch packed_;
+};
+
+struct Packing {
+  PackedSide out, in;
+  void begin() const {
+    if (out.is_used()) out.pack();
+  }
+  void end() const {
+    if (in.is_used()) in.unpack();
+  }
+};
+
+// The lists of a call, for a side that goes packed.
+template <class N, class Place>
+struct PackedLists {
+  std::vector<N> counts;
+  std::vector<Place> places;
+  std::vector<Datatype> types;
+
+  explicit PackedLists(const PackedSide& side) : types(side.blocks().size(), handles().byte) {
+    for (const PackedSide::Block& block : side.blocks()) {
+      counts.push_back(static_cast<N>(block.bytes));
+      places.push_back(static_cast<Place>(block.offset));
+    }
+  }
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,170 @@
+// Patterns - which blocks of a program's memory a collective call moves between which ranks.
+//
+// Contract: a pattern is called with a Team and a sink, whose send() and receive() take what this rank sends and receives,
+//   in an order in which the messages of any two ranks meet.
+// Threads: the caller's lock: types are looked up. Time: none.
+#pragma once
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+inline int64_t extent_of(Datatype type) {
+  const Form& form = *layer.types.form(type);
+  if (form.known) return form.extent;
+  Count lower = 0;
+  Count extent = 0;
+  return real.Type_get_extent_x(type, &lower, &extent) == success ? extent : 0;
+}
+
+// What a rank sends or receives, by peers: blocks of one size; of several; and of several types.
+struct Blocks {
+  const void* buffer;
+  int64_t count;
+  Datatype type;
+  [[nodiscard]] void* at(int i) const {
+    return const_cast<char*>(static_cast<const char*>(buffer)) + i * count * extent_of(type);
+  }
+};
+template <class N>
+struct BlocksV {
+  const void* buffer;
+  const N* counts;
+  const Displacement<N>* places;
+  Datatype type;
+  [[nodiscard]] void* at(int i) const {
+    return const_cast<char*>(static_cast<const char*>(buffer)) + places[i] * extent_of(type);
+  }
+};
+template <class N, class Place>
+struct BlocksW {
+  const void* buffer;
+  const N* counts;
+  const Place* places;
+  const Datatype* types;
+};
+
+template <class Sink>
+void send(Sink& sink, int rank, const Blocks& from, int i) {
+  sink.send(rank, from.at(i), from.count, from.type);
+}
+template <class Sink>
+void receive(Sink& sink, int rank, const Blocks& to, int i) {
+  sink.receive(rank, to.at(i), to.count, to.type);
+}
+template <class Sink, class N>
+void send(Sink& sink, int rank, const BlocksV<N>& from, int i) {
+  sink.send(rank, from.at(i), from.counts[i], from.type);
+}
+template <class Sink, class N>
+void receive(Sink& sink, int rank, const BlocksV<N>& to, int i) {
+  sink.receive(rank, to.at(i), to.counts[i], to.type);
+}
+template <class Sink, class N, class Place>
+void send(Sink& sink, int rank, const BlocksW<N, Place>& from, int i) {
+  sink.send(rank, static_cast<const char*>(from.buffer) + from.places[i], from.counts[i], from.types[i]);
+}
+template <class Sink, class N, class Place>
+void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
+  sink.receive(rank, const_cast<char*>(static_cast<const char*>(to.buffer)) + to.places[i], to.counts[i], to.types[i]);
+}
+
+// The patterns of messages. A sink takes what this rank sends and receives.
+template <class Out, class In>
+struct AllToAll {
+  Out out;
+  In in;
+  template <class Sink>
+  void operator()(const Team& team, Sink&& sink) const {
+    for (int step = 0; step < team.size; ++step) {
+      const int from = (team.rank + team.size - step) % team.size;
+      const int to = (team.rank + step) % team.size;
+      receive(sink, team.peers[from], in, from);
+      send(sink, team.peers[to], out, to);
+    }
+  }
+};
+
+template <class In>
+auto gather(const void* out, int64_t count, Datatype type, const In& in, int root) {
+  return [=](const Team& team, auto&& sink) {
+    const bool is_root = team.rank == root;
+    for (int step = 0; is_root && step < team.size; ++step) {
+      const int from = (root + step) % team.size;
+      if (from != root || out != in_place) receive(sink, team.peers[from], in, from);
+    }
+    if (!is_root || out != in_place) sink.send(team.peers[root], out, count, type);
+  };
+}
+
+template <class Out>
+auto scatter(const Out& out, void* in, int64_t count, Datatype type, int root) {
+  return [=](const Team& team, auto&& sink) {
+    const bool is_root = team.rank == root;
+    for (int step = 0; is_root && step < team.size; ++step) {
+      const int to = (root + step) % team.size;
+      if (to != root || in != in_place) send(sink, team.peers[to], out, to);
+    }
+    if (!is_root || in != in_place) sink.receive(team.peers[root], in, count, type);
+  };
+}
+
+template <class In>
+auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) {
+  return [=](const Team& team, auto&& sink) {
+    for (int step = out == in_place ? 1 : 0; step < team.size; ++step) {
+      const int from = (team.rank + team.size - step) % team.size;
+      const int to = (team.rank + step) % team.size;
+      receive(sink, team.peers[from], in, from);
+      if (out == in_place) {
+        send(sink, team.peers[to], in, team.rank);
+      } else {
+        sink.send(team.peers[to], out, count, type);
+      }
+    }
+  };
+}
+
+inline auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
+  return [=](const Team& team, auto&& sink) {
+    if (team.rank != root) {
+      sink.receive(team.peers[root], buffer, count, type);
+      return;
+    }
+    for (int step = 1; step < team.size; ++step) sink.send(team.peers[(root + step) % team.size], buffer, count, type);
+  };
+}
+
+template <class Out, class In>
+struct AmongNeighbours {
+  Spread spread;
+  Completion completion;
+  Out out;
+  In in;
+  template <class Sink>
+  void operator()(const Team& team, Sink&& sink) const {
+    const Neighbours& all = team.neighbours;
+    for (const int i : all.order(spread, completion).slots) {
+      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
+    }
+    for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
+      if (all.to[i] >= 0) send(sink, team.peers[all.to[i]], out, i);
+    }
+  }
+};
+
+// Here any order of receives is right, because a sender sends the same bytes to all of its neighbours.
+template <class In>
+auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
+  return [=](const Team& team, auto&& sink) {
+    const Neighbours& all = team.neighbours;
+    for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
+      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
+    }
+    for (const int to : all.to) {
+      if (to >= 0) sink.send(team.peers[to], out, count, type);
+    }
+  };
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -31,6 +31,12 @@ NO_SINGLE_COPY = {
     "OMPI_MCA_smsc": "^cma,xpmem,knem",
     "MPIR_CVAR_CH4_CMA_ENABLE": "0",
 }
+# How an MPI is told to send to a rank of this machine as to one of another machine.
+NO_SHARED_MEMORY = {
+    "OMPI_MCA_btl": "tcp,self",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "MPIR_CVAR_NOLOCAL": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,14 @@ def mpis(given: tuple[str, ...] = ()) -> list[Mpi]:
 
 
 class Job:
-    """Two ranks, ready for commands. `name` is the MPI's version."""
+    """Two ranks, ready for commands. `name` is the MPI's version.
 
-    def __init__(self, mpi: Mpi, program: Path, folder: Path, settings: dict[str, str]) -> None:
+    Ranks that are `apart` do not find each other in the layer, as if each were on a machine of its own.
+    """
+
+    def __init__(
+        self, mpi: Mpi, program: Path, folder: Path, settings: dict[str, str], *, apart: bool = False
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
         self.channels = []
@@ -102,8 +113,11 @@ class Job:
             )
         options = OPENMPI_OPTIONS if mpi.is_openmpi else []
         self.log = open(folder / "log", "w+", encoding="utf-8")  # noqa: SIM115
+        ranks = ["-n", str(RANKS), program, folder]
+        if apart:
+            ranks = [*each_apart(0, program, folder), ":", *each_apart(1, program, folder)]
         self.process = subprocess.Popen(
-            [mpi.launcher, *options, "-n", str(RANKS), program, folder],
+            [mpi.launcher, *options, *ranks],
             env={**os.environ, **mpi.environment(), **settings},
             stdin=subprocess.DEVNULL,
             stdout=self.log,
@@ -164,6 +178,12 @@ class Job:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+def each_apart(rank: int, program: Path, folder: Path) -> list[str | Path]:
+    """Of a command line for the launcher: one rank, which is told that it is alone."""
+    told = (f"SPINLOOM_MPI_JOB=apart{rank}", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "MPI_LOCALNRANKS=1")
+    return ["-n", "1", "env", *told, program, folder]
 
 
 def compile_program(mpi: Mpi, source: str, out: Path) -> None:

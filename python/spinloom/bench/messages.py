@@ -45,15 +45,20 @@ class Variant:
     mpi: jobs.Mpi
     single_copy: bool
     layer: bool
+    apart: bool = False  # without shared memory between ranks
 
     def settings(self, path: str) -> dict[str, str]:
         layer = jobs.layer_settings(path) if self.layer else {}
-        return layer | ({} if self.single_copy else jobs.NO_SINGLE_COPY)
+        apart = jobs.NO_SHARED_MEMORY if self.apart else {}
+        return layer | apart | ({} if self.single_copy else jobs.NO_SINGLE_COPY)
+
+    def launch(self, program: Path, folder: Path, path: str) -> jobs.Job:
+        return jobs.Job(self.mpi, program, folder, self.settings(path), apart=self.apart)
 
 
-def variants(mpis: list[jobs.Mpi], *, both_settings: bool) -> list[Variant]:
+def variants(mpis: list[jobs.Mpi], *, both_settings: bool, apart: bool = False) -> list[Variant]:
     return [
-        Variant(mpi, single_copy, layer)
+        Variant(mpi, single_copy, layer, apart)
         for mpi in mpis
         for single_copy in ((True, False) if both_settings else (True,))
         for layer in (False, True)
@@ -61,7 +66,7 @@ def variants(mpis: list[jobs.Mpi], *, both_settings: bool) -> list[Variant]:
 
 
 def label(job: jobs.Job, variant: Variant) -> str:
-    return job.name + ("" if variant.single_copy else " without CMA")
+    return job.name + ("" if variant.single_copy else " without CMA") + (" apart" if variant.apart else "")
 
 
 Times = dict[tuple[str, str, str], dict[bool, list[float]]]  # (row, kind, MPI) -> with the layer? -> ns
@@ -128,8 +133,7 @@ def launched(
         for number, variant in enumerate(wanted):
             if variant.mpi in programs:
                 place = folder / f"job{number}"
-                job = jobs.Job(variant.mpi, programs[variant.mpi], place, variant.settings(path))
-                running.append((variant, job))
+                running.append((variant, variant.launch(programs[variant.mpi], place, path)))
         yield running
     finally:
         for _, job in running:

@@ -27,6 +27,9 @@ from spinloom.verbs.stopping import stoppable
 )
 @click.option("--collectives", "collective", is_flag=True, help="Collective calls with datatypes.")
 @click.option("--fresh", is_flag=True, help="Of --collectives: write what is sent anew before each call.")
+@click.option(
+    "--apart", is_flag=True, help="Of --collectives: ranks without shared memory, as on two machines."
+)
 @click.option("--kind", type=click.Choice(messages.KINDS), multiple=True, help="These only; else pingpong.")
 @click.option(
     "--mpi",
@@ -50,6 +53,7 @@ def mpi(
     calls: bool,
     collective: bool,
     fresh: bool,
+    apart: bool,
     kind: tuple[str, ...],
     given: tuple[str, ...],
     path: str,
@@ -70,7 +74,8 @@ def mpi(
 
     --collectives measures collective calls with datatypes on two ranks: without the layer, by hand (a loop
     that packs, contiguous bytes, a loop that unpacks) and with the layer. The ratio is the best of the first
-    two over the third. A time is that of the slower rank.
+    two over the third. A time is that of the slower rank. With --apart the MPIs send by their networks,
+    which is the loopback device here, and the layer knows no peers.
     """
     if calls and collective:
         raise Trouble("invalid", "--calls and --collectives are two benches")
@@ -78,8 +83,8 @@ def mpi(
         raise Trouble(
             "invalid", f"--{'calls' if calls else 'collectives'} has no --kind: its rows say what is called"
         )
-    if fresh and not collective:
-        raise Trouble("invalid", "--fresh is for --collectives")
+    if (fresh or apart) and not collective:
+        raise Trouble("invalid", f"--{'fresh' if fresh else 'apart'} is for --collectives")
     bench = "calls" if calls else "collectives" if collective else "messages"
     rows = ROWS[bench](quick, only)
     if not rows:
@@ -87,7 +92,8 @@ def mpi(
     if out is not None:
         results.check_writable(out)
     effort = messages.QUICK if quick else messages.FULL
-    wanted = messages.variants(jobs.mpis(given), both_settings=not (one_setting or calls))
+    both = not (one_setting or calls or apart)  # a single copy is within a machine
+    wanted = messages.variants(jobs.mpis(given), both_settings=both, apart=apart)
     if not wanted:
         raise Trouble("environment", "no MPI was found: there is no mpicc with a launcher")
     times: dict[Any, dict[Any, list[float]]] = {}

@@ -125,6 +125,7 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
     if (const auto packed = packed_call_of(kind, comm, describe)) {
       packed->packing()->begin();
       const int code = packed->call(the_mpis);
+      packed->packing()->copy_own();
       if (code == success) packed->packing()->end();
       return code;
     }
@@ -145,6 +146,7 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
       Request carrier = handles().request_null;
       int code = packed->call([&](auto... each) { return the_mpis(&carrier, each...); });
       if (code != success) return code;
+      packed->packing()->copy_own();
       auto exchange = std::make_shared<Exchange>(name_of(kind), 0);
       exchange->begin(carrier, {packed, packed->packing().get()});
       code = follow(std::move(exchange), request);

@@ -8,14 +8,6 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
-bool copied_here(const Place& from, const Place& to) {
-  if (!from.form->known || !to.form->known || from.capacity() != to.capacity()) return false;
-  const End source = end_of({*from.form, from.count, from.buffer}, from.count);
-  const End target = end_of({*to.form, to.count, to.buffer}, to.count);
-  return copy_part(source, target, {0, from.capacity()}).ok();
-}
-
 Place place_of(void* buffer, int64_t count, Datatype type) {
   const Lock lock;
   return layer.place_of(buffer, count, type, layer.teams.comm());

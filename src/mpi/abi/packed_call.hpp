@@ -1,7 +1,8 @@
-// PackedCall - a collective call that the MPI carries, with the sides that are quicker so as packed bytes.
+// PackedCall - a collective call that the MPI carries, with the sides that are quicker so as packed bytes, and without what a
+// rank sends to itself.
 //
 // Contract: packed_call() gives none where the call had better go as the program has it. begin() of its Packing precedes
-//   call(), and end() follows the call's end.
+//   call(), copy_own() follows it, and end() follows the call's end.
 // Threads: packed_call() needs the caller's lock. Time: none.
 #pragma once
 
@@ -41,6 +42,17 @@ Neighbours peers_of(const AmongNeighbours<Out, In>&, Comm comm) {
   return neighbours_of(comm);
 }
 
+// The block that a rank sends to itself; below zero: there is none, or there may be several.
+template <class Out, class In>
+int own_block_of(const AllToAll<Out, In>&, Comm comm) {
+  int rank = 0;
+  return real.Comm_rank(comm, &rank) == success ? rank : -1;
+}
+template <class Out, class In>
+int own_block_of(const AmongNeighbours<Out, In>&, Comm) {
+  return -1;
+}
+
 // One side of a call, by the arguments that say where it lies: as the program gave them, or packed.
 template <class Blocks>
 class CallSide;
@@ -49,8 +61,12 @@ template <class N>
 class CallSide<BlocksV<N>> {
  public:
   static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
-  CallSide(const BlocksV<N>& given, const PackedSide& side) : lists_(side), blocks_(given) {
-    if (side.is_used()) blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), handles().byte};
+  CallSide(const BlocksV<N>& given, const PackedSide& side, const LeftOut& left_out) : lists_(side), blocks_(given) {
+    if (side.is_used()) {
+      blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), handles().byte};
+    } else if (left_out.block >= 0) {
+      blocks_.counts = lists_.without(left_out, given.counts);
+    }
   }
   [[nodiscard]] auto arguments() const {
     return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.places, blocks_.type);
@@ -65,8 +81,13 @@ template <class N, class Place>
 class CallSide<BlocksW<N, Place>> {
  public:
   static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
-  CallSide(const BlocksW<N, Place>& given, const PackedSide& side) : lists_(side), blocks_(given) {
-    if (side.is_used()) blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), lists_.types.data()};
+  CallSide(const BlocksW<N, Place>& given, const PackedSide& side, const LeftOut& left_out)
+      : lists_(side), blocks_(given) {
+    if (side.is_used()) {
+      blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), lists_.types.data()};
+    } else if (left_out.block >= 0) {
+      blocks_.counts = lists_.without(left_out, given.counts);
+    }
   }
   [[nodiscard]] auto arguments() const {
     return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.places, blocks_.types);
@@ -80,8 +101,8 @@ class CallSide<BlocksW<N, Place>> {
 template <class Out, class In>
 class PackedCall {
  public:
-  PackedCall(const Out& out, const In& in, std::shared_ptr<const Packing> packing)
-      : packing_(std::move(packing)), out_(out, packing_->out), in_(in, packing_->in) {}
+  PackedCall(const Out& out, const In& in, std::shared_ptr<const Packing> packing, const LeftOut& left_out)
+      : packing_(std::move(packing)), out_(out, packing_->out, left_out), in_(in, packing_->in, left_out) {}
   [[nodiscard]] const std::shared_ptr<const Packing>& packing() const { return packing_; }
   // `the_mpis` is called with the arguments of both sides.
   template <class Call>
@@ -108,6 +129,19 @@ void name_blocks(Sink& sink, const Blocks& blocks, const std::vector<int>& peers
 }
 
 template <class Blocks>
+[[nodiscard]] Place place_of(const Blocks& blocks, int block, Comm comm) {
+  struct Sink {
+    Comm comm;
+    Place place;
+    void send(int, const void* buffer, int64_t count, Datatype type) {
+      if (count > 0) place = layer.place_of(buffer, count, type, comm);
+    }
+  } sink{comm, {}};
+  send(sink, block, blocks, block);
+  return sink.place;
+}
+
+template <class Blocks>
 [[nodiscard]] bool is_quicker_packed(const Blocks& blocks, const std::vector<int>& peers) {
   Survey survey;
   name_blocks(survey, blocks, peers);
@@ -119,22 +153,27 @@ template <template <class, class> class Pattern, class Out, class In>
                                                                      const Pattern<Out, In>& pattern) {
   if (pattern.out.buffer == in_place || comm == handles().comm_null) return {};
   if (layer.settings.path == Path::pass || layer.teams.of(comm) != nullptr) return {};
-  const Neighbours peers = peers_of(pattern, comm);
+  Neighbours peers = peers_of(pattern, comm);
   if (!peers.known) return {};
-  const bool packs_out = is_quicker_packed(pattern.out, peers.to);
-  const bool packs_in = is_quicker_packed(pattern.in, peers.from);
-  if (!packs_out && !packs_in) return {};
   auto packing = std::make_shared<Packing>();
-  if (packs_out) {
+  LeftOut left_out{own_block_of(pattern, comm), peers.to.size()};
+  if (left_out.block >= 0 &&
+      packing->keeps_own(place_of(pattern.out, left_out.block, comm), place_of(pattern.in, left_out.block, comm))) {
+    peers.to[left_out.block] = peers.from[left_out.block] = proc_null;
+  } else {
+    left_out.block = -1;
+  }
+  if (is_quicker_packed(pattern.out, peers.to)) {
     name_blocks(packing->out, pattern.out, peers.to);
     packing->out.take_memory();
     packing->out.count(name, comm);
   }
-  if (packs_in) {
+  if (is_quicker_packed(pattern.in, peers.from)) {
     name_blocks(packing->in, pattern.in, peers.from);
     packing->in.take_memory();
   }
-  return std::make_shared<const PackedCall<Out, In>>(pattern.out, pattern.in, std::move(packing));
+  if (!packing->out.is_used() && !packing->in.is_used() && !packing->has_own()) return {};
+  return std::make_shared<const PackedCall<Out, In>>(pattern.out, pattern.in, std::move(packing), left_out);
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

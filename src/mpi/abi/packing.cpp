@@ -1,5 +1,7 @@
 #include "mpi/abi/packing.hpp"
 
+#include <stdexcept>
+
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
@@ -14,9 +16,12 @@ constexpr int64_t times_min_bytes = 2;
 
 Message message_of(const PackedSide::Block& block) { return {*block.form, block.count, block.buffer}; }
 
+// A side of more than that is the MPI's: it needs no second place for all bytes.
+constexpr int64_t side_bytes_most = 64 << 20;
+
 // What calls before have left.
 struct Shelf {
-  static constexpr int64_t bytes_most = 64 << 20;
+  static constexpr int64_t bytes_most = 2 * side_bytes_most;
   std::mutex mutex;
   std::vector<std::pair<int64_t, std::unique_ptr<uint8_t[]>>> spare;
   int64_t bytes = 0;
@@ -44,8 +49,8 @@ void Survey::send(int, const void* buffer, int64_t count, Datatype type) {
 }
 
 bool Survey::is_quicker_packed(int64_t bytes_most) const {
-  return is_right_ && has_gaps_ && bytes_ / times_min_bytes >= layer.settings.min_bytes && bytes_ <= bytes_most &&
-         static_cast<double>(bytes_) <= runs_ * mean_run_bytes_most;
+  return is_right_ && has_gaps_ && bytes_ / times_min_bytes >= layer.settings.min_bytes &&
+         bytes_ <= std::min(bytes_most, side_bytes_most) && static_cast<double>(bytes_) <= runs_ * mean_run_bytes_most;
 }
 
 Scratch::Scratch(int64_t bytes) {
@@ -73,7 +78,6 @@ Scratch::~Scratch() {
     all.bytes -= all.spare.front().first;
     all.spare.erase(all.spare.begin());
   }
-  if (bytes_ > Shelf::bytes_most) return;
   all.bytes += bytes_;
   all.spare.emplace_back(bytes_, std::move(memory_));
 }
@@ -96,6 +100,28 @@ void PackedSide::unpack() const {
   for (const Block& block : blocks_) {
     if (block.bytes > 0) message_of(block).unpack({0, block.bytes}, packed_.data() + block.offset);
   }
+}
+
+bool copied_here(const Place& from, const Place& to) {
+  if (!from.form->known || !to.form->known || from.capacity() != to.capacity()) return false;
+  const End source = end_of({*from.form, from.count, from.buffer}, from.count);
+  const End target = end_of({*to.form, to.count, to.buffer}, to.count);
+  return copy_part(source, target, {0, from.capacity()}).ok();
+}
+
+bool Packing::keeps_own(const Place& from, const Place& to) {
+  const bool is_known = from.count > 0 && to.count > 0 && from.form->known && to.form->known;
+  if (!is_known || from.capacity() != to.capacity() || from.capacity() < layer.settings.min_bytes) return false;
+  if (from.form->contiguous(from.count) && to.form->contiguous(to.count)) return false;
+  for (const Place* const place : {&from, &to}) {
+    if (reinterpret_cast<int64_t>(place->buffer) + place->form->true_lb < Place::least_address) return false;
+  }
+  own_ = {from, to};
+  return true;
+}
+
+void Packing::copy_own() const {
+  if (own_ && !copied_here(own_->from, own_->to)) throw std::logic_error("a copy to oneself that was found possible");
 }
 
 void PackedSide::count(const char* call, Comm comm) const {

@@ -2,8 +2,8 @@
 // program's memory. MPIs pack small blocks slowly.
 //
 // Contract: a Survey of one side says whether it should go packed. If so, a PackedSide takes its blocks in the order of the
-//   call, and pack() precedes the call, or unpack() follows it. What a rank decides is its own matter: the others see the
-//   same bytes.
+//   call, and pack() precedes the call, or unpack() follows it. What a rank sends to itself can be left out of the call and
+//   copied once. What a rank decides is its own matter: the others see the same bytes.
 // Invariants: (1) a slot without bytes, and one of a neighbour that is missing, is neither read nor written.
 // Threads: surveys and add() need the caller's lock; the rest is one thread's at a time. Time: none.
 #pragma once
@@ -78,17 +78,39 @@ class PackedSide {
   Scratch packed_;
 };
 
-struct Packing {
+// Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
+[[nodiscard]] bool copied_here(const Place& from, const Place& to);
+
+class Packing {
+ public:
   PackedSide out, in;
+
+  // What this rank sends to itself; false where the MPI had better carry it.
+  [[nodiscard]] bool keeps_own(const Place& from, const Place& to);
+  [[nodiscard]] bool has_own() const { return own_.has_value(); }
   void begin() const {
     if (out.is_used()) out.pack();
   }
+  // After the call has begun.
+  void copy_own() const;
   void end() const {
     if (in.is_used()) in.unpack();
   }
+
+ private:
+  struct Own {
+    Place from, to;
+  };
+  std::optional<Own> own_;
 };
 
-// The lists of a call, for a side that goes packed.
+// A block that is not part of the call; below zero: all are.
+struct LeftOut {
+  int block = -1;
+  size_t blocks = 0;
+};
+
+// The lists of a call, for a side that goes packed or lacks a block.
 template <class N, class Place>
 struct PackedLists {
   std::vector<N> counts;
@@ -100,6 +122,11 @@ struct PackedLists {
       counts.push_back(static_cast<N>(block.bytes));
       places.push_back(static_cast<Place>(block.offset));
     }
+  }
+  [[nodiscard]] const N* without(const LeftOut& left_out, const N* given) {
+    counts.assign(given, given + left_out.blocks);
+    counts[static_cast<size_t>(left_out.block)] = 0;
+    return counts.data();
   }
 };
 

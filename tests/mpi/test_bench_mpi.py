@@ -143,13 +143,14 @@ def test_the_best_of_all_mpis_is_compared_with_each():
 
 
 @pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
-@pytest.mark.parametrize("fresh", [[], ["--fresh"]])
-def test_collectives_are_measured_without_the_layer_by_hand_and_with_it(fresh, tmp_path):
+@pytest.mark.parametrize("more", [[], ["--fresh"], ["--apart"]])
+def test_collectives_are_measured_without_the_layer_by_hand_and_with_it(more, tmp_path):
     words = ["--only", "64 KiB", "--mpi", str(jobs.mpis()[0].compiler), "--one-setting"]
-    measured = measured_by("--collectives", *words, *fresh, "--out", str(tmp_path))
+    measured = measured_by("--collectives", *words, *more, "--out", str(tmp_path))
     names = [row.name for row in collective_rows.rows(quick=True) if "64 KiB" in row.name]
     assert [one["row"] for one in measured] == names
     for one in measured:
+        assert one["mpi"].endswith(" apart") == (more == ["--apart"])
         assert one["samples"] == messages.QUICK.launches * messages.QUICK.rounds
         assert min(one["stock_ns"], one["hand_ns"], one["layer_ns"]) > 0
         assert one["best_over_layer_low"] <= one["best_over_layer"] <= one["best_over_layer_high"]

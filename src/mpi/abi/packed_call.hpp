@@ -7,6 +7,7 @@
 #pragma once
 
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "mpi/abi/packing.hpp"
@@ -27,19 +28,21 @@ inline constexpr bool may_be_packed<AmongNeighbours<BlocksW<N, Place>, BlocksW<N
 
 // The ranks that blocks are for, and those that they come from.
 template <class Out, class In>
-Neighbours peers_of(const AllToAll<Out, In>&, Comm comm) {
-  Neighbours all;
+Neighbours& peers_of(const AllToAll<Out, In>&, Comm comm) {
+  static Neighbours all;  // keeps its memory
   int is_inter = 0;
   int size = 0;
-  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0) return all;
-  all.known = real.Comm_size(comm, &size) == success;
-  for (int i = 0; i < size; ++i) all.to.push_back(i);
+  all.known =
+      real.Comm_test_inter(comm, &is_inter) == success && is_inter == 0 && real.Comm_size(comm, &size) == success;
+  all.to.resize(static_cast<size_t>(size));
+  std::iota(all.to.begin(), all.to.end(), 0);
   all.from = all.to;
   return all;
 }
 template <class Out, class In>
-Neighbours peers_of(const AmongNeighbours<Out, In>&, Comm comm) {
-  return neighbours_of(comm);
+Neighbours& peers_of(const AmongNeighbours<Out, In>&, Comm comm) {
+  static Neighbours all;
+  return all = neighbours_of(comm);
 }
 
 // The block that a rank sends to itself; below zero: there is none, or there may be several.
@@ -153,26 +156,31 @@ template <template <class, class> class Pattern, class Out, class In>
                                                                      const Pattern<Out, In>& pattern) {
   if (pattern.out.buffer == in_place || comm == handles().comm_null) return {};
   if (layer.settings.path == Path::pass || layer.teams.of(comm) != nullptr) return {};
-  Neighbours peers = peers_of(pattern, comm);
+  Neighbours& peers = peers_of(pattern, comm);
   if (!peers.known) return {};
-  auto packing = std::make_shared<Packing>();
   LeftOut left_out{own_block_of(pattern, comm), peers.to.size()};
-  if (left_out.block >= 0 &&
-      packing->keeps_own(place_of(pattern.out, left_out.block, comm), place_of(pattern.in, left_out.block, comm))) {
+  std::optional<Packing::Own> own;
+  if (left_out.block >= 0) {
+    own = Packing::own_of(place_of(pattern.out, left_out.block, comm), place_of(pattern.in, left_out.block, comm));
+  }
+  if (own) {
     peers.to[left_out.block] = peers.from[left_out.block] = proc_null;
   } else {
     left_out.block = -1;
   }
-  if (is_quicker_packed(pattern.out, peers.to)) {
+  const bool packs_out = is_quicker_packed(pattern.out, peers.to);
+  const bool packs_in = is_quicker_packed(pattern.in, peers.from);
+  if (!packs_out && !packs_in && !own) return {};
+  auto packing = std::make_shared<Packing>(std::move(own));
+  if (packs_out) {
     name_blocks(packing->out, pattern.out, peers.to);
     packing->out.take_memory();
     packing->out.count(name, comm);
   }
-  if (is_quicker_packed(pattern.in, peers.from)) {
+  if (packs_in) {
     name_blocks(packing->in, pattern.in, peers.from);
     packing->in.take_memory();
   }
-  if (!packing->out.is_used() && !packing->in.is_used() && !packing->has_own()) return {};
   return std::make_shared<const PackedCall<Out, In>>(pattern.out, pattern.in, std::move(packing), left_out);
 }
 

@@ -109,15 +109,14 @@ bool copied_here(const Place& from, const Place& to) {
   return copy_part(source, target, {0, from.capacity()}).ok();
 }
 
-bool Packing::keeps_own(const Place& from, const Place& to) {
+std::optional<Packing::Own> Packing::own_of(const Place& from, const Place& to) {
   const bool is_known = from.count > 0 && to.count > 0 && from.form->known && to.form->known;
-  if (!is_known || from.capacity() != to.capacity() || from.capacity() < layer.settings.min_bytes) return false;
-  if (from.form->contiguous(from.count) && to.form->contiguous(to.count)) return false;
+  if (!is_known || from.capacity() != to.capacity() || from.capacity() < layer.settings.min_bytes) return {};
+  if (from.form->contiguous(from.count) && to.form->contiguous(to.count)) return {};
   for (const Place* const place : {&from, &to}) {
-    if (reinterpret_cast<int64_t>(place->buffer) + place->form->true_lb < Place::least_address) return false;
+    if (reinterpret_cast<int64_t>(place->buffer) + place->form->true_lb < Place::least_address) return {};
   }
-  own_ = {from, to};
-  return true;
+  return Own{from, to};
 }
 
 void Packing::copy_own() const {

@@ -83,11 +83,14 @@ class PackedSide {
 
 class Packing {
  public:
-  PackedSide out, in;
+  // What this rank sends to itself.
+  struct Own {
+    Place from, to;
+  };
+  // None where the MPI had better carry it.
+  [[nodiscard]] static std::optional<Own> own_of(const Place& from, const Place& to);
 
-  // What this rank sends to itself; false where the MPI had better carry it.
-  [[nodiscard]] bool keeps_own(const Place& from, const Place& to);
-  [[nodiscard]] bool has_own() const { return own_.has_value(); }
+  explicit Packing(std::optional<Own> own) : own_(std::move(own)) {}
   void begin() const {
     if (out.is_used()) out.pack();
   }
@@ -97,10 +100,9 @@ class Packing {
     if (in.is_used()) in.unpack();
   }
 
+  PackedSide out, in;
+
  private:
-  struct Own {
-    Place from, to;
-  };
   std::optional<Own> own_;
 };
 

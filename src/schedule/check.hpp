@@ -1,0 +1,28 @@
+// Check - what is wrong with a schedule before it runs.
+//
+// Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer that is
+//   no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag receive takes what is left).
+//   count() says what the schedule holds.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "schedule/schedule.hpp"
+
+namespace spinloom::schedule {
+
+struct Count {
+  uint64_t sends = 0;
+  uint64_t receives = 0;
+  uint64_t computations = 0;
+  uint64_t edges = 0;
+  uint64_t sent_bytes = 0;
+  uint32_t cpus = 0;  // the largest index, and one
+  uint32_t nics = 0;
+};
+
+[[nodiscard]] Status check(const Schedule& schedule);
+[[nodiscard]] Count count(const Schedule& schedule);
+
+}  // namespace spinloom::schedule

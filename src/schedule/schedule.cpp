@@ -1,0 +1,134 @@
+#include "schedule/schedule.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+namespace spinloom::schedule {
+namespace {
+
+template <class T>
+uint64_t hash_of(const std::vector<T>& values) {
+  static_assert(std::has_unique_object_representations_v<T>);
+  const auto* const bytes = reinterpret_cast<const char*>(values.data());
+  return std::hash<std::string_view>{}({bytes, values.size() * sizeof(T)});
+}
+
+uint64_t hash_of(const Program& program) { return hash_of(program.operations) ^ 31 * hash_of(program.edges); }
+
+uint64_t hash_of(const Shape& shape) {
+  const uint64_t rest = uint64_t{shape.tag} << 32 | uint64_t{shape.cpu} << 24 | uint64_t{shape.nic} << 16 |
+                        static_cast<uint64_t>(shape.kind) << 8 | static_cast<uint64_t>(shape.peer);
+  return std::hash<uint64_t>{}(shape.size * 0x9e37'79b9'7f4a'7c15 ^ rest);
+}
+
+}  // namespace
+
+std::vector<uint32_t> Program::waits() const {
+  std::vector<uint32_t> found(operations.size());
+  for (const Edge& edge : edges) ++found[edge.to()];
+  return found;
+}
+
+uint64_t Schedule::operations() const {
+  const auto add = [this](uint64_t sum, uint32_t number) { return sum + programs_[number].size(); };
+  return std::accumulate(program_of_.begin(), program_of_.end(), uint64_t{0}, add);
+}
+
+uint64_t Schedule::bytes() const {
+  uint64_t sum = program_of_.size() * sizeof(uint32_t) + shapes_.size() * sizeof(Shape);
+  for (const Program& program : programs_) {
+    sum += sizeof(Program) + program.operations.size() * sizeof(Operation) + program.edges.size() * sizeof(Edge);
+  }
+  return sum;
+}
+
+uint32_t Schedule::number_of(const Shape& shape) {
+  const uint64_t hash = hash_of(shape);
+  const auto [first, last] = shapes_by_hash_.equal_range(hash);
+  const auto found = std::find_if(first, last, [&](const auto& one) { return shapes_[one.second] == shape; });
+  if (found != last) return found->second;
+  const auto number = static_cast<uint32_t>(shapes_.size());
+  shapes_.push_back(shape);
+  shapes_by_hash_.emplace(hash, number);
+  return number;
+}
+
+// With peers as distances. False: there are none, or some are no ranks.
+bool Schedule::make_relative(uint32_t rank, Program& program) {
+  bool has_peers = false;
+  for (Operation& operation : program.operations) {
+    Shape shape = shapes_[operation.shape];
+    if (shape.kind == Kind::compute || operation.peer == any) continue;
+    if (operation.peer >= ranks()) return false;
+    has_peers = true;
+    shape.peer = Peer::relative;
+    operation.shape = number_of(shape);
+    operation.peer = static_cast<uint32_t>((uint64_t{operation.peer} + ranks() - rank) % ranks());
+  }
+  return has_peers;
+}
+
+const uint32_t* Schedule::find(const Program& program) const {
+  const auto [first, last] = programs_by_hash_.equal_range(hash_of(program));
+  const auto found = std::find_if(first, last, [&](const auto& one) { return programs_[one.second] == program; });
+  return found == last ? nullptr : &found->second;
+}
+
+uint32_t Schedule::add(Program program) {
+  const auto number = static_cast<uint32_t>(programs_.size());
+  programs_by_hash_.emplace(hash_of(program), number);
+  programs_.push_back(std::move(program));
+  return number;
+}
+
+// The first of several Programs that differ by nothing but where their ranks lie is kept with absolute peers, because nobody
+// knows yet; the second is kept with relative ones, for itself and all others.
+void Schedule::intern(uint32_t rank, Program program) {
+  if (const uint32_t* const known = find(program)) {
+    program_of_[rank] = *known;
+    return;
+  }
+  Program relative = program;
+  if (!make_relative(rank, relative)) {
+    program_of_[rank] = add(std::move(program));
+    return;
+  }
+  if (const uint32_t* const known = find(relative)) {
+    program_of_[rank] = *known;
+    return;
+  }
+  const bool is_first = relative_hashes_.insert(hash_of(relative)).second;
+  program_of_[rank] = add(is_first ? std::move(program) : std::move(relative));
+}
+
+void Schedule::give(std::span<const uint32_t> ranks, Program program) {
+  const uint32_t* const known = find(program);
+  const uint32_t number = known != nullptr ? *known : add(std::move(program));
+  for (const uint32_t rank : ranks) program_of_[rank] = number;
+}
+
+uint32_t Builder::add(uint32_t shape, uint32_t peer) {
+  operations_.push_back({shape, peer, 0});
+  return size() - 1;
+}
+
+void Builder::require(uint32_t after, uint32_t before, Awaits awaits) {
+  requirements_.push_back({before, Edge(after, awaits)});
+}
+
+Program Builder::take() {
+  Program made;
+  for (const Requirement& one : requirements_) ++operations_[one.before].edges_end;
+  uint32_t end = 0;
+  for (Operation& operation : operations_) end = operation.edges_end += end;
+  std::ranges::stable_sort(requirements_, {}, &Requirement::before);
+  made.edges.reserve(requirements_.size());
+  for (const Requirement& one : requirements_) made.edges.push_back(one.edge);
+  made.operations = std::move(operations_);
+  operations_.clear();
+  requirements_.clear();
+  return made;
+}
+
+}  // namespace spinloom::schedule

@@ -1,0 +1,138 @@
+// Schedule - who does what after what: for each rank a graph of operations.
+//
+// Contract: a Program is the graph of a rank; ranks with the same graph share one. Operations are numbered from 0 in the
+//   order in which they were added. A Builder makes a Program, intern() gives it to ranks.
+// Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an operation
+//   begins when all that it waits for has come; (2) the edges of an operation keep the order in which they were added;
+//   (3) an operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it.
+// Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no clock.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spinloom::schedule {
+
+inline constexpr uint32_t any = UINT32_MAX;  // in place of a peer or a tag: every one
+
+enum class Kind : uint8_t { send = 1, receive = 2, compute = 3 };
+
+// How a rank finds its peer: the number itself, or that many ranks further on, modulo the number of ranks.
+enum class Peer : uint8_t { absolute, relative };
+
+// What operations have in common.
+struct Shape {
+  uint64_t size = 0;  // bytes of a message, time of a computation
+  uint32_t tag = 0;
+  Kind kind = Kind::compute;
+  Peer peer = Peer::absolute;
+  uint8_t cpu = 0;
+  uint8_t nic = 0;
+  bool operator==(const Shape&) const = default;
+};
+
+struct Operation {
+  uint32_t shape = 0;  // number of a Shape
+  uint32_t peer = 0;
+  uint32_t edges_end = 0;  // its edges begin where those of the operation before it end
+  bool operator==(const Operation&) const = default;
+};
+
+enum class Awaits : uint8_t { end, start };
+
+class Edge {
+ public:
+  static constexpr uint32_t operations_most = UINT32_MAX >> 1;
+  Edge(uint32_t to, Awaits awaits) : word_(to << 1 | static_cast<uint32_t>(awaits)) {}
+  [[nodiscard]] uint32_t to() const { return word_ >> 1; }
+  [[nodiscard]] Awaits awaits() const { return static_cast<Awaits>(word_ & 1); }
+  bool operator==(const Edge&) const = default;
+
+ private:
+  uint32_t word_;
+};
+
+struct Program {
+  std::vector<Operation> operations;
+  std::vector<Edge> edges;
+
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()); }
+  // Of operation `number`.
+  [[nodiscard]] std::span<const Edge> edges_of(uint32_t number) const {
+    const uint32_t first = number == 0 ? 0 : operations[number - 1].edges_end;
+    return {edges.data() + first, edges.data() + operations[number].edges_end};
+  }
+  // For each operation, how many edges lead to it.
+  [[nodiscard]] std::vector<uint32_t> waits() const;
+  bool operator==(const Program&) const = default;
+};
+
+class Schedule {
+ public:
+  Schedule() = default;
+  explicit Schedule(uint32_t ranks) : program_of_(ranks, 0), programs_(1) {}  // all without operations
+
+  [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(program_of_.size()); }
+  [[nodiscard]] const Program& program(uint32_t rank) const { return programs_[program_of_[rank]]; }
+  // Ranks that have the same number have the same Program.
+  [[nodiscard]] uint32_t number_of_program(uint32_t rank) const { return program_of_[rank]; }
+  [[nodiscard]] const std::vector<Program>& programs() const { return programs_; }
+  [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
+  [[nodiscard]] const Shape& shape(const Operation& operation) const { return shapes_[operation.shape]; }
+  // The rank that `rank` sends to or receives from; `any` stays.
+  [[nodiscard]] uint32_t peer(uint32_t rank, const Operation& operation) const {
+    if (operation.peer == any || shape(operation).peer == Peer::absolute) return operation.peer;
+    return static_cast<uint32_t>((uint64_t{rank} + operation.peer) % ranks());
+  }
+  [[nodiscard]] uint64_t operations() const;  // of all ranks
+  [[nodiscard]] uint64_t bytes() const;  // of memory
+
+  // The number of a Shape, which is kept once.
+  [[nodiscard]] uint32_t number_of(const Shape& shape);
+  // Gives `rank` a Program; one that another rank has, with the same peers or with peers as far away, is kept once. Its peers
+  // are absolute.
+  void intern(uint32_t rank, Program program);
+  // Several ranks at once, as it is: its peers may be relative.
+  void give(std::span<const uint32_t> ranks, Program program);
+
+ private:
+  [[nodiscard]] const uint32_t* find(const Program& program) const;
+  uint32_t add(Program program);
+  [[nodiscard]] bool make_relative(uint32_t rank, Program& program);
+
+  std::vector<uint32_t> program_of_;
+  std::vector<Program> programs_;
+  std::vector<Shape> shapes_;
+  std::unordered_multimap<uint64_t, uint32_t> shapes_by_hash_;
+  std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;
+  // Of Programs with absolute peers, which have been kept so because they were the first: what they are with relative ones.
+  std::unordered_set<uint64_t> relative_hashes_;
+};
+
+// Makes the Program of one rank.
+class Builder {
+ public:
+  // Gives the operation's number.
+  uint32_t add(uint32_t shape, uint32_t peer);
+  // `after` waits for `before`.
+  void require(uint32_t after, uint32_t before, Awaits awaits);
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations_.size()); }
+  // The Builder is as new afterwards.
+  [[nodiscard]] Program take();
+
+ private:
+  struct Requirement {
+    uint32_t before;
+    Edge edge;
+  };
+  std::vector<Operation> operations_;
+  std::vector<Requirement> requirements_;
+};
+
+}  // namespace spinloom::schedule

@@ -1,8 +1,8 @@
 // Check - what is wrong with a schedule before it runs.
 //
-// Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer that is
-//   no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag receive takes what is left).
-//   count() says what the schedule holds.
+// Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer
+//   that is no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag
+//   receive takes what is left). count() says what the schedule holds.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -1,26 +1,32 @@
 // Goal - schedules in the forms of LogGOPSim (HPDC'10): GOAL text, and the binary form that its converter makes.
 //
-// Contract: read_goal() takes either; what is wrong is an error with line and column, or with the offset in the file. Text is
-//   read as the converter of 2023 reads it, but a duplicate label, a number that does not fit and a peer that is no rank are
-//   errors. print_goal() gives text and write_goal_binary() the binary form of 2023; both give an error where the form cannot say
-//   what the schedule holds. The binary form of LogGOPSim2 is told apart and read without its handlers, which are named.
-// Invariants: (1) read_goal(print_goal(s)) is s again, and so is that of the binary form.
+// Contract: read_goal() takes either; what is wrong is an error with line and column, or with the offset in the file.
+//   Text is read as the converter of 2023 reads it, but a duplicate label, a number that does not fit and a peer that
+//   is no rank are errors. print_goal() gives text and write_goal_binary() the binary form of 2023; both give an
+//   error where the form cannot say what the schedule holds. The binary form of LogGOPSim2 is told apart by the size
+//   of its records and read if they have none of its counters and handlers. check() finds peers of the binary form
+//   that are no ranks.
+// Invariants: (1) read_goal(print_goal(s)) is s again, and so is that of the binary form: for each rank the same
+//   operations in the same order, and the same edges in the same order; (2) a reader takes memory in proportion to
+//   the bytes that it has been given, whatever they say.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "schedule/schedule.hpp"
 
 namespace spinloom::schedule {
 
 [[nodiscard]] Result<Schedule> read_goal(std::string_view bytes);
-[[nodiscard]] Result<Schedule> read_goal_text(std::string_view text);
+[[nodiscard]] Result<Schedule> read_goal_text(std::string_view source);
 [[nodiscard]] Result<Schedule> read_goal_binary(std::string_view bytes);
-[[nodiscard]] std::string print_goal(const Schedule& schedule);
-[[nodiscard]] std::string write_goal_binary(const Schedule& schedule);
+[[nodiscard]] Result<std::string> print_goal(const Schedule& schedule);
+[[nodiscard]] Result<std::string> write_goal_binary(const Schedule& schedule);
+
+// Both forms drop the tag, NIC and peer of a computation: an error if operation `number` of `rank` has some.
+[[nodiscard]] Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number);
 
 }  // namespace spinloom::schedule

@@ -19,8 +19,11 @@ uint64_t hash_of(const Program& program) { return hash_of(program.operations) ^ 
 uint64_t hash_of(const Shape& shape) {
   const uint64_t rest = uint64_t{shape.tag} << 32 | uint64_t{shape.cpu} << 24 | uint64_t{shape.nic} << 16 |
                         static_cast<uint64_t>(shape.kind) << 8 | static_cast<uint64_t>(shape.peer);
-  return std::hash<uint64_t>{}(shape.size * 0x9e37'79b9'7f4a'7c15 ^ rest);
+  const uint64_t mixed = (shape.size * 0x9e37'79b9'7f4a'7c15 ^ rest) * 0xff51'afd7'ed55'8ccd;
+  return mixed ^ mixed >> 32;
 }
+
+constexpr uint32_t no_shape = UINT32_MAX;
 
 }  // namespace
 
@@ -36,21 +39,45 @@ uint64_t Schedule::operations() const {
 }
 
 uint64_t Schedule::bytes() const {
-  uint64_t sum = program_of_.size() * sizeof(uint32_t) + shapes_.size() * sizeof(Shape);
+  uint64_t sum = (program_of_.size() + shape_slots_.size()) * sizeof(uint32_t) + shapes_.size() * sizeof(Shape);
   for (const Program& program : programs_) {
     sum += sizeof(Program) + program.operations.size() * sizeof(Operation) + program.edges.size() * sizeof(Edge);
   }
   return sum;
 }
 
+std::string Schedule::describe(uint32_t rank, const Operation& operation) const {
+  const Shape& shape = this->shape(operation);
+  if (shape.kind == Kind::compute) return text("computation of ", shape.size);
+  const uint32_t other = peer(rank, operation);
+  const bool is_send = shape.kind == Kind::send;
+  std::string said = text(is_send ? "send of " : "receive of ", shape.size, is_send ? " B to " : " B from ",
+                          other == any ? "any rank" : text(other));
+  if (shape.tag != 0) said += text(" with ", shape.tag == any ? "any tag" : text("tag ", shape.tag));
+  return said;
+}
+
+// The slot that has the number of a Shape, or the free one where it would be.
+size_t Schedule::slot_of(const Shape& shape) const {
+  size_t slot = hash_of(shape) & (shape_slots_.size() - 1);
+  while (shape_slots_[slot] != no_shape && shapes_[shape_slots_[slot]] != shape) {
+    slot = (slot + 1) & (shape_slots_.size() - 1);
+  }
+  return slot;
+}
+
+void Schedule::index_shapes(size_t slots) {
+  shape_slots_.assign(slots, no_shape);
+  for (uint32_t number = 0; number < shapes_.size(); ++number) shape_slots_[slot_of(shapes_[number])] = number;
+}
+
 uint32_t Schedule::number_of(const Shape& shape) {
-  const uint64_t hash = hash_of(shape);
-  const auto [first, last] = shapes_by_hash_.equal_range(hash);
-  const auto found = std::find_if(first, last, [&](const auto& one) { return shapes_[one.second] == shape; });
-  if (found != last) return found->second;
-  const auto number = static_cast<uint32_t>(shapes_.size());
-  shapes_.push_back(shape);
-  shapes_by_hash_.emplace(hash, number);
+  if (2 * (shapes_.size() + 1) > shape_slots_.size()) index_shapes(std::max<size_t>(16, 2 * shape_slots_.size()));
+  uint32_t& number = shape_slots_[slot_of(shape)];
+  if (number == no_shape) {
+    number = static_cast<uint32_t>(shapes_.size());
+    shapes_.push_back(shape);
+  }
   return number;
 }
 
@@ -77,13 +104,14 @@ const uint32_t* Schedule::find(const Program& program) const {
 
 uint32_t Schedule::add(Program program) {
   const auto number = static_cast<uint32_t>(programs_.size());
+  program.operations.shrink_to_fit();
   programs_by_hash_.emplace(hash_of(program), number);
   programs_.push_back(std::move(program));
   return number;
 }
 
-// The first of several Programs that differ by nothing but where their ranks lie is kept with absolute peers, because nobody
-// knows yet; the second is kept with relative ones, for itself and all others.
+// The first of several Programs that differ by nothing but where their ranks lie is kept with absolute peers, because
+// nobody knows yet; the second is kept with relative ones, for itself and all others.
 void Schedule::intern(uint32_t rank, Program program) {
   if (const uint32_t* const known = find(program)) {
     program_of_[rank] = *known;
@@ -117,14 +145,22 @@ void Builder::require(uint32_t after, uint32_t before, Awaits awaits) {
   requirements_.push_back({before, Edge(after, awaits)});
 }
 
+// Sorted by operation and by what is waited for, in the order in which they were added.
 Program Builder::take() {
   Program made;
   for (const Requirement& one : requirements_) ++operations_[one.before].edges_end;
+  std::vector<uint32_t> next(operations_.size());
   uint32_t end = 0;
-  for (Operation& operation : operations_) end = operation.edges_end += end;
-  std::ranges::stable_sort(requirements_, {}, &Requirement::before);
-  made.edges.reserve(requirements_.size());
-  for (const Requirement& one : requirements_) made.edges.push_back(one.edge);
+  for (uint32_t number = 0; number < size(); ++number) {
+    next[number] = end;
+    end = operations_[number].edges_end += end;
+  }
+  made.edges.assign(requirements_.size(), Edge(0, Awaits::end));
+  for (const Awaits awaits : {Awaits::end, Awaits::start}) {
+    for (const Requirement& one : requirements_) {
+      if (one.edge.awaits() == awaits) made.edges[next[one.before]++] = one.edge;
+    }
+  }
   made.operations = std::move(operations_);
   operations_.clear();
   requirements_.clear();

@@ -1,11 +1,13 @@
 // Schedule - who does what after what: for each rank a graph of operations.
 //
-// Contract: a Program is the graph of a rank; ranks with the same graph share one. Operations are numbered from 0 in the
-//   order in which they were added. A Builder makes a Program, intern() gives it to ranks.
-// Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an operation
-//   begins when all that it waits for has come; (2) the edges of an operation keep the order in which they were added;
-//   (3) an operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it.
-// Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no clock.
+// Contract: a Program is the graph of a rank; ranks with the same graph share one. Operations are numbered from 0 in
+//   the order in which they were added. A Builder makes a Program, intern() gives it to ranks.
+// Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an
+//   operation begins when all that it waits for has come; (2) of the edges of an operation those that wait for its
+//   end come first, and then those that wait for its start, both in the order in which they were added; (3) an
+//   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it.
+// Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no
+//   clock.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,7 @@ enum class Kind : uint8_t { send = 1, receive = 2, compute = 3 };
 // How a rank finds its peer: the number itself, or that many ranks further on, modulo the number of ranks.
 enum class Peer : uint8_t { absolute, relative };
 
-// What operations have in common.
+// What operations have in common. A computation has no tag and no NIC: they are 0, and so is its operation's peer.
 struct Shape {
   uint64_t size = 0;  // bytes of a message, time of a computation
   uint32_t tag = 0;
@@ -76,7 +78,7 @@ struct Program {
 class Schedule {
  public:
   Schedule() = default;
-  explicit Schedule(uint32_t ranks) : program_of_(ranks, 0), programs_(1) {}  // all without operations
+  explicit Schedule(uint32_t ranks) : program_of_(ranks, 0) { add({}); }  // all without operations
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(program_of_.size()); }
   [[nodiscard]] const Program& program(uint32_t rank) const { return programs_[program_of_[rank]]; }
@@ -90,18 +92,22 @@ class Schedule {
     if (operation.peer == any || shape(operation).peer == Peer::absolute) return operation.peer;
     return static_cast<uint32_t>((uint64_t{rank} + operation.peer) % ranks());
   }
+  // For sentences: "send of 8 B to 1 with tag 7".
+  [[nodiscard]] std::string describe(uint32_t rank, const Operation& operation) const;
   [[nodiscard]] uint64_t operations() const;  // of all ranks
   [[nodiscard]] uint64_t bytes() const;  // of memory
 
   // The number of a Shape, which is kept once.
   [[nodiscard]] uint32_t number_of(const Shape& shape);
-  // Gives `rank` a Program; one that another rank has, with the same peers or with peers as far away, is kept once. Its peers
-  // are absolute.
+  // Gives `rank` a Program; one that another rank has, with the same peers or with peers as far away, is kept once. Its
+  // peers are absolute.
   void intern(uint32_t rank, Program program);
   // Several ranks at once, as it is: its peers may be relative.
   void give(std::span<const uint32_t> ranks, Program program);
 
  private:
+  void index_shapes(size_t slots);
+  [[nodiscard]] size_t slot_of(const Shape& shape) const;
   [[nodiscard]] const uint32_t* find(const Program& program) const;
   uint32_t add(Program program);
   [[nodiscard]] bool make_relative(uint32_t rank, Program& program);
@@ -109,9 +115,9 @@ class Schedule {
   std::vector<uint32_t> program_of_;
   std::vector<Program> programs_;
   std::vector<Shape> shapes_;
-  std::unordered_multimap<uint64_t, uint32_t> shapes_by_hash_;
+  std::vector<uint32_t> shape_slots_;  // numbers by hash, at most half of the slots are taken
   std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;
-  // Of Programs with absolute peers, which have been kept so because they were the first: what they are with relative ones.
+  // Of Programs with absolute peers, which were kept so because they were the first: what they are with relative ones.
   std::unordered_set<uint64_t> relative_hashes_;
 };
 

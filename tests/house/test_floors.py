@@ -11,14 +11,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = [
     ["base"],
-    ["layout"],
+    ["layout", "schedule"],
     ["hpu"],
     ["nic"],
     ["wire", "peer"],
     ["portals"],
     ["testbed"],
     ["ptl", "sim", "live", "torture"],
-    ["offload", "job", "process"],
+    ["offload", "job", "process", "goal"],
     ["mpi"],
     ["app"],
 ]

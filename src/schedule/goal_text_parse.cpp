@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "schedule/goal.hpp"
+#include "schedule/labels.hpp"
+
+namespace spinloom::schedule {
+namespace {
+
+constexpr size_t rank_bytes_least = 8;  // "rank 0{}"
+constexpr size_t found_bytes_max = 32;  // what an error shows of the text
+constexpr uint32_t index_max = UINT8_MAX;  // of a CPU, of a NIC
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_of_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+
+// One pass; only labels are looked up. Keywords behind the first word of a statement need no space around them.
+class TextReader {
+ public:
+  explicit TextReader(std::string_view source) : source_(source) {}
+
+  Result<Schedule> whole() {
+    SPL_TRY(skip_lines());
+    if (word() != "num_ranks") return unexpected("'num_ranks'");
+    at_ += word().size();
+    SPL_ASSIGN(const uint64_t ranks, number("the number of ranks", UINT32_MAX));
+    if (const size_t left = source_.size() - at_; ranks > left / rank_bytes_least) {
+      return fail(Code::invalid, place_of(number_at_), ": num_ranks is ", ranks, ", but the ", left,
+                  " bytes of text behind it have room for ", left / rank_bytes_least, " at most");
+    }
+    ranks_ = static_cast<uint32_t>(ranks);
+    Schedule schedule(ranks_);
+    for (rank_ = 0; rank_ < ranks_; ++rank_) {
+      SPL_TRY(skip_lines());
+      SPL_TRY(head());
+      bool more = true;
+      while (more) {
+        SPL_ASSIGN(more, statement(schedule));
+      }
+      schedule.intern(rank_, builder_.take());
+      labels_.clear();
+      requirements_ = 0;
+    }
+    SPL_TRY(skip_lines());
+    if (at_ < source_.size()) return unexpected(text("the end of the text behind ", ranks_, " ranks (num_ranks)"));
+    return schedule;
+  }
+
+ private:
+  // "rank" INT "{"
+  Status head() {
+    const size_t from = at_;
+    if (word() != "rank") return unexpected(text("'rank ", rank_, "' (num_ranks is ", ranks_, ")"));
+    at_ += word().size();
+    SPL_ASSIGN(const uint64_t found, number("the number of the rank", UINT32_MAX));
+    if (found != rank_) {
+      return fail(Code::invalid, place_of(from), ": expected rank ", rank_, ", found rank ", found,
+                  ": ranks come in order, from 0");
+    }
+    return expect("{");
+  }
+
+  // False: it was the end of the rank.
+  Result<bool> statement(Schedule& schedule) {
+    SPL_TRY(skip_lines());
+    const std::string_view first = word();
+    if (first.empty()) {
+      if (accept("}")) return false;
+      return unexpected("a statement or '}'");
+    }
+    const size_t from = at_;
+    at_ += first.size();
+    if (const auto kind = kind_of(first)) {
+      SPL_TRY(operation(schedule, *kind));
+      return true;
+    }
+    if (first == "rank" || first == "num_ranks") {
+      at_ = from;
+      return unexpected("a statement or '}'");
+    }
+    if (accept(":")) {
+      SPL_TRY(labelled(schedule, first));
+    } else if (accept("requires")) {
+      SPL_TRY(requirement(from, first, Awaits::end));
+    } else if (accept("irequires")) {
+      SPL_TRY(requirement(from, first, Awaits::start));
+    } else {
+      return unexpected(text("':', 'requires' or 'irequires' behind ", quoted(first)));
+    }
+    return true;
+  }
+
+  Status labelled(Schedule& schedule, std::string_view name) {
+    if (const Labels::Label* const known = labels_.find(name)) {
+      return fail(Code::invalid, place_of(name), ": label ", quoted(name), " is already that of the operation in ",
+                  place_of(known->name));
+    }
+    const auto kind = accept("send")   ? Kind::send
+                      : accept("recv") ? Kind::receive
+                      : accept("calc") ? Kind::compute
+                                       : Kind{};
+    if (kind == Kind{}) return unexpected("'send', 'recv' or 'calc'");
+    SPL_TRY(operation(schedule, kind));
+    labels_.define(name, builder_.size() - 1);
+    return {};
+  }
+
+  // What stands behind send, recv or calc.
+  Status operation(Schedule& schedule, Kind kind) {
+    Shape shape;
+    shape.kind = kind;
+    SPL_ASSIGN(shape.size,
+               number(kind == Kind::compute ? "the time of a computation" : "a number of bytes", UINT64_MAX));
+    uint32_t peer = 0;
+    if (kind != Kind::compute) {
+      SPL_TRY(expect("b"));
+      SPL_TRY(expect(kind == Kind::send ? "to" : "from"));
+      SPL_ASSIGN(peer, peer_of(kind));
+      if (accept("tag")) {
+        SPL_ASSIGN(shape.tag, tag());
+      }
+    }
+    if (accept("cpu")) {
+      SPL_ASSIGN(const uint64_t cpu, number("the index of a CPU", index_max));
+      shape.cpu = static_cast<uint8_t>(cpu);
+    }
+    if (kind != Kind::compute && accept("nic")) {
+      SPL_ASSIGN(const uint64_t nic, number("the index of a NIC", index_max));
+      shape.nic = static_cast<uint8_t>(nic);
+    }
+    if (!accept_end_of_line()) return unexpected_option(kind);
+    if (builder_.size() == Edge::operations_most) {
+      return fail(Code::overflow, place_of(at_ - 1), ": rank ", rank_, " has more than ", Edge::operations_most,
+                  " operations");
+    }
+    builder_.add(schedule.number_of(shape), peer);
+    return {};
+  }
+
+  Result<uint32_t> peer_of(Kind kind) {
+    if (kind == Kind::receive && accept("-1")) return any;
+    SPL_ASSIGN(const uint64_t peer, number(kind == Kind::send ? "a rank" : "a rank or -1", any - 1));
+    if (peer >= ranks_) {
+      return fail(Code::invalid, place_of(number_at_), ": there is no rank ", peer, ": num_ranks is ", ranks_);
+    }
+    return static_cast<uint32_t>(peer);
+  }
+
+  Result<uint32_t> tag() {
+    if (accept("-1")) return any;
+    SPL_ASSIGN(const uint64_t tag, number("a tag or -1", any - 1));
+    return static_cast<uint32_t>(tag);
+  }
+
+  // What stands behind "requires" or "irequires".
+  Status requirement(size_t from, std::string_view after_name, Awaits awaits) {
+    skip_blanks();
+    const size_t before_from = at_;
+    const std::string_view before_name = word();
+    if (before_name.empty()) return unexpected("a label");
+    at_ += before_name.size();
+    SPL_ASSIGN(const uint32_t after, operation_of(from, after_name));
+    SPL_ASSIGN(const uint32_t before, operation_of(before_from, before_name));
+    if (!accept_end_of_line()) return unexpected("the end of the line");
+    if (++requirements_ > UINT32_MAX) {
+      return fail(Code::overflow, place_of(from), ": rank ", rank_, " has more than ", UINT32_MAX, " dependencies");
+    }
+    builder_.require(after, before, awaits);
+    return {};
+  }
+
+  Result<uint32_t> operation_of(size_t from, std::string_view name) const {
+    if (const Labels::Label* const label = labels_.find(name)) return label->operation;
+    return fail(Code::invalid, place_of(from), ": label ", quoted(name), " is not defined above this line in rank ",
+                rank_);
+  }
+
+  static std::optional<Kind> kind_of(std::string_view name) {
+    if (name == "send") return Kind::send;
+    if (name == "recv") return Kind::receive;
+    if (name == "calc") return Kind::compute;
+    return {};
+  }
+
+  // The parts of the text.
+
+  void skip_blanks() {
+    while (at_ < source_.size() && (source_[at_] == ' ' || source_[at_] == '\t')) ++at_;
+  }
+
+  // Empty lines and comments, where a statement may begin.
+  Status skip_lines() {
+    while (true) {
+      skip_blanks();
+      const std::string_view rest = source_.substr(at_);
+      if (rest.starts_with('\n')) {
+        ++at_;
+      } else if (rest.starts_with("\r\n")) {
+        at_ += 2;
+      } else if (rest.starts_with("//")) {
+        at_ = std::min(source_.find('\n', at_), source_.size());
+      } else if (rest.starts_with("/*")) {
+        const size_t end = source_.find("*/", at_ + 2);
+        if (end == std::string_view::npos) {
+          return fail(Code::invalid, place_of(at_), ": a comment begins that no '*/' ends");
+        }
+        at_ = end + 2;
+      } else {
+        return {};
+      }
+    }
+  }
+
+  // A label or the first word of a statement, which begins here; it is not passed.
+  [[nodiscard]] std::string_view word() const {
+    size_t end = at_;
+    if (end < source_.size() && is_letter(source_[end])) {
+      while (end < source_.size() && is_of_word(source_[end])) ++end;
+    }
+    return source_.substr(at_, end - at_);
+  }
+
+  bool accept(std::string_view token) {
+    skip_blanks();
+    if (!source_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  Status expect(std::string_view token) {
+    if (accept(token)) return {};
+    return unexpected(text("'", token, "'"));
+  }
+
+  bool accept_end_of_line() { return accept("\n") || accept("\r\n"); }
+
+  Result<uint64_t> number(const char* what, uint64_t most) {
+    skip_blanks();
+    number_at_ = at_;
+    uint64_t value = 0;
+    bool fits = true;
+    while (at_ < source_.size() && is_digit(source_[at_])) {
+      const auto digit = static_cast<uint64_t>(source_[at_] - '0');
+      fits = fits && !__builtin_mul_overflow(value, 10, &value) && !__builtin_add_overflow(value, digit, &value);
+      ++at_;
+    }
+    if (at_ == number_at_) return unexpected(what);
+    if (!fits || value > most) {
+      return fail(Code::overflow, place_of(number_at_), ": expected ", what, ", found ",
+                  quoted(source_.substr(number_at_, at_ - number_at_)), ": it is ", most, " at most");
+    }
+    return value;
+  }
+
+  // Errors.
+
+  [[nodiscard]] std::string place_of(size_t at) const {
+    const std::string_view before = source_.substr(0, at);
+    const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+    return text("line ", std::ranges::count(before, '\n') + 1, ", column ", at - line_begin + 1);
+  }
+  [[nodiscard]] std::string place_of(std::string_view part) const { return place_of(part.data() - source_.data()); }
+
+  static std::string quoted(std::string_view part) {
+    return text("'", part.substr(0, found_bytes_max), part.size() > found_bytes_max ? "..." : "", "'");
+  }
+
+  [[nodiscard]] std::string found() const {
+    const std::string_view rest = source_.substr(at_);
+    if (rest.empty()) return "the end of the text";
+    if (rest[0] == '\n' || rest.starts_with("\r\n")) return "the end of the line";
+    size_t length = 0;
+    while (length < rest.size() && is_of_word(rest[length])) ++length;
+    if (length > 0) return quoted(rest.substr(0, length));
+    const auto c = static_cast<unsigned char>(rest[0]);
+    if (std::isprint(c) != 0) return quoted(rest.substr(0, 1));
+    return text("byte ", int{c});
+  }
+
+  [[nodiscard]] Error unexpected(std::string_view expected) {
+    skip_blanks();
+    return fail(Code::invalid, place_of(at_), ": expected ", expected, ", found ", found());
+  }
+
+  [[nodiscard]] Error unexpected_option(Kind kind) {
+    const std::string_view rest = source_.substr(at_);
+    const bool is_option = rest.starts_with("tag") || rest.starts_with("cpu") || rest.starts_with("nic");
+    Error error = unexpected("the end of the line");
+    if (rest.starts_with("/")) error.message += ": a comment has a line of its own";
+    if (is_option) error.message += kind == Kind::compute ? ": calc has cpu only" : ": the order is tag, cpu, nic";
+    return error;
+  }
+
+  std::string_view source_;
+  size_t at_ = 0;
+  size_t number_at_ = 0;  // where the last number began
+  uint32_t ranks_ = 0;
+  uint32_t rank_ = 0;
+  uint64_t requirements_ = 0;  // of this rank
+  Builder builder_;
+  Labels labels_;
+};
+
+}  // namespace
+
+Result<Schedule> read_goal_text(std::string_view source) { return TextReader(source).whole(); }
+
+}  // namespace spinloom::schedule

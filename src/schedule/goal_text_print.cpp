@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "schedule/goal.hpp"
+
+namespace spinloom::schedule {
+namespace {
+
+// A line "l<after> requires l<before>", and the operation behind which it stands.
+struct RequiresLine {
+  uint32_t behind;
+  uint32_t after;
+  uint32_t before;
+  Awaits awaits;
+};
+
+// As near to their operations as the order of each operation's edges allows.
+std::vector<RequiresLine> requires_lines(const Program& program) {
+  std::vector<RequiresLine> lines;
+  lines.reserve(program.edges.size());
+  for (uint32_t before = 0; before < program.size(); ++before) {
+    uint32_t behind[2] = {before, before};
+    for (const Edge edge : program.edges_of(before)) {
+      uint32_t& place = behind[static_cast<size_t>(edge.awaits())];
+      place = std::max(place, edge.to());
+      lines.push_back({place, edge.to(), before, edge.awaits()});
+    }
+  }
+  std::ranges::stable_sort(lines, {}, &RequiresLine::behind);
+  return lines;
+}
+
+class TextWriter {
+ public:
+  explicit TextWriter(const Schedule& schedule) : schedule_(schedule) {}
+
+  Result<std::string> whole() {
+    add("num_ranks ", uint64_t{schedule_.ranks()}, "\n");
+    for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+      add("rank ", uint64_t{rank}, " {\n");
+      SPL_TRY(operations(rank));
+      add("}\n");
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Status operations(uint32_t rank) {
+    const Program& program = schedule_.program(rank);
+    const std::vector<RequiresLine> lines = requires_lines(program);
+    std::vector<bool> has_label(program.size());
+    for (const RequiresLine& line : lines) has_label[line.after] = has_label[line.before] = true;
+    auto line = lines.begin();
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      if (has_label[number]) add("l", uint64_t{number}, ": ");
+      SPL_TRY(operation(rank, number));
+      for (; line != lines.end() && line->behind == number; ++line) {
+        add("l", uint64_t{line->after}, line->awaits == Awaits::end ? " requires l" : " irequires l",
+            uint64_t{line->before}, "\n");
+      }
+    }
+    return {};
+  }
+
+  Status operation(uint32_t rank, uint32_t number) {
+    const Operation& operation = schedule_.program(rank).operations[number];
+    const Shape& shape = schedule_.shape(operation);
+    const uint32_t peer = schedule_.peer(rank, operation);
+    SPL_TRY(sayable_in_goal(schedule_, rank, number));
+    if (shape.kind != Kind::compute && peer >= schedule_.ranks() && (peer != any || shape.kind == Kind::send)) {
+      return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL text has no ",
+                  schedule_.describe(rank, operation), ": num_ranks is ", schedule_.ranks());
+    }
+    switch (shape.kind) {
+      case Kind::send: add("send ", shape.size, "b to ", uint64_t{peer}); break;
+      case Kind::receive: add("recv ", shape.size, "b from "), add_or_any(peer); break;
+      case Kind::compute: add("calc ", shape.size); break;
+    }
+    if (shape.tag != 0) add(" tag "), add_or_any(shape.tag);
+    if (shape.cpu != 0) add(" cpu ", uint64_t{shape.cpu});
+    if (shape.nic != 0) add(" nic ", uint64_t{shape.nic});
+    add("\n");
+    return {};
+  }
+
+  template <class... Parts>
+  void add(const Parts&... parts) {
+    (add_one(parts), ...);
+  }
+  void add_one(std::string_view part) { out_ += part; }
+  void add_one(uint64_t number) {
+    char digits[20];
+    out_.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
+  }
+  void add_or_any(uint32_t number) {
+    if (number == any) {
+      add("-1");
+    } else {
+      add(uint64_t{number});
+    }
+  }
+
+  const Schedule& schedule_;
+  std::string out_;
+};
+
+}  // namespace
+
+Result<std::string> print_goal(const Schedule& schedule) { return TextWriter(schedule).whole(); }
+
+}  // namespace spinloom::schedule

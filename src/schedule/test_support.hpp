@@ -1,0 +1,142 @@
+// Test support - random schedules, schedules made of text, what distinguishes two of them.
+//
+// Contract: difference() is empty if both schedules say the same for each rank, however they are kept. for_seeds()
+//   runs a body for fixed seeds, or only for that in the environment variable SPINLOOM_TEST_SEED; a failure prints
+//   the command that replays it.
+// Threads: tests run in one thread. Time: none.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "base/random.hpp"
+#include "schedule/goal.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::schedule::test {
+
+template <class Body>
+void for_seeds(int trials, Body&& body) {
+  const char* const chosen = std::getenv("SPINLOOM_TEST_SEED");
+  const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
+  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(chosen != nullptr ? 1 : trials); ++seed) {
+    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed,
+                      " spinloom_schedule_test --gtest_filter=", info->test_suite_name(), ".", info->name()));
+    Random random(seed, info->name());
+    body(random);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Edges as text, of an operation.
+inline std::string edges_of(const Program& program, uint32_t number) {
+  std::string found;
+  for (const Edge edge : program.edges_of(number)) {
+    found += text(edge.awaits() == Awaits::start ? " start:" : " ", edge.to());
+  }
+  return found;
+}
+
+inline std::string difference(const Schedule& a, const Schedule& b) {
+  if (a.ranks() != b.ranks()) return text(a.ranks(), " ranks, and ", b.ranks());
+  for (uint32_t rank = 0; rank < a.ranks(); ++rank) {
+    const Program& one = a.program(rank);
+    const Program& other = b.program(rank);
+    if (one.size() != other.size()) return text("rank ", rank, ": ", one.size(), " operations, and ", other.size());
+    for (uint32_t number = 0; number < one.size(); ++number) {
+      Shape shape = a.shape(one.operations[number]);
+      Shape second = b.shape(other.operations[number]);
+      shape.peer = second.peer = Peer::absolute;
+      const std::string place = text("rank ", rank, ", operation ", number, ": ");
+      if (shape != second || a.peer(rank, one.operations[number]) != b.peer(rank, other.operations[number])) {
+        return text(place, a.describe(rank, one.operations[number]), ", and ",
+                    b.describe(rank, other.operations[number]), " (or CPU or NIC)");
+      }
+      const std::string edges = edges_of(one, number);
+      if (edges != edges_of(other, number)) return text(place, "edges", edges, ", and", edges_of(other, number));
+    }
+  }
+  return "";
+}
+
+inline Schedule read(std::string_view goal) {
+  auto made = read_goal(goal);
+  EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
+  return made.ok() ? std::move(*made) : Schedule();
+}
+
+inline std::string error_of(std::string_view goal) {
+  const auto made = read_goal(goal);
+  return made.ok() ? "" : made.error().message;
+}
+
+inline std::string file(const std::string& name) {
+  std::ifstream stream(text(SPINLOOM_GOAL_EXAMPLES, "/", name), std::ios::binary);
+  EXPECT_TRUE(stream.good()) << name;
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+inline uint64_t random_size(Random& random) {
+  if (random.chance(1, 20)) return random.next();
+  return random.below(random.chance(1, 2) ? 4 : 100'000);
+}
+
+// Anything that both forms can say, cycles too if `acyclic` is false.
+inline Schedule random_schedule(Random& random, bool acyclic = false) {
+  Schedule schedule(static_cast<uint32_t>(random.between(1, 9)));
+  Builder builder;
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const auto operations = static_cast<uint32_t>(random.chance(1, 6) ? 0 : random.between(1, 30));
+    for (uint32_t number = 0; number < operations; ++number) {
+      Shape shape;
+      shape.kind = static_cast<Kind>(random.between(1, 3));
+      shape.size = random_size(random);
+      if (random.chance(1, 4)) shape.cpu = static_cast<uint8_t>(random.below(256));
+      if (shape.kind == Kind::compute) {
+        builder.add(schedule.number_of(shape), 0);
+        continue;
+      }
+      if (random.chance(1, 4)) shape.nic = static_cast<uint8_t>(random.below(256));
+      if (random.chance(1, 2)) shape.tag = static_cast<uint32_t>(random.chance(1, 4) ? any : random.below(any));
+      const bool from_any = shape.kind == Kind::receive && random.chance(1, 5);
+      builder.add(schedule.number_of(shape), from_any ? any : static_cast<uint32_t>(random.below(schedule.ranks())));
+    }
+    for (uint64_t edges = operations < 2 ? 0 : random.below(2 * operations); edges > 0; --edges) {
+      auto after = static_cast<uint32_t>(random.below(operations));
+      auto before = static_cast<uint32_t>(random.below(operations));
+      if (acyclic && after == before) continue;
+      if (acyclic && after < before) std::swap(after, before);
+      builder.require(after, before, random.chance(1, 3) ? Awaits::start : Awaits::end);
+    }
+    schedule.intern(rank, builder.take());
+  }
+  return schedule;
+}
+
+// Each rank in turn sends to the one 2^k further on and receives from the one as far behind.
+inline Schedule dissemination(uint32_t ranks) {
+  Schedule schedule(ranks);
+  Builder builder;
+  Shape send;
+  send.kind = Kind::send;
+  send.size = 8;
+  Shape receive = send;
+  receive.kind = Kind::receive;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    uint32_t before = any;
+    for (uint64_t step = 1; step < ranks; step *= 2) {
+      const uint32_t sent = builder.add(schedule.number_of(send), static_cast<uint32_t>((rank + step) % ranks));
+      if (before != any) builder.require(sent, before, Awaits::end);
+      before = builder.add(schedule.number_of(receive), static_cast<uint32_t>((rank + ranks - step) % ranks));
+    }
+    schedule.intern(rank, builder.take());
+  }
+  return schedule;
+}
+
+}  // namespace spinloom::schedule::test

@@ -81,19 +81,26 @@ uint32_t Schedule::number_of(const Shape& shape) {
   return number;
 }
 
-// With peers as distances. False: there are none, or some are no ranks.
-bool Schedule::make_relative(uint32_t rank, Program& program) {
+// Peers become distances, of the same Shapes. False: there are none, or some are no ranks.
+bool Schedule::make_distances(uint32_t rank, Program& program) const {
   bool has_peers = false;
   for (Operation& operation : program.operations) {
-    Shape shape = shapes_[operation.shape];
-    if (shape.kind == Kind::compute || operation.peer == any) continue;
+    if (shapes_[operation.shape].kind == Kind::compute || operation.peer == any) continue;
     if (operation.peer >= ranks()) return false;
     has_peers = true;
-    shape.peer = Peer::relative;
-    operation.shape = number_of(shape);
     operation.peer = static_cast<uint32_t>((uint64_t{operation.peer} + ranks() - rank) % ranks());
   }
   return has_peers;
+}
+
+// Says that the peers are distances.
+void Schedule::make_relative(Program& program) {
+  for (Operation& operation : program.operations) {
+    Shape shape = shapes_[operation.shape];
+    if (shape.kind == Kind::compute || operation.peer == any) continue;
+    shape.peer = Peer::relative;
+    operation.shape = number_of(shape);
+  }
 }
 
 const uint32_t* Schedule::find(const Program& program) const {
@@ -117,17 +124,14 @@ void Schedule::intern(uint32_t rank, Program program) {
     program_of_[rank] = *known;
     return;
   }
-  Program relative = program;
-  if (!make_relative(rank, relative)) {
+  Program distances = program;
+  if (!make_distances(rank, distances) || distance_hashes_.insert(hash_of(distances)).second) {
     program_of_[rank] = add(std::move(program));
     return;
   }
-  if (const uint32_t* const known = find(relative)) {
-    program_of_[rank] = *known;
-    return;
-  }
-  const bool is_first = relative_hashes_.insert(hash_of(relative)).second;
-  program_of_[rank] = add(is_first ? std::move(program) : std::move(relative));
+  make_relative(distances);
+  const uint32_t* const known = find(distances);
+  program_of_[rank] = known != nullptr ? *known : add(std::move(distances));
 }
 
 void Schedule::give(std::span<const uint32_t> ranks, Program program) {

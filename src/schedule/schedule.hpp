@@ -110,15 +110,16 @@ class Schedule {
   [[nodiscard]] size_t slot_of(const Shape& shape) const;
   [[nodiscard]] const uint32_t* find(const Program& program) const;
   uint32_t add(Program program);
-  [[nodiscard]] bool make_relative(uint32_t rank, Program& program);
+  [[nodiscard]] bool make_distances(uint32_t rank, Program& program) const;
+  void make_relative(Program& program);
 
   std::vector<uint32_t> program_of_;
   std::vector<Program> programs_;
   std::vector<Shape> shapes_;
   std::vector<uint32_t> shape_slots_;  // numbers by hash, at most half of the slots are taken
   std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;
-  // Of Programs with absolute peers, which were kept so because they were the first: what they are with relative ones.
-  std::unordered_set<uint64_t> relative_hashes_;
+  // Of Programs with absolute peers, which were kept so because they were the first: what they are with distances.
+  std::unordered_set<uint64_t> distance_hashes_;
 };
 
 // Makes the Program of one rank.

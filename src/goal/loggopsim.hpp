@@ -1,10 +1,10 @@
 // LogGopSim - the light engine's dialect with exactly the rules of LogGOPSim of 2023, in its integers.
 //
-// Contract: run() gives each rank's time, or an error that says why the schedule stalls: which operations never began, and
-//   which sends and receives are left. Rules: LogGOPS (Hoefler, Schneider, Lumsdaine, HPDC'10) as the public sources of 2023
-//   apply them, with a stable order of operations that become free together.
-// Invariants: (1) the order of events is that of (time, number), where an element that waits for a CPU or a NIC keeps its
-//   number; it waits in the queue of that resource, not in the queue of events.
+// Contract: run() gives each rank's time, or an error that says why the schedule stalls: which operations never began,
+//   and which sends and receives are left. Rules: LogGOPS (Hoefler, Schneider, Lumsdaine, HPDC'10) as the public
+//   sources of 2023 apply them, with a stable order of operations that become free together.
+// Invariants: (1) the order of events is that of (time, number), where an element that waits for a CPU or a NIC keeps
+//   its number; it waits in the queue of that resource, not in the queue of events.
 // Threads: pure; one run is one thread's. Time: modelled, in the unit of the parameters (nanoseconds by custom).
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace spinloom::goal {
 
-// LogGOPS. Times per message, but those of `G` and `O`, which are per byte; `S`: messages of more bytes wait for their receive.
+// LogGOPS. Times per message, but those of `G` and `O`, which are per byte; `S`: messages of more bytes wait for their
+// receive.
 struct Parameters {
   uint64_t L = 2500;
   uint64_t o = 1500;

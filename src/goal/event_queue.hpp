@@ -1,0 +1,149 @@
+// EventQueue - what is to happen, in order of (time, number).
+//
+// Contract: add() makes an event, push() gives it a time, pop() gives the first one; release() gives its place back.
+//   Times may be pushed that lie before the last one popped.
+// Invariants: (1) events that are pushed for one time in order of their numbers are a run, a chain that has one place
+//   in the heap; several runs may have the same time, so that a run that is no longer known is merely closed; (2) an
+//   event is in one run at most, and its `next` is the run's while it is.
+// Threads: one owner. Time: modelled.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace spinloom::goal {
+
+inline constexpr uint32_t none = UINT32_MAX;
+
+enum class EventKind : uint8_t { send, receive, compute, message };
+
+struct Event {
+  uint64_t number = 0;  // among all: what became ready first
+  uint32_t next = none;  // of a chain
+  uint32_t rank = 0;  // where it happens
+  uint32_t operation = 0;  // of a message: that of its sender
+  uint32_t source = 0;  // of a message
+  uint32_t shape = 0;
+  EventKind kind = EventKind::compute;
+  bool leads = false;  // see Waiters
+};
+static_assert(sizeof(Event) == 32);
+
+class EventQueue {
+ public:
+  struct First {
+    uint64_t time;
+    uint32_t event;
+  };
+
+  [[nodiscard]] Event& operator[](uint32_t event) { return events_[event]; }
+  [[nodiscard]] bool is_empty() const { return heap_.empty(); }
+
+  [[nodiscard]] uint32_t add() {
+    if (free_ == none) {
+      events_.emplace_back();
+      return static_cast<uint32_t>(events_.size() - 1);
+    }
+    return std::exchange(free_, events_[free_].next);
+  }
+
+  void release(uint32_t event) {
+    events_[event].next = free_;
+    free_ = event;
+  }
+
+  void push(uint64_t time, uint32_t event) {
+    Event& pushed = events_[event];
+    pushed.next = none;
+    Run& run = run_of(time);
+    if (run.last != none && run.time == time) {
+      Event& last = events_[run.last];
+      if (last.number < pushed.number) {
+        last.next = event;
+        run.last = event;
+        return;
+      }
+    } else {
+      run = {time, event};
+    }
+    rise({time, pushed.number, event});
+  }
+
+  [[nodiscard]] First pop() {
+    Entry& first = heap_.front();
+    const First popped{first.time, first.head};
+    const uint32_t next = events_[first.head].next;
+    if (next != none) {
+      first.head = next;
+      first.number = events_[next].number;
+      sink(first);
+      return popped;
+    }
+    if (Run& run = run_of(popped.time); run.last == popped.event) run.last = none;
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sink(last);
+    return popped;
+  }
+
+  // The event that pop() will probably give next.
+  [[nodiscard]] const Event* next() const { return heap_.empty() ? nullptr : &events_[heap_.front().head]; }
+
+ private:
+  struct Entry {
+    uint64_t time;
+    uint64_t number;
+    uint32_t head;
+
+    [[nodiscard]] bool is_before(const Entry& other) const {
+      return time != other.time ? time < other.time : number < other.number;
+    }
+  };
+  struct Run {
+    uint64_t time = 0;
+    uint32_t last = none;
+  };
+
+  [[nodiscard]] Run& run_of(uint64_t time) { return runs_[time * 0x9e37'79b9'7f4a'7c15 >> 56]; }
+
+  void rise(const Entry& entry) {
+    size_t at = heap_.size();
+    heap_.push_back(entry);
+    while (at > 0) {
+      const size_t parent = (at - 1) / 4;
+      if (!entry.is_before(heap_[parent])) break;
+      heap_[at] = heap_[parent];
+      at = parent;
+    }
+    heap_[at] = entry;
+  }
+
+  // Puts `entry` in the place of the first.
+  void sink(Entry entry) {
+    const size_t size = heap_.size();
+    size_t at = 0;
+    for (;;) {
+      const size_t child = 4 * at + 1;
+      if (child >= size) break;
+      size_t least = child;
+      const size_t end = child + 4 < size ? child + 4 : size;
+      for (size_t one = child + 1; one < end; ++one) {
+        if (heap_[one].is_before(heap_[least])) least = one;
+      }
+      if (!heap_[least].is_before(entry)) break;
+      heap_[at] = heap_[least];
+      at = least;
+    }
+    heap_[at] = entry;
+  }
+
+  std::vector<Event> events_;
+  std::vector<Entry> heap_;  // the children of i are 4 i + 1 to 4 i + 4
+  std::array<Run, 256> runs_{};
+  uint32_t free_ = none;
+};
+
+}  // namespace spinloom::goal

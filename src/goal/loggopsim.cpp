@@ -1,0 +1,251 @@
+#include "goal/loggopsim.hpp"
+
+#include <algorithm>
+
+#include "goal/loggopsim_engine.hpp"
+
+namespace spinloom::goal {
+
+using schedule::any;
+using schedule::Awaits;
+using schedule::Kind;
+using schedule::Program;
+using schedule::Schedule;
+using schedule::Shape;
+
+namespace {
+
+Status check_peers(const Schedule& schedule) {
+  std::vector<bool> checked(schedule.programs().size());  // ranks that share a Program have the same absolute peers
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (checked[schedule.number_of_program(rank)]) continue;
+    checked[schedule.number_of_program(rank)] = true;
+    const Program& program = schedule.program(rank);
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      const schedule::Operation& operation = program.operations[number];
+      const Kind kind = schedule.shape(operation).kind;
+      if (kind == Kind::compute) continue;
+      const uint32_t peer = schedule.peer(rank, operation);
+      if (peer < schedule.ranks() || (kind == Kind::receive && peer == any)) continue;
+      return fail(Code::invalid, "operation ", number, " of rank ", rank, " has the peer ", peer,
+                  ", but ranks are 0 to ", schedule.ranks() - 1);
+    }
+  }
+  return {};
+}
+
+constexpr uint32_t stalled_most = 3;  // ranks that an error names
+
+}  // namespace
+
+Result<Outcome> run_loggopsim(const Schedule& schedule, const Parameters& parameters) {
+  SPL_TRY(check_peers(schedule));
+  LogGopSimEngine::Begun begun;
+  {
+    LogGopSimEngine engine(schedule, parameters);
+    engine.run();
+    if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
+    for (const uint32_t rank : engine.stalled_ranks(stalled_most)) begun[rank].resize(schedule.program(rank).size());
+  }
+  LogGopSimEngine again(schedule, parameters, &begun);
+  again.run();
+  return again.stall();
+}
+
+LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const Parameters& parameters, Begun* begun)
+    : schedule_(schedule), parameters_(parameters), begun_(begun) {
+  price_shapes();
+  clocks_each_ = cpus_ + 2 * nics_;
+  const size_t clocks = std::max<size_t>(clocks_each_ * schedule.ranks(), 1);
+  clocks_.reset(static_cast<uint64_t*>(std::calloc(clocks, sizeof(uint64_t))));
+  if (clocks_ == nullptr) throw std::bad_alloc();
+  plans_.reserve(schedule.programs().size());
+  for (const Program& program : schedule.programs()) plans_.push_back(plan_of(schedule, program));
+  ranks_.resize(schedule.ranks());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    ranks_[rank].left = schedule.program(rank).size();
+    left_ += ranks_[rank].left;
+  }
+}
+
+void LogGopSimEngine::price_shapes() {
+  const auto& [L, o, g, G, O, S] = parameters_;
+  std::unordered_map<uint32_t, uint32_t> waiters;  // by what is waited for
+  const auto waiters_for = [&](uint32_t what, const Shape& shape) {
+    const uint32_t nic = what == 0 ? 0 : shape.nic;
+    return waiters.emplace(what << 16 | uint32_t{shape.cpu} << 8 | nic, static_cast<uint32_t>(waiters.size()))
+        .first->second;
+  };
+  for (const Shape& shape : schedule_.shapes()) {
+    cpus_ = std::max(cpus_, size_t{shape.cpu} + 1);
+    nics_ = std::max(nics_, size_t{shape.nic} + 1);
+    Costs costs{};
+    costs.size = shape.size;
+    costs.tag = shape.tag;
+    costs.cpu_index = shape.cpu;
+    costs.nic_index = shape.nic;
+    costs.is_rendezvous = shape.size > S;
+    costs.is_relative = shape.peer == schedule::Peer::relative;
+    if (shape.kind == Kind::compute) {
+      costs.cpu = shape.size;
+      costs.waiters = waiters_for(0, shape);
+    } else if (shape.kind == Kind::send) {
+      const uint64_t bytes = shape.size - 1;
+      costs.cpu = o + bytes * O;
+      costs.gap = g + bytes * G;
+      costs.receive_cpu = o + std::max(bytes * O, bytes * G);
+      costs.waiters = waiters_for(1, shape);
+      costs.message_waiters = waiters_for(2, shape);
+    }
+    costs_.push_back(costs);
+  }
+  waiters_each_ = static_cast<uint32_t>(waiters.size());
+}
+
+LogGopSimEngine::Plan LogGopSimEngine::plan_of(const Schedule& schedule, const Program& program) {
+  Plan plan;
+  const std::vector<uint32_t> waits = program.waits();
+  for (uint32_t operation = 0; operation < program.size(); ++operation) {
+    if (waits[operation] == 0) plan.roots.push_back(operation);
+    if (waits[operation] < 2) continue;
+    plan.counter_of.resize(program.size(), none);
+    plan.counter_of[operation] = static_cast<uint32_t>(plan.counters.size());
+    plan.counters.push_back(waits[operation]);
+  }
+  std::ranges::stable_sort(plan.roots, {}, [&](uint32_t one) { return schedule.shape(program.operations[one]).kind; });
+  return plan;
+}
+
+void LogGopSimEngine::begin_roots() {
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(rank, operation);
+  }
+}
+
+void LogGopSimEngine::run() {
+  begin_roots();
+  while (!queue_.is_empty()) {
+    const auto [time, event] = queue_.pop();
+    bool has_happened = true;
+    switch (queue_[event].kind) {
+      case EventKind::send: has_happened = send(time, event); break;
+      case EventKind::compute: has_happened = compute(time, event); break;
+      case EventKind::message: has_happened = arrive(time, event); break;
+      case EventKind::receive: receive(time, event); break;
+    }
+    if (!has_happened) continue;
+    ++events_;
+    push_freed();
+  }
+}
+
+Outcome LogGopSimEngine::outcome() const {
+  Outcome outcome;
+  outcome.events = events_;
+  outcome.host_times.reserve(ranks_.size());
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const uint64_t* const clocks = clocks_.get() + rank * clocks_each_;
+    outcome.host_times.push_back(*std::max_element(clocks, clocks + cpus_));
+    outcome.makespan = std::max(outcome.makespan, outcome.host_times.back());
+  }
+  return outcome;
+}
+
+bool LogGopSimEngine::compute(uint64_t time, uint32_t event) {
+  const auto [rank, operation, leads] = what(event);
+  const Costs& costs = costs_[queue_[event].shape];
+  uint64_t& cpu = cpu_clock(rank, costs.cpu_index);
+  if (cpu > time) {
+    wait(cpu, event, costs.waiters);
+    return false;
+  }
+  cpu = time + costs.cpu;
+  queue_.release(event);
+  if (leads) lead_next(rank, costs.waiters, cpu);
+  begin(rank, operation);
+  end(rank, operation);
+  return true;
+}
+
+bool LogGopSimEngine::send(uint64_t time, uint32_t event) {
+  const auto [rank, operation, leads] = what(event);
+  const Costs& costs = costs_[queue_[event].shape];
+  uint64_t& cpu = cpu_clock(rank, costs.cpu_index);
+  uint64_t& nic = send_clock(rank, costs.nic_index);
+  const uint64_t ready = std::max(cpu, nic);
+  if (ready > time) {
+    wait(ready, event, costs.waiters);
+    return false;
+  }
+  cpu = time + costs.cpu;
+  nic = time + costs.gap;
+  if (leads) lead_next(rank, costs.waiters, std::max(cpu, nic));
+  Event& message = queue_[event];
+  message.number = numbers_++;
+  message.rank = schedule_.peer(rank, schedule_.program(rank).operations[operation]);
+  message.source = rank;
+  message.kind = EventKind::message;
+  message.leads = false;
+  queue_.push(time + parameters_.o + parameters_.L, event);
+  begin(rank, operation);
+  if (!costs.is_rendezvous) end(rank, operation);
+  return true;
+}
+
+bool LogGopSimEngine::arrive(uint64_t time, uint32_t event) {
+  const Event message = queue_[event];
+  const uint32_t rank = message.rank;
+  const Costs& costs = costs_[message.shape];
+  uint64_t& cpu = cpu_clock(rank, costs.cpu_index);
+  uint64_t& nic = receive_clock(rank, costs.nic_index);
+  const uint64_t ready = std::max(cpu, nic);
+  if (ready > time) {
+    wait(ready, event, costs.message_waiters);
+    return false;
+  }
+  cpu = time + costs.receive_cpu;
+  nic = time + costs.gap;
+  queue_.release(event);
+  if (message.leads) lead_next(rank, costs.message_waiters, std::max(cpu, nic));
+  Matching::Item receive;
+  if (!matching_.take(ranks_[rank].posted, message.source, costs.tag, receive)) {
+    matching_.add(ranks_[rank].arrived, {message.source, costs.tag, message.operation, message.shape});
+    ++unmatched_;
+    return true;
+  }
+  --unmatched_;
+  end(rank, receive.operation);
+  if (costs.is_rendezvous) {
+    end(message.source, message.operation);
+    raise(message.source, costs.cpu_index, costs.nic_index, time);
+  }
+  return true;
+}
+
+void LogGopSimEngine::receive(uint64_t time, uint32_t event) {
+  const Event receive = queue_[event];
+  const uint32_t rank = receive.rank;
+  const Costs& costs = costs_[receive.shape];
+  queue_.release(event);
+  begin(rank, receive.operation);
+  const uint32_t source = schedule_.peer(rank, schedule_.program(rank).operations[receive.operation]);
+  Matching::Item message;
+  if (!matching_.take(ranks_[rank].arrived, source, costs.tag, message)) {
+    matching_.add(ranks_[rank].posted, {source, costs.tag, receive.operation, receive.shape});
+    ++unmatched_;
+    return;
+  }
+  --unmatched_;
+  end(rank, receive.operation);
+  // It is the size of the receive that says whether the sender waits: an eager send ends twice, or one by rendezvous
+  // never.
+  const bool was_rendezvous = costs_[message.shape].is_rendezvous;
+  if (costs.is_rendezvous) {
+    end(message.source, message.operation, !was_rendezvous);
+    raise(message.source, costs.cpu_index, costs.nic_index, time);
+  } else if (was_rendezvous) {
+    ++never_ended_;
+  }
+}
+
+}  // namespace spinloom::goal

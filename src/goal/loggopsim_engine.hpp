@@ -1,0 +1,134 @@
+// LogGopSimEngine - one run of run_loggopsim().
+//
+// Invariants: (1) Costs are those of a Shape, in wrapping integers: a size of 0 costs one byte less than nothing; (2)
+//   an operation that waits for one other has no counter; the counters of a rank live from its first to its last need.
+// Threads: one owner. Time: modelled.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "goal/event_queue.hpp"
+#include "goal/loggopsim.hpp"
+#include "goal/matching.hpp"
+#include "goal/waiters.hpp"
+
+namespace spinloom::goal {
+
+class LogGopSimEngine {
+ public:
+  // Of ranks whose operations are to be known one by one: which have begun.
+  using Begun = std::unordered_map<uint32_t, std::vector<bool>>;
+
+  LogGopSimEngine(const schedule::Schedule& schedule, const Parameters& parameters, Begun* begun = nullptr);
+
+  // Until nothing happens any more.
+  void run();
+  [[nodiscard]] Outcome outcome() const;
+  [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
+  // Ranks on which something waits, the first few.
+  [[nodiscard]] std::vector<uint32_t> stalled_ranks(uint32_t most) const;
+  // Who waits for whom. Knows of operations that have not begun what `begun` had been asked for.
+  [[nodiscard]] Error stall() const;
+
+ private:
+  struct Costs {
+    uint64_t size;
+    uint64_t cpu;  // how long the operation keeps its CPU
+    uint64_t gap;  // how long a message keeps a NIC
+    uint64_t receive_cpu;  // how long its message keeps the receiver's CPU
+    uint32_t tag;
+    uint32_t waiters;  // which Waiters of a rank
+    uint32_t message_waiters;  // and for its message
+    uint8_t cpu_index;
+    uint8_t nic_index;
+    bool is_rendezvous;
+    bool is_relative;
+  };
+  struct Rank {
+    uint32_t left = 0;  // operations that have not begun
+    uint32_t counters = none;
+    uint32_t waiters = none;
+    Matching::List posted;
+    Matching::List arrived;
+  };
+  // What the ranks that have a Program share.
+  struct Plan {
+    std::vector<uint32_t> roots;  // in the order in which they begin
+    std::vector<uint32_t> counters;  // what they begin with
+    std::vector<uint32_t> counter_of;
+  };
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  void price_shapes();
+  [[nodiscard]] static Plan plan_of(const schedule::Schedule& schedule, const schedule::Program& program);
+  void begin_roots();
+
+  [[nodiscard]] uint64_t& cpu_clock(uint32_t rank, uint8_t cpu) { return clocks_[rank * clocks_each_ + cpu]; }
+  [[nodiscard]] uint64_t& send_clock(uint32_t rank, uint8_t nic) { return clocks_[rank * clocks_each_ + cpus_ + nic]; }
+  [[nodiscard]] uint64_t& receive_clock(uint32_t rank, uint8_t nic) {
+    return clocks_[rank * clocks_each_ + cpus_ + nics_ + nic];
+  }
+
+  struct What {
+    uint32_t rank;
+    uint32_t operation;
+    bool leads;
+  };
+  [[nodiscard]] What what(uint32_t event) {
+    const Event& one = queue_[event];
+    return {one.rank, one.operation, one.leads};
+  }
+
+  // Each gives false where it must wait; it then does.
+  bool send(uint64_t time, uint32_t event);
+  bool compute(uint64_t time, uint32_t event);
+  bool arrive(uint64_t time, uint32_t event);
+  void receive(uint64_t time, uint32_t event);
+
+  [[nodiscard]] Waiters& waiters_of(uint32_t rank, uint32_t index);
+  void wait(uint64_t until, uint32_t event, uint32_t index);
+  void lead_next(uint32_t rank, uint32_t index, uint64_t free_at);
+
+  void begin(uint32_t rank, uint32_t operation);
+  void end(uint32_t rank, uint32_t operation, bool again = false);
+  void raise(uint32_t rank, uint8_t cpu, uint8_t nic, uint64_t time);
+  void count_down(uint32_t rank, uint32_t operation, bool again);
+  void release(uint32_t rank, uint32_t operation, schedule::Awaits awaits, bool again);
+  void push_freed();
+  void push_freed(uint32_t rank, std::vector<uint32_t>& freed);
+  void push_operation(uint32_t rank, uint32_t operation);
+
+  const schedule::Schedule& schedule_;
+  const Parameters parameters_;
+  Begun* const begun_;
+  std::vector<Costs> costs_;  // by Shape
+  std::vector<Plan> plans_;  // by Program
+  std::vector<Rank> ranks_;
+  size_t cpus_ = 1;
+  size_t nics_ = 1;
+  size_t clocks_each_ = 3;
+  std::unique_ptr<uint64_t[], Free> clocks_;  // of each rank its CPUs, its NICs' sending, their receiving sides
+  EventQueue queue_;
+  Matching matching_;
+  std::vector<Waiters> waiters_;
+  uint32_t waiters_each_ = 0;
+  std::vector<uint32_t> counters_;
+  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
+  // What the event of now has freed, on up to two ranks.
+  std::vector<uint32_t> freed_[2];
+  uint32_t freed_rank_[2] = {none, none};
+  uint64_t numbers_ = 0;
+  uint64_t left_ = 0;
+  uint64_t unmatched_ = 0;
+  uint64_t never_ended_ = 0;
+  uint64_t events_ = 0;
+};
+
+}  // namespace spinloom::goal

@@ -1,0 +1,136 @@
+#include "goal/matching.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+namespace {
+
+constexpr uint32_t nothing = UINT32_MAX;
+using schedule::any;
+
+bool has_any(const Matching::Item& item) { return item.source == any || item.tag == any; }
+
+}  // namespace
+
+void Matching::add(List& list, const Item& item) {
+  uint32_t node = free_;
+  if (node == nothing) {
+    node = static_cast<uint32_t>(nodes_.size());
+    nodes_.emplace_back();
+  } else {
+    free_ = nodes_[node].next;
+  }
+  nodes_[node] = {item, nothing, list.last, nothing, 0};
+  (list.last == nothing ? list.first : nodes_[list.last].next) = node;
+  list.last = node;
+  ++list.size;
+  if (list.table != nothing) {
+    Table& table = tables_[list.table];
+    if (list.size <= table.chains.size() && table.numbers < nothing) {
+      append(table, node);
+      return;
+    }
+  } else if (list.size <= short_most) {
+    return;
+  }
+  index(list);
+}
+
+bool Matching::take(List& list, uint32_t source, uint32_t tag, Item& taken) {
+  Table* const table = list.table == nothing ? nullptr : &tables_[list.table];
+  const bool walks = table == nullptr || source == any || tag == any;
+  const uint32_t found = walks ? walk(list, source, tag) : look_up(*table, source, tag);
+  if (found == nothing) return false;
+  Node& node = nodes_[found];
+  taken = node.item;
+  (node.previous == nothing ? list.first : nodes_[node.previous].next) = node.next;
+  (node.next == nothing ? list.last : nodes_[node.next].previous) = node.previous;
+  --list.size;
+  if (table != nullptr) unchain(*table, found);
+  if (table != nullptr && list.size == 0) {
+    *table = {};
+    free_tables_.push_back(std::exchange(list.table, nothing));
+  }
+  node.next = free_;
+  free_ = found;
+  return true;
+}
+
+Matching::Chain& Matching::chain_of(Table& table, uint32_t source, uint32_t tag) {
+  const uint64_t mixed = (uint64_t{source} << 32 | tag) * 0x9e37'79b9'7f4a'7c15;
+  return table.chains[(mixed >> 32) & (table.chains.size() - 1)];
+}
+
+// Makes the Table of a list anew.
+void Matching::index(List& list) {
+  if (list.table == nothing && free_tables_.empty()) {
+    list.table = static_cast<uint32_t>(tables_.size());
+    tables_.emplace_back();
+  } else if (list.table == nothing) {
+    list.table = free_tables_.back();
+    free_tables_.pop_back();
+  }
+  Table& table = tables_[list.table];
+  size_t chains = 2 * short_most;
+  while (chains < 2 * size_t{list.size}) chains *= 2;
+  table = {std::vector<Chain>(chains), 0, 0};
+  for (uint32_t node = list.first; node != nothing; node = nodes_[node].next) append(table, node);
+}
+
+void Matching::append(Table& table, uint32_t node) {
+  Node& appended = nodes_[node];
+  appended.number = table.numbers++;
+  appended.chained = nothing;
+  if (has_any(appended.item)) ++table.wild;
+  Chain& chain = chain_of(table, appended.item.source, appended.item.tag);
+  (chain.first == nothing ? chain.first : nodes_[chain.last].chained) = node;
+  chain.last = node;
+}
+
+// With exactly this source and tag.
+uint32_t Matching::first_of(Table& table, uint32_t source, uint32_t tag) const {
+  for (uint32_t node = chain_of(table, source, tag).first; node != nothing; node = nodes_[node].chained) {
+    const Item& item = nodes_[node].item;
+    if (item.source == source && item.tag == tag) return node;
+  }
+  return nothing;
+}
+
+uint32_t Matching::look_up(Table& table, uint32_t source, uint32_t tag) const {
+  uint32_t found = first_of(table, source, tag);
+  if (table.wild == 0) return found;
+  const std::pair<uint32_t, uint32_t> others[] = {{source, any}, {any, tag}, {any, any}};
+  for (const auto& [other_source, other_tag] : others) {
+    const uint32_t other = first_of(table, other_source, other_tag);
+    if (other != nothing && (found == nothing || nodes_[other].number < nodes_[found].number)) found = other;
+  }
+  return found;
+}
+
+uint32_t Matching::walk(const List& list, uint32_t source, uint32_t tag) const {
+  const auto meet = [](uint32_t one, uint32_t other) { return one == other || one == any || other == any; };
+  for (uint32_t node = list.first; node != nothing; node = nodes_[node].next) {
+    const Item& item = nodes_[node].item;
+    if (meet(item.source, source) && meet(item.tag, tag)) return node;
+  }
+  return nothing;
+}
+
+void Matching::unchain(Table& table, uint32_t node) {
+  const Node& removed = nodes_[node];
+  if (has_any(removed.item)) --table.wild;
+  Chain& chain = chain_of(table, removed.item.source, removed.item.tag);
+  uint32_t before = nothing;
+  for (uint32_t one = chain.first; one != node; one = nodes_[one].chained) {
+    SPL_ASSERT(one != nothing, "a node is not in its chain");
+    before = one;
+  }
+  (before == nothing ? chain.first : nodes_[before].chained) = removed.chained;
+  if (chain.last == node) chain.last = before;
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,69 @@
+// Matching - the lists of posted receives and of arrived messages of all ranks.
+//
+// Contract: add() appends to a list; take() removes and gives the first of a list that matches a source and a tag.
+//   `any` on either side matches every source, every tag.
+// Invariants: (1) the first in the order of the list wins; (2) a list that has become long has a Table until it is
+//   empty; there the pairs (source, tag) have chains in the order of the list, and a search looks at the heads of up to
+//   four chains.
+// Threads: one owner. Time: none. Work: take() with `any` in the question walks the list.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace spinloom::goal {
+
+class Matching {
+ public:
+  struct List {
+    uint32_t first = UINT32_MAX;
+    uint32_t last = UINT32_MAX;
+    uint32_t table = UINT32_MAX;
+    uint32_t size = 0;
+  };
+  struct Item {
+    uint32_t source;
+    uint32_t tag;
+    uint32_t operation;
+    uint32_t shape;
+  };
+  static constexpr uint32_t short_most = 32;
+
+  void add(List& list, const Item& item);
+  // False: nothing matches.
+  [[nodiscard]] bool take(List& list, uint32_t source, uint32_t tag, Item& taken);
+  [[nodiscard]] const Item& first(const List& list) const { return nodes_[list.first].item; }
+
+ private:
+  struct Node {
+    Item item;
+    uint32_t next;
+    uint32_t previous;
+    uint32_t chained;  // the next of the chain
+    uint32_t number;  // its place in the order, in lists with a Table
+  };
+  struct Chain {
+    uint32_t first = UINT32_MAX;
+    uint32_t last = UINT32_MAX;
+  };
+  struct Table {
+    std::vector<Chain> chains;  // as many as a power of two
+    uint32_t numbers = 0;
+    uint32_t wild = 0;  // how many have `any`
+  };
+
+  [[nodiscard]] static Chain& chain_of(Table& table, uint32_t source, uint32_t tag);
+  void index(List& list);
+  void append(Table& table, uint32_t node);
+  [[nodiscard]] uint32_t first_of(Table& table, uint32_t source, uint32_t tag) const;
+  [[nodiscard]] uint32_t look_up(Table& table, uint32_t source, uint32_t tag) const;
+  [[nodiscard]] uint32_t walk(const List& list, uint32_t source, uint32_t tag) const;
+  void unchain(Table& table, uint32_t node);
+
+  std::vector<Node> nodes_;
+  std::vector<Table> tables_;
+  std::vector<uint32_t> free_tables_;
+  uint32_t free_ = UINT32_MAX;
+};
+
+}  // namespace spinloom::goal

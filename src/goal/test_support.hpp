@@ -1,0 +1,144 @@
+// Test support - random schedules and parameters, and the comparison with the naive engine.
+//
+// Contract: compare() compares the times of ranks, of schedules that stall too, and which do. for_seeds() runs a body
+//   for fixed seeds, or only for that in the environment variable SPINLOOM_TEST_SEED; a failure prints the command that
+//   replays it. SPINLOOM_TEST_CASES: how many times as many seeds.
+// Threads: tests run in one thread. Time: none.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "goal/loggopsim_engine.hpp"
+#include "goal/naive_loggopsim.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal::test {
+
+template <class Body>
+void for_seeds(uint64_t trials, Body&& body) {
+  const char* const chosen = std::getenv("SPINLOOM_TEST_SEED");
+  const char* const cases = std::getenv("SPINLOOM_TEST_CASES");
+  const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
+  if (cases != nullptr) trials *= std::strtoull(cases, nullptr, 10);
+  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+  for (uint64_t seed = first; seed < first + (chosen != nullptr ? 1 : trials); ++seed) {
+    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed,
+                      " spinloom_goal_test --gtest_filter=", info->test_suite_name(), ".", info->name()));
+    Random random(seed, info->name());
+    body(random);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Times from few values, so that many are equal.
+inline uint64_t random_cost(Random& random) {
+  switch (random.below(8)) {
+    case 0:
+    case 1: return 0;
+    case 2:
+    case 3: return random.below(4);
+    case 4: return 1000;
+    case 5: return random.below(40);
+    case 6: return random.below(3000);
+    default: return random.chance(1, 6) ? random.next() : 5;
+  }
+}
+
+inline Parameters random_parameters(Random& random) {
+  const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
+  Parameters parameters;
+  for (uint64_t* one : {&parameters.L, &parameters.o, &parameters.g, &parameters.G, &parameters.O})
+    *one = random_cost(random);
+  parameters.S = sizes[random.below(6)];
+  return parameters;
+}
+
+inline uint64_t random_size(Random& random) {
+  if (random.chance(1, 3)) return random.below(3);
+  if (random.chance(1, 40)) return random.next();
+  return random.chance(1, 3) ? random.below(100'000) : random.below(12);
+}
+
+// Messages in an order that they can have; edges go from earlier ones to later ones, so that most schedules complete.
+inline schedule::Schedule random_schedule(Random& random, int64_t messages) {
+  using schedule::Kind;
+  using schedule::Shape;
+  const auto ranks = static_cast<uint32_t>(random.between(1, 6));
+  const uint64_t cpus = random.chance(1, 2) ? 1 : 3;
+  const uint64_t nics = random.chance(1, 2) ? 1 : 2;
+  const uint64_t tags = random.chance(1, 2) ? 1 : 4;
+  const uint64_t wild = random.chance(1, 2) ? 0 : random.between(1, 4);  // in 10
+  const bool same_sizes = random.chance(1, 2);
+  const uint64_t usual = random_size(random);
+  const bool to_one = random.chance(1, 3);
+  const bool in_order = random.chance(3, 4);
+  const uint64_t edges = random.below(4);  // in 4, per operation
+  schedule::Schedule schedule(ranks);
+  std::vector<schedule::Builder> builders(ranks);
+  const auto tag = [&] { return static_cast<uint32_t>(random.below(tags)); };
+  const auto add = [&](uint32_t rank, Shape shape, uint32_t peer) {
+    shape.cpu = static_cast<uint8_t>(random.below(cpus));
+    if (shape.kind != Kind::compute) shape.nic = static_cast<uint8_t>(random.below(nics));
+    schedule::Builder& builder = builders[rank];
+    const uint32_t number = builder.add(schedule.number_of(shape), peer);
+    while (number > 0 && random.below(4) < edges) {
+      const auto before =
+          static_cast<uint32_t>(in_order ? number - 1 - random.below(std::min(number, 3U)) : random.below(number));
+      const bool is_reversed = !in_order && random.chance(1, 50);
+      builder.require(is_reversed ? before : number, is_reversed ? number : before,
+                      random.chance(1, 3) ? schedule::Awaits::start : schedule::Awaits::end);
+    }
+  };
+  for (int64_t message = 0; message < messages; ++message) {
+    const auto from = static_cast<uint32_t>(random.below(ranks));
+    const auto to = static_cast<uint32_t>(to_one ? 0 : random.below(ranks));
+    Shape send{.size = same_sizes ? usual : random_size(random), .tag = tag(), .kind = Kind::send};
+    Shape receive = send;
+    receive.kind = Kind::receive;
+    if (random.chance(1, 6)) receive.size = random_size(random);
+    if (random.below(10) < wild) receive.tag = schedule::any;
+    if (random.below(30) < wild) send.tag = schedule::any;
+    if (random.chance(1, 400)) receive.tag += 1;
+    const uint32_t source = random.below(10) < wild ? schedule::any : from;
+    const bool posts_first = random.chance(1, 2);
+    if (posts_first) add(to, receive, source);
+    add(from, send, to);
+    if (!posts_first) add(to, receive, source);
+    while (random.chance(1, 3)) {
+      add(static_cast<uint32_t>(random.below(ranks)),
+          {.size = random.chance(1, 2) ? 1000 * random.below(9) : random.below(9)}, 0);
+    }
+  }
+  for (uint32_t rank = 0; rank < ranks; ++rank) schedule.intern(rank, builders[rank].take());
+  return schedule;
+}
+
+inline void compare(const schedule::Schedule& schedule, const Parameters& parameters) {
+  SCOPED_TRACE(text("L = ", parameters.L, ", o = ", parameters.o, ", g = ", parameters.g, ", G = ", parameters.G,
+                    ", O = ", parameters.O, ", S = ", parameters.S));
+  Naive naive(schedule, parameters);
+  naive.run();
+  LogGopSimEngine engine(schedule, parameters);
+  engine.run();
+  EXPECT_EQ(engine.outcome().host_times, naive.outcome.host_times);
+  EXPECT_EQ(engine.outcome().makespan, naive.outcome.makespan);
+  EXPECT_EQ(engine.outcome().events, naive.outcome.events);
+  const auto outcome = run_loggopsim(schedule, parameters);
+  if (naive.left + naive.unmatched == 0) {
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_EQ(outcome->host_times, naive.outcome.host_times);
+    return;
+  }
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, Code::stalled);
+  const std::string end = text("in all ", naive.unmatched, " receives and messages are without a partner and ",
+                               naive.left, " operations never begin");
+  EXPECT_TRUE(outcome.error().message.ends_with(end)) << outcome.error().message << "\n" << end;
+}
+
+}  // namespace spinloom::goal::test

@@ -1,0 +1,91 @@
+// goal_bench - events a second of host time that run_loggopsim() does on one core, and the largest memory of the
+// process, for patterns of known sizes; each in a process of its own, the best of several runs, because the machine is
+// shared.
+//
+//   spinloom_goal_bench [PATTERN RANKS BYTES]
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "goal/loggopsim.hpp"
+#include "goal/patterns.hpp"
+
+namespace {
+
+using namespace spinloom;
+
+struct Row {
+  std::string name;
+  uint32_t ranks;
+  uint64_t bytes;
+};
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int measure(const Row& row) {
+  const double start = now_seconds();
+  const auto made = goal::make_pattern(row.name, row.ranks, row.bytes);
+  if (!made) {
+    std::fprintf(stderr, "goal_bench: %s\n", made.error().message.c_str());
+    return 2;
+  }
+  const double make_seconds = now_seconds() - start;
+  double best = 1e18;
+  goal::Outcome outcome;
+  for (int round = 0; round < 3; ++round) {
+    const double begin = now_seconds();
+    auto result = goal::run_loggopsim(*made, {});
+    best = std::min(best, now_seconds() - begin);
+    if (!result) {
+      std::fprintf(stderr, "goal_bench: %s\n", result.error().message.c_str());
+      return 1;
+    }
+    outcome = std::move(*result);
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("%-29s %8u %7llu %10llu %8.3f %8.3f %10.2f %9.1f %14llu\n", row.name.c_str(), row.ranks,
+              static_cast<unsigned long long>(row.bytes), static_cast<unsigned long long>(outcome.events), make_seconds,
+              best, static_cast<double>(outcome.events) / best / 1e6, static_cast<double>(usage.ru_maxrss) / 1024,
+              static_cast<unsigned long long>(outcome.makespan));
+  std::fflush(stdout);
+  return 0;
+}
+
+int measure_apart(const Row& row) {
+  const pid_t child = fork();
+  if (child == 0) _exit(measure(row));
+  int status = 1;
+  waitpid(child, &status, 0);
+  return status == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::printf("run_loggopsim, one core, host time, best of 3\n%-29s %8s %7s %10s %8s %8s %10s %9s %14s\n", "pattern",
+              "ranks", "bytes", "events", "make s", "run s", "M events/s", "peak MiB", "makespan");
+  std::fflush(stdout);
+  if (argc == 4) {
+    return measure(
+        {argv[1], static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)), std::strtoull(argv[3], nullptr, 10)});
+  }
+  const Row rows[] = {
+      {"dissemination", 65'536, 64},     {"binomial_broadcast", 1'048'576, 1024},
+      {"pairwise_exchange", 1024, 64},   {"recursive_doubling_allreduce", 65'536, 64},
+      {"ring_allreduce", 1024, 1 << 20}, {"binomial_reduce", 1'048'576, 1024},
+      {"linear_gather", 16'384, 64},     {"linear_scatter", 16'384, 64},
+      {"linear_alltoall", 1024, 64},     {"linear_barrier", 16'384, 1},
+  };
+  int failed = 0;
+  for (const Row& row : rows) failed |= measure_apart(row);
+  return failed;
+}

@@ -303,7 +303,7 @@ class Matching {
   }
 
   Status pass(uint32_t first, uint32_t last) const {
-    const auto is_looked_at = [this](const Balance& balance) { return balance.sum != 0; };
+    const auto is_looked_at = [](const Balance& balance) { return balance.sum != 0; };
     if (std::none_of(receivers_.begin() + first, receivers_.begin() + last, is_looked_at)) return {};
     std::vector<Meeting> found;
     each([&](const Meeting& one) {

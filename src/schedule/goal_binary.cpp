@@ -257,7 +257,7 @@ class BinaryReader {
 
   Status without_handlers(uint32_t number, uint64_t at, const Record& record) const {
     if (const uint32_t kind = uint32_t{record.kind} - handler_kind_first; kind < handler_kinds.size()) {
-      return fail(Code::unsupported, place_of(number, at + 4), "a ", handler_kinds[kind],
+      return fail(Code::unsupported, place_of(number, at + 4), "type ", handler_kinds[kind],
                   ", which LogGOPSim2 adds to GOAL: only send, recv and calc can be read");
     }
     for (const HandlerField& field : handler_fields) {

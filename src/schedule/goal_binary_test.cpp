@@ -210,7 +210,7 @@ TEST(GoalBinary, NamesWhatLogGopSim2Adds) {
   wide = widened(two_ranks());
   put(wide, record + 4, 1, 6);
   EXPECT_EQ(error_of(wide),
-            "byte 166: rank 0, operation 1: a append, which LogGOPSim2 adds to GOAL: only send, recv and "
+            "byte 166: rank 0, operation 1: type append, which LogGOPSim2 adds to GOAL: only send, recv and "
             "calc can be read");
 }
 

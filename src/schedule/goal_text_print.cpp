@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 #include "schedule/goal.hpp"
@@ -10,6 +11,7 @@ namespace {
 // A line "l<after> requires l<before>", and the operation behind which it stands.
 struct RequiresLine {
   uint32_t behind;
+  uint32_t edge;  // its number among all edges
   uint32_t after;
   uint32_t before;
   Awaits awaits;
@@ -24,10 +26,11 @@ std::vector<RequiresLine> requires_lines(const Program& program) {
     for (const Edge edge : program.edges_of(before)) {
       uint32_t& place = behind[static_cast<size_t>(edge.awaits())];
       place = std::max(place, edge.to());
-      lines.push_back({place, edge.to(), before, edge.awaits()});
+      lines.push_back({place, static_cast<uint32_t>(lines.size()), edge.to(), before, edge.awaits()});
     }
   }
-  std::ranges::stable_sort(lines, {}, &RequiresLine::behind);
+  const auto place = [](const RequiresLine& line) { return std::pair(line.behind, line.edge); };
+  std::ranges::sort(lines, {}, place);
   return lines;
 }
 

@@ -143,6 +143,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_bandwidth(module);
   spinloom::app::bind_bench(module);
   spinloom::app::bind_explain(module);
+  spinloom::app::bind_goal(module);
   spinloom::app::bind_handler(module);
   spinloom::app::bind_host(module);
   spinloom::app::bind_layout(module);

@@ -8,6 +8,7 @@ JOBS: dict[str, dict[str, str]] = {
         "explain": "explain:explain",
         "share": "share:share",
         "study": "study:study",
+        "goal": "goal:goal",
         "nics": "nics:nics",
         "workloads": "workloads:workloads",
     },

@@ -1,0 +1,85 @@
+// spinloom._core: schedules in GOAL, and the light engine that runs them.
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <string_view>
+
+#include "app/bindings_support.hpp"
+#include "goal/loggopsim.hpp"
+#include "goal/patterns.hpp"
+#include "schedule/check.hpp"
+#include "schedule/goal.hpp"
+
+namespace spinloom::app {
+namespace {
+
+using schedule::Schedule;
+
+std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+Schedule read(const nb::bytes& bytes) {
+  return unwrap(without_lock([source = view(bytes)] { return schedule::read_goal(source); }));
+}
+
+nb::dict count(const Schedule& made) {
+  const schedule::Count found = without_lock([&] { return schedule::count(made); });
+  nb::dict out;
+  out["ranks"] = made.ranks();
+  out["operations"] = made.operations();
+  out["sends"] = found.sends;
+  out["receives"] = found.receives;
+  out["computations"] = found.computations;
+  out["edges"] = found.edges;
+  out["sent_bytes"] = found.sent_bytes;
+  out["cpus"] = found.cpus;
+  out["nics"] = found.nics;
+  out["programs"] = made.programs().size();
+  out["memory_bytes"] = made.bytes();
+  return out;
+}
+
+nb::dict run(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S) {
+  const goal::Parameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S};
+  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run_loggopsim(made, parameters); }));
+  nb::dict out;
+  out["host_times"] = outcome.host_times;
+  out["makespan"] = outcome.makespan;
+  out["events"] = outcome.events;
+  return out;
+}
+
+nb::bytes written(const Result<std::string>& result) {
+  const std::string content = unwrap(Result<std::string>(result));
+  return nb::bytes(content.data(), content.size());
+}
+
+}  // namespace
+
+void bind_goal(nb::module_& module) {
+  nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
+      .def("count", &count, "What it holds, as a dictionary.")
+      .def(
+          "check", [](const Schedule& made) { unwrap(without_lock([&] { return schedule::check(made); })); },
+          "Raises SpinloomError with a sentence for the first trouble.")
+      .def("run_loggopsim", &run, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"), nb::arg("S"),
+           "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
+      .def(
+          "text", [](const Schedule& made) { return written(schedule::print_goal(made)); }, "As GOAL text.")
+      .def(
+          "binary", [](const Schedule& made) { return written(schedule::write_goal_binary(made)); },
+          "In the binary form of LogGOPSim of 2023.");
+  module.def("read_goal", &read, nb::arg("bytes"), "A Schedule from GOAL text or its binary forms.");
+  module.def(
+      "goal_pattern",
+      [](std::string_view name, uint32_t ranks, uint64_t bytes) {
+        return unwrap(without_lock([&] { return goal::make_pattern(name, ranks, bytes); }));
+      },
+      nb::arg("name"), nb::arg("ranks"), nb::arg("bytes"), "The Schedule of a collective operation.");
+  module.def("goal_patterns", [] {
+    std::vector<std::string> names;
+    for (const std::string_view name : goal::pattern_names()) names.emplace_back(name);
+    return names;
+  });
+}
+
+}  // namespace spinloom::app

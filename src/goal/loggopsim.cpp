@@ -1,13 +1,13 @@
 #include "goal/loggopsim.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "goal/loggopsim_engine.hpp"
 
 namespace spinloom::goal {
 
 using schedule::any;
-using schedule::Awaits;
 using schedule::Kind;
 using schedule::Program;
 using schedule::Schedule;
@@ -112,7 +112,8 @@ LogGopSimEngine::Plan LogGopSimEngine::plan_of(const Schedule& schedule, const P
     plan.counter_of[operation] = static_cast<uint32_t>(plan.counters.size());
     plan.counters.push_back(waits[operation]);
   }
-  std::ranges::stable_sort(plan.roots, {}, [&](uint32_t one) { return schedule.shape(program.operations[one]).kind; });
+  std::ranges::sort(plan.roots, {},
+                    [&](uint32_t one) { return std::pair(schedule.shape(program.operations[one]).kind, one); });
   return plan;
 }
 

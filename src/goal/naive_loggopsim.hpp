@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <list>
 #include <map>
 #include <set>
@@ -159,8 +160,13 @@ class Naive {
   void free(std::map<uint32_t, std::vector<uint32_t>>& freed) {
     for (auto& [rank, operations] : freed) {
       const auto& all = schedule_.program(rank).operations;
-      std::ranges::stable_sort(operations, {}, [&](uint32_t one) { return schedule_.shape(all[one]).kind; });
-      for (const uint32_t one : operations) {
+      const auto kind_of = [&](uint32_t one) { return schedule_.shape(all[one]).kind; };
+      std::vector<uint32_t> sorted;
+      for (const auto kind : {schedule::Kind::send, schedule::Kind::receive, schedule::Kind::compute}) {
+        std::ranges::copy_if(operations, std::back_inserter(sorted),
+                             [&](uint32_t one) { return kind_of(one) == kind; });
+      }
+      for (const uint32_t one : sorted) {
         const schedule::Shape& shape = schedule_.shape(all[one]);
         uint64_t time = hosts_[rank].cpu[shape.cpu];
         if (shape.kind == schedule::Kind::send) time = std::max(time, hosts_[rank].sending[shape.nic]);

@@ -56,6 +56,13 @@ def fields() -> list[str]:
     return [f"{field}=" for field in profiles.FIELDS]
 
 
+def axes() -> list[str]:
+    """Of a sweep: those that every sweep may have."""
+    from spinloom.grid import axes
+
+    return [f"{axis}=" for axis in (*axes.DDT, *axes.GOAL)] + fields()
+
+
 def applications() -> list[str]:
     from spinloom import workloads
 

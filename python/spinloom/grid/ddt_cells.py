@@ -1,0 +1,132 @@
+"""Cells that receive a datatype: datatype x own axes x count x machine x strategy.
+
+Contract: as cells.py says. A datatype takes only those of the sweep's own axes that it names in braces; the
+columns of the others are empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from spinloom import data, machines, strategies, workloads
+from spinloom.errors import Trouble, nearest
+from spinloom.grid import axes, template
+from spinloom.grid.axes import Axes
+from spinloom.grid.cells import Cell, cell
+from spinloom.machines import NIC, Machine
+from spinloom.simulation import grid, rows_of
+from spinloom.workloads import Row
+
+MACHINE = ("nic", "host", "hpus", "mtu", "order", "seed")
+
+
+def cells(given: Axes) -> Iterator[Cell]:
+    if not given:
+        return
+    if "datatype" not in given:
+        raise Trouble(
+            "invalid", f"ddt has {', '.join(given)}, but no datatype; give one, such as datatype=MILC"
+        )
+    own = own_axes(given)
+    found = list(machines_of(given))
+    names = strategies_of(given.get("strategy", list(strategies.DEFAULT)))
+    for row, said in datatypes(given["datatype"], own, given.get("count", [1])):
+        for machine, named in found:
+            for name in names:
+                yield cell({**said, **named, "strategy": name}, inputs(row, machine, name))
+
+
+def inputs(row: Row, machine: Machine, strategy: str) -> dict[str, Any]:
+    return {
+        "kind": "ddt",
+        "type": row.type,
+        "count": row.count,
+        "strategy": strategy,
+        "profile": machine.profile.native(),
+        "hpus": machine.hpus,
+        "mtu": machine.mtu,
+        "order": machine.order,
+        "seed": machine.seed,
+    }
+
+
+def own_axes(given: Axes) -> Axes:
+    own = {name: values for name, values in given.items() if name not in axes.DDT and "." not in name}
+    used = {name for text in given["datatype"] for name in template.names(text)}
+    for name in own:
+        if name not in used:
+            raise Trouble(
+                "invalid",
+                f"ddt has no axis '{name}', and no datatype has {{{name}}}{nearest(name, axes.DDT)}",
+            )
+    for name in used:
+        if name not in own:
+            raise Trouble("invalid", f"a datatype has {{{name}}}: give it values, such as {name}=1,2")
+    return own
+
+
+def strategies_of(names: list[str]) -> list[str]:
+    """As they are named: no baseline is added."""
+    if "all" in names:
+        return list(strategies.STRATEGIES)
+    for name in names:
+        strategies.parse(name)
+    return names
+
+
+def machines_of(given: Axes) -> Iterator[tuple[Machine, dict[str, Any]]]:
+    """Each machine, and what the table says of it."""
+    if not data.handler_images():
+        raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
+    usual = {
+        "nic": os.environ.get("SPINLOOM_NIC") or NIC,
+        "host": os.environ.get("SPINLOOM_HOST") or None,
+        "hpus": None,
+        "mtu": None,
+        "order": "in",
+        "seed": int(os.environ.get("SPINLOOM_SEED") or 1),
+    }
+    fields = {name: values for name, values in given.items() if "." in name}
+    for point in grid({name: given.get(name, usual[name]) for name in MACHINE} | fields):
+        changes = [(field, point.pop(field)) for field in fields]
+        machine = machines.machine(changes=changes, **point)
+        yield (
+            machine,
+            {
+                "nic": machine.profile.name,
+                "host": machine.profile.host,
+                **dict(changes),
+                "hpus": machine.hpus,
+                "mtu": machine.mtu,
+                "order": machines.order_text(machine.order),
+                "seed": machine.seed,
+            },
+        )
+
+
+def datatypes(texts: list[str], own: Axes, counts: list[int]) -> Iterator[tuple[Row, dict[str, Any]]]:
+    for text in texts:
+        for values in grid({name: own[name] for name in template.names(text)}):
+            for count in counts:
+                for row in rows(text, template.filled(text, values), count):
+                    said = {"application": row.application, "datatype": row.datatype}
+                    yield row, {**said, **dict.fromkeys(own), **values, "count": count}
+
+
+def rows(text: str, filled: str, count: int) -> list[Row]:
+    """A datatype that is no workload's is named as it was given."""
+    lists = {
+        "demo": workloads.demo,
+        "paper": workloads.paper,
+        "all": lambda: [row for application in workloads.applications() for row in application.rows],
+    }
+    if text in lists:
+        return [replace(row, count=row.count * count) for row in lists[text]()]
+    known = {application.name for application in workloads.applications()}
+    return [
+        row if row.application in known else replace(row, application="custom", datatype=text)
+        for row in rows_of(filled, count)
+    ]

@@ -1,0 +1,46 @@
+"""Cells that run a made schedule under LogGOPS: pattern x ranks x bytes x parameters, in nanoseconds.
+
+Contract: as cells.py says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spinloom import core
+from spinloom.errors import Trouble, nearest
+from spinloom.grid.axes import GOAL, Axes
+from spinloom.grid.cells import Cell, cell
+from spinloom.simulation import grid
+from spinloom.verbs.goal import PARAMETERS
+
+LARGEST = {"ranks": 2**31 - 1}
+
+
+def cells(given: Axes) -> Iterator[Cell]:
+    if not given:
+        return
+    patterns = core.load().goal_patterns()
+    for name, known in (("pattern", ", ".join(patterns)), ("ranks", "ranks=16,64")):
+        if name not in given:
+            raise Trouble("invalid", f"goal has {', '.join(given)}, but no {name}: {known}")
+    for name in given["pattern"]:
+        if name not in patterns:
+            raise Trouble("invalid", f"there is no pattern '{name}'{nearest(name, patterns)}")
+    for name, values in given.items():
+        largest = LARGEST.get(name, 2**64 - 1)
+        if name != "pattern" and max(values) > largest:
+            raise Trouble("invalid", f"{name} = {max(values)}: at most {largest:,}")
+    if min(given["ranks"]) < 1:
+        raise Trouble("invalid", "ranks = 0: a schedule has at least one")
+    usual = {"bytes": 8, **{name: default for name, (default, _) in PARAMETERS.items()}}
+    for point in grid({name: given.get(name, usual.get(name)) for name in GOAL}):
+        parameters = {name: point[name] for name in PARAMETERS}
+        inputs = {
+            "kind": "goal",
+            "pattern": point["pattern"],
+            "ranks": point["ranks"],
+            "bytes": point["bytes"],
+            "parameters": parameters,
+        }
+        yield cell(point, inputs)

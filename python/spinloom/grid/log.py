@@ -1,0 +1,72 @@
+"""The results of a sweep's folder, kept as they come: cells.jsonl, one line for each finished cell.
+
+Contract: opened() gives the folder's Log to one process at a time. results has every kept result by key;
+keep() writes a line before it returns, so that what was kept outlives the process, however that ends. Half a
+line, the last that a killed process wrote, is taken away; any other line that cannot be read is ignored, and
+its cell runs again. Raises Trouble.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from spinloom import files
+from spinloom.errors import Trouble
+
+NAME = "cells.jsonl"
+
+
+class Log:
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self.file = file
+        self.results: dict[str, dict[str, Any]] = {}
+        content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            file.truncate(whole)
+        for line in content[:whole].splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                entry = json.loads(line)
+                self.results[entry["key"]] = entry["result"]
+
+    def keep(self, key: str, result: dict[str, Any]) -> None:
+        line = json.dumps({"key": key, "result": result}, separators=(",", ":")) + "\n"
+        try:
+            self.file.write(line.encode())
+            self.file.flush()
+            os.fsync(self.file.fileno())
+        except OSError as error:
+            raise files.not_written(self.path, error) from None
+        self.results[key] = result
+
+
+@contextlib.contextmanager
+def opened(folder: Path, fresh: bool = False) -> Iterator[Log]:
+    """fresh: what was kept is thrown away."""
+    path = folder / NAME
+    try:
+        file = path.open("a+b")
+    except OSError as error:
+        raise files.not_written(path, error) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Trouble(
+                "environment", f"another sweep is at work in {folder}; wait for it, or give another --out"
+            ) from None
+        except OSError as error:  # a file system without locks
+            raise Trouble(
+                "environment", f"{path} cannot be locked: {error.strerror}; give another --out"
+            ) from None
+        if fresh:
+            file.truncate(0)
+        file.seek(0)
+        yield Log(path, file)

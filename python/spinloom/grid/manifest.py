@@ -1,0 +1,46 @@
+"""What lies beside the table: the data needed to repeat and compare a sweep.
+
+Contract: of() is a JSON document; its times are host times, everything else is the same for the same cells.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from spinloom import __version__
+from spinloom.grid import one, table
+from spinloom.grid.cells import Cell
+from spinloom.grid.table import Results
+
+
+def of(
+    cells: list[Cell], found: Results, command: list[str], ran: int, place: str, host_time_s: float
+) -> dict[str, Any]:
+    profiles = {}
+    for cell in cells:
+        if cell.kind == "ddt":
+            said = {
+                name: value for name, value in cell.columns.items() if name in ("nic", "host") or "." in name
+            }
+            profiles[tuple(said.items())] = {**said, "values": cell.inputs["profile"]}
+    return {
+        "spinloom": __version__,
+        "command": command,
+        "result_hash": table.result_hash(cells, found),
+        "cells": len(cells),
+        "computed_in_this_run": ran,
+        "failed": len(table.failed(cells, found)),
+        "seeds": sorted({cell.inputs["seed"] for cell in cells if "seed" in cell.inputs}),
+        "profiles": list(profiles.values()),
+        "images_sha256": one.image_hashes() if profiles else {},
+        "workers": place,
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+        },
+        "host_time_s": round(host_time_s, 3),
+    }

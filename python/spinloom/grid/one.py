@@ -1,0 +1,118 @@
+"""One cell: from its inputs to its result, on whatever machine that is.
+
+Contract: key_of(inputs) names a cell by everything that its result depends on: Spinloom's version, the
+numbers of the profile, the handler images, the parameters; no name, no path. compute(inputs, key) runs the
+cell on this machine and returns its result as a JSON document:
+
+    status      ok; unsupported or exhausted: nothing was received; else the error's code
+    message     one sentence, empty if ok
+    columns     modelled numbers
+    sha256      of what is too long to keep: destination and event_log, or the time of each rank
+
+It never raises for a cell's trouble. A machine on which the key is another has another Spinloom: its answer
+is the status 'environment', which is no result (lasting() says which are).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from functools import cache
+from typing import Any
+
+from spinloom import __version__, core, data, results, sweep
+from spinloom.errors import Trouble
+from spinloom.sweep import Cell, Setup
+from spinloom.workloads import Row
+
+NOT_A_RESULT = (
+    "environment",
+    "died",
+    "failed",
+)  # of the machine, not of the inputs: the next run tries again
+GOOD = ("ok", *sweep.NOT_RUN)
+
+
+def lasting(result: dict[str, Any]) -> bool:
+    return result["status"] not in NOT_A_RESULT
+
+
+@cache
+def images() -> dict[str, bytes]:
+    return data.handler_images()
+
+
+@cache
+def image_hashes() -> dict[str, str]:
+    return results.image_hashes(images())
+
+
+def document(inputs: dict[str, Any]) -> dict[str, Any]:
+    """What the result depends on, the version apart."""
+    if inputs["kind"] == "goal":
+        return inputs
+    return {**inputs, "images": image_hashes()}
+
+
+def key_of(inputs: dict[str, Any]) -> str:
+    return results.digest({"spinloom": __version__, "inputs": document(inputs)})
+
+
+def trouble(code: str, message: str) -> dict[str, Any]:
+    return {"status": code, "message": message, "columns": {}, "sha256": {}}
+
+
+def compute(inputs: dict[str, Any], key: str) -> str:
+    return json.dumps(computed(inputs, key), separators=(",", ":"))
+
+
+def computed(inputs: dict[str, Any], key: str) -> dict[str, Any]:
+    if key_of(inputs) != key:
+        return trouble(
+            "environment",
+            f"the worker on {socket.gethostname()} has another Spinloom ({__version__}) or other handler "
+            "images: install the same on every worker",
+        )
+    try:
+        return {"ddt": of_ddt, "goal": of_goal}[inputs["kind"]](inputs)
+    except (Trouble, core.load().SpinloomError) as error:
+        return trouble(error.code, error.message)
+
+
+def of_ddt(inputs: dict[str, Any]) -> dict[str, Any]:
+    """A message received under a strategy, its bytes compared with the oracle."""
+    settings = {name: inputs[name] for name in ("profile", "hpus", "mtu", "order", "seed")}
+    cell = Cell(Row("", "", inputs["type"], inputs["count"]), inputs["strategy"])
+    engine = core.load()
+    try:
+        outcome = sweep.run_cell(engine, cell, Setup(images=images(), **settings))
+    except Trouble as error:
+        return trouble(error.code, error.message.removeprefix(f"{cell}: "))
+    sums = {"destination": outcome.destination_sha256, "event_log": outcome.events_sha256}
+    return {
+        "status": outcome.code,
+        "message": outcome.message,
+        "columns": outcome.columns,
+        "sha256": sums if outcome.code == "ok" else {},
+    }
+
+
+def of_goal(inputs: dict[str, Any]) -> dict[str, Any]:
+    """A pattern's schedule, checked, then run by the rules of LogGOPSim; nanoseconds."""
+    schedule = core.load().goal_pattern(inputs["pattern"], inputs["ranks"], inputs["bytes"])
+    schedule.check()
+    outcome = schedule.run_loggopsim(**inputs["parameters"])
+    counted = schedule.count()
+    times = outcome["host_times"]
+    return {
+        "status": "ok",
+        "message": "",
+        "columns": {
+            "last_rank_ends_ns": outcome["makespan"],
+            "first_rank_ends_ns": min(times),
+            "events": outcome["events"],
+            **{name: counted[name] for name in ("operations", "sends", "sent_bytes")},
+        },
+        "sha256": {"rank_times": hashlib.sha256(json.dumps(times).encode()).hexdigest()},
+    }

@@ -1,0 +1,121 @@
+"""The table of a sweep: one row a cell in the order of the plan, its result hash, and the files of --out.
+
+Contract: rows() and result_hash() are functions of cells and results alone: which worker computed a cell,
+when, and in which run makes no difference. The hash covers everything that each cell depends on (profile,
+images, parameters), its status, all modelled columns, and the digests of destination bytes and event order;
+no host time, no path, no sentence.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from spinloom import files, results
+from spinloom.errors import Trouble
+from spinloom.grid import one
+from spinloom.grid.cells import Cell
+from spinloom.strategies import BASELINE, DIRECT
+
+NAME = "sweep"
+FILES = ("sweep.parquet", "sweep.csv", "manifest.json")
+Results = dict[str, dict[str, Any]]
+
+
+def failed(cells: list[Cell], found: Results) -> list[Cell]:
+    return [cell for cell in cells if found[cell.key]["status"] not in one.GOOD]
+
+
+def baselines(cells: list[Cell], found: Results) -> dict[str, tuple[str, int]]:
+    """(strategy, time) that speed-ups are over, by all but the strategy: DIRECT where it took the data."""
+    times = {}
+    for name in (BASELINE, DIRECT):
+        for cell in cells:
+            if cell.inputs.get("strategy") == name and found[cell.key]["status"] == "ok":
+                times[apart(cell)] = (name, found[cell.key]["columns"]["time_ps"])
+    return times
+
+
+def apart(cell: Cell) -> str:
+    return results.digest({**cell.inputs, "strategy": ""})
+
+
+def rows(cells: list[Cell], found: Results) -> list[dict[str, Any]]:
+    times = baselines(cells, found)
+    return [row(cell, found[cell.key], times) for cell in cells]
+
+
+def row(cell: Cell, result: dict[str, Any], times: dict[str, tuple[str, int]]) -> dict[str, Any]:
+    made = {**cell.columns, "status": result["status"], **result["columns"]}
+    if cell.kind == "ddt":
+        baseline, baseline_ps = times.get(apart(cell), (None, None))
+        time_ps = made.get("time_ps")
+        made["speedup"] = round(baseline_ps / time_ps, 4) if baseline_ps and time_ps else None
+        made["baseline"] = baseline
+        made["checked"] = None if result["status"] not in ("ok", "mismatch") else result["status"] == "ok"
+    return {**made, "message": result["message"], "cell": cell.key}
+
+
+def columns(made: list[dict[str, Any]]) -> list[str]:
+    """What was varied, then what was found, each in the order of first appearance; the sentence last."""
+    names = dict.fromkeys(name for each in made for name in each)
+    last = ("message", "cell")
+    return [*(name for name in names if name not in last), *last]
+
+
+def result_hash(cells: list[Cell], found: Results) -> str:
+    return results.digest(
+        {
+            "cells": [
+                {
+                    "inputs": results.digest(one.document(cell.inputs)),
+                    **{name: found[cell.key][name] for name in ("status", "columns", "sha256")},
+                }
+                for cell in cells
+            ]
+        }
+    )
+
+
+# ---- files ----
+
+
+def polars() -> Any:
+    try:
+        return importlib.import_module("polars")
+    except ImportError:
+        raise Trouble(
+            "environment", "polars, which writes Parquet, is not installed (pip install 'spinloom[sweep]')"
+        ) from None
+
+
+def parquet(made: list[dict[str, Any]]) -> bytes:
+    pl = polars()
+    out = io.BytesIO()
+    series = [pl.Series(name, *typed([row.get(name) for row in made], pl)) for name in columns(made)]
+    pl.DataFrame(series).write_parquet(out)
+    return out.getvalue()
+
+
+def typed(values: list[Any], pl: Any) -> tuple[list[Any], Any]:
+    """The values of a column and the type that holds them exactly."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {bool}:
+        return values, pl.Boolean
+    if kinds <= {int}:
+        return values, pl.UInt64 if max(values, key=lambda value: value or 0) >= 2**63 else pl.Int64
+    if kinds <= {int, float}:
+        return [None if value is None else float(value) for value in values], pl.Float64
+    return [None if value is None else str(value) for value in values], pl.String
+
+
+def write(folder: Path, made: list[dict[str, Any]], about: dict[str, Any], csv: bool) -> None:
+    files.write(folder / "sweep.parquet", parquet(made))
+    if csv:
+        files.write(folder / "sweep.csv", results.as_csv(made, columns(made)))
+    else:
+        (folder / "sweep.csv").unlink(missing_ok=True)  # it would be that of another sweep
+    files.write(folder / "manifest.json", json.dumps(about, indent=1) + "\n")

@@ -1,0 +1,227 @@
+"""Runs cells on Dask: workers on this machine, those of a scheduler, or jobs of Slurm.
+
+Contract: run(cells, client) yields (cell, result) as cells end. No more cells are handed over than keep the
+workers busy. A cell whose worker died is set aside; when the others are done, such cells run one at a time,
+so that one that kills its worker takes no other along, at most TRIES times; then its result has the status
+'died'. Without a worker for `patience_s` seconds, or when the scheduler is lost, run() raises
+Trouble('environment'). A cell's result is computed by one.compute() where the worker is; only inputs and key
+travel to it. Closing the generator gives back what has not begun.
+
+Dask is imported here and nowhere else, when a cell is to be run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import queue
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from spinloom.errors import Trouble
+from spinloom.grid import one
+from spinloom.grid.cells import Cell
+
+TRIES = 2  # of a cell by itself, after the one beside others
+PER_THREAD = 2  # cells at a worker's thread: one that runs, one that is ready
+NO_WORKER_S = 60  # without a worker, before the sweep gives up
+LOOK_S = 1.0  # between two looks at how many workers there are
+
+
+def load(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Trouble(
+            "environment",
+            f"{name}, which runs sweeps, is not installed (pip install 'spinloom[{extra}]')",
+        ) from None
+
+
+def quiet() -> None:
+    """What Dask says of workers that come and go is said here in our words, or is no trouble."""
+    for name in ("distributed", "distributed.nanny", "distributed.scheduler", "distributed.core", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextlib.contextmanager
+def local(workers: int) -> Iterator[Any]:
+    """A client of `workers` processes of this machine, one thread each."""
+    distributed = load("distributed", "sweep")
+    dask = load("dask", "sweep")
+    quiet()
+    settings = {
+        "distributed.scheduler.allowed-failures": 0,  # run() tries again
+        "logging.distributed": "critical",
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,  # Dask would pause or kill a worker; the system's limit is enough
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def existing(address: str) -> Iterator[Any]:
+    """A client of a scheduler: tcp://HOST:PORT, or the file that it wrote (--scheduler-file)."""
+    distributed = load("distributed", "sweep")
+    quiet()
+    where = {"address": address} if "://" in address else {"scheduler_file": address}
+    try:
+        client = distributed.Client(**where, timeout="20s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise Trouble(
+            "environment",
+            f"no Dask scheduler answers at {address}; start one with 'dask scheduler' ({error})",
+        ) from None
+    with client:
+        yield client
+
+
+SLURM = (
+    "jobs",
+    "cores",
+    "memory",
+    "queue",
+    "account",
+    "walltime",
+    "job_extra_directives",
+    "job_script_prologue",
+)
+
+
+@contextlib.contextmanager
+def slurm(options: dict[str, Any]) -> Iterator[Any]:
+    """A client of workers that jobs of Slurm run; what the options leave open is Dask's jobqueue.yaml's."""
+    jobqueue = load("dask_jobqueue", "slurm")
+    distributed = load("distributed", "slurm")
+    quiet()
+    with (
+        slurm_cluster(jobqueue, options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        cluster.scale(jobs=options.get("jobs", 1))
+        yield client
+
+
+def slurm_cluster(jobqueue: Any, options: dict[str, Any]) -> Any:
+    for name in options:
+        if name not in SLURM:
+            raise Trouble("invalid", f"[slurm] has no '{name}'; there are: {', '.join(SLURM)}")
+    cores = options.get("cores", 1)
+    given = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
+    try:
+        return jobqueue.SLURMCluster(
+            cores=cores, processes=cores, memory=options.get("memory", f"{2 * cores}GB"), **given
+        )
+    except (ValueError, TypeError, OSError) as error:
+        raise Trouble("environment", f"Slurm jobs cannot be described: {error}") from None
+
+
+class Work:
+    """Cells under way on a client."""
+
+    def __init__(self, client: Any, patience_s: float | None) -> None:
+        self.client = client
+        self.patience_s = patience_s
+        self.ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.running: dict[str, tuple[Cell, Any]] = {}
+        self.threads = 0
+        self.looked = -LOOK_S
+        self.had_worker = time.monotonic()
+
+    def look(self) -> int:
+        """How many threads the workers have. Raises Trouble if there has been no worker for too long."""
+        now = time.monotonic()
+        if now - self.looked >= LOOK_S:
+            self.looked = now
+            try:
+                self.threads = sum(self.client.nthreads().values())
+            except (OSError, TimeoutError):
+                raise lost() from None
+            if self.threads:
+                self.had_worker = now
+            elif self.patience_s is not None and now - self.had_worker > self.patience_s:
+                raise Trouble(
+                    "environment",
+                    f"the scheduler has had no worker for {self.patience_s:.0f} s; start one with "
+                    "'dask worker ADDRESS'",
+                )
+        return self.threads
+
+    def begin(self, cell: Cell) -> None:
+        future = self.client.submit(one.compute, cell.inputs, cell.key, pure=False)
+        self.running[future.key] = (cell, future)
+        future.add_done_callback(self.ended.put)
+
+    def next(self) -> tuple[Cell, Any] | None:
+        """A cell that has ended, and its future; None if none has for a while."""
+        try:
+            future = self.ended.get(timeout=LOOK_S)
+        except queue.Empty:
+            self.look()
+            if self.client.status != "running":
+                raise lost() from None
+            return None
+        return self.running.pop(future.key)
+
+
+def lost() -> Trouble:
+    return Trouble("environment", "the connection to the Dask scheduler is lost; is it still running?")
+
+
+def run(
+    cells: list[Cell], client: Any, patience_s: float | None = NO_WORKER_S
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    work = Work(client, patience_s)
+    waiting = deque(cells)
+    alone: deque[Cell] = deque()
+    tries: dict[str, int] = {}
+    while waiting or alone or work.running:
+        while waiting and len(work.running) < PER_THREAD * work.look():
+            work.begin(waiting.popleft())
+        if alone and not waiting and not work.running:
+            work.begin(alone.popleft())
+        ended = work.next()
+        if ended is None:
+            continue
+        cell, future = ended
+        result = result_of(future)
+        if result is not None:
+            yield cell, result
+            continue
+        tries[cell.key] = tries.get(cell.key, -1) + 1
+        if tries[cell.key] < TRIES:
+            alone.append(cell)
+        else:
+            yield (
+                cell,
+                one.trouble(
+                    "died", f"the worker died {TRIES + 1} times: memory ran out, or the engine crashed"
+                ),
+            )
+
+
+def result_of(future: Any) -> dict[str, Any] | None:
+    """None if the worker died."""
+    if future.status in ("cancelled", "lost"):
+        raise lost()
+    error = future.exception()
+    if error is None:
+        return json.loads(future.result())
+    if isinstance(error, load("distributed", "sweep").KilledWorker):
+        return None
+    return one.trouble("failed", f"{type(error).__name__}: {error}")

@@ -1,0 +1,252 @@
+"""`spinloom sweep`: a study over parameters, on all cores or a cluster; stopped, it goes on where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import output, results
+from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.verbs import completion, sweep_tables
+from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
+
+
+@click.command(
+    epilog="Examples: spinloom sweep halo.toml --out out/halo; spinloom sweep datatype=MILC:16^4 "
+    "strategy=rw-cp,seek hpus=4..64*2 --out out/hpus --plot hpus time_ps; spinloom sweep "
+    "pattern=dissemination ranks=16..65536*4 --out out/scale"
+)
+@click.argument(
+    "what",
+    metavar="[FILE.toml] [AXIS=VALUE,VALUE]...",
+    nargs=-1,
+    shell_complete=completion.of(completion.axes),
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where each result is kept as it comes; then sweep.parquet and manifest.json.",
+)
+@click.option("--fresh", is_flag=True, help="Throw away what DIR has kept.")
+@click.option("--plot", "plotted", nargs=2, metavar="X Y", help="Draw column Y over column X.")
+@click.option(
+    "--by", metavar="COLUMN,COLUMN", help="A line for each value of these; otherwise of all that varies."
+)
+@click.option(
+    "--plot-to",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="FILE.svg or FILE.png; otherwise DIR/Y-over-X.svg.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes on this machine; otherwise one a core.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="A Dask scheduler, tcp://HOST:PORT, or the file it wrote."
+)
+@click.option("--slurm", is_flag=True, help="Workers are jobs of Slurm, as [slurm] in FILE says.")
+@click.option("--dry-run", is_flag=True, help="Print the cells and run none.")
+@quiet_option
+@form_options
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    what: tuple[str, ...],
+    out: Path | None,
+    fresh: bool,
+    plotted: tuple[str, str] | None,
+    by: str | None,
+    plot_to: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    slurm: bool,
+    dry_run: bool,
+    quiet: bool,
+    form: str,
+) -> None:
+    """Run every combination of lists of parameters, and make one table of it.
+
+    A cell is a message received under a strategy, as ddt does it, every byte compared, or a schedule under
+    LogGOPS, as goal does it. What DIR has kept is not run again: the same command goes on where it was
+    stopped, and another list runs only what is new. All times are modelled. --csv also writes DIR/sweep.csv.
+    """
+    from spinloom.grid import cells as plan
+    from spinloom.grid import picture
+
+    spec = spec_of(what)
+    cells = plan.cells(spec)
+    if dry_run:
+        rows = [cell.columns for cell in cells]
+        output.emit(rows, form, lambda: sweep_tables.plan(rows, picture.varied(cells, rows)))
+        return
+    if out is None:
+        raise Trouble("invalid", "--out DIR says where results are kept")
+    place = Place(scheduler, slurm, workers, spec.slurm)
+    drawing = drawing_of(out, plotted, by, plot_to)
+    prepare(out)
+    began = time.monotonic()
+    found, ran = run(cells, place, out, fresh, quiet)
+    report(ctx, cells, found, ran, place, out, drawing, form, time.monotonic() - began)
+
+
+def spec_of(what: tuple[str, ...]) -> Any:
+    from spinloom.grid import axes
+
+    paths = [word for word in what if "=" not in word]
+    if len(paths) > 1:
+        raise Trouble(
+            "invalid", f"{' and '.join(paths)}: one file at a time; axes are written NAME=VALUE,VALUE"
+        )
+    spec = axes.read(Path(paths[0])) if paths else axes.Spec()
+    return axes.given(spec, [word for word in what if word not in paths])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where cells run."""
+
+    scheduler: str | None
+    slurm: bool
+    workers: int | None
+    slurm_options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None and (self.slurm or self.workers is not None):
+            raise Trouble(
+                "invalid", f"--scheduler and {'--slurm' if self.slurm else '--workers'}: one of them"
+            )
+        if self.slurm and self.workers is not None:
+            raise Trouble("invalid", "--slurm and --workers: [slurm] in FILE says how many jobs")
+
+    def __str__(self) -> str:
+        return "slurm" if self.slurm else self.scheduler or "local"
+
+    def client(self, cells: int) -> contextlib.AbstractContextManager[Any]:
+        from spinloom.grid import workers
+
+        if self.slurm:
+            return workers.slurm(self.slurm_options)
+        if self.scheduler is not None:
+            return workers.existing(self.scheduler)
+        return workers.local(min(cells, self.workers or len(os.sched_getaffinity(0))))
+
+    def patience_s(self) -> float | None:
+        """Jobs may wait in Slurm's queue for as long as they must."""
+        from spinloom.grid import workers
+
+        return None if self.slurm else workers.NO_WORKER_S
+
+
+def drawing_of(
+    out: Path, plotted: tuple[str, str] | None, by: str | None, path: Path | None
+) -> tuple[str, str, list[str] | None, Path] | None:
+    if plotted is None:
+        if by is not None or path is not None:
+            raise Trouble("invalid", f"{'--by' if by is not None else '--plot-to'} goes with --plot X Y")
+        return None
+    from spinloom.grid import picture
+
+    x, y = plotted
+    path = path or out / f"{y}-over-{x}.svg"
+    picture.check(path)
+    return x, y, None if by is None else [name.strip() for name in by.split(",")], path
+
+
+def prepare(out: Path) -> None:
+    """What would fail at the end fails before anything is computed."""
+    from spinloom.grid import log, table
+
+    table.polars()
+    results.check_writable(out)
+    foreign = [name for name in table.FILES if (out / name).exists()]
+    if foreign and not (out / log.NAME).exists():
+        raise Trouble("invalid", f"{out} holds {', '.join(foreign)} of another run; give another --out")
+
+
+def run(cells: list[Any], place: Place, out: Path, fresh: bool, quiet: bool) -> tuple[dict[str, Any], int]:
+    """Every cell's result, and how many were computed now."""
+    from spinloom.grid import log
+
+    with log.opened(out, fresh) as kept:
+        todo = list({cell.key: cell for cell in cells if cell.key not in kept.results}.values())
+        wanted = len({cell.key for cell in cells})
+        if not quiet:
+            output.say(f"{wanted:,} cells, {wanted - len(todo):,} of them kept from before in {out}")
+        found = dict(kept.results)
+        done = 0
+        try:
+            with stoppable() as stop:
+                for cell, result in computed(todo, place, quiet):
+                    found[cell.key] = result
+                    done += keep(kept, cell, result)
+        except Trouble as trouble:
+            said = f"{trouble.message} ({wanted - len(todo) + done} of {wanted} cells are kept in {out})"
+            raise Trouble(trouble.code, said) from None
+        if stop.told:
+            so_far = sum(cell.key in kept.results for cell in {cell.key: cell for cell in cells}.values())
+            stop.leave(f"{so_far} of {wanted} cells are kept in {out}; the same command goes on from there")
+    return found, len(todo)
+
+
+def keep(kept: Any, cell: Any, result: dict[str, Any]) -> bool:
+    from spinloom.grid import one
+
+    if one.lasting(result):
+        kept.keep(cell.key, result)
+    return one.lasting(result)
+
+
+def computed(todo: list[Any], place: Place, quiet: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+    if not todo:
+        return
+    from spinloom.grid import workers
+
+    with place.client(len(todo)) as client, progress(len(todo), quiet, "modelling") as advance:
+        for cell, result in workers.run(todo, client, place.patience_s()):
+            yield cell, result
+            advance()
+
+
+def report(
+    ctx: click.Context,
+    cells: list[Any],
+    found: dict[str, Any],
+    ran: int,
+    place: Place,
+    out: Path,
+    drawing: tuple[str, str, list[str] | None, Path] | None,
+    form: str,
+    host_time_s: float,
+) -> None:
+    from spinloom.grid import manifest, picture, table
+
+    rows = table.rows(cells, found)
+    failed = table.failed(cells, found)
+    about = manifest.of(cells, found, ["spinloom", *sys.argv[1:]], ran, str(place), host_time_s)
+    table.write(out, rows, about, csv=form == "csv")
+    if form == "json":
+        document = {"rows": rows, "result_hash": about["result_hash"], "failed": len(failed)}
+        click.echo(json.dumps(document, indent=1))
+    elif form == "csv":
+        click.echo(results.as_csv(rows, table.columns(rows)), nl=False)
+    else:
+        sweep_tables.show(rows, picture.varied(cells, rows), about)
+    if drawing is not None:
+        x, y, by, path = drawing
+        picture.draw(cells, rows, x, y, by, path)
+        output.say(f"written: {path}")
+    for cell in failed[: sweep_tables.FAILED_SHOWN]:
+        output.say(f"{cell}: {found[cell.key]['status']}: {found[cell.key]['message']}")
+    if failed:
+        output.say(f"{len(failed)} of {len(cells)} cells failed; their rows say why, the others have results")
+        ctx.exit(EXIT_NEGATIVE)

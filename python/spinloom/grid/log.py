@@ -41,10 +41,10 @@ class Log:
         try:
             self.file.write(line.encode())
             self.file.flush()
+            self.results[key] = result
             os.fsync(self.file.fileno())
         except OSError as error:
             raise files.not_written(self.path, error) from None
-        self.results[key] = result
 
 
 @contextlib.contextmanager

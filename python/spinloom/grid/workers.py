@@ -17,9 +17,12 @@ import importlib
 import json
 import logging
 import queue
+import signal
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 from spinloom.errors import Trouble
@@ -29,6 +32,7 @@ from spinloom.grid.cells import Cell
 TRIES = 2  # of a cell by itself, after the one beside others
 PER_THREAD = 2  # cells at a worker's thread: one that runs, one that is ready
 NO_WORKER_S = 60  # without a worker, before the sweep gives up
+RESULT_S = 10  # for a result to come from where it is
 LOOK_S = 1.0  # between two looks at how many workers there are
 
 
@@ -46,6 +50,7 @@ def quiet() -> None:
     """What Dask says of workers that come and go is said here in our words, or is no trouble."""
     for name in ("distributed", "distributed.nanny", "distributed.scheduler", "distributed.core", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", module="distributed")
 
 
 @contextlib.contextmanager
@@ -58,20 +63,34 @@ def local(workers: int) -> Iterator[Any]:
         "distributed.scheduler.allowed-failures": 0,  # run() tries again
         "logging.distributed": "critical",
     }
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,  # Dask would pause or kill a worker; the system's limit is enough
-            host="127.0.0.1",
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(settings))
+        with deaf_children():
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    memory_limit=0,  # Dask would pause or kill a worker; the system's limit is enough
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+        yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
+
+
+@contextlib.contextmanager
+def deaf_children() -> Iterator[None]:
+    """A terminal's Ctrl-C goes to all its processes, but this one acts on it: the threads that start workers,
+    which begin in here, have SIGINT blocked, and so have those workers."""
+    resource_tracker.ensure_running()  # its start, otherwise that of the first process's, unblocks signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -164,6 +183,9 @@ class Work:
 
     def begin(self, cell: Cell) -> None:
         future = self.client.submit(one.compute, cell.inputs, cell.key, pure=False)
+        self.expect(cell, future)
+
+    def expect(self, cell: Cell, future: Any) -> None:
         self.running[future.key] = (cell, future)
         future.add_done_callback(self.ended.put)
 
@@ -199,7 +221,11 @@ def run(
         if ended is None:
             continue
         cell, future = ended
-        result = result_of(future)
+        try:
+            result = result_of(future)
+        except TimeoutError:  # its worker died before it handed the result over: Dask runs the cell again
+            work.expect(cell, future)
+            continue
         if result is not None:
             yield cell, result
             continue
@@ -216,12 +242,12 @@ def run(
 
 
 def result_of(future: Any) -> dict[str, Any] | None:
-    """None if the worker died."""
+    """None if the worker died. Raises TimeoutError if the result is not to be had now."""
     if future.status in ("cancelled", "lost"):
         raise lost()
-    error = future.exception()
+    error = future.exception(timeout=LOOK_S)
     if error is None:
-        return json.loads(future.result())
+        return json.loads(future.result(timeout=RESULT_S))
     if isinstance(error, load("distributed", "sweep").KilledWorker):
         return None
     return one.trouble("failed", f"{type(error).__name__}: {error}")

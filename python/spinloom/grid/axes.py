@@ -135,15 +135,9 @@ def numbers(name: str, value: Any) -> list[int]:
     if isinstance(value, str) and value.isdecimal():
         return [int(value)]
     matched = SPAN.fullmatch(value) if isinstance(value, str) else None
-    if matched is None and name not in NUMBERS:
-        known = (*DDT, *GOAL)
-        raise Trouble(
-            "invalid",
-            f"{name} = {value!r}: there is no axis '{name}'{nearest(name, known)}; one of your own has "
-            "whole numbers",
-        )
     if matched is None:
-        raise Trouble("invalid", f"{name} = {value!r}: accepted forms: 8, 1..4, 0..64+16, 8..4096*2")
+        hint = "" if name in NUMBERS else nearest(name, (*DDT, *GOAL))
+        raise Trouble("invalid", f"{name} = {value!r}: accepted forms: 8, 1..4, 0..64+16, 8..4096*2{hint}")
     first, last, sign, by = int(matched[1]), int(matched[2]), matched[3] or "+", int(matched[4] or 1)
     if first > last or by < (2 if sign == "*" else 1) or (sign == "*" and first == 0):
         raise Trouble("invalid", f"{name} = {value!r} never comes from {first} to {last}")

@@ -106,7 +106,7 @@ def typed(values: list[Any], pl: Any) -> tuple[list[Any], Any]:
     if kinds <= {bool}:
         return values, pl.Boolean
     if kinds <= {int}:
-        return values, pl.UInt64 if max(values, key=lambda value: value or 0) >= 2**63 else pl.Int64
+        return values, pl.UInt64 if max(value or 0 for value in values) >= 2**63 else pl.Int64
     if kinds <= {int, float}:
         return [None if value is None else float(value) for value in values], pl.Float64
     return [None if value is None else str(value) for value in values], pl.String

@@ -12,16 +12,19 @@ Dask is imported here and nowhere else, when a cell is to be run.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import importlib
 import json
 import logging
 import queue
 import signal
+import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from typing import Any
 
@@ -29,9 +32,11 @@ from spinloom.errors import Trouble
 from spinloom.grid import one
 from spinloom.grid.cells import Cell
 
+Compute = Callable[[dict[str, Any], str], str]
 TRIES = 2  # of a cell by itself, after the one beside others
 PER_THREAD = 2  # cells at a worker's thread: one that runs, one that is ready
 NO_WORKER_S = 60  # without a worker, before the sweep gives up
+CONNECT_S = 20  # for a scheduler to answer
 RESULT_S = 10  # for a result to come from where it is
 LOOK_S = 1.0  # between two looks at how many workers there are
 
@@ -85,7 +90,9 @@ def local(workers: int) -> Iterator[Any]:
 def deaf_children() -> Iterator[None]:
     """A terminal's Ctrl-C goes to all its processes, but this one acts on it: the threads that start workers,
     which begin in here, have SIGINT blocked, and so have those workers."""
+    sys.warnoptions.append("ignore:resource_tracker")  # of a stopped sweep, which leaves what is open
     resource_tracker.ensure_running()  # its start, otherwise that of the first process's, unblocks signals
+    sys.warnoptions.pop()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -100,7 +107,7 @@ def existing(address: str) -> Iterator[Any]:
     quiet()
     where = {"address": address} if "://" in address else {"scheduler_file": address}
     try:
-        client = distributed.Client(**where, timeout="20s", set_as_default=False)
+        client = distributed.Client(**where, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise Trouble(
             "environment",
@@ -153,8 +160,9 @@ def slurm_cluster(jobqueue: Any, options: dict[str, Any]) -> Any:
 class Work:
     """Cells under way on a client."""
 
-    def __init__(self, client: Any, patience_s: float | None) -> None:
+    def __init__(self, client: Any, patience_s: float | None, compute: Compute) -> None:
         self.client = client
+        self.compute = compute
         self.patience_s = patience_s
         self.ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.running: dict[str, tuple[Cell, Any]] = {}
@@ -182,7 +190,7 @@ class Work:
         return self.threads
 
     def begin(self, cell: Cell) -> None:
-        future = self.client.submit(one.compute, cell.inputs, cell.key, pure=False)
+        future = self.client.submit(self.compute, cell.inputs, cell.key, pure=False)
         self.expect(cell, future)
 
     def expect(self, cell: Cell, future: Any) -> None:
@@ -206,9 +214,12 @@ def lost() -> Trouble:
 
 
 def run(
-    cells: list[Cell], client: Any, patience_s: float | None = NO_WORKER_S
+    cells: list[Cell],
+    client: Any,
+    patience_s: float | None = NO_WORKER_S,
+    compute: Compute = one.compute,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    work = Work(client, patience_s)
+    work = Work(client, patience_s, compute)
     waiting = deque(cells)
     alone: deque[Cell] = deque()
     tries: dict[str, int] = {}
@@ -226,28 +237,27 @@ def run(
         except TimeoutError:  # its worker died before it handed the result over: Dask runs the cell again
             work.expect(cell, future)
             continue
-        if result is not None:
-            yield cell, result
-            continue
-        tries[cell.key] = tries.get(cell.key, -1) + 1
-        if tries[cell.key] < TRIES:
-            alone.append(cell)
-        else:
-            yield (
-                cell,
-                one.trouble(
-                    "died", f"the worker died {TRIES + 1} times: memory ran out, or the engine crashed"
-                ),
-            )
+        if result is None:
+            tries[cell.key] = tries.get(cell.key, 0) + 1
+            if tries[cell.key] <= TRIES:
+                alone.append(cell)
+                continue
+            result = one.trouble("died", f"its worker died {TRIES + 1} times: out of memory, or a crash")
+        yield cell, result
 
 
 def result_of(future: Any) -> dict[str, Any] | None:
     """None if the worker died. Raises TimeoutError if the result is not to be had now."""
     if future.status in ("cancelled", "lost"):
         raise lost()
-    error = future.exception(timeout=LOOK_S)
-    if error is None:
-        return json.loads(future.result(timeout=RESULT_S))
+    try:
+        error = future.exception(timeout=RESULT_S)
+        if error is None:
+            return json.loads(future.result(timeout=RESULT_S))
+    except TimeoutError:
+        raise
+    except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError):
+        raise lost() from None
     if isinstance(error, load("distributed", "sweep").KilledWorker):
         return None
     return one.trouble("failed", f"{type(error).__name__}: {error}")

@@ -27,7 +27,7 @@ VARIABLES = {
         Variable("SPINLOOM_NIC", "sc19-slingshot", "NIC profile, by name or path (--nic)"),
         Variable("SPINLOOM_HOST", "", "host profile, by name or path; empty: the NIC profile's (--host)"),
         Variable("SPINLOOM_SEED", "1", "seed of every random choice (--seed)"),
-        Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads)"),
+        Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads, --workers)"),
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
         Variable("SPINLOOM_TEST_SEED", "1", "seed of the random C++ tests; a failure prints its own"),
         Variable("SPINLOOM_TEST_PYTHON", "/usr/bin/python3", "Python of the tests that need mpi4py-fft"),

@@ -186,13 +186,14 @@ def test_no_scheduler_is_one_sentence(spinloom, tmp_path, monkeypatch):
 # ---- cells that fail ----
 
 
-def deadly(inputs, key):
+def deadly(batch):
     """In place of one.compute: 16 ranks kill the worker, 8 raise what is no trouble."""
-    if inputs["ranks"] == 16:
-        os._exit(1)
-    if inputs["ranks"] == 8:
-        raise ValueError("not foreseen")
-    return one.compute(inputs, key)
+    for inputs, _ in batch:
+        if inputs["ranks"] == 16:
+            os._exit(1)
+        if inputs["ranks"] == 8:
+            raise ValueError("not foreseen")
+    return one.compute(batch)
 
 
 def test_a_cell_that_kills_its_workers_harms_no_other():
@@ -265,6 +266,7 @@ def test_a_plot_says_what_is_modelled_and_what_all_rows_share(spinloom, four, tm
         (("--plot", "n", "time_ps", "--plot-to", "a.pdf"), "end the name in .svg or .png"),
         (("--by", "nic"), "--by goes with --plot"),
         (("--scheduler", "tcp://a:1", "--slurm"), "one of them"),
+        (("--scheduler", "tcp://a:1", "--workers", "2"), "--workers is about this machine"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence(spinloom, four, options, said):

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,12 +21,14 @@ from spinloom import files
 from spinloom.errors import Trouble
 
 NAME = "cells.jsonl"
+SYNC_S = 1.0  # what a power failure may take at most
 
 
 class Log:
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
         self.file = file
+        self.synced = time.monotonic()
         self.results: dict[str, dict[str, Any]] = {}
         content = file.read()
         whole = content.rfind(b"\n") + 1
@@ -42,7 +45,9 @@ class Log:
             self.file.write(line.encode())
             self.file.flush()
             self.results[key] = result
-            os.fsync(self.file.fileno())
+            if time.monotonic() - self.synced >= SYNC_S:
+                os.fsync(self.file.fileno())
+                self.synced = time.monotonic()
         except OSError as error:
             raise files.not_written(self.path, error) from None
 

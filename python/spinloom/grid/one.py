@@ -1,16 +1,17 @@
 """One cell: from its inputs to its result, on whatever machine that is.
 
 Contract: key_of(inputs) names a cell by everything that its result depends on: Spinloom's version, the
-numbers of the profile, the handler images, the parameters; no name, no path. compute(inputs, key) runs the
-cell on this machine and returns its result as a JSON document:
+numbers of the profile, the handler images, the parameters; no name, no path. computed(inputs, key) runs the
+cell on this machine; its result can be a JSON document, as compute() hands it over:
 
     status      ok; unsupported or exhausted: nothing was received; else the error's code
     message     one sentence, empty if ok
     columns     modelled numbers
     sha256      of what is too long to keep: destination and event_log, or the time of each rank
 
-It never raises for a cell's trouble. A machine on which the key is another has another Spinloom: its answer
-is the status 'environment', which is no result (lasting() says which are).
+A cell's trouble is its result and never raised; what nobody foresaw has the status 'failed'. A machine on
+which the key is another has another Spinloom: its answer is 'environment'. Both are no results that may be
+kept (lasting() says which are).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import time
 from functools import cache
 from typing import Any
 
@@ -31,6 +33,7 @@ NOT_A_RESULT = (
     "died",
     "failed",
 )  # of the machine, not of the inputs: the next run tries again
+BATCH_S = 0.5  # host time: what a stopped sweep may lose of each worker, apart from a long cell
 GOOD = ("ok", *sweep.NOT_RUN)
 
 
@@ -63,8 +66,15 @@ def trouble(code: str, message: str) -> dict[str, Any]:
     return {"status": code, "message": message, "columns": {}, "sha256": {}}
 
 
-def compute(inputs: dict[str, Any], key: str) -> str:
-    return json.dumps(computed(inputs, key), separators=(",", ":"))
+def compute(batch: list[tuple[dict[str, Any], str]]) -> str:
+    """The results of cells (inputs, key) as a JSON array: as many as BATCH_S allows, at least one."""
+    end = time.monotonic() + BATCH_S
+    done: list[dict[str, Any]] = []
+    for cell in batch:
+        if done and time.monotonic() >= end:
+            break
+        done.append(computed(*cell))
+    return json.dumps(done, separators=(",", ":"))
 
 
 def computed(inputs: dict[str, Any], key: str) -> dict[str, Any]:
@@ -78,6 +88,8 @@ def computed(inputs: dict[str, Any], key: str) -> dict[str, Any]:
         return {"ddt": of_ddt, "goal": of_goal}[inputs["kind"]](inputs)
     except (Trouble, core.load().SpinloomError) as error:
         return trouble(error.code, error.message)
+    except Exception as error:  # the others of the batch have their results
+        return trouble("failed", f"{type(error).__name__}: {error}")
 
 
 def of_ddt(inputs: dict[str, Any]) -> dict[str, Any]:

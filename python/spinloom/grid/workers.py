@@ -1,11 +1,11 @@
 """Runs cells on Dask: workers on this machine, those of a scheduler, or jobs of Slurm.
 
-Contract: run(cells, client) yields (cell, result) as cells end. No more cells are handed over than keep the
-workers busy. A cell whose worker died is set aside; when the others are done, such cells run one at a time,
-so that one that kills its worker takes no other along, at most TRIES times; then its result has the status
-'died'. Without a worker for `patience_s` seconds, or when the scheduler is lost, run() raises
-Trouble('environment'). A cell's result is computed by one.compute() where the worker is; only inputs and key
-travel to it. Closing the generator gives back what has not begun.
+Contract: run(cells, client) yields (cell, result) as cells end. Only inputs and keys go to workers, only
+results come back, in batches: a worker does as many cells of one as one.compute() allows, the others go back
+to the front of the queue. The cells of a batch whose worker died are set aside; when all others are done,
+they run one at a time, so that one that kills its worker takes no other along, at most TRIES times; then its
+result has the status 'died'. Without a worker for `patience_s` seconds, or when the scheduler is lost, run()
+raises Trouble('environment').
 
 Dask is imported here and nowhere else, when a cell is to be run.
 """
@@ -32,9 +32,10 @@ from spinloom.errors import Trouble
 from spinloom.grid import one
 from spinloom.grid.cells import Cell
 
-Compute = Callable[[dict[str, Any], str], str]
+Compute = Callable[[list[tuple[dict[str, Any], str]]], str]  # one.compute
+BATCH = 64  # cells that travel together
 TRIES = 2  # of a cell by itself, after the one beside others
-PER_THREAD = 2  # cells at a worker's thread: one that runs, one that is ready
+PER_THREAD = 2  # batches at a worker's thread: one that runs, one that is ready
 NO_WORKER_S = 60  # without a worker, before the sweep gives up
 CONNECT_S = 20  # for a scheduler to answer
 RESULT_S = 10  # for a result to come from where it is
@@ -158,14 +159,14 @@ def slurm_cluster(jobqueue: Any, options: dict[str, Any]) -> Any:
 
 
 class Work:
-    """Cells under way on a client."""
+    """Batches of cells under way on a client."""
 
     def __init__(self, client: Any, patience_s: float | None, compute: Compute) -> None:
         self.client = client
         self.compute = compute
         self.patience_s = patience_s
         self.ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.running: dict[str, tuple[Cell, Any]] = {}
+        self.running: dict[str, list[Cell]] = {}
         self.threads = 0
         self.looked = -LOOK_S
         self.had_worker = time.monotonic()
@@ -189,24 +190,53 @@ class Work:
                 )
         return self.threads
 
-    def begin(self, cell: Cell) -> None:
-        future = self.client.submit(self.compute, cell.inputs, cell.key, pure=False)
-        self.expect(cell, future)
+    def has_room(self) -> bool:
+        return len(self.running) < PER_THREAD * self.look()
 
-    def expect(self, cell: Cell, future: Any) -> None:
-        self.running[future.key] = (cell, future)
+    def size(self, waiting: int) -> int:
+        """Cells of the next batch; at the end a share for every thread."""
+        return max(1, min(BATCH, waiting // (PER_THREAD * max(1, self.threads))))
+
+    def begin(self, cells: list[Cell]) -> None:
+        batch = [(cell.inputs, cell.key) for cell in cells]
+        self.expect(cells, self.client.submit(self.compute, batch, pure=False))
+
+    def expect(self, cells: list[Cell], future: Any) -> None:
+        self.running[future.key] = cells
         future.add_done_callback(self.ended.put)
 
-    def next(self) -> tuple[Cell, Any] | None:
-        """A cell that has ended, and its future; None if none has for a while."""
+    def next(self) -> tuple[list[Cell], list[dict[str, Any]] | None]:
+        """A batch that has ended and the results of its first cells, None if its worker died; an empty batch
+        if none has ended for a while."""
         try:
             future = self.ended.get(timeout=LOOK_S)
         except queue.Empty:
             self.look()
             if self.client.status != "running":
                 raise lost() from None
+            return [], []
+        cells = self.running.pop(future.key)
+        try:
+            results = self.results_of(future)
+        except TimeoutError:  # the worker died before it handed them over: Dask runs the batch again
+            self.expect(cells, future)
+            return [], []
+        return cells, results
+
+    def results_of(self, future: Any) -> list[dict[str, Any]] | None:
+        if future.status in ("cancelled", "lost"):
+            raise lost()
+        try:
+            error = future.exception(timeout=RESULT_S)
+            if error is None:
+                return json.loads(future.result(timeout=RESULT_S))
+        except TimeoutError:
+            raise
+        except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError):
+            raise lost() from None
+        if isinstance(error, load("distributed", "sweep").KilledWorker):
             return None
-        return self.running.pop(future.key)
+        return [one.trouble("failed", f"{type(error).__name__}: {error}")]
 
 
 def lost() -> Trouble:
@@ -224,40 +254,21 @@ def run(
     alone: deque[Cell] = deque()
     tries: dict[str, int] = {}
     while waiting or alone or work.running:
-        while waiting and len(work.running) < PER_THREAD * work.look():
-            work.begin(waiting.popleft())
+        while waiting and work.has_room():
+            work.begin([waiting.popleft() for _ in range(work.size(len(waiting)))])
         if alone and not waiting and not work.running:
-            work.begin(alone.popleft())
-        ended = work.next()
-        if ended is None:
+            work.begin([alone.popleft()])
+        ended, results = work.next()
+        if results is not None:
+            waiting.extendleft(reversed(ended[len(results) :]))
+            yield from zip(ended, results, strict=False)
             continue
-        cell, future = ended
-        try:
-            result = result_of(future)
-        except TimeoutError:  # its worker died before it handed the result over: Dask runs the cell again
-            work.expect(cell, future)
-            continue
-        if result is None:
+        for cell in ended:
             tries[cell.key] = tries.get(cell.key, 0) + 1
             if tries[cell.key] <= TRIES:
                 alone.append(cell)
-                continue
-            result = one.trouble("died", f"its worker died {TRIES + 1} times: out of memory, or a crash")
-        yield cell, result
-
-
-def result_of(future: Any) -> dict[str, Any] | None:
-    """None if the worker died. Raises TimeoutError if the result is not to be had now."""
-    if future.status in ("cancelled", "lost"):
-        raise lost()
-    try:
-        error = future.exception(timeout=RESULT_S)
-        if error is None:
-            return json.loads(future.result(timeout=RESULT_S))
-    except TimeoutError:
-        raise
-    except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError):
-        raise lost() from None
-    if isinstance(error, load("distributed", "sweep").KilledWorker):
-        return None
-    return one.trouble("failed", f"{type(error).__name__}: {error}")
+            else:
+                yield (
+                    cell,
+                    one.trouble("died", f"its worker died {TRIES + 1} times: out of memory, or a crash"),
+                )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from spinloom import output, results
 from spinloom.errors import EXIT_NEGATIVE, Trouble
@@ -50,7 +51,13 @@ from spinloom.verbs.stopping import stoppable
     metavar="FILE",
     help="FILE.svg or FILE.png; otherwise DIR/Y-over-X.svg.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes on this machine; otherwise one a core.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    envvar="SPINLOOM_THREADS",
+    default=0,
+    help="Processes on this machine; 0 is one a core.",
+)
 @click.option(
     "--scheduler", metavar="ADDRESS", help="A Dask scheduler, tcp://HOST:PORT, or the file it wrote."
 )
@@ -67,7 +74,7 @@ def sweep(
     plotted: tuple[str, str] | None,
     by: str | None,
     plot_to: Path | None,
-    workers: int | None,
+    workers: int,
     scheduler: str | None,
     slurm: bool,
     dry_run: bool,
@@ -91,6 +98,10 @@ def sweep(
         return
     if out is None:
         raise Trouble("invalid", "--out DIR says where results are kept")
+    if ctx.get_parameter_source("workers") is ParameterSource.COMMANDLINE and (scheduler or slurm):
+        raise Trouble("invalid", "--workers is about this machine, which --scheduler and --slurm are not")
+    if scheduler is not None and slurm:
+        raise Trouble("invalid", "--scheduler and --slurm: one of them")
     place = Place(scheduler, slurm, workers, spec.slurm)
     drawing = drawing_of(out, plotted, by, plot_to)
     prepare(out)
@@ -117,16 +128,8 @@ class Place:
 
     scheduler: str | None
     slurm: bool
-    workers: int | None
+    workers: int
     slurm_options: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        if self.scheduler is not None and (self.slurm or self.workers is not None):
-            raise Trouble(
-                "invalid", f"--scheduler and {'--slurm' if self.slurm else '--workers'}: one of them"
-            )
-        if self.slurm and self.workers is not None:
-            raise Trouble("invalid", "--slurm and --workers: [slurm] in FILE says how many jobs")
 
     def __str__(self) -> str:
         return "slurm" if self.slurm else self.scheduler or "local"

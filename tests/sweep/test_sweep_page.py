@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom.grid import axes, workers
+from spinloom.grid import axes, slurm
 from spinloom.verbs.goal import PARAMETERS
 from studies import kept, manifest
 
@@ -54,4 +54,4 @@ def test_the_page_has_every_axis():
 
 
 def test_the_options_of_slurm_are_those_that_exist():
-    assert set(tomllib.loads(FILES[1])["slurm"]) <= set(workers.SLURM)
+    assert set(tomllib.loads(FILES[1])["slurm"]) <= set(slurm.OPTIONS)

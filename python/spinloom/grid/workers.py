@@ -1,4 +1,4 @@
-"""Runs cells on Dask: workers on this machine, those of a scheduler, or jobs of Slurm.
+"""Runs cells on Dask: workers on this machine, or those of a scheduler (slurm.py: jobs of Slurm).
 
 Contract: run(cells, client) yields (cell, result) as cells end. Only inputs and keys go to workers, only
 results come back, in batches: a worker does as many cells of one as one.compute() allows, the others go back
@@ -7,7 +7,7 @@ they run one at a time, so that one that kills its worker takes no other along, 
 result has the status 'died'. Without a worker for `patience_s` seconds, or when the scheduler is lost, run()
 raises Trouble('environment').
 
-Dask is imported here and nowhere else, when a cell is to be run.
+Dask is imported here and in slurm.py, when a cell is to be run, and nowhere else.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ PER_THREAD = 2  # batches at a worker's thread: one that runs, one that is ready
 NO_WORKER_S = 60  # without a worker, before the sweep gives up
 CONNECT_S = 20  # for a scheduler to answer
 RESULT_S = 10  # for a result to come from where it is
+SETTINGS = {  # of a scheduler that is ours
+    "distributed.scheduler.allowed-failures": 0,  # run() tries again
+    "logging.distributed": "critical",
+}
 LOOK_S = 1.0  # between two looks at how many workers there are
 
 
@@ -54,7 +58,14 @@ def load(name: str, extra: str) -> Any:
 
 def quiet() -> None:
     """What Dask says of workers that come and go is said here in our words, or is no trouble."""
-    for name in ("distributed", "distributed.nanny", "distributed.scheduler", "distributed.core", "asyncio"):
+    for name in (
+        "distributed",
+        "distributed.nanny",
+        "distributed.scheduler",
+        "distributed.core",
+        "asyncio",
+        "tornado",
+    ):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="distributed")
 
@@ -65,12 +76,8 @@ def local(workers: int) -> Iterator[Any]:
     distributed = load("distributed", "sweep")
     dask = load("dask", "sweep")
     quiet()
-    settings = {
-        "distributed.scheduler.allowed-failures": 0,  # run() tries again
-        "logging.distributed": "critical",
-    }
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(settings))
+        stack.enter_context(dask.config.set(SETTINGS))
         with deaf_children():
             cluster = stack.enter_context(
                 distributed.LocalCluster(
@@ -116,46 +123,6 @@ def existing(address: str) -> Iterator[Any]:
         ) from None
     with client:
         yield client
-
-
-SLURM = (
-    "jobs",
-    "cores",
-    "memory",
-    "queue",
-    "account",
-    "walltime",
-    "job_extra_directives",
-    "job_script_prologue",
-)
-
-
-@contextlib.contextmanager
-def slurm(options: dict[str, Any]) -> Iterator[Any]:
-    """A client of workers that jobs of Slurm run; what the options leave open is Dask's jobqueue.yaml's."""
-    jobqueue = load("dask_jobqueue", "slurm")
-    distributed = load("distributed", "slurm")
-    quiet()
-    with (
-        slurm_cluster(jobqueue, options) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        cluster.scale(jobs=options.get("jobs", 1))
-        yield client
-
-
-def slurm_cluster(jobqueue: Any, options: dict[str, Any]) -> Any:
-    for name in options:
-        if name not in SLURM:
-            raise Trouble("invalid", f"[slurm] has no '{name}'; there are: {', '.join(SLURM)}")
-    cores = options.get("cores", 1)
-    given = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
-    try:
-        return jobqueue.SLURMCluster(
-            cores=cores, processes=cores, memory=options.get("memory", f"{2 * cores}GB"), **given
-        )
-    except (ValueError, TypeError, OSError) as error:
-        raise Trouble("environment", f"Slurm jobs cannot be described: {error}") from None
 
 
 class Work:

@@ -135,10 +135,10 @@ class Place:
         return "slurm" if self.slurm else self.scheduler or "local"
 
     def client(self, cells: int) -> contextlib.AbstractContextManager[Any]:
-        from spinloom.grid import workers
+        from spinloom.grid import slurm, workers
 
         if self.slurm:
-            return workers.slurm(self.slurm_options)
+            return slurm.client(self.slurm_options)
         if self.scheduler is not None:
             return workers.existing(self.scheduler)
         return workers.local(min(cells, self.workers or len(os.sched_getaffinity(0))))

@@ -1,0 +1,92 @@
+"""Workers as jobs of Slurm, by dask-jobqueue.
+
+Contract: client(options) has a scheduler in this process and `jobs` jobs that sbatch has accepted; they end
+with the block. `options` are those of OPTIONS; what they leave open is that of Dask's jobqueue.yaml. Raises
+Trouble for an unknown option, without sbatch, and with sbatch's own words where it refuses a job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from spinloom.errors import Trouble, nearest
+from spinloom.grid import workers
+
+OPTIONS = (
+    "jobs",
+    "cores",
+    "memory",
+    "queue",
+    "account",
+    "walltime",
+    "interface",
+    "job_extra_directives",
+    "job_script_prologue",
+)
+SBATCH_S = 120  # for one job to be accepted
+
+
+@contextlib.contextmanager
+def client(options: dict[str, Any]) -> Iterator[Any]:
+    jobqueue = workers.load("dask_jobqueue", "slurm")
+    distributed = workers.load("distributed", "slurm")
+    dask = workers.load("dask", "slurm")
+    for name in options:
+        if name not in OPTIONS:
+            raise Trouble("invalid", f"[slurm] has no '{name}'{nearest(name, OPTIONS)}")
+    if shutil.which("sbatch") is None:
+        raise Trouble("environment", "--slurm needs Slurm's sbatch, which is not found on this machine")
+    workers.quiet()
+    submitted: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+    jobs = options.get("jobs", 1)
+    with (
+        dask.config.set(workers.SETTINGS),
+        cluster(jobqueue, options, submitted) as made,
+        distributed.Client(made, set_as_default=False) as found,
+    ):
+        made.scale(jobs=jobs)
+        for _ in range(jobs):
+            accepted(submitted)
+        yield found
+
+
+def cluster(jobqueue: Any, options: dict[str, Any], submitted: queue.SimpleQueue[Exception | None]) -> Any:
+    class Job(jobqueue.slurm.SLURMJob):  # type: ignore[misc, name-defined]
+        """Says what became of its submission."""
+
+        async def start(self) -> None:
+            try:
+                await super().start()
+            except Exception as error:
+                self.status = workers.load("distributed", "slurm").Status.failed
+                submitted.put(error)
+                raise
+            submitted.put(None)
+
+    cores = options.get("cores", 1)
+    given = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
+    try:
+        return jobqueue.SLURMCluster(
+            cores=cores,
+            processes=cores,
+            memory=options.get("memory", f"{2 * cores}GB"),
+            job_cls=Job,
+            scheduler_options={"dashboard_address": ":0", "dashboard": False},
+            **given,
+        )
+    except (ValueError, TypeError, OSError) as error:
+        raise Trouble("invalid", f"[slurm] describes no job: {error}") from None
+
+
+def accepted(submitted: queue.SimpleQueue[Exception | None]) -> None:
+    try:
+        error = submitted.get(timeout=SBATCH_S)
+    except queue.Empty:
+        raise Trouble("environment", f"sbatch has not answered for {SBATCH_S} s") from None
+    if error is not None:
+        lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
+        raise Trouble("environment", f"Slurm refuses the job: {lines[-1]}")

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO
 
 from spinloom import files
 from spinloom.errors import Trouble
+from spinloom.grid.signals import held
 
 NAME = "cells.jsonl"
 SYNC_S = 1.0  # what a power failure may take at most
@@ -42,9 +44,10 @@ class Log:
     def keep(self, key: str, result: dict[str, Any]) -> None:
         line = json.dumps({"key": key, "result": result}, separators=(",", ":")) + "\n"
         try:
-            self.file.write(line.encode())
-            self.file.flush()
-            self.results[key] = result
+            with held(signal.SIGINT, signal.SIGTERM):  # a stopped sweep says how many it has kept
+                self.file.write(line.encode())
+                self.file.flush()
+                self.results[key] = result
             if time.monotonic() - self.synced >= SYNC_S:
                 os.fsync(self.file.fileno())
                 self.synced = time.monotonic()

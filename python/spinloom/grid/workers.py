@@ -31,6 +31,7 @@ from typing import Any
 from spinloom.errors import Trouble
 from spinloom.grid import one
 from spinloom.grid.cells import Cell
+from spinloom.grid.signals import held
 
 Compute = Callable[[list[tuple[dict[str, Any], str]]], str]  # one.compute
 BATCH = 64  # cells that travel together
@@ -56,16 +57,12 @@ def load(name: str, extra: str) -> Any:
         ) from None
 
 
+LOUD = ("distributed", "distributed.client", "distributed.core", "distributed.nanny", "distributed.scheduler")
+
+
 def quiet() -> None:
     """What Dask says of workers that come and go is said here in our words, or is no trouble."""
-    for name in (
-        "distributed",
-        "distributed.nanny",
-        "distributed.scheduler",
-        "distributed.core",
-        "asyncio",
-        "tornado",
-    ):
+    for name in (*LOUD, "asyncio", "tornado", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="distributed")
 
@@ -101,11 +98,8 @@ def deaf_children() -> Iterator[None]:
     sys.warnoptions.append("ignore:resource_tracker")  # of a stopped sweep, which leaves what is open
     resource_tracker.ensure_running()  # its start, otherwise that of the first process's, unblocks signals
     sys.warnoptions.pop()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with held(signal.SIGINT):
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -133,7 +133,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(spinloom, tmp_path, reference, num
 
 
 def test_a_scheduler_elsewhere_gives_the_same(spinloom, tmp_path, reference):
-    with scheduler(tmp_path, workers=1) as address:
+    with scheduler(tmp_path, workers=1) as (address, _):
         assert address.startswith("tcp://127.0.0.1:")
         out = tmp_path / "out"
         ran = spinloom("sweep", *LONG, "--out", str(out), "--scheduler", address)
@@ -143,7 +143,7 @@ def test_a_scheduler_elsewhere_gives_the_same(spinloom, tmp_path, reference):
 
 @contextmanager
 def scheduler(folder, workers):
-    """The address of a scheduler that is a process of its own, with workers that are, too."""
+    """The address of a scheduler that is a process of its own, with workers that are, too; the process."""
     file = folder / "scheduler.json"
     module = [sys.executable, "-m"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -159,7 +159,7 @@ def scheduler(folder, workers):
                     [*module, "distributed.cli.dask_worker", *options, *place], **quiet, cwd=folder
                 )
             )
-        yield until(lambda: file.read_text() and json.loads(file.read_text())["address"])
+        yield until(lambda: file.read_text() and json.loads(file.read_text())["address"]), started[0]
     finally:
         for each in reversed(started):
             each.kill()
@@ -168,11 +168,26 @@ def scheduler(folder, workers):
 
 def test_a_scheduler_without_workers_is_no_endless_wait(spinloom, tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "NO_WORKER_S", 0.0)
-    with scheduler(tmp_path, workers=0) as address:
+    with scheduler(tmp_path, workers=0) as (address, _):
         ran = spinloom("sweep", *GOALS, "--out", str(tmp_path / "out"), "--scheduler", address)
     assert ran.code == 3
     assert "no worker" in ran.err
     assert "0 of 4 cells are kept" in ran.err
+
+
+def test_a_scheduler_that_dies_ends_the_sweep_which_can_go_on(spinloom, tmp_path, reference):
+    out = tmp_path / "out"
+    with scheduler(tmp_path, workers=1) as (address, process):
+        ran = command(*LONG, "--out", str(out), "--scheduler", address)
+        until(lambda: kept(out))
+        process.kill()
+        _, said = ran.communicate(timeout=seconds(120))
+    assert ran.returncode == 3
+    done = len(kept(out))
+    assert f"the connection to the Dask scheduler is lost; is it still running? ({done} of 24 cells" in said
+    assert said.count("\n") == 1
+    assert spinloom("sweep", *LONG, "--out", str(out)).code == 0
+    assert manifest(out)["result_hash"] == manifest(reference)["result_hash"]
 
 
 def test_no_scheduler_is_one_sentence(spinloom, tmp_path, monkeypatch):

@@ -100,6 +100,7 @@ def test_an_unknown_option_and_no_slurm_are_one_sentence(spinloom, tmp_path, stu
 
 @pytest.mark.skipif(bool(slurm_cluster.missing()), reason="Slurm's daemons are not installed")
 def test_slurm_itself(spinloom, tmp_path, study, monkeypatch):
+    study.write_text(STUDY + 'job_directives_skip = ["--mem"]\n', encoding="utf-8")  # its node has no memory
     with slurm_cluster.cluster(tmp_path) as environment:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

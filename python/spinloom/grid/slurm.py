@@ -25,6 +25,7 @@ OPTIONS = (
     "walltime",
     "interface",
     "job_extra_directives",
+    "job_directives_skip",
     "job_script_prologue",
 )
 SBATCH_S = 120  # for one job to be accepted

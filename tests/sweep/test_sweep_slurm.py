@@ -106,4 +106,5 @@ def test_slurm_itself(spinloom, tmp_path, study, monkeypatch):
             monkeypatch.setenv(name, value)
         ran = spinloom("sweep", str(study), "--slurm", "--out", str(tmp_path / "out"))
         assert ran.code == 0, ran.err
+    assert list((tmp_path / "out/slurm").iterdir())
     assert manifest(tmp_path / "out")["result_hash"] == expected(spinloom, tmp_path)

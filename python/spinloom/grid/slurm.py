@@ -1,8 +1,9 @@
 """Workers as jobs of Slurm, by dask-jobqueue.
 
-Contract: client(options) has a scheduler in this process and `jobs` jobs that sbatch has accepted; they end
-with the block. `options` are those of OPTIONS; what they leave open is that of Dask's jobqueue.yaml. Raises
-Trouble for an unknown option, without sbatch, and with sbatch's own words where it refuses a job.
+Contract: client(options, logs) has a scheduler in this process and `jobs` jobs that sbatch has accepted;
+they end with the block. `options` are those of OPTIONS; what they leave open is that of Dask's
+jobqueue.yaml. What jobs print goes to the folder `logs`. Raises Trouble for an unknown option, without
+sbatch, and with sbatch's own words where it refuses a job.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import queue
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from spinloom.errors import Trouble, nearest
@@ -32,7 +34,7 @@ SBATCH_S = 120  # for one job to be accepted
 
 
 @contextlib.contextmanager
-def client(options: dict[str, Any]) -> Iterator[Any]:
+def client(options: dict[str, Any], logs: Path) -> Iterator[Any]:
     jobqueue = workers.load("dask_jobqueue", "slurm")
     distributed = workers.load("distributed", "slurm")
     dask = workers.load("dask", "slurm")
@@ -46,7 +48,7 @@ def client(options: dict[str, Any]) -> Iterator[Any]:
     jobs = options.get("jobs", 1)
     with (
         dask.config.set(workers.SETTINGS),
-        cluster(jobqueue, options, submitted) as made,
+        cluster(jobqueue, options, logs, submitted) as made,
         distributed.Client(made, set_as_default=False) as found,
     ):
         made.scale(jobs=jobs)
@@ -55,7 +57,9 @@ def client(options: dict[str, Any]) -> Iterator[Any]:
         yield found
 
 
-def cluster(jobqueue: Any, options: dict[str, Any], submitted: queue.SimpleQueue[Exception | None]) -> Any:
+def cluster(
+    jobqueue: Any, options: dict[str, Any], logs: Path, submitted: queue.SimpleQueue[Exception | None]
+) -> Any:
     class Job(jobqueue.slurm.SLURMJob):  # type: ignore[misc, name-defined]
         """Says what became of its submission."""
 
@@ -76,6 +80,7 @@ def cluster(jobqueue: Any, options: dict[str, Any], submitted: queue.SimpleQueue
             processes=cores,
             memory=options.get("memory", f"{2 * cores}GB"),
             job_cls=Job,
+            log_directory=str(logs),
             scheduler_options={"dashboard_address": ":0", "dashboard": False},
             **given,
         )

@@ -102,7 +102,7 @@ def sweep(
         raise Trouble("invalid", "--workers is about this machine, which --scheduler and --slurm are not")
     if scheduler is not None and slurm:
         raise Trouble("invalid", "--scheduler and --slurm: one of them")
-    place = Place(scheduler, slurm, workers, spec.slurm)
+    place = Place(scheduler, slurm, workers, spec.slurm, out)
     drawing = drawing_of(out, plotted, by, plot_to)
     prepare(out)
     began = time.monotonic()
@@ -130,6 +130,7 @@ class Place:
     slurm: bool
     workers: int
     slurm_options: dict[str, Any]
+    out: Path
 
     def __str__(self) -> str:
         return "slurm" if self.slurm else self.scheduler or "local"
@@ -138,7 +139,7 @@ class Place:
         from spinloom.grid import slurm, workers
 
         if self.slurm:
-            return slurm.client(self.slurm_options)
+            return slurm.client(self.slurm_options, self.out / "slurm")
         if self.scheduler is not None:
             return workers.existing(self.scheduler)
         return workers.local(min(cells, self.workers or len(os.sched_getaffinity(0))))

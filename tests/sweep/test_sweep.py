@@ -20,6 +20,14 @@ from spinloom.grid import axes, cells, one, workers
 from studies import FOUR, GOALS, VECTOR, kept, manifest
 
 pytestmark = needs_engine
+
+
+@pytest.fixture(autouse=True)
+def one_worker(monkeypatch):
+    """Unless a test says more: each worker takes a second to start."""
+    monkeypatch.setenv("SPINLOOM_THREADS", "1")
+
+
 LONG = (VECTOR, "n=150000..172000+2000", "strategy=host-mpitypes,seek")  # seconds
 
 

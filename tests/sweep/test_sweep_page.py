@@ -15,6 +15,14 @@ from spinloom.verbs.goal import PARAMETERS
 from studies import kept, manifest
 
 pytestmark = needs_engine
+
+
+@pytest.fixture(autouse=True)
+def one_worker(monkeypatch):
+    """Unless a test says more: each worker takes a second to start."""
+    monkeypatch.setenv("SPINLOOM_THREADS", "1")
+
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs/sweep.md").read_text(encoding="utf-8")
 FILES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 COMMANDS = re.findall(r"^    spinloom sweep ([^#\n]*)(?:# (.*))?$", PAGE, re.MULTILINE)

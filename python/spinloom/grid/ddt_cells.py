@@ -34,17 +34,14 @@ def cells(given: Axes) -> Iterator[Cell]:
     found = list(machines_of(given))
     names = strategies_of(given.get("strategy", list(strategies.DEFAULT)))
     for row, said in datatypes(given["datatype"], own, given.get("count", [1])):
-        for machine, named in found:
+        message = {"kind": "ddt", "type": row.type, "count": row.count}
+        for settings, named in found:
             for name in names:
-                yield cell({**said, **named, "strategy": name}, inputs(row, machine, name))
+                yield cell({**said, **named, "strategy": name}, {**message, **settings, "strategy": name})
 
 
-def inputs(row: Row, machine: Machine, strategy: str) -> dict[str, Any]:
+def settings_of(machine: Machine) -> dict[str, Any]:
     return {
-        "kind": "ddt",
-        "type": row.type,
-        "count": row.count,
-        "strategy": strategy,
         "profile": machine.profile.native(),
         "hpus": machine.hpus,
         "mtu": machine.mtu,
@@ -77,8 +74,8 @@ def strategies_of(names: list[str]) -> list[str]:
     return names
 
 
-def machines_of(given: Axes) -> Iterator[tuple[Machine, dict[str, Any]]]:
-    """Each machine, and what the table says of it."""
+def machines_of(given: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each machine as the engine gets it, and what the table says of it."""
     if not data.handler_images():
         raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
     usual = {
@@ -94,7 +91,7 @@ def machines_of(given: Axes) -> Iterator[tuple[Machine, dict[str, Any]]]:
         changes = [(field, point.pop(field)) for field in fields]
         machine = machines.machine(changes=changes, **point)
         yield (
-            machine,
+            settings_of(machine),
             {
                 "nic": machine.profile.name,
                 "host": machine.profile.host,

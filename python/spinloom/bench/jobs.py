@@ -1,7 +1,7 @@
-"""Jobs of two ranks that run a program of mpi_job.h, each under one MPI, with or without the MPI layer.
+"""Jobs of ranks that run a program of mpi_job.h, each under one MPI, with or without the MPI layer.
 
 Contract: mpis() finds the MPIs; compile_program() compiles the program with one; a Job is launched and waits
-for commands once both ranks have come. Waiting takes no processor time, so that jobs can take turns. A job
+for commands once all ranks have come. Waiting takes no processor time, so that jobs can take turns. A job
 that does not answer within its time is killed, and Trouble('environment') says which one.
 """
 
@@ -23,6 +23,7 @@ from spinloom.bench.peers import SOURCES, compile_c, compilers, short_name
 from spinloom.errors import Trouble
 
 ANSWER_S = 120.0
+START_S = 30.0  # for the launcher's version
 RANKS = 2
 OPENMPI_OPTIONS = ["--allow-run-as-root", "--oversubscribe"]
 # How an MPI is told not to read another process's memory by system calls.
@@ -48,7 +49,14 @@ class Mpi:
 
     @property
     def is_openmpi(self) -> bool:
-        said = subprocess.run([self.launcher, "--version"], capture_output=True, text=True, check=False)
+        try:
+            said = subprocess.run(
+                [self.launcher, "--version"], capture_output=True, text=True, check=False, timeout=START_S
+            )
+        except subprocess.TimeoutExpired:
+            raise Trouble(
+                "environment", f"'{self.launcher} --version' does not end within {START_S:g} s"
+            ) from None
         return "Open MPI" in said.stdout + said.stderr or "open-mpi" in said.stdout + said.stderr
 
     def environment(self) -> dict[str, str]:
@@ -93,18 +101,27 @@ def mpis(given: tuple[str, ...] = ()) -> list[Mpi]:
 
 
 class Job:
-    """Two ranks, ready for commands. `name` is the MPI's version.
+    """`size` ranks, two if they are apart, ready for commands. `name` is the MPI's version.
 
     Ranks that are `apart` do not find each other in the layer, as if each were on a machine of its own.
     """
 
     def __init__(
-        self, mpi: Mpi, program: Path, folder: Path, settings: dict[str, str], *, apart: bool = False
+        self,
+        mpi: Mpi,
+        program: Path,
+        folder: Path,
+        settings: dict[str, str],
+        *,
+        apart: bool = False,
+        size: int = RANKS,
+        answer_s: float = ANSWER_S,
     ) -> None:
+        self.answer_s = answer_s
         self.folder = folder
         folder.mkdir(parents=True)
         self.channels = []
-        for rank in range(RANKS):
+        for rank in range(size):
             for way in ("in", "out"):
                 os.mkfifo(folder / f"{way}.{rank}")
             # Both ends open, so that opening never waits.
@@ -113,7 +130,7 @@ class Job:
             )
         options = OPENMPI_OPTIONS if mpi.is_openmpi else []
         self.log = open(folder / "log", "w+", encoding="utf-8")  # noqa: SIM115
-        ranks = ["-n", str(RANKS), program, folder]
+        ranks = ["-n", str(size), program, folder]
         if apart:
             ranks = [*each_apart(0, program, folder), ":", *each_apart(1, program, folder)]
         self.process = subprocess.Popen(
@@ -130,7 +147,7 @@ class Job:
     def answers(self) -> list[str]:
         """A line of each rank."""
         lines = []
-        deadline = time.monotonic() + ANSWER_S
+        deadline = time.monotonic() + self.answer_s
         for rank, (_, out) in enumerate(self.channels):
             text = b""
             while not text.endswith(b"\n"):

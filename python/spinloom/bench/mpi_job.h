@@ -1,7 +1,7 @@
-/* MPI job - a program of two ranks that measures what it is told to, see jobs.py.
+/* MPI job - a program of several ranks that measures what it is told to, see jobs.py.
  *
  * Contract: PROGRAM FOLDER. Each rank reads commands from FOLDER/in.RANK and answers to FOLDER/out.RANK, a line for a line
- *   ("error ..." when it failed); its first line is the MPI's version. Both ranks must be given the same commands:
+ *   ("error ..." when it failed); its first line is the MPI's version. All ranks must be given the same commands:
  *     load FILE                              both types of a row: the first is sent, the second received
  *     check KIND                             the hash of what this rank received, as a decimal number
  *     time KIND REPETITIONS CALLS            numbers of ns
@@ -27,7 +27,7 @@ static FILE* open_channel(const char* folder, const char* name, const char* mode
 }
 
 static int serve(int argc, char** argv, const program* does) {
-  static char line[4096], kind[16], path[4000], version[MPI_MAX_LIBRARY_VERSION_STRING];
+  static char line[4096], kind[64], path[4000], version[MPI_MAX_LIBRARY_VERSION_STRING];
   int repetitions, length;
   long calls;
   MPI_Init(&argc, &argv);
@@ -42,9 +42,9 @@ static int serve(int argc, char** argv, const program* does) {
   while (fgets(line, sizeof line, in)) {
     if (sscanf(line, "load %3999s", path) == 1) {
       fprintf(out, does->load(path) ? "ok\n" : "error: cannot read the program\n");
-    } else if (sscanf(line, "check %15s", kind) == 1) {
+    } else if (sscanf(line, "check %63s", kind) == 1) {
       fprintf(out, "%llu\n", does->check(kind));
-    } else if (sscanf(line, "time %15s %d %ld", kind, &repetitions, &calls) == 3) {
+    } else if (sscanf(line, "time %63s %d %ld", kind, &repetitions, &calls) == 3) {
       does->measure(out, kind, repetitions, calls);
       fprintf(out, "\n");
     } else {

@@ -21,6 +21,7 @@ from spinloom.bench.rows import Row
 from spinloom.errors import Trouble
 
 SOURCES = Path(__file__).parent
+COMPILE_S = 240.0
 HAND_FLAGS = ["-O3", "-march=native", "-std=c11", "-shared", "-fPIC"]
 MPI_NAMES = ["mpicc", "mpicc.mpich", "mpicc.openmpi"]
 # One process, no network, and root is allowed.
@@ -103,7 +104,10 @@ def hand_library(folder: Path, rows: list[Row]) -> Path:
 
 
 def compile_c(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S)
+    except subprocess.TimeoutExpired:
+        raise Trouble("environment", f"'{' '.join(command)}' does not end within {COMPILE_S:g} s") from None
     if done.returncode != 0:
         raise Trouble("environment", f"'{' '.join(command)}' failed: {done.stderr.strip()[:400]}")
 

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from spinloom import calibration, copy_model, files, output, peer_prices, results, units, workloads
+from spinloom.bench import parameters
 from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
+from spinloom.verbs.calibrate_mpi import calibrate_mpi
 from spinloom.verbs.options import form_options, quiet_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
@@ -19,9 +21,12 @@ WITHIN = 0.20  # of the measurement
 BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
 
 
-@click.command(epilog="Examples: spinloom calibrate; spinloom calibrate --compare")
+@click.command(epilog="Examples: spinloom calibrate; spinloom calibrate --mpi mpicc.openmpi")
 @click.option(
-    "--passes", type=click.IntRange(1, 100), default=calibration.PASSES, show_default=True, help="Rounds."
+    "--passes",
+    "given_passes",
+    type=click.IntRange(1, 100),
+    help=f"Rounds.  [default: {calibration.PASSES}; of --mpi {parameters.PASSES}]",
 )
 @click.option("--compare", is_flag=True, help="Compare predictions with measurements of every workload.")
 @click.option(
@@ -32,6 +37,17 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
     help="Of --compare.",
 )
 @click.option("--peers", is_flag=True, help="Measure messages between two processes only.")
+@click.option(
+    "--mpi",
+    "compiler",
+    is_flag=False,
+    flag_value="mpicc",
+    metavar="[MPICC]",
+    help="Measure the LogGOPS parameters of that compiler's MPI only; mpicc if none is named.",
+)
+@click.option(
+    "--ranks", type=click.IntRange(2, 1024), help="Of --mpi: ranks of its collective calls.  [default: 2]"
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -47,10 +63,12 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
 @quiet_option
 @form_options
 def calibrate(
-    passes: int,
+    given_passes: int | None,
     compare: bool,
     movement: str,
     peers: bool,
+    compiler: str | None,
+    ranks: int | None,
     out: Path | None,
     docs: Path | None,
     quiet: bool,
@@ -68,7 +86,18 @@ def calibrate(
 
     --peers measures messages from one process to another by each way of 'spinloom run', which then chooses
     by these prices; 'spinloom explain --live' shows them. It wants two idle cores for half a minute.
+
+    --mpi measures L, o, g, G, O and S of an MPI library between two ranks on this machine, a table by size,
+    and some collective calls, beside what the LogGOPS model says of each: docs/calibrate-mpi.md.
     """
+    if ranks is not None and compiler is None:
+        raise Trouble("invalid", "--ranks is for --mpi")
+    if sum((peers, compare, compiler is not None)) > 1:
+        raise Trouble("invalid", "--peers, --compare and --mpi measure different things: one at a time")
+    if compiler is not None:
+        calibrate_mpi(compiler, ranks or 2, given_passes or parameters.PASSES, out, quiet, form)
+        return
+    passes = given_passes or calibration.PASSES
     if peers:
         calibrate_peers(passes, out or peer_prices.path(), quiet, form)
         return

@@ -1,0 +1,162 @@
+"""LogGOPS parameters of one MPI, measured: what is asked of mpi_parameters.c, in which order, how often.
+
+Contract: measure() starts `ranks` ranks under the MPI, looks for the eager limits, then times everything
+(every size, every kind) in each of `passes` passes, so that a disturbed moment meets all of them. A pass
+keeps the least of SAMPLES samples, because what else runs here only adds; the slower half of the passes is
+left out, because machines change their speed. It ends after TIME_S with the passes that it has. No child
+outlives it, and each has a limit on its time. Times are host time.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from spinloom import mpi_fit
+from spinloom.bar import Bar
+from spinloom.bench import jobs
+from spinloom.bench.parameters_found import FLOOD, STREAM, Found, Question
+from spinloom.errors import Trouble
+
+SOURCE = "mpi_parameters.c"
+SIZES = (1, 8, 64, 256, *(1 << exponent for exponent in range(10, 23)))
+FLOOD_SIZES = (8, 1 << 10, 16 << 10, 256 << 10)
+COLLECTIVES = (("barrier", 0), ("allreduce", 8), ("bcast", 8), ("bcast", 64 << 10))
+PASSES = 12
+SAMPLES = 5  # of each pass
+SAMPLE_NS = 100_000  # a sample lasts at least this long: short, so that few are disturbed
+LATE_NS = 200_000  # a late receiver comes after so long, and four round trips
+LATE_TRIES = 7
+LIMITS_MAX = 6  # searches, until two find the same
+LOOKS_MAX = 10  # at round trips before anything is timed, until two
+AGREED = 1.1  # are so near
+TIME_S = 40.0
+ANSWER_S = 30.0
+
+Timer = Callable[[Question, int, int], list[float]]  # of a question, samples, calls of a sample
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def measure(
+    mpi: jobs.Mpi, ranks: int, passes: int, bar: Bar | None = None, sizes: tuple[int, ...] = SIZES
+) -> Found:
+    with tempfile.TemporaryDirectory(prefix="spinloom-parameters-") as name:
+        folder = Path(name)
+        program = folder / "program"
+        jobs.compile_program(mpi, SOURCE, program)
+        job = jobs.Job(mpi, program, folder / "job", {}, size=ranks, answer_s=ANSWER_S)
+        try:
+
+            def timer(question: Question, samples: int, calls: int) -> list[float]:
+                answers = job.ask(f"time {question} {samples} {calls}")
+                return [float(value) for answer in answers for value in answer.split()]
+
+            return Asking(timer, ranks, sizes).run(job.name, passes, bar or Bar())
+        finally:
+            job.close()
+
+
+class Asking:
+    """Which questions, in which order, whoever answers them."""
+
+    def __init__(self, timer: Timer, ranks: int, sizes: tuple[int, ...]) -> None:
+        self.timer, self.ranks, self.sizes = timer, ranks, sizes
+        self.begun = time.monotonic()
+
+    def run(self, mpi: str, passes: int, bar: Bar) -> Found:
+        trips = self.look(dict.fromkeys(self.sizes, math.inf))
+        eager = self.limit("late", trips)
+        trips = self.look(trips)
+        polled = self.limit("polled", trips)
+        for _ in range(LOOKS_MAX):
+            before, trips = trips, self.look(trips)
+            if statistics.median(before[size] / trips[size] for size in trips) < AGREED:
+                break
+        asked = self.questions(trips | self.borders(trips, eager, polled))
+        calls = {one: max(1, math.ceil(SAMPLE_NS / self.length_ns(one, trips))) for one in asked}
+        found = Found(mpi, self.ranks, cores(), eager, polled, wanted=passes)
+        bar.expect(passes * len(asked))
+        for number in range(passes):
+            shift = number * len(asked) // passes
+            for one in asked[shift:] + asked[:shift]:
+                if number > 0 and self.is_late():
+                    return found.quieter()
+                found.times.setdefault(one, []).append(min(self.ask(one, calls[one])))
+                bar()
+            found.passes = number + 1
+        return found.quieter()
+
+    def is_late(self) -> bool:
+        return time.monotonic() - self.begun > TIME_S
+
+    def ask(self, question: Question, calls: int, samples: int = SAMPLES) -> list[float]:
+        if self.is_late():
+            raise Trouble(
+                "environment",
+                f"{self.ranks} ranks on {cores()} cores are too slow here: they were not measured once "
+                f"within {TIME_S:g} s; try again when less runs beside them",
+            )
+        return self.timer(question, samples, calls)
+
+    def look(self, known: dict[int, float]) -> dict[int, float]:
+        """The shortest round trips: what else runs here only adds, and a smaller message takes no longer.
+        The largest comes first, so that the ranks allocate their buffers once."""
+        found: dict[int, float] = {}
+        least = math.inf
+        for size in sorted(self.sizes)[::-1]:
+            least = min(least, known[size], *self.ask(Question("prtt", 1, 0, size), 1))
+            found[size] = max(1.0, least)
+        return dict(sorted(found.items()))
+
+    def limit(self, kind: str, trips: dict[int, float]) -> int:
+        """The longest message whose sender does not wait for a receiver that is late, found twice."""
+
+        def waits(size: int) -> bool:
+            late = int(LATE_NS + 4 * as_larger(trips, size))
+            found = self.ask(Question(kind, 1, late, size), 1, LATE_TRIES)
+            return statistics.median(found) > late / 2
+
+        found: list[int] = []
+        while len(found) < LIMITS_MAX and len(found) == len(set(found)):
+            found.append(mpi_fit.eager_limit(waits, max(self.sizes)))
+        return max(found, key=lambda limit: (found.count(limit), -limit))
+
+    def borders(self, trips: dict[int, float], *limits: int) -> dict[int, float]:
+        """The sizes on both sides of each limit."""
+        sides = {size for limit in limits for size in (limit, limit + 1)}
+        return {size: as_larger(trips, size) for size in sides if 1 <= size <= max(self.sizes)}
+
+    def length_ns(self, one: Question, trips: dict[int, float]) -> float:
+        """How long a call lasts, whatever part of it is timed."""
+        if one.kind in ("send", "receive"):
+            return max(1.0, as_larger(trips, one.size) + one.work_ns)
+        return max(1.0, min(self.ask(one, 1)))
+
+    def questions(self, trips: dict[int, float]) -> list[Question]:
+        asked = [Question("clock")]
+        for size, round_trip in sorted(trips.items()):
+            away = int(2 * round_trip + 2000)  # so that the message has come
+            asked += [
+                Question("prtt", 1, 0, size),
+                Question("prtt", STREAM, 0, size),
+                Question("send", 1, 0, size),
+                Question("receive", 1, away, size),
+            ]
+        least = min(trips)
+        pause = int(trips[least] + 1000)
+        asked += [Question("prtt", STREAM, pause, least), Question("work", 1, pause, least)]
+        asked += [Question("flood", FLOOD, 0, size) for size in FLOOD_SIZES if size <= max(trips)]
+        return asked + [Question(kind, 1, 0, size) for kind, size in COLLECTIVES]
+
+
+def as_larger(trips: dict[int, float], size: int) -> float:
+    """The round trip of the next larger size."""
+    return trips[min(known for known in trips if known >= size)]

@@ -1,0 +1,220 @@
+"""`spinloom calibrate --mpi`: the LogGOPS parameters of an MPI library on this host."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import shlex
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from spinloom import calibration, mpi_fit, mpi_parameters, output, results, units
+from spinloom.bench import jobs, parameters
+from spinloom.bench.parameters_found import Compared
+from spinloom.errors import Trouble
+from spinloom.mpi_parameters import MpiParameters
+from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
+
+
+def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quiet: bool, form: str) -> None:
+    if shutil.which(compiler.partition(":")[0]) is None:
+        raise Trouble(
+            "environment",
+            f"there is no MPI compiler {compiler!r}: install an MPI, or name its compiler with --mpi MPICC",
+        )
+    mpi = jobs.mpis((compiler,))[0]
+    results.check_writable(out.parent if out else calibration.path().parent)
+    with stoppable() as stop, progress(0, quiet, "measuring") as bar:
+        found = parameters.measure(mpi, ranks, passes, bar)
+    if stop.told:
+        stop.leave("nothing was stored")
+    fitted = found.parameters()
+    compared, warnings = found.compared(fitted), found.warnings(fitted)
+    command = f"spinloom calibrate --mpi {shlex.quote(compiler)} --ranks {ranks} --passes {passes}"
+    told = described(fitted, mpi, command, compared, warnings)
+    where = out or mpi_parameters.path(found.mpi)
+    mpi_parameters.write(told, where)
+    output.emit(rows(told, compared), form, lambda: show_scalars(told))
+    if form == "table":
+        output.show(show_sizes(told))
+        output.show(show_compared(compared))
+    for warning in warnings:
+        output.say(f"warning: {warning}")
+    output.say(f"written: {where}")
+
+
+def described(
+    fitted: MpiParameters, mpi: jobs.Mpi, command: str, compared: list[Compared], warnings: list[str]
+) -> MpiParameters:
+    """With all that the file says beside the numbers."""
+    about = {
+        **fitted.about,
+        "compiler": str(mpi.compiler),
+        "launcher": str(mpi.launcher),
+        "host": platform.node(),
+        "processor": calibration.processor(),
+        "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": command,
+        "warnings": warnings,
+        "compared": [asdict(one) for one in compared],
+    }
+    return replace(fitted, about=about)
+
+
+# ---- tables ----
+
+
+def scalars(p: MpiParameters) -> list[tuple[str, float, str, str]]:
+    return [
+        ("L", p.L_ns, "ns", "half a round trip of 1 B, less both overheads"),
+        ("o", p.o_ns, "ns", "the mean of the next two"),
+        (
+            "o send",
+            p.o_send_ns,
+            "ns",
+            f"in MPI_Isend of 1 B ({p.about['o_send_by_delay_ns']:.1f} by PRTT(n, d, 1))",
+        ),
+        ("o receive", p.o_receive_ns, "ns", "in MPI_Recv of 1 B that had come"),
+        ("g", p.g_ns, "ns", "from message to message of a stream, 1 B"),
+        ("G", p.G_ns_per_byte, "ns/B", "slope of that over all sizes"),
+        ("O", p.O_ns_per_byte, "ns/B", "slope of sends and receives over all sizes, the mean"),
+        (
+            "S",
+            p.S_bytes,
+            "B",
+            "longest message whose sender never waits for its receive "
+            f"({p.S_polled_bytes} B where the receiver is in MPI)",
+        ),
+    ]
+
+
+def comparisons(p: MpiParameters, compared: list[Compared]) -> list[dict[str, Any]]:
+    """Every measured time beside that of the model, in one form."""
+    model = mpi_fit.Model(p)
+    found = [
+        (what, row.size_bytes, 2, ns, by_model(row.size_bytes), None)
+        for row in p.table
+        for what, ns, by_model in (
+            ("one way", row.one_way_ns, model.one_way_ns),
+            ("interval", row.interval_ns, model.interval_ns),
+        )
+    ]
+    found += [
+        (one.what, one.size_bytes, one.ranks, one.measured_ns, one.model_ns, one.table_ns) for one in compared
+    ]
+    return [
+        {
+            "what": what,
+            "size_bytes": size,
+            "ranks": ranks,
+            "measured_ns": round(ns, 2),
+            "model_ns": round(by_model, 2),
+            "error": round(mpi_fit.error(by_model, ns), 4) if ns > 0 else None,
+            "table_ns": None if by_table is None else round(by_table, 2),
+        }
+        for what, size, ranks, ns, by_model, by_table in found
+    ]
+
+
+def rows(p: MpiParameters, compared: list[Compared]) -> list[dict[str, Any]]:
+    values = [{"what": name, "value": round(value, 6), "unit": unit} for name, value, unit, _ in scalars(p)]
+    return [*values, *comparisons(p, compared)]
+
+
+def time(ns: float) -> str:
+    return units.format_time(round(ns * 1000))
+
+
+def size_of(count: int) -> str:
+    """In KiB and MiB only what is a whole number of them."""
+    return units.format_bytes(count) if count % 1024 == 0 else f"{count:,} B"
+
+
+def percent(model: float, measured: float) -> str:
+    if measured <= 0:
+        return "-"
+    return f"{round(mpi_fit.error(model, measured), 2) + 0.0:+.0%}"  # no minus zero
+
+
+def show_scalars(p: MpiParameters) -> Any:
+    lines = [
+        [
+            name,
+            f"{value:,}" if unit == "B" else f"{value:.4g}" if unit == "ns/B" else f"{value:.1f}",
+            unit,
+            how,
+        ]
+        for name, value, unit, how in scalars(p)
+    ]
+    lines += [
+        [
+            f"{one.name}",
+            f"{one.base_ns:.1f} + {one.G_one_way_ns_per_byte:.4g} (s - 1)",
+            "ns",
+            f"one way, {size_of(one.from_bytes)} to {size_of(one.to_bytes)}; "
+            f"stream {one.g_ns:.1f} + {one.G_ns_per_byte:.4g} (s - 1)",
+        ]
+        for one in p.regimes
+    ]
+    title = f"LogGOPS parameters of {p.about['mpi']} on this host (host time)"
+    return output.table(["parameter", "value", "unit", "how"], lines, numeric={"value"}, title=title)
+
+
+def show_sizes(p: MpiParameters) -> Any:
+    """The model beside what was measured, one way and in streams; by regime: its own lines."""
+    model = mpi_fit.Model(p)
+    columns = [
+        "size",
+        "one way",
+        "model",
+        "error",
+        "by regime",
+        "interval",
+        "model ",
+        "error ",
+        "send",
+        "receive",
+    ]
+    lines = []
+    for row in p.table:
+        way, gap = model.one_way_ns(row.size_bytes), model.interval_ns(row.size_bytes)
+        own = [one for one in p.regimes if one.from_bytes <= row.size_bytes <= one.to_bytes]
+        by_regime = own[0].base_ns + (row.size_bytes - 1) * own[0].G_one_way_ns_per_byte if own else 0.0
+        lines.append(
+            [
+                size_of(row.size_bytes),
+                time(row.one_way_ns),
+                time(way),
+                percent(way, row.one_way_ns),
+                percent(by_regime, row.one_way_ns) if own else "-",
+                time(row.interval_ns),
+                time(gap),
+                percent(gap, row.interval_ns),
+                time(row.send_ns),
+                time(row.receive_ns),
+            ]
+        )
+    title = "Messages between two ranks, and the model's times and errors"
+    return output.table(columns, lines, numeric=set(columns), title=title)
+
+
+def show_compared(compared: list[Compared]) -> Any:
+    columns = ["what", "size", "ranks", "measured", "model", "error", "by table", "error "]
+    lines = [
+        [
+            one.what,
+            size_of(one.size_bytes),
+            str(one.ranks),
+            time(one.measured_ns),
+            time(one.model_ns),
+            percent(one.model_ns, one.measured_ns),
+            time(one.table_ns),
+            percent(one.table_ns, one.measured_ns),
+        ]
+        for one in compared
+    ]
+    title = "Predicted from the parameters, and from the table above"
+    return output.table(columns, lines, numeric=set(columns[1:]), title=title)

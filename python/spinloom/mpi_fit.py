@@ -12,7 +12,7 @@ and two that are timed alone: a send, o_send + (s - 1) O_send; a receive of what
 
     g = (PRTT(n, 0, s0) - PRTT(1, 0, s0)) / (n - 1)                G = slope of that over s
     o = (o_send + o_receive) / 2                                   O = (O_send + O_receive) / 2
-    L = PRTT(1, 0, s0) / 2 - o_send - o_receive
+    L = PRTT(1, 0, s0) / 2 - 2 o                                   where that is below 0, L = 0 and o is less
 
 A slope is the one for which the squares of relative errors are least, on the line through the value at s0: so
 small messages have exactly their times, large ones nearly, and what lies between shows whether one G is
@@ -35,9 +35,8 @@ from spinloom.mpi_parameters import MpiParameters, Regime, Size
 class Timings:
     """Medians by size, ns; those of send and receive without the clock's own time."""
 
-    messages: int  # n of `many`
     round_trip: dict[int, float]  # PRTT(1, 0, s)
-    many: dict[int, float]  # PRTT(n, 0, s)
+    many: dict[int, tuple[int, float]]  # n and PRTT(n, 0, s)
     send: dict[int, float]
     receive: dict[int, float]
     spread: dict[int, float]  # of round_trip
@@ -50,7 +49,7 @@ def fit(timings: Timings) -> MpiParameters:
         Size(
             size_bytes=size,
             one_way_ns=round_trip / 2,
-            interval_ns=max(0.0, timings.many[size] - round_trip) / (timings.messages - 1),
+            interval_ns=interval(*timings.many[size], round_trip),
             send_ns=timings.send[size],
             receive_ns=timings.receive[size],
             spread=timings.spread[size],
@@ -62,7 +61,7 @@ def fit(timings: Timings) -> MpiParameters:
     receives = through_first([(row.size_bytes, row.receive_ns) for row in table])
     return MpiParameters(
         L_ns=max(0.0, least.one_way_ns - least.send_ns - least.receive_ns),
-        o_ns=(least.send_ns + least.receive_ns) / 2,
+        o_ns=min(least.send_ns + least.receive_ns, least.one_way_ns) / 2,
         o_send_ns=least.send_ns,
         o_receive_ns=least.receive_ns,
         g_ns=least.interval_ns,
@@ -73,6 +72,11 @@ def fit(timings: Timings) -> MpiParameters:
         table=table,
         regimes=regimes(table, timings.polled_bytes),
     )
+
+
+def interval(messages: int, prtt: float, round_trip: float) -> float:
+    """g + (s - 1) G of PRTT(n, 0, s)"""
+    return max(0.0, prtt - round_trip) / (messages - 1)
 
 
 def regimes(table: tuple[Size, ...], eager_bytes: int) -> tuple[Regime, ...]:

@@ -132,7 +132,7 @@ def read(where: Path) -> MpiParameters:
         document = json.loads(where.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}, not {FORMAT}")
-        scalars = {name: plausible(name, document["parameters"][name]) for name in SCALARS}
+        scalars: dict[str, Any] = {name: plausible(name, document["parameters"][name]) for name in SCALARS}
         table = tuple(Size(**row) for row in document["table"])
         regimes = tuple(Regime(**regime) for regime in document["regimes"])
         for row in table:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from conftest import needs_engine
+from patience import seconds
 from spinloom import core, mpi_fit, mpi_parameters
 from spinloom.bar import Bar
 from spinloom.bench import jobs, parameters
@@ -149,6 +151,19 @@ def test_a_wrong_search_for_a_limit_is_outvoted():
 
     assert measured(timer).eager_bytes == EAGER
     assert searches == 3
+
+
+def test_a_receive_that_takes_longer_alone_leaves_the_time_of_a_byte():
+    """PRTT(1, 0, 1) / 2 - o_send - o_receive < 0: L = 0, and T(1) = 2 o = PRTT(1, 0, 1) / 2 all the same."""
+
+    def timer(asked: Question, samples: int, calls: int) -> list[float]:
+        return [exact(asked) + (1000 if asked.kind == "receive" else 0)] * samples
+
+    found = measured(timer)
+    fitted = found.parameters()
+    assert (fitted.L_ns, fitted.o_ns) == (0, (L + O_SEND + O_RECEIVE) / 2)
+    assert fitted.o_receive_ns == O_RECEIVE + 1000
+    assert "L is set to 0" in " ".join(found.warnings(fitted))
 
 
 def test_slow_passes_are_left_out():
@@ -307,10 +322,41 @@ def test_what_cannot_be_measured_is_a_sentence(spinloom, words, code, complaint)
     assert complaint in ran.err
 
 
+def program(where: Path, text: str) -> Path:
+    where.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    where.chmod(0o755)
+    return where
+
+
+@pytest.mark.parametrize(
+    ("compiler", "launcher", "complaint"),
+    [
+        ("echo no header >&2; exit 1", "exit 0", "no header"),
+        ("exit 0", "echo no slots; exit 1", "rank 0 does not answer. no slots"),
+        ("exit 0", 'test "$1" = --version || sleep 600', "rank 0 does not answer"),
+        ("exit 0", "exec sleep 600", "--version' does not end within 0.5 s"),
+    ],
+)
+def test_an_mpi_that_does_not_work_is_a_sentence(
+    spinloom, tmp_path, monkeypatch, compiler, launcher, complaint
+):
+    monkeypatch.setattr(parameters, "ANSWER_S", 0.5)
+    monkeypatch.setattr(jobs, "START_S", 0.5)
+    mpicc = program(tmp_path / "mpicc", compiler)
+    program(tmp_path / "mpiexec", launcher)
+    ran = spinloom("calibrate", "--mpi", str(mpicc), "--out", str(tmp_path / "out.json"))
+    assert ran.code == 3
+    assert complaint in ran.err
+    assert not (tmp_path / "out.json").exists()
+
+
 @pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
 @pytest.mark.parametrize("mpi", [str(found.compiler) for found in jobs.mpis()])
 def test_every_mpi_is_measured(spinloom, tmp_path, monkeypatch, mpi):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, value in {"TIME_S": seconds(240), "LOOKS_MAX": 1, "LATE_TRIES": 1, "SAMPLES": 1}.items():
+        monkeypatch.setattr(parameters, name, value)
+    monkeypatch.setattr(parameters, "SAMPLE_NS", 1000)
     ran = spinloom("calibrate", "--mpi", mpi, "--passes", "1", "--ranks", "3", "--json", "--quiet")
     assert ran.code == 0, ran.err
     (where,) = (tmp_path / "cache" / "spinloom").glob("mpi-*.json")
@@ -322,7 +368,7 @@ def test_every_mpi_is_measured(spinloom, tmp_path, monkeypatch, mpi):
     assert {*parameters.SIZES} <= {row.size_bytes for row in read.table}
     assert max(read.S_bytes, read.S_polled_bytes) <= max(parameters.SIZES)
     assert all(row.one_way_ns > 0 for row in read.table)
-    assert read.o_ns == pytest.approx((read.o_send_ns + read.o_receive_ns) / 2)
+    assert 2 * read.o_ns + read.L_ns == pytest.approx(read.table[0].one_way_ns, abs=1e-5)  # T(1)
     rows = json.loads(ran.out)
     names = [row["what"] for row in rows]
     assert names[:8] == ["L", "o", "o send", "o receive", "g", "G", "O", "S"]

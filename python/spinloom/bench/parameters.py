@@ -20,7 +20,7 @@ from pathlib import Path
 from spinloom import mpi_fit
 from spinloom.bar import Bar
 from spinloom.bench import jobs
-from spinloom.bench.parameters_found import FLOOD, STREAM, Found, Question
+from spinloom.bench.parameters_found import FLOOD, LARGE, STREAM, STREAM_LARGE, Found, Question
 from spinloom.errors import Trouble
 
 SOURCE = "mpi_parameters.c"
@@ -146,7 +146,7 @@ class Asking:
             away = int(2 * round_trip + 2000)  # so that the message has come
             asked += [
                 Question("prtt", 1, 0, size),
-                Question("prtt", STREAM, 0, size),
+                Question("prtt", STREAM if size < LARGE else STREAM_LARGE, 0, size),
                 Question("send", 1, 0, size),
                 Question("receive", 1, away, size),
             ]

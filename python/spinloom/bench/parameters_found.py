@@ -16,7 +16,7 @@ from spinloom import mpi_fit
 from spinloom.errors import Trouble
 from spinloom.mpi_parameters import MpiParameters
 
-STREAM = 16  # messages from which g and G come
+STREAM, STREAM_LARGE, LARGE = 16, 4, 512 << 10  # messages from which g and G come; fewer from LARGE bytes on
 FLOOD = 64  # messages with which they are compared
 SPREAD_MAX = 0.25  # of one time, above which there is a warning
 NOISE_MAX = 0.5  # of the times in the median, above which there is no result
@@ -99,24 +99,23 @@ class Found:
         low, middle, high = statistics.quantiles(times, n=4)
         return (high - low) / middle if middle > 0 else 0.0
 
-    def by_size(self, kind: str, messages: int) -> dict[int, float]:
-        return {
-            one.size: self.ns(one)
-            for one in self.times
-            if one.kind == kind and one.messages == messages and (kind == "receive" or one.work_ns == 0)
-        }
+    def by_size(self, kind: str) -> dict[int, float]:
+        return {one.size: self.ns(one) for one in self.times if one.kind == kind and one.messages == 1}
 
     def timings(self) -> mpi_fit.Timings:
         clock = self.ns(Question("clock"))
-        round_trip = self.by_size("prtt", 1)
+        round_trip = self.by_size("prtt")
         alone = {
-            kind: {size: max(0.0, ns - clock) for size, ns in self.by_size(kind, 1).items()}
+            kind: {size: max(0.0, ns - clock) for size, ns in self.by_size(kind).items()}
             for kind in ("send", "receive")
         }
         return mpi_fit.Timings(
-            messages=STREAM,
             round_trip=round_trip,
-            many=self.by_size("prtt", STREAM),
+            many={
+                one.size: (one.messages, self.ns(one))
+                for one in self.times
+                if one.kind == "prtt" and one.messages > 1 and one.work_ns == 0
+            },
             send=alone["send"],
             receive=alone["receive"],
             spread={size: self.spread(Question("prtt", 1, 0, size)) for size in round_trip},
@@ -172,7 +171,9 @@ class Found:
                 f"{SPREAD_MAX:.0%} of the median: something else ran here; measure again on a quiet machine"
             )
         if fitted.L_ns == 0:
-            said.append("send and receive took the whole of half a round trip: L is set to 0")
+            said.append(
+                "a send and a receive alone took half a round trip or more: L is set to 0, o to a quarter"
+            )
         if fitted.S_bytes >= fitted.table[-1].size_bytes:
             said.append(f"no sender waited for its receiver up to {fitted.S_bytes:,} B: S is at least that")
         if self.passes < self.wanted:

@@ -43,7 +43,8 @@ def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quie
         output.show(show_compared(compared))
     for warning in warnings:
         output.say(f"warning: {warning}")
-    output.say(f"written: {where}")
+    prices = " ".join(f"-{name} {value}" for name, value in told.as_goal().items())
+    output.say(f"written: {where}; for schedules in ps: spinloom goal FILE {prices}")
 
 
 def described(
@@ -94,7 +95,7 @@ def scalars(p: MpiParameters) -> list[tuple[str, float, str, str]]:
 def comparisons(p: MpiParameters, compared: list[Compared]) -> list[dict[str, Any]]:
     """Every measured time beside that of the model, in one form."""
     model = mpi_fit.Model(p)
-    found = [
+    found: list[tuple[str, int, int, float, float, float | None]] = [
         (what, row.size_bytes, 2, ns, by_model(row.size_bytes), None)
         for row in p.table
         for what, ns, by_model in (

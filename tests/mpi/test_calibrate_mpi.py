@@ -131,6 +131,9 @@ def test_what_is_doubtful_is_said():
     found = measured()
     fitted = found.parameters()
     found.times[BARRIER] = [1.0, 5.0, 9.0]
+    for complete in (1, 3):
+        with pytest.raises(Trouble, match=f"{complete} of 12 passes"):
+            replace(found, wanted=12, passes=complete).quieter()
     crowded = replace(found, ranks=4, cores=2, passes=2)
     said = " ".join(crowded.warnings(replace(fitted, L_ns=0.0, S_bytes=1 << 20)))
     for part in ("4 ranks share 2 cores", "1 of ", "L is set to 0", "S is at least that", "2 of 3 passes"):

@@ -6,7 +6,7 @@
  *     flood      the same, but the answer is one byte.
  *     send       rank 0: MPI_Isend alone, to a rank that waits in MPI_Recv.
  *     receive    rank 1: MPI_Recv alone, d ns after it has asked for the message, without a call of MPI meanwhile.
- *     late       rank 0: MPI_Send alone, to a rank that posts its receive d ns after it has asked for the message.
+ *     late       from rank 1's asking until rank 0's MPI_Send returns; rank 1 posts its receive d ns after it has asked.
  *     polled     the same, but rank 1 calls MPI_Iprobe for another message all the while.
  *     clock      rank 0: two looks at the clock.
  *     work       rank 0: d ns of work, as between messages.
@@ -92,16 +92,18 @@ static double call_send(const request* asked) {
   return ns;
 }
 
-/* Rank 1 asks, does something else, receives; rank 0 sends when it is asked. */
+/* Rank 1 asks, does something else, receives; rank 0 sends when it is asked. The time of rank 0 begins when rank 1 asks,
+ * by the clock that both have: so a wait is not overlooked where rank 0 sleeps meanwhile. */
 static double late(const request* asked, void (*meanwhile)(long ns)) {
-  double begin;
+  double begin = now_ns();
   if (rank == 0) {
-    receive(1, GO);
-    begin = now_ns();
+    receive(sizeof begin, GO);
+    memcpy(&begin, in_bytes, sizeof begin);
     send(asked->s, DATA);
     return now_ns() - begin;
   }
-  send(1, GO);
+  memcpy(out_bytes, &begin, sizeof begin);
+  send(sizeof begin, GO);
   meanwhile(asked->d);
   begin = now_ns();
   receive(asked->s, DATA);

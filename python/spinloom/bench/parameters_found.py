@@ -19,6 +19,7 @@ from spinloom.mpi_parameters import MpiParameters
 STREAM, STREAM_LARGE, LARGE = 16, 4, 512 << 10  # messages from which g and G come; fewer from LARGE bytes on
 FLOOD = 64  # messages with which they are compared
 SPREAD_MAX = 0.25  # of one time, above which there is a warning
+PASSES_MIN = 4  # below which there is no result, unless fewer were wanted
 NOISE_MAX = 0.5  # of the times in the median, above which there is no result
 
 
@@ -71,6 +72,12 @@ class Found:
     def quieter(self) -> Found:
         """The faster half of the complete passes: a pass is as fast as its times are over their medians, in
         the median. So all times are of one speed of the machine."""
+        if self.passes < min(self.wanted, PASSES_MIN):
+            raise Trouble(
+                "exhausted",
+                f"the machine was too busy: {self.passes} of {self.wanted} passes were done before time was "
+                f"up, and {PASSES_MIN} are needed; nothing was stored. Call it again when less runs here",
+            )
         whole = {one: times[: self.passes] for one, times in self.times.items()}
         medians = {one: max(statistics.median(times), 1e-9) for one, times in whole.items()}
         slowness = [

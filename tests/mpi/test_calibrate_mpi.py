@@ -142,7 +142,7 @@ def test_what_is_doubtful_is_said():
 
 
 def test_a_wrong_search_for_a_limit_is_outvoted():
-    """The first search finds that no sender waits; then two agree, each with all tries at the largest size."""
+    """The first search finds that no sender waits; then two agree, with all tries at the largest size."""
     at_most = 0
 
     def timer(asked: Question, samples: int, calls: int) -> list[float]:

@@ -42,7 +42,7 @@ int measure(const Row& row) {
   }
   const double make_seconds = now_seconds() - start;
   double best = 1e18;
-  goal::Outcome outcome;
+  goal::LogGopSimOutcome outcome;
   for (int round = 0; round < 3; ++round) {
     const double begin = now_seconds();
     auto result = goal::run_loggopsim(*made, {});

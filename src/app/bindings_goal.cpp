@@ -39,8 +39,8 @@ nb::dict count(const Schedule& made) {
 }
 
 nb::dict run(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S) {
-  const goal::Parameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S};
-  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run_loggopsim(made, parameters); }));
+  const goal::LogGopSimParameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S};
+  const goal::LogGopSimOutcome outcome = unwrap(without_lock([&] { return goal::run_loggopsim(made, parameters); }));
   nb::dict out;
   out["host_times"] = outcome.host_times;
   out["makespan"] = outcome.makespan;

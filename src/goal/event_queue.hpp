@@ -4,7 +4,7 @@
 //   Times may be pushed that lie before the last one popped.
 // Invariants: (1) events that are pushed for one time in order of their numbers are a run, a chain that has one place
 //   in the heap; several runs may have the same time, so that a run that is no longer known is merely closed; (2) an
-//   event is in one run at most, and its `next` is the run's while it is.
+//   event is in one run at most, and its `next` is the run's while it is; its number does not change either.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -18,7 +18,11 @@ namespace spinloom::goal {
 
 inline constexpr uint32_t none = UINT32_MAX;
 
-enum class EventKind : uint8_t { send, receive, compute, message };
+// The first four are those of LogGopSim. Of our own model in the order in which what is ready at one moment begins.
+enum class EventKind : uint8_t { send, receive, compute, message, leave, arrive, complete, deliver };
+
+// What travels: a message, or one of the three of a rendezvous.
+enum class Part : uint8_t { whole, request, answer, data };
 
 struct Event {
   uint64_t number = 0;  // among all: what became ready first
@@ -29,6 +33,7 @@ struct Event {
   uint32_t shape = 0;
   EventKind kind = EventKind::compute;
   bool leads = false;  // see Waiters
+  Part part = Part::whole;
 };
 static_assert(sizeof(Event) == 32);
 
@@ -38,6 +43,8 @@ class EventQueue {
     uint64_t time;
     uint32_t event;
   };
+
+  static constexpr uint32_t kind_shift = 60;
 
   [[nodiscard]] Event& operator[](uint32_t event) { return events_[event]; }
   [[nodiscard]] bool is_empty() const { return heap_.empty(); }
@@ -58,7 +65,7 @@ class EventQueue {
   void push(uint64_t time, uint32_t event) {
     Event& pushed = events_[event];
     pushed.next = none;
-    Run& run = run_of(time);
+    Run& run = run_of(time, pushed.number);
     if (run.last != none && run.time == time) {
       Event& last = events_[run.last];
       if (last.number < pushed.number) {
@@ -82,7 +89,7 @@ class EventQueue {
       sink(first);
       return popped;
     }
-    if (Run& run = run_of(popped.time); run.last == popped.event) run.last = none;
+    if (Run& run = run_of(popped.time, events_[popped.event].number); run.last == popped.event) run.last = none;
     const Entry last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(last);
@@ -107,7 +114,10 @@ class EventQueue {
     uint32_t last = none;
   };
 
-  [[nodiscard]] Run& run_of(uint64_t time) { return runs_[time * 0x9e37'79b9'7f4a'7c15 >> 56]; }
+  // The upper bits of numbers are kinds of events: each kind has its own runs.
+  [[nodiscard]] Run& run_of(uint64_t time, uint64_t number) {
+    return runs_[(time + (number >> kind_shift)) * 0x9e37'79b9'7f4a'7c15 >> 56];
+  }
 
   void rise(const Entry& entry) {
     size_t at = heap_.size();

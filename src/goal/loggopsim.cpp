@@ -13,46 +13,21 @@ using schedule::Program;
 using schedule::Schedule;
 using schedule::Shape;
 
-namespace {
-
-Status check_peers(const Schedule& schedule) {
-  std::vector<bool> checked(schedule.programs().size());  // ranks that share a Program have the same absolute peers
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-    if (checked[schedule.number_of_program(rank)]) continue;
-    checked[schedule.number_of_program(rank)] = true;
-    const Program& program = schedule.program(rank);
-    for (uint32_t number = 0; number < program.size(); ++number) {
-      const schedule::Operation& operation = program.operations[number];
-      const Kind kind = schedule.shape(operation).kind;
-      if (kind == Kind::compute) continue;
-      const uint32_t peer = schedule.peer(rank, operation);
-      if (peer < schedule.ranks() || (kind == Kind::receive && peer == any)) continue;
-      return fail(Code::invalid, "operation ", number, " of rank ", rank, " has the peer ", peer,
-                  ", but ranks are 0 to ", schedule.ranks() - 1);
-    }
-  }
-  return {};
-}
-
-constexpr uint32_t stalled_most = 3;  // ranks that an error names
-
-}  // namespace
-
-Result<Outcome> run_loggopsim(const Schedule& schedule, const Parameters& parameters) {
+Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSimParameters& parameters) {
   SPL_TRY(check_peers(schedule));
-  LogGopSimEngine::Begun begun;
+  Begun begun;
   {
     LogGopSimEngine engine(schedule, parameters);
     engine.run();
     if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
-    for (const uint32_t rank : engine.stalled_ranks(stalled_most)) begun[rank].resize(schedule.program(rank).size());
+    for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
   }
   LogGopSimEngine again(schedule, parameters, &begun);
   again.run();
   return again.stall();
 }
 
-LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const Parameters& parameters, Begun* begun)
+LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun)
     : schedule_(schedule), parameters_(parameters), begun_(begun) {
   price_shapes();
   clocks_each_ = cpus_ + 2 * nics_;
@@ -60,7 +35,11 @@ LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const Parameters& par
   clocks_.reset(static_cast<uint64_t*>(std::calloc(clocks, sizeof(uint64_t))));
   if (clocks_ == nullptr) throw std::bad_alloc();
   plans_.reserve(schedule.programs().size());
-  for (const Program& program : schedule.programs()) plans_.push_back(plan_of(schedule, program));
+  for (const Program& program : schedule.programs()) {
+    Plan& plan = plans_.emplace_back(plan_of(program));
+    std::ranges::sort(plan.roots, {},
+                      [&](uint32_t one) { return std::pair(schedule.shape(program.operations[one]).kind, one); });
+  }
   ranks_.resize(schedule.ranks());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     ranks_[rank].left = schedule.program(rank).size();
@@ -102,21 +81,6 @@ void LogGopSimEngine::price_shapes() {
   waiters_each_ = static_cast<uint32_t>(waiters.size());
 }
 
-LogGopSimEngine::Plan LogGopSimEngine::plan_of(const Schedule& schedule, const Program& program) {
-  Plan plan;
-  const std::vector<uint32_t> waits = program.waits();
-  for (uint32_t operation = 0; operation < program.size(); ++operation) {
-    if (waits[operation] == 0) plan.roots.push_back(operation);
-    if (waits[operation] < 2) continue;
-    plan.counter_of.resize(program.size(), none);
-    plan.counter_of[operation] = static_cast<uint32_t>(plan.counters.size());
-    plan.counters.push_back(waits[operation]);
-  }
-  std::ranges::sort(plan.roots, {},
-                    [&](uint32_t one) { return std::pair(schedule.shape(program.operations[one]).kind, one); });
-  return plan;
-}
-
 void LogGopSimEngine::begin_roots() {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(rank, operation);
@@ -133,6 +97,7 @@ void LogGopSimEngine::run() {
       case EventKind::compute: has_happened = compute(time, event); break;
       case EventKind::message: has_happened = arrive(time, event); break;
       case EventKind::receive: receive(time, event); break;
+      default: break;  // the others are not of these rules
     }
     if (!has_happened) continue;
     ++events_;
@@ -140,8 +105,8 @@ void LogGopSimEngine::run() {
   }
 }
 
-Outcome LogGopSimEngine::outcome() const {
-  Outcome outcome;
+LogGopSimOutcome LogGopSimEngine::outcome() const {
+  LogGopSimOutcome outcome;
   outcome.events = events_;
   outcome.host_times.reserve(ranks_.size());
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -247,6 +212,29 @@ void LogGopSimEngine::receive(uint64_t time, uint32_t event) {
   } else if (was_rendezvous) {
     ++never_ended_;
   }
+}
+
+std::vector<uint32_t> LogGopSimEngine::stalled_ranks() const {
+  std::vector<uint32_t> found;
+  for (uint32_t rank = 0; rank < ranks_.size() && found.size() < stalled_ranks_most; ++rank) {
+    const Rank& state = ranks_[rank];
+    if (state.left + state.posted.size + state.arrived.size > 0) found.push_back(rank);
+  }
+  return found;
+}
+
+Error LogGopSimEngine::stall() const {
+  Stall stall{{}, events_, unmatched_, left_, {}};
+  for (const uint32_t rank : stalled_ranks()) {
+    const Rank& state = ranks_[rank];
+    stall.ranks.push_back(
+        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), state.left > 0});
+  }
+  if (never_ended_ > 0) {
+    stall.remark = text(never_ended_, " sends of more than S = ", parameters_.S,
+                        " B met later receives of no more than S, so they never end");
+  }
+  return stall_error(schedule_, *begun_, stall);
 }
 
 }  // namespace spinloom::goal

@@ -18,7 +18,7 @@ namespace spinloom::goal {
 
 // LogGOPS. Times per message, but those of `G` and `O`, which are per byte; `S`: messages of more bytes wait for their
 // receive.
-struct Parameters {
+struct LogGopSimParameters {
   uint64_t L = 2500;
   uint64_t o = 1500;
   uint64_t g = 1000;
@@ -27,12 +27,13 @@ struct Parameters {
   uint64_t S = 65535;
 };
 
-struct Outcome {
+struct LogGopSimOutcome {
   std::vector<uint64_t> host_times;  // of each rank
   uint64_t makespan = 0;
   uint64_t events = 0;
 };
 
-[[nodiscard]] Result<Outcome> run_loggopsim(const schedule::Schedule& schedule, const Parameters& parameters);
+[[nodiscard]] Result<LogGopSimOutcome> run_loggopsim(const schedule::Schedule& schedule,
+                                                     const LogGopSimParameters& parameters);
 
 }  // namespace spinloom::goal

@@ -15,23 +15,23 @@
 #include "goal/event_queue.hpp"
 #include "goal/loggopsim.hpp"
 #include "goal/matching.hpp"
+#include "goal/plan.hpp"
+#include "goal/stall.hpp"
 #include "goal/waiters.hpp"
 
 namespace spinloom::goal {
 
 class LogGopSimEngine {
  public:
-  // Of ranks whose operations are to be known one by one: which have begun.
-  using Begun = std::unordered_map<uint32_t, std::vector<bool>>;
-
-  LogGopSimEngine(const schedule::Schedule& schedule, const Parameters& parameters, Begun* begun = nullptr);
+  // `begun`: ranks whose operations are to be known one by one.
+  LogGopSimEngine(const schedule::Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun = nullptr);
 
   // Until nothing happens any more.
   void run();
-  [[nodiscard]] Outcome outcome() const;
+  [[nodiscard]] LogGopSimOutcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.
-  [[nodiscard]] std::vector<uint32_t> stalled_ranks(uint32_t most) const;
+  [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
   // Who waits for whom. Knows of operations that have not begun what `begun` had been asked for.
   [[nodiscard]] Error stall() const;
 
@@ -56,18 +56,11 @@ class LogGopSimEngine {
     Matching::List posted;
     Matching::List arrived;
   };
-  // What the ranks that have a Program share.
-  struct Plan {
-    std::vector<uint32_t> roots;  // in the order in which they begin
-    std::vector<uint32_t> counters;  // what they begin with
-    std::vector<uint32_t> counter_of;
-  };
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
 
   void price_shapes();
-  [[nodiscard]] static Plan plan_of(const schedule::Schedule& schedule, const schedule::Program& program);
   void begin_roots();
 
   [[nodiscard]] uint64_t& cpu_clock(uint32_t rank, uint8_t cpu) { return clocks_[rank * clocks_each_ + cpu]; }
@@ -106,7 +99,7 @@ class LogGopSimEngine {
   void push_operation(uint32_t rank, uint32_t operation);
 
   const schedule::Schedule& schedule_;
-  const Parameters parameters_;
+  const LogGopSimParameters parameters_;
   Begun* const begun_;
   std::vector<Costs> costs_;  // by Shape
   std::vector<Plan> plans_;  // by Program

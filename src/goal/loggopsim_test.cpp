@@ -33,14 +33,14 @@ std::string joined(const std::vector<uint64_t>& times) {
 
 TEST(LogGopSim, ExamplesEndWhenLogGopSimSays) {
   std::istringstream lines(file("examples.toml"));
-  std::map<std::string, Parameters> parameters;
+  std::map<std::string, LogGopSimParameters> parameters;
   std::string line;
   std::string name;
   std::set<std::string> names;
   int sets = 0;
   while (std::getline(lines, line)) {
     if (line.starts_with("[examples.")) name = line.substr(10, line.find(']') - 10);
-    Parameters p;
+    LogGopSimParameters p;
     char set = 0;
     if (std::sscanf(line.c_str(), "%c = { L = %lu, o = %lu, g = %lu, G = %lu, O = %lu, S = %lu }", &set, &p.L, &p.o,
                     &p.g, &p.G, &p.O, &p.S) == 7) {

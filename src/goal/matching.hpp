@@ -32,7 +32,9 @@ class Matching {
   void add(List& list, const Item& item);
   // False: nothing matches.
   [[nodiscard]] bool take(List& list, uint32_t source, uint32_t tag, Item& taken);
-  [[nodiscard]] const Item& first(const List& list) const { return nodes_[list.first].item; }
+  [[nodiscard]] const Item* first_or_none(const List& list) const {
+    return list.size == 0 ? nullptr : &nodes_[list.first].item;
+  }
 
  private:
   struct Node {

@@ -18,7 +18,7 @@ namespace spinloom::goal::test {
 
 class Naive {
  public:
-  Naive(const schedule::Schedule& schedule, const Parameters& parameters)
+  Naive(const schedule::Schedule& schedule, const LogGopSimParameters& parameters)
       : schedule_(schedule), is_(parameters), hosts_(schedule.ranks()) {
     for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
       hosts_[rank].waits = schedule.program(rank).waits();
@@ -57,7 +57,7 @@ class Naive {
     }
   }
 
-  Outcome outcome;
+  LogGopSimOutcome outcome;
   uint64_t left = 0;  // operations that have not begun
   uint64_t unmatched = 0;  // receives and messages
 
@@ -176,7 +176,7 @@ class Naive {
   }
 
   const schedule::Schedule& schedule_;
-  const Parameters is_;
+  const LogGopSimParameters is_;
   std::vector<Host> hosts_;
   std::set<Element> queue_;
   std::map<uint32_t, std::vector<uint32_t>> freed_;

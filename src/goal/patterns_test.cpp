@@ -19,7 +19,7 @@ Schedule must_make(std::string_view name, uint32_t ranks, uint64_t bytes) {
   return made ? std::move(*made) : Schedule();
 }
 
-uint64_t makespan(std::string_view name, uint32_t ranks, uint64_t bytes, const Parameters& parameters) {
+uint64_t makespan(std::string_view name, uint32_t ranks, uint64_t bytes, const LogGopSimParameters& parameters) {
   const auto outcome = run_loggopsim(must_make(name, ranks, bytes), parameters);
   EXPECT_TRUE(outcome) << (outcome ? "" : outcome.error().message);
   return outcome ? outcome->makespan : 0;
@@ -27,7 +27,8 @@ uint64_t makespan(std::string_view name, uint32_t ranks, uint64_t bytes, const P
 
 // P = 2^k ranks, eager, o >= g:  T = k (2 o + L + (s - 1) G)
 TEST(Patterns, BinomialBroadcastAndDisseminationTakeRounds) {
-  for (const Parameters& p : {Parameters{}, Parameters{.L = 700, .o = 40, .g = 40, .G = 3}}) {
+  for (const LogGopSimParameters& p :
+       {LogGopSimParameters{}, LogGopSimParameters{.L = 700, .o = 40, .g = 40, .G = 3}}) {
     for (uint32_t rounds = 1; rounds <= 12; ++rounds) {
       for (const uint64_t bytes : {1, 24, 5000}) {
         const uint64_t expected = rounds * (2 * p.o + p.L + (bytes - 1) * p.G);
@@ -41,7 +42,7 @@ TEST(Patterns, BinomialBroadcastAndDisseminationTakeRounds) {
 // All messages come at o + L; the root takes one after the other, each max(o, g) + (s - 1) G after the one before.
 TEST(Patterns, AGatherIsTakenOneByOne) {
   for (const uint64_t g : {500, 4000}) {
-    const Parameters p{.g = g};
+    const LogGopSimParameters p{.g = g};
     const uint64_t bytes = 11;
     const uint64_t each = std::max(p.o, p.g) + (bytes - 1) * p.G;
     EXPECT_EQ(makespan("linear_gather", 1000, bytes, p), p.o + p.L + 998 * each + p.o + (bytes - 1) * p.G);

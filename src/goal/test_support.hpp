@@ -49,9 +49,9 @@ inline uint64_t random_cost(Random& random) {
   }
 }
 
-inline Parameters random_parameters(Random& random) {
+inline LogGopSimParameters random_parameters(Random& random) {
   const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
-  Parameters parameters;
+  LogGopSimParameters parameters;
   for (uint64_t* one : {&parameters.L, &parameters.o, &parameters.g, &parameters.G, &parameters.O})
     *one = random_cost(random);
   parameters.S = sizes[random.below(6)];
@@ -118,7 +118,7 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages) {
   return schedule;
 }
 
-inline void compare(const schedule::Schedule& schedule, const Parameters& parameters) {
+inline void compare(const schedule::Schedule& schedule, const LogGopSimParameters& parameters) {
   SCOPED_TRACE(text("L = ", parameters.L, ", o = ", parameters.o, ", g = ", parameters.g, ", G = ", parameters.G,
                     ", O = ", parameters.O, ", S = ", parameters.S));
   Naive naive(schedule, parameters);

@@ -1,7 +1,7 @@
-// Who waits for whom, when nothing happens any more.
-#include <algorithm>
+#include "goal/stall.hpp"
 
-#include "goal/loggopsim_engine.hpp"
+#include <algorithm>
+#include <utility>
 
 namespace spinloom::goal {
 
@@ -28,56 +28,44 @@ std::string describe(const schedule::Schedule& schedule, uint32_t rank, uint32_t
 std::string first_wait(const schedule::Schedule& schedule, uint32_t rank, const std::vector<bool>& begun) {
   const auto first = static_cast<uint32_t>(std::ranges::find(begun, false) - begun.begin());
   const Program& program = schedule.program(rank);
-  uint32_t cause = none;
+  uint32_t cause = UINT32_MAX;
   for (uint32_t before = 0; before < program.size(); ++before) {
-    if (cause != none && begun[before]) continue;
+    if (cause != UINT32_MAX && begun[before]) continue;
     const auto leads = [&](const schedule::Edge& edge) { return edge.to() == first; };
     if (!std::ranges::any_of(program.edges_of(before), leads)) continue;
     cause = before;
     if (!begun[before]) break;
   }
   return text(describe(schedule, rank, first), " never begins: it waits for operation ", cause, ", which never ",
-              cause != none && begun[cause] ? "ends" : "begins");
+              cause != UINT32_MAX && begun[cause] ? "ends" : "begins");
 }
 
 }  // namespace
 
-std::vector<uint32_t> LogGopSimEngine::stalled_ranks(uint32_t most) const {
-  std::vector<uint32_t> found;
-  for (uint32_t rank = 0; rank < ranks_.size() && found.size() < most; ++rank) {
-    const Rank& state = ranks_[rank];
-    if (state.left + state.posted.size + state.arrived.size > 0) found.push_back(rank);
-  }
-  return found;
-}
-
-Error LogGopSimEngine::stall() const {
-  if (schedule_.operations() == 0) {
-    return fail(Code::stalled, "the schedule has no operations in its ", ranks_.size(), " ranks, so nothing can begin");
+Error stall_error(const schedule::Schedule& schedule, const Begun& begun, const Stall& stall) {
+  if (schedule.operations() == 0) {
+    return fail(Code::stalled, "the schedule has no operations in its ", schedule.ranks(),
+                " ranks, so nothing can begin");
   }
   std::string sentence = "the schedule stalls";
-  if (events_ == 0) sentence = "no operation of the schedule is free at the start";
+  if (stall.events == 0) sentence = "no operation of the schedule is free at the start";
   std::string separator = ": ";
   const auto add = [&](const std::string& part) {
     sentence += std::exchange(separator, "; ");
     sentence += part;
   };
-  for (const uint32_t rank : stalled_ranks(static_cast<uint32_t>(begun_->size()))) {
-    const Rank& state = ranks_[rank];
-    if (state.posted.size > 0) {
-      add(text(describe(schedule_, rank, matching_.first(state.posted).operation), " waits for a message"));
+  for (const StalledRank& one : stall.ranks) {
+    if (one.receive != nullptr) {
+      add(text(describe(schedule, one.rank, one.receive->operation), " waits for a message"));
     }
-    if (state.arrived.size > 0) {
-      const Matching::Item& message = matching_.first(state.arrived);
-      add(text("the message of ", describe(schedule_, message.source, message.operation), " waits for a receive"));
+    if (one.message != nullptr) {
+      add(text("the message of ", describe(schedule, one.message->source, one.message->operation),
+               " waits for a receive"));
     }
-    if (state.left > 0) add(first_wait(schedule_, rank, begun_->at(rank)));
+    if (one.waits) add(first_wait(schedule, one.rank, begun.at(one.rank)));
   }
-  if (never_ended_ > 0) {
-    add(text(never_ended_, " sends of more than S = ", parameters_.S,
-             " B met later receives of no more than S, so they never end"));
-  }
-  add(text("in all ", unmatched_, " receives and messages are without a partner and ", left_,
+  if (!stall.remark.empty()) add(stall.remark);
+  add(text("in all ", stall.unmatched, " receives and messages are without a partner and ", stall.left,
            " operations never begin"));
   return fail(Code::stalled, sentence);
 }

@@ -1,0 +1,41 @@
+#include "goal/plan.hpp"
+
+namespace spinloom::goal {
+
+using schedule::Kind;
+using schedule::Program;
+using schedule::Schedule;
+
+Plan plan_of(const Program& program) {
+  Plan plan;
+  const std::vector<uint32_t> waits = program.waits();
+  for (uint32_t operation = 0; operation < program.size(); ++operation) {
+    if (waits[operation] == 0) plan.roots.push_back(operation);
+    if (waits[operation] < 2) continue;
+    plan.counter_of.resize(program.size(), UINT32_MAX);
+    plan.counter_of[operation] = static_cast<uint32_t>(plan.counters.size());
+    plan.counters.push_back(waits[operation]);
+  }
+  return plan;
+}
+
+Status check_peers(const Schedule& schedule) {
+  std::vector<bool> checked(schedule.programs().size());  // ranks that share a Program have the same absolute peers
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (checked[schedule.number_of_program(rank)]) continue;
+    checked[schedule.number_of_program(rank)] = true;
+    const Program& program = schedule.program(rank);
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      const schedule::Operation& operation = program.operations[number];
+      const Kind kind = schedule.shape(operation).kind;
+      if (kind == Kind::compute) continue;
+      const uint32_t peer = schedule.peer(rank, operation);
+      if (peer < schedule.ranks() || (kind == Kind::receive && peer == schedule::any)) continue;
+      return fail(Code::invalid, "operation ", number, " of rank ", rank, " has the peer ", peer,
+                  ", but ranks are 0 to ", schedule.ranks() - 1);
+    }
+  }
+  return {};
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,27 @@
+// Plan - what an engine knows about a Program before it runs, once for all ranks that have it.
+//
+// Contract: roots begin at once; `counters` are how many others each of the operations waits for that wait for two or
+//   more: operation i has counter `counter_of[i]`, or none. `counter_of` is empty where nobody has one.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+
+struct Plan {
+  std::vector<uint32_t> roots;  // in the order of their numbers
+  std::vector<uint32_t> counters;
+  std::vector<uint32_t> counter_of;
+};
+
+[[nodiscard]] Plan plan_of(const schedule::Program& program);
+
+// An error for a peer that is no rank.
+[[nodiscard]] Status check_peers(const schedule::Schedule& schedule);
+
+}  // namespace spinloom::goal

@@ -1,0 +1,40 @@
+// Stall - why a schedule does not complete, as a sentence.
+//
+// Contract: an engine fills in what is left when nothing happens any more; stall_error() says who waits for whom. What
+//   has begun one by one is known of the ranks in `begun` only, from a second run that was asked for it.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "goal/matching.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+
+using Begun = std::unordered_map<uint32_t, std::vector<bool>>;  // by rank and operation
+
+inline constexpr uint32_t stalled_ranks_most = 3;  // that an error names
+
+struct StalledRank {
+  uint32_t rank;
+  const Matching::Item* receive;  // the first that waits for a message, if one does
+  const Matching::Item* message;  // the first that waits for a receive
+  bool waits;  // operations have not begun
+};
+
+struct Stall {
+  std::vector<StalledRank> ranks;
+  uint64_t events = 0;
+  uint64_t unmatched = 0;
+  uint64_t left = 0;
+  std::string remark;  // more, before the sum
+};
+
+[[nodiscard]] Error stall_error(const schedule::Schedule& schedule, const Begun& begun, const Stall& stall);
+
+}  // namespace spinloom::goal

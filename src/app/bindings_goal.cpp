@@ -1,4 +1,5 @@
 // spinloom._core: schedules in GOAL, and the light engine that runs them.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
@@ -6,6 +7,7 @@
 
 #include "app/bindings_support.hpp"
 #include "goal/loggopsim.hpp"
+#include "goal/model.hpp"
 #include "goal/patterns.hpp"
 #include "schedule/check.hpp"
 #include "schedule/goal.hpp"
@@ -38,7 +40,31 @@ nb::dict count(const Schedule& made) {
   return out;
 }
 
-nb::dict run(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S) {
+using Ratio = std::pair<int64_t, int64_t>;
+
+Rate rate(const char* name, const Ratio& ratio) {
+  if (ratio.first < 0 || ratio.second <= 0) {
+    unwrap(Status(fail(Code::invalid, name, " is ", ratio.first, "/", ratio.second,
+                       " ps for a byte, but a rate is not "
+                       "negative and its denominator is positive")));
+  }
+  return {ratio.first, ratio.second};
+}
+
+nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
+             uint64_t S_bytes, uint64_t unit_ps) {
+  const goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
+  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run(made, model); }));
+  nb::dict out;
+  out["finish_ps"] = outcome.finish_ps;
+  out["compute_ps"] = outcome.compute_ps;
+  out["overhead_ps"] = outcome.overhead_ps;
+  out["makespan_ps"] = outcome.makespan_ps;
+  out["events"] = outcome.events;
+  return out;
+}
+
+nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S) {
   const goal::LogGopSimParameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S};
   const goal::LogGopSimOutcome outcome = unwrap(without_lock([&] { return goal::run_loggopsim(made, parameters); }));
   nb::dict out;
@@ -61,8 +87,12 @@ void bind_goal(nb::module_& module) {
       .def(
           "check", [](const Schedule& made) { unwrap(without_lock([&] { return schedule::check(made); })); },
           "Raises SpinloomError with a sentence for the first trouble.")
-      .def("run_loggopsim", &run, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"), nb::arg("S"),
-           "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
+      .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
+           nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000,
+           "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
+           "unit_ps is what computations are counted in.")
+      .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
+           nb::arg("S"), "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
       .def(
           "text", [](const Schedule& made) { return written(schedule::print_goal(made)); }, "As GOAL text.")
       .def(

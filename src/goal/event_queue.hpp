@@ -18,11 +18,22 @@ namespace spinloom::goal {
 
 inline constexpr uint32_t none = UINT32_MAX;
 
-// The first four are those of LogGopSim. Of our own model in the order in which what is ready at one moment begins.
-enum class EventKind : uint8_t { send, receive, compute, message, leave, arrive, complete, deliver };
+enum class EventKind : uint8_t {
+  // Of our own model, in the order in which what is ready at one moment begins.
+  leave,
+  arrive,
+  complete,
+  send,
+  receive,
+  compute,
+  deliver,
+  // LogGopSim has sends, receives, computations and this.
+  message
+};
 
 // What travels: a message, or one of the three of a rendezvous.
 enum class Part : uint8_t { whole, request, answer, data };
+[[nodiscard]] constexpr bool is_short(Part part) { return part == Part::request || part == Part::answer; }
 
 struct Event {
   uint64_t number = 0;  // among all: what became ready first

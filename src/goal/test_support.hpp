@@ -58,14 +58,16 @@ inline LogGopSimParameters random_parameters(Random& random) {
   return parameters;
 }
 
-inline uint64_t random_size(Random& random) {
+enum class Sizes { usual, any };  // those that fit in a modelled time, or all of 64 bits
+
+inline uint64_t random_size(Random& random, Sizes sizes) {
   if (random.chance(1, 3)) return random.below(3);
-  if (random.chance(1, 40)) return random.next();
+  if (sizes == Sizes::any && random.chance(1, 40)) return random.next();
   return random.chance(1, 3) ? random.below(100'000) : random.below(12);
 }
 
 // Messages in an order that they can have; edges go from earlier ones to later ones, so that most schedules complete.
-inline schedule::Schedule random_schedule(Random& random, int64_t messages) {
+inline schedule::Schedule random_schedule(Random& random, int64_t messages, Sizes sizes = Sizes::any) {
   using schedule::Kind;
   using schedule::Shape;
   const auto ranks = static_cast<uint32_t>(random.between(1, 6));
@@ -74,7 +76,7 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages) {
   const uint64_t tags = random.chance(1, 2) ? 1 : 4;
   const uint64_t wild = random.chance(1, 2) ? 0 : random.between(1, 4);  // in 10
   const bool same_sizes = random.chance(1, 2);
-  const uint64_t usual = random_size(random);
+  const uint64_t usual = random_size(random, sizes);
   const bool to_one = random.chance(1, 3);
   const bool in_order = random.chance(3, 4);
   const uint64_t edges = random.below(4);  // in 4, per operation
@@ -97,10 +99,10 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages) {
   for (int64_t message = 0; message < messages; ++message) {
     const auto from = static_cast<uint32_t>(random.below(ranks));
     const auto to = static_cast<uint32_t>(to_one ? 0 : random.below(ranks));
-    Shape send{.size = same_sizes ? usual : random_size(random), .tag = tag(), .kind = Kind::send};
+    Shape send{.size = same_sizes ? usual : random_size(random, sizes), .tag = tag(), .kind = Kind::send};
     Shape receive = send;
     receive.kind = Kind::receive;
-    if (random.chance(1, 6)) receive.size = random_size(random);
+    if (random.chance(1, 6)) receive.size = random_size(random, sizes);
     if (random.below(10) < wild) receive.tag = schedule::any;
     if (random.below(30) < wild) send.tag = schedule::any;
     if (random.chance(1, 400)) receive.tag += 1;

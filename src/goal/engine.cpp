@@ -1,0 +1,188 @@
+#include "goal/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::goal {
+
+using schedule::Kind;
+using schedule::Program;
+using schedule::Schedule;
+using schedule::Shape;
+
+namespace {
+
+Status overflows() {
+  return fail(Code::overflow, "the modelled time passes ", time_ps_most,
+              " ps, which is 53 days; use a smaller unit, shorter computations or smaller parameters");
+}
+
+// Rounded up, or more than `time_ps_most`.
+uint64_t time_of(Rate rate, uint64_t bytes) {
+  const auto per = static_cast<unsigned __int128>(rate.denominator());
+  const unsigned __int128 product = static_cast<unsigned __int128>(bytes) * static_cast<uint64_t>(rate.ps_numerator());
+  return static_cast<uint64_t>(std::min<unsigned __int128>((product + per - 1) / per, time_ps_most + 1));
+}
+
+}  // namespace
+
+Result<Outcome> run(const Schedule& schedule, const Model& model) {
+  SPL_TRY(check_peers(schedule));
+  Begun begun;
+  {
+    Engine engine(schedule, model);
+    SPL_TRY(engine.run());
+    if (schedule.operations() > 0 && !engine.has_stalled()) return engine.take_outcome();
+    for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
+  }
+  Engine again(schedule, model, &begun);
+  SPL_TRY(again.run());
+  return again.stall();
+}
+
+Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun)
+    : schedule_(schedule), model_(model), begun_(begun) {
+  for (const Shape& shape : schedule.shapes()) {
+    cpus_each_ = std::max(cpus_each_, size_t{shape.cpu} + 1);
+    nics_each_ = std::max(nics_each_, size_t{shape.nic} + 1);
+  }
+  const size_t ranks = schedule.ranks();
+  cpus_.resize(cpus_each_ * ranks);
+  nics_.resize(nics_each_ * ranks);
+  ranks_.resize(ranks);
+  for (std::vector<uint64_t>* const one : {&outcome_.finish_ps, &outcome_.compute_ps, &outcome_.overhead_ps}) {
+    one->resize(ranks);
+  }
+  plans_.reserve(schedule.programs().size());
+  for (const Program& program : schedule.programs()) plans_.push_back(plan_of(program));
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    ranks_[rank].left = schedule.program(rank).size();
+    left_ += ranks_[rank].left;
+  }
+}
+
+Status Engine::price_shapes() {
+  for (const Shape& shape : schedule_.shapes()) {
+    Costs costs{0, 0, shape.tag, shape.cpu, shape.nic, false};
+    if (shape.kind == Kind::compute) {
+      costs.cpu_ps = time_of({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_most)), 1}, shape.size);
+    } else {
+      const uint64_t bytes = shape.size > 0 ? shape.size - 1 : 0;
+      costs.cpu_ps = checked(model_.o_ps) + time_of(model_.O, bytes);
+      costs.bytes_ps = time_of(model_.G, bytes);
+      costs.is_rendezvous = shape.size > model_.S_bytes;
+    }
+    costs.cpu_ps = checked(costs.cpu_ps);
+    costs.bytes_ps = checked(costs.bytes_ps);
+    costs_.push_back(costs);
+  }
+  model_.L_ps = checked(model_.L_ps);
+  model_.g_ps = checked(model_.g_ps);
+  return has_overflowed_ ? overflows() : Status();
+}
+
+Status Engine::run() {
+  SPL_TRY(price_shapes());
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(0, rank, operation);
+  }
+  while (!queue_.is_empty() && !has_overflowed_) {
+    const auto [now, event] = queue_.pop();
+    if (!step(now, event)) wait(event);
+  }
+  return has_overflowed_ ? overflows() : Status();
+}
+
+Outcome Engine::take_outcome() {
+  for (const uint64_t finish : outcome_.finish_ps) outcome_.makespan_ps = std::max(outcome_.makespan_ps, finish);
+  return std::move(outcome_);
+}
+
+bool Engine::step(uint64_t now, uint32_t event) {
+  switch (queue_[event].kind) {
+    case EventKind::send: return send(now, event);
+    case EventKind::receive: return receive(now, event);
+    case EventKind::compute: return compute(now, event);
+    case EventKind::deliver: return deliver(now, event);
+    case EventKind::leave: leave(now, event); return true;
+    case EventKind::arrive: arrive(now, event); return true;
+    case EventKind::complete: return complete(now, event);
+    case EventKind::message: break;  // the dialect's
+  }
+  return true;
+}
+
+bool Engine::compute(uint64_t now, uint32_t event) {
+  const Event did = queue_[event];
+  const Costs& costs = costs_[did.shape];
+  Cpu& cpu = cpu_of(did.rank, costs);
+  if (is_busy(cpu, now)) return false;
+  queue_.release(event);
+  occupy(cpu, now + costs.cpu_ps, did.leads);
+  count_busy(outcome_.compute_ps[did.rank], costs.cpu_ps);
+  begin(now, did.rank, did.operation);
+  end(now + costs.cpu_ps, did.rank, did.operation);
+  return true;
+}
+
+bool Engine::send(uint64_t now, uint32_t event) {
+  const Event did = queue_[event];
+  const Costs& costs = costs_[did.shape];
+  Cpu& cpu = cpu_of(did.rank, costs);
+  if (is_busy(cpu, now)) return false;
+  occupy(cpu, now + costs.cpu_ps, did.leads);
+  count_busy(outcome_.overhead_ps[did.rank], costs.cpu_ps);
+  Event& message = queue_[event];
+  message.source = did.rank;
+  message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
+  message.leads = false;
+  message.part = costs.is_rendezvous ? Part::request : Part::whole;
+  push(now + costs.cpu_ps, event, EventKind::leave);
+  begin(now, did.rank, did.operation);
+  if (!costs.is_rendezvous) end(now + costs.cpu_ps, did.rank, did.operation);
+  return true;
+}
+
+bool Engine::receive(uint64_t now, uint32_t event) {
+  const Event did = queue_[event];
+  const Costs& costs = costs_[did.shape];
+  Cpu& cpu = cpu_of(did.rank, costs);
+  if (is_busy(cpu, now)) return false;
+  begin(now, did.rank, did.operation);
+  const uint32_t source = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
+  Matching::Item message;
+  if (!matching_.take(ranks_[did.rank].arrived, source, costs.tag, message)) {
+    queue_.release(event);
+    occupy(cpu, now, did.leads);
+    matching_.add(ranks_[did.rank].posted, {source, costs.tag, did.operation, did.shape});
+    ++unmatched_;
+    return true;
+  }
+  --unmatched_;
+  Event& taken = queue_[event];
+  taken.source = message.source;
+  taken.operation = message.operation;
+  taken.shape = message.shape;
+  if (costs_[message.shape].is_rendezvous) {
+    occupy(cpu, now, did.leads);
+    answer(now, event, did.operation);
+    return true;
+  }
+  taken.operation = did.operation;
+  return deliver(now, event);
+}
+
+// `operation` is that of the receive, `shape` that of the send.
+bool Engine::deliver(uint64_t now, uint32_t event) {
+  const Event did = queue_[event];
+  Cpu& cpu = cpu_of(did.rank, costs_of(did.rank, did.operation));
+  if (is_busy(cpu, now)) return false;
+  const uint64_t overhead_ps = costs_[did.shape].cpu_ps;
+  queue_.release(event);
+  occupy(cpu, now + overhead_ps, did.leads);
+  count_busy(outcome_.overhead_ps[did.rank], overhead_ps);
+  end(now + overhead_ps, did.rank, did.operation);
+  return true;
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,125 @@
+// Engine - one run of run() of model.hpp.
+//
+// Invariants: (1) times never go back; (2) the number of an event is (1, kind, count), and of one that waits for its CPU
+//   (0, count): at one moment waiting ones come first, and then kinds in their order; (3) of those that wait for a CPU
+//   the first, the leader, is in the queue for the time at which it will be free; (4) an operation that waits for one
+//   other has no counter; the counters of a rank live from its first to its last need.
+// Threads: one owner. Time: modelled.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "goal/event_queue.hpp"
+#include "goal/matching.hpp"
+#include "goal/model.hpp"
+#include "goal/plan.hpp"
+#include "goal/stall.hpp"
+
+namespace spinloom::goal {
+
+class Engine {
+ public:
+  // `begun`: ranks whose operations are to be known one by one.
+  Engine(const schedule::Schedule& schedule, const Model& model, Begun* begun = nullptr);
+
+  // Until nothing happens any more; an error where a time does not fit.
+  Status run();
+  [[nodiscard]] Outcome take_outcome();
+  [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
+  // Ranks on which something waits, the first few.
+  [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
+  [[nodiscard]] Error stall() const;
+
+ private:
+  struct Costs {
+    uint64_t cpu_ps;  // a computation; what a message costs each of both CPUs
+    uint64_t bytes_ps;  // n G
+    uint32_t tag;
+    uint8_t cpu;
+    uint8_t nic;
+    bool is_rendezvous;
+  };
+  struct Cpu {
+    uint64_t free_ps = 0;
+    uint32_t first = none;  // behind the leader
+    uint32_t last = none;
+    bool is_led = false;
+  };
+  struct Nic {
+    uint64_t sends_ps = 0;  // until then
+    uint64_t receives_ps = 0;
+  };
+  struct Rank {
+    uint32_t left = 0;  // operations that have not begun
+    uint32_t counters = none;
+    Matching::List posted;
+    Matching::List arrived;
+  };
+  struct Counter {
+    uint64_t ready_ps;  // as far as is known
+    uint32_t left;
+  };
+
+  Status price_shapes();
+  [[nodiscard]] const Costs& costs_of(uint32_t rank, uint32_t operation) const {
+    return costs_[schedule_.program(rank).operations[operation].shape];
+  }
+  [[nodiscard]] Cpu& cpu_of(uint32_t rank, const Costs& costs) { return cpus_[rank * cpus_each_ + costs.cpu]; }
+  [[nodiscard]] Nic& nic_of(uint32_t rank, const Costs& costs) { return nics_[rank * nics_each_ + costs.nic]; }
+
+  // False: it waits for its CPU.
+  bool step(uint64_t now, uint32_t event);
+  bool send(uint64_t now, uint32_t event);
+  bool receive(uint64_t now, uint32_t event);
+  bool compute(uint64_t now, uint32_t event);
+  bool deliver(uint64_t now, uint32_t event);
+  // What a NIC does.
+  void leave(uint64_t now, uint32_t event);
+  void arrive(uint64_t now, uint32_t event);
+  bool complete(uint64_t now, uint32_t event);
+  void answer(uint64_t now, uint32_t event, uint32_t receive);
+  [[nodiscard]] const Costs& costs_of(const Event& message) const;
+
+  [[nodiscard]] static bool is_busy(const Cpu& cpu, uint64_t now) { return cpu.free_ps > now; }
+  void wait(uint32_t event);
+  void occupy(Cpu& cpu, uint64_t until_ps, bool leads);
+  void count_busy(uint64_t& busy_ps, uint64_t more_ps) { busy_ps = checked(busy_ps + more_ps); }
+  // Two of them can be added.
+  [[nodiscard]] uint64_t checked(uint64_t ps) {
+    if (ps > time_ps_most) has_overflowed_ = true;
+    return std::min(ps, time_ps_most);
+  }
+
+  void begin(uint64_t now, uint32_t rank, uint32_t operation);
+  void end(uint64_t at_ps, uint32_t rank, uint32_t operation);
+  void release(uint64_t at_ps, uint32_t rank, uint32_t operation, schedule::Awaits awaits);
+  void count_down(uint64_t at_ps, uint32_t rank, uint32_t operation);
+  void push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation);
+  void push(uint64_t at_ps, uint32_t event, EventKind kind);
+
+  const schedule::Schedule& schedule_;
+  Model model_;
+  Begun* const begun_;
+  std::vector<Costs> costs_;  // by Shape
+  std::vector<Plan> plans_;  // by Program
+  std::vector<Rank> ranks_;
+  size_t cpus_each_ = 1;
+  size_t nics_each_ = 1;
+  std::vector<Cpu> cpus_;
+  std::vector<Nic> nics_;
+  EventQueue queue_;
+  Matching matching_;
+  std::vector<Counter> counters_;
+  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
+  Outcome outcome_;
+  uint64_t numbers_ = 0;
+  uint64_t waits_ = 0;
+  uint64_t left_ = 0;
+  uint64_t unmatched_ = 0;
+  bool has_overflowed_ = false;
+};
+
+}  // namespace spinloom::goal

@@ -1,0 +1,132 @@
+// What waits: for a CPU, and for other operations.
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "goal/engine.hpp"
+
+namespace spinloom::goal {
+
+using schedule::Awaits;
+using schedule::Edge;
+using schedule::Kind;
+
+void Engine::push(uint64_t at_ps, uint32_t event, EventKind kind) {
+  Event& pushed = queue_[event];
+  pushed.kind = kind;
+  pushed.number = uint64_t{1} << 63 | uint64_t{static_cast<uint8_t>(kind)} << EventQueue::kind_shift | numbers_++;
+  queue_.push(checked(at_ps), event);
+}
+
+void Engine::push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation) {
+  const uint32_t shape = schedule_.program(rank).operations[operation].shape;
+  const Kind kind = schedule_.shapes()[shape].kind;
+  const uint32_t event = queue_.add();
+  Event& made = queue_[event];
+  made.rank = made.source = rank;
+  made.operation = operation;
+  made.shape = shape;
+  made.leads = false;
+  push(at_ps, event,
+       kind == Kind::send      ? EventKind::send
+       : kind == Kind::receive ? EventKind::receive
+                               : EventKind::compute);
+}
+
+void Engine::wait(uint32_t event) {
+  Event& waiting = queue_[event];
+  SPL_ASSERT(!waiting.leads, "the CPU of rank ", waiting.rank, " is busy for the first that waited for it");
+  Cpu& cpu = cpu_of(waiting.rank, costs_of(waiting.rank, waiting.operation));
+  waiting.number = waits_++;
+  if (!cpu.is_led) {
+    cpu.is_led = waiting.leads = true;
+    queue_.push(cpu.free_ps, event);
+    return;
+  }
+  waiting.next = none;
+  (cpu.last == none ? cpu.first : queue_[cpu.last].next) = event;
+  cpu.last = event;
+}
+
+// The next that waits leads, if one that led occupies the CPU.
+void Engine::occupy(Cpu& cpu, uint64_t until_ps, bool leads) {
+  cpu.free_ps = checked(until_ps);
+  if (!leads) return;
+  cpu.is_led = cpu.first != none;
+  if (!cpu.is_led) return;
+  const uint32_t leader = cpu.first;
+  cpu.first = queue_[leader].next;
+  if (cpu.first == none) cpu.last = none;
+  queue_[leader].leads = true;
+  queue_.push(cpu.free_ps, leader);
+}
+
+void Engine::begin(uint64_t now, uint32_t rank, uint32_t operation) {
+  ++outcome_.events;
+  --left_;
+  --ranks_[rank].left;
+  if (begun_ != nullptr) [[unlikely]] {
+    if (const auto found = begun_->find(rank); found != begun_->end()) found->second[operation] = true;
+  }
+  release(now, rank, operation, Awaits::start);
+}
+
+void Engine::end(uint64_t at_ps, uint32_t rank, uint32_t operation) {
+  uint64_t& finish_ps = outcome_.finish_ps[rank];
+  finish_ps = std::max(finish_ps, checked(at_ps));
+  release(at_ps, rank, operation, Awaits::end);
+}
+
+void Engine::release(uint64_t at_ps, uint32_t rank, uint32_t operation, Awaits awaits) {
+  for (const Edge& edge : schedule_.program(rank).edges_of(operation)) {
+    if (edge.awaits() == awaits) count_down(at_ps, rank, edge.to());
+  }
+  Rank& state = ranks_[rank];
+  if (state.left == 0 && state.counters != none) {
+    const size_t size = plans_[schedule_.number_of_program(rank)].counters.size();
+    free_counters_[size].push_back(std::exchange(state.counters, none));
+  }
+}
+
+void Engine::count_down(uint64_t at_ps, uint32_t rank, uint32_t operation) {
+  const Plan& plan = plans_[schedule_.number_of_program(rank)];
+  const uint32_t number = plan.counter_of.empty() ? none : plan.counter_of[operation];
+  if (number == none) {
+    push_operation(at_ps, rank, operation);
+    return;
+  }
+  Rank& state = ranks_[rank];
+  if (state.counters == none) {
+    std::vector<uint32_t>& unused = free_counters_[plan.counters.size()];
+    if (unused.empty()) {
+      unused.push_back(static_cast<uint32_t>(counters_.size()));
+      counters_.resize(counters_.size() + plan.counters.size());
+    }
+    state.counters = unused.back();
+    unused.pop_back();
+    for (size_t one = 0; one < plan.counters.size(); ++one) counters_[state.counters + one] = {0, plan.counters[one]};
+  }
+  Counter& counter = counters_[state.counters + number];
+  counter.ready_ps = std::max(counter.ready_ps, at_ps);
+  if (--counter.left == 0) push_operation(counter.ready_ps, rank, operation);
+}
+
+std::vector<uint32_t> Engine::stalled_ranks() const {
+  std::vector<uint32_t> found;
+  for (uint32_t rank = 0; rank < ranks_.size() && found.size() < stalled_ranks_most; ++rank) {
+    const Rank& state = ranks_[rank];
+    if (state.left + state.posted.size + state.arrived.size > 0) found.push_back(rank);
+  }
+  return found;
+}
+
+Error Engine::stall() const {
+  Stall stall{{}, outcome_.events, unmatched_, left_, {}};
+  for (const uint32_t rank : stalled_ranks()) {
+    const Rank& state = ranks_[rank];
+    stall.ranks.push_back(
+        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), state.left > 0});
+  }
+  return stall_error(schedule_, *begun_, stall);
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,79 @@
+// What NICs do: messages leave, arrive, are there, and match.
+#include <algorithm>
+#include <utility>
+
+#include "goal/engine.hpp"
+
+namespace spinloom::goal {
+
+// Of an answer and of data `shape` is the receive's operation.
+const Engine::Costs& Engine::costs_of(const Event& message) const {
+  if (message.part == Part::answer) return costs_of(message.rank, message.operation);
+  return message.part == Part::data ? costs_of(message.source, message.operation) : costs_[message.shape];
+}
+
+void Engine::leave(uint64_t now, uint32_t event) {
+  const Event message = queue_[event];
+  const Costs& costs = costs_of(message);
+  Nic& nic = nic_of(message.source, costs);
+  const uint64_t begin_ps = std::max(now, nic.sends_ps);
+  const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
+  nic.sends_ps = checked(begin_ps + bytes_ps + model_.g_ps);
+  push(begin_ps + model_.L_ps, event, EventKind::arrive);
+  if (message.part == Part::data) end(begin_ps + bytes_ps, message.source, message.operation);
+}
+
+void Engine::arrive(uint64_t now, uint32_t event) {
+  const Event& message = queue_[event];
+  const Costs& costs = costs_of(message);
+  Nic& nic = nic_of(message.rank, costs);
+  const uint64_t begin_ps = std::max(now, nic.receives_ps);
+  const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
+  nic.receives_ps = checked(begin_ps + bytes_ps + model_.g_ps);
+  push(begin_ps + bytes_ps, event, EventKind::complete);
+}
+
+bool Engine::complete(uint64_t now, uint32_t event) {
+  Event& message = queue_[event];
+  ++outcome_.events;
+  if (message.part == Part::answer) {
+    std::swap(message.source, message.rank);
+    message.part = Part::data;
+    push(now, event, EventKind::leave);
+    return true;
+  }
+  uint32_t receive = message.shape;  // of data
+  if (message.part == Part::data) {
+    message.shape = schedule_.program(message.source).operations[message.operation].shape;
+  } else {
+    Rank& state = ranks_[message.rank];
+    const uint32_t tag = costs_[message.shape].tag;
+    Matching::Item posted;
+    if (!matching_.take(state.posted, message.source, tag, posted)) {
+      matching_.add(state.arrived, {message.source, tag, message.operation, message.shape});
+      ++unmatched_;
+      queue_.release(event);
+      return true;
+    }
+    --unmatched_;
+    receive = posted.operation;
+    if (message.part == Part::request) {
+      answer(now, event, receive);
+      return true;
+    }
+  }
+  message.operation = receive;
+  message.kind = EventKind::deliver;
+  return deliver(now, event);
+}
+
+void Engine::answer(uint64_t now, uint32_t event, uint32_t receive) {
+  Event& message = queue_[event];
+  std::swap(message.source, message.rank);
+  message.shape = receive;
+  message.part = Part::answer;
+  message.leads = false;
+  push(now, event, EventKind::leave);
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,57 @@
+// Model - when each rank of a schedule ends, by our own rules: LogGOPS in which operations have ends and NICs have queues.
+//
+// Contract: run() gives the times of each rank, or an error: a peer that is no rank, a time that does not fit, or who
+//   waits for whom where the schedule stalls. With s bytes, of which n = max(s - 1, 0) cost something:
+//   - An operation is free at the time at which the last of those that it waits for has ended (or begun). It then
+//     needs its CPU: for c = o + n O if it is a send, for its time if it is a computation; a receive is posted in no
+//     time. It ends when its CPU has done that. A CPU that is busy makes it wait, the first come first.
+//   - A message leaves a CPU when c is over and joins the queue of its NIC. A NIC sends one message after the other,
+//     each for g + n G, and receives one after the other, each for g + n G. The last byte comes n G after the first
+//     one, which comes L after it has left. Nobody's CPU is needed.
+//   - A message that is there with its last byte matches the first posted receive of its source and tag, or waits for
+//     one. The receive's CPU then works for c, as soon as it is free, and the receive has ended.
+//         T(s <= S) = c + L + n G + c        from the send's begin to the receive's end, if nothing else happens
+//   - A send of s > S is a request of one byte (c + L). Where it matches, an answer of one byte goes back (L) and then
+//     the data come (n G + L); all three go through the queues of the NICs. The send ends when its last byte has left.
+//     Only the sent size counts.
+//         T(s > S) = c + L + w + L + n G + L + c        w: what the request waits for its receive
+//   - At one moment, what waits for a CPU begins first, then come ends of messages, sends, receives, computations.
+//   A rank ends when the last of its operations has ended.
+// Threads: pure; one run is one thread's. Time: modelled, in picoseconds; rates are rational, the time of n bytes is
+//   rounded up once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+
+struct Model {
+  uint64_t L_ps = 2'500'000;
+  uint64_t o_ps = 1'500'000;
+  uint64_t g_ps = 1'000'000;
+  Rate G{6000, 1};  // for each byte
+  Rate O{0, 1};
+  uint64_t S_bytes = 65535;
+  uint64_t unit_ps = 1000;  // what a schedule counts its computations in
+};
+
+// No modelled time is later: 53 days.
+inline constexpr uint64_t time_ps_most = uint64_t{1} << 62;
+
+struct Outcome {
+  // Of each rank.
+  std::vector<uint64_t> finish_ps;
+  std::vector<uint64_t> compute_ps;  // of all its CPUs: in computations
+  std::vector<uint64_t> overhead_ps;  // in o and O
+  uint64_t makespan_ps = 0;
+  uint64_t events = 0;  // operations that began, messages that came
+};
+
+[[nodiscard]] Result<Outcome> run(const schedule::Schedule& schedule, const Model& model);
+
+}  // namespace spinloom::goal

@@ -1,0 +1,236 @@
+// The algebra of the model by hand, and random schedules against the naive engine.
+#include "goal/model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "goal/engine.hpp"
+#include "goal/naive_engine.hpp"
+#include "goal/patterns.hpp"
+#include "goal/test_support.hpp"
+#include "schedule/goal.hpp"
+
+namespace spinloom::goal {
+namespace {
+
+using schedule::Schedule;
+
+constexpr uint64_t L = 2'500'000, o = 1'500'000, g = 1'000'000, G = 6000;  // ps
+
+Outcome outcome_of(const std::string& goal, const Model& model = {}) {
+  const auto read = schedule::read_goal(goal);
+  EXPECT_TRUE(read) << read.error().message;
+  auto outcome = run(*read, model);
+  EXPECT_TRUE(outcome) << outcome.error().message;
+  return outcome ? *outcome : Outcome();
+}
+
+std::vector<uint64_t> finish_of(const std::string& goal, const Model& model = {}) {
+  return outcome_of(goal, model).finish_ps;
+}
+
+using Times = std::vector<uint64_t>;
+
+TEST(Model, OneMessage) {
+  // T = c + L + (s - 1) G + c with c = o + (s - 1) O; its sender is done after c.
+  const std::string goal = "num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n";
+  EXPECT_EQ(finish_of(goal), Times({o, o + L + 999 * G + o}));
+  const uint64_t c = o + 999 * 7000;
+  EXPECT_EQ(finish_of(goal, {.O = {7000, 1}}), Times({c, c + L + 999 * G + c}));
+  // A rate of 20/3 ps for each byte: 999 bytes take 6660 ps. One of 100/7 takes 14271.4, rounded up.
+  EXPECT_EQ(finish_of(goal, {.G = {20, 3}}), Times({o, o + L + 6660 + o}));
+  EXPECT_EQ(finish_of(goal, {.G = {100, 7}}), Times({o, o + L + 14272 + o}));
+}
+
+TEST(Model, NoByteAndOneByteCostTheSame) {
+  for (const char* const size : {"0", "1"}) {
+    const std::string goal =
+        text("num_ranks 2\nrank 0 {\na: send ", size, "b to 1\nb: send ", size,
+             "b to 1\nb requires a\n}\nrank 1 {\nrecv ", size, "b from 0\nrecv ", size, "b from 0\n}\n");
+    // The second leaves o after the first one, since o > g.
+    EXPECT_EQ(finish_of(goal, {.O = {9000, 1}}), Times({2 * o, o + L + o + o}));
+  }
+}
+
+TEST(Model, TheNicSendsOneMessageAfterTheOther) {
+  // Its CPU is free after k o; the last of k messages leaves (k - 1) (g + (s - 1) G) after the first.
+  const uint64_t k = 5;
+  const uint64_t slot = g + 9999 * G;
+  std::string goal = "num_ranks 6\nrank 0 {\n";
+  for (uint64_t to = 1; to <= k; ++to) goal += text("send 10000b to ", to, "\n");
+  goal += "}\n";
+  for (uint64_t to = 1; to <= k; ++to) goal += text("rank ", to, " {\nrecv 10000b from 0\n}\n");
+  const Times finish = finish_of(goal);
+  EXPECT_EQ(finish[0], k * o);
+  for (uint64_t to = 1; to <= k; ++to) EXPECT_EQ(finish[to], o + (to - 1) * slot + L + 9999 * G + o) << to;
+}
+
+TEST(Model, ASinkTakesOneMessageAfterTheOther) {
+  // k senders at once: the last is there (k - 1) (g + (s - 1) G) after the first; the CPU works for o each.
+  const auto made = make_pattern("linear_gather", 9, 10000);
+  ASSERT_TRUE(made);
+  const auto outcome = run(*made, {});
+  ASSERT_TRUE(outcome);
+  const uint64_t slot = g + 9999 * G;
+  static_assert(slot > o);
+  EXPECT_EQ(outcome->finish_ps[0], o + L + 7 * slot + 9999 * G + o);
+  EXPECT_EQ(outcome->overhead_ps[0], 8 * o);
+  EXPECT_EQ(outcome->compute_ps[0], 0);
+  // Short messages keep the CPU busy, not the NIC.
+  const auto brief = run(*make_pattern("linear_gather", 9, 1), {});
+  EXPECT_EQ(brief->finish_ps[0], o + L + 8 * o);
+}
+
+TEST(Model, ARendezvousGoesThereAndBackAndThere) {
+  // T = o + L + w + L + (s - 1) G + L + o; the send ends when its last byte has left.
+  const std::string early =
+      "num_ranks 2\nrank 0 {\ns: send 70000b to 1\nc: calc 5\nc requires s\n}\nrank 1 {\nrecv 70000b from 0\n}\n";
+  EXPECT_EQ(finish_of(early), Times({o + L + L + 69999 * G + 5000, o + L + L + 69999 * G + L + o}));
+  const uint64_t wait = 1'000'000'000;
+  const std::string late =
+      "num_ranks 2\nrank 0 {\nsend 70000b to 1\n}\nrank 1 {\nc: calc 1000000\nr: recv 70000b from 0\nr requires c\n}\n";
+  EXPECT_EQ(finish_of(late), Times({wait + L + 69999 * G, wait + L + 69999 * G + L + o}));
+  // The sender's size decides, whatever the receiver expects.
+  const std::string smaller = "num_ranks 2\nrank 0 {\nsend 70000b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n";
+  EXPECT_EQ(finish_of(smaller), Times({o + L + L + 69999 * G, o + L + L + 69999 * G + L + o}));
+  const std::string larger = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 70000b from 0\n}\n";
+  EXPECT_EQ(finish_of(larger), Times({o, o + L + 7 * G + o}));
+}
+
+TEST(Model, ALaterMessageDoesNotOvertake) {
+  // The request of the second message queues behind the bytes of the first, so that each receive has its own size.
+  const std::string goal =
+      "num_ranks 2\nrank 0 {\na: send 60000b to 1\nb: send 70000b to 1\nb requires a\n}\n"
+      "rank 1 {\na: recv 60000b from 0\nb: recv 70000b from 0\nc: calc 5\nc requires a\n}\n";
+  const uint64_t there = o + L + 59999 * G;  // the first
+  const uint64_t asked = o + 59999 * G + g + L;  // the second
+  EXPECT_EQ(finish_of(goal)[1], asked + L + 69999 * G + L + o);
+  EXPECT_EQ(outcome_of(goal).compute_ps[1], 5000);
+  EXPECT_LT(there, asked);
+}
+
+TEST(Model, ASuccessorOnAnotherCpuWaitsForTheEnd) {
+  // 100 on CPU 0, then 4 on CPU 1, which had worked for 3 only.
+  const std::string goal = "num_ranks 1\nrank 0 {\na: calc 100\ncalc 3 cpu 1\nc: calc 4 cpu 1\nc requires a\n}\n";
+  const Outcome outcome = outcome_of(goal, {.unit_ps = 500});
+  EXPECT_EQ(outcome.finish_ps, Times({104 * 500}));
+  EXPECT_EQ(outcome.compute_ps, Times({107 * 500}));
+}
+
+TEST(Model, TheReceiveTakesItsOwnCpu) {
+  // Sent from CPU 1 and received on CPU 0, which is busy for 100000 ns.
+  const std::string goal =
+      "num_ranks 2\nrank 0 {\nsend 1b to 1 cpu 1\n}\nrank 1 {\nr: recv 1b from 0\nc: calc 100000\nc irequires r\n}\n";
+  EXPECT_EQ(finish_of(goal), Times({o, 100'000'000 + o}));
+}
+
+TEST(Model, AReceiveIsPostedByItsCpu) {
+  // Rank 1 computes first, so that the request waits.
+  const std::string goal =
+      "num_ranks 2\nrank 0 {\nsend 70000b to 1\n}\n"
+      "rank 1 {\nw: calc 0\nc: calc 100000\nr: recv 70000b from 0\nc irequires w\nr requires w\nr irequires c\n}\n";
+  EXPECT_EQ(finish_of(goal), Times({100'000'000 + L + 69999 * G, 100'000'000 + L + 69999 * G + L + o}));
+}
+
+TEST(Model, WhoWaitsLongestComesFirst) {
+  // The message is there at 4000 ns, while the first of two computations runs; the second is free when it ends.
+  const std::string goal =
+      "num_ranks 2\nrank 0 {\nsend 1b to 1\n}\n"
+      "rank 1 {\nr: recv 1b from 0\na: calc 10000\na irequires r\nb: calc 20000\nb requires a\nd: calc 7\nd requires "
+      "r\n"
+      "}\n";
+  // receive's overhead at 10000, then b, which was free before d.
+  EXPECT_EQ(finish_of(goal)[1], 10'000'000 + o + 20'000'000 + 7000);
+}
+
+TEST(Model, PatternsHaveTheirClosedForms) {
+  // k rounds of 2 o + L + (s - 1) G, as in LogGopSim.
+  for (const char* const name : {"dissemination", "binomial_broadcast", "recursive_doubling_allreduce"}) {
+    const auto made = make_pattern(name, 256, 100);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(run(*made, {})->makespan_ps, 8 * (2 * o + L + 99 * G)) << name;
+    EXPECT_EQ(1000 * run_loggopsim(*made, {})->makespan, 8 * (2 * o + L + 99 * G)) << name;
+  }
+}
+
+TEST(Model, ATimeThatDoesNotFitIsAnError) {
+  const auto error = [](const std::string& goal, const Model& model) {
+    const auto outcome = run(*schedule::read_goal(goal), model);
+    EXPECT_FALSE(outcome);
+    return outcome ? Code::invalid : outcome.error().code;
+  };
+  const std::string huge = "num_ranks 1\nrank 0 {\ncalc 18446744073709551615\n}\n";
+  EXPECT_EQ(error(huge, {}), Code::overflow);
+  const std::string pair = "num_ranks 2\nrank 0 {\nsend 18446744073709551615b to 1\n}\nrank 1 {\nrecv 1b from 0\n}\n";
+  EXPECT_EQ(error(pair, {}), Code::overflow);
+  EXPECT_EQ(error(pair, {.G = {0, 1}, .O = {1, 1}}), Code::overflow);
+  EXPECT_EQ(error("num_ranks 1\nrank 0 {\ncalc 1\n}\n", {.L_ps = UINT64_MAX}), Code::overflow);
+  // Many that fit, one after the other.
+  std::string many = "num_ranks 1\nrank 0 {\n";
+  for (int one = 0; one < 20; ++one) many += text("calc ", uint64_t{1} << 60, "\n");
+  EXPECT_EQ(error(many + "}\n", {.unit_ps = 1}), Code::overflow);
+  EXPECT_EQ(finish_of("num_ranks 1\nrank 0 {\ncalc 4611686018427387904\n}\n", {.unit_ps = 1}), Times({time_ps_most}));
+}
+
+TEST(Model, AStallHasTheSentencesOfTheDialect) {
+  const auto read = schedule::read_goal(
+      "num_ranks 2\nrank 0 {\nr: recv 8b from 1\ns: send 8b to 1\ns requires r\n}\nrank 1 {\nrecv 8b from 0\nsend 9b "
+      "to "
+      "0 tag 3\n}\n");
+  const auto ours = run(*read, {});
+  ASSERT_FALSE(ours);
+  EXPECT_EQ(ours.error().code, Code::stalled);
+  EXPECT_EQ(ours.error().message, run_loggopsim(*read, {}).error().message);
+  EXPECT_EQ(run(Schedule(2), {}).error().message, run_loggopsim(Schedule(2), {}).error().message);
+}
+
+Model random_model(Random& random) {
+  Model model;
+  const uint64_t times[] = {0, 1, 5, 1000, 40'000, random.below(3'000'000)};
+  for (uint64_t* const one : {&model.L_ps, &model.o_ps, &model.g_ps}) *one = times[random.below(6)];
+  model.G = {random.between(0, 3) * random.between(0, 4000), random.between(1, 3)};
+  model.O = {random.between(0, 1) * random.between(0, 4000), random.between(1, 3)};
+  const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
+  model.S_bytes = sizes[random.below(6)];
+  model.unit_ps = random.chance(1, 2) ? 1000 : random.below(3);
+  return model;
+}
+
+void compare_with_naive(const Schedule& schedule, const Model& model) {
+  SCOPED_TRACE(text("L = ", model.L_ps, ", o = ", model.o_ps, ", g = ", model.g_ps, ", G = ", model.G.ps_numerator(),
+                    "/", model.G.denominator(), ", O = ", model.O.ps_numerator(), "/", model.O.denominator(),
+                    ", S = ", model.S_bytes, ", unit = ", model.unit_ps));
+  test::NaiveEngine naive(schedule, model);
+  naive.run();
+  Engine engine(schedule, model);
+  ASSERT_TRUE(engine.run());
+  EXPECT_EQ(engine.has_stalled(), naive.left + naive.unmatched > 0);
+  const Outcome outcome = engine.take_outcome();
+  EXPECT_EQ(outcome.finish_ps, naive.outcome.finish_ps);
+  EXPECT_EQ(outcome.compute_ps, naive.outcome.compute_ps);
+  EXPECT_EQ(outcome.overhead_ps, naive.outcome.overhead_ps);
+  EXPECT_EQ(outcome.makespan_ps, naive.outcome.makespan_ps);
+  EXPECT_EQ(outcome.events, naive.outcome.events);
+  if (naive.left + naive.unmatched == 0) return;
+  const auto failed = run(schedule, model);
+  ASSERT_FALSE(failed);
+  const std::string end = text("in all ", naive.unmatched, " receives and messages are without a partner and ",
+                               naive.left, " operations never begin");
+  EXPECT_TRUE(failed.error().message.ends_with(end)) << failed.error().message << "\n" << end;
+}
+
+TEST(Model, RandomSchedulesAreAsTheNaiveEngineSays) {
+  test::for_seeds(20'000, [](Random& random) {
+    const Schedule schedule = test::random_schedule(random, random.between(1, 20), test::Sizes::usual);
+    compare_with_naive(schedule, random_model(random));
+  });
+}
+
+TEST(Model, LongQueuesAreAsTheNaiveEngineSays) {
+  test::for_seeds(400, [](Random& random) {
+    const Schedule schedule = test::random_schedule(random, random.between(50, 400), test::Sizes::usual);
+    compare_with_naive(schedule, random_model(random));
+  });
+}
+
+}  // namespace
+}  // namespace spinloom::goal

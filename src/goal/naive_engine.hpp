@@ -1,0 +1,263 @@
+// NaiveEngine - the rules of model.hpp as plainly as they can be written, for tests: one ordered set of what is to
+// happen, to which an element goes back while its CPU is busy, times of operations in maps, and lists that are walked.
+//
+// Threads: pure. Time: modelled.
+#pragma once
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "goal/model.hpp"
+
+namespace spinloom::goal::test {
+
+class NaiveEngine {
+ public:
+  NaiveEngine(const schedule::Schedule& schedule, const Model& model)
+      : schedule_(schedule), model_(model), hosts_(schedule.ranks()) {
+    for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+      Host& host = hosts_[rank];
+      host.waits = schedule.program(rank).waits();
+      host.ready.resize(host.waits.size());
+      left += host.waits.size();
+    }
+  }
+
+  void run() {
+    for (uint32_t rank = 0; rank < hosts_.size(); ++rank) {
+      for (uint32_t one = 0; one < hosts_[rank].waits.size(); ++one) {
+        if (hosts_[rank].waits[one] == 0) free(rank, one);
+      }
+    }
+    while (!queue_.empty()) {
+      const Element element = *queue_.begin();
+      queue_.erase(queue_.begin());
+      perform(element);
+    }
+    for (const Host& host : hosts_) {
+      outcome.finish_ps.push_back(host.finish);
+      outcome.compute_ps.push_back(host.compute);
+      outcome.overhead_ps.push_back(host.overhead);
+      outcome.makespan_ps = std::max(outcome.makespan_ps, host.finish);
+      unmatched += host.posted.size() + host.arrived.size();
+    }
+  }
+
+  Outcome outcome;
+  uint64_t left = 0;  // operations that have not begun
+  uint64_t unmatched = 0;  // receives and messages
+
+ private:
+  // In the order in which what is ready at one moment begins.
+  enum class What { leaves, arrives, is_there, send, receive, compute };
+  enum class Kind { message, request, answer, data };
+  struct Name {
+    uint32_t rank = 0;
+    uint32_t operation = 0;
+  };
+  static constexpr uint64_t at_once = UINT64_MAX;
+  struct Element {
+    uint64_t time = 0;
+    uint64_t waits = at_once;  // for a CPU: the how manieth that came to wait
+    What what = What::compute;
+    uint64_t number = 0;
+    Name send{};  // or the operation itself
+    Name receive{};
+    Kind kind = Kind::message;
+    bool operator<(const Element& other) const {
+      return std::tie(time, waits, what, number) < std::tie(other.time, other.waits, other.what, other.number);
+    }
+  };
+  struct Host {
+    std::vector<uint32_t> waits;
+    std::vector<uint64_t> ready;
+    std::map<uint8_t, uint64_t> cpu, sending, receiving;
+    std::list<Element> posted, arrived;
+    uint64_t finish = 0, compute = 0, overhead = 0;
+  };
+
+  [[nodiscard]] const schedule::Operation& operation_of(Name name) const {
+    return schedule_.program(name.rank).operations[name.operation];
+  }
+  [[nodiscard]] const schedule::Shape& shape_of(Name name) const { return schedule_.shape(operation_of(name)); }
+  [[nodiscard]] uint64_t bytes_of(Name send) const { return std::max<uint64_t>(shape_of(send).size, 1) - 1; }
+  [[nodiscard]] static uint64_t up(const Rate& rate, uint64_t bytes) {
+    return (bytes * rate.ps_numerator() + rate.denominator() - 1) / rate.denominator();
+  }
+  [[nodiscard]] uint64_t overhead_of(Name send) const { return model_.o_ps + up(model_.O, bytes_of(send)); }
+
+  void add(uint64_t time, What what, Element element) {
+    element.time = time;
+    element.waits = at_once;
+    element.what = what;
+    element.number = numbers_++;
+    queue_.insert(element);
+  }
+
+  // False where it has to come again.
+  bool has_cpu(Element element, Name name) {
+    const uint64_t until = hosts_[name.rank].cpu[shape_of(name).cpu];
+    if (until <= element.time) return true;
+    element.time = until;
+    if (element.waits == at_once) element.waits = waits_++;
+    queue_.insert(element);
+    return false;
+  }
+
+  void perform(const Element& element) {
+    Host& host = hosts_[element.send.rank];
+    const uint64_t now = element.time;
+    switch (element.what) {
+      case What::compute: {
+        if (!has_cpu(element, element.send)) return;
+        const uint64_t lasts = shape_of(element.send).size * model_.unit_ps;
+        host.cpu[shape_of(element.send).cpu] = now + lasts;
+        host.compute += lasts;
+        begins(now, element.send);
+        ends(now + lasts, element.send);
+        return;
+      }
+      case What::send: {
+        if (!has_cpu(element, element.send)) return;
+        const uint64_t lasts = overhead_of(element.send);
+        host.cpu[shape_of(element.send).cpu] = now + lasts;
+        host.overhead += lasts;
+        Element message = element;
+        message.receive.rank = schedule_.peer(element.send.rank, operation_of(element.send));
+        message.kind = shape_of(element.send).size > model_.S_bytes ? Kind::request : Kind::message;
+        add(now + lasts, What::leaves, message);
+        begins(now, element.send);
+        if (message.kind == Kind::message) ends(now + lasts, element.send);
+        return;
+      }
+      case What::receive: {
+        if (!has_cpu(element, element.receive)) return;
+        begins(now, element.receive);
+        std::list<Element>& arrived = hosts_[element.receive.rank].arrived;
+        const auto found =
+            std::ranges::find_if(arrived, [&](const Element& message) { return meet(element.receive, message.send); });
+        if (found == arrived.end()) {
+          hosts_[element.receive.rank].posted.push_back(element);
+          return;
+        }
+        Element message = *found;
+        arrived.erase(found);
+        message.receive = element.receive;
+        message.time = now;
+        meets(message);
+        return;
+      }
+      case What::leaves:
+      case What::arrives: pass(element); return;
+      case What::is_there: is_there(element); return;
+    }
+  }
+
+  // Through a NIC.
+  void pass(const Element& element) {
+    const bool is_back = element.kind == Kind::answer;
+    const bool leaves = element.what == What::leaves;
+    Host& host = hosts_[leaves == is_back ? element.receive.rank : element.send.rank];
+    uint64_t& nic = (leaves ? host.sending : host.receiving)[shape_of(element.send).nic];
+    const bool is_long = element.kind == Kind::message || element.kind == Kind::data;
+    const uint64_t bytes = is_long ? up(model_.G, bytes_of(element.send)) : 0;
+    const uint64_t begin = std::max(element.time, nic);
+    nic = begin + model_.g_ps + bytes;
+    if (leaves) {
+      add(begin + model_.L_ps, What::arrives, element);
+      if (element.kind == Kind::data) ends(begin + bytes, element.send);
+    } else {
+      add(begin + bytes, What::is_there, element);
+    }
+  }
+
+  void is_there(Element element) {
+    if (element.waits == at_once) {
+      ++outcome.events;
+      if (element.kind == Kind::answer) {
+        element.kind = Kind::data;
+        add(element.time, What::leaves, element);
+        return;
+      }
+      if (element.kind != Kind::data) {
+        Host& host = hosts_[element.receive.rank];
+        const auto found =
+            std::ranges::find_if(host.posted, [&](const Element& one) { return meet(one.receive, element.send); });
+        if (found == host.posted.end()) {
+          host.arrived.push_back(element);
+          return;
+        }
+        element.receive = found->receive;
+        host.posted.erase(found);
+      }
+    }
+    meets(element);
+  }
+
+  void meets(Element element) {
+    if (element.kind == Kind::request) {
+      element.kind = Kind::answer;
+      add(element.time, What::leaves, element);
+      return;
+    }
+    if (!has_cpu(element, element.receive)) return;
+    const uint64_t lasts = overhead_of(element.send);
+    Host& host = hosts_[element.receive.rank];
+    host.cpu[shape_of(element.receive).cpu] = element.time + lasts;
+    host.overhead += lasts;
+    ends(element.time + lasts, element.receive);
+  }
+
+  [[nodiscard]] bool meet(Name receive, Name send) const {
+    const uint32_t source = schedule_.peer(receive.rank, operation_of(receive));
+    const uint32_t wanted = shape_of(receive).tag;
+    const uint32_t tag = shape_of(send).tag;
+    return (source == schedule::any || source == send.rank) &&
+           (wanted == tag || wanted == schedule::any || tag == schedule::any);
+  }
+
+  void begins(uint64_t now, Name name) {
+    ++outcome.events;
+    --left;
+    count(now, name, schedule::Awaits::start);
+  }
+
+  void ends(uint64_t time, Name name) {
+    hosts_[name.rank].finish = std::max(hosts_[name.rank].finish, time);
+    count(time, name, schedule::Awaits::end);
+  }
+
+  void count(uint64_t time, Name name, schedule::Awaits awaits) {
+    Host& host = hosts_[name.rank];
+    for (const schedule::Edge& edge : schedule_.program(name.rank).edges_of(name.operation)) {
+      if (edge.awaits() != awaits) continue;
+      host.ready[edge.to()] = std::max(host.ready[edge.to()], time);
+      if (--host.waits[edge.to()] == 0) free(name.rank, edge.to());
+    }
+  }
+
+  void free(uint32_t rank, uint32_t operation) {
+    const Name name{rank, operation};
+    const schedule::Kind kind = shape_of(name).kind;
+    Element element;
+    element.send = element.receive = name;
+    add(hosts_[rank].ready[operation],
+        kind == schedule::Kind::send      ? What::send
+        : kind == schedule::Kind::receive ? What::receive
+                                          : What::compute,
+        element);
+  }
+
+  const schedule::Schedule& schedule_;
+  const Model model_;
+  std::vector<Host> hosts_;
+  std::set<Element> queue_;
+  uint64_t numbers_ = 0;
+  uint64_t waits_ = 0;
+};
+
+}  // namespace spinloom::goal::test

@@ -1,8 +1,8 @@
-// goal_bench - events a second of host time (on the CPU) that run_loggopsim() does on one core, and the largest memory
-// of the process, for patterns of known sizes; each in a process of its own, the best of several runs, because the
-// machine is shared.
+// goal_bench - events a second of host time (on the CPU) that run() and run_loggopsim() do on one core, and the largest
+// memory of the process, for patterns of known sizes; each in a process of its own, the best of several runs, because
+// the machine is shared.
 //
-//   spinloom_goal_bench [PATTERN RANKS BYTES]
+//   spinloom_goal_bench [ours|loggopsim PATTERN RANKS BYTES]
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,6 +14,7 @@
 #include <string>
 
 #include "goal/loggopsim.hpp"
+#include "goal/model.hpp"
 #include "goal/patterns.hpp"
 
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using namespace spinloom;
 
 struct Row {
+  std::string rules;
   std::string name;
   uint32_t ranks;
   uint64_t bytes;
@@ -33,6 +35,20 @@ double now_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
+struct Ended {
+  uint64_t events;
+  uint64_t makespan;
+};
+
+Result<Ended> run(const std::string& rules, const schedule::Schedule& made) {
+  if (rules == "ours") {
+    SPL_ASSIGN(const goal::Outcome outcome, goal::run(made, {}));
+    return Ended{outcome.events, outcome.makespan_ps};
+  }
+  SPL_ASSIGN(const goal::LogGopSimOutcome outcome, goal::run_loggopsim(made, {}));
+  return Ended{outcome.events, outcome.makespan};
+}
+
 int measure(const Row& row) {
   const double start = now_seconds();
   const auto made = goal::make_pattern(row.name, row.ranks, row.bytes);
@@ -42,23 +58,23 @@ int measure(const Row& row) {
   }
   const double make_seconds = now_seconds() - start;
   double best = 1e18;
-  goal::LogGopSimOutcome outcome;
+  Ended outcome{};
   for (int round = 0; round < 3; ++round) {
     const double begin = now_seconds();
-    auto result = goal::run_loggopsim(*made, {});
+    const auto result = run(row.rules, *made);
     best = std::min(best, now_seconds() - begin);
     if (!result) {
       std::fprintf(stderr, "goal_bench: %s\n", result.error().message.c_str());
       return 1;
     }
-    outcome = std::move(*result);
+    outcome = *result;
   }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("%-29s %8u %7llu %10llu %8.3f %8.3f %10.2f %9.1f %14llu\n", row.name.c_str(), row.ranks,
-              static_cast<unsigned long long>(row.bytes), static_cast<unsigned long long>(outcome.events), make_seconds,
-              best, static_cast<double>(outcome.events) / best / 1e6, static_cast<double>(usage.ru_maxrss) / 1024,
-              static_cast<unsigned long long>(outcome.makespan));
+  std::printf("%-9s %-29s %8u %7llu %10llu %8.3f %8.3f %10.2f %9.1f %14llu\n", row.rules.c_str(), row.name.c_str(),
+              row.ranks, static_cast<unsigned long long>(row.bytes), static_cast<unsigned long long>(outcome.events),
+              make_seconds, best, static_cast<double>(outcome.events) / best / 1e6,
+              static_cast<double>(usage.ru_maxrss) / 1024, static_cast<unsigned long long>(outcome.makespan));
   std::fflush(stdout);
   return 0;
 }
@@ -74,14 +90,18 @@ int measure_apart(const Row& row) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::printf("run_loggopsim, one core, host time on the CPU, best of 3\n%-29s %8s %7s %10s %8s %8s %10s %9s %14s\n",
+  std::printf("one core, host time on the CPU, best of 3\n%-9s %-29s %8s %7s %10s %8s %8s %10s %9s %14s\n", "rules",
               "pattern", "ranks", "bytes", "events", "make s", "run s", "M events/s", "peak MiB", "makespan");
   std::fflush(stdout);
-  if (argc == 4) {
-    return measure(
-        {argv[1], static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)), std::strtoull(argv[3], nullptr, 10)});
+  if (argc == 5) {
+    return measure({argv[1], argv[2], static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10)),
+                    std::strtoull(argv[4], nullptr, 10)});
   }
-  const Row rows[] = {
+  const struct {
+    const char* name;
+    uint32_t ranks;
+    uint64_t bytes;
+  } patterns[] = {
       {"dissemination", 65'536, 64},     {"binomial_broadcast", 1'048'576, 1024},
       {"pairwise_exchange", 1024, 64},   {"recursive_doubling_allreduce", 65'536, 64},
       {"ring_allreduce", 1024, 1 << 20}, {"binomial_reduce", 1'048'576, 1024},
@@ -89,6 +109,8 @@ int main(int argc, char** argv) {
       {"linear_alltoall", 1024, 64},     {"linear_barrier", 16'384, 1},
   };
   int failed = 0;
-  for (const Row& row : rows) failed |= measure_apart(row);
+  for (const char* const rules : {"ours", "loggopsim"}) {
+    for (const auto& one : patterns) failed |= measure_apart({rules, one.name, one.ranks, one.bytes});
+  }
   return failed;
 }

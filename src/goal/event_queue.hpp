@@ -100,7 +100,7 @@ class EventQueue {
       sink(first);
       return popped;
     }
-    if (Run& run = run_of(popped.time, events_[popped.event].number); run.last == popped.event) run.last = none;
+    if (Run& run = run_of(popped.time, first.number); run.last == popped.event) run.last = none;
     const Entry last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(last);

@@ -14,16 +14,17 @@ from spinloom.errors import Trouble
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"
+LOGGOPSIM = ("--dialect", "loggopsim")
 
 
 def test_the_time_of_each_rank_by_command_is_that_of_loggopsim(spinloom):
     values = tomllib.loads((HERE / "examples.toml").read_text(encoding="utf-8"))["parameters"]["D"]
     options = [word for name in "LogGOS" for word in (f"-{name}", str(values[name]))]
-    ran = spinloom("goal", str(EXAMPLES / "ping_pong.goal"), *options, "--json")
+    ran = spinloom("goal", str(EXAMPLES / "ping_pong.goal"), *options, *LOGGOPSIM, "--json")
     assert [row["time"] for row in json.loads(ran.out)] == [1763760, 1398460]
-    ran = spinloom("goal", "run", str(EXAMPLES / "ping_pong.goal"), *options, "--csv")
+    ran = spinloom("goal", "run", str(EXAMPLES / "ping_pong.goal"), *options, *LOGGOPSIM, "--csv")
     assert [row["time"] for row in csv.DictReader(ran.out.splitlines())] == ["1763760", "1398460"]
-    ran = spinloom("goal", str(EXAMPLES / "ping_pong.goal"), *options)
+    ran = spinloom("goal", str(EXAMPLES / "ping_pong.goal"), *options, *LOGGOPSIM)
     assert "1,763,760 (rank 0)" in ran.out
     assert "host time" in ran.err
 
@@ -97,8 +98,82 @@ def test_a_dissemination_has_its_closed_form(spinloom, tmp_path):
     spinloom(
         "goal", "make", "dissemination", "--ranks", str(2**rounds), "--bytes", str(size), "-o", str(path)
     )
+    ends = rounds * (2 * 1500 + 2500 + (size - 1) * 6)
     rows = json.loads(spinloom("goal", str(path), "--json").out)
-    assert {row["time"] for row in rows} == {rounds * (2 * 1500 + 2500 + (size - 1) * 6)}
+    assert {row["finish_ps"] for row in rows} == {1000 * ends}
+    assert {row["overhead_ps"] for row in rows} == {1000 * rounds * 2 * 1500}
+    assert {row["waiting_ps"] for row in rows} == {1000 * rounds * (2500 + (size - 1) * 6)}
+    rows = json.loads(spinloom("goal", str(path), *LOGGOPSIM, "--json").out)
+    assert {row["time"] for row in rows} == {ends}
+
+
+def one_message(tmp_path, size=1000):
+    path = tmp_path / "one.goal"
+    path.write_text(
+        f"num_ranks 2\nrank 0 {{\nsend {size}b to 1\n}}\n"
+        f"rank 1 {{\nr: recv {size}b from 0\nc: calc 3\nc requires r\n}}\n"
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "ends"),
+    [
+        # T = o + L + (s - 1) G + o + computation
+        ([], 1_500_000 + 2_500_000 + 999 * 6000 + 1_500_000 + 3000),
+        (
+            ["-L", "2.5us", "-o", "1500ns", "-G", "6 ns/B"],
+            1_500_000 + 2_500_000 + 999 * 6000 + 1_500_000 + 3000,
+        ),
+        (
+            ["-L", "0.5", "-o", "65.25", "-G", "20ps/B", "--unit", "2us"],
+            2 * 65_250 + 500 + 999 * 20 + 6_000_000,
+        ),
+        (["-L", "0", "-o", "0", "-G", "400Gbit/s", "--unit", "0"], 999 * 20),
+        (["-L", "0", "-o", "0", "-G", "0.02", "-O", "0ps/B", "--unit", "0"], 999 * 20),
+        # 1000/3 ps for each byte, rounded up once
+        (["-L", "0", "-o", "0", "-G", "3GB/s", "--unit", "0"], 333_000),
+        (["-L", "0", "-o", "0", "-G", "7GB/s", "--unit", "0"], 142_715),
+        # T = o + L + L + L + (s - 1) G + o: a rendezvous
+        (["-S", "999", "--unit", "0"], 3 * 2_500_000 + 999 * 6000 + 2 * 1_500_000),
+        (["-S", "1kB", "-O", "2", "--unit", "0"], 2_500_000 + 999 * 6000 + 2 * (1_500_000 + 999 * 2000)),
+    ],
+)
+def test_parameters_have_units(spinloom, tmp_path, words, ends):
+    rows = json.loads(spinloom("goal", one_message(tmp_path), *words, "--json").out)
+    assert rows[1]["finish_ps"] == ends
+    assert sum(rows[1][f"{part}_ps"] for part in ("compute", "overhead", "waiting")) == ends
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-L", "5 parsecs"], "-L 5 parsecs: accepted forms"),
+        (["-L", "0.0001"], "-L 0.0001: it is not a whole number of picoseconds"),
+        (["-o", "-1"], "-o -1: it must begin with a number"),
+        (["-G", "5 s"], "-G 5 s: accepted forms"),
+        (["-G", "0 GB/s"], "-G 0 GB/s: a bandwidth of zero"),
+        (["-S", "x"], "-S x: it must begin with a number"),
+        (["-L", "100000000s"], "it is at most"),
+        (["-L", "4000000s", "-o", "4000000s"], "passes 4611686018427387904 ps"),
+        ([*LOGGOPSIM, "-L", "2.5us"], "-L 2.5us: the rules of LogGOPSim take whole numbers"),
+        ([*LOGGOPSIM, "-G", "18446744073709551616"], "it is at most 18446744073709551615"),
+    ],
+)
+def test_parameters_that_are_none_are_named(spinloom, tmp_path, words, said):
+    ran = spinloom("goal", one_message(tmp_path), *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_the_table_says_what_cpus_do(spinloom, tmp_path):
+    """A sender for 1500 ns; a receiver for 1500 + 3 ns of 5.5 us + 5994 ns + 3 ns."""
+    ran = spinloom("goal", one_message(tmp_path))
+    assert "11.5 us (rank 1, 11,497,000 ps)" in ran.out
+    assert "1.5 us (rank 0, 1,500,000 ps)" in ran.out
+    assert f"{100 * 3000 / 12_997_000:.1f} %" in ran.out
+    assert f"{100 * 3_000_000 / 12_997_000:.1f} %" in ran.out
 
 
 @pytest.mark.parametrize(

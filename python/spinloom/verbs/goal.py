@@ -8,18 +8,10 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, output, units
+from spinloom import core, files, goal_model, output, units
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 
-PARAMETERS = {
-    "L": (2500, "latency"),
-    "o": (1500, "of a CPU for each message"),
-    "g": (1000, "between two messages of a NIC"),
-    "G": (6, "of a NIC for each byte"),
-    "O": (0, "of a CPU for each byte"),
-    "S": (65535, "bytes above which a message waits for its receive"),
-}
 U64 = click.IntRange(0, 2**64 - 1)
 
 
@@ -58,37 +50,43 @@ def read(path: Path) -> Any:
 
 
 def loggops(command: Any) -> Any:
-    for name, (default, about) in reversed(PARAMETERS.items()):
-        command = click.option(
-            f"-{name}", name, type=U64, default=default, show_default=True, help=f"{about}."
-        )(command)
+    for name, (default, about) in reversed(goal_model.PARAMETERS.items()):
+        command = click.option(f"-{name}", name, default=default, show_default=True, help=f"{about}.")(
+            command
+        )
     return command
 
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
-@goal.command(epilog="Example: spinloom goal run app.goal -L 2500 -o 1500 -g 1000 -G 6 -S 65535 --csv")
+@goal.command(epilog="Example: spinloom goal run app.goal -L 2.5us -o 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv")
 @FILE
 @click.option(
     "--dialect",
     type=click.Choice(["loggopsim"]),
-    default="loggopsim",
-    show_default=True,
-    help="The rules: those of LogGOPSim of 2023, to the unit.",
+    help="Instead of our own model: the rules of LogGOPSim of 2023, to the unit.",
+)
+@click.option(
+    "--unit", default="1ns", show_default=True, help="What the file counts its computations in, by our model."
 )
 @loggops
 @form_options
-def run(file: Path, dialect: str, form: str, **parameters: int) -> None:
-    """The time of each rank. All times are modelled, in the unit of the parameters: nanoseconds by custom."""
+def run(file: Path, dialect: str | None, unit: str, form: str, **parameters: str) -> None:
+    """The time of each rank, modelled. Times and rates may have units: 2500ns, 20ps/B, 50GB/s, 64KiB; numbers
+    without one are nanoseconds, nanoseconds for each byte, and bytes."""
+    arguments = goal_model.parse_loggopsim(parameters) if dialect else goal_model.parse(parameters, unit)
     schedule = read(file)
     schedule.check()
     begun = time.perf_counter()
-    outcome = schedule.run_loggopsim(**parameters)
+    outcome = schedule.run_loggopsim(**arguments) if dialect else schedule.run(**arguments)
     seconds = time.perf_counter() - begun
-    times = outcome["host_times"]
-    rows = [{"rank": rank, "time": value} for rank, value in enumerate(times)]
-    output.emit(rows, form, lambda: summary(schedule, outcome, dialect))
+    if dialect:
+        rows = [{"rank": rank, "time": value} for rank, value in enumerate(outcome["host_times"])]
+        output.emit(rows, form, lambda: summary(schedule, dialect, dialect_lines(outcome)))
+    else:
+        rows = goal_model.rows(outcome, schedule.count()["cpus"])
+        output.emit(rows, form, lambda: summary(schedule, "spinloom", lines(rows)))
     if form == "table":
         rate = outcome["events"] / max(seconds, 1e-9)
         output.say(
@@ -96,19 +94,44 @@ def run(file: Path, dialect: str, form: str, **parameters: int) -> None:
         )
 
 
-def summary(schedule: Any, outcome: dict[str, Any], dialect: str) -> Any:
-    counted, times = schedule.count(), outcome["host_times"]
-    last = max(range(len(times)), key=times.__getitem__)
-    first = min(range(len(times)), key=times.__getitem__)
+def summary(schedule: Any, rules: str, more: list[tuple[str, str]]) -> Any:
+    counted = schedule.count()
     lines = [
-        ("rules", dialect),
+        ("rules", rules),
         ("ranks", f"{counted['ranks']:,}"),
         ("operations", f"{counted['operations']:,}"),
         ("messages", f"{counted['sends']:,} of {units.format_bytes(counted['sent_bytes'])} in all"),
+        *more,
+    ]
+    return output.table(["", "modelled"], [list(line) for line in lines], numeric=set())
+
+
+def dialect_lines(outcome: dict[str, Any]) -> list[tuple[str, str]]:
+    times = outcome["host_times"]
+    last = max(range(len(times)), key=times.__getitem__)
+    first = min(range(len(times)), key=times.__getitem__)
+    return [
         ("the last rank ends", f"{outcome['makespan']:,} (rank {last})"),
         ("the first rank ends", f"{times[first]:,} (rank {first})"),
     ]
-    return output.table(["", "modelled"], [list(line) for line in lines], numeric=set())
+
+
+def lines(rows: list[dict[str, int]]) -> list[tuple[str, str]]:
+    last = max(rows, key=lambda row: row["finish_ps"])
+    first = min(rows, key=lambda row: row["finish_ps"])
+    parts = {name: sum(row[f"{name}_ps"] for row in rows) for name in ("compute", "overhead", "waiting")}
+    whole = sum(parts.values())
+
+    def ends(row: dict[str, int]) -> str:
+        return f"{units.format_time(row['finish_ps'])} (rank {row['rank']}, {row['finish_ps']:,} ps)"
+
+    return [
+        ("the last rank ends", ends(last)),
+        ("the first rank ends", ends(first)),
+        ("CPUs compute", goal_model.share(parts["compute"], whole)),
+        ("CPUs work for messages", goal_model.share(parts["overhead"], whole)),
+        ("CPUs wait", goal_model.share(parts["waiting"], whole)),
+    ]
 
 
 @goal.command(epilog="Example: spinloom goal check app.goal")

@@ -1,0 +1,95 @@
+"""The parameters of `spinloom goal`, read exactly, and the times of ranks as rows.
+
+Contract: parse() takes the options as text and returns the arguments of Schedule.run (our own model), and
+parse_loggopsim() those of Schedule.run_loggopsim, or they raise Trouble. A number without a unit means
+nanoseconds, nanoseconds for each byte, or bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinloom import units
+from spinloom.errors import Trouble
+
+# Name, default, what it is.
+PARAMETERS = {
+    "L": ("2500", "latency"),
+    "o": ("1500", "what a message costs a CPU"),
+    "g": ("1000", "gap of a NIC between two messages"),
+    "G": ("6", "time of a NIC for each byte"),
+    "O": ("0", "time of a CPU for each byte"),
+    "S": ("65535", "bytes above which a message waits for its receive"),
+}
+TIME_PS_MOST = 2**62
+U64_MOST = 2**64 - 1
+
+
+def time_ps(text: str) -> int:
+    """Picoseconds of '2.5us' or of '2500', which is nanoseconds."""
+    unit = units.split(text)[1]
+    return units.parse_time(text if unit else f"{text} ns")
+
+
+def ps_per_byte(text: str) -> tuple[int, int]:
+    """Numerator and denominator of '20 ps/B', of '50 GB/s' or of '0.02', which is ns for each byte."""
+    value, unit = units.split(text)
+    if value == 0 and unit in ("", *(f"{time}/B" for time in units.TIME_PS)):
+        return 0, 1
+    rate = units.parse_rate(text if unit else f"{text} ns/B")
+    if max(rate.numerator, rate.denominator) >= 2**63:
+        raise ValueError("its fraction does not fit in 64 bits")
+    return rate.numerator, rate.denominator
+
+
+def read(name: str, text: str, parse: Any, most: int | None = None) -> Any:
+    try:
+        value = parse(text)
+    except ValueError as error:
+        raise Trouble("invalid", f"{name} {text}: {error}") from None
+    if most is not None and value > most:
+        raise Trouble("invalid", f"{name} {text}: it is at most {most}")
+    return value
+
+
+def parse(options: dict[str, str], unit: str) -> dict[str, Any]:
+    """The arguments of Schedule.run."""
+    times = {f"{name}_ps": read(f"-{name}", options[name], time_ps, TIME_PS_MOST) for name in "Log"}
+    rates = {name: read(f"-{name}", options[name], ps_per_byte) for name in "GO"}
+    return {
+        **times,
+        **rates,
+        "S_bytes": read("-S", options["S"], units.parse_bytes, U64_MOST),
+        "unit_ps": read("--unit", unit, time_ps, TIME_PS_MOST),
+    }
+
+
+def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
+    """The arguments of Schedule.run_loggopsim."""
+
+    def whole(text: str) -> int:
+        if not (text.isascii() and text.isdigit()):
+            raise ValueError("the rules of LogGOPSim take whole numbers without units; ours take both")
+        return int(text)
+
+    return {name: read(f"-{name}", options[name], whole, U64_MOST) for name in PARAMETERS}
+
+
+def rows(outcome: dict[str, Any], cpus: int) -> list[dict[str, int]]:
+    """One for each rank; what its CPUs neither computed nor spent on messages until it ended, they waited."""
+    return [
+        {
+            "rank": rank,
+            "finish_ps": finish,
+            "compute_ps": compute,
+            "overhead_ps": overhead,
+            "waiting_ps": cpus * finish - compute - overhead,
+        }
+        for rank, (finish, compute, overhead) in enumerate(
+            zip(outcome["finish_ps"], outcome["compute_ps"], outcome["overhead_ps"], strict=True)
+        )
+    ]
+
+
+def share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "0 %"

@@ -17,13 +17,6 @@ Status overflows() {
               " ps, which is 53 days; use a smaller unit, shorter computations or smaller parameters");
 }
 
-// Rounded up, or more than `time_ps_most`.
-uint64_t time_of(Rate rate, uint64_t bytes) {
-  const auto per = static_cast<unsigned __int128>(rate.denominator());
-  const unsigned __int128 product = static_cast<unsigned __int128>(bytes) * static_cast<uint64_t>(rate.ps_numerator());
-  return static_cast<uint64_t>(std::min<unsigned __int128>((product + per - 1) / per, time_ps_most + 1));
-}
-
 }  // namespace
 
 Result<Outcome> run(const Schedule& schedule, const Model& model) {
@@ -63,13 +56,13 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun)
 
 Status Engine::price_shapes() {
   for (const Shape& shape : schedule_.shapes()) {
-    Costs costs{0, 0, shape.tag, shape.cpu, shape.nic, false};
+    Costs costs{shape.size, 0, 0, shape.tag, shape.cpu, shape.nic, false};
     if (shape.kind == Kind::compute) {
-      costs.cpu_ps = time_of({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_most)), 1}, shape.size);
+      costs.cpu_ps = time_ps({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_most)), 1}, shape.size);
     } else {
       const uint64_t bytes = shape.size > 0 ? shape.size - 1 : 0;
-      costs.cpu_ps = checked(model_.o_ps) + time_of(model_.O, bytes);
-      costs.bytes_ps = time_of(model_.G, bytes);
+      costs.cpu_ps = checked(model_.o_ps) + time_ps(model_.O, bytes);
+      costs.bytes_ps = time_ps(model_.G, bytes);
       costs.is_rendezvous = shape.size > model_.S_bytes;
     }
     costs.cpu_ps = checked(costs.cpu_ps);
@@ -81,8 +74,18 @@ Status Engine::price_shapes() {
   return has_overflowed_ ? overflows() : Status();
 }
 
+Status Engine::make_network() {
+  if (!model_.network.has_value()) return {};
+  model_.network->hop_ps = checked(model_.network->hop_ps);
+  if (has_overflowed_) return overflows();
+  SPL_ASSIGN(network_,
+             network::Network::make(*model_.network, model_.G, schedule_.ranks(), static_cast<uint32_t>(nics_each_)));
+  return {};
+}
+
 Status Engine::run() {
   SPL_TRY(price_shapes());
+  SPL_TRY(make_network());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(0, rank, operation);
   }
@@ -104,6 +107,8 @@ bool Engine::step(uint64_t now, uint32_t event) {
     case EventKind::receive: return receive(now, event);
     case EventKind::compute: return compute(now, event);
     case EventKind::deliver: return deliver(now, event);
+    case EventKind::enter: enter(now, event); return true;
+    case EventKind::travel: travel(now, event); return true;
     case EventKind::leave: leave(now, event); return true;
     case EventKind::arrive: arrive(now, event); return true;
     case EventKind::complete: return complete(now, event);

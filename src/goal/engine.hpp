@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -17,8 +18,14 @@
 #include "goal/model.hpp"
 #include "goal/plan.hpp"
 #include "goal/stall.hpp"
+#include "network/network.hpp"
 
 namespace spinloom::goal {
+
+// Of so many units, rounded up; at most one more than `time_ps_most`.
+[[nodiscard]] inline uint64_t time_ps(Rate rate, uint64_t units) {
+  return static_cast<uint64_t>(std::min<unsigned __int128>(rate.ps_up(units), time_ps_most + 1));
+}
 
 class Engine {
  public:
@@ -35,6 +42,7 @@ class Engine {
 
  private:
   struct Costs {
+    uint64_t size;
     uint64_t cpu_ps;  // a computation; what a message costs each of both CPUs
     uint64_t bytes_ps;  // n G
     uint32_t tag;
@@ -64,6 +72,7 @@ class Engine {
   };
 
   Status price_shapes();
+  Status make_network();
   [[nodiscard]] const Costs& costs_of(uint32_t rank, uint32_t operation) const {
     return costs_[schedule_.program(rank).operations[operation].shape];
   }
@@ -81,6 +90,14 @@ class Engine {
   void arrive(uint64_t now, uint32_t event);
   bool complete(uint64_t now, uint32_t event);
   void answer(uint64_t now, uint32_t event, uint32_t receive);
+  // What packets do. The event of a packet has the event of its message as `operation`, its own number as `shape`, the
+  // switch where it is as `source`; that of the message counts in `number` how many have not come.
+  void send_packets(uint64_t now, uint32_t message);
+  void enter(uint64_t now, uint32_t packet);
+  void travel(uint64_t now, uint32_t packet);
+  void take_packet(uint64_t now, uint32_t packet);
+  [[nodiscard]] uint64_t bytes_of(const Event& message) const;
+  [[nodiscard]] uint64_t packet_bytes_of(uint64_t bytes) const;
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
 
   [[nodiscard]] static bool is_busy(const Cpu& cpu, uint64_t now) { return cpu.free_ps > now; }
@@ -110,6 +127,7 @@ class Engine {
   size_t nics_each_ = 1;
   std::vector<Cpu> cpus_;
   std::vector<Nic> nics_;
+  std::optional<network::Network> network_;
   EventQueue queue_;
   Matching matching_;
   std::vector<Counter> counters_;

@@ -19,7 +19,11 @@ void Engine::leave(uint64_t now, uint32_t event) {
   const uint64_t begin_ps = std::max(now, nic.sends_ps);
   const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
   nic.sends_ps = checked(begin_ps + bytes_ps + model_.g_ps);
-  push(begin_ps + model_.L_ps, event, EventKind::arrive);
+  if (network_.has_value()) {
+    send_packets(begin_ps, event);
+  } else {
+    push(begin_ps + model_.L_ps, event, EventKind::arrive);
+  }
   if (message.part == Part::data) end(begin_ps + bytes_ps, message.source, message.operation);
 }
 

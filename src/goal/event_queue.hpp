@@ -20,6 +20,8 @@ inline constexpr uint32_t none = UINT32_MAX;
 
 enum class EventKind : uint8_t {
   // Of our own model, in the order in which what is ready at one moment begins.
+  enter,  // packets
+  travel,
   leave,
   arrive,
   complete,

@@ -15,6 +15,11 @@
 //     the data come (n G + L); all three go through the queues of the NICs. The send ends when its last byte has left.
 //     Only the sent size counts.
 //         T(s > S) = c + L + w + L + n G + L + c        w: what the request waits for its receive
+//   - Without a `network` all NICs are on one switch that never makes them wait: a crossbar. With one, the first byte of
+//     a message is at its first switch L after it has left and then goes through `network/network.hpp` in packets; it
+//     needs `hop` for each link between switches, and waits where others are. The NICs at both ends are as before; the
+//     receiving one takes what comes in packets.
+//         T(s <= S) = c + L + h hop + n G + c         h: links between the switches of both
 //   - At one moment, what waits for a CPU begins first, then come ends of messages, sends, receives, computations.
 //   A rank ends when the last of its operations has ended.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds; rates are rational, the time of n bytes is
@@ -22,10 +27,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "network/topology.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::goal {
@@ -38,6 +45,7 @@ struct Model {
   Rate O{0, 1};
   uint64_t S_bytes = 65535;
   uint64_t unit_ps = 1000;  // what a schedule counts its computations in
+  std::optional<network::Config> network = {};
 };
 
 // No modelled time is later: 53 days.

@@ -183,6 +183,22 @@ TEST(Model, AStallHasTheSentencesOfTheDialect) {
   EXPECT_EQ(run(Schedule(2), {}).error().message, run_loggopsim(Schedule(2), {}).error().message);
 }
 
+network::Config random_network(Random& random, uint32_t ranks) {
+  network::Config config;
+  if (random.chance(1, 3)) {
+    config.topology = network::FatTree{.radix = 4, .oversubscription = random.chance(1, 2) ? 1U : 2U};
+  } else if (random.chance(1, 2)) {
+    config.topology = network::Torus{.sizes = {3, (ranks + 2) / 3}};
+  } else {
+    config.topology = network::Dragonfly{.hosts = 1, .routers = 2, .globals = 1, .groups = 3};
+  }
+  config.hop_ps = random.chance(1, 2) ? 0 : random.below(3000);
+  const uint64_t packets[] = {0, 1, 4, 4096};
+  config.packet_bytes = packets[random.below(4)];
+  if (random.chance(1, 3)) config.shuffle_seed = random.next();
+  return config;
+}
+
 Model random_model(Random& random) {
   Model model;
   const uint64_t times[] = {0, 1, 5, 1000, 40'000, random.below(3'000'000)};
@@ -199,6 +215,10 @@ void compare_with_naive(const Schedule& schedule, const Model& model) {
   SCOPED_TRACE(text("L = ", model.L_ps, ", o = ", model.o_ps, ", g = ", model.g_ps, ", G = ", model.G.ps_numerator(),
                     "/", model.G.denominator(), ", O = ", model.O.ps_numerator(), "/", model.O.denominator(),
                     ", S = ", model.S_bytes, ", unit = ", model.unit_ps));
+  if (model.network.has_value()) {
+    SCOPED_TRACE(text("form ", model.network->topology.index(), ", hop = ", model.network->hop_ps, ", packets of ",
+                      model.network->packet_bytes));
+  }
   test::NaiveEngine naive(schedule, model);
   naive.run();
   Engine engine(schedule, model);
@@ -223,6 +243,75 @@ TEST(Model, RandomSchedulesAreAsTheNaiveEngineSays) {
     const Schedule schedule = test::random_schedule(random, random.between(1, 20), test::Sizes::usual);
     compare_with_naive(schedule, random_model(random));
   });
+}
+
+TEST(Model, PacketsInNetworksAreAsTheNaiveEngineSays) {
+  test::for_seeds(5000, [](Random& random) {
+    const Schedule schedule = test::random_schedule(random, random.between(1, 20), test::Sizes::brief);
+    Model model = random_model(random);
+    model.network = random_network(random, schedule.ranks());
+    compare_with_naive(schedule, model);
+  });
+}
+
+TEST(Model, ASwitchThatDoesNotCutMessagesIsTheCrossbar) {
+  test::for_seeds(2000, [](Random& random) {
+    const Schedule schedule = test::random_schedule(random, random.between(1, 30), test::Sizes::usual);
+    Model model = random_model(random);
+    Engine crossbar(schedule, model);
+    model.network = network::Config{.topology = network::FatTree{.radix = 16}, .packet_bytes = 0};
+    Engine tree(schedule, model);
+    ASSERT_TRUE(crossbar.run());
+    ASSERT_TRUE(tree.run());
+    EXPECT_EQ(crossbar.take_outcome().finish_ps, tree.take_outcome().finish_ps);
+  });
+}
+
+TEST(Model, OneMessageThroughANetwork) {
+  // T = o + L + h hop + (s - 1) G + o, cut into packets or not.
+  const auto made = schedule::read_goal(
+      "num_ranks 9\nrank 0 {\nsend 10000b to 8\n}\nrank 1 {\n}\nrank 2 {\n}\nrank 3 "
+      "{\n}\nrank 4 {\n}\nrank 5 {\n}\nrank 6 {\n}\nrank 7 {\n}\nrank 8 {\nrecv "
+      "10000b from 0\n}\n");
+  ASSERT_TRUE(made) << made.error().message;
+  for (const uint64_t packet : {0, 1, 100, 4096, 10000}) {
+    for (const Rate rate : {Rate(6000, 1), Rate(20, 3), Rate(0, 1)}) {
+      const uint64_t bytes_ps = (9999 * static_cast<uint64_t>(rate.ps_numerator()) + rate.denominator() - 1) /
+                                static_cast<uint64_t>(rate.denominator());
+      Model model{.G = rate};
+      model.network = network::Config{.topology = network::FatTree{.radix = 4}, .hop_ps = 700, .packet_bytes = packet};
+      EXPECT_EQ(run(*made, model)->makespan_ps, o + L + 4 * 700 + bytes_ps + o) << packet;
+      model.network->topology = network::Torus{.sizes = {3, 3}};
+      EXPECT_EQ(run(*made, model)->makespan_ps, o + L + 2 * 700 + bytes_ps + o) << packet;
+    }
+  }
+}
+
+TEST(Model, FlowsShareALinkPacketByPacket) {
+  // Ranks 0 and 1 send s bytes to ranks 2 and 3 over one link, at once. Its packets alternate: both end when 2 s bytes
+  // have crossed, but for a packet. Uncut, one has the link to itself first.
+  const auto made = schedule::read_goal(
+      "num_ranks 4\nrank 0 {\nsend 40000b to 2\n}\nrank 1 {\nsend 40000b to 3\n}\n"
+      "rank 2 {\nrecv 40000b from 0\n}\nrank 3 {\nrecv 40000b from 1\n}\n");
+  ASSERT_TRUE(made);
+  Model model;
+  model.network = network::Config{
+      .topology = network::FatTree{.radix = 4, .levels = 2, .oversubscription = 2}, .hop_ps = 0, .packet_bytes = 1000};
+  const uint64_t last = o + L + 80'000 * G - G + o;
+  EXPECT_EQ(run(*made, model)->finish_ps, Times({o, o, last - 1000 * G, last}));
+  model.network->packet_bytes = 0;
+  EXPECT_EQ(run(*made, model)->finish_ps, Times({o, o, last - 40'000 * G, last}));
+  // Without oversubscription each has a link of its own.
+  model.network->topology = network::FatTree{.radix = 4, .levels = 2};
+  EXPECT_EQ(run(*made, model)->finish_ps, Times({o, o, last - 40'000 * G, last - 40'000 * G}));
+}
+
+TEST(Model, ASinkBehindANetworkTakesItsBytesInTheSameTime) {
+  // k senders of s bytes: the last byte is in (k - 1) (s G + g - G) + (s - 1) G after the first byte.
+  const auto made = make_pattern("linear_gather", 9, 10000);
+  Model model;
+  model.network = network::Config{.topology = network::FatTree{.radix = 32}};
+  EXPECT_EQ(run(*made, model)->makespan_ps, o + L + 7 * (9999 * G + g) + 9999 * G + o);
 }
 
 TEST(Model, LongQueuesAreAsTheNaiveEngineSays) {

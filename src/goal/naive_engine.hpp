@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
 
 #include "goal/model.hpp"
+#include "network/network.hpp"
 
 namespace spinloom::goal::test {
 
@@ -28,6 +30,11 @@ class NaiveEngine {
   }
 
   void run() {
+    if (model_.network.has_value()) {
+      uint32_t planes = 1;
+      for (const schedule::Shape& shape : schedule_.shapes()) planes = std::max(planes, shape.nic + 1U);
+      network_ = *network::Network::make(*model_.network, model_.G, schedule_.ranks(), planes);
+    }
     for (uint32_t rank = 0; rank < hosts_.size(); ++rank) {
       for (uint32_t one = 0; one < hosts_[rank].waits.size(); ++one) {
         if (hosts_[rank].waits[one] == 0) free(rank, one);
@@ -53,7 +60,7 @@ class NaiveEngine {
 
  private:
   // In the order in which what is ready at one moment begins.
-  enum class What { leaves, arrives, is_there, send, receive, compute };
+  enum class What { enters, travels, leaves, arrives, is_there, send, receive, compute };
   enum class Kind { message, request, answer, data };
   struct Name {
     uint32_t rank = 0;
@@ -68,6 +75,10 @@ class NaiveEngine {
     Name send{};  // or the operation itself
     Name receive{};
     Kind kind = Kind::message;
+    // Of a packet: where it is, and its bytes.
+    uint32_t at = 0;
+    uint64_t first = 0, end = 0, bytes = 0;
+    uint64_t message = 0;
     bool operator<(const Element& other) const {
       return std::tie(time, waits, what, number) < std::tie(other.time, other.waits, other.what, other.number);
     }
@@ -151,6 +162,15 @@ class NaiveEngine {
         meets(message);
         return;
       }
+      case What::enters:
+        if (element.end < element.bytes) {
+          Element next = element;
+          next.first = element.end;
+          send_packet(now + up(model_.G, element.end) - up(model_.G, element.first), next);
+        }
+        travel(element);
+        return;
+      case What::travels: travel(element); return;
       case What::leaves:
       case What::arrives: pass(element); return;
       case What::is_there: is_there(element); return;
@@ -167,12 +187,58 @@ class NaiveEngine {
     const uint64_t bytes = is_long ? up(model_.G, bytes_of(element.send)) : 0;
     const uint64_t begin = std::max(element.time, nic);
     nic = begin + model_.g_ps + bytes;
-    if (leaves) {
+    if (leaves && network_.has_value()) {
+      send_packets(begin, element);
+      if (element.kind == Kind::data) ends(begin + bytes, element.send);
+    } else if (leaves) {
       add(begin + model_.L_ps, What::arrives, element);
       if (element.kind == Kind::data) ends(begin + bytes, element.send);
     } else {
       add(begin + bytes, What::is_there, element);
     }
+  }
+
+  [[nodiscard]] static uint32_t source_of(const Element& element) {
+    return element.kind == Kind::answer ? element.receive.rank : element.send.rank;
+  }
+  [[nodiscard]] static uint32_t destination_of(const Element& element) {
+    return element.kind == Kind::answer ? element.send.rank : element.receive.rank;
+  }
+
+  void send_packets(uint64_t begin, Element element) {
+    const bool is_long = element.kind == Kind::message || element.kind == Kind::data;
+    element.bytes = is_long ? bytes_of(element.send) + 1 : 1;
+    element.message = messages_++;
+    element.at = network_->switch_of(source_of(element));
+    element.first = 0;
+    send_packet(begin + model_.L_ps, element);
+  }
+
+  void send_packet(uint64_t time, Element packet) {
+    const uint64_t each = model_.network->packet_bytes == 0
+                              ? packet.bytes
+                              : std::max(model_.network->packet_bytes, packet.bytes / network::packets_most + 1);
+    packet.end = std::min(packet.first + each, packet.bytes);
+    add(time, What::enters, packet);
+  }
+
+  void travel(Element packet) {
+    const uint32_t destination = destination_of(packet);
+    const uint8_t plane = shape_of(packet.send).nic;
+    if (packet.at != network_->switch_of(destination)) {
+      const auto move = network_->move(packet.time, packet.at, destination, packet.end - packet.first, plane);
+      packet.at = move.to;
+      add(move.at_ps, What::travels, packet);
+      return;
+    }
+    uint64_t& nic = hosts_[destination].receiving[plane];
+    const uint64_t begin = std::max(packet.time, nic);
+    const bool is_last = packet.end == packet.bytes;
+    nic = begin + (is_last ? up(model_.G, packet.bytes - 1) - up(model_.G, packet.first)
+                           : (packet.end - packet.first) * model_.G.ps_numerator() / model_.G.denominator());
+    const uint64_t there = nic;
+    if (is_last) nic += model_.g_ps;
+    if ((came_[packet.message] += packet.end - packet.first) == packet.bytes) add(there, What::is_there, packet);
   }
 
   void is_there(Element element) {
@@ -256,6 +322,9 @@ class NaiveEngine {
   const Model model_;
   std::vector<Host> hosts_;
   std::set<Element> queue_;
+  std::optional<network::Network> network_;
+  std::map<uint64_t, uint64_t> came_;  // bytes, of messages
+  uint64_t messages_ = 0;
   uint64_t numbers_ = 0;
   uint64_t waits_ = 0;
 };

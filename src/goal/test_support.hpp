@@ -58,12 +58,12 @@ inline LogGopSimParameters random_parameters(Random& random) {
   return parameters;
 }
 
-enum class Sizes { usual, any };  // those that fit in a modelled time, or all of 64 bits
+enum class Sizes { brief, usual, any };  // up to 12, those that fit in a modelled time, or all of 64 bits
 
 inline uint64_t random_size(Random& random, Sizes sizes) {
   if (random.chance(1, 3)) return random.below(3);
   if (sizes == Sizes::any && random.chance(1, 40)) return random.next();
-  return random.chance(1, 3) ? random.below(100'000) : random.below(12);
+  return sizes != Sizes::brief && random.chance(1, 3) ? random.below(100'000) : random.below(12);
 }
 
 // Messages in an order that they can have; edges go from earlier ones to later ones, so that most schedules complete.

@@ -1,0 +1,80 @@
+// What packets do between two NICs.
+#include <algorithm>
+
+#include "goal/engine.hpp"
+
+namespace spinloom::goal {
+
+// At least one: something has to say that the message is there.
+uint64_t Engine::bytes_of(const Event& message) const {
+  return is_short(message.part) ? 1 : std::max<uint64_t>(costs_of(message).size, 1);
+}
+
+uint64_t Engine::packet_bytes_of(uint64_t bytes) const {
+  const uint64_t usual = model_.network->packet_bytes;
+  return usual == 0 ? bytes : std::max(usual, bytes / network::packets_most + 1);
+}
+
+void Engine::send_packets(uint64_t now, uint32_t message) {
+  const uint64_t bytes = bytes_of(queue_[message]);
+  const uint64_t each = packet_bytes_of(bytes);
+  queue_[message].number = bytes / each + (bytes % each != 0);
+  const uint32_t packet = queue_.add();
+  Event& first = queue_[packet];
+  first.rank = queue_[message].rank;
+  first.source = network_->switch_of(queue_[message].source);
+  first.operation = message;
+  first.shape = 0;
+  first.leads = false;
+  push(now + model_.L_ps, packet, EventKind::enter);
+}
+
+// The next packet comes when this one has left: the times of packets of a message add up to that of its bytes.
+void Engine::enter(uint64_t now, uint32_t packet) {
+  const Event entered = queue_[packet];
+  const uint64_t bytes = bytes_of(queue_[entered.operation]);
+  const uint64_t each = packet_bytes_of(bytes);
+  const uint64_t before = entered.shape * each;
+  if (bytes - before > each) {
+    const uint64_t after_ps = time_ps(model_.G, before + each) - time_ps(model_.G, before);
+    const uint32_t next = queue_.add();
+    queue_[next] = entered;
+    ++queue_[next].shape;
+    push(now + after_ps, next, EventKind::enter);
+  }
+  travel(now, packet);
+}
+
+void Engine::travel(uint64_t now, uint32_t packet) {
+  Event& moved = queue_[packet];
+  if (moved.source == network_->switch_of(moved.rank)) {
+    take_packet(now, packet);
+    return;
+  }
+  const Event& message = queue_[moved.operation];
+  const uint64_t bytes = bytes_of(message);
+  const uint64_t each = packet_bytes_of(bytes);
+  const auto [at_ps, to] =
+      network_->move(now, moved.source, moved.rank, std::min(bytes - moved.shape * each, each), costs_of(message).nic);
+  moved.source = to;
+  push(at_ps, packet, EventKind::travel);
+}
+
+// The last packet ends with its last byte, and then comes the gap.
+void Engine::take_packet(uint64_t now, uint32_t packet) {
+  const Event taken = queue_[packet];
+  queue_.release(packet);
+  Event& message = queue_[taken.operation];
+  Nic& nic = nic_of(message.rank, costs_of(message));
+  const uint64_t begin_ps = std::max(now, nic.receives_ps);
+  const uint64_t bytes = bytes_of(message);
+  const uint64_t each = packet_bytes_of(bytes);
+  const uint64_t before = taken.shape * each;
+  const bool is_last = bytes - before <= each;
+  const uint64_t end_ps = begin_ps + (is_last ? time_ps(model_.G, bytes - 1) - time_ps(model_.G, before)
+                                              : static_cast<uint64_t>(model_.G.ps_down(each)));
+  nic.receives_ps = checked(end_ps + (is_last ? model_.g_ps : 0));
+  if (--message.number == 0) push(end_ps, taken.operation, EventKind::complete);
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,37 @@
+// DragonflyRoutes - switches, links and paths of a Dragonfly.
+//
+// Contract: as FatTreeRoutes. A path is a link inside the group, one to the other group and one inside that, without
+//   those that are not needed.
+// Invariants: (1) the ports of a group to others are numbered through its routers; port m (groups - 1) + d leads to the
+//   group that is d + 1 further on, as the m-th of their links; (2) next() takes the link between two groups by the
+//   destination.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include "base/result.hpp"
+#include "network/topology.hpp"
+
+namespace spinloom::network {
+
+class DragonflyRoutes {
+ public:
+  static Result<DragonflyRoutes> make(const Dragonfly& dragonfly, uint32_t hosts);
+
+  [[nodiscard]] uint32_t switches() const { return is_.groups * is_.routers; }
+  [[nodiscard]] uint32_t links() const { return switches() * (is_.routers + is_.globals); }
+  [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / is_.hosts; }
+  [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
+  void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
+
+ private:
+  [[nodiscard]] Link local(uint32_t at, uint32_t to) const {
+    return {at * (is_.routers + is_.globals) + to % is_.routers, to};
+  }
+  // The `which`-th link from the group of `at` to another one, or the way to it.
+  [[nodiscard]] Link towards(uint32_t at, uint32_t group, uint32_t which) const;
+
+  Dragonfly is_;
+  uint32_t each_ = 0;  // links between two groups
+};
+
+}  // namespace spinloom::network

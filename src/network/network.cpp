@@ -1,0 +1,77 @@
+#include "network/network.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.hpp"
+
+namespace spinloom::network {
+namespace {
+
+template <class Routes, class Form>
+Result<std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>> made(const Form& form, uint32_t hosts) {
+  SPL_ASSIGN(Routes routes, Routes::make(form, hosts));
+  return std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>(std::move(routes));
+}
+
+struct Make {
+  uint32_t hosts;
+  auto operator()(const FatTree& form) const { return made<FatTreeRoutes>(form, hosts); }
+  auto operator()(const Dragonfly& form) const { return made<DragonflyRoutes>(form, hosts); }
+  auto operator()(const Torus& form) const { return made<TorusRoutes>(form, hosts); }
+};
+
+}  // namespace
+
+Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint32_t planes) {
+  SPL_ASSIGN(Routes routes, std::visit(Make{ranks}, config.topology));
+  Network network(std::move(routes), config, G);
+  network.free_ps_.resize(size_t{network.links()} * planes);
+  if (config.shuffle_seed.has_value()) {
+    network.hosts_.resize(ranks);
+    std::iota(network.hosts_.begin(), network.hosts_.end(), 0);
+    Random random(*config.shuffle_seed, "network.hosts");
+    random.shuffle(network.hosts_);
+  }
+  return network;
+}
+
+uint32_t Network::switches() const {
+  return std::visit([](const auto& routes) { return routes.switches(); }, routes_);
+}
+
+uint32_t Network::links() const {
+  return std::visit([](const auto& routes) { return routes.links(); }, routes_);
+}
+
+uint32_t Network::switch_of(uint32_t rank) const {
+  return std::visit([&](const auto& routes) { return routes.switch_of(host_of(rank)); }, routes_);
+}
+
+uint32_t Network::hops(uint32_t from, uint32_t to) const {
+  uint32_t count = 0;
+  const uint32_t end = switch_of(to);
+  for (uint32_t at = switch_of(from); at != end; ++count) {
+    at = std::visit([&](const auto& routes) { return routes.next(at, host_of(to)).to; }, routes_);
+  }
+  return count;
+}
+
+Network::Move Network::move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane) {
+  uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
+  const uint32_t host = host_of(to);
+  Link link{};
+  if (config_.routing == Routing::fixed) {
+    link = std::visit([&](const auto& routes) { return routes.next(at, host); }, routes_);
+  } else {
+    choices_.clear();
+    std::visit([&](const auto& routes) { routes.choices(at, host, choices_); }, routes_);
+    link =
+        *std::ranges::min_element(choices_, {}, [&](const Link& one) { return std::max(now_ps, free_ps[one.number]); });
+  }
+  const uint64_t begin_ps = std::max(now_ps, free_ps[link.number]);
+  free_ps[link.number] = begin_ps + static_cast<uint64_t>(G_.ps_down(bytes));
+  return {begin_ps + config_.hop_ps, link.to};
+}
+
+}  // namespace spinloom::network

@@ -1,0 +1,59 @@
+// Network - packets on the links between switches.
+//
+// Contract: sans-I/O. The caller has the clock: it calls move() for a packet whose head is at a switch, in the order of
+//   times, and gets the time at which the head is at the next switch. The links of hosts are the caller's.
+//     - A packet of b bytes occupies each link of its path for b G; whoever comes later waits, the first come first.
+//     - Its head is at the next switch `hop` after it has begun to cross; it does not wait for its tail (cut-through).
+//   So a packet alone needs h hops; k packets that meet on a link need k b G there; two flows that meet share it packet
+//   by packet.
+// Invariants: (1) the same calls give the same times; (2) memory is that of one time for each link, and of the order of
+//   hosts if it is shuffled; (3) the time of a packet on a link is rounded down, so that a message alone never waits for
+//   its own packets.
+// Threads: one owner. Time: modelled, of the caller.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "network/dragonfly.hpp"
+#include "network/fat_tree.hpp"
+#include "network/topology.hpp"
+#include "network/torus.hpp"
+
+namespace spinloom::network {
+
+class Network {
+ public:
+  // For so many ranks; `planes`: how many networks of this kind there are, one for each NIC of a rank.
+  static Result<Network> make(const Config& config, Rate G, uint32_t ranks, uint32_t planes = 1);
+
+  [[nodiscard]] uint32_t switches() const;
+  [[nodiscard]] uint32_t links() const;  // of a plane
+  [[nodiscard]] uint32_t switch_of(uint32_t rank) const;
+  // How many links between switches lie between two ranks.
+  [[nodiscard]] uint32_t hops(uint32_t from, uint32_t to) const;
+
+  struct Move {
+    uint64_t at_ps;
+    uint32_t to;  // the next switch
+  };
+  // From a switch that is not that of `to`, the destination's rank.
+  [[nodiscard]] Move move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane = 0);
+
+ private:
+  using Routes = std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>;
+  Network(Routes routes, const Config& config, Rate G) : routes_(std::move(routes)), config_(config), G_(G) {}
+  [[nodiscard]] uint32_t host_of(uint32_t rank) const { return hosts_.empty() ? rank : hosts_[rank]; }
+
+  Routes routes_;
+  Config config_;
+  Rate G_;
+  std::vector<uint32_t> hosts_;  // of ranks, if not themselves
+  std::vector<uint64_t> free_ps_;  // of links
+  std::vector<Link> choices_;
+};
+
+}  // namespace spinloom::network

@@ -1,0 +1,66 @@
+// Topology - how switches are wired, as numbers that a user gives.
+//
+// Contract: each form says in a comment what its numbers mean. Hosts are numbered from 0, those of one switch one after
+//   the other. A link between two switches is two of ours, one each way.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace spinloom::network {
+
+// Of switches with `radix` ports: half of them go down and half up, of those of the lowest level only one in
+// `oversubscription`; at the top all go down. So a tree of n levels has 2 (radix / 2)^n hosts. 0 levels: as few as hold
+// all hosts.
+struct FatTree {
+  uint32_t radix = 16;
+  uint32_t levels = 0;
+  uint32_t oversubscription = 1;
+  bool operator==(const FatTree&) const = default;
+};
+
+// Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology" (ISCA 2008): groups of `routers`, all
+// wired to each other, of which each has `hosts` and `globals` links to other groups. Every two groups have as many
+// links as fit. 0 groups: as few as hold all hosts, at least 2.
+struct Dragonfly {
+  uint32_t hosts = 4;
+  uint32_t routers = 8;
+  uint32_t globals = 4;
+  uint32_t groups = 0;
+  bool operator==(const Dragonfly&) const = default;
+};
+
+// A grid whose rows are rings, with so many switches along each dimension and `hosts` at each switch.
+struct Torus {
+  std::vector<uint32_t> sizes;
+  uint32_t hosts = 1;
+  bool operator==(const Torus&) const = default;
+};
+
+using Topology = std::variant<FatTree, Dragonfly, Torus>;
+
+// All paths are minimal. `fixed`: one for each destination from each switch. `adaptive`: at each switch the link that is
+// free first; of equal ones the first.
+enum class Routing : uint8_t { fixed, adaptive };
+
+inline constexpr uint64_t packets_most = 1 << 16;  // of a message; packets of longer ones are larger
+
+struct Config {
+  Topology topology;
+  Routing routing = Routing::fixed;
+  uint64_t hop_ps = 100'000;  // from a switch to the next one
+  uint64_t packet_bytes = 4096;  // what is not interrupted on a link; 0: messages are not
+  std::optional<uint64_t> shuffle_seed = {};  // whose order of hosts the ranks have; else rank i is host i
+  bool operator==(const Config&) const = default;
+};
+
+// A link out of a switch, and the switch at its end.
+struct Link {
+  uint32_t number;
+  uint32_t to;
+};
+
+}  // namespace spinloom::network

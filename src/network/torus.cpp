@@ -1,0 +1,64 @@
+#include "network/torus.hpp"
+
+namespace spinloom::network {
+
+Result<TorusRoutes> TorusRoutes::make(const Torus& torus, uint32_t hosts) {
+  constexpr size_t dimensions_most = 8;
+  if (torus.sizes.empty() || torus.sizes.size() > dimensions_most) {
+    return fail(Code::invalid, "a torus has 1 to ", dimensions_most, " dimensions, and ", torus.sizes.size(),
+                " are given, as in torus:8x8x8");
+  }
+  if (torus.hosts == 0) return fail(Code::invalid, "a switch of a torus has at least 1 host");
+  uint64_t switches = 1;
+  std::string sizes;
+  for (const uint32_t size : torus.sizes) {
+    if (size == 0) return fail(Code::invalid, "each dimension of a torus has at least 1 switch");
+    switches *= size;
+    sizes += text(sizes.empty() ? "" : "x", size);
+    if (switches > UINT32_MAX / (2 * dimensions_most)) {
+      return fail(Code::invalid, "a torus has at most ", UINT32_MAX / (2 * dimensions_most), " switches");
+    }
+  }
+  if (switches * torus.hosts < hosts) {
+    return fail(Code::invalid, "a torus of ", sizes, " with ", torus.hosts, " at each switch has ",
+                switches * torus.hosts, " hosts, and there are ", hosts, " ranks; make it larger");
+  }
+  TorusRoutes routes;
+  routes.torus_ = torus;
+  routes.switches_ = static_cast<uint32_t>(switches);
+  return routes;
+}
+
+template <class Visit>
+void TorusRoutes::each_way(uint32_t at, uint32_t destination, Visit&& visit) const {
+  const uint32_t goal = switch_of(destination);
+  uint32_t stride = 1;
+  for (uint32_t dimension = 0; dimension < torus_.sizes.size(); ++dimension) {
+    const uint32_t size = torus_.sizes[dimension];
+    const uint32_t here = at / stride % size;
+    const uint32_t up = (goal / stride % size + size - here) % size;  // so many steps upwards
+    const uint32_t first = (at * static_cast<uint32_t>(torus_.sizes.size()) + dimension) * 2;
+    const uint32_t row = at - here * stride;
+    if (up != 0 && up <= size - up && !visit(Link{first, row + (here + 1) % size * stride})) return;
+    if (up != 0 && size - up <= up && !visit(Link{first + 1, row + (here + size - 1) % size * stride})) return;
+    stride *= size;
+  }
+}
+
+Link TorusRoutes::next(uint32_t at, uint32_t destination) const {
+  Link found{};
+  each_way(at, destination, [&](const Link& link) {
+    found = link;
+    return false;
+  });
+  return found;
+}
+
+void TorusRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const {
+  each_way(at, destination, [&](const Link& link) {
+    out.push_back(link);
+    return true;
+  });
+}
+
+}  // namespace spinloom::network

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "goal/event_queue.hpp"
@@ -66,6 +68,12 @@ class Engine {
     Matching::List posted;
     Matching::List arrived;
   };
+  // Messages from one rank to another one, where packets choose their paths.
+  struct Pair {
+    uint32_t left = 0;  // how many have
+    uint32_t came = 0;
+    std::map<uint32_t, std::pair<uint64_t, uint32_t>> early;  // by place: when it was there, event
+  };
   struct Counter {
     uint64_t ready_ps;  // as far as is known
     uint32_t left;
@@ -91,11 +99,14 @@ class Engine {
   bool complete(uint64_t now, uint32_t event);
   void answer(uint64_t now, uint32_t event, uint32_t receive);
   // What packets do. The event of a packet has the event of its message as `operation`, its own number as `shape`, the
-  // switch where it is as `source`; that of the message counts in `number` how many have not come.
+  // switch where it is as `source`; that of the message has in `number` its place among those from one rank to another,
+  // where packets may overtake, and how many have not come.
   void send_packets(uint64_t now, uint32_t message);
   void enter(uint64_t now, uint32_t packet);
   void travel(uint64_t now, uint32_t packet);
   void take_packet(uint64_t now, uint32_t packet);
+  void complete_in_order(uint64_t at_ps, uint32_t message, uint32_t place);
+  [[nodiscard]] bool is_ordered(const Event& message) const;
   [[nodiscard]] uint64_t bytes_of(const Event& message) const;
   [[nodiscard]] uint64_t packet_bytes_of(uint64_t bytes) const;
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
@@ -128,6 +139,7 @@ class Engine {
   std::vector<Cpu> cpus_;
   std::vector<Nic> nics_;
   std::optional<network::Network> network_;
+  std::unordered_map<uint64_t, Pair> pairs_;  // that have messages on their way
   EventQueue queue_;
   Matching matching_;
   std::vector<Counter> counters_;

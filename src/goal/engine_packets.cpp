@@ -4,6 +4,17 @@
 #include "goal/engine.hpp"
 
 namespace spinloom::goal {
+namespace {
+
+uint64_t pair_of(const Event& message) { return uint64_t{message.source} << 32 | message.rank; }
+
+}  // namespace
+
+// Of messages that match.
+bool Engine::is_ordered(const Event& message) const {
+  return model_.network->routing == network::Routing::adaptive &&
+         (message.part == Part::whole || message.part == Part::request);
+}
 
 // At least one: something has to say that the message is there.
 uint64_t Engine::bytes_of(const Event& message) const {
@@ -18,7 +29,9 @@ uint64_t Engine::packet_bytes_of(uint64_t bytes) const {
 void Engine::send_packets(uint64_t now, uint32_t message) {
   const uint64_t bytes = bytes_of(queue_[message]);
   const uint64_t each = packet_bytes_of(bytes);
-  queue_[message].number = bytes / each + (bytes % each != 0);
+  uint64_t place = 0;
+  if (is_ordered(queue_[message])) place = pairs_[pair_of(queue_[message])].left++;
+  queue_[message].number = place << 32 | (bytes / each + (bytes % each != 0));
   const uint32_t packet = queue_.add();
   Event& first = queue_[packet];
   first.rank = queue_[message].rank;
@@ -74,7 +87,27 @@ void Engine::take_packet(uint64_t now, uint32_t packet) {
   const uint64_t end_ps = begin_ps + (is_last ? time_ps(model_.G, bytes - 1) - time_ps(model_.G, before)
                                               : static_cast<uint64_t>(model_.G.ps_down(each)));
   nic.receives_ps = checked(end_ps + (is_last ? model_.g_ps : 0));
-  if (--message.number == 0) push(end_ps, taken.operation, EventKind::complete);
+  if (static_cast<uint32_t>(--message.number) != 0) return;
+  if (is_ordered(message)) {
+    complete_in_order(end_ps, taken.operation, static_cast<uint32_t>(message.number >> 32));
+  } else {
+    push(end_ps, taken.operation, EventKind::complete);
+  }
+}
+
+// Messages from one rank to another match in the order in which they left.
+void Engine::complete_in_order(uint64_t at_ps, uint32_t message, uint32_t place) {
+  const auto found = pairs_.find(pair_of(queue_[message]));
+  Pair& pair = found->second;
+  pair.early.emplace(place, std::pair(at_ps, message));
+  uint64_t last_ps = 0;
+  for (auto next = pair.early.begin(); next != pair.early.end() && next->first == pair.came;) {
+    last_ps = std::max(last_ps, next->second.first);
+    push(last_ps, next->second.second, EventKind::complete);
+    next = pair.early.erase(next);
+    ++pair.came;
+  }
+  if (pair.came == pair.left) pairs_.erase(found);
 }
 
 }  // namespace spinloom::goal

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "goal/model.hpp"
@@ -211,6 +212,7 @@ class NaiveEngine {
     element.message = messages_++;
     element.at = network_->switch_of(source_of(element));
     element.first = 0;
+    if (is_ordered(element)) order_[{source_of(element), destination_of(element)}].push_back(element.message);
     send_packet(begin + model_.L_ps, element);
   }
 
@@ -238,7 +240,25 @@ class NaiveEngine {
                            : (packet.end - packet.first) * model_.G.ps_numerator() / model_.G.denominator());
     const uint64_t there = nic;
     if (is_last) nic += model_.g_ps;
-    if ((came_[packet.message] += packet.end - packet.first) == packet.bytes) add(there, What::is_there, packet);
+    if ((came_[packet.message] += packet.end - packet.first) < packet.bytes) return;
+    if (!is_ordered(packet)) {
+      add(there, What::is_there, packet);
+      return;
+    }
+    // Those before it in the order come first.
+    complete_.emplace(packet.message, std::pair(there, packet));
+    std::list<uint64_t>& order = order_[{source_of(packet), destination}];
+    uint64_t last = 0;
+    while (!order.empty() && complete_.contains(order.front())) {
+      last = std::max(last, complete_.at(order.front()).first);
+      add(last, What::is_there, complete_.at(order.front()).second);
+      order.pop_front();
+    }
+  }
+
+  [[nodiscard]] bool is_ordered(const Element& element) const {
+    return model_.network->routing == network::Routing::adaptive &&
+           (element.kind == Kind::message || element.kind == Kind::request);
   }
 
   void is_there(Element element) {
@@ -325,6 +345,8 @@ class NaiveEngine {
   std::optional<network::Network> network_;
   std::map<uint64_t, uint64_t> came_;  // bytes, of messages
   uint64_t messages_ = 0;
+  std::map<std::pair<uint32_t, uint32_t>, std::list<uint64_t>> order_;
+  std::map<uint64_t, std::pair<uint64_t, Element>> complete_;
   uint64_t numbers_ = 0;
   uint64_t waits_ = 0;
 };

@@ -1,4 +1,5 @@
 // spinloom._core: schedules in GOAL, and the light engine that runs them.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 #include "goal/loggopsim.hpp"
 #include "goal/model.hpp"
 #include "goal/patterns.hpp"
+#include "network/network.hpp"
 #include "schedule/check.hpp"
 #include "schedule/goal.hpp"
 
@@ -51,9 +53,54 @@ Rate rate(const char* name, const Ratio& ratio) {
   return {ratio.first, ratio.second};
 }
 
+template <class Value>
+void read_field(const nb::dict& fields, const char* name, Value& value) {
+  if (fields.contains(name)) value = nb::cast<Value>(fields[name]);
+}
+
+network::Config network_of(const nb::dict& fields) {
+  network::Config config;
+  const auto form = nb::cast<std::string>(fields["form"]);
+  if (form == "fat-tree") {
+    network::FatTree tree;
+    read_field(fields, "radix", tree.radix);
+    read_field(fields, "levels", tree.levels);
+    read_field(fields, "oversubscription", tree.oversubscription);
+    config.topology = tree;
+  } else if (form == "dragonfly") {
+    network::Dragonfly dragonfly;
+    read_field(fields, "hosts", dragonfly.hosts);
+    read_field(fields, "routers", dragonfly.routers);
+    read_field(fields, "globals", dragonfly.globals);
+    read_field(fields, "groups", dragonfly.groups);
+    config.topology = dragonfly;
+  } else {
+    network::Torus torus;
+    read_field(fields, "sizes", torus.sizes);
+    read_field(fields, "hosts", torus.hosts);
+    config.topology = torus;
+  }
+  bool is_adaptive = false;
+  read_field(fields, "is_adaptive", is_adaptive);
+  if (is_adaptive) config.routing = network::Routing::adaptive;
+  read_field(fields, "hop_ps", config.hop_ps);
+  read_field(fields, "packet_bytes", config.packet_bytes);
+  if (fields.contains("shuffle_seed")) config.shuffle_seed = nb::cast<uint64_t>(fields["shuffle_seed"]);
+  return config;
+}
+
+nb::dict network_size(const nb::dict& fields, uint32_t ranks) {
+  const auto made = unwrap(network::Network::make(network_of(fields), {}, ranks));
+  nb::dict out;
+  out["switches"] = made.switches();
+  out["links"] = made.links();
+  return out;
+}
+
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
-             uint64_t S_bytes, uint64_t unit_ps) {
-  const goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
+             uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network) {
+  goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
+  if (network.has_value()) model.network = network_of(*network);
   const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run(made, model); }));
   nb::dict out;
   out["finish_ps"] = outcome.finish_ps;
@@ -88,9 +135,9 @@ void bind_goal(nb::module_& module) {
           "check", [](const Schedule& made) { unwrap(without_lock([&] { return schedule::check(made); })); },
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
-           nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000,
+           nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
-           "unit_ps is what computations are counted in.")
+           "unit_ps is what computations are counted in, network what goal_network.parse() gives.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
            nb::arg("S"), "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
       .def(
@@ -105,6 +152,8 @@ void bind_goal(nb::module_& module) {
         return unwrap(without_lock([&] { return goal::make_pattern(name, ranks, bytes); }));
       },
       nb::arg("name"), nb::arg("ranks"), nb::arg("bytes"), "The Schedule of a collective operation.");
+  module.def("network_size", &network_size, nb::arg("network"), nb::arg("ranks"),
+             "How many switches and links a network has; goal_network.parse() gives its fields.");
   module.def("goal_patterns", [] {
     std::vector<std::string> names;
     for (const std::string_view name : goal::pattern_names()) names.emplace_back(name);

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, goal_model, output, units
+from spinloom import core, files, goal_compare, goal_model, goal_network, output, units
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options
 
@@ -70,12 +70,28 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--unit", default="1ns", show_default=True, help="What the file counts its computations in, by our model."
 )
+@click.option(
+    "--network",
+    "network_text",
+    metavar="NETWORK",
+    default="crossbar",
+    show_default=True,
+    help="What is between the NICs: fat-tree:radix=16,levels=3,oversubscription=2, torus:8x8x8, "
+    "dragonfly:hosts=4,routers=8,globals=4,groups=9; each also routing=adaptive, hop=100ns, packet=4KiB, "
+    "shuffle=SEED.",
+)
 @loggops
 @form_options
-def run(file: Path, dialect: str | None, unit: str, form: str, **parameters: str) -> None:
+def run(file: Path, dialect: str | None, unit: str, network_text: str, form: str, **parameters: str) -> None:
     """The time of each rank, modelled. Times and rates may have units: 2500ns, 20ps/B, 50GB/s, 64KiB; numbers
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
-    arguments = goal_model.parse_loggopsim(parameters) if dialect else goal_model.parse(parameters, unit)
+    network = goal_network.parse(network_text)
+    if dialect and network is not None:
+        raise Trouble("invalid", f"--network {network_text}: the rules of {dialect} have no network; ours do")
+    if dialect:
+        arguments: dict[str, Any] = goal_model.parse_loggopsim(parameters)
+    else:
+        arguments = {**goal_model.parse(parameters, unit), "network": network}
     schedule = read(file)
     schedule.check()
     begun = time.perf_counter()
@@ -86,7 +102,8 @@ def run(file: Path, dialect: str | None, unit: str, form: str, **parameters: str
         output.emit(rows, form, lambda: summary(schedule, dialect, dialect_lines(outcome)))
     else:
         rows = goal_model.rows(outcome, schedule.count()["cpus"])
-        output.emit(rows, form, lambda: summary(schedule, "spinloom", lines(rows)))
+        more = network_lines(network, network_text, len(rows)) + lines(rows)
+        output.emit(rows, form, lambda: summary(schedule, "spinloom", more))
     if form == "table":
         rate = outcome["events"] / max(seconds, 1e-9)
         output.say(
@@ -104,6 +121,13 @@ def summary(schedule: Any, rules: str, more: list[tuple[str, str]]) -> Any:
         *more,
     ]
     return output.table(["", "modelled"], [list(line) for line in lines], numeric=set())
+
+
+def network_lines(network: dict[str, Any] | None, text: str, ranks: int) -> list[tuple[str, str]]:
+    if network is None:
+        return [("network", text)]
+    size = core.load().network_size(network, ranks)
+    return [("network", f"{text}: {size['switches']:,} switches, {size['links']:,} links between them")]
 
 
 def dialect_lines(outcome: dict[str, Any]) -> list[tuple[str, str]]:
@@ -132,6 +156,55 @@ def lines(rows: list[dict[str, int]]) -> list[tuple[str, str]]:
         ("CPUs work for messages", goal_model.share(parts["overhead"], whole)),
         ("CPUs wait", goal_model.share(parts["waiting"], whole)),
     ]
+
+
+@goal.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
+@click.argument("names", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--unit", default="1ns", show_default=True, help="What the files count their computations in.")
+@loggops
+@form_options
+def compare(names: tuple[Path, ...], unit: str, form: str, **parameters: str) -> None:
+    """When the last rank ends by our model and by LogGOPSim's rules, and which rules make the difference:
+    those without which both agree about every rank. All times are modelled."""
+    arguments = goal_model.parse(parameters, unit)
+    rows = [compared(name, arguments) for name in names]
+    for row, name in zip(rows, names, strict=True):
+        if form == "table" and row["stalls"]:
+            output.say(f"{name}: {row['stalls']}")
+    output.emit(
+        rows,
+        form,
+        lambda: output.table(
+            ["schedule", "ours (ns)", "LogGOPSim (ns)", "makes the difference"],
+            [
+                [row["schedule"], nanoseconds(row["ours_ps"]), nanoseconds(row["loggopsim_ps"]), row["rules"]]
+                for row in rows
+            ],
+            numeric={"ours (ns)", "LogGOPSim (ns)"},
+        ),
+    )
+    used = {name for row in rows for name in row["rules"].split(", ")}
+    if form == "table":
+        for rule in goal_compare.RULES:
+            if rule.name in used:
+                output.say(f"{rule.name}: {rule.about}")
+
+
+def nanoseconds(ps: int | None) -> str:
+    return "-" if ps is None else f"{ps // 1000:,}" + (f".{ps % 1000:03}".rstrip("0") if ps % 1000 else "")
+
+
+def compared(name: Path, arguments: dict[str, Any]) -> dict[str, Any]:
+    schedule = read(name)
+    row = {"schedule": name.stem, "ours_ps": None, "loggopsim_ps": None, "rules": "", "stalls": ""}
+    try:
+        schedule.check()
+        found = goal_compare.compare(schedule, arguments)
+    except core.load().SpinloomError as error:
+        return {**row, "stalls": error.message}
+    rules = "more than one rule" if found.rules is None else ", ".join(rule.name for rule in found.rules)
+    ours, loggopsim = found.makespans()
+    return {**row, "ours_ps": ours, "loggopsim_ps": loggopsim, "rules": rules}
 
 
 @goal.command(epilog="Example: spinloom goal check app.goal")

@@ -69,8 +69,9 @@ def test_the_docs_explain_each_rule():
         ),
         (
             "o",
-            "rank 0 {\nsend 1b to 1\n}\n"
-            "rank 1 {\nc: calc 90000\nr: recv 1b from 0\nr requires c\nd: calc 5\nd requires r\n}",
+            "rank 0 {\na: send 1b to 1 tag 1\nw: calc 20000\nb: send 1b to 1 tag 2\n"
+            "w requires a\nb requires w\n}\n"
+            "rank 1 {\nb: recv 1b from 0 tag 2\na: recv 1b from 0 tag 1\na requires b\n}",
             {},
         ),
     ],

@@ -2,7 +2,9 @@
 // memory of the process, for patterns of known sizes; each in a process of its own, the best of several runs, because
 // the machine is shared.
 //
-//   spinloom_goal_bench [ours|loggopsim PATTERN RANKS BYTES]
+//   spinloom_goal_bench [ours|tree|loggopsim PATTERN RANKS BYTES]
+//
+// `tree`: ours through a fat tree of switches with 64 ports.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -42,8 +44,10 @@ struct Ended {
 };
 
 Result<Ended> run(const std::string& rules, const schedule::Schedule& made) {
-  if (rules == "ours") {
-    SPL_ASSIGN(const goal::Outcome outcome, goal::run(made, {}));
+  if (rules != "loggopsim") {
+    goal::Model model;
+    if (rules == "tree") model.network = network::Config{.topology = network::FatTree{.radix = 64}};
+    SPL_ASSIGN(const goal::Outcome outcome, goal::run(made, model));
     return Ended{outcome.events, outcome.makespan_ps};
   }
   SPL_ASSIGN(const goal::LogGopSimOutcome outcome, goal::run_loggopsim(made, {}));
@@ -113,7 +117,7 @@ int main(int argc, char** argv) {
       {"linear_alltoall", 1024, 64},     {"linear_barrier", 16'384, 1},
   };
   int failed = 0;
-  for (const char* const rules : {"ours", "loggopsim"}) {
+  for (const char* const rules : {"ours", "tree", "loggopsim"}) {
     for (const auto& one : patterns) failed |= measure_apart({rules, one.name, one.ranks, one.bytes});
   }
   return failed;

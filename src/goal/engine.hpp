@@ -36,7 +36,7 @@ class Engine {
 
   // Until nothing happens any more; an error where a time does not fit.
   Status run();
-  [[nodiscard]] Outcome take_outcome();
+  [[nodiscard]] Outcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.
   [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
@@ -62,12 +62,16 @@ class Engine {
     uint64_t sends_ps = 0;  // until then
     uint64_t receives_ps = 0;
   };
-  struct Rank {
+  struct alignas(64) Rank {
     uint32_t left = 0;  // operations that have not begun
     uint32_t counters = none;
     Matching::List posted;
     Matching::List arrived;
+    uint64_t finish_ps = 0;
+    uint64_t compute_ps = 0;
+    uint64_t overhead_ps = 0;
   };
+  static_assert(sizeof(Rank) == 64, "what a step of a rank needs is in one cache line");
   // Messages from one rank to another one, where packets choose their paths.
   struct Pair {
     uint32_t left = 0;  // how many have
@@ -144,7 +148,7 @@ class Engine {
   Matching matching_;
   std::vector<Counter> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
-  Outcome outcome_;
+  uint64_t events_ = 0;
   uint64_t numbers_ = 0;
   uint64_t waits_ = 0;
   uint64_t left_ = 0;

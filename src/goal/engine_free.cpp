@@ -61,7 +61,7 @@ void Engine::occupy(Cpu& cpu, uint64_t until_ps, bool leads) {
 }
 
 void Engine::begin(uint64_t now, uint32_t rank, uint32_t operation) {
-  ++outcome_.events;
+  ++events_;
   --left_;
   --ranks_[rank].left;
   if (begun_ != nullptr) [[unlikely]] {
@@ -71,7 +71,7 @@ void Engine::begin(uint64_t now, uint32_t rank, uint32_t operation) {
 }
 
 void Engine::end(uint64_t at_ps, uint32_t rank, uint32_t operation) {
-  uint64_t& finish_ps = outcome_.finish_ps[rank];
+  uint64_t& finish_ps = ranks_[rank].finish_ps;
   finish_ps = std::max(finish_ps, checked(at_ps));
   release(at_ps, rank, operation, Awaits::end);
 }
@@ -120,7 +120,7 @@ std::vector<uint32_t> Engine::stalled_ranks() const {
 }
 
 Error Engine::stall() const {
-  Stall stall{{}, outcome_.events, unmatched_, left_, {}};
+  Stall stall{{}, events_, unmatched_, left_, {}};
   for (const uint32_t rank : stalled_ranks()) {
     const Rank& state = ranks_[rank];
     stall.ranks.push_back(

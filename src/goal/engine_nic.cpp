@@ -39,7 +39,7 @@ void Engine::arrive(uint64_t now, uint32_t event) {
 
 bool Engine::complete(uint64_t now, uint32_t event) {
   Event& message = queue_[event];
-  ++outcome_.events;
+  ++events_;
   if (message.part == Part::answer) {
     std::swap(message.source, message.rank);
     message.part = Part::data;

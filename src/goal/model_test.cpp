@@ -225,7 +225,7 @@ void compare_with_naive(const Schedule& schedule, const Model& model) {
   Engine engine(schedule, model);
   ASSERT_TRUE(engine.run());
   EXPECT_EQ(engine.has_stalled(), naive.left + naive.unmatched > 0);
-  const Outcome outcome = engine.take_outcome();
+  const Outcome outcome = engine.outcome();
   EXPECT_EQ(outcome.finish_ps, naive.outcome.finish_ps);
   EXPECT_EQ(outcome.compute_ps, naive.outcome.compute_ps);
   EXPECT_EQ(outcome.overhead_ps, naive.outcome.overhead_ps);
@@ -264,7 +264,7 @@ TEST(Model, ASwitchThatDoesNotCutMessagesIsTheCrossbar) {
     Engine tree(schedule, model);
     ASSERT_TRUE(crossbar.run());
     ASSERT_TRUE(tree.run());
-    EXPECT_EQ(crossbar.take_outcome().finish_ps, tree.take_outcome().finish_ps);
+    EXPECT_EQ(crossbar.outcome().finish_ps, tree.outcome().finish_ps);
   });
 }
 

@@ -167,6 +167,7 @@ def compare(names: tuple[Path, ...], unit: str, form: str, **parameters: str) ->
     """When the last rank ends by our model and by LogGOPSim's rules, and which rules make the difference:
     those without which both agree about every rank. All times are modelled."""
     arguments = goal_model.parse(parameters, unit)
+    goal_compare.in_units(arguments)
     rows = [compared(name, arguments) for name in names]
     for row, name in zip(rows, names, strict=True):
         if form == "table" and row["stalls"]:

@@ -39,7 +39,7 @@ def write(tmp_path, ranks, messages):
         ("torus:8x8", 64, 2),
         ("torus:64", 64, 1),
         ("torus:8x8,hosts=2", 128, 2),
-        ("dragonfly:hosts=2,routers=4,globals=2", 72, 1),
+        ("dragonfly:hosts=2,routers=4,globals=2", 72, 3),
     ],
 )
 @pytest.mark.parametrize("packet", ["0", "1kB", "4KiB"])
@@ -65,7 +65,7 @@ def test_flows_over_fewer_links_take_longer(spinloom, tmp_path):
     for q in (1, 2, 4, 8):
         for routing in ("fixed", "adaptive"):
             network = f"fat-tree:radix=16,levels=2,oversubscription={q},routing={routing},hop=0,packet=1kB"
-            last = max(run(spinloom, path, "--network", network))
+            last = max(run(spinloom, path, "--network", network, "-S", "1MB"))
             assert last == OVERHEAD + LATENCY + q * size * BYTE - BYTE + OVERHEAD, (q, routing)
 
 

@@ -19,11 +19,11 @@ Status overflows() {
 
 }  // namespace
 
-Result<Outcome> run(const Schedule& schedule, const Model& model) {
+Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record) {
   SPL_TRY(check_peers(schedule));
   Begun begun;
   {
-    Engine engine(schedule, model);
+    Engine engine(schedule, model, nullptr, record);
     SPL_TRY(engine.run());
     if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
     for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
@@ -33,8 +33,8 @@ Result<Outcome> run(const Schedule& schedule, const Model& model) {
   return again.stall();
 }
 
-Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun)
-    : schedule_(schedule), model_(model), begun_(begun) {
+Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Record* record)
+    : schedule_(schedule), model_(model), begun_(begun), record_(record) {
   for (const Shape& shape : schedule.shapes()) {
     cpus_each_ = std::max(cpus_each_, size_t{shape.cpu} + 1);
     nics_each_ = std::max(nics_each_, size_t{shape.nic} + 1);
@@ -43,6 +43,7 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun)
   cpus_.resize(cpus_each_ * ranks);
   nics_.resize(nics_each_ * ranks);
   ranks_.resize(ranks);
+  if (record != nullptr) record->start(schedule, cpus_.size());
   plans_.reserve(schedule.programs().size());
   for (const Program& program : schedule.programs()) plans_.push_back(plan_of(program));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -135,6 +136,9 @@ bool Engine::compute(uint64_t now, uint32_t event) {
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
   queue_.release(event);
+  if (record_ != nullptr) [[unlikely]] {
+    record_->work(cpu_number(did.rank, costs), now, now + costs.cpu_ps, did.rank, did.operation);
+  }
   occupy(cpu, now + costs.cpu_ps, did.leads);
   count_busy(ranks_[did.rank].compute_ps, costs.cpu_ps);
   begin(now, did.rank, did.operation);
@@ -147,6 +151,9 @@ bool Engine::send(uint64_t now, uint32_t event) {
   const Costs& costs = costs_[did.shape];
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
+  if (record_ != nullptr) [[unlikely]] {
+    record_->work(cpu_number(did.rank, costs), now, now + costs.cpu_ps, did.rank, did.operation);
+  }
   occupy(cpu, now + costs.cpu_ps, did.leads);
   count_busy(ranks_[did.rank].overhead_ps, costs.cpu_ps);
   Event& message = queue_[event];
@@ -165,6 +172,8 @@ bool Engine::receive(uint64_t now, uint32_t event) {
   const Costs& costs = costs_[did.shape];
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
+  if (record_ != nullptr) [[unlikely]]
+    record_->post(cpu_number(did.rank, costs), now, did.rank, did.operation);
   begin(now, did.rank, did.operation);
   const uint32_t source = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
   Matching::Item message;
@@ -176,6 +185,9 @@ bool Engine::receive(uint64_t now, uint32_t event) {
     return true;
   }
   --unmatched_;
+  if (record_ != nullptr) [[unlikely]] {
+    record_->match(now, did.rank, did.operation, message.source, message.operation, true);
+  }
   Event& taken = queue_[event];
   taken.source = message.source;
   taken.operation = message.operation;
@@ -192,9 +204,13 @@ bool Engine::receive(uint64_t now, uint32_t event) {
 // `operation` is that of the receive, `shape` that of the send.
 bool Engine::deliver(uint64_t now, uint32_t event) {
   const Event did = queue_[event];
-  Cpu& cpu = cpu_of(did.rank, costs_of(did.rank, did.operation));
+  const Costs& costs = costs_of(did.rank, did.operation);
+  Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
   const uint64_t overhead_ps = costs_[did.shape].cpu_ps;
+  if (record_ != nullptr) [[unlikely]] {
+    record_->work(cpu_number(did.rank, costs), now, now + overhead_ps, did.rank, did.operation);
+  }
   queue_.release(event);
   occupy(cpu, now + overhead_ps, did.leads);
   count_busy(ranks_[did.rank].overhead_ps, overhead_ps);

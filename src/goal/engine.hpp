@@ -19,6 +19,7 @@
 #include "goal/matching.hpp"
 #include "goal/model.hpp"
 #include "goal/plan.hpp"
+#include "goal/record.hpp"
 #include "goal/stall.hpp"
 #include "network/network.hpp"
 
@@ -32,7 +33,7 @@ namespace spinloom::goal {
 class Engine {
  public:
   // `begun`: ranks whose operations are to be known one by one.
-  Engine(const schedule::Schedule& schedule, const Model& model, Begun* begun = nullptr);
+  Engine(const schedule::Schedule& schedule, const Model& model, Begun* begun = nullptr, Record* record = nullptr);
 
   // Until nothing happens any more; an error where a time does not fit.
   Status run();
@@ -88,7 +89,8 @@ class Engine {
   [[nodiscard]] const Costs& costs_of(uint32_t rank, uint32_t operation) const {
     return costs_[schedule_.program(rank).operations[operation].shape];
   }
-  [[nodiscard]] Cpu& cpu_of(uint32_t rank, const Costs& costs) { return cpus_[rank * cpus_each_ + costs.cpu]; }
+  [[nodiscard]] size_t cpu_number(uint32_t rank, const Costs& costs) const { return rank * cpus_each_ + costs.cpu; }
+  [[nodiscard]] Cpu& cpu_of(uint32_t rank, const Costs& costs) { return cpus_[cpu_number(rank, costs)]; }
   [[nodiscard]] Nic& nic_of(uint32_t rank, const Costs& costs) { return nics_[rank * nics_each_ + costs.nic]; }
 
   // False: it waits for its CPU.
@@ -135,6 +137,7 @@ class Engine {
   const schedule::Schedule& schedule_;
   Model model_;
   Begun* const begun_;
+  Record* const record_;
   std::vector<Costs> costs_;  // by Shape
   std::vector<Plan> plans_;  // by Program
   std::vector<Rank> ranks_;

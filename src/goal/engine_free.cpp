@@ -20,6 +20,8 @@ void Engine::push(uint64_t at_ps, uint32_t event, EventKind kind) {
 void Engine::push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation) {
   const uint32_t shape = schedule_.program(rank).operations[operation].shape;
   const Kind kind = schedule_.shapes()[shape].kind;
+  if (record_ != nullptr) [[unlikely]]
+    record_->of(rank, operation).free_ps = at_ps;
   const uint32_t event = queue_.add();
   Event& made = queue_[event];
   made.rank = made.source = rank;
@@ -73,6 +75,8 @@ void Engine::begin(uint64_t now, uint32_t rank, uint32_t operation) {
 void Engine::end(uint64_t at_ps, uint32_t rank, uint32_t operation) {
   uint64_t& finish_ps = ranks_[rank].finish_ps;
   finish_ps = std::max(finish_ps, checked(at_ps));
+  if (record_ != nullptr) [[unlikely]]
+    record_->of(rank, operation).end_ps = at_ps;
   release(at_ps, rank, operation, Awaits::end);
 }
 

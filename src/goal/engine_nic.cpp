@@ -19,6 +19,9 @@ void Engine::leave(uint64_t now, uint32_t event) {
   const uint64_t begin_ps = std::max(now, nic.sends_ps);
   const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
   nic.sends_ps = checked(begin_ps + bytes_ps + model_.g_ps);
+  if (record_ != nullptr && !is_short(message.part)) [[unlikely]] {
+    record_->of(message.source, message.operation).left_ps = begin_ps;
+  }
   if (network_.has_value()) {
     send_packets(begin_ps, event);
   } else {
@@ -61,11 +64,16 @@ bool Engine::complete(uint64_t now, uint32_t event) {
     }
     --unmatched_;
     receive = posted.operation;
+    if (record_ != nullptr) [[unlikely]] {
+      record_->match(now, message.rank, receive, message.source, message.operation, false);
+    }
     if (message.part == Part::request) {
       answer(now, event, receive);
       return true;
     }
   }
+  if (record_ != nullptr) [[unlikely]]
+    record_->of(message.rank, receive).there_ps = now;
   message.operation = receive;
   message.kind = EventKind::deliver;
   return deliver(now, event);

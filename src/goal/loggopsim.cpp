@@ -7,7 +7,6 @@
 
 namespace spinloom::goal {
 
-using schedule::any;
 using schedule::Kind;
 using schedule::Program;
 using schedule::Schedule;

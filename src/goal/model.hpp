@@ -60,6 +60,9 @@ struct Outcome {
   uint64_t events = 0;  // operations that began, messages that came
 };
 
-[[nodiscard]] Result<Outcome> run(const schedule::Schedule& schedule, const Model& model);
+class Record;
+
+// `record`: filled in where the run completes.
+[[nodiscard]] Result<Outcome> run(const schedule::Schedule& schedule, const Model& model, Record* record = nullptr);
 
 }  // namespace spinloom::goal

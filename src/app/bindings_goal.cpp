@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/bindings_support.hpp"
+#include "goal/critical_path.hpp"
 #include "goal/loggopsim.hpp"
 #include "goal/model.hpp"
 #include "goal/patterns.hpp"
@@ -97,12 +98,47 @@ nb::dict network_size(const nb::dict& fields, uint32_t ranks) {
   return out;
 }
 
+constexpr const char* step_names[] = {"computation", "send", "receive", "latency", "bytes", "queue"};
+
+nb::list path_of(const std::vector<goal::Step>& steps) {
+  nb::list out;
+  for (const goal::Step& step : steps) {
+    out.append(nb::make_tuple(step.begin_ps, step.end_ps, step_names[static_cast<size_t>(step.kind)], step.rank,
+                              step.operation));
+  }
+  return out;
+}
+
+// What each CPU did: rank, CPU, what, begin, end; of messages the sender's rank and operation, too.
+nb::list spans_of(const Schedule& made, const goal::Record& record) {
+  nb::list out;
+  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
+    const schedule::Program& program = made.program(rank);
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      const schedule::Operation& operation = program.operations[number];
+      const schedule::Shape& shape = made.shape(operation);
+      const goal::Trace& trace = record.of(rank, number);
+      const bool receives = shape.kind == schedule::Kind::receive;
+      out.append(
+          nb::make_tuple(rank, shape.cpu, made.describe(rank, operation), trace.begin_ps, trace.worked_ps,
+                         shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
+                         receives ? trace.partner : number));
+    }
+  }
+  return out;
+}
+
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
-             uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network) {
+             uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network, bool record) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
-  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run(made, model); }));
+  goal::Record kept;
+  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run(made, model, record ? &kept : nullptr); }));
   nb::dict out;
+  if (record) {
+    out["path"] = path_of(goal::critical_path(made, model, kept));
+    out["spans"] = spans_of(made, kept);
+  }
   out["finish_ps"] = outcome.finish_ps;
   out["compute_ps"] = outcome.compute_ps;
   out["overhead_ps"] = outcome.overhead_ps;
@@ -136,8 +172,10 @@ void bind_goal(nb::module_& module) {
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
+           nb::arg("record") = false,
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
-           "unit_ps is what computations are counted in, network what goal_network.parse() gives.")
+           "unit_ps is what computations are counted in, network what goal_network.parse() gives. With record: path, "
+           "the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
            nb::arg("S"), "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
       .def(

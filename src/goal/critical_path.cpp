@@ -85,13 +85,8 @@ class Walk {
       return;
     }
     go(send_rank, send);
-    const uint64_t cpu_end_ps = trace().begin_ps + overhead_of(shape().size);
-    message(cpu_end_ps, 0);
+    message(trace().worked_ps, 0);
     step(trace().begin_ps, StepKind::send);
-  }
-
-  [[nodiscard]] uint64_t overhead_of(uint64_t size) const {
-    return model_.o_ps + time_ps(model_.O, std::max<uint64_t>(size, 1) - 1);
   }
 
   // What went over a wire until now, since `begin_ps`: bytes, latency and the rest.
@@ -145,7 +140,7 @@ class Walk {
       data_left();
       return;
     }
-    step(trace().begin_ps + overhead_of(size), StepKind::queue);
+    step(trace().worked_ps, StepKind::queue);
     step(trace().begin_ps, StepKind::send);
   }
 

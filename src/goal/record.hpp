@@ -17,6 +17,7 @@ struct Trace {
   uint64_t free_ps = 0;  // all that it waits for had come
   uint64_t posted_ps = 0;  // of a receive
   uint64_t begin_ps = 0;  // its CPU works for it
+  uint64_t worked_ps = 0;  // until then
   uint64_t end_ps = 0;
   uint64_t left_ps = 0;  // of a send: the first byte of its message, or of its data
   uint64_t matched_ps = 0;  // of a receive: with its message, or with its request
@@ -55,8 +56,10 @@ class Record {
     of(source, send).partner = receive;
   }
   void work(size_t cpu, uint64_t begin_ps, uint64_t end_ps, uint32_t rank, uint32_t operation) {
-    of(rank, operation).begin_ps = begin_ps;
-    of(rank, operation).before = last_[cpu];
+    Trace& worker = of(rank, operation);
+    worker.begin_ps = begin_ps;
+    worker.worked_ps = end_ps;
+    worker.before = last_[cpu];
     if (end_ps > begin_ps) last_[cpu] = operation;
   }
 

@@ -138,4 +138,4 @@ def test_what_is_no_network_is_named(spinloom, tmp_path, network, said):
 def test_the_dialect_has_no_network(spinloom, tmp_path):
     ran = spinloom("goal", str(write(tmp_path, 4, [])), "--dialect", "loggopsim", "--network", "torus:2x2")
     assert ran.code == 2
-    assert "the rules of loggopsim have no network" in ran.err
+    assert "--network: the rules of loggopsim have none" in ran.err

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, goal_compare, goal_model, goal_network, output, units
+from spinloom import core, files, goal_compare, goal_model, goal_network, goal_timeline, output
 from spinloom.errors import Trouble
+from spinloom.verbs import goal_tables
 from spinloom.verbs.options import form_options
 
 U64 = click.IntRange(0, 2**64 - 1)
@@ -80,18 +81,38 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     "dragonfly:hosts=4,routers=8,globals=4,groups=9; each also routing=adaptive, hop=100ns, packet=4KiB, "
     "shuffle=SEED.",
 )
+@click.option(
+    "--critical-path",
+    is_flag=True,
+    help="Also what the chain that ends last is made of; --json and --csv print its steps.",
+)
+@click.option("--trace", type=click.Path(path_type=Path), help="Also write a Perfetto timeline.")
 @loggops
 @form_options
-def run(file: Path, dialect: str | None, unit: str, network_text: str, form: str, **parameters: str) -> None:
+def run(
+    file: Path,
+    dialect: str | None,
+    unit: str,
+    network_text: str,
+    critical_path: bool,
+    trace: Path | None,
+    form: str,
+    **parameters: str,
+) -> None:
     """The time of each rank, modelled. Times and rates may have units: 2500ns, 20ps/B, 50GB/s, 64KiB; numbers
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
-    if dialect and network is not None:
-        raise Trouble("invalid", f"--network {network_text}: the rules of {dialect} have no network; ours do")
+    only_ours = {"--network": network, "--critical-path": critical_path, "--trace": trace}
+    given = [name for name, value in only_ours.items() if value]
+    if dialect and given:
+        raise Trouble(
+            "invalid", f"{given[0]}: the rules of {dialect} have none; leave out --dialect for ours"
+        )
     if dialect:
         arguments: dict[str, Any] = goal_model.parse_loggopsim(parameters)
     else:
         arguments = {**goal_model.parse(parameters, unit), "network": network}
+        arguments["record"] = critical_path or trace is not None
     schedule = read(file)
     schedule.check()
     begun = time.perf_counter()
@@ -99,63 +120,25 @@ def run(file: Path, dialect: str | None, unit: str, network_text: str, form: str
     seconds = time.perf_counter() - begun
     if dialect:
         rows = [{"rank": rank, "time": value} for rank, value in enumerate(outcome["host_times"])]
-        output.emit(rows, form, lambda: summary(schedule, dialect, dialect_lines(outcome)))
+        output.emit(
+            rows, form, lambda: goal_tables.summary(schedule, dialect, goal_tables.dialect_lines(outcome))
+        )
+    elif critical_path and form != "table":
+        output.emit(goal_timeline.steps(outcome["path"]), form, lambda: None)
     else:
         rows = goal_model.rows(outcome, schedule.count()["cpus"])
-        more = network_lines(network, network_text, len(rows)) + lines(rows)
-        output.emit(rows, form, lambda: summary(schedule, "spinloom", more))
+        more = goal_tables.network_lines(network, network_text, len(rows)) + goal_tables.lines(rows)
+        output.emit(rows, form, lambda: goal_tables.summary(schedule, "spinloom", more))
+    if critical_path and form == "table":
+        output.show(goal_tables.path_table(outcome))
+    if trace is not None:
+        files.write(trace, goal_timeline.build(outcome["spans"], file.name))
+        output.say(f"written: {trace}, for ui.perfetto.dev")
     if form == "table":
         rate = outcome["events"] / max(seconds, 1e-9)
         output.say(
             f"{outcome['events']:,} events in {seconds:.3f} s of host time, {rate / 1e6:.1f} million a second"
         )
-
-
-def summary(schedule: Any, rules: str, more: list[tuple[str, str]]) -> Any:
-    counted = schedule.count()
-    lines = [
-        ("rules", rules),
-        ("ranks", f"{counted['ranks']:,}"),
-        ("operations", f"{counted['operations']:,}"),
-        ("messages", f"{counted['sends']:,} of {units.format_bytes(counted['sent_bytes'])} in all"),
-        *more,
-    ]
-    return output.table(["", "modelled"], [list(line) for line in lines], numeric=set())
-
-
-def network_lines(network: dict[str, Any] | None, text: str, ranks: int) -> list[tuple[str, str]]:
-    if network is None:
-        return [("network", text)]
-    size = core.load().network_size(network, ranks)
-    return [("network", f"{text}: {size['switches']:,} switches, {size['links']:,} links between them")]
-
-
-def dialect_lines(outcome: dict[str, Any]) -> list[tuple[str, str]]:
-    times = outcome["host_times"]
-    last = max(range(len(times)), key=times.__getitem__)
-    first = min(range(len(times)), key=times.__getitem__)
-    return [
-        ("the last rank ends", f"{outcome['makespan']:,} (rank {last})"),
-        ("the first rank ends", f"{times[first]:,} (rank {first})"),
-    ]
-
-
-def lines(rows: list[dict[str, int]]) -> list[tuple[str, str]]:
-    last = max(rows, key=lambda row: row["finish_ps"])
-    first = min(rows, key=lambda row: row["finish_ps"])
-    parts = {name: sum(row[f"{name}_ps"] for row in rows) for name in ("compute", "overhead", "waiting")}
-    whole = sum(parts.values())
-
-    def ends(row: dict[str, int]) -> str:
-        return f"{units.format_time(row['finish_ps'])} (rank {row['rank']}, {row['finish_ps']:,} ps)"
-
-    return [
-        ("the last rank ends", ends(last)),
-        ("the first rank ends", ends(first)),
-        ("CPUs compute", goal_model.share(parts["compute"], whole)),
-        ("CPUs work for messages", goal_model.share(parts["overhead"], whole)),
-        ("CPUs wait", goal_model.share(parts["waiting"], whole)),
-    ]
 
 
 @goal.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
@@ -175,24 +158,13 @@ def compare(names: tuple[Path, ...], unit: str, form: str, **parameters: str) ->
     output.emit(
         rows,
         form,
-        lambda: output.table(
-            ["schedule", "ours (ns)", "LogGOPSim (ns)", "makes the difference"],
-            [
-                [row["schedule"], nanoseconds(row["ours_ps"]), nanoseconds(row["loggopsim_ps"]), row["rules"]]
-                for row in rows
-            ],
-            numeric={"ours (ns)", "LogGOPSim (ns)"},
-        ),
+        lambda: goal_tables.comparison(rows),
     )
     used = {name for row in rows for name in row["rules"].split(", ")}
     if form == "table":
         for rule in goal_compare.RULES:
             if rule.name in used:
                 output.say(f"{rule.name}: {rule.about}")
-
-
-def nanoseconds(ps: int | None) -> str:
-    return "-" if ps is None else f"{ps // 1000:,}" + (f".{ps % 1000:03}".rstrip("0") if ps % 1000 else "")
 
 
 def compared(name: Path, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""The tables of `spinloom goal`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinloom import core, goal_model, goal_timeline, output, units
+
+
+def summary(schedule: Any, rules: str, more: list[tuple[str, str]]) -> Any:
+    counted = schedule.count()
+    lines = [
+        ("rules", rules),
+        ("ranks", f"{counted['ranks']:,}"),
+        ("operations", f"{counted['operations']:,}"),
+        ("messages", f"{counted['sends']:,} of {units.format_bytes(counted['sent_bytes'])} in all"),
+        *more,
+    ]
+    return output.table(["", "modelled"], [list(line) for line in lines], numeric=set())
+
+
+def network_lines(network: dict[str, Any] | None, text: str, ranks: int) -> list[tuple[str, str]]:
+    if network is None:
+        return [("network", text)]
+    size = core.load().network_size(network, ranks)
+    return [("network", f"{text}: {size['switches']:,} switches, {size['links']:,} links between them")]
+
+
+def dialect_lines(outcome: dict[str, Any]) -> list[tuple[str, str]]:
+    times = outcome["host_times"]
+    last = max(range(len(times)), key=times.__getitem__)
+    first = min(range(len(times)), key=times.__getitem__)
+    return [
+        ("the last rank ends", f"{outcome['makespan']:,} (rank {last})"),
+        ("the first rank ends", f"{times[first]:,} (rank {first})"),
+    ]
+
+
+def lines(rows: list[dict[str, int]]) -> list[tuple[str, str]]:
+    last = max(rows, key=lambda row: row["finish_ps"])
+    first = min(rows, key=lambda row: row["finish_ps"])
+    parts = {name: sum(row[f"{name}_ps"] for row in rows) for name in ("compute", "overhead", "waiting")}
+    whole = sum(parts.values())
+
+    def ends(row: dict[str, int]) -> str:
+        return f"{units.format_time(row['finish_ps'])} (rank {row['rank']}, {row['finish_ps']:,} ps)"
+
+    return [
+        ("the last rank ends", ends(last)),
+        ("the first rank ends", ends(first)),
+        ("CPUs compute", goal_model.share(parts["compute"], whole)),
+        ("CPUs work for messages", goal_model.share(parts["overhead"], whole)),
+        ("CPUs wait", goal_model.share(parts["waiting"], whole)),
+    ]
+
+
+def path_table(outcome: dict[str, Any]) -> Any:
+    whole = outcome["makespan_ps"]
+    return output.table(
+        ["critical path", "steps", "time", "share"],
+        [
+            [
+                row["what"],
+                f"{row['steps']:,}",
+                units.format_time(row["time_ps"]),
+                goal_model.share(row["time_ps"], whole),
+            ]
+            for row in goal_timeline.shares(outcome["path"])
+        ],
+        numeric={"steps", "time", "share"},
+    )
+
+
+def nanoseconds(ps: int | None) -> str:
+    return "-" if ps is None else f"{ps // 1000:,}" + (f".{ps % 1000:03}".rstrip("0") if ps % 1000 else "")
+
+
+def comparison(rows: list[dict[str, Any]]) -> Any:
+    return output.table(
+        ["schedule", "ours (ns)", "LogGOPSim (ns)", "makes the difference"],
+        [
+            [row["schedule"], nanoseconds(row["ours_ps"]), nanoseconds(row["loggopsim_ps"]), row["rules"]]
+            for row in rows
+        ],
+        numeric={"ours (ns)", "LogGOPSim (ns)"},
+    )

@@ -64,6 +64,26 @@ def parse(options: dict[str, str], unit: str) -> dict[str, Any]:
     }
 
 
+def parse_noise(text: str) -> tuple[int, int, int, bool]:
+    """Period and length in ps, seed, whether together: of '10us/1ms,seed=3' or '10us/1ms,together'."""
+    times, *more = text.split(",")
+    length, slash, period = times.partition("/")
+    if not slash:
+        raise Trouble("invalid", f"--noise {text}: accepted form: 10us/1ms, for 10 us in each 1 ms")
+    values = [read("--noise", part, time_ps, TIME_PS_MOST) for part in (period, length)]
+    if values[0] <= values[1]:
+        raise Trouble("invalid", f"--noise {text}: {length} in each {period} leaves a CPU no time")
+    seed, together = 1, False
+    for part in more:
+        if part == "together":
+            together = True
+        elif part.startswith("seed="):
+            seed = read("--noise", part.removeprefix("seed="), units.parse_count, U64_MOST)
+        else:
+            raise Trouble("invalid", f"--noise {text}: '{part}' is neither seed=N nor together")
+    return values[0], values[1], seed, together
+
+
 def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
     """The arguments of Schedule.run_loggopsim."""
 

@@ -2,9 +2,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string_view>
+#include <tuple>
 
 #include "app/bindings_support.hpp"
 #include "goal/critical_path.hpp"
@@ -44,6 +46,7 @@ nb::dict count(const Schedule& made) {
 }
 
 using Ratio = std::pair<int64_t, int64_t>;
+using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
 
 Rate rate(const char* name, const Ratio& ratio) {
   if (ratio.first < 0 || ratio.second <= 0) {
@@ -129,9 +132,14 @@ nb::list spans_of(const Schedule& made, const goal::Record& record) {
 }
 
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
-             uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network, bool record) {
+             uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
+             const std::optional<Noise>& noise, bool record) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
+  if (noise.has_value()) {
+    const auto [period_ps, length_ps, seed, together] = *noise;
+    model.noise = goal::Noise{period_ps, length_ps, seed, together};
+  }
   goal::Record kept;
   const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run(made, model, record ? &kept : nullptr); }));
   nb::dict out;
@@ -174,7 +182,8 @@ void bind_goal(nb::module_& module) {
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
            nb::arg("record") = false,
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
-           "unit_ps is what computations are counted in, network what goal_network.parse() gives. With record: path, "
+           "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
+           "length_ps, seed, together). With record: path, "
            "the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
            nb::arg("S"), "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")

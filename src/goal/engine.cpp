@@ -72,6 +72,18 @@ Status Engine::price_shapes() {
   return has_overflowed_ ? overflows() : Status();
 }
 
+Status Engine::make_noise() {
+  if (!model_.noise.has_value()) return {};
+  const uint64_t period_ps = model_.noise->period_ps;
+  const uint64_t length_ps = model_.noise->length_ps;
+  if (length_ps >= period_ps || period_ps > time_ps_most) {
+    return fail(Code::invalid, "noise of ", length_ps, " ps in each ", period_ps,
+                " ps leaves a CPU no time; make it shorter than its period, which is at most ", time_ps_most, " ps");
+  }
+  noise_.emplace(*model_.noise, schedule_.ranks());
+  return {};
+}
+
 Status Engine::make_network() {
   if (!model_.network.has_value()) return {};
   model_.network->hop_ps = checked(model_.network->hop_ps);
@@ -84,6 +96,7 @@ Status Engine::make_network() {
 Status Engine::run() {
   SPL_TRY(price_shapes());
   SPL_TRY(make_network());
+  SPL_TRY(make_noise());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(0, rank, operation);
   }
@@ -136,13 +149,14 @@ bool Engine::compute(uint64_t now, uint32_t event) {
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
   queue_.release(event);
+  const uint64_t end_ps = until(now, did.rank, costs.cpu_ps);
   if (record_ != nullptr) [[unlikely]] {
-    record_->work(cpu_number(did.rank, costs), now, now + costs.cpu_ps, did.rank, did.operation);
+    record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }
-  occupy(cpu, now + costs.cpu_ps, did.leads);
-  count_busy(ranks_[did.rank].compute_ps, costs.cpu_ps);
+  occupy(cpu, end_ps, did.leads);
+  count_busy(ranks_[did.rank].compute_ps, end_ps - now);
   begin(now, did.rank, did.operation);
-  end(now + costs.cpu_ps, did.rank, did.operation);
+  end(end_ps, did.rank, did.operation);
   return true;
 }
 
@@ -151,19 +165,20 @@ bool Engine::send(uint64_t now, uint32_t event) {
   const Costs& costs = costs_[did.shape];
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
+  const uint64_t end_ps = until(now, did.rank, costs.cpu_ps);
   if (record_ != nullptr) [[unlikely]] {
-    record_->work(cpu_number(did.rank, costs), now, now + costs.cpu_ps, did.rank, did.operation);
+    record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }
-  occupy(cpu, now + costs.cpu_ps, did.leads);
-  count_busy(ranks_[did.rank].overhead_ps, costs.cpu_ps);
+  occupy(cpu, end_ps, did.leads);
+  count_busy(ranks_[did.rank].overhead_ps, end_ps - now);
   Event& message = queue_[event];
   message.source = did.rank;
   message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
   message.leads = false;
   message.part = costs.is_rendezvous ? Part::request : Part::whole;
-  push(now + costs.cpu_ps, event, EventKind::leave);
+  push(end_ps, event, EventKind::leave);
   begin(now, did.rank, did.operation);
-  if (!costs.is_rendezvous) end(now + costs.cpu_ps, did.rank, did.operation);
+  if (!costs.is_rendezvous) end(end_ps, did.rank, did.operation);
   return true;
 }
 
@@ -207,14 +222,14 @@ bool Engine::deliver(uint64_t now, uint32_t event) {
   const Costs& costs = costs_of(did.rank, did.operation);
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t overhead_ps = costs_[did.shape].cpu_ps;
+  const uint64_t end_ps = until(now, did.rank, costs_[did.shape].cpu_ps);
   if (record_ != nullptr) [[unlikely]] {
-    record_->work(cpu_number(did.rank, costs), now, now + overhead_ps, did.rank, did.operation);
+    record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }
   queue_.release(event);
-  occupy(cpu, now + overhead_ps, did.leads);
-  count_busy(ranks_[did.rank].overhead_ps, overhead_ps);
-  end(now + overhead_ps, did.rank, did.operation);
+  occupy(cpu, end_ps, did.leads);
+  count_busy(ranks_[did.rank].overhead_ps, end_ps - now);
+  end(end_ps, did.rank, did.operation);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include "goal/event_queue.hpp"
 #include "goal/matching.hpp"
 #include "goal/model.hpp"
+#include "goal/noise.hpp"
 #include "goal/plan.hpp"
 #include "goal/record.hpp"
 #include "goal/stall.hpp"
@@ -86,6 +87,7 @@ class Engine {
 
   Status price_shapes();
   Status make_network();
+  Status make_noise();
   [[nodiscard]] const Costs& costs_of(uint32_t rank, uint32_t operation) const {
     return costs_[schedule_.program(rank).operations[operation].shape];
   }
@@ -117,6 +119,10 @@ class Engine {
   [[nodiscard]] uint64_t packet_bytes_of(uint64_t bytes) const;
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
 
+  // When a CPU that begins now has worked so long.
+  [[nodiscard]] uint64_t until(uint64_t now, uint32_t rank, uint64_t work_ps) {
+    return noise_.has_value() ? checked(noise_->until(rank, now, work_ps)) : now + work_ps;
+  }
   [[nodiscard]] static bool is_busy(const Cpu& cpu, uint64_t now) { return cpu.free_ps > now; }
   void wait(uint32_t event);
   void occupy(Cpu& cpu, uint64_t until_ps, bool leads);
@@ -146,6 +152,7 @@ class Engine {
   std::vector<Cpu> cpus_;
   std::vector<Nic> nics_;
   std::optional<network::Network> network_;
+  std::optional<Phases> noise_;
   std::unordered_map<uint64_t, Pair> pairs_;  // that have messages on their way
   EventQueue queue_;
   Matching matching_;

@@ -21,6 +21,7 @@
 //     receiving one takes what comes in packets.
 //         T(s <= S) = c + L + h hop + n G + c         h: links between the switches of both
 //   - At one moment, what waits for a CPU begins first, then come ends of messages, sends, receives, computations.
+//   - With `noise` a CPU is away at times; its work then ends later. NICs are not.
 //   A rank ends when the last of its operations has ended.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds; rates are rational, the time of n bytes is
 //   rounded up once.
@@ -37,6 +38,14 @@
 
 namespace spinloom::goal {
 
+// In each period the CPUs of a rank are away for `length`, from a time on that the seed gives, or all at once.
+struct Noise {
+  uint64_t period_ps = 1'000'000'000;
+  uint64_t length_ps = 10'000'000;
+  uint64_t seed = 1;
+  bool together = false;
+};
+
 struct Model {
   uint64_t L_ps = 2'500'000;
   uint64_t o_ps = 1'500'000;
@@ -46,6 +55,7 @@ struct Model {
   uint64_t S_bytes = 65535;
   uint64_t unit_ps = 1000;  // what a schedule counts its computations in
   std::optional<network::Config> network = {};
+  std::optional<Noise> noise = {};
 };
 
 // No modelled time is later: 53 days.
@@ -54,7 +64,7 @@ inline constexpr uint64_t time_ps_most = uint64_t{1} << 62;
 struct Outcome {
   // Of each rank.
   std::vector<uint64_t> finish_ps;
-  std::vector<uint64_t> compute_ps;  // of all its CPUs: in computations
+  std::vector<uint64_t> compute_ps;  // of all its CPUs: in computations, with the noise that comes in between
   std::vector<uint64_t> overhead_ps;  // in o and O
   uint64_t makespan_ps = 0;
   uint64_t events = 0;  // operations that began, messages that came

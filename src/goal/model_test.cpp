@@ -143,6 +143,29 @@ TEST(Model, WhoWaitsLongestComesFirst) {
   EXPECT_EQ(finish_of(goal)[1], 10'000'000 + o + 20'000'000 + 7000);
 }
 
+TEST(Model, NoiseMakesWorkLonger) {
+  // Away for 10 of each 100 us, from the start on: 270 us of work are 3 times 90, so that they end at 300 us; the
+  // next ps of work waits for 10 us more.
+  const auto calc = [](uint64_t ps) {
+    return outcome_of(text("num_ranks 1\nrank 0 {\ncalc ", ps, "\n}\n"),
+                      {.unit_ps = 1, .noise = Noise{100'000'000, 10'000'000, 1, true}})
+        .finish_ps[0];
+  };
+  EXPECT_EQ(calc(0), 0);
+  EXPECT_EQ(calc(1), 10'000'001);
+  EXPECT_EQ(calc(270'000'000), 300'000'000);
+  EXPECT_EQ(calc(270'000'001), 310'000'001);
+  // One of many ranks is always away: all wait for it, if they are not away together.
+  const auto made = make_pattern("dissemination", 256, 8);
+  const uint64_t quiet = run(*made, {})->makespan_ps;
+  const uint64_t together = run(*made, {.noise = Noise{100'000'000, 10'000'000, 1, true}})->makespan_ps;
+  const uint64_t apart = run(*made, {.noise = Noise{100'000'000, 10'000'000, 1, false}})->makespan_ps;
+  EXPECT_EQ(quiet, 8 * (2 * o + L + 7 * G));
+  EXPECT_EQ(together, quiet + 10'000'000);
+  EXPECT_GT(apart, together);
+  EXPECT_EQ(run(*made, {.noise = Noise{5, 5, 1, false}}).error().code, Code::invalid);
+}
+
 TEST(Model, PatternsHaveTheirClosedForms) {
   // k rounds of 2 o + L + (s - 1) G, as in LogGopSim.
   for (const char* const name : {"dissemination", "binomial_broadcast", "recursive_doubling_allreduce"}) {
@@ -210,6 +233,12 @@ Model random_model(Random& random) {
   const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
   model.S_bytes = sizes[random.below(6)];
   model.unit_ps = random.chance(1, 2) ? 1000 : random.below(3);
+  if (random.chance(1, 4)) {
+    const uint64_t period_ps = 1 + random.below(5'000'000);
+    model.noise = Noise{period_ps, period_ps / (1 + random.below(50)), random.next(), random.chance(1, 3)};
+    if (model.noise->length_ps == period_ps) --model.noise->length_ps;
+    if (period_ps < 100'000 || model.noise->length_ps > period_ps / 2) model.noise.reset();
+  }
   return model;
 }
 

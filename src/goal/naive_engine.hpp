@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.hpp"
 #include "goal/model.hpp"
 #include "network/network.hpp"
 
@@ -31,6 +32,11 @@ class NaiveEngine {
   }
 
   void run() {
+    phases_.resize(schedule_.ranks());
+    if (model_.noise.has_value() && !model_.noise->together) {
+      Random random(model_.noise->seed, "goal.noise");
+      for (uint64_t& phase : phases_) phase = random.below(model_.noise->period_ps);
+    }
     if (model_.network.has_value()) {
       uint32_t planes = 1;
       for (const schedule::Shape& shape : schedule_.shapes()) planes = std::max(planes, shape.nic + 1U);
@@ -102,6 +108,25 @@ class NaiveEngine {
   }
   [[nodiscard]] uint64_t overhead_of(Name send) const { return model_.o_ps + up(model_.O, bytes_of(send)); }
 
+  // Goes through the periods one by one.
+  [[nodiscard]] uint64_t lasting(uint32_t rank, uint64_t now, uint64_t work) const {
+    if (!model_.noise.has_value()) return work;
+    const uint64_t period = model_.noise->period_ps;
+    const uint64_t length = model_.noise->length_ps;
+    uint64_t time = now + phases_[rank];
+    while (work > 0) {
+      const uint64_t in_period = time % period;
+      if (in_period < length) {
+        time += length - in_period;
+        continue;
+      }
+      const uint64_t some = std::min(work, period - in_period);
+      work -= some;
+      time += some;
+    }
+    return time - phases_[rank] - now;
+  }
+
   void add(uint64_t time, What what, Element element) {
     element.time = time;
     element.waits = at_once;
@@ -126,7 +151,7 @@ class NaiveEngine {
     switch (element.what) {
       case What::compute: {
         if (!has_cpu(element, element.send)) return;
-        const uint64_t lasts = shape_of(element.send).size * model_.unit_ps;
+        const uint64_t lasts = lasting(element.send.rank, now, shape_of(element.send).size * model_.unit_ps);
         host.cpu[shape_of(element.send).cpu] = now + lasts;
         host.compute += lasts;
         begins(now, element.send);
@@ -135,7 +160,7 @@ class NaiveEngine {
       }
       case What::send: {
         if (!has_cpu(element, element.send)) return;
-        const uint64_t lasts = overhead_of(element.send);
+        const uint64_t lasts = lasting(element.send.rank, now, overhead_of(element.send));
         host.cpu[shape_of(element.send).cpu] = now + lasts;
         host.overhead += lasts;
         Element message = element;
@@ -291,7 +316,7 @@ class NaiveEngine {
       return;
     }
     if (!has_cpu(element, element.receive)) return;
-    const uint64_t lasts = overhead_of(element.send);
+    const uint64_t lasts = lasting(element.receive.rank, element.time, overhead_of(element.send));
     Host& host = hosts_[element.receive.rank];
     host.cpu[shape_of(element.receive).cpu] = element.time + lasts;
     host.overhead += lasts;
@@ -344,6 +369,7 @@ class NaiveEngine {
   std::set<Element> queue_;
   std::optional<network::Network> network_;
   std::map<uint64_t, uint64_t> came_;  // bytes, of messages
+  std::vector<uint64_t> phases_;
   uint64_t messages_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, std::list<uint64_t>> order_;
   std::map<uint64_t, std::pair<uint64_t, Element>> complete_;

@@ -156,6 +156,11 @@ def test_parameters_have_units(spinloom, tmp_path, words, ends):
         (["-S", "x"], "-S x: it must begin with a number"),
         (["-L", "100000000s"], "it is at most"),
         (["-L", "4000000s", "-o", "4000000s"], "passes 4611686018427387904 ps"),
+        (["--noise", "5us"], "--noise 5us: accepted form: 10us/1ms"),
+        (["--noise", "5us/5us"], "5us in each 5us leaves a CPU no time"),
+        (["--noise", "5us/1ms,loud"], "'loud' is neither seed=N nor together"),
+        (["--noise", "5 x/1ms"], "--noise 5 x: accepted forms"),
+        ([*LOGGOPSIM, "--noise", "1us/1ms"], "--noise: the rules of loggopsim have none"),
         ([*LOGGOPSIM, "-L", "2.5us"], "-L 2.5us: the rules of LogGOPSim take whole numbers"),
         ([*LOGGOPSIM, "-G", "18446744073709551616"], "it is at most 18446744073709551615"),
     ],
@@ -165,6 +170,20 @@ def test_parameters_that_are_none_are_named(spinloom, tmp_path, words, said):
     assert ran.code == 2
     assert said in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_noise_is_that_of_its_seed(spinloom, tmp_path):
+    """A computation of 3 ms ends at 4 ms if the CPU is away for 0.25 ms of each 1 ms, from the start on."""
+    path = tmp_path / "calc.goal"
+    path.write_text("num_ranks 1\nrank 0 {\ncalc 3000000\n}\n")
+
+    def ends(noise):
+        (row,) = json.loads(spinloom("goal", str(path), "--noise", noise, "--json").out)
+        return row["finish_ps"]
+
+    assert ends("250us/1ms,together") == 4_000_000_000
+    assert ends("250us/1ms,seed=1") == ends("250us/1ms")
+    assert ends("250us/1ms,seed=1") != ends("250us/1ms,seed=2")
 
 
 def test_the_table_says_what_cpus_do(spinloom, tmp_path):

@@ -82,6 +82,11 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     "shuffle=SEED.",
 )
 @click.option(
+    "--noise",
+    metavar="NOISE",
+    help="CPUs are away at times: 10us/1ms for 10 us in each 1 ms; also ,seed=N or ,together.",
+)
+@click.option(
     "--critical-path",
     is_flag=True,
     help="Also what the chain that ends last is made of; --json and --csv print its steps.",
@@ -94,6 +99,7 @@ def run(
     dialect: str | None,
     unit: str,
     network_text: str,
+    noise: str | None,
     critical_path: bool,
     trace: Path | None,
     form: str,
@@ -102,7 +108,7 @@ def run(
     """The time of each rank, modelled. Times and rates may have units: 2500ns, 20ps/B, 50GB/s, 64KiB; numbers
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
-    only_ours = {"--network": network, "--critical-path": critical_path, "--trace": trace}
+    only_ours = {"--network": network, "--noise": noise, "--critical-path": critical_path, "--trace": trace}
     given = [name for name, value in only_ours.items() if value]
     if dialect and given:
         raise Trouble(
@@ -112,6 +118,7 @@ def run(
         arguments: dict[str, Any] = goal_model.parse_loggopsim(parameters)
     else:
         arguments = {**goal_model.parse(parameters, unit), "network": network}
+        arguments["noise"] = goal_model.parse_noise(noise) if noise else None
         arguments["record"] = critical_path or trace is not None
     schedule = read(file)
     schedule.check()

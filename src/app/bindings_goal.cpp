@@ -180,7 +180,7 @@ void bind_goal(nb::module_& module) {
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
-           nb::arg("record") = false,
+           nb::arg("noise") = nb::none(), nb::arg("record") = false,
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
            "length_ps, seed, together). With record: path, "

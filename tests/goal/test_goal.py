@@ -173,17 +173,20 @@ def test_parameters_that_are_none_are_named(spinloom, tmp_path, words, said):
 
 
 def test_noise_is_that_of_its_seed(spinloom, tmp_path):
-    """A computation of 3 ms ends at 4 ms if the CPU is away for 0.25 ms of each 1 ms, from the start on."""
-    path = tmp_path / "calc.goal"
-    path.write_text("num_ranks 1\nrank 0 {\ncalc 3000000\n}\n")
+    """A computation of 3 ms ends at 4 ms if the CPU is away for 0.25 ms of each 1 ms, from the start on. When it
+    is away for all but 1 us of each 1 ms, a seed says when 10 ns are done."""
 
-    def ends(noise):
+    def ends(computation_ns, noise):
+        path = tmp_path / "calc.goal"
+        path.write_text(f"num_ranks 1\nrank 0 {{\ncalc {computation_ns}\n}}\n")
         (row,) = json.loads(spinloom("goal", str(path), "--noise", noise, "--json").out)
         return row["finish_ps"]
 
-    assert ends("250us/1ms,together") == 4_000_000_000
-    assert ends("250us/1ms,seed=1") == ends("250us/1ms")
-    assert ends("250us/1ms,seed=1") != ends("250us/1ms,seed=2")
+    assert ends(3_000_000, "250us/1ms,together") == 4_000_000_000
+    seeds = [ends(10, f"999us/1ms,seed={seed}") for seed in range(1, 5)]
+    assert len(set(seeds)) == 4
+    assert seeds[0] == ends(10, "999us/1ms")
+    assert all(10_000 <= time <= 999_010_000 for time in seeds)
 
 
 def test_the_table_says_what_cpus_do(spinloom, tmp_path):

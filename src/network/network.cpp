@@ -26,7 +26,12 @@ struct Make {
 Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint32_t planes) {
   SPL_ASSIGN(Routes routes, std::visit(Make{ranks}, config.topology));
   Network network(std::move(routes), config, G);
-  network.free_ps_.resize(size_t{network.links()} * planes);
+  const uint64_t links = uint64_t{network.links()} * planes;
+  if (links > links_most) {
+    return fail(Code::exhausted, "a network of this form has ", links, " links for its ", planes,
+                " NICs a rank, more than ", links_most, "; make it smaller");
+  }
+  network.free_ps_.resize(links);
   if (config.shuffle_seed.has_value()) {
     network.hosts_.resize(ranks);
     std::iota(network.hosts_.begin(), network.hosts_.end(), 0);

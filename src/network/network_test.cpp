@@ -160,6 +160,8 @@ TEST(Network, FormsThatDoNotFitAreNamed) {
   EXPECT_EQ(refusal(Torus{.sizes = {4, 2}}, 9),
             "a torus of 4x2 with 1 at each switch has 8 hosts, and there are 9 ranks; make it larger");
   EXPECT_EQ(refusal(Torus{.sizes = {4, 0}}, 9), "each dimension of a torus has at least 1 switch");
+  EXPECT_EQ(refusal(Torus{.sizes = {1 << 14, 1 << 13}}, 9),
+            "a network of this form has 536870912 links for its 1 NICs a rank, more than 268435456; make it smaller");
   EXPECT_EQ(refusal(Torus{}, 9), "a torus has 1 to 8 dimensions, and 0 are given, as in torus:8x8x8");
   EXPECT_EQ(refusal(Dragonfly{.hosts = 1, .routers = 2, .globals = 1}, 9),
             "a dragonfly of 3 groups with 2 hosts each has 6 hosts, and there are 9 ranks; give it more groups, "

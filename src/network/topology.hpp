@@ -46,6 +46,7 @@ using Topology = std::variant<FatTree, Dragonfly, Torus>;
 // free first; of equal ones the first.
 enum class Routing : uint8_t { fixed, adaptive };
 
+inline constexpr uint64_t links_most = 1 << 28;  // of all planes; 2 GiB of times
 inline constexpr uint64_t packets_most = 1 << 16;  // of a message; packets of longer ones are larger
 
 struct Config {

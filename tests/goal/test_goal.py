@@ -173,8 +173,8 @@ def test_parameters_that_are_none_are_named(spinloom, tmp_path, words, said):
 
 
 def test_noise_is_that_of_its_seed(spinloom, tmp_path):
-    """A computation of 3 ms ends at 4 ms if the CPU is away for 0.25 ms of each 1 ms, from the start on. When it
-    is away for all but 1 us of each 1 ms, a seed says when 10 ns are done."""
+    """A computation of 3 ms ends at 4 ms if the CPU is away for 0.25 ms of each 1 ms, from the start on. If
+    it is away for all but 1 us of each 1 ms, a seed says when 10 ns are done."""
 
     def ends(computation_ns, noise):
         path = tmp_path / "calc.goal"

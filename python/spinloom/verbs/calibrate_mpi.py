@@ -44,7 +44,7 @@ def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quie
     for warning in warnings:
         output.say(f"warning: {warning}")
     prices = " ".join(f"-{name} {value}" for name, value in told.as_goal().items())
-    output.say(f"written: {where}; for schedules in ps: spinloom goal FILE {prices}")
+    output.say(f"written: {where}; for schedules in ps: spinloom goal FILE --dialect loggopsim {prices}")
 
 
 def described(

@@ -14,12 +14,12 @@ from spinloom.errors import Trouble
 
 # Name, default, what it is.
 PARAMETERS = {
-    "L": ("2500", "latency"),
-    "o": ("1500", "what a message costs a CPU"),
-    "g": ("1000", "gap of a NIC between two messages"),
-    "G": ("6", "time of a NIC for each byte"),
-    "O": ("0", "time of a CPU for each byte"),
-    "S": ("65535", "bytes above which a message waits for its receive"),
+    "L": (2500, "latency"),
+    "o": (1500, "what a message costs a CPU"),
+    "g": (1000, "gap of a NIC between two messages"),
+    "G": (6, "time of a NIC for each byte"),
+    "O": (0, "time of a CPU for each byte"),
+    "S": (65535, "bytes above which a message waits for its receive"),
 }
 TIME_PS_MOST = 2**62
 U64_MOST = 2**64 - 1

@@ -11,7 +11,9 @@ from spinloom import core, goal_compare, goal_model
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs/goal.md"
-PARAMETERS = goal_model.parse({name: default for name, (default, _) in goal_model.PARAMETERS.items()}, "1ns")
+PARAMETERS = goal_model.parse(
+    {name: str(default) for name, (default, _) in goal_model.PARAMETERS.items()}, "1ns"
+)
 
 
 def written_tables():

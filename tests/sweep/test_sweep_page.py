@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
+from spinloom.goal_model import PARAMETERS
 from spinloom.grid import axes, slurm
-from spinloom.verbs.goal import PARAMETERS
 from studies import kept, manifest
 
 pytestmark = needs_engine

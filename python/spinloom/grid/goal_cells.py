@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from spinloom import core
 from spinloom.errors import Trouble, nearest
+from spinloom.goal_model import PARAMETERS
 from spinloom.grid.axes import GOAL, Axes
 from spinloom.grid.cells import Cell, cell
 from spinloom.simulation import grid
-from spinloom.verbs.goal import PARAMETERS
 
 LARGEST = {"ranks": 2**31 - 1}
 

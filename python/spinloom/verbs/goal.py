@@ -52,7 +52,7 @@ def read(path: Path) -> Any:
 
 def loggops(command: Any) -> Any:
     for name, (default, about) in reversed(goal_model.PARAMETERS.items()):
-        command = click.option(f"-{name}", name, default=default, show_default=True, help=f"{about}.")(
+        command = click.option(f"-{name}", name, default=str(default), show_default=True, help=f"{about}.")(
             command
         )
     return command

@@ -18,20 +18,18 @@
 namespace spinloom::trace {
 
 // By the names of MPI, without "MPI_" and without "_c", whatever the form.
-#define SPINLOOM_TRACE_CALLS(X)                                                                            \
-  X(Init) X(Finalize)                                                                                      \
-  X(Send) X(Ssend) X(Rsend) X(Bsend) X(Recv) X(Mrecv) X(Sendrecv) X(Sendrecv_replace)                      \
-  X(Start) X(Startall) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) \
-  X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe)                                        \
-  X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv)               \
-  X(Alltoall) X(Alltoallv) X(Alltoallw) X(Neighbor_allgather) X(Neighbor_allgatherv)                       \
-  X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw)                                         \
-  X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan)                       \
-  X(Comm_make) X(Comm_free)                                                                                \
-  X(Put) X(Get) X(Accumulate) X(Get_accumulate) X(Fetch_and_op) X(Compare_and_swap)                        \
-  X(Win_make) X(Win_free) X(Win_fence) X(Win_start) X(Win_complete) X(Win_post) X(Win_wait)                \
-  X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) X(Win_flush)                                 \
-  X(File_read) X(File_write)
+#define SPINLOOM_TRACE_CALLS(X)                                                                                        \
+  X(Init)                                                                                                              \
+  X(Finalize) X(Send) X(Ssend) X(Rsend) X(Bsend) X(Recv) X(Mrecv) X(Sendrecv) X(Sendrecv_replace) X(Start) X(Startall) \
+      X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) X(Request_free) X(Cancel)    \
+          X(Probe) X(Iprobe) X(Mprobe) X(Improbe) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv)      \
+              X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Neighbor_allgather)                   \
+                  X(Neighbor_allgatherv) X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw) X(Reduce)    \
+                      X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan) X(Comm_make)            \
+                          X(Comm_free) X(Put) X(Get) X(Accumulate) X(Get_accumulate) X(Fetch_and_op)                   \
+                              X(Compare_and_swap) X(Win_make) X(Win_free) X(Win_fence) X(Win_start) X(Win_complete)    \
+                                  X(Win_post) X(Win_wait) X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all)  \
+                                      X(Win_flush) X(File_read) X(File_write)
 
 enum class Call : uint8_t {
 #define SPINLOOM_TRACE_NAME(name) name,
@@ -43,8 +41,8 @@ enum class Call : uint8_t {
 // Isend is Send in its non-blocking form, Send_init in its persistent one.
 enum class CallForm : uint8_t { blocking, nonblocking, persistent };
 
-inline constexpr int32_t any = -1;        // peer, tag: MPI_ANY_SOURCE, MPI_ANY_TAG
-inline constexpr int32_t nobody = -2;     // peer: MPI_PROC_NULL; root of an intercommunicator's other ranks
+inline constexpr int32_t any = -1;  // peer, tag: MPI_ANY_SOURCE, MPI_ANY_TAG
+inline constexpr int32_t nobody = -2;  // peer: MPI_PROC_NULL; root of an intercommunicator's other ranks
 inline constexpr uint32_t none = UINT32_MAX;  // no type, communicator, window, request
 
 // One end of a transfer: where the first element begins, and how many elements of which type.
@@ -68,8 +66,8 @@ struct Signature {
   Call call = Call::Init;
   CallForm form = CallForm::blocking;
   bool in_place = false;  // MPI_IN_PLACE was given for one of the ends
-  uint32_t comm = none;   // of Comm_make: the new one; of windows' calls: the window's
-  int32_t peer = any;     // destination, source, root, target
+  uint32_t comm = none;  // of Comm_make: the new one; of windows' calls: the window's
+  int32_t peer = any;  // destination, source, root, target
   int32_t tag = 0;
   int32_t receive_peer = any;  // Sendrecv: the source, and its tag
   int32_t receive_tag = 0;
@@ -103,8 +101,8 @@ struct TypeEntry {
 };
 
 struct CommEntry {
-  uint32_t rank = 0;                   // of this rank in it
-  std::vector<uint32_t> world_ranks;   // of its members; of ranks outside the world: none
+  uint32_t rank = 0;  // of this rank in it
+  std::vector<uint32_t> world_ranks;  // of its members; of ranks outside the world: none
   std::vector<uint32_t> remote_ranks;  // of an intercommunicator's other side
   // Where it has a topology: whom neighbourhood calls receive from and send to, in their order; ranks of the communicator.
   std::vector<int32_t> sources;
@@ -116,12 +114,13 @@ struct CommEntry {
 struct RankTrace {
   uint32_t rank = 0;
   uint32_t ranks = 0;
-  uint64_t begun_ns = 0;       // the monotonic clock when the trace began
+  uint64_t begun_ns = 0;  // the monotonic clock when the trace began
   uint64_t begun_unix_ns = 0;  // the wall clock at the same moment
   std::string host;
-  std::string mpi;      // what MPI_Get_library_version says, its first line
+  std::string mpi;  // what MPI_Get_library_version says, its first line
   std::string program;  // its command line
-  bool ended = false;   // MPI_Finalize was recorded; else the trace is as long as the rank lived
+  bool ended = false;  // MPI_Finalize was recorded; else the trace is as long as the rank lived
+  std::string warning;  // why it is shorter than what the rank did, where something is wrong with it; else empty
   std::vector<TypeEntry> types;
   std::vector<CommEntry> comms;  // 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF
   std::vector<Signature> signatures;

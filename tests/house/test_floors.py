@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOORS = [
     ["base"],
     ["layout", "schedule", "network"],
-    ["hpu"],
+    ["hpu", "trace"],
     ["nic"],
     ["wire", "peer"],
     ["portals"],

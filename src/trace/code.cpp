@@ -1,0 +1,265 @@
+#include "trace/code.hpp"
+
+#include <cstring>
+#include <limits>
+
+#include "layout/blob.hpp"
+
+namespace spinloom::trace {
+namespace {
+
+constexpr uint32_t slots_most = 1 << 24;
+
+class Encoder {
+ public:
+  explicit Encoder(Bytes& to) : to_(to) {}
+
+  void varint(uint64_t value) {
+    uint8_t small[varint_bytes_most];
+    to_.insert(to_.end(), small, put_varint(small, value));
+  }
+  void number(int64_t value) { varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63)); }
+  void index(uint32_t value) { varint(value == none ? 0 : uint64_t{value} + 1); }
+  void bytes(const void* from, size_t length) {
+    varint(length);
+    const auto* const first = static_cast<const uint8_t*>(from);
+    to_.insert(to_.end(), first, first + length);
+  }
+  void string(const std::string& text) { bytes(text.data(), text.size()); }
+
+ private:
+  Bytes& to_;
+};
+
+void put(Encoder& to, const std::vector<Block>& blocks) {
+  to.varint(blocks.size());
+  for (const Block& block : blocks) {
+    to.varint(block.address);
+    to.number(block.count);
+    to.index(block.type);
+  }
+}
+
+bool take(Decoder& from, size_t types, std::vector<Block>& blocks) {
+  blocks.resize(from.length());
+  for (Block& block : blocks) {
+    block.address = from.varint();
+    block.count = from.number();
+    block.type = from.index();
+    if (block.type != none && block.type >= types) return false;
+  }
+  return !from.bad();
+}
+
+template <class Number>
+void put_list(Encoder& to, const std::vector<Number>& list) {
+  to.varint(list.size());
+  for (const Number one : list) {
+    if constexpr (std::is_signed_v<Number>) {
+      to.number(one);
+    } else {
+      to.index(one);
+    }
+  }
+}
+
+template <class Number>
+void take_list(Decoder& from, std::vector<Number>& list) {
+  list.resize(from.length());
+  for (Number& one : list) {
+    if constexpr (std::is_signed_v<Number>) {
+      one = from.rank();
+    } else {
+      one = from.index();
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t Decoder::varint() {
+  uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    if (at_ == end_) return fail();
+    const uint8_t byte = *at_++;
+    value |= uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return shift == 63 && byte > 1 ? fail() : value;
+  }
+  return fail();
+}
+
+int64_t Decoder::number() {
+  const uint64_t value = varint();
+  return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1)));
+}
+
+uint32_t Decoder::index() {
+  const uint64_t value = varint();
+  if (value > none) return static_cast<uint32_t>(fail());
+  return value == 0 ? none : static_cast<uint32_t>(value - 1);
+}
+
+int32_t Decoder::rank() {
+  const int64_t value = number();
+  if (value != static_cast<int32_t>(value)) return static_cast<int32_t>(fail());
+  return static_cast<int32_t>(value);
+}
+
+std::span<const uint8_t> Decoder::bytes(uint64_t length) {
+  if (length > left()) {
+    fail();
+    return {};
+  }
+  const uint8_t* const first = at_;
+  at_ += length;
+  return {first, static_cast<size_t>(length)};
+}
+
+std::string Decoder::string() {
+  const auto found = bytes(varint());
+  return {found.begin(), found.end()};
+}
+
+size_t Decoder::length() {
+  const uint64_t value = varint();
+  return static_cast<size_t>(value > left() ? fail() : value);
+}
+
+void encode(const Head& head, Bytes& bytes) {
+  Encoder to(bytes);
+  to.varint(head.rank);
+  to.varint(head.ranks);
+  to.varint(head.begun_ns);
+  to.varint(head.begun_unix_ns);
+  to.string(head.host);
+  to.string(head.mpi);
+  to.string(head.program);
+}
+
+bool decode(std::span<const uint8_t> bytes, Head& head) {
+  Decoder from(bytes);
+  const uint64_t rank = from.varint();
+  const uint64_t ranks = from.varint();
+  head.begun_ns = from.varint();
+  head.begun_unix_ns = from.varint();
+  head.host = from.string();
+  head.mpi = from.string();
+  head.program = from.string();
+  if (ranks > static_cast<uint64_t>(std::numeric_limits<int32_t>::max()) || rank >= ranks) return false;
+  head.rank = static_cast<uint32_t>(rank);
+  head.ranks = static_cast<uint32_t>(ranks);
+  return from.ended_well();
+}
+
+void encode(const TypeEntry& type, Bytes& bytes) {
+  Encoder to(bytes);
+  to.string(type.name);
+  to.number(type.size_bytes);
+  to.number(type.extent_bytes);
+  to.varint(type.signature_hash);
+  to.bytes(type.blob.data(), type.blob.size());
+}
+
+bool decode(std::span<const uint8_t> bytes, TypeEntry& type) {
+  Decoder from(bytes);
+  type.name = from.string();
+  type.size_bytes = from.number();
+  type.extent_bytes = from.number();
+  type.signature_hash = from.varint();
+  const auto blob = std::as_bytes(from.bytes(from.varint()));
+  if (!from.ended_well() || type.size_bytes < 0) return false;
+  if (blob.empty()) return true;
+  type.blob.assign(blob.begin(), blob.end());
+  const auto valid = layout::Blob::validate(type.blob);
+  return valid.ok() && valid->size() == type.size_bytes && valid->extent() == type.extent_bytes;
+}
+
+void encode(const CommEntry& comm, Bytes& bytes) {
+  Encoder to(bytes);
+  to.varint(comm.rank);
+  put_list(to, comm.world_ranks);
+  put_list(to, comm.remote_ranks);
+  to.varint(comm.has_topology ? 1 : 0);
+  put_list(to, comm.sources);
+  put_list(to, comm.destinations);
+  put_list(to, comm.dims);
+}
+
+bool decode(std::span<const uint8_t> bytes, CommEntry& comm) {
+  Decoder from(bytes);
+  const uint64_t rank = from.varint();
+  take_list(from, comm.world_ranks);
+  take_list(from, comm.remote_ranks);
+  const uint64_t has_topology = from.varint();
+  take_list(from, comm.sources);
+  take_list(from, comm.destinations);
+  take_list(from, comm.dims);
+  if (rank >= comm.world_ranks.size() || has_topology > 1) return false;
+  const auto size = static_cast<int64_t>(comm.world_ranks.size());
+  for (const auto* const list : {&comm.sources, &comm.destinations}) {
+    for (const int32_t one : *list) {
+      if (one != nobody && (one < 0 || one >= size)) return false;
+    }
+  }
+  comm.rank = static_cast<uint32_t>(rank);
+  comm.has_topology = has_topology == 1;
+  return from.ended_well();
+}
+
+void encode(const Signature& signature, Bytes& bytes) {
+  Encoder to(bytes);
+  to.varint(static_cast<uint64_t>(signature.call));
+  to.varint(static_cast<uint64_t>(signature.form) << 1 | (signature.in_place ? 1 : 0));
+  to.index(signature.comm);
+  to.number(signature.peer);
+  to.number(signature.tag);
+  to.number(signature.receive_peer);
+  to.number(signature.receive_tag);
+  to.number(signature.error);
+  to.index(signature.window);
+  put(to, signature.sends);
+  put(to, signature.receives);
+  put_list(to, signature.requests);
+  to.varint(signature.matches.size());
+  for (const Match& match : signature.matches) {
+    to.index(match.request);
+    to.number(match.source);
+    to.number(match.tag);
+    to.number(match.bytes);
+  }
+}
+
+bool decode(std::span<const uint8_t> bytes, const RankTrace& known, Signature& signature) {
+  Decoder from(bytes);
+  const uint64_t call = from.varint();
+  const uint64_t form = from.varint();
+  if (call > static_cast<uint64_t>(Call::File_write) || form > 5) return false;
+  signature.call = static_cast<Call>(call);
+  signature.form = static_cast<CallForm>(form >> 1);
+  signature.in_place = (form & 1) != 0;
+  signature.comm = from.index();
+  if (signature.comm != none && signature.comm >= known.comms.size()) return false;
+  signature.peer = from.rank();
+  signature.tag = from.rank();
+  signature.receive_peer = from.rank();
+  signature.receive_tag = from.rank();
+  signature.error = from.rank();
+  signature.window = from.index();
+  if (!take(from, known.types.size(), signature.sends)) return false;
+  if (!take(from, known.types.size(), signature.receives)) return false;
+  take_list(from, signature.requests);
+  for (const uint32_t slot : signature.requests) {
+    if (slot >= slots_most) return false;
+  }
+  signature.matches.resize(from.length());
+  for (Match& match : signature.matches) {
+    match.request = from.index();
+    match.source = from.rank();
+    match.tag = from.rank();
+    match.bytes = from.number();
+    if (match.request != none && match.request >= slots_most) return false;
+  }
+  return from.ended_well();
+}
+
+}  // namespace spinloom::trace

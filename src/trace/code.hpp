@@ -1,0 +1,83 @@
+// Code - how the parts of a trace are written as bytes: docs/formats/trace.md.
+//
+// Contract: encode() appends. decode() takes what encode() wrote and nothing else: it returns false where the bytes end
+//   early, are left over, or name what is not there.
+// Invariants: (1) equal signatures have equal bytes; (2) no bytes make decode() allocate more than a small multiple of
+//   their number.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/trace.hpp"
+
+namespace spinloom::trace {
+
+using Bytes = std::vector<uint8_t>;
+
+// What a trace says of itself, before all else.
+struct Head {
+  uint32_t rank = 0;
+  uint32_t ranks = 0;
+  uint64_t begun_ns = 0;
+  uint64_t begun_unix_ns = 0;
+  std::string host;
+  std::string mpi;
+  std::string program;
+};
+
+inline constexpr size_t varint_bytes_most = 10;
+// Seven bits a byte, the lowest first; returns the place behind it.
+inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
+  while (value >= 0x80) {
+    *to++ = static_cast<uint8_t>(value | 0x80);
+    value >>= 7;
+  }
+  *to++ = static_cast<uint8_t>(value);
+  return to;
+}
+
+// Reads varints and bytes; after the first one that is not there it is `bad`, and all others are 0.
+class Decoder {
+ public:
+  explicit Decoder(std::span<const uint8_t> bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+  [[nodiscard]] bool bad() const { return bad_; }
+  [[nodiscard]] bool done() const { return at_ == end_; }
+  [[nodiscard]] bool ended_well() const { return !bad_ && done(); }
+  [[nodiscard]] size_t left() const { return static_cast<size_t>(end_ - at_); }
+  uint64_t varint();
+  int64_t number();  // zigzag: 0, -1, 1, -2, ...
+  uint32_t index();  // `none` is 0, all others are one more
+  int32_t rank();
+  std::span<const uint8_t> bytes(uint64_t length);
+  std::string string();
+  // A length of a list whose entries take at least a byte each.
+  size_t length();
+
+ private:
+  uint64_t fail() {
+    bad_ = true;
+    at_ = end_;
+    return 0;
+  }
+  const uint8_t* at_;
+  const uint8_t* end_;
+  bool bad_ = false;
+};
+
+void encode(const Head& head, Bytes& to);
+void encode(const TypeEntry& type, Bytes& to);
+void encode(const CommEntry& comm, Bytes& to);
+void encode(const Signature& signature, Bytes& to);
+[[nodiscard]] bool decode(std::span<const uint8_t> bytes, Head& head);
+[[nodiscard]] bool decode(std::span<const uint8_t> bytes, TypeEntry& type);
+[[nodiscard]] bool decode(std::span<const uint8_t> bytes, CommEntry& comm);
+// It may name the types and communicators of `known` only.
+[[nodiscard]] bool decode(std::span<const uint8_t> bytes, const RankTrace& known, Signature& signature);
+
+}  // namespace spinloom::trace

@@ -1,0 +1,21 @@
+// Pack - zstd, where the machine has it.
+//
+// Contract: libzstd.so.1 is loaded when it is first needed; its four functions here have kept their binary interface since
+//   1.0. pack() gives nothing where it is missing or does not make the bytes fewer.
+// Threads: any. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "trace/code.hpp"
+
+namespace spinloom::trace {
+
+[[nodiscard]] bool can_pack();
+[[nodiscard]] Bytes pack(std::span<const uint8_t> raw);
+// False: the bytes are not those of `raw_bytes` bytes.
+[[nodiscard]] bool unpack(std::span<const uint8_t> packed, size_t raw_bytes, Bytes& raw);
+
+}  // namespace spinloom::trace

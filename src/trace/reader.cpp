@@ -1,0 +1,272 @@
+#include "trace/reader.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "trace/code.hpp"
+#include "trace/file.hpp"
+#include "trace/pack.hpp"
+
+namespace spinloom::trace {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr uint64_t raw_bytes_most = uint64_t{2} << 30;
+
+std::optional<Bytes> content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  constexpr size_t step = size_t{1} << 20;
+  Bytes content;
+  while (file) {
+    const size_t before = content.size();
+    content.resize(before + step);
+    file.read(reinterpret_cast<char*>(content.data() + before), step);
+    content.resize(before + static_cast<size_t>(file.gcount()));
+  }
+  return content;
+}
+
+struct Columns {
+  std::span<const uint8_t> definitions, signatures, times;
+  Columns(std::span<const uint8_t> raw, const std::array<uint32_t, columns>& bytes)
+      : definitions(raw.first(bytes[0])),
+        signatures(raw.subspan(bytes[0], bytes[1])),
+        times(raw.subspan(size_t{bytes[0]} + bytes[1], bytes[2])) {}
+};
+
+uint64_t sum(const std::array<uint32_t, columns>& bytes) { return uint64_t{bytes[0]} + bytes[1] + bytes[2]; }
+
+// Takes chunks in their order.
+class Builder {
+ public:
+  explicit Builder(RankTrace& trace) : trace_(trace) {}
+
+  [[nodiscard]] bool has_head() const { return has_head_; }
+  // False: the chunk holds what no writer writes. The events before that are kept.
+  [[nodiscard]] bool take(const Columns& chunk) { return define(chunk.definitions) && add_events(chunk); }
+
+ private:
+  bool define(std::span<const uint8_t> definitions) {
+    Decoder from(definitions);
+    while (!from.done()) {
+      const auto tag = static_cast<Tag>(from.bytes(1)[0]);
+      const auto bytes = from.bytes(from.varint());
+      if (from.bad() || !define(tag, bytes)) return false;
+    }
+    return true;
+  }
+
+  bool define(Tag tag, std::span<const uint8_t> bytes) {
+    if ((tag == Tag::head) == has_head_) return false;
+    switch (tag) {
+      case Tag::head: return define_head(bytes);
+      case Tag::type: return decode(bytes, trace_.types.emplace_back()) || drop(trace_.types);
+      case Tag::comm: return decode(bytes, trace_.comms.emplace_back()) || drop(trace_.comms);
+      case Tag::signature: return decode(bytes, trace_, trace_.signatures.emplace_back()) || drop(trace_.signatures);
+    }
+    return false;
+  }
+  template <class Entry>
+  static bool drop(std::vector<Entry>& entries) {
+    entries.pop_back();
+    return false;
+  }
+
+  bool define_head(std::span<const uint8_t> bytes) {
+    Head head;
+    if (!decode(bytes, head)) return false;
+    has_head_ = true;
+    trace_.rank = head.rank;
+    trace_.ranks = head.ranks;
+    trace_.begun_ns = head.begun_ns;
+    trace_.begun_unix_ns = head.begun_unix_ns;
+    trace_.host = std::move(head.host);
+    trace_.mpi = std::move(head.mpi);
+    trace_.program = std::move(head.program);
+    return true;
+  }
+
+  bool add_events(const Columns& chunk) {
+    Decoder signatures(chunk.signatures);
+    Decoder times(chunk.times);
+    uint64_t last_end_ns = 0;
+    while (!signatures.done()) {
+      const uint64_t word = signatures.varint();
+      const uint64_t polls = (word & 1) != 0 ? signatures.varint() : 0;
+      const uint64_t since = times.varint();
+      const uint64_t took = times.varint();
+      if (signatures.bad() || times.bad() || word >> 1 >= trace_.signatures.size() || polls > UINT32_MAX) return false;
+      uint64_t end_ns = 0;
+      if (__builtin_add_overflow(last_end_ns, since, &end_ns) || took > end_ns) return false;
+      if (!trace_.events.empty() && end_ns < trace_.events.back().end_ns) return false;
+      trace_.events.push_back({static_cast<uint32_t>(word >> 1), static_cast<uint32_t>(polls), end_ns - took, end_ns});
+      last_end_ns = end_ns;
+    }
+    return times.done();
+  }
+
+  RankTrace& trace_;
+  bool has_head_ = false;
+};
+
+// The open chunk, as it was at some moment.
+struct OpenChunk {
+  uint64_t sequence = 0;
+  std::array<uint32_t, columns> bytes{};
+  Bytes raw;
+  std::string trouble;
+};
+
+std::optional<OpenChunk> snapshot(const Bytes& file) {
+  if (file.size() < OpenHeader::bytes || std::memcmp(file.data(), open_magic.data(), open_magic.size()) != 0) {
+    return std::nullopt;
+  }
+  const auto word = [&file](size_t at) {
+    uint64_t value = 0;
+    std::memcpy(&value, file.data() + at, sizeof value);
+    return value;
+  };
+  std::array<uint32_t, columns> rooms{};
+  std::memcpy(rooms.data(), file.data() + offsetof(OpenHeader, rooms), sizeof rooms);
+  OpenChunk chunk{.sequence = word(offsetof(OpenHeader, sequence)),
+                  .bytes = bytes_of(word(offsetof(OpenHeader, lengths))),
+                  .raw = {},
+                  .trouble = {}};
+  size_t at = OpenHeader::bytes;
+  for (size_t i = 0; i < columns; ++i) {
+    if (chunk.bytes[i] > rooms[i] || rooms[i] > file.size() - at) return std::nullopt;
+    chunk.raw.insert(chunk.raw.end(), file.begin() + static_cast<std::ptrdiff_t>(at),
+                     file.begin() + static_cast<std::ptrdiff_t>(at + chunk.bytes[i]));
+    at += rooms[i];
+  }
+  const auto* const trouble = reinterpret_cast<const char*>(file.data()) + offsetof(OpenHeader, trouble);
+  chunk.trouble.assign(trouble, strnlen(trouble, sizeof OpenHeader::trouble));
+  return chunk;
+}
+
+// A rank that runs writes on: what was read twice with the same number was not written meanwhile.
+std::optional<OpenChunk> read_open(const std::string& path) {
+  constexpr int tries = 100;
+  std::optional<OpenChunk> last;
+  for (int i = 0; i < tries; ++i) {
+    const auto file = content_of(path);
+    const auto again = file ? content_of(path) : std::nullopt;
+    last = file ? snapshot(*file) : std::nullopt;
+    const auto check = again ? snapshot(*again) : std::nullopt;
+    if (!last || !check || last->sequence == check->sequence) return last;
+  }
+  return last;
+}
+
+struct Chunks {
+  uint32_t taken = 0;
+  std::string warning;
+};
+
+Chunks take_chunks(const Bytes& file, const std::string& path, Builder& builder) {
+  Chunks chunks;
+  size_t at = trace_magic.size();
+  while (at < file.size()) {
+    const auto damaged = [&](std::string_view what) {
+      chunks.warning = text(path, " is ", what, " at byte ", at, ": the trace ends there");
+      return chunks;
+    };
+    ChunkHeader header;
+    if (file.size() - at < sizeof header) return damaged("cut");
+    std::memcpy(&header, file.data() + at, sizeof header);
+    const size_t left = file.size() - at - sizeof header;
+    if (header.magic != chunk_magic || header.sequence != chunks.taken) return damaged("damaged");
+    if (header.stored_bytes > left) return damaged("cut");
+    const std::span<const uint8_t> stored{file.data() + at + sizeof header, header.stored_bytes};
+    if (checksum_of(header, stored) != header.checksum) return damaged("damaged");
+    const uint64_t raw_bytes = sum(header.bytes);
+    Bytes raw;
+    if (header.packing == Packing::zstd) {
+      if (!can_pack()) {
+        chunks.warning = text(path, " is packed by zstd, and libzstd.so.1 is not here: install it to read the trace");
+        return chunks;
+      }
+      if (raw_bytes > raw_bytes_most || !unpack(stored, raw_bytes, raw)) return damaged("damaged");
+    } else if (header.packing != Packing::raw || raw_bytes != stored.size()) {
+      return damaged("damaged");
+    }
+    if (!builder.take({header.packing == Packing::raw ? stored : std::span<const uint8_t>(raw), header.bytes})) {
+      return damaged("damaged");
+    }
+    ++chunks.taken;
+    at += sizeof header + header.stored_bytes;
+  }
+  return chunks;
+}
+
+}  // namespace
+
+Result<std::vector<uint32_t>> ranks_in(const std::string& directory) {
+  std::error_code trouble;
+  std::vector<uint32_t> ranks;
+  for (auto entry = fs::directory_iterator(directory, trouble); !trouble && entry != fs::directory_iterator();
+       entry.increment(trouble)) {
+    const std::string file = entry->path().filename().string();
+    std::string_view name = file;
+    if (!name.starts_with("rank-") || !name.ends_with(".trace")) continue;
+    name = name.substr(5, name.size() - 11);
+    uint32_t rank = 0;
+    const auto read = std::from_chars(name.data(), name.data() + name.size(), rank);
+    if (read.ec == std::errc{} && read.ptr == name.data() + name.size()) ranks.push_back(rank);
+  }
+  if (trouble) return fail(Code::environment, directory, ": ", trouble.message());
+  if (ranks.empty()) {
+    return fail(Code::environment, directory, " holds no recorded program (rank-0.trace): 'spinloom record' makes one");
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
+  const std::string path = trace_path(directory, rank);
+  // In this order: what leaves the open chunk meanwhile is in the file then.
+  const auto open = read_open(open_path(directory, rank));
+  const auto file = content_of(path);
+  if (!file) return fail(Code::environment, path, " cannot be read");
+  if (file->size() < trace_magic.size() || std::memcmp(file->data(), trace_magic.data(), trace_magic.size()) != 0) {
+    return fail(Code::invalid, path, " is no recorded program: it does not begin with SPLTRC01");
+  }
+  RankTrace trace;
+  Builder builder(trace);
+  Chunks chunks = take_chunks(*file, path, builder);
+  if (open && open->sequence == chunks.taken) {
+    // A chunk that its rank was killed in while it was added: the open one is the same.
+    chunks.warning.clear();
+    if (!builder.take({open->raw, open->bytes})) {
+      chunks.warning = text(open_path(directory, rank), " is damaged: the trace ends before its end");
+    }
+  }
+  if (open && !open->trouble.empty()) chunks.warning = text("recording stopped: ", open->trouble);
+  if (!builder.has_head()) {
+    return fail(Code::invalid, chunks.warning.empty() ? text(path, " holds no trace: its rank ended before it began")
+                                                      : chunks.warning);
+  }
+  if (trace.rank != rank) return fail(Code::invalid, path, " is the trace of rank ", trace.rank);
+  trace.warning = std::move(chunks.warning);
+  trace.ended = !trace.events.empty() && trace.signatures[trace.events.back().signature].call == Call::Finalize;
+  return trace;
+}
+
+Result<std::vector<RankTrace>> read(const std::string& directory) {
+  SPL_ASSIGN(const std::vector<uint32_t> ranks, ranks_in(directory));
+  std::vector<RankTrace> traces;
+  for (const uint32_t rank : ranks) {
+    SPL_ASSIGN(RankTrace trace, read_rank(directory, rank));
+    traces.push_back(std::move(trace));
+  }
+  return traces;
+}
+
+}  // namespace spinloom::trace

@@ -1,0 +1,232 @@
+#include "trace/writer.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "trace/pack.hpp"
+
+namespace spinloom::trace {
+namespace {
+
+constexpr size_t open_bytes = OpenHeader::bytes + open_rooms[0] + open_rooms[1] + open_rooms[2];
+constexpr size_t signature_column_most = 2 * varint_bytes_most;  // a number and a count of polls
+constexpr size_t time_column_most = 2 * varint_bytes_most;
+constexpr size_t known_bytes_most = size_t{64} << 20;
+constexpr size_t definition_bytes_most = size_t{1} << 30;
+// Polls later than this are an event of their own, so that a rank that is killed while it polls shows it.
+constexpr uint64_t polls_ns_most = 100'000'000;
+
+std::string reason(int code) { return std::strerror(code); }
+
+// 0, or an errno.
+int write_all(int file, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = write(file, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno;
+    bytes = bytes.subspan(static_cast<size_t>(done));
+  }
+  return 0;
+}
+
+template <class Struct>
+std::span<const uint8_t> bytes_of_struct(const Struct& one) {
+  return {reinterpret_cast<const uint8_t*>(&one), sizeof one};
+}
+
+Result<OpenHeader*> make_open(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return fail(Code::environment, path, ": ", reason(errno));
+  const int room = posix_fallocate(file, 0, open_bytes);
+  void* const at = room != 0 ? MAP_FAILED : mmap(nullptr, open_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  const int code = room != 0 ? room : errno;
+  close(file);
+  if (at != MAP_FAILED) return new (at) OpenHeader;
+  unlink(path.c_str());
+  return fail(Code::environment, path, ": ", reason(code));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Writer>> Writer::create(const std::string& directory, const Head& head) {
+  const std::string path = trace_path(directory, head.rank);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return fail(Code::environment, path, ": ", reason(errno));
+  const int code = write_all(file, bytes_of_struct(trace_magic));
+  close(file);
+  if (code != 0) return fail(Code::environment, path, ": ", reason(code));
+  SPL_ASSIGN(OpenHeader* const open, make_open(open_path(directory, head.rank)));
+  open->magic = open_magic;
+  open->rooms = open_rooms;
+  std::unique_ptr<Writer> made(new Writer(directory, head.rank, head.begun_ns, open));
+  Bytes bytes;
+  encode(head, bytes);
+  made->define(Tag::head, bytes);
+  made->publish();
+  return made;
+}
+
+Writer::Writer(std::string directory, uint32_t rank, uint64_t begun_ns, OpenHeader* open)
+    : directory_(std::move(directory)), rank_(rank), begun_ns_(begun_ns), open_(open) {}
+
+Writer::~Writer() { munmap(open_, open_bytes); }
+
+uint8_t* Writer::column(Column which) const {
+  auto* at = reinterpret_cast<uint8_t*>(open_) + OpenHeader::bytes;
+  for (size_t i = 0; i < static_cast<size_t>(which); ++i) at += open_rooms[i];
+  return at + used_[static_cast<size_t>(which)];
+}
+
+bool Writer::fits(size_t definition_bytes, size_t events) const {
+  return used_[0] + definition_bytes <= open_rooms[0] && used_[1] + events * signature_column_most <= open_rooms[1] &&
+         used_[2] + events * time_column_most <= open_rooms[2];
+}
+
+void Writer::publish() { open_->lengths.store(lengths_of(used_), std::memory_order_release); }
+
+void Writer::define(Tag tag, const Bytes& bytes) {
+  const size_t whole = 1 + varint_bytes_most + bytes.size();
+  if (!fits(whole, 0)) close_chunk();
+  if (!trouble_.empty()) return;
+  if (fits(whole, 0)) {
+    uint8_t* const first = column(Column::definitions);
+    uint8_t* at = first;
+    *at++ = static_cast<uint8_t>(tag);
+    at = put_varint(at, bytes.size());
+    std::memcpy(at, bytes.data(), bytes.size());
+    used_[0] += static_cast<uint32_t>(at - first + static_cast<std::ptrdiff_t>(bytes.size()));
+    return;
+  }
+  // More than the open chunk holds: a chunk by itself.
+  if (bytes.size() > definition_bytes_most) return stop(text("a datatype or communicator of ", bytes.size(), " bytes"));
+  Bytes raw(1 + varint_bytes_most);
+  raw[0] = static_cast<uint8_t>(tag);
+  raw.resize(static_cast<size_t>(put_varint(raw.data() + 1, bytes.size()) - raw.data()));
+  raw.insert(raw.end(), bytes.begin(), bytes.end());
+  append({static_cast<uint32_t>(raw.size()), 0, 0}, raw);
+}
+
+uint32_t Writer::add(const TypeEntry& type) {
+  scratch_.clear();
+  encode(type, scratch_);
+  const uint64_t hash = Interned::hash_of(scratch_);
+  if (const uint32_t found = known_types_.find(scratch_, hash); found != none) return found;
+  known_types_.add(scratch_, hash, types_);
+  define(Tag::type, scratch_);
+  publish();
+  return types_++;
+}
+
+uint32_t Writer::add(const CommEntry& comm) {
+  scratch_.clear();
+  encode(comm, scratch_);
+  define(Tag::comm, scratch_);
+  publish();
+  return comms_++;
+}
+
+uint32_t Writer::number_of(const Signature& signature) {
+  scratch_.clear();
+  encode(signature, scratch_);
+  const uint64_t hash = Interned::hash_of(scratch_);
+  if (const uint32_t found = known_signatures_.find(scratch_, hash); found != none) return found;
+  if (known_signatures_.bytes() > known_bytes_most) known_signatures_.clear();
+  known_signatures_.add(scratch_, hash, signatures_);
+  define(Tag::signature, scratch_);
+  return signatures_++;
+}
+
+void Writer::put_event(const Event& event) {
+  if (!fits(0, 1)) close_chunk();
+  if (!trouble_.empty()) return;
+  uint8_t* at = column(Column::signatures);
+  uint8_t* behind = put_varint(at, uint64_t{event.signature} << 1 | (event.polls != 0 ? 1 : 0));
+  if (event.polls != 0) behind = put_varint(behind, event.polls);
+  used_[1] += static_cast<uint32_t>(behind - at);
+  at = column(Column::times);
+  behind = put_varint(at, event.end_ns - last_end_ns_);
+  behind = put_varint(behind, event.end_ns - event.begin_ns);
+  used_[2] += static_cast<uint32_t>(behind - at);
+  last_end_ns_ = event.end_ns;
+}
+
+void Writer::put_pending() {
+  if (!has_pending_) return;
+  has_pending_ = false;
+  put_event(pending_);
+  publish();
+}
+
+void Writer::record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns) {
+  if (!trouble_.empty()) return;
+  put_pending();
+  const uint32_t number = number_of(signature);
+  put_event({number, 0, begin_ns - begun_ns_, end_ns - begun_ns_});
+  publish();
+}
+
+void Writer::poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns) {
+  if (!trouble_.empty()) return;
+  const uint32_t number = number_of(signature);
+  if (has_pending_ && pending_.signature == number && pending_.polls < UINT32_MAX &&
+      end_ns - begun_ns_ - pending_.begin_ns < polls_ns_most) {
+    ++pending_.polls;
+    pending_.end_ns = end_ns - begun_ns_;
+    return;
+  }
+  put_pending();
+  pending_ = {number, 1, begin_ns - begun_ns_, end_ns - begun_ns_};
+  has_pending_ = true;
+}
+
+void Writer::close_chunk() {
+  if (used_ == std::array<uint32_t, columns>{} || !trouble_.empty()) return;
+  Bytes raw;
+  raw.reserve(used_[0] + used_[1] + used_[2]);
+  const auto* at = reinterpret_cast<const uint8_t*>(open_) + OpenHeader::bytes;
+  for (size_t i = 0; i < columns; ++i) {
+    raw.insert(raw.end(), at, at + used_[i]);
+    at += open_rooms[i];
+  }
+  append(used_, raw);
+}
+
+// Adds a chunk to the file; then the open chunk, which is empty or the one that was added, begins again.
+void Writer::append(std::array<uint32_t, columns> bytes, std::span<const uint8_t> raw) {
+  const Bytes packed = pack(raw);
+  const std::span<const uint8_t> stored = packed.empty() ? raw : std::span<const uint8_t>(packed);
+  ChunkHeader header{.sequence = sequence_,
+                     .bytes = bytes,
+                     .stored_bytes = static_cast<uint32_t>(stored.size()),
+                     .packing = packed.empty() ? Packing::raw : Packing::zstd};
+  header.checksum = checksum_of(header, stored);
+  const std::string path = trace_path(directory_, rank_);
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  int code = file < 0 ? errno : write_all(file, bytes_of_struct(header));
+  if (code == 0) code = write_all(file, stored);
+  if (file >= 0 && close(file) != 0 && code == 0) code = errno;
+  if (code != 0) return stop(text(path, ": ", reason(code)));
+  used_ = {};
+  last_end_ns_ = 0;
+  publish();
+  open_->sequence.store(++sequence_, std::memory_order_release);
+}
+
+void Writer::stop(std::string why) {
+  trouble_ = std::move(why);
+  std::strncpy(open_->trouble, trouble_.c_str(), sizeof open_->trouble - 1);
+}
+
+void Writer::end() {
+  if (!trouble_.empty()) return;
+  put_pending();
+  close_chunk();
+  if (trouble_.empty()) unlink(open_path(directory_, rank_).c_str());
+}
+
+}  // namespace spinloom::trace

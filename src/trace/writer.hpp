@@ -1,0 +1,70 @@
+// Writer - one rank's trace, written while the program runs.
+//
+// Contract: create() makes the two files, whose names no other may have. add() of a type or a communicator gives its
+//   number; equal types share one. record() adds an event at the end; poll() does so for a poll in vain, or makes it part
+//   of the event before. end() completes the trace. What cannot be written stops the recording: trouble() says why, and
+//   so does the trace; everything else does nothing from then on.
+// Invariants: (1) whatever happens to the process, what was recorded can be read: but for the last event, while polls may
+//   still become part of it; (2) no signal comes of it (SIGBUS of a full disk: the room is there from the beginning);
+//   (3) no file is open between two calls.
+// Threads: the caller's lock. Time: ns of the monotonic clock; the ends of events do not decrease.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "trace/code.hpp"
+#include "trace/file.hpp"
+#include "trace/interned.hpp"
+
+namespace spinloom::trace {
+
+class Writer {
+ public:
+  static Result<std::unique_ptr<Writer>> create(const std::string& directory, const Head& head);
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer();  // as a process that is killed: both files stay
+
+  [[nodiscard]] uint32_t add(const TypeEntry& type);
+  [[nodiscard]] uint32_t add(const CommEntry& comm);
+  void record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
+  void poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
+  void end();
+  void stop(std::string why);
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+ private:
+  Writer(std::string directory, uint32_t rank, uint64_t begun_ns, OpenHeader* open);
+  [[nodiscard]] uint8_t* column(Column which) const;
+  [[nodiscard]] uint32_t number_of(const Signature& signature);
+  [[nodiscard]] bool fits(size_t definition_bytes, size_t events) const;
+  void define(Tag tag, const Bytes& bytes);
+  void put_event(const Event& event);
+  void put_pending();
+  void publish();
+  void close_chunk();
+  void append(std::array<uint32_t, columns> bytes, std::span<const uint8_t> raw);
+
+  std::string directory_;
+  uint32_t rank_;
+  uint64_t begun_ns_;
+  OpenHeader* open_;
+  std::array<uint32_t, columns> used_{};
+  uint32_t sequence_ = 0;
+  uint64_t last_end_ns_ = 0;  // of the event before, since begun_ns_; 0 at the beginning of a chunk
+  uint32_t types_ = 0;
+  uint32_t comms_ = 0;
+  uint32_t signatures_ = 0;
+  Interned known_types_;
+  Interned known_signatures_;
+  Event pending_{};
+  bool has_pending_ = false;
+  Bytes scratch_;
+  std::string trouble_;
+};
+
+}  // namespace spinloom::trace

@@ -17,6 +17,7 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     run_handler(config) -> dict         messages to an entry with handlers; handler_runs.py has its keys
     describe_image(elf), disassemble_image(elf)        the contents of a handler image
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
+    read_trace(directory, rank) -> RankTrace    what a rank of a recorded program did; recorded.py
     run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
     read_goal(bytes), goal_pattern(name, ranks, bytes) -> Schedule     schedules of many ranks: run() takes
         what goal_model.py and goal_network.py read, run_loggopsim() the parameters of the dialect

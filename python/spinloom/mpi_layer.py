@@ -1,7 +1,7 @@
 """The MPI layer under a job: what its ranks find in their environment, and what killed ones leave behind.
 
 Contract: environment() is what a launcher hands to its ranks. is_rank() says whether this process is a rank
-already. forget_boards() removes what the ranks of a job have left in shared memory.
+already, rank() which one. forget_boards() removes what the ranks of a job have left in shared memory.
 """
 
 from __future__ import annotations
@@ -13,11 +13,16 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def environment(
-    libraries: str, job: str | None, path: str | None, report: Path | None, prices: str = ""
+    libraries: str,
+    job: str | None,
+    path: str | None,
+    report: Path | None,
+    prices: str = "",
+    more: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Other preloaded libraries stay behind ours. Without a name, a job has its launcher's name for it.
 
-    prices: of this host, where they were measured.
+    prices: of this host, where they were measured. more: other settings of the layer.
     """
     others = os.environ.get("LD_PRELOAD", "")
     settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries}
@@ -29,6 +34,7 @@ def environment(
         settings["SPINLOOM_MPI_REPORT"] = str(report)
     if prices and "SPINLOOM_MPI_PRICES" not in os.environ:
         settings["SPINLOOM_MPI_PRICES"] = prices
+    settings |= more or {}
     if exported := exported_by_slurm(settings):
         settings["SLURM_EXPORT_ENV"] = exported
     return {**os.environ, **settings}
@@ -52,6 +58,14 @@ def is_rank() -> bool:
         return False
     sizes = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
     return any(os.environ.get(size, "1") != "1" for size in sizes)
+
+
+def rank() -> int:
+    """Of this process, where it is a rank."""
+    for name in ("PALS_RANKID", "PMIX_RANK", "PMI_RANK"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
 
 
 def forget_boards(job: str) -> None:

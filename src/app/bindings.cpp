@@ -152,6 +152,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_share(module);
   spinloom::app::bind_study(module);
   spinloom::app::bind_torture(module);
+  spinloom::app::bind_trace(module);
   spinloom::app::bind_type(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");

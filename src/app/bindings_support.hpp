@@ -69,6 +69,7 @@ void bind_send(nb::module_& module);       // bindings_send.cpp
 void bind_share(nb::module_& module);      // bindings_share.cpp
 void bind_study(nb::module_& module);      // bindings_study.cpp
 void bind_torture(nb::module_& module);    // bindings_torture.cpp
+void bind_trace(nb::module_& module);      // bindings_trace.cpp
 void bind_type(nb::module_& module);       // bindings_type.cpp
 
 }  // namespace spinloom::app

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* names[] = {
 #define SPINLOOM_NAMES(name) "MPI_" #name, "PMPI_" #name,
-    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_NAMES)
+    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_NAMES) SPINLOOM_MPI_RECORDED(SPINLOOM_NAMES)
 #undef SPINLOOM_NAMES
 #define SPINLOOM_NAMES(name) "MPIX_" #name,
         SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_NAMES)
@@ -36,18 +36,29 @@ std::string fortran_name(std::string_view name) {
   return upper;
 }
 
-Hooks hooks_of(Abi abi) {
+// What one binary interface has.
+struct Ours {
+  Hooks (*hooks)();
+  Hooks (*stand_ins)();
+  const RecordingHook* (*recording_hook)(std::string_view name);
+};
+Ours ours(Abi abi) {
   switch (abi) {
-    case Abi::openmpi: return openmpi::hooks();
-    case Abi::mpich: return mpich::hooks();
-    case Abi::standard: return standard::hooks();
+    case Abi::openmpi: return {&openmpi::hooks, &openmpi::stand_ins, &openmpi::recording_hook};
+    case Abi::mpich: return {&mpich::hooks, &mpich::stand_ins, &mpich::recording_hook};
+    case Abi::standard: return {&standard::hooks, &standard::stand_ins, &standard::recording_hook};
     case Abi::none: break;
   }
-  return {nullptr, 0};
+  const auto nothing = [] { return Hooks{nullptr, 0}; };
+  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; }};
 }
 
-void* hook_of(Abi abi, std::string_view word) {
-  const Hooks hooks = hooks_of(abi);
+bool is_recording() {
+  const char* const directory = std::getenv("SPINLOOM_MPI_RECORD");
+  return directory != nullptr && directory[0] != 0;
+}
+
+void* find_in(const Hooks& hooks, std::string_view word) {
   for (size_t i = 0; i < hooks.count; ++i) {
     if (word == hooks.first[i].name) return hooks.first[i].function;
   }
@@ -65,7 +76,7 @@ void* find(const std::string& name) {
   }
   const std::string in_fortran = fortran_name(name);
   if (!in_fortran.empty() || name.starts_with("MPIX_")) {
-    if (void* const own = hook_of(library.abi(), in_fortran.empty() ? name : in_fortran)) return own;
+    if (void* const own = find_in(ours(library.abi()).hooks(), in_fortran.empty() ? name : in_fortran)) return own;
     std::fprintf(stderr, "spinloom: %s needs MPI 3 or later\n", name.c_str());
     std::exit(127);
   }
@@ -74,17 +85,24 @@ void* find(const std::string& name) {
     if (void* const tool = library.between(name)) return tool;
   }
   const std::string word = name.substr(is_public ? 4 : 5);
+  const Ours own = ours(library.abi());
   void* const real = library.function("PMPI_" + word);
-  void* const hook = hook_of(library.abi(), word);
+  void* const hook = find_in(own.hooks(), word);
+  void* target = hook != nullptr ? hook : real;
   if (real == nullptr) {
     const bool is_large =
         word.ends_with("_c") && library.function("PMPI_" + word.substr(0, word.size() - 2)) != nullptr;
-    if (is_large && hook != nullptr) return hook;  // done by the call with ints
-    std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
-    if (void* const refuse = hook_of(library.abi(), "refuse")) return refuse;
-    std::exit(127);
+    if (target == nullptr) target = find_in(own.stand_ins(), word);
+    if (!is_large || target == nullptr) {  // else done by the call with ints
+      std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
+      if (void* const refuse = find_in(own.hooks(), "refuse")) return refuse;
+      std::exit(127);
+    }
   }
-  return hook != nullptr ? hook : real;
+  const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;
+  if (recording == nullptr) return target;
+  *recording->next = target;
+  return recording->function;
 }
 
 }  // namespace
@@ -157,5 +175,5 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
 #define SPINLOOM_MPIX_DOOR(name) SPINLOOM_DOOR("MPIX_" #name)
 #define SPINLOOM_FORTRAN_DOOR(name) SPINLOOM_DOOR(#name)
 #define SPINLOOM_DOORS(name) SPINLOOM_DOOR("MPI_" #name) SPINLOOM_DOOR("PMPI_" #name)
-    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS) SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_MPIX_DOOR)
-        SPINLOOM_MPIX_FORTRAN(SPINLOOM_FORTRAN_DOOR));
+    SPINLOOM_MPI_FUNCTIONS(SPINLOOM_DOORS) SPINLOOM_MPI_RECORDED(SPINLOOM_DOORS)
+        SPINLOOM_MPIX_FUNCTIONS(SPINLOOM_MPIX_DOOR) SPINLOOM_MPIX_FORTRAN(SPINLOOM_FORTRAN_DOOR));

@@ -3,12 +3,14 @@
 //
 // Contract: each door jumps through a table and keeps all registers and the stack, so that it needs no prototype and
 //   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the layer's
-//   function for the MPI that is loaded, to a tool in between, or to the MPI.
+//   function for the MPI that is loaded, to a tool in between, or to the MPI; where calls are recorded, by way of the
+//   recorder. stand_ins() are calls with large counts that the layer does nothing about, for an MPI that has none.
 // Invariants: (1) MPI_X of the program is acted upon once: where another tool defines MPI_X behind us, at PMPI_X.
 // Threads: any. Time: none.
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace spinloom::mpi {
 
@@ -22,14 +24,27 @@ struct Hooks {
   size_t count;
 };
 
+// A function that writes the call down: it calls what `next` points to.
+struct RecordingHook {
+  const char* name;
+  void* function;
+  void** next;
+};
+
 namespace openmpi {
 [[nodiscard]] Hooks hooks();
-}
+[[nodiscard]] Hooks stand_ins();
+[[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
+}  // namespace openmpi
 namespace mpich {
 [[nodiscard]] Hooks hooks();
-}
+[[nodiscard]] Hooks stand_ins();
+[[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
+}  // namespace mpich
 namespace standard {
 [[nodiscard]] Hooks hooks();
-}
+[[nodiscard]] Hooks stand_ins();
+[[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
+}  // namespace standard
 
 }  // namespace spinloom::mpi

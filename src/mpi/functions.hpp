@@ -36,6 +36,16 @@
   X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
   X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
+// Calls that pass through the layer where it records only; else they go straight to the MPI.
+#define SPINLOOM_MPI_RECORDED(X)                                                              \
+  X(Bsend) X(Ibsend) X(Bsend_init) X(Bsend_c) X(Ibsend_c) X(Bsend_init_c)                     \
+  X(Barrier) X(Ibarrier) X(Barrier_init)                                                      \
+  SPINLOOM_FORMS(X, Reduce, Ireduce) SPINLOOM_FORMS(X, Allreduce, Iallreduce)                 \
+  SPINLOOM_FORMS(X, Reduce_scatter, Ireduce_scatter)                                          \
+  SPINLOOM_FORMS(X, Reduce_scatter_block, Ireduce_scatter_block)                              \
+  SPINLOOM_FORMS(X, Scan, Iscan) SPINLOOM_FORMS(X, Exscan, Iexscan)                           \
+  X(Comm_free) X(Comm_disconnect) X(Comm_idup) X(Intercomm_create)
+
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)
 // The same for Fortran: the names that its compilers make of MPIX_Type_commit_comm.

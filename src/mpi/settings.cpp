@@ -68,6 +68,8 @@ class Reader {
       if (!prices) complain(name, value, "a list such as 'spinloom calibrate --peers' writes");
     } else if (name == "SPINLOOM_MPI_JOB") {
       settings_.job = value;
+    } else if (name == "SPINLOOM_MPI_RECORD") {
+      settings_.record = value;
     } else if (name == "SPINLOOM_MPI_REPORT") {
       settings_.report = value;
     } else {

@@ -30,6 +30,7 @@ struct Settings {
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // of this host, by which the ways are compared
   std::string job;  // put in front of the name that the ranks of a node meet by
+  std::string record;  // a directory for the traces of the ranks; empty: none is made
   std::string report;  // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;
 

@@ -15,6 +15,7 @@ JOBS: dict[str, dict[str, str]] = {
     },
     "Accelerate MPI programs and copies on the CPUs that you have": {
         "run": "run:run",
+        "record": "record:record",
         "calibrate": "calibrate:calibrate",
         "bench": "bench:bench",
     },

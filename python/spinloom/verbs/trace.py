@@ -8,25 +8,33 @@ from typing import Any
 
 import click
 
-from spinloom import files, live_trace, output
+from spinloom import files, live_trace, output, recorded
 from spinloom.errors import EXIT_NEGATIVE, EXIT_OK, Trouble
 from spinloom.live_trace import Message
+from spinloom.verbs import recorded_trace
 from spinloom.verbs.options import form_options
 
 
 @click.command(
-    epilog="Example: mpiexec -n 2 -genv SPINLOOM_TRACE run ./program; spinloom trace run --out run.pftrace"
+    epilog="Examples: spinloom record -o melt -- mpiexec -n 4 ./app; spinloom trace melt; "
+    "mpiexec -n 2 -genv SPINLOOM_TRACE run ./program; spinloom trace run --out run.pftrace"
 )
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="DIR|NAME")
 @click.option("--out", type=click.Path(dir_okay=False), help="A timeline for ui.perfetto.dev, too.")
 @form_options
 def trace(name: str, out: str | None, form: str) -> int:
-    """Print what the ranks of a live job sent each other, from what SPINLOOM_TRACE=NAME wrote to NAME.RANK.
+    """Print what the ranks of a program did.
 
-    Times are host time, from the sender's call until the receiver had the message's last packet, or had
-    copied the bytes that it announced out of the sender's memory; recording a packet takes part of a
+    DIR is what 'spinloom record' has written: the calls of an MPI program, by the time that they took, and
+    the share of all ranks' run time. Bytes are those of the buffers that the program named.
+
+    NAME is a live job of Portals: what its ranks sent each other, from what SPINLOOM_TRACE=NAME wrote to
+    NAME.RANK. Times are host time, from the sender's call until the receiver had the message's last packet,
+    or had copied the bytes that it announced out of the sender's memory; recording a packet takes part of a
     microsecond itself. Messages that did not arrive whole make the verb exit with 1.
     """
+    if recorded.is_recorded(Path(name)):
+        return recorded_trace.show(Path(name), form)
     messages = live_trace.read(name)
     pairs: dict[tuple[int, int, str], list[Message]] = {}
     for one in messages:

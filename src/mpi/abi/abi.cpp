@@ -29,6 +29,7 @@ std::string Real::load() {
   if (!find(this->name, #name)) missing = #name;
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, int)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, int)
+  SPINLOOM_BUFFERED_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, parameters) find(this->name, #name);
   SPINLOOM_NEWER_CALLS(SPINLOOM_FIND)
@@ -40,6 +41,7 @@ std::string Real::load() {
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, Count)
+  SPINLOOM_BUFFERED_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, iname, N, ...)          \
   if (!find(this->name, #name)) missing = #name;    \
@@ -49,6 +51,7 @@ std::string Real::load() {
   find(large.iname, #iname "_c");                   \
   find(large.name##_init, #name "_init_c");
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_FIND, int)
+  SPINLOOM_REDUCTION_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
   wide = large;
 #define SPINLOOM_NARROW(name, N, parameters)                                   \
@@ -57,6 +60,7 @@ std::string Real::load() {
   }
   SPINLOOM_COUNTED_CALLS(SPINLOOM_NARROW, Count)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_NARROW, Count)
+  SPINLOOM_BUFFERED_CALLS(SPINLOOM_NARROW, Count)
 #undef SPINLOOM_NARROW
   narrow_collectives();
 #define SPINLOOM_SHORTEN(name, N, parameters) \

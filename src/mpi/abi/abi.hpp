@@ -73,6 +73,7 @@ using GrequestCancel = int(void*, int);
   X(Group_free, (Group*))                                                              \
   X(Topo_test, (Comm, int*))                                                           \
   X(Cartdim_get, (Comm, int*))                                                         \
+  X(Cart_get, (Comm, int, int*, int*, int*))                                           \
   X(Cart_shift, (Comm, int, int, int*, int*))                                          \
   X(Graph_neighbors_count, (Comm, int, int*))                                          \
   X(Graph_neighbors, (Comm, int, int, int*))                                           \
@@ -85,6 +86,7 @@ using GrequestCancel = int(void*, int);
   X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Type_free, (Datatype*))                                                            \
   X(Get_library_version, (char*, int*))                                                \
+  X(Type_get_name, (Datatype, char*, int*))                                            \
   X(Win_get_attr, (Win, int, void*, int*))                                             \
   X(Win_call_errhandler, (Win, int))                                                   \
   X(Type_size_x, (Datatype, Count*))                                                   \
@@ -167,6 +169,19 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Neighbor_alltoallw, Ineighbor_alltoallw, N, const void*, const N*, const Aint*, const Datatype*, void*, const N*, \
     const Aint*, const Datatype*, Comm)
 
+// Reductions, in the same form; and sends of buffers of the program's.
+#define SPINLOOM_REDUCTION_CALLS(X, N)                                                         \
+  X(Reduce, Ireduce, N, const void*, void*, N, Datatype, Op, int, Comm)                        \
+  X(Allreduce, Iallreduce, N, const void*, void*, N, Datatype, Op, Comm)                       \
+  X(Reduce_scatter, Ireduce_scatter, N, const void*, void*, const N*, Datatype, Op, Comm)      \
+  X(Reduce_scatter_block, Ireduce_scatter_block, N, const void*, void*, N, Datatype, Op, Comm) \
+  X(Scan, Iscan, N, const void*, void*, N, Datatype, Op, Comm)                                 \
+  X(Exscan, Iexscan, N, const void*, void*, N, Datatype, Op, Comm)
+#define SPINLOOM_BUFFERED_CALLS(X, N)                                \
+  X(Bsend, N, (const void*, N, Datatype, int, int, Comm))            \
+  X(Ibsend, N, (const void*, N, Datatype, int, int, Comm, Request*)) \
+  X(Bsend_init, N, (const void*, N, Datatype, int, int, Comm, Request*))
+
 // Calls of windows that take counts, or a unit of displacements.
 #define SPINLOOM_WINDOW_CALLS(X, N)                                             \
   X(Win_create, N, (void*, Aint, N, Info, Comm, Win*))                          \
@@ -195,12 +210,14 @@ struct Counted {
   SPINLOOM_COUNTED_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_MEMBER, N)
+  SPINLOOM_BUFFERED_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 #define SPINLOOM_MEMBER(name, iname, N, ...)     \
   int (*name)(__VA_ARGS__) = nullptr;            \
   int (*iname)(__VA_ARGS__, Request*) = nullptr; \
   int (*name##_init)(__VA_ARGS__, Info, Request*) = nullptr;
   SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_MEMBER, N)
+  SPINLOOM_REDUCTION_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 };
 

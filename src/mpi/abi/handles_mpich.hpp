@@ -15,7 +15,7 @@ using MessageHandle = int;
 using Request = int;
 using Info = int;
 using Errhandler = int;
-using Info = int;
+using Op = int;
 using Win = int;
 
 struct Status {
@@ -42,6 +42,7 @@ inline const Handles& handles() { return predefined_handles; }
 inline constexpr int any_source = -2;
 inline constexpr int any_tag = -1;
 inline constexpr int proc_null = -1;
+inline constexpr int root_here = -3;  // MPI_ROOT
 inline constexpr int undefined = -32766;
 inline constexpr int cartesian = 2;
 inline constexpr int graph = 1;

@@ -16,7 +16,7 @@ using MessageHandle = void*;
 using Request = void*;
 using Info = void*;
 using Errhandler = void*;
-using Info = void*;
+using Op = void*;
 using Win = void*;
 
 struct Status {
@@ -47,6 +47,7 @@ inline const Handles& handles() {
 inline constexpr int any_source = -1;
 inline constexpr int any_tag = -1;
 inline constexpr int proc_null = -2;
+inline constexpr int root_here = -4;  // MPI_ROOT
 inline constexpr int undefined = -32766;
 inline constexpr int cartesian = 1;
 inline constexpr int graph = 2;

@@ -119,12 +119,40 @@ Hook table[] = {
 #undef SPINLOOM_HOOK
 };
 
+// A call with large counts as the MPI's with ints does it.
+template <class Function>
+struct StandIn;
+template <class... Arguments>
+struct StandIn<int(Arguments...)> {
+  template <auto member>
+  static int call(Arguments... arguments) {
+    return (real.wide.*member)(arguments...);
+  }
+};
+#define SPINLOOM_STAND_IN(name, parameters) \
+  {#name "_c", reinterpret_cast<void*>(&StandIn<int parameters>::call<&Counted<Count>::name>)}
+Hook large_table[] = {
+#define SPINLOOM_HOOK(name, M, parameters) SPINLOOM_STAND_IN(name, parameters),
+    SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count)
+#undef SPINLOOM_HOOK
+#define SPINLOOM_HOOK(name, iname, M, ...)                                                   \
+  SPINLOOM_STAND_IN(name, (__VA_ARGS__)), SPINLOOM_STAND_IN(iname, (__VA_ARGS__, Request*)), \
+      {#name "_init_c",                                                                      \
+       reinterpret_cast<void*>(&StandIn<int(__VA_ARGS__, Info, Request*)>::call<&Counted<Count>::name##_init>)},
+        SPINLOOM_REDUCTION_CALLS(SPINLOOM_HOOK, Count)
+#undef SPINLOOM_HOOK
+};
+
+bool is_loaded() {
+  static const std::string missing = real.load();
+  return missing.empty();
+}
+
 }  // namespace
 
-Hooks hooks() {
-  static const std::string missing = real.load();
-  if (!missing.empty()) return {nullptr, 0};  // an MPI before 3.0: every call goes straight to it
-  return {table, std::size(table)};
-}
+// An MPI before 3.0: every call goes straight to it.
+Hooks hooks() { return is_loaded() ? Hooks{table, std::size(table)} : Hooks{nullptr, 0}; }
+
+Hooks stand_ins() { return is_loaded() ? Hooks{large_table, std::size(large_table)} : Hooks{nullptr, 0}; }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -115,6 +115,16 @@ int gather_all_v(const void* out, Count out_count, Datatype out_type, void* in, 
 }
 
 template <auto small, class... More>
+int reduce_scatter(const void* out, void* in, const Count* counts, Datatype type, Op operation, Comm comm,
+                   More... more) {
+  int size = 0;
+  if (real.Comm_size(comm, &size) != success) size = 0;
+  Lists lists;
+  const int* const narrow = lists.narrow(counts, size);
+  return lists.call(comm, [&] { return (real.*small)(out, in, narrow, type, operation, comm, more...); });
+}
+
+template <auto small, class... More>
 int gather_v(const void* out, Count out_count, Datatype out_type, void* in, const Count* in_counts,
              const Aint* in_places, Datatype in_type, int root, Comm comm, More... more) {
   const int n = at_root(root, comm);
@@ -184,6 +194,19 @@ void narrow_collectives() {
   SPINLOOM_BY(Neighbor_alltoall, Ineighbor_alltoall, plain)
   SPINLOOM_BY(Neighbor_alltoallv, Ineighbor_alltoallv, neighbours_v)
   SPINLOOM_BY(Neighbor_alltoallw, Ineighbor_alltoallw, neighbours_w)
+  const auto reduce = []<auto small, class... More>() {
+    return &Narrowed<int(const void*, void*, Count, Datatype, Op, int, Comm, More...)>::template call<small>;
+  };
+  const auto reduce_all = []<auto small, class... More>() {
+    return &Narrowed<int(const void*, void*, Count, Datatype, Op, Comm, More...)>::template call<small>;
+  };
+  const auto scatter_reduced = []<auto small, class... More>() { return &reduce_scatter<small, More...>; };
+  SPINLOOM_BY(Reduce, Ireduce, reduce)
+  SPINLOOM_BY(Allreduce, Iallreduce, reduce_all)
+  SPINLOOM_BY(Reduce_scatter, Ireduce_scatter, scatter_reduced)
+  SPINLOOM_BY(Reduce_scatter_block, Ireduce_scatter_block, reduce_all)
+  SPINLOOM_BY(Scan, Iscan, reduce_all)
+  SPINLOOM_BY(Exscan, Iexscan, reduce_all)
 #undef SPINLOOM_BY
 }
 

@@ -242,6 +242,35 @@ std::optional<Type> decode(Datatype type, int depth) {
   return as_the_mpi_has_it(std::move(*made), type);
 }
 
+// The basic types in their order: each constructor with one child repeats it.
+trace::Sequence sequence(Datatype type, int depth) {
+  Count size = 0;
+  if (depth > depth_most || real.Type_size_x(type, &size) != success || size < 0) return trace::Sequence::unknown();
+  Contents contents;
+  if (!contents.read(type)) return trace::Sequence::unknown();
+  if (contents.combiner == combiners.named || contents.is_f90()) {
+    // Names are at most 128 bytes long in every MPI so far; an MPI whose names are longer would not be one of these.
+    char name[1024] = {};
+    int length = 0;
+    if (real.Type_get_name(type, name, &length) != success || length <= 0) return trace::Sequence::unknown();
+    return trace::Sequence::one({name, static_cast<size_t>(length)}, size);
+  }
+  if (contents.combiner == combiners.structure) {
+    Arguments of(contents);
+    const std::vector<int64_t> lengths = of.numbers(of.number());
+    trace::Sequence all;
+    for (size_t i = 0; i < contents.types.size() && i < lengths.size(); ++i) {
+      if (lengths[i] > 0) all = all + sequence(contents.types[i], depth + 1).repeated(lengths[i]);
+    }
+    return all;
+  }
+  Count child = 0;
+  if (contents.types.size() != 1 || real.Type_size_x(contents.types[0], &child) != success || child < 0) {
+    return trace::Sequence::unknown();
+  }
+  return child == 0 ? trace::Sequence() : sequence(contents.types[0], depth + 1).repeated(size / child);
+}
+
 int forget_type(Datatype type, int, void*, void*) {
   layer.types.forget(type);
   return success;
@@ -283,6 +312,10 @@ void find_tally(const Form& form) {
 }
 
 }  // namespace
+
+bool is_basic_type(Datatype type) { return Contents::is_basic(type); }
+std::optional<Type> decode_type(Datatype type) { return decode(type, 0); }
+trace::Sequence sequence_of_type(Datatype type) { return sequence(type, 0); }
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 

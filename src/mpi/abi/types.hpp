@@ -11,12 +11,20 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/handle_map.hpp"
 #include "mpi/message.hpp"
+#include "trace/sequence.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
+
+// How a datatype is made, found out by asking the MPI; nothing is remembered.
+[[nodiscard]] bool is_basic_type(Datatype type);
+// Nothing where it cannot be built here.
+[[nodiscard]] std::optional<layout::Type> decode_type(Datatype type);
+[[nodiscard]] trace::Sequence sequence_of_type(Datatype type);
 
 class Types {
  public:

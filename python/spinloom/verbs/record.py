@@ -1,0 +1,139 @@
+"""`spinloom record`: an MPI program whose calls are written down."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from spinloom import data, files, mpi_layer, output, recorded
+from spinloom.errors import EXIT_ENVIRONMENT, Trouble
+from spinloom.verbs.run import NOT_HANDED_ON, measured_prices
+
+FORMAT = 1
+OURS = ("rank-*.trace", "rank-*.open", "rank-*.trouble", "manifest.json")
+
+
+def prepare(directory: Path, force: bool) -> None:
+    """An empty directory, where the ranks find no other trace."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()) and not force:
+            raise Trouble(
+                "invalid",
+                f"{directory} is not empty: choose another directory with -o, or replace the trace in it "
+                "with --force",
+            )
+        for pattern in OURS:
+            for file in directory.glob(pattern):
+                file.unlink()
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise Trouble("environment", f"{directory}: Permission denied")
+    except OSError as trouble:
+        raise Trouble("environment", f"{directory}: {trouble.strerror}") from None
+
+
+def environment(directory: Path, job: str | None, accelerate: bool) -> dict[str, str]:
+    """Without --accelerate the layer only looks on: nothing of what the MPI does changes."""
+    libraries = data.mpi_preloads() if accelerate else str(data.mpi_layer())
+    more = {"SPINLOOM_MPI_RECORD": str(directory)}
+    if not accelerate:
+        more["SPINLOOM_MPI"] = "off"
+    prices = measured_prices() if accelerate else ""
+    return mpi_layer.environment(libraries, job, None, None, prices, more)
+
+
+def become(command: tuple[str, ...], directory: Path, force: bool, accelerate: bool) -> NoReturn:
+    """This process is a rank: the program takes its place."""
+    rank = mpi_layer.rank()
+    for file in directory.glob(f"rank-{rank}.*"):
+        if not force:
+            raise Trouble("invalid", f"{file} is there already: choose another directory with -o, or --force")
+        file.unlink()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        os.execvpe(command[0], command, environment(directory, None, accelerate))
+    except OSError as trouble:
+        output.say(f"{command[0]}: {trouble.strerror}")
+        sys.exit(EXIT_ENVIRONMENT)
+
+
+def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, code: int) -> None:
+    """Says what was recorded, and writes the manifest."""
+    troubles = {file.read_text(errors="replace").strip() for file in directory.glob("rank-*.trouble")}
+    for sentence in sorted(troubles):
+        output.say(sentence)
+    if not recorded.is_recorded(directory):
+        if code == 0 and not troubles:
+            output.say(f"no rank was recorded: {NOT_HANDED_ON}")
+        return
+    traces = recorded.read(directory)
+    for sentence in recorded.warnings(traces):
+        output.say(sentence)
+    manifest = {
+        "format": FORMAT,
+        "command": list(command),
+        "began": began.isoformat(timespec="seconds"),
+        "exit_code": code,
+        "ranks": traces[0].ranks,
+        "mpi": traces[0].mpi,
+        "hosts": sorted({trace.host for trace in traces}),
+    }
+    files.write(directory / "manifest.json", json.dumps(manifest, indent=1) + "\n")
+    events = sum(trace.events for trace in traces)
+    size = sum(file.stat().st_size for file in directory.glob("rank-*.trace"))
+    output.say(
+        f"{directory}: {events} calls of {len(traces)} ranks in {size} bytes; spinloom trace {directory}"
+    )
+
+
+@click.command(
+    "record",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: spinloom record -o melt -- mpiexec -n 4 ./app; spinloom trace melt",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("trace"),
+    show_default=True,
+    help="The directory of the trace, a file for each rank.",
+)
+@click.option("--accelerate", is_flag=True, help="As 'spinloom run' does, and record what the program calls.")
+@click.option("--force", is_flag=True, help="Replace a trace that lies in the directory.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def record(command: tuple[str, ...], out: Path, accelerate: bool, force: bool) -> None:
+    """Write down what an MPI program calls: whom it sends what, from where, and when.
+
+    The program and its MPI stay as they are, and its results too. Each rank writes a file of its own, which
+    can be read at any time, even if the rank was killed. Its calls are looked at by 'spinloom trace'.
+
+    A rank may be such a command as well: mpiexec -n 2 spinloom record -o /shared/trace -- ./app.
+    """
+    if shutil.which(command[0]) is None:
+        raise Trouble("environment", f"there is no program '{command[0]}'")
+    directory = out.resolve()
+    data.mpi_layer()
+    if mpi_layer.is_rank():
+        become(command, directory, force, accelerate)
+    prepare(directory, force)
+    job = uuid.uuid4().hex
+    began = datetime.datetime.now(datetime.UTC)
+    try:
+        code = subprocess.run(command, env=environment(directory, job, accelerate), check=False).returncode
+    except OSError as trouble:
+        output.say(f"{command[0]}: {trouble.strerror}")
+        sys.exit(EXIT_ENVIRONMENT)
+    mpi_layer.forget_boards(job)
+    code = code if code >= 0 else 128 - code
+    tell(directory, command, began, code)
+    sys.exit(code)

@@ -1,0 +1,69 @@
+// Recorded - a call of the program, with its times and arguments written down.
+//
+// Contract: Recorded<"X", int(parameters)>::call<Call, form, Rule> stands in front of `next`: the layer's function or the
+//   MPI's. A Rule sees the arguments before the call, and may replace them; and fills in the signature after it.
+// Invariants: (1) an exception ends in Recorder::note(), never in the program. Threads: any. Time: the call's own, in ns.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "mpi/abi/recorder.hpp"
+#include "mpi/front.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// The name of a call as a template's argument, so that each has a `next` of its own.
+template <size_t n>
+struct Name {
+  char letters[n]{};
+  constexpr Name(const char (&text)[n]) { std::copy_n(text, n, letters); }
+};
+
+// What most rules begin with. Calls that failed tell their error only, unless a rule is always asked.
+struct Rule {
+  static constexpr bool always = false;
+  void before(auto&...) {}
+};
+
+template <Name name, class Function>
+struct Recorded;
+template <Name name, class... Arguments>
+struct Recorded<name, int(Arguments...)> {
+  static inline int (*next)(Arguments...) = nullptr;
+
+  template <trace::Call which, trace::CallForm form, class By>
+  static int call(Arguments... arguments) {
+    if (!recorder.records(__builtin_return_address(0))) return next(arguments...);
+    By rule;
+    rule.before(arguments...);
+    const uint64_t begin_ns = Recorder::now_ns();
+    const int code = next(arguments...);
+    recorder.note(which, form, begin_ns, code, [&](trace::Signature& signature) {
+      if (By::always || code == success) rule.after(signature, arguments...);
+    });
+    return code;
+  }
+  template <trace::Call which, trace::CallForm form, class By>
+  static RecordingHook hook() {
+    return {name.letters, reinterpret_cast<void*>(&call<which, form, By>), reinterpret_cast<void**>(&next)};
+  }
+};
+
+// A request that the call has made; blocking ones make none.
+inline void made_request(trace::Signature&, bool) {}
+inline void made_request(trace::Signature& signature, bool asks_any, Request* request) {
+  if (*request == handles().request_null) return;
+  const bool is_persistent = signature.form == trace::CallForm::persistent;
+  signature.requests.push_back(recorder.slots().add(key_of(*request), is_persistent, asks_any));
+}
+inline void made_request(trace::Signature& signature, bool asks_any, Info, Request* request) {
+  made_request(signature, asks_any, request);
+}
+
+[[nodiscard]] inline trace::Block block_of(const void* buffer, int64_t count, Datatype type) {
+  return {reinterpret_cast<uint64_t>(buffer), count, recorder.type(type)};
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,281 @@
+#include "mpi/abi/recorder.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "layout/blob.hpp"
+#include "mpi/abi/topology.hpp"
+#include "mpi/abi/types.hpp"
+#include "mpi/settings.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+Recorder& recorder = *new Recorder;  // calls come until the very end of the process
+
+namespace {
+
+constexpr size_t blob_bytes_most = size_t{64} << 20;
+
+int forget_type(Datatype type, int, void*, void*) {
+  recorder.forget_type(type);
+  return success;
+}
+int forget_comm(Comm comm, int, void*, void*) {
+  recorder.forget_comm(comm);
+  return success;
+}
+int copies_no_type(Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return success;
+}
+int copies_no_comm(Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return success;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  while (!line.empty() && line.back() == '\0') line.pop_back();
+  for (char& letter : line) letter = letter == '\0' ? ' ' : letter;
+  return line;
+}
+
+std::string version_of_mpi() {
+  std::string version(8'193, '\0');  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
+  int length = 0;
+  if (real.Get_library_version(version.data(), &length) != success || length < 0) return "";
+  version.resize(static_cast<size_t>(length));
+  return version.substr(0, version.find_first_of("\r\n\0", 0, 3));
+}
+
+uint64_t unix_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+void Recorder::begin(uint64_t begun_ns) {
+  try {
+    if (on_ || writer_ != nullptr || !open(begun_ns)) return;
+    on_ = true;
+    (void)comm(handles().comm_world);
+    (void)comm(handles().comm_self);
+    byte_type_ = type(handles().byte);
+    pthread_atfork(nullptr, nullptr, [] { recorder.on_ = false; });
+    note(trace::Call::Init, trace::CallForm::blocking, begun_ns, success, [](const trace::Signature&) {});
+  } catch (...) {
+    stop();
+  }
+}
+
+bool Recorder::open(uint64_t begun_ns) {
+  const Settings settings = read_settings(environ);
+  library_ = &Library::of_process();
+  library_->learn();
+  int rank = 0;
+  int ranks = 0;
+  int level = 0;
+  Comm parent{};
+  if (real.Comm_size(handles().comm_world, &ranks) != success ||
+      real.Comm_rank(handles().comm_world, &rank) != success || real.Query_thread(&level) != success ||
+      real.Comm_get_parent(&parent) != success || parent != handles().comm_null ||
+      real.Comm_group(handles().comm_world, &world_group_) != success ||
+      real.Type_create_keyval(&copies_no_type, &SPINLOOM_ABI::forget_type, &type_keyval_, nullptr) != success ||
+      real.Comm_create_keyval(&copies_no_comm, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success) {
+    return false;
+  }
+  threaded_ = level >= thread_multiple;
+  auto made = trace::Writer::create(settings.record,
+                                    {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begun_ns,
+                                     unix_ns() - (now_ns() - begun_ns), host_name(), version_of_mpi(), command_line()});
+  if (!made) {
+    // Whoever has asked for the trace looks there; the program's own output is left alone.
+    std::ofstream(text(settings.record, "/rank-", rank, ".trouble"), std::ios::app) << made.error().message << '\n';
+    return false;
+  }
+  writer_ = std::move(*made);
+  return true;
+}
+
+void Recorder::end(uint64_t begun_ns, int code) {
+  note(trace::Call::Finalize, trace::CallForm::blocking, begun_ns, code, [](const trace::Signature&) {});
+  if (!on_) return;
+  on_ = false;
+  try {
+    writer_->end();
+  } catch (...) {
+    stop();
+  }
+}
+
+void Recorder::stop() {
+  on_ = false;
+  if (writer_ != nullptr) writer_->stop("there is no memory left");
+}
+
+void Recorder::clear(trace::Call call, trace::CallForm form, int code) {
+  signature_.call = call;
+  signature_.form = form;
+  signature_.in_place = false;
+  signature_.comm = signature_.window = trace::none;
+  signature_.peer = signature_.receive_peer = trace::any;
+  signature_.tag = signature_.receive_tag = 0;
+  signature_.error = code;
+  signature_.sends.clear();
+  signature_.receives.clear();
+  signature_.requests.clear();
+  signature_.matches.clear();
+  is_poll_ = false;
+}
+
+uint32_t Recorder::find_type(Datatype type) {
+  if (type == handles().type_null) return trace::none;
+  if (forgotten_types_.any()) {
+    last_type_key_ = no_key;
+    forgotten_types_.take([this](uint64_t key) { types_.erase(key); });
+  }
+  const uint64_t key = key_of(type);
+  const uint32_t* found = types_.find(key);
+  const uint32_t number = found != nullptr ? *found : add_type(type);
+  last_type_key_ = key;
+  last_type_ = number;
+  return number;
+}
+
+uint32_t Recorder::add_type(Datatype type) {
+  trace::TypeEntry entry;
+  Count size = 0;
+  Count lb = 0;
+  Count extent = 0;
+  if (real.Type_size_x(type, &size) != success || real.Type_get_extent_x(type, &lb, &extent) != success) {
+    return trace::none;
+  }
+  const bool is_basic = is_basic_type(type);
+  char name[1024] = {};
+  int length = 0;
+  if (real.Type_get_name(type, name, &length) == success) entry.name = name;
+  entry.size_bytes = size;
+  entry.extent_bytes = extent;
+  entry.signature_hash = sequence_of_type(type).hash();
+  const auto made = is_basic ? std::nullopt : decode_type(type);
+  if (made) {
+    const auto blob = layout::Blob::build(*made);
+    if (blob && blob->bytes().size() <= blob_bytes_most) entry.blob.assign(blob->bytes().begin(), blob->bytes().end());
+  }
+  const uint32_t number = writer_->add(entry);
+  if (number >= extents_.size()) extents_.resize(number + 1);
+  extents_[number] = extent;
+  // Basic types are never freed. Without the attribute the handle must not be remembered.
+  if (is_basic || real.Type_set_attr(type, type_keyval_, nullptr) == success) types_.put(key_of(type), number);
+  return number;
+}
+
+const Recorder::CommFacts& Recorder::find_comm(Comm comm) {
+  static const CommFacts nothing;
+  if (comm == handles().comm_null) return nothing;
+  if (forgotten_comms_.any()) {
+    last_comm_key_ = no_key;
+    forgotten_comms_.take([this](uint64_t key) { comms_.erase(key); });
+  }
+  const uint64_t key = key_of(comm);
+  const CommFacts* found = comms_.find(key);
+  if (found == nullptr) {
+    const CommFacts made = add_comm(comm);
+    if (made.number == trace::none) return nothing;
+    found = &comms_.put(key, made);
+  }
+  last_comm_key_ = key;
+  last_comm_ = found;
+  return *found;
+}
+
+std::vector<uint32_t> Recorder::world_ranks(Group group, int size) const {
+  std::vector<int> there(static_cast<size_t>(size));
+  std::vector<int> in_world(static_cast<size_t>(size), undefined);
+  for (int i = 0; i < size; ++i) there[static_cast<size_t>(i)] = i;
+  if (real.Group_translate_ranks(group, size, there.data(), world_group_, in_world.data()) != success) in_world.clear();
+  std::vector<uint32_t> ranks(static_cast<size_t>(size), trace::none);
+  for (size_t i = 0; i < in_world.size(); ++i) {
+    if (in_world[i] >= 0) ranks[i] = static_cast<uint32_t>(in_world[i]);
+  }
+  return ranks;
+}
+
+Recorder::CommFacts Recorder::add_comm(Comm comm) {
+  CommFacts facts;
+  trace::CommEntry entry;
+  int is_inter = 0;
+  Group group{};
+  if (real.Comm_test_inter(comm, &is_inter) != success || real.Comm_size(comm, &facts.size) != success ||
+      real.Comm_rank(comm, &facts.rank) != success || real.Comm_group(comm, &group) != success) {
+    return {};
+  }
+  entry.rank = static_cast<uint32_t>(facts.rank);
+  entry.world_ranks = world_ranks(group, facts.size);
+  real.Group_free(&group);
+  facts.peers = facts.size;
+  facts.is_inter = is_inter != 0;
+  if (facts.is_inter) {
+    if (real.Comm_remote_size(comm, &facts.peers) != success || real.Comm_remote_group(comm, &group) != success) {
+      return {};
+    }
+    entry.remote_ranks = world_ranks(group, facts.peers);
+    real.Group_free(&group);
+  } else {
+    const Neighbours found = neighbours_of(comm);
+    entry.has_topology = found.known;
+    for (const int rank : found.from) entry.sources.push_back(peer(rank));
+    for (const int rank : found.to) entry.destinations.push_back(peer(rank));
+    facts.sources = static_cast<int>(found.from.size());
+    facts.destinations = static_cast<int>(found.to.size());
+    int topology = undefined;
+    int dimensions = 0;
+    if (real.Topo_test(comm, &topology) == success && topology == cartesian &&
+        real.Cartdim_get(comm, &dimensions) == success && dimensions > 0) {
+      const auto n = static_cast<size_t>(dimensions);
+      std::vector<int> periods(n);
+      std::vector<int> place(n);
+      entry.dims.resize(n);
+      if (real.Cart_get(comm, dimensions, entry.dims.data(), periods.data(), place.data()) != success) {
+        entry.dims.clear();
+      }
+    }
+  }
+  const bool stays = comm == handles().comm_world || comm == handles().comm_self;
+  if (!stays && real.Comm_set_attr(comm, comm_keyval_, nullptr) != success) return {};
+  facts.number = writer_->add(entry);
+  return facts;
+}
+
+trace::Match Recorder::match_of(const Status& status, uint32_t request) const {
+  return {request, peer(status.source), tag(status.tag), bytes_of(status, real)};
+}
+
+void Recorder::ended(trace::Signature& signature, uint64_t request, const Status* status) {
+  const uint32_t slot = slots_.find(request);
+  if (slot == Slots::none) return;
+  Slots::Slot& known = slots_.at(slot);
+  if (known.is_persistent && !known.is_active) return;
+  signature.requests.push_back(slot);
+  if (known.asks_any && status != nullptr) signature.matches.push_back(match_of(*status, slot));
+  if (known.is_persistent) {
+    known.is_active = false;
+  } else {
+    slots_.remove(request);
+  }
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,181 @@
+// Recorder - what a program does, call by call, written down as a trace (src/trace).
+//
+// Contract: begin() follows MPI_Init where SPINLOOM_MPI_RECORD names a directory, end() precedes MPI_Finalize's end.
+//   records() is asked at the beginning of each call; note() writes the call down when it has ended. What the rules of
+//   calls (recorder_rules.hpp) fill in are numbers of this rank: type(), comm(), and slots of requests.
+// Invariants: (1) the program sees what it would see without: its statuses, codes and requests; (2) calls from inside the
+//   MPI, and those that the recorder makes itself, are not recorded; (3) what cannot be written stops the recording,
+//   never the program; (4) a child made by fork() records nothing.
+// Threads: Guard, where the program has asked for MPI_THREAD_MULTIPLE. It is not held while the MPI works for the
+//   program. Time: ns of the monotonic clock.
+#pragma once
+
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "mpi/handle_map.hpp"
+#include "mpi/library.hpp"
+#include "mpi/slots.hpp"
+#include "trace/writer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class Recorder {
+ public:
+  struct CommFacts {
+    uint32_t number = trace::none;
+    int rank = 0;
+    int size = 0;
+    int peers = 0;  // the remote side's of an intercommunicator, else the size
+    bool is_inter = false;
+    int sources = 0;
+    int destinations = 0;
+  };
+  struct Message {
+    uint32_t comm = trace::none;
+    trace::Match match;
+  };
+  struct Window {
+    uint32_t number = trace::none;
+    uint32_t comm = trace::none;
+  };
+
+  [[nodiscard]] bool records(const void* caller) const { return on_ && !library_->inside(caller); }
+  [[nodiscard]] static uint64_t now_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  }
+
+  void begin(uint64_t begun_ns);
+  void end(uint64_t begun_ns, int code);
+
+  // fill(signature) may call what is below.
+  template <class Fill>
+  void note(trace::Call call, trace::CallForm form, uint64_t begin_ns, int code, Fill&& fill) {
+    uint64_t end_ns = now_ns();
+    const Guard guard(*this);
+    if (!on_ || busy_) return;
+    busy_ = true;
+    try {
+      clear(call, form, code);
+      fill(signature_);
+      end_ns = last_end_ns_ = std::max(end_ns, last_end_ns_);
+      if (is_poll_) {
+        writer_->poll(signature_, begin_ns, end_ns);
+      } else {
+        writer_->record(signature_, begin_ns, end_ns);
+      }
+      if (!writer_->trouble().empty()) on_ = false;
+    } catch (...) {
+      stop();
+    }
+    busy_ = false;
+  }
+  void is_poll() { is_poll_ = true; }
+
+  [[nodiscard]] uint32_t type(Datatype type) {
+    const uint64_t key = key_of(type);
+    if (key == last_type_key_ && !forgotten_types_.any()) return last_type_;
+    return find_type(type);
+  }
+  [[nodiscard]] int64_t extent(uint32_t type) const { return type < extents_.size() ? extents_[type] : 0; }
+  [[nodiscard]] uint32_t byte_type() const { return byte_type_; }
+  // Holds until the next one.
+  [[nodiscard]] const CommFacts& comm(Comm comm) {
+    const uint64_t key = key_of(comm);
+    if (key == last_comm_key_ && !forgotten_comms_.any()) return *last_comm_;
+    return find_comm(comm);
+  }
+  // Of one that is about to be freed.
+  [[nodiscard]] uint32_t number_of(Comm made) {
+    const Guard guard(*this);
+    return comm(made).number;
+  }
+  void forget_type(Datatype type) { forgotten_types_.add(key_of(type)); }  // these need no lock
+  void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }
+
+  [[nodiscard]] Slots& slots() { return slots_; }
+  // Whether a call that the program gave no status must ask for one: some receive of any source is open.
+  [[nodiscard]] bool wants_status() {
+    const Guard guard(*this);
+    return slots_.any_asks();
+  }
+  // A request that has ended, if it is known: its slot, and what it has met.
+  void ended(trace::Signature& signature, uint64_t request, const Status* status);
+  [[nodiscard]] trace::Match match_of(const Status& status, uint32_t request = trace::none) const;
+  [[nodiscard]] HandleMap<Message>& messages() { return messages_; }
+  [[nodiscard]] HandleMap<Window>& windows() { return windows_; }
+  [[nodiscard]] uint32_t next_window() { return windows_made_++; }
+
+  [[nodiscard]] static int32_t peer(int rank) {
+    return rank == proc_null    ? trace::nobody
+           : rank == any_source ? trace::any
+           : rank == root_here  ? trace::itself
+                                : rank;
+  }
+  [[nodiscard]] static int32_t tag(int tag) { return tag == any_tag ? trace::any : tag; }
+
+ private:
+  class Guard {
+   public:
+    explicit Guard(Recorder& recorder) : recorder_(recorder) {
+      if (recorder_.threaded_) recorder_.mutex_.lock();
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    ~Guard() {
+      if (recorder_.threaded_) recorder_.mutex_.unlock();
+    }
+
+   private:
+    Recorder& recorder_;
+  };
+
+  [[nodiscard]] bool open(uint64_t begun_ns);
+  void clear(trace::Call call, trace::CallForm form, int code);
+  void stop();
+  [[nodiscard]] uint32_t find_type(Datatype type);
+  [[nodiscard]] uint32_t add_type(Datatype type);
+  [[nodiscard]] const CommFacts& find_comm(Comm comm);
+  [[nodiscard]] CommFacts add_comm(Comm comm);
+  [[nodiscard]] std::vector<uint32_t> world_ranks(Group group, int size) const;
+
+  static constexpr uint64_t no_key = ~uint64_t{0};
+  bool on_ = false;
+  bool threaded_ = false;
+  bool busy_ = false;
+  bool is_poll_ = false;
+  std::recursive_mutex mutex_;
+  Library* library_ = nullptr;
+  std::unique_ptr<trace::Writer> writer_;
+  trace::Signature signature_;
+  uint64_t last_end_ns_ = 0;
+  Slots slots_;
+  HandleMap<Message> messages_;
+  HandleMap<Window> windows_;
+  uint32_t windows_made_ = 0;
+
+  HandleMap<uint32_t> types_;
+  Forgotten forgotten_types_;
+  std::vector<int64_t> extents_;  // by number
+  uint64_t last_type_key_ = no_key;
+  uint32_t last_type_ = trace::none;
+  uint32_t byte_type_ = trace::none;
+  int type_keyval_ = 0;
+
+  HandleMap<CommFacts> comms_;
+  Forgotten forgotten_comms_;
+  uint64_t last_comm_key_ = no_key;
+  const CommFacts* last_comm_ = nullptr;
+  int comm_keyval_ = 0;
+  Group world_group_{};
+};
+
+extern Recorder& recorder;
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

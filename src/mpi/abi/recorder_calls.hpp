@@ -1,0 +1,14 @@
+// The tables of recorded calls, one for each source that instantiates them. Threads: any. Time: none.
+#pragma once
+
+#include <span>
+
+#include "mpi/abi/recorded.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+[[nodiscard]] std::span<const RecordingHook> message_calls();
+[[nodiscard]] std::span<const RecordingHook> collective_calls();
+[[nodiscard]] std::span<const RecordingHook> reduction_calls();
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

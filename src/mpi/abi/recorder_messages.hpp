@@ -1,0 +1,206 @@
+// Rules for point-to-point calls, as arguments have them: what goes into the signature of each.
+#pragma once
+
+#include "mpi/abi/recorded.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI::rules {
+
+struct Send : Rule {
+  template <class N, class... More>
+  void after(trace::Signature& to, const void* buffer, N count, Datatype type, int peer, int tag, Comm comm,
+             More... more) {
+    to.comm = recorder.comm(comm).number;
+    to.peer = Recorder::peer(peer);
+    to.tag = tag;
+    to.sends.push_back(block_of(buffer, count, type));
+    made_request(to, false, more...);
+  }
+};
+
+[[nodiscard]] inline bool asks_any(int source, int tag) { return source == any_source || tag == any_tag; }
+
+// A status of our own where the program wants none and the trace does.
+class OwnStatus {
+ public:
+  void lend(Status*& theirs, bool wanted) {
+    if (wanted && theirs == status_ignore) theirs = &own_;
+  }
+
+ private:
+  Status own_{};
+};
+
+struct Receive : Rule {
+  template <class N>
+  void before(void*&, N&, Datatype&, int& source, int& tag, Comm&, Status*& status) {
+    own_.lend(status, asks_any(source, tag));
+  }
+  template <class N>
+  void after(trace::Signature& to, void* buffer, N count, Datatype type, int source, int tag, Comm comm,
+             Status* status) {
+    if (asks_any(source, tag)) to.matches.push_back(recorder.match_of(*status));
+    fill(to, buffer, count, type, source, tag, comm);
+  }
+  static void fill(trace::Signature& to, void* buffer, int64_t count, Datatype type, int source, int tag, Comm comm) {
+    to.comm = recorder.comm(comm).number;
+    to.peer = Recorder::peer(source);
+    to.tag = Recorder::tag(tag);
+    to.receives.push_back(block_of(buffer, count, type));
+  }
+
+ private:
+  OwnStatus own_;
+};
+
+struct ReceiveLater : Rule {
+  template <class N>
+  void after(trace::Signature& to, void* buffer, N count, Datatype type, int source, int tag, Comm comm,
+             Request* request) {
+    Receive::fill(to, buffer, count, type, source, tag, comm);
+    made_request(to, asks_any(source, tag), request);
+  }
+};
+
+// What MPI_Mprobe has matched says from whom it is.
+class Matched : public Rule {
+ protected:
+  void look(MessageHandle* message) { key_ = key_of(*message); }
+  void fill(trace::Signature& to, void* buffer, int64_t count, Datatype type) {
+    if (const Recorder::Message* const known = recorder.messages().find(key_)) {
+      to.comm = known->comm;
+      to.peer = known->match.source;
+      to.tag = known->match.tag;
+      to.matches.push_back(known->match);
+      recorder.messages().erase(key_);
+    } else {
+      to.peer = trace::nobody;
+    }
+    to.receives.push_back(block_of(buffer, count, type));
+  }
+
+ private:
+  uint64_t key_ = 0;
+};
+struct ReceiveMatched : Matched {
+  template <class N>
+  void before(void*&, N&, Datatype&, MessageHandle*& message, Status*&) {
+    look(message);
+  }
+  template <class N>
+  void after(trace::Signature& to, void* buffer, N count, Datatype type, MessageHandle*, Status*) {
+    fill(to, buffer, count, type);
+  }
+};
+struct ReceiveMatchedLater : Matched {
+  template <class N>
+  void before(void*&, N&, Datatype&, MessageHandle*& message, Request*&) {
+    look(message);
+  }
+  template <class N>
+  void after(trace::Signature& to, void* buffer, N count, Datatype type, MessageHandle*, Request* request) {
+    fill(to, buffer, count, type);
+    made_request(to, false, request);
+    if (!to.matches.empty() && !to.requests.empty()) to.matches[0].request = to.requests[0];
+  }
+};
+
+// Both ends. `Last` is where the status goes, or the request.
+inline void fill_both(trace::Signature& to, int peer, int tag, int source, int receive_tag, Comm comm) {
+  to.comm = recorder.comm(comm).number;
+  to.peer = Recorder::peer(peer);
+  to.tag = tag;
+  to.receive_peer = Recorder::peer(source);
+  to.receive_tag = Recorder::tag(receive_tag);
+}
+class Both : public Rule {
+ public:
+  void before(auto&...) {}
+  void fill(trace::Signature& to, int source, int tag, Status* status) {
+    if (asks_any(source, tag)) to.matches.push_back(recorder.match_of(*status));
+  }
+  void fill(trace::Signature& to, int source, int tag, Request* request) {
+    made_request(to, asks_any(source, tag), request);
+  }
+
+ protected:
+  OwnStatus own_;
+};
+struct SendReceive : Both {
+  using Both::before;
+  template <class N>
+  void before(const void*&, N&, Datatype&, int&, int&, void*&, N&, Datatype&, int& source, int& tag, Comm&,
+              Status*& status) {
+    own_.lend(status, asks_any(source, tag));
+  }
+  template <class N, class Last>
+  void after(trace::Signature& to, const void* out, N out_count, Datatype out_type, int peer, int tag, void* in,
+             N in_count, Datatype in_type, int source, int in_tag, Comm comm, Last* last) {
+    fill_both(to, peer, tag, source, in_tag, comm);
+    to.sends.push_back(block_of(out, out_count, out_type));
+    to.receives.push_back(block_of(in, in_count, in_type));
+    fill(to, source, in_tag, last);
+  }
+};
+struct Replace : Both {
+  using Both::before;
+  template <class N>
+  void before(void*&, N&, Datatype&, int&, int&, int& source, int& tag, Comm&, Status*& status) {
+    own_.lend(status, asks_any(source, tag));
+  }
+  template <class N, class Last>
+  void after(trace::Signature& to, void* buffer, N count, Datatype type, int peer, int tag, int source, int in_tag,
+             Comm comm, Last* last) {
+    fill_both(to, peer, tag, source, in_tag, comm);
+    to.sends.push_back(block_of(buffer, count, type));
+    to.receives = to.sends;
+    fill(to, source, in_tag, last);
+  }
+};
+
+class ProbeRule : public Rule {
+ protected:
+  static void fill(trace::Signature& to, int source, int tag, Comm comm) {
+    to.comm = recorder.comm(comm).number;
+    to.peer = Recorder::peer(source);
+    to.tag = Recorder::tag(tag);
+  }
+  static void keep(const trace::Signature& to, MessageHandle message) {
+    if (message == handles().message_no_proc) return;
+    recorder.messages().put(key_of(message), {to.comm, to.matches[0]});
+  }
+  OwnStatus own_;
+};
+struct Probe : ProbeRule {
+  void before(int&, int&, Comm&, Status*& status) { own_.lend(status, true); }
+  void after(trace::Signature& to, int source, int tag, Comm comm, Status* status) {
+    fill(to, source, tag, comm);
+    to.matches.push_back(recorder.match_of(*status));
+  }
+};
+struct TryProbe : ProbeRule {
+  void before(int&, int&, Comm&, int*&, Status*& status) { own_.lend(status, true); }
+  void after(trace::Signature& to, int source, int tag, Comm comm, int* flag, Status* status) {
+    fill(to, source, tag, comm);
+    if (*flag == 0) return recorder.is_poll();
+    to.matches.push_back(recorder.match_of(*status));
+  }
+};
+struct MatchProbe : ProbeRule {
+  void before(int&, int&, Comm&, MessageHandle*&, Status*& status) { own_.lend(status, true); }
+  void after(trace::Signature& to, int source, int tag, Comm comm, MessageHandle* message, Status* status) {
+    fill(to, source, tag, comm);
+    to.matches.push_back(recorder.match_of(*status));
+    keep(to, *message);
+  }
+};
+struct TryMatchProbe : ProbeRule {
+  void before(int&, int&, Comm&, int*&, MessageHandle*&, Status*& status) { own_.lend(status, true); }
+  void after(trace::Signature& to, int source, int tag, Comm comm, int* flag, MessageHandle* message, Status* status) {
+    fill(to, source, tag, comm);
+    if (*flag == 0) return recorder.is_poll();
+    to.matches.push_back(recorder.match_of(*status));
+    keep(to, *message);
+  }
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI::rules

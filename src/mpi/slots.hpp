@@ -1,0 +1,84 @@
+// Slots - small numbers for the open requests of a program, by their handles.
+//
+// Contract: add() gives a request the lowest free slot. find() is that of a handle, or `none`; remove() frees it.
+// Invariants: (1) MPIs give one handle to several requests that have ended when they are made (short sends): the one that
+//   was added first is found first.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "mpi/handle_map.hpp"
+
+namespace spinloom::mpi {
+
+class Slots {
+ public:
+  static constexpr uint32_t none = UINT32_MAX;
+  struct Slot {
+    bool is_persistent = false;
+    bool is_active = false;  // a persistent one: it has been started
+    bool asks_any = false;  // a receive of any source or any tag
+    uint32_t behind = none;  // with the same handle
+  };
+
+  uint32_t add(uint64_t handle, bool is_persistent, bool asks_any) {
+    const uint32_t made = take_lowest();
+    slots_[made] = {is_persistent, !is_persistent, asks_any, none};
+    asking_ += asks_any ? 1 : 0;
+    if (Queue* const same = by_handle_.find(handle)) {
+      slots_[same->last].behind = made;
+      same->last = made;
+    } else {
+      by_handle_.put(handle, {made, made});
+    }
+    return made;
+  }
+  [[nodiscard]] uint32_t find(uint64_t handle) {
+    const Queue* const found = by_handle_.find(handle);
+    return found == nullptr ? none : found->first;
+  }
+  [[nodiscard]] Slot& at(uint32_t slot) { return slots_[slot]; }
+  // The slot that find() gives.
+  void remove(uint64_t handle) {
+    Queue* const found = by_handle_.find(handle);
+    if (found == nullptr) return;
+    const uint32_t slot = found->first;
+    asking_ -= slots_[slot].asks_any ? 1 : 0;
+    free_[slot / 64] |= uint64_t{1} << slot % 64;
+    if (slot / 64 < lowest_word_) lowest_word_ = slot / 64;
+    if (slots_[slot].behind == none) {
+      by_handle_.erase(handle);
+    } else {
+      found->first = slots_[slot].behind;
+    }
+  }
+  // Whether any receive of any source or tag is open.
+  [[nodiscard]] bool any_asks() const { return asking_ != 0; }
+
+ private:
+  struct Queue {
+    uint32_t first = none;
+    uint32_t last = none;
+  };
+  uint32_t take_lowest() {
+    while (lowest_word_ < free_.size() && free_[lowest_word_] == 0) ++lowest_word_;
+    if (lowest_word_ == free_.size()) {
+      free_.push_back(~uint64_t{0});
+      slots_.resize(64 * free_.size());
+    }
+    const auto bit = static_cast<uint32_t>(std::countr_zero(free_[lowest_word_]));
+    free_[lowest_word_] &= free_[lowest_word_] - 1;
+    return static_cast<uint32_t>(64 * lowest_word_) + bit;
+  }
+
+  HandleMap<Queue> by_handle_;
+  std::vector<Slot> slots_;
+  std::vector<uint64_t> free_;  // a bit for each slot
+  size_t lowest_word_ = 0;  // none before it has a free one
+  uint32_t asking_ = 0;
+};
+
+}  // namespace spinloom::mpi

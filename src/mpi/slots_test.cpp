@@ -1,0 +1,73 @@
+#include "mpi/slots.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <set>
+
+#include "base/random.hpp"
+#include "base/result.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+TEST(Slots, ALoopTakesTheSameSlotsEachTime) {
+  Slots slots;
+  EXPECT_EQ(slots.add(70, false, false), 0U);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(slots.add(10, false, false), 1U);
+    EXPECT_EQ(slots.add(11, false, true), 2U);
+    EXPECT_TRUE(slots.any_asks());
+    slots.remove(10);
+    slots.remove(11);
+    EXPECT_FALSE(slots.any_asks());
+  }
+  EXPECT_EQ(slots.find(70), 0U);
+  EXPECT_EQ(slots.find(10), Slots::none);
+}
+
+TEST(Slots, OneHandleMayHaveSeveral) {
+  Slots slots;
+  EXPECT_EQ(slots.add(5, false, false), 0U);
+  EXPECT_EQ(slots.add(5, false, true), 1U);
+  EXPECT_EQ(slots.add(5, true, false), 2U);
+  EXPECT_EQ(slots.find(5), 0U);
+  slots.remove(5);
+  EXPECT_EQ(slots.find(5), 1U);
+  EXPECT_TRUE(slots.at(1).asks_any);
+  slots.remove(5);
+  EXPECT_EQ(slots.find(5), 2U);
+  EXPECT_TRUE(slots.at(2).is_persistent);
+  EXPECT_FALSE(slots.at(2).is_active);
+  slots.remove(5);
+  slots.remove(5);
+  EXPECT_EQ(slots.find(5), Slots::none);
+}
+
+// Against sets: free slots, and for each handle a queue of slots.
+TEST(Slots, AreTheLowestFreeOnes) {
+  Random random(1);
+  Slots slots;
+  std::set<uint32_t> free;
+  for (uint32_t i = 0; i < 1'000; ++i) free.insert(i);
+  std::map<uint64_t, std::deque<uint32_t>> taken;
+  for (int step = 0; step < 20'000; ++step) {
+    const uint64_t handle = random.below(300);
+    const bool grows = free.size() > 100 && random.chance(step / 1'000 % 2 == 0 ? 2 : 1, 3);
+    if (grows) {
+      const uint32_t made = slots.add(handle, false, false);
+      ASSERT_EQ(made, *free.begin());
+      free.erase(made);
+      taken[handle].push_back(made);
+    } else if (!taken[handle].empty()) {
+      ASSERT_EQ(slots.find(handle), taken[handle].front());
+      slots.remove(handle);
+      free.insert(taken[handle].front());
+      taken[handle].pop_front();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::mpi

@@ -14,7 +14,7 @@ from spinloom.errors import Trouble
 
 SEQUENCE = 1
 
-Edge = tuple[int, int, int, str, int]  # time, begins, track, name, flow
+Edge = tuple[int, int, int, str, tuple[int, ...]]  # time, begins, track, name, flows
 
 
 def available() -> bool:
@@ -68,21 +68,20 @@ class TraceFile:
         descriptor.sibling_order_rank = self._tracks
         return self._tracks
 
-    def slice(self, track: int, start: int, end: int, name: str, flow: int = 0) -> None:
-        self._edges.append((start, 1, track, name, flow))
-        self._edges.append((max(end, start), 0, track, "", 0))
+    def slice(self, track: int, start: int, end: int, name: str, *flows: int) -> None:
+        self._edges.append((start, 1, track, name, tuple(flow for flow in flows if flow)))
+        self._edges.append((max(end, start), 0, track, "", ()))
 
     def content(self) -> bytes:
         event = self._proto.TrackEvent
-        for time, begins, track, name, flow in order_edges(self._edges):
+        for time, begins, track, name, flows in order_edges(self._edges):
             packet = self._packet()
             packet.timestamp = time
             packet.track_event.track_uuid = track
             packet.track_event.type = event.TYPE_SLICE_BEGIN if begins else event.TYPE_SLICE_END
             if begins:
                 packet.track_event.name = name
-            if flow:
-                packet.track_event.flow_ids.append(flow)
+            packet.track_event.flow_ids.extend(flows)
         return self._trace.SerializeToString()
 
 

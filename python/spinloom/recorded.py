@@ -1,7 +1,8 @@
 """Recorded programs: the directories that `spinloom record` writes (docs/formats/trace.md).
 
 Contract: is_recorded() says whether a directory holds one. read() gives its ranks' traces, with their
-warnings. call_rows() adds up their calls. Times are host time, from a call's beginning to its end. events()
+warnings. call_rows(), matrix_rows(), type_rows() and finding_rows() are tables over all ranks, timeline() a
+file for ui.perfetto.dev. Times are host time, from a call's beginning to its end. events()
 gives a rank's events as columns, which numpy.asarray() and polars take as they are.
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spinloom import core
+from spinloom.perfetto_file import Lanes, TraceFile
 
 FORMATS = {
     "signature": "I",
@@ -27,6 +29,7 @@ FORMATS = {
     "received_bytes": "q",
 }
 NS_PER_S = 1e9
+ANY = -1  # of ranks and tags
 
 
 def is_recorded(directory: Path) -> bool:
@@ -59,12 +62,19 @@ def warnings(traces: Iterable[Any]) -> list[str]:
         if trace.warning:
             found.append(f"rank {trace.rank}: {trace.warning}")
         elif not trace.ended:
-            found.append(f"rank {trace.rank} did not come to MPI_Finalize: its trace ends with its last call")
+            found.append(f"rank {trace.rank} did not come to MPI_Finalize: {last_call(trace)}")
     expected = max((trace.ranks for trace in traces), default=0)
     missing = sorted(set(range(expected)) - {trace.rank for trace in traces})
     if missing:
         found.append(f"of {expected} ranks, {len(missing)} have no trace: {shortened(missing)}")
     return found
+
+
+def last_call(trace: Any) -> str:
+    if trace.under_way is None:
+        return "it was between two calls"
+    call, since_ns = trace.under_way
+    return f"it was in MPI_{call}, entered {since_ns / NS_PER_S:.6f} s after its beginning"
 
 
 def shortened(numbers: list[int], shown: int = 8) -> str:
@@ -107,3 +117,60 @@ def call_rows(traces: list[Any]) -> list[dict[str, Any]]:
             }
         )
     return sorted(rows, key=lambda row: (-row["time_s"], row["call"]))
+
+
+def matrix_rows(traces: list[Any]) -> list[dict[str, Any]]:
+    """Who sent whom how much, by sender and receiver."""
+    return core.load().trace_matrix(traces)
+
+
+def type_rows(traces: list[Any]) -> list[dict[str, Any]]:
+    """The datatypes of the calls' buffers, the most bytes first."""
+    return core.load().trace_types(traces)
+
+
+def finding_rows(traces: list[Any]) -> list[dict[str, Any]]:
+    """What is wrong with the messages, or wasted (src/trace/check.hpp)."""
+    return core.load().trace_findings(traces)
+
+
+def timeline(traces: list[Any], title: str) -> bytes:
+    """A Perfetto trace: a track for each rank, a slice for each event, an arrow for each message."""
+    file = TraceFile("--timeline")
+    root = file.track(title)
+    start = min((trace.begun_unix_ns for trace in traces), default=0)
+    flows: dict[tuple[int, int], list[int]] = {}
+    for number, (sender, sent, _, receiver, _, got, _) in enumerate(core.load().trace_messages(traces), 1):
+        flows.setdefault((sender, sent), []).append(number)
+        flows.setdefault((receiver, got), []).append(number)
+    for index, trace in enumerate(traces):
+        rank = file.track(f"rank {trace.rank}", root)
+        offset = trace.begun_unix_ns - start
+        tracks: list[int] = []
+        lanes = Lanes()
+        names = [described(trace, row) for row in trace.signatures()]
+        columns = events(trace)
+        # Threads and calls within calls overlap: they get tracks of their own.
+        for event in sorted(range(trace.events), key=lambda event: columns["begin_ns"][event]):
+            begin, end = columns["begin_ns"][event], columns["end_ns"][event]
+            lane = lanes.lane(begin, end)
+            if lane == len(tracks):
+                tracks.append(file.track(f"calls {lane}" if lane else "calls", rank))
+            polls = columns["polls"][event]
+            name = names[columns["signature"][event]] + (f", {polls} times in vain" if polls else "")
+            file.slice(tracks[lane], offset + begin, offset + end, name, *flows.get((index, event), ()))
+    return file.content()
+
+
+def described(trace: Any, row: dict[str, Any]) -> str:
+    """A call in a few words."""
+    words = [row["call"]]
+    sent, received = row["sent_bytes"], row["received_bytes"]
+    if sent:
+        words.append(
+            f"{sent} B" + (f" to {row['peer']}" if row["peer"] >= 0 and row["point_to_point"] else "")
+        )
+    if received:
+        source = row["receive_peer"] if sent else row["peer"]
+        words.append(f"{received} B" + (f" of {source}" if source >= 0 and row["point_to_point"] else " in"))
+    return " ".join(words)

@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "app/bindings_support.hpp"
+#include "trace/check.hpp"
+#include "trace/match.hpp"
 #include "trace/reader.hpp"
 #include "trace/summary.hpp"
+#include "trace/views.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -64,6 +67,10 @@ nb::list signatures(const RankTrace& one) {
     row["error"] = signature.error;
     row["window"] = signature.window;
     row["in_place"] = signature.in_place;
+    const trace::Traffic traffic = traffic_of(one, signature);
+    row["sent_bytes"] = traffic.sent_bytes;
+    row["received_bytes"] = traffic.received_bytes;
+    row["point_to_point"] = signature.call >= trace::Call::Send && signature.call <= trace::Call::Sendrecv_replace;
     row["sends"] = blocks(signature.sends);
     row["receives"] = blocks(signature.receives);
     row["requests"] = signature.requests;
@@ -101,8 +108,80 @@ nb::list types(const RankTrace& one) {
     row["size_bytes"] = type.size_bytes;
     row["extent_bytes"] = type.extent_bytes;
     row["signature_hash"] = type.signature_hash;
+    row["text"] = type.text;
     row["blob"] = nb::bytes(reinterpret_cast<const char*>(type.blob.data()), type.blob.size());
     out.append(row);
+  }
+  return out;
+}
+
+using Traces = std::vector<const RankTrace*>;
+
+nb::list matrix_of(const Traces& traces) {
+  nb::list out;
+  for (const trace::Lane& lane : without_lock([&] { return trace::matrix(traces); })) {
+    nb::dict row;
+    row["from"] = lane.from;
+    row["to"] = lane.to;
+    row["messages"] = lane.messages;
+    row["bytes"] = lane.bytes;
+    out.append(row);
+  }
+  return out;
+}
+
+nb::list types_of(const Traces& traces) {
+  nb::list out;
+  for (const trace::TypeUse& use : without_lock([&] { return trace::types(traces); })) {
+    nb::dict row;
+    row["name"] = use.type.name;
+    row["text"] = use.type.text;
+    row["size_bytes"] = use.type.size_bytes;
+    row["extent_bytes"] = use.type.extent_bytes;
+    row["blocks"] = use.blocks;
+    row["contiguous"] = use.is_contiguous;
+    row["sends"] = use.sends;
+    row["receives"] = use.receives;
+    row["elements"] = use.elements;
+    row["bytes"] = use.bytes;
+    row["count_min"] = use.count_least;
+    row["count_max"] = use.count_most;
+    out.append(row);
+  }
+  return out;
+}
+
+// No number for a rank that nobody knows.
+nb::object rank_or_none(uint32_t rank) { return rank == trace::none ? nb::none() : nb::cast(rank); }
+
+nb::list findings_of(const Traces& traces) {
+  const auto found = without_lock([&] { return trace::check(traces, trace::match(traces)); });
+  nb::list out;
+  for (const trace::Finding& one : found) {
+    nb::dict row;
+    row["finding"] = std::string(name_of(one.trouble));
+    row["from"] = rank_or_none(one.from);
+    row["to"] = rank_or_none(one.to);
+    row["tag"] = one.tag;
+    row["times"] = one.times;
+    row["sent_bytes"] = one.sent_bytes;
+    row["room_bytes"] = one.room_bytes;
+    row["bytes"] = one.bytes;
+    row["first_ns"] = one.first_ns;
+    row["sure"] = one.is_sure;
+    out.append(row);
+  }
+  return out;
+}
+
+// (trace, event that began it, event that ended it) of the sender and of the receiver, and bytes.
+nb::list messages_of(const Traces& traces) {
+  nb::list out;
+  const auto matching = without_lock([&] { return trace::match(traces); });
+  const auto last = [](const trace::Transfer& one) { return one.done == trace::none ? one.event : one.done; };
+  for (const auto& [send, receive] : matching.pairs) {
+    out.append(
+        nb::make_tuple(send.trace, send.event, last(send), receive.trace, receive.event, last(receive), send.bytes));
   }
   return out;
 }
@@ -136,6 +215,11 @@ void bind_trace(nb::module_& module) {
       .def_ro("program", &RankTrace::program)
       .def_ro("ended", &RankTrace::ended)
       .def_ro("warning", &RankTrace::warning)
+      .def_prop_ro("under_way",
+                   [](const RankTrace& one) -> nb::object {
+                     if (!one.is_under_way) return nb::none();
+                     return nb::make_tuple(full_name(one.under_way, one.under_way_form), one.under_way_ns);
+                   })
       .def_prop_ro("events", [](const RankTrace& one) { return one.events.size(); })
       .def_prop_ro("run_ns", [](const RankTrace& one) { return one.events.empty() ? 0 : one.events.back().end_ns; })
       .def("columns", &columns, "Its events, as bytes for each column.")
@@ -143,6 +227,10 @@ void bind_trace(nb::module_& module) {
       .def("comms", &comms)
       .def("types", &types)
       .def("calls", &calls, "What its calls add up to, one dictionary for each call.");
+  module.def("trace_matrix", &matrix_of, nb::arg("traces"), "Who sent whom how much.");
+  module.def("trace_types", &types_of, nb::arg("traces"), "The datatypes of the calls' buffers.");
+  module.def("trace_findings", &findings_of, nb::arg("traces"), "What is wrong with the messages, or wasted.");
+  module.def("trace_messages", &messages_of, nb::arg("traces"), "The ends of each message, as numbers of events.");
   module.def(
       "trace_ranks", [](const std::string& directory) { return unwrap(trace::ranks_in(directory)); },
       nb::arg("directory"), "The ranks whose traces lie there.");

@@ -44,6 +44,10 @@
   SPINLOOM_FORMS(X, Reduce_scatter, Ireduce_scatter)                                          \
   SPINLOOM_FORMS(X, Reduce_scatter_block, Ireduce_scatter_block)                              \
   SPINLOOM_FORMS(X, Scan, Iscan) SPINLOOM_FORMS(X, Exscan, Iexscan)                           \
+  X(Accumulate) X(Raccumulate) X(Get_accumulate) X(Rget_accumulate) X(Accumulate_c) X(Raccumulate_c) \
+  X(Get_accumulate_c) X(Rget_accumulate_c) X(Fetch_and_op) X(Compare_and_swap) \
+  X(Win_create_dynamic) X(Win_post) X(Win_wait) X(Win_test) \
+  X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) \
   X(Comm_free) X(Comm_disconnect) X(Comm_idup) X(Intercomm_create)
 
 // Calls of our own: no MPI has them.

@@ -157,6 +157,7 @@ void encode(const TypeEntry& type, Bytes& bytes) {
   to.number(type.size_bytes);
   to.number(type.extent_bytes);
   to.varint(type.signature_hash);
+  to.string(type.text);
   to.bytes(type.blob.data(), type.blob.size());
 }
 
@@ -166,6 +167,7 @@ bool decode(std::span<const uint8_t> bytes, TypeEntry& type) {
   type.size_bytes = from.number();
   type.extent_bytes = from.number();
   type.signature_hash = from.varint();
+  type.text = from.string();
   const auto blob = std::as_bytes(from.bytes(from.varint()));
   if (!from.ended_well() || type.size_bytes < 0) return false;
   if (blob.empty()) return true;

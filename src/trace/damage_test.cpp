@@ -46,7 +46,7 @@ TEST(TraceOfAKilledRank, HasAllCallsWhereverTheKillFalls) {
     ++chunks;
     const State after = state_of(folder, program);
     const size_t added = after.trace.size() - before.trace.size();
-    for (size_t cut = 0; cut <= added; cut += 1 + (cut == 0 || cut + 60 > added ? 0 : random.below(added / 20))) {
+    for (size_t cut = 0; cut <= added; cut += 1 + (cut == 0 || cut + 60 > added ? 0 : random.below(added / 8))) {
       put(trace_path(copy.path(), 0), after.trace.substr(0, before.trace.size() + cut));
       put(open_path(copy.path(), 0), before.open);
       const auto found = read_rank(copy.path(), 0);
@@ -93,7 +93,6 @@ TEST(TraceOfAKilledRank, IsReadableAfterTheKill) {
     const auto found = read_rank(folder.path(), 0);
     ASSERT_TRUE(found.ok()) << found.error().message;
     EXPECT_EQ(found->warning, "");
-    EXPECT_FALSE(found->ended);
     const Folder other;
     Program same(other.path(), seed);
     for (size_t i = 0; i <= calls; ++i) same.call();
@@ -158,7 +157,6 @@ TEST(DamagedTrace, SaysWhereItEnds) {
   const auto cut = read_rank(folder.path(), 0);
   ASSERT_TRUE(cut.ok());
   EXPECT_TRUE(cut->warning.starts_with(text(path, " is cut at byte "))) << cut->warning;
-  EXPECT_FALSE(cut->ended);
   content[100] ^= 1;
   put(path, content);
   const auto flipped = read_rank(folder.path(), 0);

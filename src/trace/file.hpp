@@ -45,9 +45,19 @@ struct OpenHeader {
   uint32_t zero = 0;
   std::atomic<uint64_t> sequence{0};
   std::atomic<uint64_t> lengths{0};  // 21 bits each, the first column's lowest
+  std::atomic<uint64_t> under_way{0};  // the call that a thread has entered last: UnderWay; 0: it has left it
   char trouble[512] = {};  // why recording has stopped; empty: it has not
 };
 static_assert(sizeof(OpenHeader) <= OpenHeader::bytes && std::atomic<uint64_t>::is_always_lock_free);
+
+// Call and form, one more than they are, and when it was entered, in ns since the beginning.
+struct UnderWay {
+  static constexpr unsigned form_shift = 8;
+  static constexpr unsigned time_shift = 16;
+  [[nodiscard]] static uint64_t word(uint8_t call, uint8_t form, uint64_t ns) {
+    return (uint64_t{call} + 1) | uint64_t{form} << form_shift | ns << time_shift;
+  }
+};
 
 inline constexpr unsigned length_bits = 21;
 inline constexpr std::array<uint32_t, columns> open_rooms{512U << 10, 128U << 10, 384U << 10};

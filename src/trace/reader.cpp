@@ -122,6 +122,7 @@ struct OpenChunk {
   std::array<uint32_t, columns> bytes{};
   Bytes raw;
   std::string trouble;
+  uint64_t under_way = 0;
 };
 
 std::optional<OpenChunk> snapshot(const Bytes& file) {
@@ -138,7 +139,8 @@ std::optional<OpenChunk> snapshot(const Bytes& file) {
   OpenChunk chunk{.sequence = word(offsetof(OpenHeader, sequence)),
                   .bytes = bytes_of(word(offsetof(OpenHeader, lengths))),
                   .raw = {},
-                  .trouble = {}};
+                  .trouble = {},
+                  .under_way = word(offsetof(OpenHeader, under_way))};
   size_t at = OpenHeader::bytes;
   for (size_t i = 0; i < columns; ++i) {
     if (chunk.bytes[i] > rooms[i] || rooms[i] > file.size() - at) return std::nullopt;
@@ -206,6 +208,16 @@ Chunks take_chunks(const Bytes& file, const std::string& path, Builder& builder)
   return chunks;
 }
 
+void note_under_way(uint64_t word, RankTrace& trace) {
+  const uint64_t call = word & 0xff;
+  const uint64_t form = word >> UnderWay::form_shift & 0xff;
+  if (call == 0 || call - 1 > static_cast<uint64_t>(Call::File_write) || form > 2) return;
+  trace.is_under_way = true;
+  trace.under_way = static_cast<Call>(call - 1);
+  trace.under_way_form = static_cast<CallForm>(form);
+  trace.under_way_ns = word >> UnderWay::time_shift;
+}
+
 }  // namespace
 
 Result<std::vector<uint32_t>> ranks_in(const std::string& directory) {
@@ -248,6 +260,7 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
       chunks.warning = text(open_path(directory, rank), " is damaged: the trace ends before its end");
     }
   }
+  if (open && open->trouble.empty()) note_under_way(open->under_way, trace);
   if (open && !open->trouble.empty()) chunks.warning = text("recording stopped: ", open->trouble);
   if (!builder.has_head()) {
     return fail(Code::invalid, chunks.warning.empty() ? text(path, " holds no trace: its rank ended before it began")

@@ -21,9 +21,10 @@ namespace spinloom::trace {
 #define SPINLOOM_TRACE_CALLS(X)                                                                                       \
   X(Init)                                                                                                             \
   X(Finalize)                                                                                                         \
-  X(Send) X(Ssend) X(Rsend) X(Bsend) X(Recv) X(Mrecv) X(Sendrecv) X(Sendrecv_replace) X(Start) X(Startall) X(Wait)    \
-      X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) X(Request_free) X(Cancel) X(Probe)  \
-          X(Iprobe) X(Mprobe) X(Improbe) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) \
+  X(Send)                                                                                                             \
+  X(Ssend) X(Rsend) X(Bsend) X(Recv) X(Mrecv) X(Sendrecv) X(Sendrecv_replace) X(Start) X(Startall) X(Wait) X(Waitall) \
+      X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) X(Request_free) X(Cancel) X(Probe) X(Iprobe)   \
+          X(Mprobe) X(Improbe) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather)           \
               X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Neighbor_allgather) X(Neighbor_allgatherv)        \
                   X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw) X(Reduce) X(Allreduce)             \
                       X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan) X(Comm_make) X(Comm_free) X(Put)    \
@@ -100,6 +101,7 @@ struct TypeEntry {
   int64_t extent_bytes = 0;
   std::vector<std::byte> blob;  // layout::Blob::validate() takes it; empty: a basic type, or one that is not known
   uint64_t signature_hash = 0;  // of the sequence of basic types, counted out; 0: not known
+  std::string text{};  // for people: the beginning of its text form; empty: a basic type, or one not known
 };
 
 struct CommEntry {
@@ -122,6 +124,10 @@ struct RankTrace {
   std::string mpi;  // what MPI_Get_library_version says, its first line
   std::string program;  // its command line
   bool ended = false;  // MPI_Finalize was recorded; else the trace is as long as the rank lived
+  bool is_under_way = false;  // a call that had not ended when the rank was killed, or when the trace was read
+  Call under_way = Call::Init;
+  CallForm under_way_form = CallForm::blocking;
+  uint64_t under_way_ns = 0;  // when it began
   std::string warning;  // why it is shorter than what the rank did, where something is wrong with it; else empty
   std::vector<TypeEntry> types;
   std::vector<CommEntry> comms;  // 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF

@@ -90,6 +90,22 @@ TEST(Trace, FoldsPollsInVain) {
   EXPECT_EQ(found->events[3].polls, 1U);
 }
 
+TEST(Trace, SaysWhichCallHasNotEnded) {
+  const Folder folder;
+  const Program program(folder.path(), 8);
+  const uint64_t at = program.expected.begun_ns;
+  EXPECT_FALSE(read_rank(folder.path(), 0)->is_under_way);
+  program.writer->enter(Call::Mrecv, CallForm::nonblocking, at + 5'000);
+  const auto inside = read_rank(folder.path(), 0);
+  ASSERT_TRUE(inside.ok());
+  ASSERT_TRUE(inside->is_under_way);
+  EXPECT_EQ(inside->under_way, Call::Mrecv);
+  EXPECT_EQ(inside->under_way_form, CallForm::nonblocking);
+  EXPECT_EQ(inside->under_way_ns, 5'000U);
+  program.writer->record(signature_of(Call::Mrecv), at + 5'000, at + 6'000);
+  EXPECT_FALSE(read_rank(folder.path(), 0)->is_under_way);
+}
+
 TEST(Trace, TakesDefinitionsLongerThanTheOpenChunk) {
   const Folder folder;
   Program program(folder.path(), 4);

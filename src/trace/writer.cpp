@@ -164,6 +164,7 @@ void Writer::put_pending() {
 
 void Writer::record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns) {
   if (!trouble_.empty()) return;
+  open_->under_way.store(0, std::memory_order_relaxed);
   put_pending();
   const uint32_t number = number_of(signature);
   put_event({number, 0, begin_ns - begun_ns_, end_ns - begun_ns_});
@@ -172,6 +173,7 @@ void Writer::record(const Signature& signature, uint64_t begin_ns, uint64_t end_
 
 void Writer::poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns) {
   if (!trouble_.empty()) return;
+  open_->under_way.store(0, std::memory_order_relaxed);
   const uint32_t number = number_of(signature);
   if (has_pending_ && pending_.signature == number && pending_.polls < UINT32_MAX &&
       end_ns - begun_ns_ - pending_.begin_ns < polls_ns_most) {

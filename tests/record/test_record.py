@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,27 @@ def test_a_killed_rank_leaves_its_trace(mpi: Mpi, tmp_path, tmp_path_factory):
     killed = recorded.read_rank(directory, 1)
     assert (killed.ended, killed.warning) == (False, "")
     assert [row["call"] for row in rows(killed, "Init", "Barrier")[:101]] == ["Init"] + ["Barrier"] * 100
+
+
+@every_mpi
+def test_a_hanging_job_says_where(mpi: Mpi, tmp_path, tmp_path_factory):
+    """Two ranks that wait for each other: the traces of both say so while they do, and afterwards."""
+    program = programs_in(tmp_path_factory.mktemp("hanging"), HERE / "hanging.c")(mpi)
+    directory = tmp_path / "trace"
+    words = [str(BIN / "spinloom"), "record", "-o", str(directory), "--", mpi.launcher, *mpi.options]
+    with subprocess.Popen(
+        [*words, "-n", "2", str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        pid = int(job.stdout.readline())  # rank 1 is about to receive
+        deadline = time.monotonic() + TIME_LIMIT_S
+        inside = set()
+        while inside != {"Recv"} and time.monotonic() < deadline:
+            under_way = [recorded.read_rank(directory, rank).under_way for rank in (0, 1)]
+            inside = {call[0] if call else None for call in under_way}
+        os.kill(pid, signal.SIGKILL)
+        _, complaints = job.communicate(timeout=TIME_LIMIT_S)
+    assert inside == {"Recv"}
+    assert "rank 1 did not come to MPI_Finalize: it was in MPI_Recv, entered " in complaints
 
 
 def test_a_trace_is_not_overwritten(tmp_path):

@@ -5,17 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom import output, recorded
-from spinloom.errors import EXIT_OK
+from spinloom import files, output, recorded
+from spinloom.errors import EXIT_NEGATIVE, EXIT_OK
+
+TEXT_SHOWN = 60
+WRONG = ("truncated", "types differ", "not received", "not sent")
 
 
-def show(directory: Path, form: str) -> int:
+def show(directory: Path, view: str, timeline: Path | None, form: str) -> int:
     traces = recorded.read(directory)
     for sentence in recorded.warnings(traces):
         output.say(sentence)
-    rows = recorded.call_rows(traces)
-    output.emit(rows, form, lambda: calls_table(rows))
-    return EXIT_OK
+    if timeline is not None:
+        files.write(timeline, recorded.timeline(traces, directory.name))
+        output.say(f"{timeline}: a timeline for ui.perfetto.dev")
+        return EXIT_OK
+    rows_of, table_of = VIEWS[view]
+    rows = rows_of(traces)
+    if rows or form != "table":
+        output.emit(rows, form, lambda: table_of(rows))
+    else:
+        output.say(NOTHING[view])
+    wrong = view == "check" and any(row["finding"] in WRONG and row["sure"] for row in rows)
+    return EXIT_NEGATIVE if wrong else EXIT_OK
 
 
 def seconds(value: float) -> str:
@@ -42,3 +54,92 @@ def calls_table(rows: list[dict[str, Any]]):
         for row in rows
     ]
     return output.table(columns, shown, numeric=set(columns[1:]))
+
+
+def matrix_table(rows: list[dict[str, Any]]):
+    columns = ["from", "to", "messages", "bytes"]
+    return output.table(columns, [[str(row[name]) for name in columns] for row in rows], numeric=set(columns))
+
+
+def types_table(rows: list[dict[str, Any]]):
+    columns = [
+        "type",
+        "size",
+        "extent",
+        "blocks",
+        "contiguous",
+        "sends",
+        "receives",
+        "elements each",
+        "bytes",
+    ]
+
+    def name_of(row: dict[str, Any]) -> str:
+        name = " ".join(word for word in (row["name"], row["text"]) if word) or "(not known)"
+        return name if len(name) <= TEXT_SHOWN else name[: TEXT_SHOWN - 3] + "..."
+
+    def each(row: dict[str, Any]) -> str:
+        least, most = row["count_min"], row["count_max"]
+        return str(least) if least == most else f"{least} to {most}"
+
+    shown = [
+        [
+            name_of(row),
+            str(row["size_bytes"]),
+            str(row["extent_bytes"]),
+            str(row["blocks"] or "?"),
+            "yes" if row["contiguous"] else "no",
+            str(row["sends"] or ""),
+            str(row["receives"] or ""),
+            each(row),
+            str(row["bytes"]),
+        ]
+        for row in rows
+    ]
+    return output.table(columns, shown, numeric={*columns[1:4], *columns[5:]})
+
+
+def check_table(rows: list[dict[str, Any]]):
+    columns = ["finding", "from", "to", "tag", "times", "bytes sent", "room", "bytes", "first at s", "remark"]
+    remarks = {
+        "truncated": "the message is longer than its receive",
+        "types differ": "its basic types are not those of its receive",
+        "not received": "",
+        "not sent": "",
+        "sent twice": "bytes of memory, in one exchange",
+        "room left": "legal: the receive has room for more",
+    }
+
+    def rank(value: int | None) -> str:
+        return "any" if value is None else str(value)
+
+    shown = [
+        [
+            row["finding"],
+            rank(row["from"]),
+            rank(row["to"]),
+            "any" if row["tag"] == recorded.ANY else str(row["tag"]),
+            str(row["times"]),
+            str(row["sent_bytes"] or ""),
+            str(row["room_bytes"] or ""),
+            str(row["bytes"]),
+            seconds(row["first_ns"] / recorded.NS_PER_S),
+            remarks[row["finding"]] if row["sure"] else "perhaps: a trace is shorter than its rank's life",
+        ]
+        for row in rows
+    ]
+    return output.table(columns, shown, numeric=set(columns[1:9]))
+
+
+VIEWS = {
+    "calls": (recorded.call_rows, calls_table),
+    "matrix": (recorded.matrix_rows, matrix_table),
+    "types": (recorded.type_rows, types_table),
+    "check": (recorded.finding_rows, check_table),
+}
+NOTHING = {
+    "calls": "no rank called anything",
+    "matrix": "no rank sent another anything",
+    "types": "no call had a buffer",
+    "check": "every message met a receive of its type and length, and no exchange sent bytes twice",
+}

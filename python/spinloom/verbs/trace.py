@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,14 +16,25 @@ from spinloom.verbs import recorded_trace
 from spinloom.verbs.options import form_options
 
 
+def view_option(view: str, about: str) -> Callable:
+    return click.option(f"--{view}", "view", flag_value=view, default=None, help=about)
+
+
 @click.command(
     epilog="Examples: spinloom record -o melt -- mpiexec -n 4 ./app; spinloom trace melt; "
     "mpiexec -n 2 -genv SPINLOOM_TRACE run ./program; spinloom trace run --out run.pftrace"
 )
 @click.argument("name", metavar="DIR|NAME")
 @click.option("--out", type=click.Path(dir_okay=False), help="A timeline for ui.perfetto.dev, too.")
+@view_option("calls", "The calls of a recorded program, by time (the default).")
+@view_option("matrix", "Who sent whom how much.")
+@view_option("types", "The datatypes of its buffers, the most bytes first.")
+@view_option("check", "What is wrong with its messages, or wasted; wrong ones exit with 1.")
+@click.option(
+    "--timeline", type=click.Path(dir_okay=False, path_type=Path), help="Its calls for ui.perfetto.dev."
+)
 @form_options
-def trace(name: str, out: str | None, form: str) -> int:
+def trace(name: str, out: str | None, view: str | None, timeline: Path | None, form: str) -> int:
     """Print what the ranks of a program did.
 
     DIR is what 'spinloom record' has written: the calls of an MPI program, by the time that they took, and
@@ -34,7 +46,12 @@ def trace(name: str, out: str | None, form: str) -> int:
     microsecond itself. Messages that did not arrive whole make the verb exit with 1.
     """
     if recorded.is_recorded(Path(name)):
-        return recorded_trace.show(Path(name), form)
+        if out is not None:
+            raise Trouble("invalid", f"--out is for live jobs; {name} is a recorded program: --timeline")
+        return recorded_trace.show(Path(name), view or "calls", timeline, form)
+    if view or timeline:
+        asked = f"--{view}" if view else "--timeline"
+        raise Trouble("invalid", f"{asked}: {name} is no directory that 'spinloom record' has written")
     messages = live_trace.read(name)
     pairs: dict[tuple[int, int, str], list[Message]] = {}
     for one in messages:

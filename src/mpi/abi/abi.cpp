@@ -30,6 +30,7 @@ std::string Real::load() {
   SPINLOOM_COUNTED_CALLS(SPINLOOM_FIND, int)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, int)
   SPINLOOM_BUFFERED_CALLS(SPINLOOM_FIND, int)
+  SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, parameters) find(this->name, #name);
   SPINLOOM_NEWER_CALLS(SPINLOOM_FIND)
@@ -42,6 +43,7 @@ std::string Real::load() {
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_FIND, Count)
   SPINLOOM_BUFFERED_CALLS(SPINLOOM_FIND, Count)
+  SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_FIND, Count)
 #undef SPINLOOM_FIND
 #define SPINLOOM_FIND(name, iname, N, ...)          \
   if (!find(this->name, #name)) missing = #name;    \
@@ -66,6 +68,7 @@ std::string Real::load() {
 #define SPINLOOM_SHORTEN(name, N, parameters) \
   if (large.name == nullptr) wide.name = &Shortened<decltype(wide.name), &Counted<int>::name>::call;
   SPINLOOM_WINDOW_CALLS(SPINLOOM_SHORTEN, Count)
+  SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_SHORTEN, Count)
 #undef SPINLOOM_SHORTEN
   return missing;
 }

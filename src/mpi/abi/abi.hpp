@@ -192,6 +192,13 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Rput, N, (const void*, N, Datatype, int, Aint, N, Datatype, Win, Request*)) \
   X(Rget, N, (void*, N, Datatype, int, Aint, N, Datatype, Win, Request*))
 
+// Accesses that the layer does nothing about.
+#define SPINLOOM_ACCUMULATE_CALLS(X, N)                                                                           \
+  X(Accumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win))                                   \
+  X(Raccumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))                        \
+  X(Get_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win))           \
+  X(Rget_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))
+
 // Those by which their epochs begin and end.
 #define SPINLOOM_EPOCH_CALLS(X)     \
   X(Win_free, (Win*))               \
@@ -211,6 +218,7 @@ struct Counted {
   SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_WINDOW_CALLS(SPINLOOM_MEMBER, N)
   SPINLOOM_BUFFERED_CALLS(SPINLOOM_MEMBER, N)
+  SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_MEMBER, N)
 #undef SPINLOOM_MEMBER
 #define SPINLOOM_MEMBER(name, iname, N, ...)     \
   int (*name)(__VA_ARGS__) = nullptr;            \

@@ -133,7 +133,7 @@ struct StandIn<int(Arguments...)> {
   {#name "_c", reinterpret_cast<void*>(&StandIn<int parameters>::call<&Counted<Count>::name>)}
 Hook large_table[] = {
 #define SPINLOOM_HOOK(name, M, parameters) SPINLOOM_STAND_IN(name, parameters),
-    SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count)
+    SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, iname, M, ...)                                                   \
   SPINLOOM_STAND_IN(name, (__VA_ARGS__)), SPINLOOM_STAND_IN(iname, (__VA_ARGS__, Request*)), \

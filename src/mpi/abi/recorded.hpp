@@ -39,6 +39,7 @@ struct Recorded<name, int(Arguments...)> {
     By rule;
     rule.before(arguments...);
     const uint64_t begin_ns = Recorder::now_ns();
+    recorder.enter(which, form, begin_ns);
     const int code = next(arguments...);
     recorder.note(which, form, begin_ns, code, [&](trace::Signature& signature) {
       if (By::always || code == success) rule.after(signature, arguments...);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "layout/blob.hpp"
+#include "layout/text.hpp"
 #include "mpi/abi/topology.hpp"
 #include "mpi/abi/types.hpp"
 #include "mpi/settings.hpp"
@@ -20,6 +21,7 @@ Recorder& recorder = *new Recorder;  // calls come until the very end of the pro
 namespace {
 
 constexpr size_t blob_bytes_most = size_t{64} << 20;
+constexpr size_t text_bytes_most = 400;
 
 int forget_type(Datatype type, int, void*, void*) {
   recorder.forget_type(type);
@@ -172,6 +174,7 @@ uint32_t Recorder::add_type(Datatype type) {
   entry.signature_hash = sequence_of_type(type).hash();
   const auto made = is_basic ? std::nullopt : decode_type(type);
   if (made) {
+    entry.text = layout::print_beginning(*made, text_bytes_most);
     const auto blob = layout::Blob::build(*made);
     if (blob && blob->bytes().size() <= blob_bytes_most) entry.blob.assign(blob->bytes().begin(), blob->bytes().end());
   }

@@ -10,6 +10,8 @@
 //   program. Time: ns of the monotonic clock.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -44,7 +46,9 @@ class Recorder {
     uint32_t comm = trace::none;
   };
 
-  [[nodiscard]] bool records(const void* caller) const { return on_ && !library_->inside(caller); }
+  [[nodiscard]] bool records(const void* caller) const {
+    return on_.load(std::memory_order_relaxed) && !library_->inside(caller);
+  }
   [[nodiscard]] static uint64_t now_ns() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -54,6 +58,7 @@ class Recorder {
   void begin(uint64_t begun_ns);
   void end(uint64_t begun_ns, int code);
 
+  void enter(trace::Call call, trace::CallForm form, uint64_t begin_ns) { writer_->enter(call, form, begin_ns); }
   // fill(signature) may call what is below.
   template <class Fill>
   void note(trace::Call call, trace::CallForm form, uint64_t begin_ns, int code, Fill&& fill) {
@@ -146,7 +151,7 @@ class Recorder {
   [[nodiscard]] std::vector<uint32_t> world_ranks(Group group, int size) const;
 
   static constexpr uint64_t no_key = ~uint64_t{0};
-  bool on_ = false;
+  std::atomic<bool> on_{false};
   bool threaded_ = false;
   bool busy_ = false;
   bool is_poll_ = false;

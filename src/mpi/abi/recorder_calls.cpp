@@ -78,12 +78,15 @@ std::span<const RecordingHook> plain_calls() {
 }  // namespace
 
 const RecordingHook* recording_hook(std::string_view name) {
-  for (const auto& table : {plain_calls(), message_calls(), collective_calls(), reduction_calls()}) {
+  for (const auto& table : {plain_calls(), message_calls(), collective_calls(), reduction_calls(), window_calls()}) {
     for (const RecordingHook& hook : table) {
       if (name == hook.name) return &hook;
     }
   }
   return nullptr;
 }
+
+#undef SPINLOOM_PLAIN
+#undef SPINLOOM_MAKES
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -10,5 +10,6 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 [[nodiscard]] std::span<const RecordingHook> message_calls();
 [[nodiscard]] std::span<const RecordingHook> collective_calls();
 [[nodiscard]] std::span<const RecordingHook> reduction_calls();
+[[nodiscard]] std::span<const RecordingHook> window_calls();
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

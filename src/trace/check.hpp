@@ -1,0 +1,44 @@
+// Check - what is wrong with the messages of a recorded program, or wasted.
+//
+// Contract: check() says, of the point-to-point messages of all ranks:
+//   - truncated: a message has more bytes than its receive has room for;
+//   - types_differ: both ends have as many bytes, of other basic types;
+//   - not_received, not_sent: sends and receives that met nobody until the end of the traces;
+//   - sent_twice: bytes of memory that a rank sends to one peer more than once within one exchange. An exchange are sends
+//     that are under way at the same time; the blocks of one neighbourhood or all-to-all call are, too;
+//   - room_left: receives with more room than the message has bytes, which is legal.
+//   Equal findings are one, with how often.
+// Invariants: (1) types that are not known, and MPI_PACKED and MPI_BYTE, are never said to differ; (2) ends whose rank
+//   has no trace are not said to be missing; where a trace is shorter than its rank's life, `is_sure` is false.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/match.hpp"
+#include "trace/trace.hpp"
+
+namespace spinloom::trace {
+
+enum class Trouble : uint8_t { truncated, types_differ, not_received, not_sent, sent_twice, room_left };
+[[nodiscard]] std::string_view name_of(Trouble trouble);
+
+struct Finding {
+  Trouble trouble = Trouble::truncated;
+  uint32_t from = none;  // ranks of MPI_COMM_WORLD; none: any
+  uint32_t to = none;
+  int32_t tag = 0;
+  uint64_t times = 0;
+  int64_t sent_bytes = 0;  // of one message
+  int64_t room_bytes = 0;  // of one receive
+  int64_t bytes = 0;  // that are too many, twice or left, each time
+  uint64_t first_ns =
+      0;  // when the first of them began, on the clock of the sender (of the receiver, if there is none)
+  bool is_sure = true;
+};
+
+[[nodiscard]] std::vector<Finding> check(std::span<const RankTrace* const> traces, const Matching& matching);
+
+}  // namespace spinloom::trace

@@ -1,0 +1,42 @@
+// Match - which receive of a recorded program got which message.
+//
+// Contract: match() pairs the point-to-point messages of all ranks as MPI does: the n-th send of a rank to another with
+//   one communicator and tag meets the n-th receive of it, in the order in which receives were posted; receives of any
+//   source or tag are those of what they met. The rest is left over.
+// Invariants: (1) a communicator is the same on two ranks if it has the same members, and is the n-th such on each;
+//   (2) calls that failed, messages to and from nobody, and ranks of other worlds take no part.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/trace.hpp"
+
+namespace spinloom::trace {
+
+// One end of a message.
+struct Transfer {
+  uint32_t trace = 0;  // whose: an index of the traces
+  uint32_t event = none;  // that began it
+  uint32_t done = none;  // that ended it; none: the trace does not say so
+  uint32_t signature = none;  // by which it was made: that of `event`, or of the persistent request
+  uint32_t peer = none;  // rank in MPI_COMM_WORLD; none: any source, which was never told
+  int32_t tag = 0;
+  Block block;
+  int64_t bytes = 0;  // of a receive: its room
+};
+struct Pair {
+  Transfer send;
+  Transfer receive;
+};
+struct Matching {
+  std::vector<Pair> pairs;  // by sender, in the order of its sends
+  std::vector<Transfer> sends;
+  std::vector<Transfer> receives;
+};
+
+[[nodiscard]] Matching match(std::span<const RankTrace* const> traces);
+
+}  // namespace spinloom::trace

@@ -1,0 +1,38 @@
+// Views - tables over the traces of all ranks.
+//
+// Contract: matrix() is who sent whom how much: by point-to-point calls, and by neighbourhood and all-to-all calls, whose
+//   receivers are known; what a call sends to one peer is a message. types() is which datatypes the buffers of the calls
+//   had, equal ones once.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/trace.hpp"
+
+namespace spinloom::trace {
+
+struct Lane {
+  uint32_t from = 0;  // ranks of MPI_COMM_WORLD
+  uint32_t to = 0;
+  uint64_t messages = 0;
+  int64_t bytes = 0;
+};
+[[nodiscard]] std::vector<Lane> matrix(std::span<const RankTrace* const> traces);
+
+struct TypeUse {
+  TypeEntry type;
+  int64_t blocks = 0;  // contiguous ones of an element; 0: not known
+  bool is_contiguous = false;
+  uint64_t sends = 0;  // buffers of calls
+  uint64_t receives = 0;
+  int64_t elements = 0;
+  int64_t bytes = 0;
+  int64_t count_least = 0;  // elements of a buffer
+  int64_t count_most = 0;
+};
+[[nodiscard]] std::vector<TypeUse> types(std::span<const RankTrace* const> traces);
+
+}  // namespace spinloom::trace

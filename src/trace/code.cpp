@@ -10,25 +10,32 @@ namespace {
 
 constexpr uint32_t slots_most = 1 << 24;
 
+// Adds behind what is there. The room for some more is always there, so that a number costs no call.
 class Encoder {
  public:
-  explicit Encoder(Bytes& to) : to_(to) {}
+  explicit Encoder(Bytes& to) : to_(to), at_(to.size()) { to_.resize(at_ + step); }
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+  ~Encoder() { to_.resize(at_); }
 
   void varint(uint64_t value) {
-    uint8_t small[varint_bytes_most];
-    to_.insert(to_.end(), small, put_varint(small, value));
+    if (to_.size() - at_ < varint_bytes_most) to_.resize(2 * to_.size());
+    at_ = static_cast<size_t>(put_varint(to_.data() + at_, value) - to_.data());
   }
   void number(int64_t value) { varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63)); }
   void index(uint32_t value) { varint(value == none ? 0 : uint64_t{value} + 1); }
   void bytes(const void* from, size_t length) {
     varint(length);
-    const auto* const first = static_cast<const uint8_t*>(from);
-    to_.insert(to_.end(), first, first + length);
+    if (to_.size() - at_ < length) to_.resize(at_ + length + step);
+    if (length != 0) std::memcpy(to_.data() + at_, from, length);
+    at_ += length;
   }
   void string(const std::string& text) { bytes(text.data(), text.size()); }
 
  private:
+  static constexpr size_t step = 256;
   Bytes& to_;
+  size_t at_;
 };
 
 void put(Encoder& to, const std::vector<Block>& blocks) {

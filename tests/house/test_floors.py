@@ -19,7 +19,7 @@ FLOORS = [
     ["testbed"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process", "goal"],
-    ["mpi"],
+    ["mpi", "predict"],
     ["app"],
 ]
 HEIGHT = {floor: height for height, floors in enumerate(FLOORS) for floor in floors}

@@ -1,0 +1,47 @@
+// Collectives - one rank's part of a collective operation under a named algorithm.
+//
+// Contract: rounds_of() gives what a rank does for a call of a communicator without a remote group. Sizes are the
+//   call's own: v and w forms send each peer what is its. algorithm_of() is the name that a call goes by under the
+//   choices, by the bytes and the number of ranks that all members know. choose() takes 'allreduce=ring'; an
+//   operation or an algorithm that is not there is an error that names those that are.
+// Invariants: (1) over all ranks of a communicator each leg has one partner of the same bytes.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "predict/rounds.hpp"
+
+namespace spinloom::predict {
+
+struct CollectiveCall {
+  trace::Call call = trace::Call::Barrier;
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  uint32_t root = 0;
+  bool in_place = false;
+  std::vector<Part> sends =
+      {};  // one, or one for each peer; of reductions: one, those of Reduce_scatter one for each rank
+  std::vector<Part> receives = {};
+  bool is_grid = false;          // of neighbourhood calls: sources and destinations go in pairs, one a dimension
+  std::vector<int32_t> sources = {};
+  std::vector<int32_t> destinations = {};
+};
+
+struct Algorithms {
+  std::map<std::string, std::string, std::less<>> chosen;  // by operation; the others go by size
+};
+
+// The algorithms of an operation ("allreduce"), the usual one first.
+[[nodiscard]] std::vector<std::string_view> algorithm_names(std::string_view operation);
+[[nodiscard]] Result<Algorithms> choose(const std::vector<std::string>& choices);
+[[nodiscard]] std::string_view algorithm_of(const CollectiveCall& call, const Algorithms& algorithms);
+[[nodiscard]] bool is_collective(trace::Call call);  // Comm_make goes as a barrier of its members
+[[nodiscard]] Result<std::vector<Round>> rounds_of(const CollectiveCall& call, const Algorithms& algorithms);
+
+}  // namespace spinloom::predict

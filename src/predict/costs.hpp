@@ -1,0 +1,53 @@
+// Costs - what the ends of messages cost their ranks, beside the network's own time.
+//
+// Contract: at() of a table gives the cost for any size: on straight lines between its points, beyond the last one as
+//   between the last two; before the first one, that of the first. A layout without a price costs what the price of all
+//   unknown ones says by the byte.
+// Threads: plain values. Time: modelled, in ps.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "base/units.hpp"
+#include "predict/rounds.hpp"
+
+namespace spinloom::predict {
+
+// Of the CPU, and of the NIC beside it: before the message leaves, after it has come.
+struct Price {
+  uint64_t cpu_ps = 0;
+  uint64_t nic_ps = 0;
+};
+
+struct MessageCost {
+  uint64_t bytes = 0;
+  uint64_t send_cpu_ps = 0;
+  uint64_t receive_cpu_ps = 0;
+  uint64_t way_ps = 0;  // on the way, beside what the network's model takes; nobody's CPU is needed
+};
+
+struct Costs {
+  using LayoutKey = std::tuple<uint32_t, int64_t, Side>;  // a Script's layout, elements
+
+  std::vector<MessageCost> messages;  // by ascending bytes; empty: nothing
+  std::map<LayoutKey, Price> layouts;
+  std::map<LayoutKey, uint64_t> host_layouts;  // by the CPU, whoever else could do it: a rank's own blocks
+  Rate unknown_layout;  // by the byte, of the CPU
+  Rate copy;  // by the byte, from one buffer into another
+  Rate combine;  // by the byte, of a reduction
+  // A longer message's sender asks first, and the CPUs of both ranks answer when they are in a call of MPI. Without it
+  // only the network's model has a rule for long messages.
+  uint64_t handshake_bytes = UINT64_MAX;
+  // A receive has ended when its message is there, whatever the CPU does; else that is work of the CPU.
+  bool matches_on_nic = false;
+  uint64_t scale_numerator = 1;  // of the time between calls
+  uint64_t scale_denominator = 1;
+  uint64_t unit_ps = 1;  // of the schedule's computations
+
+  [[nodiscard]] MessageCost at(uint64_t bytes) const;
+};
+
+}  // namespace spinloom::predict

@@ -1,0 +1,267 @@
+#include "predict/schedule_of.hpp"
+
+#include <algorithm>
+
+namespace spinloom::predict {
+namespace {
+
+using schedule::Awaits;
+using schedule::Kind;
+using schedule::Shape;
+
+constexpr uint8_t host_cpu = 0;
+constexpr uint8_t nic_cpu = 1;
+
+// A tag of a Script has several of the schedule's: eager messages, and what a handshake consists of.
+enum class Stage : uint8_t { eager, request, answer, data };
+constexpr uint32_t stages = 4;
+constexpr uint32_t tags_most = UINT32_MAX / stages - 1;
+constexpr uint64_t request_bytes = 1;
+
+struct Awaited {
+  uint32_t operation = 0;
+  Awaits awaits = Awaits::end;
+  bool operator==(const Awaited&) const = default;
+};
+using Cursor = std::vector<Awaited>;  // what the next operation waits for
+
+class RankEmitter {
+ public:
+  RankEmitter(const RankScript& script, const Costs& costs, schedule::Schedule& out, Bill& bill)
+      : script_(script), costs_(costs), out_(out), bill_(bill), ends_(script.actions.size()) {}
+
+  schedule::Program emit() {
+    for (const Step& step : script_.steps) {
+      if (step.event >= script_.cut_event) break;
+      switch (step.kind) {
+        case Step::Kind::compute: compute(scaled(step.value)); break;
+        case Step::Kind::fixed: compute(step.value * 1000); break;
+        case Step::Kind::act: act(static_cast<uint32_t>(step.value)); break;
+        case Step::Kind::await:
+          for (uint32_t number = 0; number < step.count; ++number) wait(ends_[script_.awaited[step.value + number]]);
+          break;
+      }
+    }
+    return builder_.take();
+  }
+
+ private:
+  [[nodiscard]] uint64_t scaled(uint64_t ns) const {
+    const auto product = static_cast<unsigned __int128>(ns) * 1000 * costs_.scale_numerator;
+    return static_cast<uint64_t>((product + costs_.scale_denominator - 1) / costs_.scale_denominator);
+  }
+
+  void compute(uint64_t time_ps) {
+    if (time_ps == 0) return;
+    bill_.compute_ps += time_ps;
+    cursor_ = {{computation(time_ps, host_cpu, cursor_), Awaits::end}};
+  }
+
+  void wait(const Cursor& ends) {
+    for (const Awaited& one : ends) {
+      if (std::ranges::find(cursor_, one) == cursor_.end()) cursor_.push_back(one);
+    }
+  }
+
+  void act(uint32_t number) {
+    const Action& action = script_.actions[number];
+    Cursor entry = cursor_;
+    Cursor returned;  // what the call waits for before it returns, if it is non-blocking
+    bool is_first = true;
+    for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
+      Cursor starts;
+      Cursor ends = play(script_.rounds[round], joined(entry), starts);
+      if (ends.empty()) continue;  // all of its legs were dropped
+      if (is_first) returned = std::move(starts);
+      is_first = false;
+      entry = std::move(ends);
+    }
+    if (is_first) return;
+    if (action.is_blocking) {
+      cursor_ = std::move(entry);
+    } else {
+      cursor_ = std::move(returned);
+      ends_[number] = std::move(entry);
+    }
+  }
+
+  // Several operations that wait for the same many others wait for one in their place.
+  Cursor joined(const Cursor& entry) {
+    if (entry.size() <= 2) return entry;
+    return {{computation(0, host_cpu, entry), Awaits::end}};
+  }
+
+  Cursor play(const ScriptRound& round, const Cursor& entry, Cursor& starts) {
+    Cursor ends;
+    for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
+      const Leg& leg = script_.legs[number];
+      if (leg.side == Side::receive && leg.tag != dropped) receive(leg, entry, starts, ends);
+    }
+    Cursor before = entry;  // sends are called one after the other
+    for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
+      const Leg& leg = script_.legs[number];
+      if (leg.side != Side::send || leg.tag == dropped) continue;
+      send(leg, before, ends);
+      before = {{last_send_, Awaits::start}};
+      starts.push_back(before.front());
+    }
+    for (uint32_t number = round.first_copy; number < round.copies_end; ++number) {
+      const uint64_t time_ps = copy_ps(script_.copies[number]);
+      bill_.layouts_ps += time_ps;
+      if (time_ps == 0) continue;
+      before = {{computation(time_ps, host_cpu, before), Awaits::end}};
+      ends.push_back(before.front());
+      starts.push_back(before.front());
+    }
+    const uint64_t combine_ps = time_of(costs_.combine, round.combined_bytes);
+    if (combine_ps != 0 && !ends.empty()) {
+      bill_.combine_ps += combine_ps;
+      ends = {{computation(combine_ps, host_cpu, ends), Awaits::end}};
+    }
+    return ends;
+  }
+
+  void receive(const Leg& leg, const Cursor& entry, Cursor& starts, Cursor& ends) {
+    bill_.received_bytes += leg.part.bytes;
+    const MessageCost cost = costs_.at(leg.part.bytes);
+    const Price price = price_of(leg);
+    uint32_t received = 0;
+    if (asks_first(leg)) {
+      const MessageCost small = costs_.at(request_bytes);
+      const uint32_t asked = message(Kind::receive, request_bytes, leg, Stage::request, entry);
+      starts.push_back({asked, Awaits::start});
+      const uint32_t read = charged(small.receive_cpu_ps + small.send_cpu_ps, asked);
+      const uint32_t answered = message(Kind::send, request_bytes, leg, Stage::answer, {{read, Awaits::end}});
+      received = message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}});
+    } else {
+      received = message(Kind::receive, leg.part.bytes, leg, Stage::eager, entry);
+      starts.push_back({received, Awaits::start});
+    }
+    const uint32_t there = delayed(cost.way_ps + price.nic_ps, received);
+    bill_.layouts_ps += price.cpu_ps;
+    bill_.messages_ps += cost.receive_cpu_ps;
+    const uint64_t cpu_ps = cost.receive_cpu_ps + price.cpu_ps;
+    ends.push_back({cpu_ps == 0 ? there : computation(cpu_ps, host_cpu, {{there, Awaits::end}}), Awaits::end});
+  }
+
+  void send(const Leg& leg, const Cursor& entry, Cursor& ends) {
+    ++bill_.sent_messages;
+    bill_.sent_bytes += leg.part.bytes;
+    const MessageCost cost = costs_.at(leg.part.bytes);
+    const Price price = price_of(leg);
+    bill_.layouts_ps += price.cpu_ps;
+    bill_.messages_ps += cost.send_cpu_ps;
+    Cursor ready = entry;
+    if (asks_first(leg)) {
+      const MessageCost small = costs_.at(request_bytes);
+      bill_.messages_ps += small.send_cpu_ps;
+      if (small.send_cpu_ps != 0) ready = {{computation(small.send_cpu_ps, host_cpu, ready), Awaits::end}};
+      last_send_ = message(Kind::send, request_bytes, leg, Stage::request, ready);
+      const uint32_t answer = message(Kind::receive, request_bytes, leg, Stage::answer, {{last_send_, Awaits::start}});
+      ready = {{charged(small.receive_cpu_ps, answer), Awaits::end}};
+    }
+    const uint64_t cpu_ps = cost.send_cpu_ps + price.cpu_ps;
+    if (cpu_ps != 0) ready = {{computation(cpu_ps, host_cpu, ready), Awaits::end}};
+    if (price.nic_ps != 0) {
+      bill_.nic_ps += price.nic_ps;
+      ready = {{computation(price.nic_ps, nic_cpu, ready), Awaits::end}};
+    }
+    const uint32_t sent = message(Kind::send, leg.part.bytes, leg, asks_first(leg) ? Stage::data : Stage::eager, ready);
+    if (!asks_first(leg)) last_send_ = sent;
+    ends.push_back({sent, Awaits::end});
+  }
+
+  [[nodiscard]] bool asks_first(const Leg& leg) const { return leg.part.bytes > costs_.handshake_bytes; }
+
+  // CPU time of an end of a message after an operation; the operation itself if there is none.
+  uint32_t charged(uint64_t time_ps, uint32_t after) {
+    bill_.messages_ps += time_ps;
+    return time_ps == 0 ? after : computation(time_ps, host_cpu, {{after, Awaits::end}});
+  }
+  uint32_t delayed(uint64_t time_ps, uint32_t after) {
+    bill_.nic_ps += time_ps;
+    return time_ps == 0 ? after : computation(time_ps, nic_cpu, {{after, Awaits::end}});
+  }
+
+  [[nodiscard]] Price price_of(const Leg& leg) const {
+    if (leg.part.type == trace::none || leg.part.bytes == 0) return {};
+    const auto found = costs_.layouts.find({leg.part.type, leg.part.count, leg.side});
+    if (found != costs_.layouts.end()) return found->second;
+    return {.cpu_ps = time_of(costs_.unknown_layout, leg.part.bytes)};
+  }
+
+  [[nodiscard]] uint64_t copy_ps(const Copy& copy) const {
+    const uint64_t from = host_ps(copy.from, Side::send);
+    const uint64_t to = host_ps(copy.to, Side::receive);
+    return from + to != 0 ? from + to : time_of(costs_.copy, copy.to.bytes);
+  }
+  [[nodiscard]] uint64_t host_ps(const Part& part, Side side) const {
+    if (part.type == trace::none) return 0;
+    const auto found = costs_.host_layouts.find({part.type, part.count, side});
+    return found != costs_.host_layouts.end() ? found->second : time_of(costs_.unknown_layout, part.bytes);
+  }
+
+  static uint64_t time_of(const Rate& rate, uint64_t bytes) {
+    return static_cast<uint64_t>(rate.time_of(Bytes{static_cast<int64_t>(bytes)}).ps);
+  }
+
+  uint32_t computation(uint64_t time_ps, uint8_t cpu, const Cursor& after) {
+    const uint64_t units = time_ps / costs_.unit_ps + (time_ps % costs_.unit_ps != 0 ? 1 : 0);
+    return add({.size = units, .kind = Kind::compute, .cpu = cpu}, 0, after);
+  }
+  uint32_t message(Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after) {
+    const uint32_t tag = leg.tag * stages + static_cast<uint32_t>(stage);
+    const bool is_on_nic = kind == Kind::receive && costs_.matches_on_nic;
+    return add({.size = bytes, .tag = tag, .kind = kind, .cpu = is_on_nic ? nic_cpu : host_cpu}, leg.peer, after);
+  }
+  uint32_t add(const Shape& shape, uint32_t peer, const Cursor& after) {
+    const uint32_t made = builder_.add(out_.number_of(shape), peer);
+    for (const Awaited& one : after) builder_.require(made, one.operation, one.awaits);
+    return made;
+  }
+
+  const RankScript& script_;
+  const Costs& costs_;
+  schedule::Schedule& out_;
+  Bill& bill_;
+  schedule::Builder builder_;
+  Cursor cursor_;
+  std::vector<Cursor> ends_;  // of actions
+  uint32_t last_send_ = 0;    // whose start is the end of the call
+};
+
+}  // namespace
+
+MessageCost Costs::at(uint64_t bytes) const {
+  if (messages.empty()) return {};
+  if (messages.size() == 1 || bytes <= messages.front().bytes) return messages.front();
+  size_t right = 1;
+  while (right + 1 < messages.size() && messages[right].bytes < bytes) ++right;
+  const MessageCost& low = messages[right - 1];
+  const MessageCost& high = messages[right];
+  const auto between = [&](uint64_t from, uint64_t to) {
+    const auto slope = static_cast<__int128>(to) - static_cast<__int128>(from);
+    const __int128 found = static_cast<__int128>(from) + slope * static_cast<__int128>(bytes - low.bytes) /
+                                                             static_cast<__int128>(high.bytes - low.bytes);
+    return static_cast<uint64_t>(std::max<__int128>(found, 0));
+  };
+  return {bytes, between(low.send_cpu_ps, high.send_cpu_ps), between(low.receive_cpu_ps, high.receive_cpu_ps),
+          between(low.way_ps, high.way_ps)};
+}
+
+Result<Priced> schedule_of(const Script& script, const Costs& costs) {
+  Priced made{schedule::Schedule(static_cast<uint32_t>(script.ranks.size())), {}};
+  made.bills.resize(script.ranks.size());
+  for (uint32_t rank = 0; rank < script.ranks.size(); ++rank) {
+    const RankScript& one = script.ranks[rank];
+    const auto highest = std::ranges::max_element(one.legs, {}, &Leg::tag);
+    if (highest != one.legs.end() && highest->tag > tags_most) {
+      return fail(Code::overflow, "the program has ", highest->tag, " different tags; at most ", tags_most,
+                  " fit into a schedule");
+    }
+    made.schedule.intern(rank, RankEmitter(one, costs, made.schedule, made.bills[rank]).emit());
+  }
+  return made;
+}
+
+}  // namespace spinloom::predict

@@ -1,0 +1,40 @@
+// ScheduleOf - a Script as a schedule at given costs.
+//
+// Contract: schedule_of() gives each rank its program. Host CPUs are CPU 0; CPU 1 does what a NIC does with the bytes of
+//   a layout, and what a message takes on its way beside the network's model. All CPU time of message ends is in the
+//   schedule, so that a model's o and O come on top. check() of the schedule finds nothing.
+//   A call's operations wait for those of the call before: for their ends, or for their starts if it was non-blocking.
+// Invariants: (1) Bill's parts of a rank add up to the time of its computations.
+// Threads: pure. Time: modelled, in ps; computations in the unit of the costs, rounded up.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "predict/costs.hpp"
+#include "predict/script.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::predict {
+
+// What the computations of a rank are for.
+struct Bill {
+  uint64_t compute_ps = 0;  // the program's own, and calls that keep their time
+  uint64_t messages_ps = 0;  // ends of messages
+  uint64_t layouts_ps = 0;  // packing and unpacking by the CPU, own blocks too
+  uint64_t combine_ps = 0;
+  uint64_t nic_ps = 0;  // not the CPU's
+  uint64_t sent_messages = 0;
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+};
+
+struct Priced {
+  schedule::Schedule schedule;
+  std::vector<Bill> bills;  // by rank
+};
+
+[[nodiscard]] Result<Priced> schedule_of(const Script& script, const Costs& costs);
+
+}  // namespace spinloom::predict

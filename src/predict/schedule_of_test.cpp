@@ -1,0 +1,176 @@
+// A Script at given costs: when its ranks end.
+#include "predict/schedule_of.hpp"
+
+#include <gtest/gtest.h>
+
+#include "goal/model.hpp"
+#include "predict/test_support.hpp"
+
+namespace spinloom::predict {
+namespace {
+
+using namespace test;
+
+constexpr uint64_t ns = 1000;
+
+// L = 1 us, 2 ps a byte; what CPUs do is in the schedule.
+goal::Model network(uint64_t S_bytes = UINT64_MAX) {
+  return {.L_ps = 1000 * ns, .o_ps = 0, .g_ps = 0, .G = Rate(2, 1), .O = Rate(0, 1), .S_bytes = S_bytes, .unit_ps = 1};
+}
+
+std::vector<uint64_t> finish(const Priced& made, const goal::Model& model = network()) {
+  auto outcome = goal::run(made.schedule, model);
+  EXPECT_TRUE(outcome.ok()) << (outcome.ok() ? "" : outcome.error().message);
+  return outcome.ok() ? outcome->finish_ps : std::vector<uint64_t>(made.bills.size());
+}
+
+// 200 ns to send, 300 ns to receive, whatever the size.
+Costs overheads() {
+  Costs costs;
+  costs.messages = {{0, 200 * ns, 300 * ns, 0}};
+  return costs;
+}
+
+TEST(ScheduleOf, OneMessage) {
+  // T(0) = gap + o_send; T(1) = gap + o_send + L + (s - 1) G + o_receive + its own time afterwards
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  const Script made = script({sender.send(700, 1, 101).end(), receiver.receive(0, 0, 101).end(50)});
+  EXPECT_EQ(finish(priced(made, overheads())),
+            (std::vector<uint64_t>{900 * ns, (700 + 200 + 1000 + 300 + 50) * ns + 100 * 2}));
+}
+
+TEST(ScheduleOf, ComputationIsScaledAndRoundedUp) {
+  Recorder one(0, 1);
+  const Script made = script({one.end(10)});
+  Costs costs;
+  costs.scale_numerator = 1;
+  costs.scale_denominator = 3;
+  EXPECT_EQ(finish(priced(made, costs))[0], 3334U);
+}
+
+TEST(ScheduleOf, ANonBlockingReceiveOverlapsWithComputation) {
+  // rank 1: posts, computes for 5 us, waits. The message (1.2 us) is there long before; its CPU time comes after the
+  // computation, in which nobody is in MPI: T = 5 us + o_receive
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 1, 0).wait(5000, {0});
+  const Script made = script({sender.send(0, 1, 1).end(), receiver.end()});
+  EXPECT_EQ(finish(priced(made, overheads()))[1], 5300 * ns);
+}
+
+TEST(ScheduleOf, TheWaitIsForWhatItsRequestsBegan) {
+  // two receives, the second one's message late: whoever waits for the first one computes meanwhile
+  // message 1: 0.2 + 1 + 0.3 = 1.5 us; then 2 us; message 2 leaves at 3.4 us and is there at 4.4 us, 0.3 us to receive
+  Recorder sender(0, 2);
+  sender.send(0, 1, 1, 1).send(3000, 1, 1, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 1, 0, 1).ireceive(0, 0, 1, 1, 2).wait(0, {0}).wait(2000, {1});
+  const Script made = script({sender.end(), receiver.end()});
+  EXPECT_EQ(finish(priced(made, overheads()))[1], (3400 + 1000 + 300) * ns);
+}
+
+TEST(ScheduleOf, HostCpusAnswerALongMessageWhenTheyAreInMpi) {
+  // the sender asks at 0.2 us, the request is there at 1.2 us; the receiver computes until 10 us and answers then
+  // (0.3 + 0.2 us); the answer is there at 11.5 us and read at 11.8 us; data: 0.2 + 1 + 0.3 us
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 1, 0).wait(10'000, {0});
+  const Script made = script({sender.send(0, 1, 1).end(), receiver.end()});
+  Costs costs = overheads();
+  costs.handshake_bytes = 0;
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{12'000 * ns, 13'300 * ns}));
+}
+
+TEST(ScheduleOf, ANicAnswersALongMessageByItself) {
+  // request L, answer L, data L: 3 us, and the receiver still computes; neither CPU did anything
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 1, 0).wait(10'000, {0});
+  const Script made = script({sender.send(0, 1, 1).end(), receiver.end()});
+  EXPECT_EQ(finish(priced(made), network(0)), (std::vector<uint64_t>{2000 * ns, 10'000 * ns}));
+}
+
+Script columns_to_columns(uint64_t computing_ns) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  sender.call(0, {.call = Call::Send, .peer = 1, .sends = {{0, 3, type_columns}}});
+  receiver.call(0, {.call = Call::Recv,
+                    .form = CallForm::nonblocking,
+                    .peer = 0,
+                    .receives = {{0, 3, type_columns}},
+                    .requests = {0}});
+  return script({sender.end(), receiver.wait(computing_ns, {0}).end()});
+}
+
+// The first whole path: the same program when the host unpacks, and when the NIC does.
+TEST(ScheduleOf, TwoWaysToUnpack) {
+  const Script made = columns_to_columns(3000);
+  Costs host = overheads();
+  host.layouts[{0, 3, Side::send}] = {.cpu_ps = 400 * ns};
+  host.layouts[{0, 3, Side::receive}] = {.cpu_ps = 600 * ns};
+  // the host packs, and unpacks when it is back: T(1) = 3000 + o_receive + 600
+  const Priced by_host = priced(made, host);
+  EXPECT_EQ(finish(by_host), (std::vector<uint64_t>{600 * ns, 3900 * ns}));
+  EXPECT_EQ(by_host.bills[1].layouts_ps, 600 * ns);
+
+  Costs offload;
+  offload.matches_on_nic = true;
+  offload.layouts[{0, 3, Side::receive}] = {.nic_ps = 600 * ns};
+  // the NIC unpacks while the host computes: 1 us + 95 * 2 ps + 600 ns < 3 us
+  EXPECT_EQ(finish(priced(made, offload)), (std::vector<uint64_t>{0, 3000 * ns}));
+  // and without computation its time is on the way
+  EXPECT_EQ(finish(priced(columns_to_columns(0), offload))[1], 1600 * ns + 95 * 2);
+}
+
+TEST(ScheduleOf, ALayoutWithoutAPriceCostsByTheByte) {
+  Costs costs;
+  costs.unknown_layout = Rate(100, 1);
+  EXPECT_EQ(priced(columns_to_columns(0), costs).bills[1].layouts_ps, 9600U);
+}
+
+TEST(ScheduleOf, ARankCopiesItsOwnBlock) {
+  // an all-to-all of one rank: 3 elements of the columns into 96 B, at what the host takes to pack them
+  Recorder one(0, 1);
+  one.call(0, {.call = Call::Alltoall, .sends = {{0, 3, type_columns}}, .receives = {{0, 96, type_byte}}});
+  const Script made = script({one.end()});
+  Costs costs;
+  costs.host_layouts[{0, 3, Side::send}] = 70 * ns;
+  EXPECT_EQ(finish(priced(made, costs))[0], 70 * ns);
+}
+
+TEST(ScheduleOf, CostsBetweenTheSizesOfTheTable) {
+  Costs costs;
+  costs.messages = {{0, 100, 200, 0}, {100, 200, 600, 50}, {200, 200, 700, 50}};
+  EXPECT_EQ(costs.at(50).send_cpu_ps, 150U);
+  EXPECT_EQ(costs.at(50).receive_cpu_ps, 400U);
+  EXPECT_EQ(costs.at(50).way_ps, 25U);
+  EXPECT_EQ(costs.at(400).receive_cpu_ps, 900U);
+  EXPECT_EQ(costs.at(400).send_cpu_ps, 200U);
+}
+
+TEST(ScheduleOf, BarriersInARowStayInOrder) {
+  // P = 4 ranks leave dissemination after 2 (o_send + L + o_receive), three times
+  std::vector<trace::RankTrace> traces;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    Recorder one(rank, 4);
+    for (int turn = 0; turn < 3; ++turn) one.call(0, {.call = Call::Barrier});
+    traces.push_back(one.end());
+  }
+  EXPECT_EQ(finish(priced(script(traces), overheads())), std::vector<uint64_t>(4, 3ULL * 2 * 1500 * ns));
+}
+
+TEST(ScheduleOf, AReductionCombinesByTheByte) {
+  // two ranks exchange 1000 B and combine them: o_send + L + 999 G + o_receive + 1000 * 5 ps
+  std::vector<trace::RankTrace> traces;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Recorder one(rank, 2);
+    traces.push_back(one.call(0, {.call = Call::Allreduce, .sends = {{0, 1000, type_byte}}}).end());
+  }
+  Costs costs = overheads();
+  costs.combine = Rate(5, 1);
+  EXPECT_EQ(finish(priced(script(traces), costs)), std::vector<uint64_t>(2, 1500 * ns + 999 * 2 + 5000));
+}
+
+}  // namespace
+}  // namespace spinloom::predict

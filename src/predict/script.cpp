@@ -1,0 +1,78 @@
+#include "predict/script.hpp"
+
+#include <algorithm>
+
+#include "predict/story.hpp"
+
+namespace spinloom::predict {
+namespace {
+
+// Of the events before the cut.
+Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
+  Recorded sum;
+  uint64_t begun = 0;
+  uint64_t ended = 0;
+  const size_t end = std::min<size_t>(trace.events.size(), script.cut_event);
+  for (size_t number = 0; number < end; ++number) {
+    const trace::Event& event = trace.events[number];
+    const trace::Call call = trace.signatures[event.signature].call;
+    if (call == trace::Call::Init) {
+      sum = {};
+      begun = ended = event.end_ns;
+      continue;
+    }
+    if (number == 0) begun = ended = event.begin_ns;
+    if (event.begin_ns > ended) sum.compute_ns += event.begin_ns - ended;
+    if (call == trace::Call::Finalize) {
+      ended = std::max(ended, event.begin_ns);
+      break;
+    }
+    const uint64_t begin = std::max(event.begin_ns, ended);
+    const uint64_t time = event.end_ns > begin ? event.end_ns - begin : 0;
+    sum.communication_ns += time;
+    if (event.polls != 0) sum.polled_ns += time;
+    ended = std::max(ended, event.end_ns);
+  }
+  sum.total_ns = ended - begun;
+  for (const Step& step : script.steps) {
+    if (step.kind == Step::Kind::fixed && step.event < script.cut_event) sum.fixed_ns += step.value;
+  }
+  sum.communication_ns -= std::min(sum.communication_ns, sum.fixed_ns);
+  return sum;
+}
+
+Status check_ranks(std::span<const trace::RankTrace> traces) {
+  if (traces.empty()) return fail(Code::invalid, "there are no traces to replay");
+  for (size_t rank = 0; rank < traces.size(); ++rank) {
+    const trace::RankTrace& one = traces[rank];
+    if (one.ranks != traces.size()) {
+      return fail(Code::invalid, "rank ", one.rank, " is one of ", one.ranks, " ranks, and ", traces.size(),
+                  " have traces; all of them are needed");
+    }
+    if (one.rank != rank) return fail(Code::invalid, "the trace of rank ", rank, " is missing");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms) {
+  SPL_TRY(check_ranks(traces));
+  SPL_ASSIGN(const Layouts layouts, Layouts::build(traces));
+  const Communicators communicators(traces);
+  Script script;
+  script.layouts = layouts.blobs();
+  Tags tags;
+  const StoryContext context{communicators, layouts, algorithms, tags, script};
+  for (const trace::RankTrace& one : traces) {
+    SPL_ASSIGN(RankScript made, story_of(one, context));
+    script.ranks.push_back(std::move(made));
+  }
+  SPL_TRY(pair_legs(traces, script.ranks, tags));
+  for (size_t rank = 0; rank < traces.size(); ++rank) {
+    script.ranks[rank].recorded = recorded_of(traces[rank], script.ranks[rank]);
+  }
+  return script;
+}
+
+}  // namespace spinloom::predict

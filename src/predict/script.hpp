@@ -1,0 +1,95 @@
+// Script - a recorded program as rounds of messages that have met: what is replayed at other prices.
+//
+// Contract: script_of() takes the traces of all ranks. Collective operations have become messages, wildcards what they
+//   met, requests what began them. Time between calls is computation, time inside of calls is not: whoever waited
+//   will wait as long as the replay says. What cannot be replayed (one-sided communication, files, collectives of
+//   intercommunicators) keeps its recorded time and is counted. Where a rank's trace ends early, all ranks are cut
+//   before the first call that needs what is missing; a message without a partner is an error otherwise.
+// Invariants: (1) each leg has one partner with the same bytes and tag; partners come in the same order at both ends;
+//   (2) tags differ between communicators, and between what ranks send and what collective operations do.
+// Threads: plain values. Time: of the recording host, in ns.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "predict/collectives.hpp"
+#include "predict/layouts.hpp"
+#include "predict/rounds.hpp"
+#include "trace/trace.hpp"
+
+namespace spinloom::predict {
+
+struct Step {
+  enum class Kind : uint8_t {
+    compute,  // `value` ns between calls
+    fixed,    // `value` ns of a call that is not replayed
+    act,      // action `value` begins
+    await,    // `count` entries of `awaited` from `value` on: actions that have ended
+  };
+  Kind kind = Kind::compute;
+  uint32_t event = 0;
+  uint64_t value = 0;
+  uint32_t count = 0;
+};
+
+// In place of a leg's tag: it has no partner and is not replayed; not known yet, and `peer` is the communicator.
+inline constexpr uint32_t dropped = 0;
+inline constexpr uint32_t unresolved = UINT32_MAX;
+
+// What one call begins: rounds, each of legs. The call waits for them if it is blocking.
+struct Action {
+  uint32_t event = 0;
+  uint32_t first_round = 0;
+  uint32_t rounds_end = 0;
+  bool is_blocking = true;
+  bool is_awaited = true;
+};
+
+struct ScriptRound {
+  uint32_t first_leg = 0;
+  uint32_t legs_end = 0;
+  uint32_t first_copy = 0;
+  uint32_t copies_end = 0;
+  uint64_t combined_bytes = 0;
+};
+
+// Of a recorded rank: from the end of MPI_Init to the beginning of MPI_Finalize.
+struct Recorded {
+  uint64_t total_ns = 0;
+  uint64_t compute_ns = 0;        // between calls
+  uint64_t fixed_ns = 0;          // in calls that are not replayed
+  uint64_t communication_ns = 0;  // in the others
+  uint64_t polled_ns = 0;         // of it, in polls in vain and between them
+};
+
+struct RankScript {
+  std::vector<Step> steps;
+  std::vector<Action> actions;
+  std::vector<ScriptRound> rounds;
+  std::vector<Leg> legs;
+  std::vector<Copy> copies;
+  std::vector<uint32_t> awaited;
+  Recorded recorded;
+  uint32_t cut_event = UINT32_MAX;  // steps of this event and of later ones are not replayed
+};
+
+struct Note {
+  uint64_t count = 0;
+  uint64_t time_ns = 0;
+};
+
+struct Script {
+  std::vector<RankScript> ranks;
+  std::vector<layout::Blob> layouts;  // a Part's type is an index of these
+  std::map<std::string, Note> left_out;  // by call, and what was done with it
+  std::map<std::string, uint64_t> algorithms;  // "allreduce recursive-doubling": calls of all ranks
+};
+
+// The traces of ranks 0, 1, ... of one program.
+[[nodiscard]] Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms);
+
+}  // namespace spinloom::predict

@@ -1,0 +1,202 @@
+// From traces by hand to messages that have met.
+#include "predict/script.hpp"
+
+#include <gtest/gtest.h>
+
+#include "predict/test_support.hpp"
+
+namespace spinloom::predict {
+namespace {
+
+using namespace test;
+using schedule::Count;
+using schedule::count;
+
+TEST(Script, TimeBetweenCallsIsComputationAndTimeInCallsIsNot) {
+  // rank 1 waits for 500 ns in its receive: nobody computes then
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  const Script made =
+      script({sender.send(700, 1, 8).end(30),
+              receiver.call(200, {.call = Call::Recv, .peer = 0, .receives = {{0, 8, type_byte}}}, 500).end(40)});
+  EXPECT_EQ(made.ranks[0].recorded.compute_ns, 730U);
+  EXPECT_EQ(made.ranks[1].recorded.compute_ns, 240U);
+  EXPECT_EQ(made.ranks[1].recorded.communication_ns, 500U);
+  EXPECT_EQ(made.ranks[1].recorded.total_ns, 740U);
+  const Priced out = priced(made);
+  EXPECT_EQ(out.bills[0].compute_ps, 730'000U);
+  EXPECT_EQ(out.bills[1].compute_ps, 240'000U);
+}
+
+TEST(Script, AReceiveHasTheBytesThatWereSent) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  const Script made = script({sender.send(0, 1, 24).end(), receiver.receive(0, 0, 1000).end()});
+  EXPECT_EQ(made.ranks[1].legs.at(0).part.bytes, 24U);
+  EXPECT_EQ(made.ranks[1].legs.at(0).part.count, 24);
+}
+
+TEST(Script, AMessageThatIsTooLongIsAnError) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  EXPECT_EQ(error_of({sender.send(0, 1, 24).end(), receiver.receive(0, 0, 8).end()}),
+            "rank 1, event 1: receives at most 8 B from rank 0 (tag 0 of communicator 0), and 24 B were sent");
+}
+
+TEST(Script, WildcardsAreWhatTheyMet) {
+  // rank 0 takes two messages from anyone; rank 2's came first
+  Recorder root(0, 3);
+  root.call(0, {.call = Call::Recv,
+                .peer = trace::any,
+                .tag = trace::any,
+                .receives = {{0, 64, type_byte}},
+                .matches = {{trace::none, 2, 5, 16}}});
+  root.ireceive(0, trace::any, 64, 3, trace::any).wait(0, {3}, {{3, 1, 4, 8}});
+  Recorder one(1, 3);
+  Recorder two(2, 3);
+  const Script made = script({root.end(), one.send(0, 0, 8, 4).end(), two.send(0, 0, 16, 5).end()});
+  ASSERT_EQ(made.ranks[0].legs.size(), 2U);
+  EXPECT_EQ(made.ranks[0].legs[0].peer, 2U);
+  EXPECT_EQ(made.ranks[0].legs[0].part.bytes, 16U);
+  EXPECT_EQ(made.ranks[0].legs[1].peer, 1U);
+  EXPECT_EQ(made.ranks[0].legs[1].part.bytes, 8U);
+  priced(made);
+}
+
+TEST(Script, TheSameTagInTwoCommunicatorsAreTwoTags) {
+  // between the same ranks, in the other order: without communicators the sizes would not meet
+  Recorder sender(0, 3);
+  Recorder receiver(1, 3);
+  const uint32_t at_sender = sender.communicator({0, 1});
+  receiver.communicator({1, 2});  // numbers differ between ranks
+  const uint32_t at_receiver = receiver.communicator({0, 1});
+  sender.send(0, 1, 100).call(0, {.call = Call::Send, .comm = at_sender, .peer = 1, .sends = {{0, 8, type_byte}}});
+  receiver.call(0, {.call = Call::Recv, .comm = at_receiver, .peer = 0, .receives = {{0, 8, type_byte}}});
+  receiver.receive(0, 0, 100);
+  Recorder idle(2, 3);
+  idle.communicator({1, 2});
+  const Script made = script({sender.end(), receiver.end(), idle.end()});
+  EXPECT_EQ(made.ranks[1].legs[0].part.bytes, 8U);
+  EXPECT_NE(made.ranks[0].legs[0].tag, made.ranks[0].legs[1].tag);
+  // check() takes messages by source and tag
+  priced(made);
+}
+
+TEST(Script, ACollectiveOfAnOddCommunicatorIsItsMembers) {
+  // members 4, 1, 2 of 5 ranks, root 1 of them: rank 1. A binomial tree of 3 places: 2 messages of 64 B.
+  std::vector<trace::RankTrace> traces;
+  for (uint32_t rank = 0; rank < 5; ++rank) {
+    Recorder one(rank, 5);
+    if (rank != 0 && rank != 3) {
+      const uint32_t comm = one.communicator({4, 1, 2});
+      one.call(0, {.call = Call::Bcast, .comm = comm, .peer = 1, .sends = {{0, 64, type_byte}}});
+    }
+    traces.push_back(one.end());
+  }
+  const Script made = script(traces);
+  const Count counted = count(priced(made).schedule);
+  EXPECT_EQ(counted.sends, 2U);
+  EXPECT_EQ(counted.sent_bytes, 128U);
+  EXPECT_EQ(made.ranks[1].legs.size(), 2U);
+  EXPECT_EQ(made.algorithms.at("bcast binomial"), 3U);
+}
+
+TEST(Script, CollectivesUnderWayAtTheSameTimeHaveTagsOfTheirOwn) {
+  std::vector<trace::RankTrace> traces;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Recorder one(rank, 2);
+    for (const uint32_t request : {0U, 1U}) {
+      one.call(0, {.call = Call::Barrier, .form = CallForm::nonblocking, .requests = {request}});
+    }
+    traces.push_back(one.wait(0, {1}).wait(0, {0}).end());
+  }
+  const Script made = script(traces);
+  EXPECT_NE(made.ranks[0].legs[0].tag, made.ranks[0].legs[2].tag);
+  priced(made);
+}
+
+TEST(Script, APersistentRequestStartsAgainAndAgain) {
+  Recorder sender(0, 2);
+  sender.call(
+      0, {.call = Call::Send, .form = CallForm::persistent, .peer = 1, .sends = {{0, 8, type_byte}}, .requests = {0}});
+  Recorder receiver(1, 2);
+  for (int turn = 0; turn < 3; ++turn) {
+    sender.call(5, {.call = Call::Start, .requests = {0}}).wait(5, {0});
+    receiver.receive(0, 0, 8);
+  }
+  sender.call(0, {.call = Call::Request_free, .requests = {0}});
+  EXPECT_EQ(count(priced(script({sender.end(), receiver.end()})).schedule).sends, 3U);
+}
+
+TEST(Script, PollsInVainAreWaitingNotComputation) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 8, 0).call(0, {.call = Call::Test}, 900, 40);
+  receiver.call(0, {.call = Call::Test, .requests = {0}});
+  const Script made = script({sender.send(0, 1, 8).end(), receiver.end()});
+  EXPECT_EQ(made.ranks[1].recorded.compute_ns, 0U);
+  EXPECT_EQ(made.ranks[1].recorded.polled_ns, 900U);
+  EXPECT_EQ(made.ranks[1].awaited.size(), 1U);
+}
+
+TEST(Script, WhatIsNotReplayedKeepsItsTimeAndIsCounted) {
+  Recorder one(0, 1);
+  one.call(5, {.call = Call::File_write}, 300).call(5, {.call = Call::File_write}, 100);
+  const Script made = script({one.end()});
+  const Note& note = made.left_out.at("File_write is not a message: keeps its recorded time");
+  EXPECT_EQ(note.count, 2U);
+  EXPECT_EQ(note.time_ns, 400U);
+  EXPECT_EQ(made.ranks[0].recorded.fixed_ns, 400U);
+  EXPECT_EQ(priced(made).bills[0].compute_ps, 410'000U);
+}
+
+TEST(Script, AMessageWithoutAPartnerIsAnError) {
+  Recorder sender(0, 2);
+  EXPECT_EQ(error_of({sender.send(0, 1, 8, 7).end(), Recorder(1, 2).end()}),
+            "rank 0, event 1: sends 8 B to rank 1 (tag 7 of communicator 0), and that rank has no call that meets it");
+}
+
+TEST(Script, AReceiveThatNobodyWaitsForIsNone) {
+  Recorder idle(1, 2);
+  const Script made = script({Recorder(0, 2).end(), idle.ireceive(0, 0, 8, 0).end()});
+  EXPECT_EQ(priced(made).schedule.operations(), 0U);
+}
+
+TEST(Script, ATraceThatEndsEarlyCutsAllRanksWhereTheyNeedIt) {
+  // 0 -> 1 -> 2, three times; rank 1 dies after its first two receives and one send: rank 2's second receive has no
+  // message, rank 0's third send no taker, and the second message to rank 1 nothing that it is passed on by
+  Recorder first(0, 3);
+  Recorder middle(1, 3);
+  Recorder last(2, 3);
+  for (int turn = 0; turn < 3; ++turn) {
+    first.send(100, 1, 8);
+    last.receive(100, 1, 8);
+  }
+  middle.receive(0, 0, 8).send(0, 2, 8).receive(0, 0, 8);
+  const Script made = script({first.end(), middle.made, last.end()});
+  EXPECT_EQ(made.ranks[0].cut_event, 3U);  // the first event is MPI_Init
+  EXPECT_EQ(made.ranks[1].cut_event, UINT32_MAX);
+  EXPECT_EQ(made.ranks[2].cut_event, 2U);
+  const Count counted = count(priced(made).schedule);
+  EXPECT_EQ(counted.sends, 3U);
+  EXPECT_EQ(counted.receives, 3U);
+  EXPECT_EQ(made.ranks[0].recorded.compute_ns, 200U);
+}
+
+TEST(Script, OneRankIsMissing) {
+  EXPECT_EQ(error_of({Recorder(0, 2).end()}), "rank 0 is one of 2 ranks, and 1 have traces; all of them are needed");
+  EXPECT_EQ(error_of({}), "there are no traces to replay");
+}
+
+TEST(Script, TypesInOneBlockAreNoLayouts) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  sender.call(0, {.call = Call::Send, .peer = 1, .sends = {{0, 3, type_columns}}});
+  const Script made = script({sender.end(), receiver.receive(0, 0, 96).end()});
+  EXPECT_EQ(made.layouts.size(), 1U);
+  EXPECT_EQ(made.ranks[0].legs[0].part, (Part{.bytes = 96, .count = 3, .type = 0}));
+  EXPECT_EQ(made.ranks[1].legs[0].part.type, trace::none);
+}
+
+}  // namespace
+}  // namespace spinloom::predict

@@ -1,0 +1,44 @@
+// Story - one rank's trace as steps of a Script. For script.cpp only.
+//
+// Contract: story_of() leaves legs with the bytes that the rank knew: receives may have less.
+// Threads: pure. Time: of the recording host, in ns.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "predict/communicators.hpp"
+#include "predict/script.hpp"
+
+namespace spinloom::predict {
+
+// Numbers for the tags of a schedule, from 1 on.
+class Tags {
+ public:
+  enum class Kind : uint8_t { message, collective, nonblocking, persistent };
+  uint32_t number(uint32_t communicator, Kind kind, uint64_t value) {
+    const auto next = static_cast<uint32_t>(numbers_.size() + 1);
+    return numbers_.try_emplace({communicator, kind, value}, next).first->second;
+  }
+  [[nodiscard]] std::string describe(uint32_t number) const;
+
+ private:
+  std::map<std::tuple<uint32_t, Kind, uint64_t>, uint32_t> numbers_;
+};
+
+struct StoryContext {
+  const Communicators& communicators;
+  const Layouts& layouts;
+  const Algorithms& algorithms;
+  Tags& tags;
+  Script& script;  // its notes
+};
+
+[[nodiscard]] Result<RankScript> story_of(const trace::RankTrace& trace, const StoryContext& context);
+
+// Which legs of all ranks are partners: sets bytes, drops what nobody awaits, cuts.
+[[nodiscard]] Status pair_legs(std::span<const trace::RankTrace> traces, std::vector<RankScript>& ranks,
+                               const Tags& tags);
+
+}  // namespace spinloom::predict

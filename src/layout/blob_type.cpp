@@ -1,0 +1,101 @@
+#include "layout/blob_type.hpp"
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "layout/width.hpp"
+
+namespace spinloom::layout {
+namespace {
+
+template <class Width>
+class Unwinder {
+  using Node = typename Width::Node;
+
+ public:
+  explicit Unwinder(const Blob& blob) : blob_(blob) {}
+
+  // Nodes have one type however often they are children.
+  Result<Type> type_at(uint32_t place) {
+    if (const auto known = types_.find(place); known != types_.end()) return known->second;
+    SPL_ASSIGN(const Type made, build(*reinterpret_cast<const Node*>(blob_.data() + place)));
+    types_.emplace(place, made);
+    return made;
+  }
+
+ private:
+  Result<Type> build(const Node& node) {
+    SPL_ASSIGN(const Type byte, primitive("byte"));
+    switch (node.kind) {
+      case SPL_LEAF_VECTOR:
+        if (node.count == 1) return contiguous(signed_of(node.block), byte);
+        return hvector(signed_of(node.count), signed_of(node.block), node.stride, byte);
+      case SPL_LEAF_LIST: return hindexed_block(signed_of(node.block), offsets(node), byte);
+      case SPL_LEAF_RUNS: return runs(node, byte);
+      case SPL_NODE_LOOP: {
+        SPL_ASSIGN(const Type child, type_at(node.child));
+        return hvector(signed_of(node.count), 1, node.stride, child);
+      }
+      case SPL_NODE_LIST: {
+        SPL_ASSIGN(const Type child, type_at(node.child));
+        return hindexed_block(1, offsets(node), child);
+      }
+      default: return members(node);
+    }
+  }
+
+  static IndexList offsets(const Node& node) {
+    const auto* const table = reinterpret_cast<const typename Width::Signed*>(&node + 1);
+    return {std::vector<int64_t>(table, table + node.count)};
+  }
+
+  static Result<Type> runs(const Node& node, const Type& byte) {
+    const auto* const table = reinterpret_cast<const typename Width::Run*>(&node + 1);
+    std::vector<int64_t> places;
+    std::vector<int64_t> lengths;
+    for (typename Width::Unsigned i = 0; i < node.count; ++i) {
+      places.push_back(table[i].offset);
+      lengths.push_back(signed_of(table[i + 1].start - table[i].start));
+    }
+    return hindexed(std::move(places), std::move(lengths), byte);
+  }
+
+  Result<Type> members(const Node& node) {
+    const auto* const table = reinterpret_cast<const typename Width::Member*>(&node + 1);
+    std::vector<int64_t> places;
+    std::vector<Type> children;
+    for (typename Width::Unsigned i = 0; i < node.count; ++i) {
+      SPL_ASSIGN(const Type child, type_at(static_cast<uint32_t>(table[i].child)));
+      places.push_back(table[i].offset);
+      children.push_back(child);
+    }
+    std::vector<int64_t> ones(places.size(), 1);
+    return structure(std::move(places), std::move(ones), std::move(children));
+  }
+
+  static int64_t signed_of(typename Width::Unsigned value) { return static_cast<int64_t>(value); }
+
+  const Blob& blob_;
+  std::unordered_map<uint32_t, Type> types_;
+};
+
+}  // namespace
+
+Result<Type> type_of(const Blob& blob) {
+  const spl_layout_header& header = blob.header();
+  SPL_ASSIGN(const Type byte, primitive("byte"));
+  SPL_ASSIGN(Type made, contiguous(0, byte));
+  if (blob.size() != 0) {
+    constexpr uint32_t root = sizeof(spl_layout_header);
+    SPL_ASSIGN(made, blob.narrow() ? Unwinder<Narrow>(blob).type_at(root) : Unwinder<Wide>(blob).type_at(root));
+    const int64_t place = header.true_lb + header.origin;
+    if (place != 0) {
+      SPL_ASSIGN(made, hindexed_block(1, IndexList({place}), made));
+    }
+  }
+  if (made.extent() == blob.extent()) return made;
+  return resized(0, blob.extent(), made);
+}
+
+}  // namespace spinloom::layout

@@ -148,6 +148,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_host(module);
   spinloom::app::bind_layout(module);
   spinloom::app::bind_peers(module);
+  spinloom::app::bind_predict(module);
   spinloom::app::bind_send(module);
   spinloom::app::bind_share(module);
   spinloom::app::bind_study(module);

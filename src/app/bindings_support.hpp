@@ -65,6 +65,7 @@ void bind_handler(nb::module_& module);    // bindings_handler.cpp
 void bind_host(nb::module_& module);       // bindings_host.cpp
 void bind_layout(nb::module_& module);     // bindings_layout.cpp
 void bind_peers(nb::module_& module);      // bindings_peers.cpp
+void bind_predict(nb::module_& module);    // bindings_predict.cpp
 void bind_send(nb::module_& module);       // bindings_send.cpp
 void bind_share(nb::module_& module);      // bindings_share.cpp
 void bind_study(nb::module_& module);      // bindings_study.cpp

@@ -29,6 +29,10 @@ struct MessageCost {
   uint64_t way_ps = 0;  // on the way, beside what the network's model takes; nobody's CPU is needed
 };
 
+// answer: the sender asks, the receiver answers, and then the data go. fetch: the sender says where the data lie, the
+// receiver's CPU copies them, which is its time to receive, and then says so.
+enum class Handshake : uint8_t { answer, fetch };
+
 struct Costs {
   using LayoutKey = std::tuple<uint32_t, int64_t, Side>;  // a Script's layout, elements
 
@@ -38,9 +42,10 @@ struct Costs {
   Rate unknown_layout;  // by the byte, of the CPU
   Rate copy;  // by the byte, from one buffer into another
   Rate combine;  // by the byte, of a reduction
-  // A longer message's sender asks first, and the CPUs of both ranks answer when they are in a call of MPI. Without it
-  // only the network's model has a rule for long messages.
+  // What the CPUs of both ranks do for a longer message, when they are in a call of MPI. Without it only the network's
+  // model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;
+  Handshake handshake = Handshake::answer;
   // A receive has ended when its message is there, whatever the CPU does; else that is work of the CPU.
   bool matches_on_nic = false;
   uint64_t scale_numerator = 1;  // of the time between calls

@@ -13,7 +13,7 @@ constexpr uint8_t host_cpu = 0;
 constexpr uint8_t nic_cpu = 1;
 
 // A tag of a Script has several of the schedule's: eager messages, and what a handshake consists of.
-enum class Stage : uint8_t { eager, request, answer, data };
+enum class Stage : uint8_t { eager, request, answer, data };  // answer: also that the data have been fetched
 constexpr uint32_t stages = 4;
 constexpr uint32_t tags_most = UINT32_MAX / stages - 1;
 constexpr uint64_t request_bytes = 1;
@@ -126,22 +126,28 @@ class RankEmitter {
     const MessageCost cost = costs_.at(leg.part.bytes);
     const Price price = price_of(leg);
     uint32_t received = 0;
-    if (asks_first(leg)) {
-      const MessageCost small = costs_.at(request_bytes);
-      const uint32_t asked = message(Kind::receive, request_bytes, leg, Stage::request, entry);
-      starts.push_back({asked, Awaits::start});
-      const uint32_t read = charged(small.receive_cpu_ps + small.send_cpu_ps, asked);
-      const uint32_t answered = message(Kind::send, request_bytes, leg, Stage::answer, {{read, Awaits::end}});
-      received = message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}});
-    } else {
+    if (!asks_first(leg)) {
       received = message(Kind::receive, leg.part.bytes, leg, Stage::eager, entry);
       starts.push_back({received, Awaits::start});
+    } else {
+      received = message(Kind::receive, request_bytes, leg, Stage::request, entry);
+      starts.push_back({received, Awaits::start});
+      if (costs_.handshake == Handshake::answer) {
+        const MessageCost small = costs_.at(request_bytes);
+        const uint32_t read = charged(small.receive_cpu_ps + small.send_cpu_ps, received);
+        const uint32_t answered = message(Kind::send, request_bytes, leg, Stage::answer, {{read, Awaits::end}});
+        received = message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}});
+      }
     }
     const uint32_t there = delayed(cost.way_ps + price.nic_ps, received);
     bill_.layouts_ps += price.cpu_ps;
     bill_.messages_ps += cost.receive_cpu_ps;
     const uint64_t cpu_ps = cost.receive_cpu_ps + price.cpu_ps;
-    ends.push_back({cpu_ps == 0 ? there : computation(cpu_ps, host_cpu, {{there, Awaits::end}}), Awaits::end});
+    const uint32_t done = cpu_ps == 0 ? there : computation(cpu_ps, host_cpu, {{there, Awaits::end}});
+    if (asks_first(leg) && costs_.handshake == Handshake::fetch) {
+      message(Kind::send, request_bytes, leg, Stage::answer, {{done, Awaits::end}});
+    }
+    ends.push_back({done, Awaits::end});
   }
 
   void send(const Leg& leg, const Cursor& entry, Cursor& ends) {
@@ -152,23 +158,34 @@ class RankEmitter {
     bill_.layouts_ps += price.cpu_ps;
     bill_.messages_ps += cost.send_cpu_ps;
     Cursor ready = entry;
-    if (asks_first(leg)) {
+    const bool is_answered = asks_first(leg) && costs_.handshake == Handshake::answer;
+    if (is_answered) {
       const MessageCost small = costs_.at(request_bytes);
+      ready = {{asked(leg, work(small.send_cpu_ps, ready), small.receive_cpu_ps), Awaits::end}};
       bill_.messages_ps += small.send_cpu_ps;
-      if (small.send_cpu_ps != 0) ready = {{computation(small.send_cpu_ps, host_cpu, ready), Awaits::end}};
-      last_send_ = message(Kind::send, request_bytes, leg, Stage::request, ready);
-      const uint32_t answer = message(Kind::receive, request_bytes, leg, Stage::answer, {{last_send_, Awaits::start}});
-      ready = {{charged(small.receive_cpu_ps, answer), Awaits::end}};
     }
-    const uint64_t cpu_ps = cost.send_cpu_ps + price.cpu_ps;
-    if (cpu_ps != 0) ready = {{computation(cpu_ps, host_cpu, ready), Awaits::end}};
+    ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
     if (price.nic_ps != 0) {
       bill_.nic_ps += price.nic_ps;
       ready = {{computation(price.nic_ps, nic_cpu, ready), Awaits::end}};
     }
-    const uint32_t sent = message(Kind::send, leg.part.bytes, leg, asks_first(leg) ? Stage::data : Stage::eager, ready);
-    if (!asks_first(leg)) last_send_ = sent;
+    if (asks_first(leg) && !is_answered) {
+      ends.push_back({asked(leg, ready, 0), Awaits::end});
+      return;
+    }
+    const uint32_t sent = message(Kind::send, leg.part.bytes, leg, is_answered ? Stage::data : Stage::eager, ready);
+    if (!is_answered) last_send_ = sent;
     ends.push_back({sent, Awaits::end});
+  }
+
+  // The end of the answer to a request, when the CPU has read it.
+  uint32_t asked(const Leg& leg, const Cursor& ready, uint64_t read_ps) {
+    last_send_ = message(Kind::send, request_bytes, leg, Stage::request, ready);
+    return charged(read_ps, message(Kind::receive, request_bytes, leg, Stage::answer, {{last_send_, Awaits::start}}));
+  }
+  Cursor work(uint64_t time_ps, const Cursor& after) {
+    if (time_ps == 0) return after;
+    return {{computation(time_ps, host_cpu, after), Awaits::end}};
   }
 
   [[nodiscard]] bool asks_first(const Leg& leg) const { return leg.part.bytes > costs_.handshake_bytes; }

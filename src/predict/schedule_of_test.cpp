@@ -82,6 +82,18 @@ TEST(ScheduleOf, HostCpusAnswerALongMessageWhenTheyAreInMpi) {
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{12'000 * ns, 13'300 * ns}));
 }
 
+TEST(ScheduleOf, AReceiverFetchesALongMessage) {
+  // the sender says where at 0.2 us, it is read when the receiver is back at 10 us, which copies for 0.3 us and says so
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 1, 0).wait(10'000, {0});
+  const Script made = script({sender.send(0, 1, 1).end(), receiver.end()});
+  Costs costs = overheads();
+  costs.handshake_bytes = 0;
+  costs.handshake = Handshake::fetch;
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{11'300 * ns, 10'300 * ns}));
+}
+
 TEST(ScheduleOf, ANicAnswersALongMessageByItself) {
   // request L, answer L, data L: 3 us, and the receiver still computes; neither CPU did anything
   Recorder sender(0, 2);

@@ -1,0 +1,159 @@
+// spinloom._core: recorded programs as schedules at other prices.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/vector.h>
+
+#include "app/bindings_support.hpp"
+#include "layout/blob_type.hpp"
+#include "layout/text.hpp"
+#include "predict/layout_uses.hpp"
+#include "predict/schedule_of.hpp"
+#include "trace/reader.hpp"
+
+namespace spinloom::app {
+namespace {
+
+using predict::Costs;
+using predict::Script;
+using predict::Side;
+
+// What a Script was made of, beside it.
+struct Recording {
+  Script script;
+  std::string host;
+  std::string mpi;
+  std::string program;
+  bool ended = true;  // of all ranks
+};
+
+Recording read(const std::string& directory, const std::vector<std::string>& choices) {
+  return unwrap(without_lock([&]() -> Result<Recording> {
+    SPL_ASSIGN(const predict::Algorithms algorithms, predict::choose(choices));
+    SPL_ASSIGN(const std::vector<trace::RankTrace> traces, trace::read(directory));
+    Recording made;
+    SPL_ASSIGN(made.script, predict::script_of(traces, algorithms));
+    made.host = traces.front().host;
+    made.mpi = traces.front().mpi;
+    made.program = traces.front().program;
+    for (const trace::RankTrace& one : traces) made.ended = made.ended && one.ended;
+    return made;
+  }));
+}
+
+const char* name_of(Side side) { return side == Side::send ? "send" : "receive"; }
+
+Side side_of(const nb::handle& name) { return nb::cast<std::string>(name) == "send" ? Side::send : Side::receive; }
+
+nb::dict facts(const Recording& made) {
+  nb::dict out;
+  out["ranks"] = made.script.ranks.size();
+  out["host"] = made.host;
+  out["mpi"] = made.mpi;
+  out["program"] = made.program;
+  out["ended"] = made.ended;
+  out["algorithms"] = made.script.algorithms;
+  nb::dict left_out;
+  for (const auto& [what, note] : made.script.left_out) {
+    left_out[what.c_str()] = nb::make_tuple(note.count, note.time_ns);
+  }
+  out["left_out"] = left_out;
+  nb::list ranks;
+  for (const predict::RankScript& one : made.script.ranks) {
+    nb::dict rank;
+    rank["total_ns"] = one.recorded.total_ns;
+    rank["compute_ns"] = one.recorded.compute_ns;
+    rank["fixed_ns"] = one.recorded.fixed_ns;
+    rank["communication_ns"] = one.recorded.communication_ns;
+    rank["polled_ns"] = one.recorded.polled_ns;
+    rank["is_cut"] = one.cut_event != UINT32_MAX;
+    ranks.append(rank);
+  }
+  out["recorded"] = ranks;
+  return out;
+}
+
+nb::list layouts(const Recording& made) {
+  std::vector<std::string> texts;
+  for (const layout::Blob& blob : made.script.layouts) texts.push_back(layout::print(unwrap(layout::type_of(blob))));
+  nb::list out;
+  for (const predict::LayoutUse& use : predict::layout_uses(made.script)) {
+    nb::dict one;
+    one["layout"] = use.layout;
+    one["type"] = texts[use.layout];
+    one["count"] = use.count;
+    one["side"] = name_of(use.side);
+    one["bytes"] = use.bytes;
+    one["messages"] = use.messages;
+    one["copies"] = use.copies;
+    out.append(one);
+  }
+  return out;
+}
+
+Rate rate_of(const nb::dict& costs, const char* name) {
+  if (!costs.contains(name)) return {0, 1};
+  const nb::sequence ratio = nb::cast<nb::sequence>(costs[name]);
+  return {nb::cast<int64_t>(ratio[0]), nb::cast<int64_t>(ratio[1])};
+}
+
+// {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic)], "host_layouts": [(layout,
+// count, side, cpu)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
+Costs costs_of(const nb::dict& given) {
+  Costs out;
+  for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {
+    out.messages.push_back({nb::cast<uint64_t>(point[0]), nb::cast<uint64_t>(point[1]), nb::cast<uint64_t>(point[2]),
+                            nb::cast<uint64_t>(point[3])});
+  }
+  const auto key = [](const nb::handle& one) {
+    return Costs::LayoutKey{nb::cast<uint32_t>(one[0]), nb::cast<int64_t>(one[1]), side_of(one[2])};
+  };
+  for (const nb::handle one : nb::cast<nb::list>(given["layouts"])) {
+    out.layouts[key(one)] = {nb::cast<uint64_t>(one[3]), nb::cast<uint64_t>(one[4])};
+  }
+  for (const nb::handle one : nb::cast<nb::list>(given["host_layouts"])) {
+    out.host_layouts[key(one)] = nb::cast<uint64_t>(one[3]);
+  }
+  out.unknown_layout = rate_of(given, "unknown_layout");
+  out.copy = rate_of(given, "copy");
+  out.combine = rate_of(given, "combine");
+  if (given.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(given["handshake_bytes"]);
+  if (given.contains("fetches") && nb::cast<bool>(given["fetches"])) out.handshake = predict::Handshake::fetch;
+  if (given.contains("matches_on_nic")) out.matches_on_nic = nb::cast<bool>(given["matches_on_nic"]);
+  if (given.contains("scale")) {
+    out.scale_numerator = nb::cast<uint64_t>(given["scale"][0]);
+    out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);
+  }
+  if (given.contains("unit_ps")) out.unit_ps = nb::cast<uint64_t>(given["unit_ps"]);
+  return out;
+}
+
+nb::tuple schedule(const Recording& made, const nb::dict& given) {
+  const Costs costs = costs_of(given);
+  predict::Priced priced = unwrap(without_lock([&] { return predict::schedule_of(made.script, costs); }));
+  nb::list bills;
+  for (const predict::Bill& bill : priced.bills) {
+    nb::dict one;
+    one["compute_ps"] = bill.compute_ps;
+    one["messages_ps"] = bill.messages_ps;
+    one["layouts_ps"] = bill.layouts_ps;
+    one["combine_ps"] = bill.combine_ps;
+    one["nic_ps"] = bill.nic_ps;
+    one["sent_messages"] = bill.sent_messages;
+    one["sent_bytes"] = bill.sent_bytes;
+    one["received_bytes"] = bill.received_bytes;
+    bills.append(one);
+  }
+  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills);
+}
+
+}  // namespace
+
+void bind_predict(nb::module_& module) {
+  nb::class_<Recording>(module, "Recording", "A recorded program, its messages matched.")
+      .def("facts", &facts, "What was recorded, for each rank, and what of it is not replayed.")
+      .def("layouts", &layouts, "Which layouts are moved, how often.")
+      .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.");
+  module.def("read_recording", &read, nb::arg("directory"), nb::arg("algorithms"),
+             "The Recording in a directory of traces; algorithms: 'allreduce=ring', ...");
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,25 @@
+// LayoutUses - which layouts a Script moves, and how often: what needs a price.
+//
+// Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and side.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "predict/script.hpp"
+
+namespace spinloom::predict {
+
+struct LayoutUse {
+  uint32_t layout = 0;
+  int64_t count = 0;
+  Side side = Side::send;
+  uint64_t bytes = 0;     // of one
+  uint64_t messages = 0;  // ends of messages
+  uint64_t copies = 0;    // of a rank's own blocks
+};
+
+[[nodiscard]] std::vector<LayoutUse> layout_uses(const Script& script);
+
+}  // namespace spinloom::predict

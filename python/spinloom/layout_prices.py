@@ -1,0 +1,237 @@
+"""What moving the layouts of a recorded program costs, from checked simulations of each.
+
+Contract: price() gives, for each use of a layout (type, elements, side), what the host's CPU takes to pack or
+unpack it and what the NIC takes under a strategy, beyond what the same bytes take in one block. Every number
+comes from a simulated message whose bytes were compared with the oracle; each is simulated once, and kept in
+a file if there is one. Uses beyond the limits of size or number are priced by the byte, as the others cost on
+average; Prices says how many. All times are modelled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spinloom import files, results, sweep
+from spinloom.errors import Trouble
+from spinloom.machines import Machine
+from spinloom.strategies import BASELINE, DIRECT
+from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.workloads import Row
+
+SIMULATED_BYTES_MAX = 64 << 20
+OUTBOUND = {"specialised": "outbound-specialised"}  # how the NIC gathers where it scatters so; else
+OUTBOUND_SEEK = "outbound-seek"
+CONTIGUOUS_SEND = "streaming"  # of one block: the call and the put
+
+
+@dataclass(frozen=True)
+class Use:
+    """A layout that is sent, received, or copied to its own rank."""
+
+    layout: int
+    count: int
+    side: str  # "send" or "receive"
+    type: str
+    bytes: int
+    messages: int
+    copies: int
+
+    @property
+    def weight(self) -> int:
+        return self.bytes * (self.messages + self.copies)
+
+
+@dataclass(frozen=True)
+class Price:
+    cpu_ps: int
+    nic_ps: int
+    fell_back: bool = False  # the strategy does not take the layout: the host unpacks it
+
+
+@dataclass
+class Prices:
+    host_ps: dict[Use, int] = field(default_factory=dict)
+    nic: dict[str, dict[Use, Price]] = field(default_factory=dict)  # by strategy
+    by_rate: list[Use] = field(default_factory=list)
+    simulated: int = 0
+    remembered: int = 0
+
+
+class Memory:
+    """Results of cells by what decides them, in a JSON file if there is one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.known: dict[str, dict[str, Any]] = {}
+        if path is not None and path.exists():
+            try:
+                self.known = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise Trouble("invalid", f"{path} is no file of prices: {error}; remove it") from None
+
+    @staticmethod
+    def key(cell: Cell, setup: Setup) -> str:
+        return results.digest(
+            {
+                "type": cell.row.type,
+                "count": cell.row.count,
+                "strategy": cell.strategy,
+                "profile": setup.profile,
+                "images": results.image_hashes(setup.images),
+                "machine": [setup.hpus, setup.mtu, setup.order, setup.seed, setup.send],
+            }
+        )
+
+    def save(self) -> None:
+        if self.path is not None:
+            files.write(self.path, json.dumps(self.known, indent=1, sort_keys=True) + "\n")
+
+
+def block(size: int) -> Row:
+    return Row("", "", f"contig({size}, byte)")
+
+
+def row_of(use: Use) -> Row:
+    return Row("", "", use.type, use.count)
+
+
+class Cells:
+    """Asks for cells, runs those that nobody remembers, and answers with their columns."""
+
+    def __init__(self, machine: Machine, memory: Memory) -> None:
+        self.receive = machine.setup()
+        self.send = machine.setup(send=True)
+        self.memory = memory
+        self.wanted: dict[str, tuple[Cell, Setup]] = {}
+        self.simulated = 0
+        self.remembered = 0
+
+    def setup(self, side: str) -> Setup:
+        return self.send if side == "send" else self.receive
+
+    def want(self, row: Row, strategy: str, side: str) -> None:
+        cell = Cell(row, strategy)
+        key = Memory.key(cell, self.setup(side))
+        if key in self.memory.known:
+            self.remembered += 1
+        else:
+            self.wanted[key] = (cell, self.setup(side))
+
+    def run(self, threads: int, advance: Callable[[], None]) -> None:
+        keys = list(self.wanted)
+        jobs = [self.wanted[key] for key in keys]
+        for place, outcome in sweep.run_all(jobs, threads or os.cpu_count() or 1):
+            self.memory.known[keys[place]] = self.kept(outcome)
+            self.simulated += 1
+            advance()
+        self.wanted.clear()
+        self.memory.save()
+
+    @staticmethod
+    def kept(outcome: Outcome) -> dict[str, Any]:
+        if outcome.code not in ("ok", "unsupported", "exhausted"):
+            raise Trouble(outcome.code, f"{outcome.cell.row.type}: {outcome.message}")
+        names = ("time_ps", "data_time_ps", "send_time_ps", "host_busy_ps")
+        times = {name: outcome.columns[name] for name in names if name in outcome.columns}
+        return {"code": outcome.code, **times}
+
+    def of(self, row: Row, strategy: str, side: str) -> dict[str, Any] | None:
+        """The times of a cell; None if the strategy does not take it."""
+        found = self.memory.known[Memory.key(Cell(row, strategy), self.setup(side))]
+        return found if found["code"] == "ok" else None
+
+
+def outbound(strategy: str) -> str:
+    return OUTBOUND.get(strategy, OUTBOUND_SEEK)
+
+
+def host_ps(cells: Cells, use: Use) -> int:
+    """What the CPU works for the layout, beyond what one block takes."""
+    if use.side == "send":
+        packed, plain = (
+            cells.of(row_of(use), "pack", "send"),
+            cells.of(block(use.bytes), CONTIGUOUS_SEND, "send"),
+        )
+        return max(0, packed["host_busy_ps"] - plain["host_busy_ps"]) if packed and plain else 0
+    unpacked, plain = (
+        cells.of(row_of(use), BASELINE, "receive"),
+        cells.of(block(use.bytes), DIRECT, "receive"),
+    )
+    return max(0, unpacked["time_ps"] - plain["time_ps"]) if unpacked and plain else 0
+
+
+def nic_price(cells: Cells, use: Use, strategy: str, host: int) -> Price:
+    """What the message takes longer than one block, without the CPU; by the CPU where the NIC cannot."""
+    if use.side == "send":
+        found, plain = (
+            cells.of(row_of(use), outbound(strategy), "send"),
+            cells.of(block(use.bytes), CONTIGUOUS_SEND, "send"),
+        )
+        name = "send_time_ps"
+    else:
+        found, plain = (
+            cells.of(row_of(use), strategy, "receive"),
+            cells.of(block(use.bytes), DIRECT, "receive"),
+        )
+        name = "time_ps"
+    if found is None or plain is None:
+        return Price(host, 0, fell_back=True)
+    return Price(0, max(0, found[name] - plain[name]))
+
+
+def price(
+    uses: Iterable[Use],
+    cells: Cells,
+    strategies: list[str],
+    layouts_most: int,
+    threads: int,
+    advance: Callable[[], None],
+) -> Prices:
+    """Simulates the heaviest uses; the others cost by the byte."""
+    ordered = sorted(uses, key=lambda use: (-use.weight, use.layout, use.count, use.side))
+    small = [use for use in ordered if use.bytes <= SIMULATED_BYTES_MAX]
+    chosen = small[:layouts_most]
+    rest = [use for use in ordered if use not in set(chosen)]
+    for use in chosen:
+        if use.side == "send":
+            cells.want(block(use.bytes), CONTIGUOUS_SEND, "send")
+            cells.want(row_of(use), "pack", "send")
+            for strategy in dict.fromkeys(map(outbound, strategies)):
+                cells.want(row_of(use), strategy, "send")
+        else:
+            cells.want(block(use.bytes), DIRECT, "receive")
+            cells.want(row_of(use), BASELINE, "receive")
+            for strategy in strategies:
+                cells.want(row_of(use), strategy, "receive")
+    cells.run(threads, advance)
+    found = Prices(by_rate=rest, simulated=cells.simulated, remembered=cells.remembered)
+    for use in chosen:
+        found.host_ps[use] = host_ps(cells, use)
+    for strategy in strategies:
+        found.nic[strategy] = {use: nic_price(cells, use, strategy, found.host_ps[use]) for use in chosen}
+    add_by_rate(found, chosen)
+    return found
+
+
+def add_by_rate(found: Prices, chosen: list[Use]) -> None:
+    size = sum(use.bytes for use in chosen)
+    if not size:
+        if found.by_rate:
+            largest = SIMULATED_BYTES_MAX >> 20
+            raise Trouble(
+                "unsupported", f"all layouts are of messages beyond {largest} MiB: none is simulated"
+            )
+        return
+    host = sum(found.host_ps[use] for use in chosen)
+    for use in found.by_rate:
+        found.host_ps[use] = -(-host * use.bytes // size)
+    for prices in found.nic.values():
+        cpu = sum(prices[use].cpu_ps for use in chosen)
+        nic = sum(prices[use].nic_ps for use in chosen)
+        for use in found.by_rate:
+            prices[use] = Price(-(-cpu * use.bytes // size), -(-nic * use.bytes // size))

@@ -1,0 +1,201 @@
+"""From a recorded MPI program to its time under other ways to move its messages.
+
+Contract: predict() reads the traces in a folder, prices what they move, and gives a Table: one row for what was
+measured and one for each way of predict_ways.py. Measured times are host times of the recording, all others
+are modelled. A rank's time is computation (between its calls, scaled if asked), overhead (CPUs at ends of
+messages), layouts (CPUs pack and unpack), NIC, wire (bytes at link rate, as far as nothing else hides them)
+and waiting (latency and other ranks); the row has their means over the ranks, and the largest is what limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from spinloom import calibration, core, layout_prices, predict_ways, results
+from spinloom.errors import Trouble
+from spinloom.layout_prices import Cells, Memory, Prices, Use
+from spinloom.machines import Machine
+from spinloom.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
+
+PARTS = ("compute", "overhead", "layouts", "nic", "wire", "waiting")
+COLUMNS = {
+    "way": "who does what for a message",
+    "times": "host: measured; modelled",
+    "ranks": "of the program",
+    "time_ps": "until the last rank ends, from the end of its MPI_Init",
+    "of_measured": "over the measured time; empty where computation is scaled",
+    "communication_share": "of the ranks' time, what is not computation",
+    "speedup": f"time_ps of {BASELINE} over this row's",
+    "limit": "the part that takes longest: " + ", ".join(PARTS),
+    "limit_share": "of the ranks' time",
+    **{f"{part}_ps": f"mean over the ranks: {part}" for part in PARTS},
+    "communication_ps": "mean over the ranks: their time without computation",
+    "messages": "that are sent, those of collective operations too",
+    "bytes": "of these",
+    "operations": "of the schedule",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to predict."""
+
+    folder: Path
+    strategies: list[str]
+    algorithms: tuple[str, ...] = ()
+    scale: Fraction = Fraction(1)
+    parameters: Any = None  # MpiParameters of the recorded host
+    eager_bytes: int | None = None
+    layouts_most: int = 64
+    threads: int = 0
+
+
+@dataclass
+class Table:
+    rows: list[dict[str, Any]]
+    facts: dict[str, Any]
+    prices: Prices
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def result_hash(self) -> str:
+        """Of what is modelled."""
+        return results.digest({"rows": [row for row in self.rows if row["times"] == "modelled"]})
+
+
+def load(folder: Path, algorithms: Iterable[str] = ()) -> Any:
+    """The core.Recording in a folder. Raises Trouble."""
+    engine = core.load()
+    try:
+        return engine.read_recording(str(folder), list(algorithms))
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, f"{folder}: {error.message}") from None
+
+
+def uses_of(recording: Any) -> list[Use]:
+    names = ("layout", "count", "side", "type", "bytes", "messages", "copies")
+    return [Use(**{name: one[name] for name in names}) for one in recording.layouts()]
+
+
+def predict(
+    request: Request, machine: Machine, memory: Memory, advance: Callable[[], None] = lambda: None
+) -> Table:
+    recording = load(request.folder, request.algorithms)
+    facts = recording.facts()
+    uses = uses_of(recording)
+    cells = Cells(machine, memory)
+    predict_ways.want_network(cells)
+    prices = layout_prices.price(
+        uses, cells, request.strategies, request.layouts_most, request.threads, advance
+    )
+    network = predict_ways.network_of(machine, cells)
+    chosen = list(
+        predict_ways.ways(
+            network, prices, request.strategies, request.parameters, request.eager_bytes, request.scale
+        )
+    )
+    if request.parameters is not None:
+        known, _ = calibration.load()
+        chosen.insert(0, predict_ways.recorded_host(request.parameters, uses, known, request.scale))
+    rows = [row_of(recording, way, network.G) for way in chosen]
+    by_name = {row["way"]: row for row in rows}
+    measured = measured_row(facts)
+    for row in [measured, *rows]:
+        if row["way"] not in (MEASURED, RECORDED_HOST):
+            row["speedup"] = round(by_name[BASELINE]["time_ps"] / max(1, row["time_ps"]), 4)
+        if request.scale == 1:
+            row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
+    remarks = [remark for way in chosen for remark in way.remarks]
+    ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
+    return Table(ordered, facts, prices, [*remarks_of(facts, prices), *remarks])
+
+
+def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
+    recorded = facts["recorded"]
+    total = sum(rank["total_ns"] for rank in recorded)
+    computed = sum(rank["compute_ns"] + rank["fixed_ns"] for rank in recorded)
+    ranks = len(recorded)
+    return {
+        "way": MEASURED,
+        "times": "host",
+        "ranks": ranks,
+        "time_ps": max(rank["total_ns"] for rank in recorded) * 1000,
+        "communication_share": round(1 - computed / total, 4) if total else 0.0,
+        "compute_ps": computed * 1000 // ranks,
+        "communication_ps": (total - computed) * 1000 // ranks,
+    }
+
+
+def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
+    schedule, bills = recording.schedule(way.costs)
+    outcome = schedule.run(**way.model)
+    ranks = len(bills)
+    sums = dict.fromkeys(PARTS, 0)
+    for bill, finish in zip(bills, outcome["finish_ps"], strict=True):
+        busy = {
+            "compute": bill["compute_ps"],
+            "overhead": bill["messages_ps"],
+            "layouts": bill["layouts_ps"] + bill["combine_ps"],
+        }
+        left = max(0, finish - sum(busy.values()))
+        wire = min(left, int(byte_time * max(bill["sent_bytes"], bill["received_bytes"])))
+        nic = min(left - wire, bill["nic_ps"])
+        for part, value in {**busy, "wire": wire, "nic": nic, "waiting": left - wire - nic}.items():
+            sums[part] += value
+    total = sum(sums.values())
+    limit = max(PARTS, key=lambda part: sums[part])
+    return {
+        "way": way.name,
+        "times": "modelled",
+        "ranks": ranks,
+        "time_ps": outcome["makespan_ps"],
+        "communication_share": round(1 - sums["compute"] / total, 4) if total else 0.0,
+        "limit": limit if total else None,
+        "limit_share": round(sums[limit] / total, 4) if total else None,
+        **{f"{part}_ps": sums[part] // ranks for part in PARTS},
+        "communication_ps": (total - sums["compute"]) // ranks,
+        "messages": sum(bill["sent_messages"] for bill in bills),
+        "bytes": sum(bill["sent_bytes"] for bill in bills),
+        "operations": schedule.count()["operations"],
+    }
+
+
+def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
+    """What the numbers leave out or assume."""
+    said = [
+        f"{count:,} {what}" + (f" ({time_ns / 1e6:,.1f} ms)" if time_ns else "")
+        for what, (count, time_ns) in facts["left_out"].items()
+    ]
+    cut = sum(rank["is_cut"] for rank in facts["recorded"])
+    if not facts["ended"]:
+        said.append(
+            "the trace ends before MPI_Finalize"
+            + (f": {cut} ranks are cut where they need what is missing" if cut else "")
+        )
+    polled = sum(rank["polled_ns"] for rank in facts["recorded"])
+    total = sum(rank["total_ns"] for rank in facts["recorded"])
+    if total and polled > total / 100:
+        said.append(
+            f"{polled / total:.0%} of the time was polls in vain (MPI_Test, MPI_Iprobe): taken as waiting"
+        )
+    if prices.by_rate:
+        said.append(
+            f"{len(prices.by_rate):,} lighter layouts are priced by the byte, as the heaviest ones on average"
+        )
+    return said
+
+
+def schedule_for_goal(folder: Path, algorithms: Iterable[str], scale: Fraction) -> Any:
+    """The plain schedule: messages, and computation in ns; what message ends cost is the reader's."""
+    costs = {
+        "messages": [],
+        "layouts": [],
+        "host_layouts": [],
+        "scale": predict_ways.ratio(scale),
+        "unit_ps": 1000,
+    }
+    return load(folder, algorithms).schedule(costs)[0]

@@ -1,0 +1,234 @@
+"""The ways under a recorded program: which CPU does what for a message, and on which network.
+
+Contract: ways() gives the costs of each way as the engine takes them: the prices of message ends and layouts
+of core.Recording.schedule(), and the parameters of Schedule.run(). A way differs from the one before it by one
+thing:
+    recorded-host    the recorded host's own MPI by its measured parameters: no network (needs them)
+    host-mpi         the host's MPI over the NIC: CPUs copy eager messages, answer long ones, pack and unpack
+    rdma-unpack      eager messages land in place; CPUs still answer long ones, pack and unpack
+    offload-matching the NIC matches: long messages go while the CPUs compute (SC'17 paper, section 5.1)
+    offload-NAME     the NIC also gathers and scatters layouts, by strategy NAME
+Times are modelled, in ps; those of recorded-host are measured host times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from spinloom import copy_model
+from spinloom.calibration import Calibration
+from spinloom.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
+from spinloom.machines import Machine
+from spinloom.strategies import DIRECT
+
+MEASURED, RECORDED_HOST, BASELINE = "measured", "recorded-host", "host-mpi"
+RDMA, MATCHING, OFFLOAD = "rdma-unpack", "offload-matching", "offload-"
+EAGER_BYTES = 16 << 10  # proposed: where MPI libraries on networks stop sending without asking
+FAR = 1 << 50  # bytes: no message is longer
+
+ABOUT = {
+    MEASURED: "as it was recorded",
+    RECORDED_HOST: "the recorded host's MPI by its measured parameters",
+    BASELINE: "host's MPI over the NIC: CPUs copy, answer, pack and unpack",
+    RDMA: "messages land in place; CPUs answer, pack and unpack",
+    MATCHING: "the NIC matches and answers; CPUs pack and unpack",
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    name: str
+    about: str
+    costs: dict[str, Any]
+    model: dict[str, Any]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Network:
+    """Of a profile, from checked messages of one byte: ps."""
+
+    L_ps: int
+    g_ps: int
+    G: Fraction
+    call_ps: int  # of the CPU, for a call that posts or completes
+    copy: Fraction  # ps for a byte that a CPU copies
+
+    def model(self, S_bytes: int) -> dict[str, Any]:
+        return {
+            "L_ps": self.L_ps,
+            "o_ps": 0,  # CPU time of message ends is in the schedule
+            "g_ps": self.g_ps,
+            "G": ratio(self.G),
+            "S_bytes": S_bytes,
+            "unit_ps": 1,
+        }
+
+
+def ratio(value: Fraction) -> tuple[int, int]:
+    return value.numerator, value.denominator
+
+
+def want_network(cells: Cells) -> None:
+    cells.want(block(1), CONTIGUOUS_SEND, "send")
+    cells.want(block(1), DIRECT, "receive")
+
+
+def network_of(machine: Machine, cells: Cells) -> Network:
+    sent, received = cells.of(block(1), CONTIGUOUS_SEND, "send"), cells.of(block(1), DIRECT, "receive")
+    assert sent is not None and received is not None
+    profile = machine.profile
+    # From the end of the sender's call until the receiver's program can read its event.
+    latency = sent["send_time_ps"] - sent["host_busy_ps"] + received["time_ps"] - received["data_time_ps"]
+    return Network(
+        L_ps=latency,
+        g_ps=int(profile["link.gap"]),
+        G=Fraction(profile["link.byte_time"]),
+        call_ps=int(profile["host.call"]),
+        copy=2 * Fraction(profile["host.memory_byte_time"]),  # read and written
+    )
+
+
+@dataclass(frozen=True)
+class HostMpi:
+    """What the CPUs of the modelled machine do for MPI: of a measured MPI, or the profile's call."""
+
+    send_ps: int
+    receive_ps: int
+    copy: Fraction
+    S_bytes: int
+
+
+def host_mpi(network: Network, parameters: Any, eager_bytes: int | None) -> HostMpi:
+    if parameters is None:
+        return HostMpi(network.call_ps, network.call_ps, network.copy, eager_bytes or EAGER_BYTES)
+    return HostMpi(
+        round(parameters.o_send_ns * 1000),
+        round(parameters.o_receive_ns * 1000),
+        Fraction(round(parameters.O_ns_per_byte * 1_000_000), 1000),
+        eager_bytes or parameters.S_polled_bytes,
+    )
+
+
+def message_table(send_ps: int, receive_ps: int, copy: Fraction, S_bytes: int) -> list[tuple[int, ...]]:
+    """(bytes, CPU to send, CPU to receive, on the way): short messages are copied by the receiver."""
+    copied = receive_ps + round(copy * S_bytes)
+    return [
+        (0, send_ps, receive_ps, 0),
+        (S_bytes, send_ps, copied, 0),
+        (S_bytes + 1, send_ps, receive_ps, 0),
+        (FAR, send_ps, receive_ps, 0),
+    ]
+
+
+def key(use: Use) -> tuple[int, int, str]:
+    return use.layout, use.count, use.side
+
+
+def ways(
+    network: Network,
+    prices: Prices,
+    strategies: list[str],
+    parameters: Any = None,
+    eager_bytes: int | None = None,
+    scale: Fraction = Fraction(1),
+) -> Iterator[Way]:
+    """All but recorded-host."""
+    mpi = host_mpi(network, parameters, eager_bytes)
+    host = [(*key(use), cpu) for use, cpu in prices.host_ps.items()]
+    common = {
+        "host_layouts": host,
+        "copy": ratio(network.copy),
+        "combine": ratio(network.copy),
+        "scale": ratio(scale),
+    }
+    # Whoever unpacks a short message from where it landed does not copy it as well.
+    unpacked = [
+        (
+            *key(use),
+            max(0, cpu - round(mpi.copy * use.bytes))
+            if use.side == "receive" and use.bytes <= mpi.S_bytes
+            else cpu,
+            0,
+        )
+        for use, cpu in prices.host_ps.items()
+    ]
+    in_place = [(*key(use), cpu, 0) for use, cpu in prices.host_ps.items()]
+    no_copy = message_table(mpi.send_ps, mpi.receive_ps, Fraction(0), mpi.S_bytes)
+    asking = {"handshake_bytes": mpi.S_bytes}
+    yield Way(
+        BASELINE,
+        ABOUT[BASELINE],
+        {
+            **common,
+            **asking,
+            "messages": message_table(mpi.send_ps, mpi.receive_ps, mpi.copy, mpi.S_bytes),
+            "layouts": unpacked,
+        },
+        network.model(FAR),
+    )
+    yield Way(
+        RDMA,
+        ABOUT[RDMA],
+        {**common, **asking, "messages": no_copy, "layouts": in_place},
+        network.model(FAR),
+    )
+    nic_calls = message_table(network.call_ps, network.call_ps, Fraction(0), mpi.S_bytes)
+    matching = {**common, "messages": nic_calls, "matches_on_nic": True}
+    yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, network.model(mpi.S_bytes))
+    for name in strategies:
+        found = prices.nic[name]
+        layouts = [(*key(use), price.cpu_ps, price.nic_ps) for use, price in found.items()]
+        fell_back = sum(price.fell_back for price in found.values())
+        remark = f"{fell_back} of {len(found)} layouts are not for {name}: the host moves them"
+        yield Way(
+            OFFLOAD + name,
+            f"the NIC also gathers and scatters layouts: {name}",
+            {**matching, "layouts": layouts},
+            network.model(mpi.S_bytes),
+            (remark,) if fell_back else (),
+        )
+
+
+def recorded_host(
+    parameters: Any, uses: list[Use], calibration: Calibration, scale: Fraction = Fraction(1)
+) -> Way:
+    """The MPI whose parameters were measured, on its host: each size takes what the table says."""
+    latency_ps = round(parameters.L_ns * 1000)
+    messages = []
+    for row in parameters.table:
+        send, receive = round(row.send_ns * 1000), round(row.receive_ns * 1000)
+        way = max(0, round(row.one_way_ns * 1000) - send - receive - latency_ps)
+        messages.append((row.size_bytes, send, receive, way))
+    host = {use: round(1000 * host_ns(use, calibration)) for use in uses}
+    last = parameters.table[-1]
+    copy = Fraction(round(last.receive_ns * 1_000_000 / last.size_bytes), 1000)
+    return Way(
+        RECORDED_HOST,
+        ABOUT[RECORDED_HOST],
+        {
+            "messages": messages,
+            "layouts": [(*key(use), cpu, 0) for use, cpu in host.items()],
+            "host_layouts": [(*key(use), cpu) for use, cpu in host.items()],
+            "copy": ratio(copy),
+            "combine": ratio(copy),
+            "handshake_bytes": parameters.S_polled_bytes,
+            "fetches": True,
+            "scale": ratio(scale),
+        },
+        {"L_ps": latency_ps, "o_ps": 0, "g_ps": 0, "G": (0, 1), "S_bytes": FAR, "unit_ps": 1},
+    )
+
+
+def host_ns(use: Use, calibration: Calibration) -> float:
+    """What packing or unpacking takes beyond copying the same bytes in one block."""
+    movement = "pack" if use.side == "send" else "unpack"
+    prices = calibration.prices[movement]
+    times = [
+        copy_model.predict(prices, copy_model.count(text, count, movement, calibration.caches)).time_ns
+        for text, count in ((use.type, use.count), (f"contig({use.bytes}, byte)", 1))
+    ]
+    return max(0.0, times[0] - times[1])

@@ -1,0 +1,247 @@
+"""`spinloom predict`: a recorded MPI program on another network, with other work for CPUs and NICs."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import __version__, core, files, output, results, strategies, units
+from spinloom.errors import Trouble
+from spinloom.layout_prices import Memory
+from spinloom.machines import Machine
+from spinloom.predict import COLUMNS, Request, Table, predict, schedule_for_goal
+from spinloom.strategies import BASELINE, DIRECT
+from spinloom.verbs import completion
+from spinloom.verbs.options import form_options, machine_options, quiet_option, threads_option
+from spinloom.verbs.progress import progress
+
+USUAL = "rw-cp,specialised"
+FILES = ("predict.csv", "predict.json", "manifest.json")  # prices.json is kept between runs
+ON_HOST = (BASELINE, "host-best", "host-warm", DIRECT)
+
+
+def read_scale(ctx: click.Context, parameter: click.Parameter, text: str) -> Fraction:
+    try:
+        scale = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        scale = Fraction(-1)
+    if not 0 <= scale <= 1_000_000 or scale.denominator > 1_000_000:
+        raise Trouble("invalid", f"--scale-compute {text}: give a number such as 0.5, or a ratio such as 1/3")
+    return scale
+
+
+def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return units.parse_bytes(text)
+    except ValueError as error:
+        raise Trouble("invalid", f"--eager {text}: {error}") from None
+
+
+@click.command(
+    "predict",
+    epilog="Examples: spinloom predict out/trace; spinloom predict out/trace --nic sc19-slingshot "
+    "--strategies rw-cp --out out/prediction; spinloom predict out/trace --goal app.goal",
+)
+@click.argument("trace", type=click.Path(path_type=Path))
+@machine_options
+@click.option(
+    "--strategies",
+    "strategy_text",
+    shell_complete=completion.of_list(completion.strategies),
+    default=USUAL,
+    show_default=True,
+    help="How the NIC moves layouts: names with commas between them, or 'all'.",
+)
+@click.option(
+    "--collective",
+    "algorithms",
+    metavar="OPERATION=ALGORITHM",
+    multiple=True,
+    help="Such as allreduce=ring; by size otherwise. May be repeated.",
+)
+@click.option(
+    "--scale-compute",
+    "scale",
+    default="1",
+    callback=read_scale,
+    help="What the time between calls is multiplied by.",
+)
+@click.option(
+    "--mpi",
+    "mpi_path",
+    type=click.Path(path_type=Path),
+    help="Parameters of the host's MPI, by 'spinloom calibrate --mpi'; else the profile's call.",
+)
+@click.option(
+    "--eager",
+    metavar="BYTES",
+    callback=read_eager,
+    help="Longer messages ask first; 16 KiB, or what --mpi says, otherwise.",
+)
+@click.option(
+    "--layouts",
+    "layouts_most",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="How many are simulated, the heaviest first; the others are priced by the byte.",
+)
+@click.option(
+    "--goal",
+    "goal_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Only write the schedule: FILE.goal for text, FILE.bin for the binary form.",
+)
+@threads_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write predict.csv, predict.json, manifest.json; simulated prices are kept there.",
+)
+@click.option("--force", is_flag=True, help="Let --out and --goal overwrite.")
+@quiet_option
+@form_options
+def predict_verb(
+    trace: Path,
+    machine: Machine,
+    strategy_text: str,
+    algorithms: tuple[str, ...],
+    scale: Fraction,
+    mpi_path: Path | None,
+    eager: int | None,
+    layouts_most: int,
+    goal_path: Path | None,
+    threads: int,
+    out: Path | None,
+    force: bool,
+    quiet: bool,
+    form: str,
+) -> None:
+    """Predict a recorded MPI program with its messages under other ways.
+
+    TRACE is the folder that `spinloom record` wrote. Its messages are replayed over the network and NIC of
+    a profile: moved by the host's MPI, by RDMA with unpacking by the CPU, with matching on the NIC, and with
+    layouts moved by the NIC. The first row is measured host time; all others are modelled.
+    """
+    if goal_path is not None:
+        write_goal(trace, algorithms, scale, goal_path, force)
+        return
+    if out is not None:
+        refuse_to_overwrite(out, force)
+        results.check_writable(out)
+    memory = Memory(None if out is None else out / "prices.json")
+    request = Request(
+        folder=trace,
+        strategies=[name for name in strategies.parse(strategy_text) if name not in ON_HOST],
+        algorithms=algorithms,
+        scale=scale,
+        parameters=read_parameters(mpi_path),
+        eager_bytes=eager,
+        layouts_most=layouts_most,
+        threads=threads,
+    )
+    began = time.monotonic()
+    with progress(0, quiet) as advance:
+        table = predict(request, machine, memory, advance)
+    host_time_s = time.monotonic() - began
+    output.emit(table.rows, form, lambda: shown(table))
+    if form == "table":
+        for remark in table.remarks:
+            output.say(remark)
+        prices = table.prices
+        output.say(
+            f"{prices.simulated} cells simulated, {prices.remembered} remembered; host time {host_time_s:.1f} s"
+        )
+    if out is not None:
+        save(out, table, machine, request, host_time_s)
+
+
+def read_parameters(path: Path | None) -> Any:
+    if path is None:
+        return None
+    from spinloom import mpi_parameters
+
+    return mpi_parameters.read(path)
+
+
+def write_goal(trace: Path, algorithms: tuple[str, ...], scale: Fraction, path: Path, force: bool) -> None:
+    if path.suffix not in (".goal", ".bin"):
+        raise Trouble("invalid", f"{path}: end the name in .goal for text or in .bin for the binary form")
+    if path.exists() and not force:
+        raise Trouble("invalid", f"{path} is there already; --force overwrites")
+    schedule = schedule_for_goal(trace, algorithms, scale)
+    try:
+        schedule.check()
+        files.write(path, schedule.text() if path.suffix == ".goal" else schedule.binary())
+    except core.load().SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+    output.say(f"written: {path}; computations are in ns")
+
+
+def refuse_to_overwrite(out: Path, force: bool) -> None:
+    there = [name for name in FILES if (out / name).exists()]
+    if there and not force:
+        raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
+
+
+def percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def shown(table: Table) -> Any:
+    lines = [
+        [
+            row["way"],
+            row["times"],
+            units.format_time(row["time_ps"]),
+            percent(row["communication_share"]),
+            "" if row["speedup"] is None else f"{row['speedup']:.3f}",
+            "" if row["limit"] is None else f"{row['limit']} ({row['limit_share']:.0%})",
+            percent(row["of_measured"]),
+        ]
+        for row in table.rows
+    ]
+    columns = ["way", "times", "time", "communication", "speed-up", "limit", "of measured"]
+    title = f"{table.facts['program']}, {table.facts['ranks']} ranks"
+    return output.table(
+        columns, lines, numeric={"time", "communication", "speed-up", "of measured"}, title=title
+    )
+
+
+def save(out: Path, table: Table, machine: Machine, request: Request, host_time_s: float) -> None:
+    files.write(out / "predict.csv", results.as_csv(table.rows, list(COLUMNS)))
+    document = {"rows": table.rows, "result_hash": table.result_hash, "remarks": table.remarks}
+    files.write(out / "predict.json", json.dumps(document, indent=1) + "\n")
+    about = {
+        "spinloom": __version__,
+        "command": ["spinloom", *sys.argv[1:]],
+        "result_hash": table.result_hash,
+        "trace": {
+            name: table.facts[name] for name in ("program", "host", "mpi", "ranks", "ended", "algorithms")
+        },
+        "profile": machine.profile.name,
+        "host": machine.profile.host,
+        "profile_changes": dict(machine.profile.changes),
+        "profile_values": machine.profile.native(),
+        "hpus": machine.hpus,
+        "mtu_bytes": machine.mtu,
+        "order": machine.order,
+        "seed": machine.seed,
+        "scale_compute": str(request.scale),
+        "mpi": None if request.parameters is None else request.parameters.about.get("mpi"),
+        "cells": {"simulated": table.prices.simulated, "remembered": table.prices.remembered},
+        "machine": {"system": platform.system(), "architecture": platform.machine()},
+        "host_time_s": round(host_time_s, 3),
+    }
+    files.write(out / "manifest.json", json.dumps(about, indent=1) + "\n")

@@ -1,10 +1,11 @@
 """From a recorded MPI program to its time under other ways to move its messages.
 
-Contract: predict() reads the traces in a folder, prices what they move, and gives a Table: one row for what was
-measured and one for each way of predict_ways.py. Measured times are host times of the recording, all others
-are modelled. A rank's time is computation (between its calls, scaled if asked), overhead (CPUs at ends of
-messages), layouts (CPUs pack and unpack), NIC, wire (bytes at link rate, as far as nothing else hides them)
-and waiting (latency and other ranks); the row has their means over the ranks, and the largest is what limits.
+Contract: predict() reads the traces in a folder, prices what they move, and gives a Table: one row for what
+was measured and one for each way of predict_ways.py. Measured times are host times of the recording, all
+others are modelled. A rank's time is computation (between its calls, scaled if asked), overhead (CPUs at ends
+of messages), layouts (CPUs pack and unpack), NIC, wire (bytes at link rate, as far as nothing else hides
+them) and waiting (latency and other ranks); the row has their means over the ranks, and the largest is what
+limits.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ COLUMNS = {
     "times": "host: measured; modelled",
     "ranks": "of the program",
     "time_ps": "until the last rank ends, from the end of its MPI_Init",
-    "of_measured": "over the measured time; empty where computation is scaled",
+    "of_measured": "over the measured time; empty where computation is scaled or ranks are more",
     "communication_share": "of the ranks' time, what is not computation",
     "speedup": f"time_ps of {BASELINE} over this row's",
     "limit": "the part that takes longest: " + ", ".join(PARTS),
@@ -52,6 +53,7 @@ class Request:
     eager_bytes: int | None = None
     layouts_most: int = 64
     threads: int = 0
+    ranks: int = 0  # more than were recorded; 0: as many
 
 
 @dataclass
@@ -67,11 +69,11 @@ class Table:
         return results.digest({"rows": [row for row in self.rows if row["times"] == "modelled"]})
 
 
-def load(folder: Path, algorithms: Iterable[str] = ()) -> Any:
+def load(folder: Path, algorithms: Iterable[str] = (), ranks: int = 0) -> Any:
     """The core.Recording in a folder. Raises Trouble."""
     engine = core.load()
     try:
-        return engine.read_recording(str(folder), list(algorithms))
+        return engine.read_recording(str(folder), list(algorithms), ranks)
     except engine.SpinloomError as error:
         raise Trouble(error.code, f"{folder}: {error.message}") from None
 
@@ -84,7 +86,7 @@ def uses_of(recording: Any) -> list[Use]:
 def predict(
     request: Request, machine: Machine, memory: Memory, advance: Callable[[], None] = lambda: None
 ) -> Table:
-    recording = load(request.folder, request.algorithms)
+    recording = load(request.folder, request.algorithms, request.ranks)
     facts = recording.facts()
     uses = uses_of(recording)
     cells = Cells(machine, memory)
@@ -103,11 +105,12 @@ def predict(
         chosen.insert(0, predict_ways.recorded_host(request.parameters, uses, known, request.scale))
     rows = [row_of(recording, way, network.G) for way in chosen]
     by_name = {row["way"]: row for row in rows}
-    measured = measured_row(facts)
+    grown = bool(facts["how"])
+    measured = measured_row(load(request.folder, request.algorithms).facts() if grown else facts)
     for row in [measured, *rows]:
         if row["way"] not in (MEASURED, RECORDED_HOST):
             row["speedup"] = round(by_name[BASELINE]["time_ps"] / max(1, row["time_ps"]), 4)
-        if request.scale == 1:
+        if request.scale == 1 and not grown:
             row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
     remarks = [remark for way in chosen for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
@@ -171,6 +174,8 @@ def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
         for what, (count, time_ns) in facts["left_out"].items()
     ]
     cut = sum(rank["is_cut"] for rank in facts["recorded"])
+    if facts["how"]:
+        said.append(f"{facts['how']}; each rank keeps its data and its times between calls")
     if not facts["ended"]:
         said.append(
             "the trace ends before MPI_Finalize"
@@ -189,7 +194,7 @@ def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
     return said
 
 
-def schedule_for_goal(folder: Path, algorithms: Iterable[str], scale: Fraction) -> Any:
+def schedule_for_goal(folder: Path, algorithms: Iterable[str], scale: Fraction, ranks: int = 0) -> Any:
     """The plain schedule: messages, and computation in ns; what message ends cost is the reader's."""
     costs = {
         "messages": [],
@@ -198,4 +203,4 @@ def schedule_for_goal(folder: Path, algorithms: Iterable[str], scale: Fraction) 
         "scale": predict_ways.ratio(scale),
         "unit_ps": 1000,
     }
-    return load(folder, algorithms).schedule(costs)[0]
+    return load(folder, algorithms, ranks).schedule(costs)[0]

@@ -1,8 +1,8 @@
 """The ways under a recorded program: which CPU does what for a message, and on which network.
 
 Contract: ways() gives the costs of each way as the engine takes them: the prices of message ends and layouts
-of core.Recording.schedule(), and the parameters of Schedule.run(). A way differs from the one before it by one
-thing:
+of core.Recording.schedule(), and the parameters of Schedule.run(). A way differs from the one before it by
+one thing:
     recorded-host    the recorded host's own MPI by its measured parameters: no network (needs them)
     host-mpi         the host's MPI over the NIC: CPUs copy eager messages, answer long ones, pack and unpack
     rdma-unpack      eager messages land in place; CPUs still answer long ones, pack and unpack
@@ -20,6 +20,7 @@ from typing import Any
 
 from spinloom import copy_model
 from spinloom.calibration import Calibration
+from spinloom.errors import Trouble
 from spinloom.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
 from spinloom.machines import Machine
 from spinloom.strategies import DIRECT
@@ -57,13 +58,13 @@ class Network:
     call_ps: int  # of the CPU, for a call that posts or completes
     copy: Fraction  # ps for a byte that a CPU copies
 
-    def model(self, S_bytes: int) -> dict[str, Any]:
+    def model(self, eager_bytes: int) -> dict[str, Any]:
         return {
             "L_ps": self.L_ps,
             "o_ps": 0,  # CPU time of message ends is in the schedule
             "g_ps": self.g_ps,
             "G": ratio(self.G),
-            "S_bytes": S_bytes,
+            "S_bytes": eager_bytes,
             "unit_ps": 1,
         }
 
@@ -79,7 +80,8 @@ def want_network(cells: Cells) -> None:
 
 def network_of(machine: Machine, cells: Cells) -> Network:
     sent, received = cells.of(block(1), CONTIGUOUS_SEND, "send"), cells.of(block(1), DIRECT, "receive")
-    assert sent is not None and received is not None
+    if sent is None or received is None:
+        raise Trouble("unsupported", f"{machine.profile.name} takes no message of one byte")
     profile = machine.profile
     # From the end of the sender's call until the receiver's program can read its event.
     latency = sent["send_time_ps"] - sent["host_busy_ps"] + received["time_ps"] - received["data_time_ps"]
@@ -99,7 +101,7 @@ class HostMpi:
     send_ps: int
     receive_ps: int
     copy: Fraction
-    S_bytes: int
+    eager_bytes: int
 
 
 def host_mpi(network: Network, parameters: Any, eager_bytes: int | None) -> HostMpi:
@@ -113,13 +115,14 @@ def host_mpi(network: Network, parameters: Any, eager_bytes: int | None) -> Host
     )
 
 
-def message_table(send_ps: int, receive_ps: int, copy: Fraction, S_bytes: int) -> list[tuple[int, ...]]:
+def message_table(
+    send_ps: int, receive_ps: int, copy: Fraction, eager_bytes: int
+) -> list[tuple[int, int, int, int]]:
     """(bytes, CPU to send, CPU to receive, on the way): short messages are copied by the receiver."""
-    copied = receive_ps + round(copy * S_bytes)
     return [
         (0, send_ps, receive_ps, 0),
-        (S_bytes, send_ps, copied, 0),
-        (S_bytes + 1, send_ps, receive_ps, 0),
+        (eager_bytes, send_ps, receive_ps + round(copy * eager_bytes), 0),
+        (eager_bytes + 1, send_ps, receive_ps, 0),
         (FAR, send_ps, receive_ps, 0),
     ]
 
@@ -150,22 +153,22 @@ def ways(
         (
             *key(use),
             max(0, cpu - round(mpi.copy * use.bytes))
-            if use.side == "receive" and use.bytes <= mpi.S_bytes
+            if use.side == "receive" and use.bytes <= mpi.eager_bytes
             else cpu,
             0,
         )
         for use, cpu in prices.host_ps.items()
     ]
     in_place = [(*key(use), cpu, 0) for use, cpu in prices.host_ps.items()]
-    no_copy = message_table(mpi.send_ps, mpi.receive_ps, Fraction(0), mpi.S_bytes)
-    asking = {"handshake_bytes": mpi.S_bytes}
+    no_copy = message_table(mpi.send_ps, mpi.receive_ps, Fraction(0), mpi.eager_bytes)
+    asking = {"handshake_bytes": mpi.eager_bytes}
     yield Way(
         BASELINE,
         ABOUT[BASELINE],
         {
             **common,
             **asking,
-            "messages": message_table(mpi.send_ps, mpi.receive_ps, mpi.copy, mpi.S_bytes),
+            "messages": message_table(mpi.send_ps, mpi.receive_ps, mpi.copy, mpi.eager_bytes),
             "layouts": unpacked,
         },
         network.model(FAR),
@@ -176,9 +179,9 @@ def ways(
         {**common, **asking, "messages": no_copy, "layouts": in_place},
         network.model(FAR),
     )
-    nic_calls = message_table(network.call_ps, network.call_ps, Fraction(0), mpi.S_bytes)
+    nic_calls = message_table(network.call_ps, network.call_ps, Fraction(0), mpi.eager_bytes)
     matching = {**common, "messages": nic_calls, "matches_on_nic": True}
-    yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, network.model(mpi.S_bytes))
+    yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, network.model(mpi.eager_bytes))
     for name in strategies:
         found = prices.nic[name]
         layouts = [(*key(use), price.cpu_ps, price.nic_ps) for use, price in found.items()]
@@ -188,7 +191,7 @@ def ways(
             OFFLOAD + name,
             f"the NIC also gathers and scatters layouts: {name}",
             {**matching, "layouts": layouts},
-            network.model(mpi.S_bytes),
+            network.model(mpi.eager_bytes),
             (remark,) if fell_back else (),
         )
 

@@ -5,6 +5,7 @@
 #include "app/bindings_support.hpp"
 #include "layout/blob_type.hpp"
 #include "layout/text.hpp"
+#include "predict/grow.hpp"
 #include "predict/layout_uses.hpp"
 #include "predict/schedule_of.hpp"
 #include "trace/reader.hpp"
@@ -23,13 +24,20 @@ struct Recording {
   std::string mpi;
   std::string program;
   bool ended = true;  // of all ranks
+  std::string how;    // it grew to more ranks
 };
 
-Recording read(const std::string& directory, const std::vector<std::string>& choices) {
+// On more ranks than it was recorded on, unless `ranks` is 0.
+Recording read(const std::string& directory, const std::vector<std::string>& choices, uint32_t ranks) {
   return unwrap(without_lock([&]() -> Result<Recording> {
     SPL_ASSIGN(const predict::Algorithms algorithms, predict::choose(choices));
-    SPL_ASSIGN(const std::vector<trace::RankTrace> traces, trace::read(directory));
+    SPL_ASSIGN(std::vector<trace::RankTrace> traces, trace::read(directory));
     Recording made;
+    if (ranks != 0) {
+      SPL_ASSIGN(predict::Grown grown, predict::grow(traces, ranks));
+      traces = std::move(grown.traces);
+      made.how = std::move(grown.how);
+    }
     SPL_ASSIGN(made.script, predict::script_of(traces, algorithms));
     made.host = traces.front().host;
     made.mpi = traces.front().mpi;
@@ -50,6 +58,7 @@ nb::dict facts(const Recording& made) {
   out["mpi"] = made.mpi;
   out["program"] = made.program;
   out["ended"] = made.ended;
+  out["how"] = made.how;
   out["algorithms"] = made.script.algorithms;
   nb::dict left_out;
   for (const auto& [what, note] : made.script.left_out) {
@@ -152,8 +161,8 @@ void bind_predict(nb::module_& module) {
       .def("facts", &facts, "What was recorded, for each rank, and what of it is not replayed.")
       .def("layouts", &layouts, "Which layouts are moved, how often.")
       .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.");
-  module.def("read_recording", &read, nb::arg("directory"), nb::arg("algorithms"),
-             "The Recording in a directory of traces; algorithms: 'allreduce=ring', ...");
+  module.def("read_recording", &read, nb::arg("directory"), nb::arg("algorithms"), nb::arg("ranks") = 0,
+             "The Recording in a directory of traces, on more ranks if asked; algorithms: 'allreduce=ring', ...");
 }
 
 }  // namespace spinloom::app

@@ -15,9 +15,9 @@ struct LayoutUse {
   uint32_t layout = 0;
   int64_t count = 0;
   Side side = Side::send;
-  uint64_t bytes = 0;     // of one
+  uint64_t bytes = 0;  // of one
   uint64_t messages = 0;  // ends of messages
-  uint64_t copies = 0;    // of a rank's own blocks
+  uint64_t copies = 0;  // of a rank's own blocks
 };
 
 [[nodiscard]] std::vector<LayoutUse> layout_uses(const Script& script);

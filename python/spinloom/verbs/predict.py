@@ -76,6 +76,12 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="What the time between calls is multiplied by.",
 )
 @click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    default=None,
+    help="More ranks than were recorded: refits halo exchanges, pencils and collectives on a larger grid.",
+)
+@click.option(
     "--mpi",
     "mpi_path",
     type=click.Path(path_type=Path),
@@ -118,6 +124,7 @@ def predict_verb(
     strategy_text: str,
     algorithms: tuple[str, ...],
     scale: Fraction,
+    ranks: int | None,
     mpi_path: Path | None,
     eager: int | None,
     layouts_most: int,
@@ -135,7 +142,7 @@ def predict_verb(
     layouts moved by the NIC. The first row is measured host time; all others are modelled.
     """
     if goal_path is not None:
-        write_goal(trace, algorithms, scale, goal_path, force)
+        write_goal(trace, algorithms, scale, ranks or 0, goal_path, force)
         return
     if out is not None:
         refuse_to_overwrite(out, force)
@@ -150,6 +157,7 @@ def predict_verb(
         eager_bytes=eager,
         layouts_most=layouts_most,
         threads=threads,
+        ranks=ranks or 0,
     )
     began = time.monotonic()
     with progress(0, quiet) as advance:
@@ -161,7 +169,8 @@ def predict_verb(
             output.say(remark)
         prices = table.prices
         output.say(
-            f"{prices.simulated} cells simulated, {prices.remembered} remembered; host time {host_time_s:.1f} s"
+            f"{prices.simulated} cells simulated, {prices.remembered} remembered; "
+            f"host time {host_time_s:.1f} s"
         )
     if out is not None:
         save(out, table, machine, request, host_time_s)
@@ -175,12 +184,14 @@ def read_parameters(path: Path | None) -> Any:
     return mpi_parameters.read(path)
 
 
-def write_goal(trace: Path, algorithms: tuple[str, ...], scale: Fraction, path: Path, force: bool) -> None:
+def write_goal(
+    trace: Path, algorithms: tuple[str, ...], scale: Fraction, ranks: int, path: Path, force: bool
+) -> None:
     if path.suffix not in (".goal", ".bin"):
         raise Trouble("invalid", f"{path}: end the name in .goal for text or in .bin for the binary form")
     if path.exists() and not force:
         raise Trouble("invalid", f"{path} is there already; --force overwrites")
-    schedule = schedule_for_goal(trace, algorithms, scale)
+    schedule = schedule_for_goal(trace, algorithms, scale, ranks)
     try:
         schedule.check()
         files.write(path, schedule.text() if path.suffix == ".goal" else schedule.binary())

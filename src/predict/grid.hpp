@@ -1,0 +1,44 @@
+// Grid - ranks in a box of up to three dimensions, the last one fastest.
+//
+// Contract: shifted() gives the rank so many steps along each dimension, around the edges, and over which it went.
+//   grids_of() lists the boxes of a number of ranks, without dimensions of one rank: one dimension first. grown() is
+//   the box of more ranks whose dimensions have grown most alike.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spinloom::predict {
+
+struct Grid {
+  static constexpr size_t dimensions_most = 3;
+  using Steps = std::array<int8_t, dimensions_most>;
+  using Place = std::array<uint32_t, dimensions_most>;
+
+  std::vector<uint32_t> dims;
+
+  [[nodiscard]] uint32_t ranks() const;
+  [[nodiscard]] Place place_of(uint32_t rank) const;
+  [[nodiscard]] uint32_t rank_at(const Place& place) const;
+  struct Shifted {
+    uint32_t rank = 0;
+    uint8_t edges = 0;  // a bit for each dimension whose edge was passed
+  };
+  [[nodiscard]] Shifted shifted(uint32_t rank, const Steps& steps) const;
+  // One step at most along each dimension, none of them or some.
+  [[nodiscard]] std::vector<Steps> neighbours() const;
+  // 0, 1 or 2 for each dimension: at its beginning, within, at its end.
+  [[nodiscard]] uint32_t position(uint32_t rank) const;
+  // The ranks that differ from `rank` in the dimensions of the mask only, ascending.
+  [[nodiscard]] std::vector<uint32_t> slice(uint32_t rank, uint32_t mask) const;
+  [[nodiscard]] std::string text() const;  // "4 x 8"
+};
+
+[[nodiscard]] std::vector<Grid> grids_of(uint32_t ranks);
+[[nodiscard]] std::optional<Grid> grown(const Grid& grid, uint32_t ranks);
+
+}  // namespace spinloom::predict

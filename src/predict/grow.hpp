@@ -1,0 +1,27 @@
+// Grow - a recorded program on more ranks than it was recorded on.
+//
+// Contract: grow() refits what all ranks do on their grid to a larger grid of the same dimensions: each rank keeps its
+//   data (weak scaling). Neighbours are as many steps away, slices of communicators are as long as the new grid's, and
+//   the blocks of all-to-alls shrink so that a rank sends what it sent. A new rank takes its times from the recorded one
+//   at its place, or at the same edges. What does not fit is refused with a sentence.
+// Threads: pure. Time: of the recording host, in ns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "trace/trace.hpp"
+
+namespace spinloom::predict {
+
+struct Grown {
+  std::vector<trace::RankTrace> traces;
+  std::string how;  // "a periodic grid of 2 x 2 ranks became 4 x 4"
+};
+
+[[nodiscard]] Result<Grown> grow(std::span<const trace::RankTrace> traces, uint32_t ranks);
+
+}  // namespace spinloom::predict

@@ -1,0 +1,256 @@
+#include "predict/pattern.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "predict/collectives.hpp"
+
+namespace spinloom::predict {
+namespace {
+
+using trace::CommEntry;
+using trace::RankTrace;
+using trace::Signature;
+
+bool is_same_type(const trace::TypeEntry& a, const trace::TypeEntry& b) {
+  return a.size_bytes == b.size_bytes && a.extent_bytes == b.extent_bytes && a.blob == b.blob;
+}
+
+constexpr uint32_t positions = 3;  // at a dimension's beginning, within, at its end
+
+// Tries to explain all ranks on one grid.
+class Explainer {
+ public:
+  Explainer(std::span<const RankTrace> traces, Pattern pattern) : traces_(traces), pattern_(std::move(pattern)) {}
+
+  Result<Pattern> explain() {
+    SPL_TRY(explain_comms());
+    std::map<uint32_t, std::vector<uint32_t>> classes;
+    for (uint32_t rank = 0; rank < traces_.size(); ++rank) {
+      classes[pattern_.by_position ? pattern_.grid.position(rank) : 0].push_back(rank);
+    }
+    for (const auto& [position, ranks] : classes) {
+      if (pattern_.calls.size() <= position) pattern_.calls.resize(position + 1);
+      SPL_TRY(explain_calls(ranks, pattern_.calls[position]));
+    }
+    if ((wraps_ & pattern_.walls) != 0) return fail(Code::unsupported, "a dimension has ends for some calls only");
+    return std::move(pattern_);
+  }
+
+ private:
+  [[nodiscard]] const Signature& call(uint32_t rank, size_t number) const {
+    return traces_[rank].signatures[traces_[rank].events[pattern_.events[rank][number]].signature];
+  }
+
+  Status explain_comms() {
+    const uint32_t masks = 1U << pattern_.grid.dims.size();
+    for (size_t comm = 0; comm < traces_[0].comms.size(); ++comm) {
+      const auto fits = [&](uint32_t mask) {
+        return std::ranges::all_of(traces_, [&](const RankTrace& one) {
+          return one.comms[comm].remote_ranks.empty() &&
+                 one.comms[comm].world_ranks == pattern_.grid.slice(one.rank, mask);
+        });
+      };
+      uint32_t mask = 0;
+      while (mask < masks && !fits(mask)) ++mask;
+      if (mask == masks) {
+        return fail(Code::unsupported, "communicator ", comm, " is no row, column or plane of the grid");
+      }
+      CommPattern found{mask, {}, {}};
+      SPL_TRY(explain_neighbours(comm, &CommEntry::sources, found.sources));
+      SPL_TRY(explain_neighbours(comm, &CommEntry::destinations, found.destinations));
+      pattern_.comms.push_back(std::move(found));
+    }
+    return {};
+  }
+
+  Status explain_neighbours(size_t comm, std::vector<int32_t> CommEntry::* list, std::vector<Relation>& found) {
+    const size_t count = (traces_[0].comms[comm].*list).size();
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < traces_.size(); ++rank) {
+      if ((traces_[rank].comms[comm].*list).size() != count) {
+        return fail(Code::unsupported, "communicator ", comm, " has other numbers of neighbours on other ranks");
+      }
+      ranks.push_back(rank);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      SPL_ASSIGN(const Relation one, relate(ranks, [&](uint32_t rank) {
+                   return world_rank(rank, static_cast<uint32_t>(comm), (traces_[rank].comms[comm].*list)[i]);
+                 }));
+      found.push_back(one);
+    }
+    return {};
+  }
+
+  Status explain_calls(const std::vector<uint32_t>& ranks, std::vector<CallPattern>& found) {
+    const uint32_t first = ranks.front();
+    for (const uint32_t rank : ranks) {
+      if (pattern_.events[rank].size() != pattern_.events[first].size()) {
+        return fail(Code::unsupported, "rank ", rank, " has ", pattern_.events[rank].size(), " calls, and rank ", first,
+                    " has ", pattern_.events[first].size());
+      }
+    }
+    for (size_t number = 0; number < pattern_.events[first].size(); ++number) {
+      const Signature& own = call(first, number);
+      for (const uint32_t rank : ranks) {
+        if (!is_alike(own, first, call(rank, number), rank)) {
+          return fail(Code::unsupported, "call ", number, " of rank ", rank, " (",
+                      trace::name_of(call(rank, number).call), ") is not that of rank ", first, " (",
+                      trace::name_of(own.call), ")");
+        }
+      }
+      CallPattern made;
+      const auto peers = [&](auto peer_of, Relation& out) -> Status {
+        auto relation = relate(ranks, peer_of);
+        if (!relation) {
+          return fail(Code::unsupported, trace::name_of(own.call), ", call ", number, ": ", relation.error().message);
+        }
+        out = *relation;
+        return {};
+      };
+      if (is_rooted_or_plain(own)) {
+        made.peer.constant = own.peer;
+      } else {
+        SPL_TRY(peers([&](uint32_t rank) { return world_rank(rank, own.comm, call(rank, number).peer); }, made.peer));
+      }
+      SPL_TRY(peers([&](uint32_t rank) { return world_rank(rank, own.comm, call(rank, number).receive_peer); },
+                    made.receive_peer));
+      for (size_t i = 0; i < own.matches.size(); ++i) {
+        SPL_TRY(peers(
+            [&](uint32_t rank) { return world_rank(rank, comm_of_match(own), call(rank, number).matches[i].source); },
+            made.matches.emplace_back()));
+      }
+      found.push_back(std::move(made));
+    }
+    return {};
+  }
+
+  // Its peer is a root, or none.
+  static bool is_rooted_or_plain(const Signature& call) { return is_collective(call.call) || call.comm == trace::none; }
+  // Completions have no communicator; what they met came over that of the world, or is refused.
+  static uint32_t comm_of_match(const Signature& call) { return call.comm == trace::none ? 0 : call.comm; }
+
+  [[nodiscard]] bool is_alike(const Signature& a, uint32_t rank_a, const Signature& b, uint32_t rank_b) const {
+    if (a.call != b.call || a.form != b.form || a.in_place != b.in_place || a.comm != b.comm || a.tag != b.tag ||
+        a.receive_tag != b.receive_tag || a.error != b.error || a.requests != b.requests ||
+        a.matches.size() != b.matches.size()) {
+      return false;
+    }
+    if (is_rooted_or_plain(a) && a.peer != b.peer) return false;
+    for (size_t i = 0; i < a.matches.size(); ++i) {
+      if (a.matches[i].tag != b.matches[i].tag || a.matches[i].bytes != b.matches[i].bytes) return false;
+    }
+    return is_alike(a.sends, rank_a, b.sends, rank_b) && is_alike(a.receives, rank_a, b.receives, rank_b);
+  }
+  [[nodiscard]] bool is_alike(const std::vector<trace::Block>& a, uint32_t rank_a, const std::vector<trace::Block>& b,
+                              uint32_t rank_b) const {
+    return std::ranges::equal(a, b, [&](const trace::Block& one, const trace::Block& other) {
+      if (one.count != other.count || (one.type == trace::none) != (other.type == trace::none)) return false;
+      return one.type == trace::none ||
+             is_same_type(traces_[rank_a].types[one.type], traces_[rank_b].types[other.type]);
+    });
+  }
+
+  // `any` and `nobody` stay.
+  [[nodiscard]] int32_t world_rank(uint32_t rank, uint32_t comm, int32_t peer) const {
+    if (peer < 0 || comm == trace::none) return peer;
+    const auto& members = traces_[rank].comms[comm].world_ranks;
+    return static_cast<size_t>(peer) < members.size() ? static_cast<int32_t>(members[static_cast<size_t>(peer)]) : peer;
+  }
+
+  template <class PeerOf>
+  Result<Relation> relate(const std::vector<uint32_t>& ranks, const PeerOf& peer_of) {
+    std::vector<int32_t> peers;
+    for (const uint32_t rank : ranks) peers.push_back(peer_of(rank));
+    const auto negative = [](int32_t peer) { return peer < 0; };
+    if (std::ranges::all_of(peers, negative)) {
+      if (std::ranges::count(peers, peers[0]) == static_cast<std::ptrdiff_t>(peers.size())) {
+        return Relation{.is_constant = true, .constant = peers[0]};
+      }
+    }
+    const auto known = relations_.find({ranks.front(), peers});
+    if (known != relations_.end()) return known->second;
+    SPL_ASSIGN(const Relation found, steps_to(ranks, peers));
+    relations_.emplace(std::pair(ranks.front(), peers), found);
+    return found;
+  }
+
+  struct Fit {
+    Grid::Steps steps{};
+    uint8_t wraps = 0;
+    uint8_t walls = 0;
+  };
+
+  // Without going around edges if that explains it; else there must be one explanation.
+  Result<Relation> steps_to(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers) {
+    std::vector<Fit> fits;
+    for (const Grid::Steps& steps : pattern_.grid.neighbours()) {
+      Fit fit{.steps = steps};
+      if (is_fit(ranks, peers, fit)) fits.push_back(fit);
+    }
+    std::ranges::stable_sort(fits, {}, [](const Fit& fit) { return fit.wraps != 0; });
+    if (fits.empty()) {
+      return fail(Code::unsupported, "rank ", ranks.front(), "'s peer ", peers.front(), " is no neighbour on the grid");
+    }
+    if (fits.size() > 1 && (fits[0].wraps != 0) == (fits[1].wraps != 0)) {
+      return fail(Code::unsupported, "with two ranks along a dimension both neighbours are one: record three or more");
+    }
+    wraps_ |= fits[0].wraps;
+    pattern_.walls |= fits[0].walls;
+    return Relation{.is_constant = false, .constant = 0, .steps = fits[0].steps};
+  }
+
+  [[nodiscard]] bool is_fit(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers, Fit& fit) const {
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const Grid::Shifted to = pattern_.grid.shifted(ranks[i], fit.steps);
+      if (peers[i] == trace::nobody && to.edges != 0) {
+        fit.walls |= to.edges;
+      } else if (peers[i] >= 0 && static_cast<uint32_t>(peers[i]) == to.rank) {
+        fit.wraps |= to.edges;
+      } else {
+        return false;
+      }
+    }
+    return (fit.wraps & fit.walls) == 0;
+  }
+
+  std::span<const RankTrace> traces_;
+  Pattern pattern_;
+  uint8_t wraps_ = 0;  // dimensions whose edges messages pass
+  std::map<std::pair<uint32_t, std::vector<int32_t>>, Relation> relations_;
+};
+
+}  // namespace
+
+Result<Pattern> pattern_of(std::span<const RankTrace> traces) {
+  Pattern begun;
+  for (const RankTrace& one : traces) {
+    if (!one.ended) return fail(Code::unsupported, "rank ", one.rank, "'s trace ends before MPI_Finalize");
+    if (one.comms.size() != traces[0].comms.size()) {
+      return fail(Code::unsupported, "rank ", one.rank, " has ", one.comms.size(), " communicators, and rank 0 has ",
+                  traces[0].comms.size());
+    }
+    std::vector<uint32_t>& events = begun.events.emplace_back();
+    for (uint32_t number = 0; number < one.events.size(); ++number) {
+      if (one.events[number].polls == 0) events.push_back(number);
+    }
+  }
+  std::string why;
+  for (const bool by_position : {false, true}) {
+    for (const Grid& grid : grids_of(static_cast<uint32_t>(traces.size()))) {
+      if (by_position && std::ranges::any_of(grid.dims, [](uint32_t size) { return size < positions; })) continue;
+      Pattern pattern = begun;
+      pattern.grid = grid;
+      pattern.by_position = by_position;
+      auto found = Explainer(traces, std::move(pattern)).explain();
+      if (found) return found;
+      // Of all reasons that of the grid of most dimensions on which ranks differ least says most.
+      if (!by_position) why = text(grid.text(), ": ", found.error().message);
+    }
+  }
+  return fail(Code::unsupported, "no grid explains what the ranks do: on ", why,
+              "; where ranks at edges do other calls, ", "record three or more along each dimension");
+}
+
+}  // namespace spinloom::predict

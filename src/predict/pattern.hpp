@@ -1,0 +1,50 @@
+// Pattern - a recorded program as what every rank of a grid does: for grow.cpp only.
+//
+// Contract: pattern_of() finds the grid on which all ranks do the same calls, or all ranks at the same edges do, with
+//   peers that are the same steps away, and communicators that are the same slices. It refuses, with the first thing that
+//   no grid explains.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "predict/grid.hpp"
+#include "trace/trace.hpp"
+
+namespace spinloom::predict {
+
+// A peer of a call: the same one on all ranks, or so many steps away. Beyond a wall there is nobody.
+struct Relation {
+  bool is_constant = true;
+  int32_t constant = trace::any;
+  Grid::Steps steps{};
+  bool operator==(const Relation&) const = default;
+};
+
+struct CallPattern {
+  Relation peer;
+  Relation receive_peer;
+  std::vector<Relation> matches;  // their sources
+};
+
+struct CommPattern {
+  uint32_t mask = 0;  // the dimensions that its slices span
+  std::vector<Relation> sources;
+  std::vector<Relation> destinations;
+};
+
+struct Pattern {
+  Grid grid;
+  uint8_t walls = 0;  // dimensions with ends
+  bool by_position = false;  // ranks at other edges do other calls
+  std::vector<std::vector<uint32_t>> events;  // of each rank: those that are no polls in vain
+  std::vector<std::vector<CallPattern>> calls;  // by position, one for each of these events
+  std::vector<CommPattern> comms;
+};
+
+[[nodiscard]] Result<Pattern> pattern_of(std::span<const trace::RankTrace> traces);
+
+}  // namespace spinloom::predict

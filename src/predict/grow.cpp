@@ -127,7 +127,10 @@ class Grower {
     }
     if (call.comm == trace::none || !is_collective(call.call) || has_neighbours(call.call)) return found;
     const uint64_t before = from.comms[call.comm].world_ranks.size();
-    SPL_TRY(refit_blocks(call, before, comm.world_ranks.size(), found.sends));
+    // What is sent there is what all ranks get together.
+    if (call.call != Call::Reduce_scatter_block) {
+      SPL_TRY(refit_blocks(call, before, comm.world_ranks.size(), found.sends));
+    }
     SPL_TRY(refit_blocks(call, before, comm.world_ranks.size(), found.receives));
     return found;
   }

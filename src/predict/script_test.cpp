@@ -89,7 +89,9 @@ TEST(Script, ACollectiveOfAnOddCommunicatorIsItsMembers) {
     Recorder one(rank, 5);
     if (rank != 0 && rank != 3) {
       const uint32_t comm = one.communicator({4, 1, 2});
-      one.call(0, {.call = Call::Bcast, .comm = comm, .peer = 1, .sends = {{0, 64, type_byte}}});
+      Signature bcast{.call = Call::Bcast, .comm = comm, .peer = 1};
+      (rank == 1 ? bcast.sends : bcast.receives) = {{0, 64, type_byte}};
+      one.call(0, bcast);
     }
     traces.push_back(one.end());
   }
@@ -99,6 +101,35 @@ TEST(Script, ACollectiveOfAnOddCommunicatorIsItsMembers) {
   EXPECT_EQ(counted.sent_bytes, 128U);
   EXPECT_EQ(made.ranks[1].legs.size(), 2U);
   EXPECT_EQ(made.algorithms.at("bcast binomial"), 3U);
+}
+
+TEST(Script, AReduceScatterOfBlocksSendsEachItsBlock) {
+  // 3 ranks get 10 B each: the trace says that each sends 30 B; P (P - 1) messages of 10 B
+  std::vector<trace::RankTrace> traces;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    Recorder one(rank, 3);
+    one.call(0, {.call = Call::Reduce_scatter_block, .sends = {{0, 30, type_byte}}, .receives = {{0, 10, type_byte}}});
+    traces.push_back(one.end());
+  }
+  const Count counted = count(priced(script(traces)).schedule);
+  EXPECT_EQ(counted.sends, 6U);
+  EXPECT_EQ(counted.sent_bytes, 60U);
+}
+
+TEST(Script, WhatAProbeHasMatchedIsReceived) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.call(0, {.call = Call::Mprobe, .peer = trace::any, .matches = {{trace::none, 0, 3, 8}}});
+  receiver.call(0, {.call = Call::Mrecv,
+                    .form = CallForm::nonblocking,
+                    .peer = 0,
+                    .tag = 3,
+                    .receives = {{0, 8, type_byte}},
+                    .requests = {0},
+                    .matches = {{0, 0, 3, 8}}});
+  const Script made = script({sender.send(0, 1, 8, 3).end(), receiver.wait(0, {0}).end()});
+  EXPECT_EQ(made.ranks[1].legs.at(0).peer, 0U);
+  priced(made);
 }
 
 TEST(Script, CollectivesUnderWayAtTheSameTimeHaveTagsOfTheirOwn) {

@@ -1,7 +1,6 @@
 #include "predict/story.hpp"
 
 #include <algorithm>
-#include <deque>
 
 namespace spinloom::predict {
 namespace {
@@ -94,10 +93,7 @@ class Reader {
 
   Status play(const Signature& call, const Event& event) {
     if (is_completion(call.call)) return complete(call);
-    if (is_probe(call.call)) {
-      if (call.call == Call::Mprobe || call.call == Call::Improbe) probed_.push_back(&call);
-      return {};
-    }
+    if (is_probe(call.call)) return {};
     if (is_send(call.call) || is_receive(call.call) || is_exchange(call.call) || is_collective(call.call)) {
       if (is_collective(call.call) && !can_replay(call)) {
         keep_time(call, event, "of an intercommunicator");
@@ -151,9 +147,8 @@ class Reader {
   Status begin(const Signature& call, Slot* made) {
     if (call.comm == trace::none) {
       if (call.call == Call::Comm_make) return {};  // MPI_COMM_NULL: the rank is not a member
-      if (!is_receive(call.call)) {
-        return fail(Code::invalid, place(), trace::name_of(call.call), " without a communicator");
-      }
+      if (call.call == Call::Mrecv && call.peer == trace::nobody) return {};  // MPI_MESSAGE_NO_PROC
+      return fail(Code::invalid, place(), trace::name_of(call.call), " without a communicator");
     }
     Action action{.event = number_,
                   .first_round = static_cast<uint32_t>(story_.rounds.size()),
@@ -232,19 +227,12 @@ class Reader {
 
   Status add_receive(const Signature& call) {
     const bool exchange = is_exchange(call.call);
-    uint32_t comm = call.comm;
+    const uint32_t comm = call.comm;
     int32_t source = exchange ? call.receive_peer : call.peer;
     int32_t tag = exchange ? call.receive_tag : call.tag;
-    if (call.call == Call::Mrecv && !probed_.empty()) {
-      const Signature& probe = *probed_.front();
-      probed_.pop_front();
-      comm = probe.comm;
-      source = probe.matches.empty() ? probe.peer : probe.matches[0].source;
-      tag = probe.matches.empty() ? probe.tag : probe.matches[0].tag;
-    }
     if (source == trace::nobody) return {};
     for (const Match& match : call.matches) {
-      if (match.request != trace::none) continue;
+      if (match.request != trace::none && call.call != Call::Mrecv) continue;
       source = match.source;
       tag = match.tag;
     }
@@ -302,11 +290,8 @@ class Reader {
     if (call.peer >= 0 && is_rooted(call.call)) made.root = static_cast<uint32_t>(call.peer);
     for (const Block& block : call.sends) made.sends.push_back(part_of(block));
     for (const Block& block : call.receives) made.receives.push_back(part_of(block));
-    const bool is_reduction = call.call == Call::Reduce || call.call == Call::Allreduce || call.call == Call::Scan ||
-                              call.call == Call::Exscan || call.call == Call::Reduce_scatter_block;
-    if (made.sends.empty() && (call.call == Call::Bcast || is_reduction)) made.sends = made.receives;
-    if (made.receives.empty() && call.call == Call::Bcast) made.receives = made.sends;
-    if (call.call == Call::Reduce_scatter && made.receives.size() == made.size) made.sends = made.receives;
+    // The trace has what all ranks get together as what is sent.
+    if (call.call == Call::Reduce_scatter_block) made.sends = made.receives;
     return made;
   }
 
@@ -376,7 +361,6 @@ class Reader {
   uint32_t number_ = 0;      // of the event
   uint64_t ended_ns_ = 0;    // the call before
   std::vector<Slot> slots_;  // of requests
-  std::deque<const Signature*> probed_;  // messages that wait for their Mrecv
   std::map<uint32_t, uint64_t> nonblocking_;  // collective operations, by communicator
   std::map<uint32_t, uint64_t> persistent_;
 };

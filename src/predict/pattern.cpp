@@ -184,16 +184,17 @@ class Explainer {
 
   // Without going around edges if that explains it; else there must be one explanation.
   Result<Relation> steps_to(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers) {
-    std::vector<Fit> fits;
+    std::vector<Fit> within;
+    std::vector<Fit> around;
     for (const Grid::Steps& steps : pattern_.grid.neighbours()) {
       Fit fit{.steps = steps};
-      if (is_fit(ranks, peers, fit)) fits.push_back(fit);
+      if (is_fit(ranks, peers, fit)) (fit.wraps == 0 ? within : around).push_back(fit);
     }
-    std::ranges::stable_sort(fits, {}, [](const Fit& fit) { return fit.wraps != 0; });
+    const std::vector<Fit>& fits = within.empty() ? around : within;
     if (fits.empty()) {
       return fail(Code::unsupported, "rank ", ranks.front(), "'s peer ", peers.front(), " is no neighbour on the grid");
     }
-    if (fits.size() > 1 && (fits[0].wraps != 0) == (fits[1].wraps != 0)) {
+    if (fits.size() > 1) {
       return fail(Code::unsupported, "with two ranks along a dimension both neighbours are one: record three or more");
     }
     wraps_ |= fits[0].wraps;

@@ -11,7 +11,7 @@ limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ class Request:
     layouts_most: int = 64
     threads: int = 0
     ranks: int = 0  # more than were recorded; 0: as many
+    network: dict[str, Any] | None = None  # as goal_network.parse() gives it; None: a crossbar
 
 
 @dataclass
@@ -100,6 +101,7 @@ def predict(
             network, prices, request.strategies, request.parameters, request.eager_bytes, request.scale
         )
     )
+    chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
     if request.parameters is not None:
         known, _ = calibration.load()
         chosen.insert(0, predict_ways.recorded_host(request.parameters, uses, known, request.scale))

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from spinloom import __version__, core, files, output, results, strategies, units
+from spinloom import __version__, core, files, goal_network, output, results, strategies, units
 from spinloom.errors import Trouble
 from spinloom.layout_prices import Memory
 from spinloom.machines import Machine
@@ -82,6 +82,14 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="More ranks than were recorded: refits halo exchanges, pencils and collectives on a larger grid.",
 )
 @click.option(
+    "--network",
+    "network_text",
+    metavar="NETWORK",
+    default="crossbar",
+    show_default=True,
+    help="What is between the NICs, as for 'spinloom goal run': fat-tree:radix=16,levels=3, torus:8x8x8, ...",
+)
+@click.option(
     "--mpi",
     "mpi_path",
     type=click.Path(path_type=Path),
@@ -125,6 +133,7 @@ def predict_verb(
     algorithms: tuple[str, ...],
     scale: Fraction,
     ranks: int | None,
+    network_text: str,
     mpi_path: Path | None,
     eager: int | None,
     layouts_most: int,
@@ -158,6 +167,7 @@ def predict_verb(
         layouts_most=layouts_most,
         threads=threads,
         ranks=ranks or 0,
+        network=goal_network.parse(network_text),
     )
     began = time.monotonic()
     with progress(0, quiet) as advance:
@@ -250,6 +260,7 @@ def save(out: Path, table: Table, machine: Machine, request: Request, host_time_
         "order": machine.order,
         "seed": machine.seed,
         "scale_compute": str(request.scale),
+        "network": request.network,
         "mpi": None if request.parameters is None else request.parameters.about.get("mpi"),
         "cells": {"simulated": table.prices.simulated, "remembered": table.prices.remembered},
         "machine": {"system": platform.system(), "architecture": platform.machine()},

@@ -180,7 +180,7 @@ def ways(
         network.model(FAR),
     )
     nic_calls = message_table(network.call_ps, network.call_ps, Fraction(0), mpi.eager_bytes)
-    matching = {**common, "messages": nic_calls, "matches_on_nic": True}
+    matching = {**common, "messages": nic_calls}
     yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, network.model(mpi.eager_bytes))
     for name in strategies:
         found = prices.nic[name]

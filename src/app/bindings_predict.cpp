@@ -126,7 +126,6 @@ Costs costs_of(const nb::dict& given) {
   out.combine = rate_of(given, "combine");
   if (given.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(given["handshake_bytes"]);
   if (given.contains("fetches") && nb::cast<bool>(given["fetches"])) out.handshake = predict::Handshake::fetch;
-  if (given.contains("matches_on_nic")) out.matches_on_nic = nb::cast<bool>(given["matches_on_nic"]);
   if (given.contains("scale")) {
     out.scale_numerator = nb::cast<uint64_t>(given["scale"][0]);
     out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);

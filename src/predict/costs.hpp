@@ -46,8 +46,6 @@ struct Costs {
   // model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;
   Handshake handshake = Handshake::answer;
-  // A receive has ended when its message is there, whatever the CPU does; else that is work of the CPU.
-  bool matches_on_nic = false;
   uint64_t scale_numerator = 1;  // of the time between calls
   uint64_t scale_denominator = 1;
   uint64_t unit_ps = 1;  // of the schedule's computations

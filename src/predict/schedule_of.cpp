@@ -11,6 +11,7 @@ using schedule::Shape;
 
 constexpr uint8_t host_cpu = 0;
 constexpr uint8_t nic_cpu = 1;
+constexpr uint8_t message_cpu = 2;  // is never busy: what a message costs a CPU is a computation of its own
 
 // A tag of a Script has several of the schedule's: eager messages, and what a handshake consists of.
 enum class Stage : uint8_t { eager, request, answer, data };  // answer: also that the data have been fetched
@@ -228,8 +229,7 @@ class RankEmitter {
   }
   uint32_t message(Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after) {
     const uint32_t tag = leg.tag * stages + static_cast<uint32_t>(stage);
-    const bool is_on_nic = kind == Kind::receive && costs_.matches_on_nic;
-    return add({.size = bytes, .tag = tag, .kind = kind, .cpu = is_on_nic ? nic_cpu : host_cpu}, leg.peer, after);
+    return add({.size = bytes, .tag = tag, .kind = kind, .cpu = message_cpu}, leg.peer, after);
   }
   uint32_t add(const Shape& shape, uint32_t peer, const Cursor& after) {
     const uint32_t made = builder_.add(out_.number_of(shape), peer);

@@ -127,12 +127,30 @@ TEST(ScheduleOf, TwoWaysToUnpack) {
   EXPECT_EQ(by_host.bills[1].layouts_ps, 600 * ns);
 
   Costs offload;
-  offload.matches_on_nic = true;
   offload.layouts[{0, 3, Side::receive}] = {.nic_ps = 600 * ns};
   // the NIC unpacks while the host computes: 1 us + 95 * 2 ps + 600 ns < 3 us
   EXPECT_EQ(finish(priced(made, offload)), (std::vector<uint64_t>{0, 3000 * ns}));
   // and without computation its time is on the way
   EXPECT_EQ(finish(priced(columns_to_columns(0), offload))[1], 1600 * ns + 95 * 2);
+}
+
+TEST(ScheduleOf, AMessageLeavesBeforeTheCpuUnpacksAnother) {
+  // both send 1 B and receive 1 B at once; packing takes 5 us at rank 1, in which the other message comes: that one is
+  // unpacked (2 us) when rank 1's own has left. Rank 0: 5 + 1 us; rank 1: 5 + 2 us
+  std::vector<trace::RankTrace> traces;
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    Recorder one(static_cast<uint32_t>(rank), 2);
+    one.call(0, {.call = Call::Sendrecv,
+                 .peer = 1 - rank,
+                 .receive_peer = 1 - rank,
+                 .sends = {{0, rank == 1 ? 3 : 96, rank == 1 ? type_columns : type_byte}},
+                 .receives = {{0, rank == 1 ? 3 : 96, rank == 1 ? type_columns : type_byte}}});
+    traces.push_back(one.end());
+  }
+  Costs costs;
+  costs.layouts[{0, 3, Side::send}] = {.cpu_ps = 5000 * ns};
+  costs.layouts[{0, 3, Side::receive}] = {.cpu_ps = 2000 * ns};
+  EXPECT_EQ(finish(priced(script(traces), costs)), (std::vector<uint64_t>{6000 * ns + 95 * 2, 7000 * ns}));
 }
 
 TEST(ScheduleOf, ALayoutWithoutAPriceCostsByTheByte) {

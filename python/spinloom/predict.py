@@ -10,13 +10,14 @@ limits.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, core, layout_prices, predict_ways, results
+from spinloom import calibration, core, layout_prices, mpi_layout_prices, predict_ways, results
 from spinloom.errors import Trouble
 from spinloom.layout_prices import Cells, Memory, Prices, Use
 from spinloom.machines import Machine
@@ -103,8 +104,7 @@ def predict(
     )
     chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
     if request.parameters is not None:
-        known, _ = calibration.load()
-        chosen.insert(0, predict_ways.recorded_host(request.parameters, uses, known, request.scale))
+        chosen.insert(0, recorded_host(request, uses, memory, advance))
     rows = [row_of(recording, way, network.G) for way in chosen]
     by_name = {row["way"]: row for row in rows}
     grown = bool(facts["how"])
@@ -117,6 +117,17 @@ def predict(
     remarks = [remark for way in chosen for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
     return Table(ordered, facts, prices, [*remarks_of(facts, prices), *remarks])
+
+
+def recorded_host(request: Request, uses: list[Use], memory: Memory, advance: Callable[[], None]) -> Way:
+    about = request.parameters.about
+    mpi, host = str(about.get("mpi")), str(about.get("host"))
+    heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_most]
+    measured = None
+    if host == platform.node():
+        measured = mpi_layout_prices.measure(heaviest, mpi, host, memory, advance)
+    known, _ = calibration.load()
+    return predict_ways.recorded_host(request.parameters, uses, measured, known, request.scale)
 
 
 def measured_row(facts: dict[str, Any]) -> dict[str, Any]:

@@ -23,11 +23,13 @@ from spinloom.calibration import Calibration
 from spinloom.errors import Trouble
 from spinloom.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
 from spinloom.machines import Machine
+from spinloom.mpi_layout_prices import Moved
 from spinloom.strategies import DIRECT
 
 MEASURED, RECORDED_HOST, BASELINE = "measured", "recorded-host", "host-mpi"
 RDMA, MATCHING, OFFLOAD = "rdma-unpack", "offload-matching", "offload-"
 EAGER_BYTES = 16 << 10  # proposed: where MPI libraries on networks stop sending without asking
+MODELLED = "recorded-host has modelled times of our own copies for its layouts"
 FAR = 1 << 50  # bytes: no message is longer
 
 ABOUT = {
@@ -197,25 +199,33 @@ def ways(
 
 
 def recorded_host(
-    parameters: Any, uses: list[Use], calibration: Calibration, scale: Fraction = Fraction(1)
+    parameters: Any,
+    uses: list[Use],
+    measured: dict[Use, Moved] | None,
+    calibration: Calibration,
+    scale: Fraction = Fraction(1),
 ) -> Way:
-    """The MPI whose parameters were measured, on its host: each size takes what the table says."""
+    """The MPI whose parameters were measured, on its host: each size takes what the table says. Layouts take
+    what that MPI was measured with, else what the copy model predicts."""
     latency_ps = round(parameters.L_ns * 1000)
     messages = []
     for row in parameters.table:
         send, receive = round(row.send_ns * 1000), round(row.receive_ns * 1000)
         way = max(0, round(row.one_way_ns * 1000) - send - receive - latency_ps)
         messages.append((row.size_bytes, send, receive, way))
-    host = {use: round(1000 * host_ns(use, calibration)) for use in uses}
+    moved = {use: (measured or {}).get(use) or predicted(use, calibration) for use in uses}
     last = parameters.table[-1]
     copy = Fraction(round(last.receive_ns * 1_000_000 / last.size_bytes), 1000)
+    remark = (
+        () if measured is not None else (f"{parameters.about.get('mpi')} was not measured here: {MODELLED}",)
+    )
     return Way(
         RECORDED_HOST,
         ABOUT[RECORDED_HOST],
         {
             "messages": messages,
-            "layouts": [(*key(use), cpu, 0) for use, cpu in host.items()],
-            "host_layouts": [(*key(use), cpu) for use, cpu in host.items()],
+            "layouts": [(*key(use), end_ps(use, moved[use], parameters), 0) for use in uses],
+            "host_layouts": [(*key(use), own_ps(use, moved[use])) for use in uses],
             "copy": ratio(copy),
             "combine": ratio(copy),
             "handshake_bytes": parameters.S_polled_bytes,
@@ -223,15 +233,32 @@ def recorded_host(
             "scale": ratio(scale),
         },
         {"L_ps": latency_ps, "o_ps": 0, "g_ps": 0, "G": (0, 1), "S_bytes": FAR, "unit_ps": 1},
+        remark,
     )
 
 
-def host_ns(use: Use, calibration: Calibration) -> float:
-    """What packing or unpacking takes beyond copying the same bytes in one block."""
-    movement = "pack" if use.side == "send" else "unpack"
-    prices = calibration.prices[movement]
-    times = [
-        copy_model.predict(prices, copy_model.count(text, count, movement, calibration.caches)).time_ns
-        for text, count in ((use.type, use.count), (f"contig({use.bytes}, byte)", 1))
-    ]
-    return max(0.0, times[0] - times[1])
+def own_ps(use: Use, moved: Moved) -> int:
+    return round(1000 * (moved.pack_ns if use.side == "send" else moved.unpack_ns))
+
+
+def end_ps(use: Use, moved: Moved, parameters: Any) -> int:
+    """What the layout takes beyond one block. A short message is packed in place of being copied. A long one
+    is not fetched: the sender packs it piece by piece, and the receiver unpacks the pieces."""
+    is_long = use.bytes > parameters.S_polled_bytes
+    if use.side == "send":
+        return round(1000 * max(0.0, moved.pack_ns - (0 if is_long else moved.memcpy_ns)))
+    fetched_ns = parameters.at("receive_ns", use.bytes) - parameters.at("receive_ns", 1)
+    return round(1000 * max(0.0, moved.unpack_ns - (fetched_ns if is_long else moved.memcpy_ns)))
+
+
+def predicted(use: Use, calibration: Calibration) -> Moved:
+    def time_ns(movement: str, text: str, count: int) -> float:
+        counts = copy_model.count(text, count, movement, calibration.caches)
+        return copy_model.predict(calibration.prices[movement], counts).time_ns
+
+    plain = f"contig({use.bytes}, byte)"
+    return Moved(
+        time_ns("pack", use.type, use.count),
+        time_ns("unpack", use.type, use.count),
+        time_ns("pack", plain, 1),
+    )

@@ -1,8 +1,8 @@
 """What an MPI library of this machine takes to pack and unpack the layouts of a recorded program.
 
-Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of that MPI, after its bytes were
-compared with the oracle's, and memcpy of as many bytes. Host times: medians of warm data. A layout that the
-MPI cannot be measured with has None.
+Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of that MPI, after its bytes
+were compared with the oracle's, and memcpy of as many bytes. Host times: medians of warm data. Layouts beyond
+MEASURED_BYTES_MAX are left out.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Contract: predict() reads the traces in a folder, prices what they move, and gives a Table: one row for what
 was measured and one for each way of predict_ways.py. Measured times are host times of the recording, all
 others are modelled. A rank's time is computation (between its calls, scaled if asked), overhead (CPUs at ends
-of messages), layouts (CPUs pack and unpack), NIC, wire (bytes at link rate, as far as nothing else hides
-them) and waiting (latency and other ranks); the row has their means over the ranks, and the largest is what
-limits.
+of messages, and for reductions), layouts (CPUs pack and unpack), NIC, wire (bytes at link rate, as far as
+nothing else hides them) and waiting (latency and other ranks); the row has their means over the ranks, and
+the largest is what limits.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
     for bill, finish in zip(bills, outcome["finish_ps"], strict=True):
         busy = {
             "compute": bill["compute_ps"],
-            "overhead": bill["messages_ps"],
-            "layouts": bill["layouts_ps"] + bill["combine_ps"],
+            "overhead": bill["messages_ps"] + bill["combine_ps"],
+            "layouts": bill["layouts_ps"],
         }
         left = max(0, finish - sum(busy.values()))
         wire = min(left, int(byte_time * max(bill["sent_bytes"], bill["received_bytes"])))

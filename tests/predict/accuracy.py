@@ -1,0 +1,171 @@
+"""How good `spinloom predict` is on this machine: recorded programs beside their predictions by its own MPI.
+
+    python tests/predict/accuracy.py --mpi mpi-open-mpi-4.1.4.json [--realtime] [--docs docs/predict.md]
+
+Each program is recorded several times; the row is that of the median error of its communication time.
+--realtime gives the ranks a real-time priority (root), for machines on which others work. All times are host
+times of the recording but the predicted ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinloom import machines, mpi_parameters, predict
+from spinloom.layout_prices import Memory
+from spinloom.predict_ways import MEASURED, RECORDED_HOST
+
+FOLDER = Path(__file__).resolve().parent / "programs"
+SPINLOOM = Path(sys.executable).parent / "spinloom"
+MS = 1e9  # ps
+BEGIN, END = "<!-- accuracy -->", "<!-- /accuracy -->"
+REALTIME = ("chrt", "-f", "20")
+LAMMPS = """units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 10 0 10 0 10
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 20 delay 0 check no
+fix 1 all nve
+run 250
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """ms: time until the last rank ends, and the ranks' mean time in communication."""
+
+    total: tuple[float, float]  # measured, predicted
+    communication: tuple[float, float]
+
+    @staticmethod
+    def error(pair: tuple[float, float]) -> float:
+        return pair[1] / pair[0] - 1
+
+
+def programs(about: dict[str, Any], folder: Path) -> list[Program]:
+    """Those that this machine has: LAMMPS only for the MPI that it was built with."""
+    for name in ("jacobi", "fft2d"):
+        subprocess.run(
+            [about["compiler"], "-O2", FOLDER / f"{name}.c", "-o", folder / name, "-lm"],
+            check=True,
+            timeout=300,
+        )
+    made = [
+        Program("halo exchange, 512 x 512 a rank, 500 steps", (str(folder / "jacobi"), "512", "500")),
+        Program("FFT2D, 1024 x 1024, 20 times", (str(folder / "fft2d"), "1024", "20")),
+    ]
+    lammps = shutil.which("lmp")
+    if lammps and "Open MPI" in about["mpi"]:
+        (folder / "in.melt").write_text(LAMMPS)
+        made.append(
+            Program(
+                "LAMMPS melt, 4,000 atoms, 250 steps",
+                (lammps, "-in", str(folder / "in.melt"), "-log", "none"),
+            )
+        )
+    return made
+
+
+def compare(
+    program: Program, parameters: mpi_parameters.MpiParameters, folder: Path, prefix: list[str]
+) -> Compared:
+    trace = folder / "trace"
+    shutil.rmtree(trace, ignore_errors=True)
+    command = [
+        *prefix,
+        SPINLOOM,
+        "record",
+        "-o",
+        trace,
+        "--",
+        parameters.about["launcher"],
+        "-n",
+        "2",
+        *program.command,
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        sys.exit(f"{program.name}: {done.stderr.strip()[-400:]}")
+    request = predict.Request(trace, [], parameters=parameters)
+    table = predict.predict(request, machines.machine(), Memory(folder / "prices.json"))
+    rows = {row["way"]: row for row in table.rows}
+    pairs = [
+        (rows[MEASURED][name] / MS, rows[RECORDED_HOST][name] / MS)
+        for name in ("time_ps", "communication_ps")
+    ]
+    return Compared(*pairs)
+
+
+def table_of(mpi: str, found: dict[str, list[Compared]]) -> str:
+    lines = [
+        f"{mpi}, 2 ranks:",
+        "",
+        "| program | communication: measured | predicted | error | total: measured | predicted | error |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, runs in found.items():
+        by_error = sorted(runs, key=lambda run: Compared.error(run.communication))
+        run = by_error[len(by_error) // 2]
+        cells = [
+            f"{pair[0]:.1f} ms | {pair[1]:.1f} ms | {Compared.error(pair):+.1%}"
+            for pair in (run.communication, run.total)
+        ]
+        lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mpi", type=Path, required=True, help="made by 'spinloom calibrate --mpi'")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--docs", type=Path, help="a page whose table is renewed")
+    given = parser.parse_args()
+    parameters = mpi_parameters.read(given.mpi)
+    prefix = list(REALTIME) if given.realtime else []
+    with tempfile.TemporaryDirectory(prefix="spinloom-accuracy-") as name:
+        folder = Path(name)
+        found = {
+            program.name: [compare(program, parameters, folder, prefix) for _ in range(given.runs)]
+            for program in programs(parameters.about, folder)
+        }
+    text = table_of(parameters.about["mpi"], found)
+    print(text)
+    for program, runs in found.items():
+        errors = [Compared.error(run.communication) for run in runs]
+        print(
+            f"{program}: communication {min(errors):+.1%} to {max(errors):+.1%}, "
+            f"median {statistics.median(errors):+.1%}"
+        )
+    if given.docs is not None:
+        page = given.docs.read_text(encoding="utf-8")
+        before, _, rest = page.partition(BEGIN)
+        _, _, after = rest.partition(END)
+        given.docs.write_text(f"{before}{BEGIN}\n{text}{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""`spinloom predict`: recorded programs under other ways.
+
+jacobi/ was recorded: programs/jacobi.c with 64 cells and 10 steps on 4 ranks.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from layer_programs import BIN, TIME_LIMIT_S, compile_for, every_mpi
+from spinloom import layout_prices, mpi_parameters, predict, predict_ways
+from spinloom.errors import EXIT_OK, EXIT_USAGE
+from spinloom.layout_prices import Price, Prices, Use
+from spinloom.mpi_parameters import MpiParameters, Size
+
+HERE = Path(__file__).parent
+JACOBI = HERE / "jacobi"
+HALO_BYTES = 64 * 8
+
+
+def rows(spinloom, *arguments):
+    ran = spinloom("predict", str(JACOBI), "--json", "-q", *arguments)
+    assert ran.code == EXIT_OK, ran.err
+    return {row["way"]: row for row in json.loads(ran.out)}
+
+
+@pytest.fixture
+def parameters(tmp_path):
+    """100 ns to send, 200 ns to receive, 50 ns between; a byte beyond 4 KiB takes 1 ns to receive."""
+    table = tuple(
+        Size(bytes_, 350 + extra, 300 + extra, 100, 200 + extra, 0.0)
+        for bytes_, extra in ((1, 0), (4096, 0), (1 << 20, (1 << 20) - 4096))
+    )
+    made = MpiParameters(
+        50, 150, 100, 200, 300, 1, 1, 4096, 4096, table, about={"mpi": "No MPI", "host": "none"}
+    )
+    path = tmp_path / "mpi.json"
+    mpi_parameters.write(made, path)
+    return path
+
+
+def test_ways_are_rows_beside_what_was_measured(spinloom):
+    found = rows(spinloom, "--strategies", "rw-cp")
+    assert list(found) == ["measured", "host-mpi", "rdma-unpack", "offload-matching", "offload-rw-cp"]
+    facts = predict.load(JACOBI).facts()
+    measured = found["measured"]
+    assert measured["times"] == "host"
+    assert measured["time_ps"] == 1000 * max(rank["total_ns"] for rank in facts["recorded"])
+    for name, row in found.items():
+        if name == "measured":
+            continue
+        assert row["times"] == "modelled"
+        # The replay computes as long as the recording did, and its parts are the whole.
+        assert row["compute_ps"] == measured["compute_ps"]
+        parts = sum(row[f"{part}_ps"] for part in predict.PARTS)
+        assert parts == pytest.approx(row["compute_ps"] + row["communication_ps"], abs=len(predict.PARTS))
+        assert row["speedup"] == pytest.approx(found["host-mpi"]["time_ps"] / row["time_ps"], abs=1e-4)
+    assert found["host-mpi"]["layouts_ps"] > 0
+    assert found["offload-rw-cp"]["layouts_ps"] == 0
+    assert found["offload-rw-cp"]["nic_ps"] > 0
+
+
+def test_messages_are_those_of_the_program(spinloom):
+    # 10 steps on 2 x 2 ranks without wrapping: 2 neighbours of 4 ranks; an allreduce over 4 ranks is 8
+    # messages of 8 B; making the grid is a barrier: 8 messages of nothing
+    host = rows(spinloom)["host-mpi"]
+    assert host["messages"] == 10 * 2 * 4 + 8 + 8
+    assert host["bytes"] == 10 * 2 * 4 * HALO_BYTES + 8 * 8
+
+
+def test_computation_is_scaled(spinloom):
+    one, third = rows(spinloom)["host-mpi"], rows(spinloom, "--scale-compute", "1/3")["host-mpi"]
+    assert third["compute_ps"] == pytest.approx(one["compute_ps"] / 3, rel=1e-6)
+    assert third["of_measured"] is None
+    assert rows(spinloom, "--scale-compute", "0")["host-mpi"]["compute_ps"] == 0
+
+
+def test_the_same_input_gives_the_same_hash_and_prices_are_remembered(spinloom, tmp_path):
+    for folder in ("a", "b"):
+        assert spinloom("predict", str(JACOBI), "--out", str(tmp_path / folder), "-q").code == EXIT_OK
+    again = spinloom("predict", str(JACOBI), "--out", str(tmp_path / "a"), "--force", "-q")
+    assert "0 cells simulated, 10 remembered" in again.err
+    documents = [json.loads((tmp_path / name / "predict.json").read_text()) for name in ("a", "b")]
+    assert documents[0] == documents[1]
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    assert manifest["result_hash"] == documents[0]["result_hash"]
+    assert manifest["trace"]["program"] == "./jacobi 64 10"
+    lines = list(csv.DictReader((tmp_path / "a" / "predict.csv").open()))
+    assert list(lines[0]) == list(predict.COLUMNS)
+    refused = spinloom("predict", str(JACOBI), "--out", str(tmp_path / "a"))
+    assert refused.code == EXIT_USAGE
+    assert "--force overwrites" in refused.err
+
+
+def test_more_ranks_are_a_larger_grid(spinloom):
+    # 4 x 4 ranks: 24 pairs of neighbours, each both ways; an allreduce and a barrier of 16 ranks, 4 rounds
+    # each
+    ran = spinloom("predict", str(JACOBI), "--ranks", "16", "--csv", "-q")
+    host = next(row for row in csv.DictReader(ran.out.splitlines()) if row["way"] == "host-mpi")
+    assert host["ranks"] == "16"
+    assert int(host["messages"]) == 10 * 24 * 2 + 2 * 16 * 4
+    assert rows(spinloom, "--ranks", "16", "--network", "torus:4x4")["host-mpi"]["time_ps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--ranks", "3"], "it grows to more, not to 3"),
+        (["--ranks", "7"], "7 ranks make no grid of 2 dimensions that is at least 2 x 2"),
+        (["--collective", "allreduce=fast"], "allreduce has no algorithm 'fast'"),
+        (["--scale-compute", "-1"], "give a number such as 0.5"),
+        (["--eager", "much"], "--eager much"),
+        (["--network", "ring"], "networks are crossbar"),
+        (["--goal", "a.txt"], "end the name in .goal for text"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(spinloom, arguments, sentence):
+    ran = spinloom("predict", str(JACOBI), *arguments)
+    assert ran.code == EXIT_USAGE
+    assert sentence in ran.err
+
+
+def test_a_folder_without_a_trace_says_what_makes_one(spinloom, tmp_path):
+    ran = spinloom("predict", str(tmp_path))
+    assert ran.code != EXIT_OK
+    assert "spinloom record" in ran.err
+
+
+def test_a_rank_is_missing(spinloom, tmp_path):
+    shutil.copytree(JACOBI, tmp_path / "some")
+    (tmp_path / "some" / "rank-3.trace").unlink()
+    ran = spinloom("predict", str(tmp_path / "some"))
+    assert ran.code == EXIT_USAGE
+    assert "all of them are needed" in ran.err
+
+
+def test_the_schedule_is_a_file_that_goal_runs(spinloom, tmp_path):
+    path = tmp_path / "jacobi.goal"
+    assert spinloom("predict", str(JACOBI), "--goal", str(path)).code == EXIT_OK
+    counted = json.loads(spinloom("goal", "check", str(path), "--json").out)[0]
+    assert counted["ranks"] == 4
+    assert counted["sends"] == counted["receives"] == 10 * 2 * 4 + 8 + 8
+    assert spinloom("goal", "run", str(path), "-L", "2500").code == EXIT_OK
+    assert spinloom("predict", str(JACOBI), "--goal", str(path)).code == EXIT_USAGE  # it is there
+
+
+def test_the_recorded_host_is_a_row_where_its_mpi_is_known(spinloom, parameters):
+    ran = spinloom("predict", str(JACOBI), "--mpi", str(parameters), "--csv", "-q")
+    found = {row["way"]: row for row in csv.DictReader(ran.out.splitlines())}
+    assert list(found)[:2] == ["measured", "recorded-host"]
+    # every end of a message: 100 ns to send, 200 ns to receive, 24 of each a rank; 16 B are combined, 1 ns each
+    assert int(found["recorded-host"]["overhead_ps"]) == pytest.approx(
+        (24 * (100 + 200) + 16) * 1000, rel=1e-3
+    )
+    table = spinloom("predict", str(JACOBI), "--mpi", str(parameters))
+    assert "No MPI was not measured here" in table.err
+
+
+def test_a_way_differs_from_the_one_before_it_by_one_thing():
+    use = Use(
+        layout=0, count=1, side="receive", type="vector(8, 1, 2, double)", bytes=64, messages=1, copies=0
+    )
+    prices = Prices(host_ps={use: 9000}, nic={"seek": {use: Price(0, 5000)}})
+    network = predict_ways.Network(L_ps=1, g_ps=0, G=Fraction(37), call_ps=65_000, copy=Fraction(100))
+    host, rdma, matching, seek = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024)
+    # a short message is copied, or unpacked in place of that
+    assert [point[2] for point in host.costs["messages"][:3]] == [65_000, 65_000 + 1024 * 100, 65_000]
+    assert host.costs["layouts"] == [(0, 1, "receive", 9000 - 6400, 0)]
+    assert [point[2] for point in rdma.costs["messages"]] == [65_000] * 4
+    assert rdma.costs["layouts"] == [(0, 1, "receive", 9000, 0)]
+    assert host.costs["handshake_bytes"] == rdma.costs["handshake_bytes"] == 1024
+    assert "handshake_bytes" not in matching.costs
+    assert matching.model["S_bytes"] == 1024
+    assert seek.costs["layouts"] == [(0, 1, "receive", 0, 5000)]
+
+
+def test_light_layouts_are_priced_by_the_byte():
+    heavy, light = (
+        Use(layout=number, count=1, side="receive", type="", bytes=size, messages=1, copies=0)
+        for number, size in enumerate((1000, 10))
+    )
+    prices = Prices(host_ps={heavy: 5000}, nic={"seek": {heavy: Price(0, 2000)}}, by_rate=[light])
+    layout_prices.add_by_rate(prices, [heavy])
+    assert prices.host_ps[light] == 50
+    assert prices.nic["seek"][light] == Price(0, 20)
+
+
+@every_mpi
+def test_a_program_is_recorded_and_predicted(spinloom, mpi, tmp_path):
+    program, trace = tmp_path / "fft2d", tmp_path / "trace"
+    compile_for(mpi, [HERE / "programs" / "fft2d.c"], program, libraries=("-lm",))
+    words = [
+        BIN / "spinloom",
+        "record",
+        "-o",
+        trace,
+        "--",
+        mpi.launcher,
+        *mpi.options,
+        "-n",
+        "2",
+        program,
+        "64",
+        "2",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    ran = spinloom("predict", str(trace), "--json", "-q")
+    found = {row["way"]: row for row in json.loads(ran.out)}
+    # 2 times 2 all-to-alls of 2 ranks, one message each; a reduction of 8 B
+    assert found["host-mpi"]["messages"] == 4 * 2 + 1
+    assert found["host-mpi"]["bytes"] == 4 * 2 * 32 * 32 * 16 + 8
+    assert (
+        found["host-mpi"]["layouts_ps"] > found["offload-rw-cp"]["layouts_ps"] > 0
+    )  # a rank's own block stays

@@ -155,7 +155,7 @@ def test_the_recorded_host_is_a_row_where_its_mpi_is_known(spinloom, parameters)
     ran = spinloom("predict", str(JACOBI), "--mpi", str(parameters), "--csv", "-q")
     found = {row["way"]: row for row in csv.DictReader(ran.out.splitlines())}
     assert list(found)[:2] == ["measured", "recorded-host"]
-    # every end of a message: 100 ns to send, 200 ns to receive, 24 of each a rank; 16 B are combined, 1 ns each
+    # every end of a message: 100 ns to send, 200 ns to receive, 24 of each a rank; combined: 16 B, 1 ns each
     assert int(found["recorded-host"]["overhead_ps"]) == pytest.approx(
         (24 * (100 + 200) + 16) * 1000, rel=1e-3
     )

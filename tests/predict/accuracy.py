@@ -1,6 +1,6 @@
 """How good `spinloom predict` is on this machine: recorded programs beside their predictions by its own MPI.
 
-    python tests/predict/accuracy.py --mpi mpi-open-mpi-4.1.4.json [--realtime] [--docs docs/predict.md]
+    python tests/predict/accuracy.py --mpi mpi-open-mpi-4.1.4.json [--mpi ...] [--realtime] [--docs PAGE]
 
 Each program is recorded several times; the row is that of the median error of its communication time.
 --realtime gives the ranks a real-time priority (root), for machines on which others work. All times are host
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -121,45 +120,46 @@ def table_of(mpi: str, found: dict[str, list[Compared]]) -> str:
     lines = [
         f"{mpi}, 2 ranks:",
         "",
-        "| program | communication: measured | predicted | error | total: measured | predicted | error |",
-        "|---|---|---|---|---|---|---|",
+        "| program | communication: measured | predicted | error | errors of all runs "
+        "| total: measured | predicted | error |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, runs in found.items():
         by_error = sorted(runs, key=lambda run: Compared.error(run.communication))
         run = by_error[len(by_error) // 2]
-        cells = [
+        communication, total = (
             f"{pair[0]:.1f} ms | {pair[1]:.1f} ms | {Compared.error(pair):+.1%}"
             for pair in (run.communication, run.total)
-        ]
-        lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
+        )
+        least, most = (Compared.error(by_error[place].communication) for place in (0, -1))
+        lines.append(f"| {name} | {communication} | {least:+.0%} to {most:+.0%} | {total} |")
     return "\n".join(lines) + "\n"
+
+
+def table_for(parameters: mpi_parameters.MpiParameters, runs: int, prefix: list[str]) -> str:
+    with tempfile.TemporaryDirectory(prefix="spinloom-accuracy-") as name:
+        folder = Path(name)
+        found = {
+            program.name: [compare(program, parameters, folder, prefix) for _ in range(runs)]
+            for program in programs(parameters.about, folder)
+        }
+    return table_of(parameters.about["mpi"], found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--mpi", type=Path, required=True, help="made by 'spinloom calibrate --mpi'")
+    parser.add_argument(
+        "--mpi", type=Path, required=True, action="append", help="made by 'spinloom calibrate --mpi'"
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--docs", type=Path, help="a page whose table is renewed")
     given = parser.parse_args()
-    parameters = mpi_parameters.read(given.mpi)
     prefix = list(REALTIME) if given.realtime else []
-    with tempfile.TemporaryDirectory(prefix="spinloom-accuracy-") as name:
-        folder = Path(name)
-        found = {
-            program.name: [compare(program, parameters, folder, prefix) for _ in range(given.runs)]
-            for program in programs(parameters.about, folder)
-        }
-    text = table_of(parameters.about["mpi"], found)
+    text = "\n".join(table_for(mpi_parameters.read(path), given.runs, prefix) for path in given.mpi)
     print(text)
-    for program, runs in found.items():
-        errors = [Compared.error(run.communication) for run in runs]
-        print(
-            f"{program}: communication {min(errors):+.1%} to {max(errors):+.1%}, "
-            f"median {statistics.median(errors):+.1%}"
-        )
     if given.docs is not None:
         page = given.docs.read_text(encoding="utf-8")
         before, _, rest = page.partition(BEGIN)

@@ -2,12 +2,17 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
 #include "app/bindings_support.hpp"
 #include "layout/blob_type.hpp"
 #include "layout/text.hpp"
 #include "predict/grow.hpp"
 #include "predict/layout_uses.hpp"
 #include "predict/schedule_of.hpp"
+#include "predict/skeleton.hpp"
 #include "trace/reader.hpp"
 
 namespace spinloom::app {
@@ -27,23 +32,62 @@ struct Recording {
   std::string how;    // it grew to more ranks
 };
 
+Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, const std::vector<std::string>& choices) {
+  SPL_ASSIGN(const predict::Algorithms algorithms, predict::choose(choices));
+  Recording made;
+  SPL_ASSIGN(made.script, predict::script_of(traces, algorithms));
+  made.host = traces.front().host;
+  made.mpi = traces.front().mpi;
+  made.program = traces.front().program;
+  for (const trace::RankTrace& one : traces) made.ended = made.ended && one.ended;
+  return made;
+}
+
 // On more ranks than it was recorded on, unless `ranks` is 0.
 Recording read(const std::string& directory, const std::vector<std::string>& choices, uint32_t ranks) {
   return unwrap(without_lock([&]() -> Result<Recording> {
-    SPL_ASSIGN(const predict::Algorithms algorithms, predict::choose(choices));
     SPL_ASSIGN(std::vector<trace::RankTrace> traces, trace::read(directory));
-    Recording made;
+    std::string how;
     if (ranks != 0) {
       SPL_ASSIGN(predict::Grown grown, predict::grow(traces, ranks));
       traces = std::move(grown.traces);
-      made.how = std::move(grown.how);
+      how = std::move(grown.how);
     }
-    SPL_ASSIGN(made.script, predict::script_of(traces, algorithms));
-    made.host = traces.front().host;
-    made.mpi = traces.front().mpi;
-    made.program = traces.front().program;
-    for (const trace::RankTrace& one : traces) made.ended = made.ended && one.ended;
+    SPL_ASSIGN(Recording made, recording_of(traces, choices));
+    made.how = std::move(how);
     return made;
+  }));
+}
+
+predict::SkeletonStep step_of(const nb::dict& given) {
+  static constexpr std::pair<std::string_view, predict::SkeletonStep::Kind> kinds[] = {
+      {"compute", predict::SkeletonStep::Kind::compute},
+      {"halo", predict::SkeletonStep::Kind::halo},
+      {"alltoall", predict::SkeletonStep::Kind::alltoall},
+      {"allreduce", predict::SkeletonStep::Kind::allreduce},
+  };
+  predict::SkeletonStep step;
+  const auto name = nb::cast<std::string>(given["kind"]);
+  const auto* const kind = std::ranges::find(kinds, name, [](const auto& one) { return one.first; });
+  if (kind == std::end(kinds)) unwrap(Status(fail(Code::invalid, "there is no step '", name, "'")));
+  step.kind = kind->second;
+  if (given.contains("compute_ns")) step.compute_ns = nb::cast<uint64_t>(given["compute_ns"]);
+  if (given.contains("bytes")) step.bytes = nb::cast<uint64_t>(given["bytes"]);
+  if (given.contains("grid")) step.grid = nb::cast<std::vector<uint32_t>>(given["grid"]);
+  if (given.contains("types")) {
+    for (const nb::handle both : nb::cast<nb::list>(given["types"])) {
+      step.types.push_back({nb::cast<std::string>(both[0]), nb::cast<std::string>(both[1])});
+    }
+  }
+  return step;
+}
+
+Recording skeleton(uint32_t ranks, const nb::list& given, uint32_t repeats, const std::vector<std::string>& choices) {
+  std::vector<predict::SkeletonStep> steps;
+  for (const nb::handle one : given) steps.push_back(step_of(nb::cast<nb::dict>(one)));
+  return unwrap(without_lock([&]() -> Result<Recording> {
+    SPL_ASSIGN(const std::vector<trace::RankTrace> traces, predict::make_skeleton(ranks, steps, repeats));
+    return recording_of(traces, choices);
   }));
 }
 
@@ -160,6 +204,11 @@ void bind_predict(nb::module_& module) {
       .def("facts", &facts, "What was recorded, for each rank, and what of it is not replayed.")
       .def("layouts", &layouts, "Which layouts are moved, how often.")
       .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.");
+  module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
+             nb::arg("algorithms"),
+             "The Recording of a program that nobody ran. Steps: {'kind': 'compute', 'compute_ns'}, {'kind': 'halo', "
+             "'grid', 'types': [(sent, received)], 'compute_ns'}, {'kind': 'alltoall', 'types'}, {'kind': 'allreduce', "
+             "'bytes'}.");
   module.def("read_recording", &read, nb::arg("directory"), nb::arg("algorithms"), nb::arg("ranks") = 0,
              "The Recording in a directory of traces, on more ranks if asked; algorithms: 'allreduce=ring', ...");
 }

@@ -1,0 +1,217 @@
+#include "predict/skeleton.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "layout/blob.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::predict {
+namespace {
+
+using trace::Call;
+using trace::CallForm;
+using trace::RankTrace;
+using trace::Signature;
+
+constexpr uint32_t type_byte = 0;
+constexpr uint32_t ranks_most = 1U << 13;  // each knows all others
+constexpr uint64_t events_most = 1U << 28;  // of all ranks
+
+// The types of all steps, by their text forms. Number 0 is a byte.
+class SkeletonTypeTable {
+ public:
+  Result<uint32_t> number(const std::string& form) {
+    if (const auto known = numbers_.find(form); known != numbers_.end()) return known->second;
+    const auto type = layout::parse(form);
+    if (!type.ok()) return type.error();
+    const auto blob = layout::Blob::build(*type);
+    if (!blob.ok()) return blob.error();
+    entries.push_back({form, blob->size(), blob->extent(), {blob->bytes().begin(), blob->bytes().end()}, 0});
+    const auto made = static_cast<uint32_t>(entries.size() - 1);
+    numbers_.emplace(form, made);
+    return made;
+  }
+
+  std::vector<trace::TypeEntry> entries{{"MPI_BYTE", 1, 1, {}, 0}};
+
+ private:
+  std::map<std::string, uint32_t> numbers_;
+};
+
+struct NumberedTypes {
+  uint32_t sent = 0;
+  uint32_t received = 0;
+};
+
+Signature signature_of(Call call) {
+  Signature made;
+  made.call = call;
+  made.comm = 0;
+  return made;
+}
+
+// Signatures are kept once: those of a repeated step are the same.
+class Writer {
+ public:
+  explicit Writer(RankTrace& trace) : trace_(trace) {}
+
+  void call(Signature signature) {
+    const auto found = std::ranges::find(trace_.signatures, signature);
+    const auto number = static_cast<uint32_t>(found - trace_.signatures.begin());
+    if (found == trace_.signatures.end()) trace_.signatures.push_back(std::move(signature));
+    trace_.events.push_back({number, 0, now_ns_, now_ns_});
+  }
+  void compute(uint64_t ns) { now_ns_ += ns; }
+
+ private:
+  RankTrace& trace_;
+  uint64_t now_ns_ = 1;  // no call has ended at 0
+};
+
+// The rank so many steps further on in a dimension of a periodic grid.
+uint32_t neighbour(const std::vector<uint32_t>& grid, uint32_t rank, size_t dimension, uint32_t steps) {
+  uint32_t stride = 1;
+  for (size_t inner = dimension + 1; inner < grid.size(); ++inner) stride *= grid[inner];
+  const uint32_t extent = grid[dimension];
+  const uint32_t place = rank / stride % extent;
+  return rank - place * stride + (place + steps) % extent * stride;
+}
+
+void exchange_halo(const SkeletonStep& step, std::span<const NumberedTypes> types, uint32_t rank, Writer& out) {
+  std::vector<uint32_t> requests;
+  for (const bool receives : {true, false}) {
+    for (size_t dimension = 0; dimension < step.grid.size(); ++dimension) {
+      const uint32_t extent = step.grid[dimension];
+      if (extent == 1) continue;
+      for (const bool up : {false, true}) {
+        const uint32_t steps = up != receives ? 1 : extent - 1;  // what goes up comes from below
+        Signature made = signature_of(receives ? Call::Recv : Call::Send);
+        made.form = CallForm::nonblocking;
+        made.peer = static_cast<int32_t>(neighbour(step.grid, rank, dimension, steps));
+        made.tag = static_cast<int32_t>(2 * dimension + (up ? 1 : 0));
+        made.requests = {static_cast<uint32_t>(requests.size())};
+        requests.push_back(made.requests[0]);
+        auto& end = receives ? made.receives : made.sends;
+        end = {{0, 1, receives ? types[dimension].received : types[dimension].sent}};
+        out.call(std::move(made));
+      }
+    }
+  }
+  out.compute(step.compute_ns);
+  if (requests.empty()) return;
+  Signature wait = signature_of(Call::Waitall);
+  wait.requests = std::move(requests);
+  out.call(std::move(wait));
+}
+
+void write_step(const SkeletonStep& step, std::span<const NumberedTypes> types, uint32_t rank, Writer& out) {
+  switch (step.kind) {
+    case SkeletonStep::Kind::compute: out.compute(step.compute_ns); return;
+    case SkeletonStep::Kind::halo: exchange_halo(step, types, rank, out); return;
+    case SkeletonStep::Kind::alltoall: {
+      Signature made = signature_of(Call::Alltoall);
+      made.sends = {{0, 1, types[0].sent}};
+      made.receives = {{0, 1, types[0].received}};
+      out.call(std::move(made));
+      return;
+    }
+    case SkeletonStep::Kind::allreduce: {
+      Signature made = signature_of(Call::Allreduce);
+      made.sends = {{0, static_cast<int64_t>(step.bytes), type_byte}};
+      made.receives = made.sends;
+      out.call(std::move(made));
+      return;
+    }
+  }
+}
+
+uint64_t events_of(const SkeletonStep& step) {
+  if (step.kind == SkeletonStep::Kind::halo) return 4 * step.grid.size() + 1;
+  return step.kind == SkeletonStep::Kind::compute ? 0 : 1;
+}
+
+Status check_step(const SkeletonStep& step, uint32_t ranks, size_t number) {
+  if (step.kind == SkeletonStep::Kind::halo) {
+    uint64_t product = 1;
+    for (const uint32_t extent : step.grid) product = std::min<uint64_t>(product * extent, uint64_t{ranks_most} + 1);
+    if (product != ranks || step.grid.empty()) {
+      return fail(Code::invalid, "step ", number, ": the grid has ", step.grid.empty() ? 0 : product, " places for ",
+                  ranks, " ranks");
+    }
+    if (step.types.size() != step.grid.size()) {
+      return fail(Code::invalid, "step ", number, ": ", step.types.size(), " types for ", step.grid.size(),
+                  " dimensions; each has its own");
+    }
+  }
+  if (step.kind == SkeletonStep::Kind::alltoall && step.types.size() != 1) {
+    return fail(Code::invalid, "step ", number, ": an all-to-all has one type for both its ends, not ",
+                step.types.size());
+  }
+  if (step.bytes > INT64_MAX) return fail(Code::invalid, "step ", number, ": ", step.bytes, " bytes");
+  return {};
+}
+
+Result<std::vector<NumberedTypes>> numbered(const SkeletonStep& step, size_t number, SkeletonTypeTable& table) {
+  std::vector<NumberedTypes> made;
+  for (const SkeletonTypes& both : step.types) {
+    const auto sent = table.number(both.sent);
+    if (!sent.ok()) return sent.error();
+    const auto received = table.number(both.received);
+    if (!received.ok()) return received.error();
+    const int64_t sent_bytes = table.entries[*sent].size_bytes;
+    const int64_t received_bytes = table.entries[*received].size_bytes;
+    if (sent_bytes != received_bytes) {
+      return fail(Code::invalid, "step ", number, ": ", sent_bytes, " B are sent and ", received_bytes, " B received");
+    }
+    made.push_back({*sent, *received});
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<std::vector<RankTrace>> make_skeleton(uint32_t ranks, std::span<const SkeletonStep> steps, uint32_t repeats) {
+  if (ranks == 0 || ranks > ranks_most) {
+    return fail(Code::invalid, "a skeleton of ", ranks, " ranks: give 1 to ", ranks_most);
+  }
+  SkeletonTypeTable table;
+  std::vector<std::vector<NumberedTypes>> types;
+  uint64_t events = 2;
+  for (size_t number = 0; number < steps.size(); ++number) {
+    if (const Status checked = check_step(steps[number], ranks, number); !checked.ok()) return checked.error();
+    auto made = numbered(steps[number], number, table);
+    if (!made.ok()) return made.error();
+    types.push_back(std::move(*made));
+    events += events_of(steps[number]) * repeats;
+  }
+  if (events > events_most / ranks) {
+    return fail(Code::overflow, "the skeleton has ", events, " calls of ", ranks, " ranks; ", events_most,
+                " calls are the most: repeat it less often");
+  }
+  std::vector<RankTrace> traces(ranks);
+  trace::CommEntry world;
+  for (uint32_t rank = 0; rank < ranks; ++rank) world.world_ranks.push_back(rank);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    RankTrace& made = traces[rank];
+    made.rank = rank;
+    made.ranks = ranks;
+    made.ended = true;
+    made.host = "imagined";
+    made.types = table.entries;
+    world.rank = rank;
+    trace::CommEntry itself;
+    itself.world_ranks = {rank};
+    made.comms = {world, itself};
+    Writer out(made);
+    out.call(signature_of(Call::Init));
+    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+      for (size_t number = 0; number < steps.size(); ++number) write_step(steps[number], types[number], rank, out);
+    }
+    out.call(signature_of(Call::Finalize));
+  }
+  return traces;
+}
+
+}  // namespace spinloom::predict

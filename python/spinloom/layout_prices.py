@@ -10,9 +10,11 @@ average; Prices says how many. All times are modelled.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,8 @@ class Use:
 @dataclass(frozen=True)
 class Price:
     cpu_ps: int
-    nic_ps: int
+    nic_ps: int  # that the message waits for
+    nic_busy_ps: int = 0  # after which the NIC can take the next one
     fell_back: bool = False  # the strategy does not take the layout: the host unpacks it
 
 
@@ -107,6 +110,8 @@ class Cells:
         self.receive = machine.setup()
         self.send = machine.setup(send=True)
         self.memory = memory
+        self.clock_hz = machine.profile["hpu.clock"]
+        self.hpus = machine.hpus
         self.wanted: dict[str, tuple[Cell, Setup]] = {}
         self.simulated = 0
         self.remembered = 0
@@ -136,9 +141,17 @@ class Cells:
     def kept(outcome: Outcome) -> dict[str, Any]:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
             raise Trouble(outcome.code, f"{outcome.cell.row.type}: {outcome.message}")
-        names = ("time_ps", "data_time_ps", "send_time_ps", "host_busy_ps")
+        names = (
+            *("time_ps", "data_time_ps", "send_time_ps", "host_busy_ps"),
+            *("packets", "handler_cycles_per_packet"),
+        )
         times = {name: outcome.columns[name] for name in names if name in outcome.columns}
         return {"code": outcome.code, **times}
+
+    def handlers_ps(self, found: dict[str, Any]) -> int:
+        """How long the HPUs, all of them, work for a message."""
+        cycles = Fraction(found.get("handler_cycles_per_packet", 0)) * found.get("packets", 0)
+        return math.ceil(cycles * 10**12 / self.clock_hz / self.hpus)
 
     def of(self, row: Row, strategy: str, side: str) -> dict[str, Any] | None:
         """The times of a cell; None if the strategy does not take it."""
@@ -181,7 +194,8 @@ def nic_price(cells: Cells, use: Use, strategy: str, host: int) -> Price:
         name = "time_ps"
     if found is None or plain is None:
         return Price(host, 0, fell_back=True)
-    return Price(0, max(0, found[name] - plain[name]))
+    waits = max(0, found[name] - plain[name])
+    return Price(0, waits, cells.handlers_ps(found))
 
 
 def price(
@@ -233,5 +247,6 @@ def add_by_rate(found: Prices, chosen: list[Use]) -> None:
     for prices in found.nic.values():
         cpu = sum(prices[use].cpu_ps for use in chosen)
         nic = sum(prices[use].nic_ps for use in chosen)
+        busy = sum(prices[use].nic_busy_ps for use in chosen)
         for use in found.by_rate:
-            prices[use] = Price(-(-cpu * use.bytes // size), -(-nic * use.bytes // size))
+            prices[use] = Price(*(-(-sum_ps * use.bytes // size) for sum_ps in (cpu, nic, busy)))

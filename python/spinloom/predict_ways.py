@@ -158,10 +158,11 @@ def ways(
             if use.side == "receive" and use.bytes <= mpi.eager_bytes
             else cpu,
             0,
+            0,
         )
         for use, cpu in prices.host_ps.items()
     ]
-    in_place = [(*key(use), cpu, 0) for use, cpu in prices.host_ps.items()]
+    in_place = [(*key(use), cpu, 0, 0) for use, cpu in prices.host_ps.items()]
     no_copy = message_table(mpi.send_ps, mpi.receive_ps, Fraction(0), mpi.eager_bytes)
     asking = {"handshake_bytes": mpi.eager_bytes}
     yield Way(
@@ -186,7 +187,7 @@ def ways(
     yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, network.model(mpi.eager_bytes))
     for name in strategies:
         found = prices.nic[name]
-        layouts = [(*key(use), price.cpu_ps, price.nic_ps) for use, price in found.items()]
+        layouts = [(*key(use), price.cpu_ps, price.nic_ps, price.nic_busy_ps) for use, price in found.items()]
         fell_back = sum(price.fell_back for price in found.values())
         remark = f"{fell_back} of {len(found)} layouts are not for {name}: the host moves them"
         yield Way(
@@ -224,7 +225,7 @@ def recorded_host(
         ABOUT[RECORDED_HOST],
         {
             "messages": messages,
-            "layouts": [(*key(use), end_ps(use, moved[use], parameters), 0) for use in uses],
+            "layouts": [(*key(use), end_ps(use, moved[use], parameters), 0, 0) for use in uses],
             "host_layouts": [(*key(use), own_ps(use, moved[use])) for use in uses],
             "copy": ratio(copy),
             "combine": ratio(copy),

@@ -148,7 +148,7 @@ Rate rate_of(const nb::dict& costs, const char* name) {
   return {nb::cast<int64_t>(ratio[0]), nb::cast<int64_t>(ratio[1])};
 }
 
-// {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic)], "host_layouts": [(layout,
+// {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts": [(layout,
 // count, side, cpu)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
 Costs costs_of(const nb::dict& given) {
   Costs out;
@@ -160,7 +160,7 @@ Costs costs_of(const nb::dict& given) {
     return Costs::LayoutKey{nb::cast<uint32_t>(one[0]), nb::cast<int64_t>(one[1]), side_of(one[2])};
   };
   for (const nb::handle one : nb::cast<nb::list>(given["layouts"])) {
-    out.layouts[key(one)] = {nb::cast<uint64_t>(one[3]), nb::cast<uint64_t>(one[4])};
+    out.layouts[key(one)] = {nb::cast<uint64_t>(one[3]), nb::cast<uint64_t>(one[4]), nb::cast<uint64_t>(one[5])};
   }
   for (const nb::handle one : nb::cast<nb::list>(given["host_layouts"])) {
     out.host_layouts[key(one)] = nb::cast<uint64_t>(one[3]);

@@ -12,6 +12,9 @@ using schedule::Shape;
 constexpr uint8_t host_cpu = 0;
 constexpr uint8_t nic_cpu = 1;
 constexpr uint8_t message_cpu = 2;  // is never busy: what a message costs a CPU is a computation of its own
+// What a message waits for while others do not: so many messages side by side.
+constexpr uint8_t delay_cpu = 3;
+constexpr uint8_t delay_cpus = 61;
 
 // A tag of a Script has several of the schedule's: eager messages, and what a handshake consists of.
 enum class Stage : uint8_t { eager, request, answer, data };  // answer: also that the data have been fetched
@@ -140,7 +143,7 @@ class RankEmitter {
         received = message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}});
       }
     }
-    const uint32_t there = delayed(cost.way_ps + price.nic_ps, received);
+    const uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
     bill_.layouts_ps += price.cpu_ps;
     bill_.messages_ps += cost.receive_cpu_ps;
     const uint64_t cpu_ps = cost.receive_cpu_ps + price.cpu_ps;
@@ -166,10 +169,7 @@ class RankEmitter {
       bill_.messages_ps += small.send_cpu_ps;
     }
     ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
-    if (price.nic_ps != 0) {
-      bill_.nic_ps += price.nic_ps;
-      ready = {{computation(price.nic_ps, nic_cpu, ready), Awaits::end}};
-    }
+    ready = through_nic(price, ready);
     if (asks_first(leg) && !is_answered) {
       ends.push_back({asked(leg, ready, 0), Awaits::end});
       return;
@@ -197,8 +197,21 @@ class RankEmitter {
     return time_ps == 0 ? after : computation(time_ps, host_cpu, {{after, Awaits::end}});
   }
   uint32_t delayed(uint64_t time_ps, uint32_t after) {
+    if (time_ps == 0) return after;
     bill_.nic_ps += time_ps;
-    return time_ps == 0 ? after : computation(time_ps, nic_cpu, {{after, Awaits::end}});
+    const auto cpu = static_cast<uint8_t>(delay_cpu + delays_++ % delay_cpus);
+    return computation(time_ps, cpu, {{after, Awaits::end}});
+  }
+  // The message waits for nic_ps; the NIC is busy for nic_busy_ps, whether that is more or less.
+  Cursor through_nic(const Price& price, const Cursor& after) {
+    const uint64_t served_ps = std::min(price.nic_ps, price.nic_busy_ps);
+    bill_.nic_ps += price.nic_busy_ps;
+    Cursor out = after;
+    if (served_ps != 0) out = {{computation(served_ps, nic_cpu, out), Awaits::end}};
+    if (price.nic_busy_ps > served_ps) computation(price.nic_busy_ps - served_ps, nic_cpu, out);
+    if (price.nic_ps == served_ps) return out;
+    if (out.size() != 1 || out.front().awaits != Awaits::end) out = {{computation(0, nic_cpu, out), Awaits::end}};
+    return {{delayed(price.nic_ps - served_ps, out.front().operation), Awaits::end}};
   }
 
   [[nodiscard]] Price price_of(const Leg& leg) const {
@@ -245,6 +258,7 @@ class RankEmitter {
   Cursor cursor_;
   std::vector<Cursor> ends_;  // of actions
   uint32_t last_send_ = 0;    // whose start is the end of the call
+  uint32_t delays_ = 0;
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // ScheduleOf - a Script as a schedule at given costs.
 //
 // Contract: schedule_of() gives each rank its program. Host CPUs are CPU 0; CPU 1 does what a NIC does with the bytes of
-//   a layout, and what a message takes on its way beside the network's model; messages are on CPU 2, which is free: a send
-//   leaves when the CPU has done its work for it, whatever else waits for that CPU. All CPU time of message ends is in
-//   the schedule, so that a model's o and O must be 0. check() of the schedule finds nothing.
+//   a layout, one message after the other; messages are on CPU 2, which is free: a send leaves when the CPU has done its
+//   work for it, whatever else waits for that CPU. CPUs from 3 on stand for what messages wait for side by side. All CPU
+//   time of message ends is in the schedule, so that a model's o and O must be 0. check() of the schedule finds nothing.
 //   A call's operations wait for those of the call before: for their ends, or for their starts if it was non-blocking.
 // Invariants: (1) Bill's parts of a rank add up to the time of its computations.
 // Threads: pure. Time: modelled, in ps; computations in the unit of the costs, rounded up.

@@ -153,6 +153,41 @@ TEST(ScheduleOf, AMessageLeavesBeforeTheCpuUnpacksAnother) {
   EXPECT_EQ(finish(priced(script(traces), costs)), (std::vector<uint64_t>{6000 * ns + 95 * 2, 7000 * ns}));
 }
 
+// Two messages, the second one sent `gap_ns` after the first.
+Script two_messages_of_columns(uint64_t gap_ns) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  for (uint32_t number = 0; number < 2; ++number) {
+    sender.call(number == 0 ? 0 : gap_ns, {.call = Call::Send,
+                                           .form = CallForm::nonblocking,
+                                           .peer = 1,
+                                           .sends = {{0, 3, type_columns}},
+                                           .requests = {number}},
+                0);
+    receiver.call(0, {.call = Call::Recv,
+                      .form = CallForm::nonblocking,
+                      .peer = 0,
+                      .receives = {{0, 3, type_columns}},
+                      .requests = {number}});
+  }
+  return script({sender.wait(0, {0, 1}).end(), receiver.wait(0, {0, 1}).end()});
+}
+
+// L = 1 us, n G = 95 * 2 ps. A message waits for w on the NIC, which takes the next one after b:
+//   both come together, b < w:       T = L + n G + b + w
+//   the second one gap later, b > w: T = L + n G + max(gap, b) + b: the NIC's own end is the rank's
+TEST(ScheduleOf, ANicTakesTheNextMessageBeforeOneHasEndedOrLater) {
+  Costs costs;
+  costs.matches_on_nic = true;
+  Price& price = costs.layouts[{0, 3, Side::receive}];
+  price = {.nic_ps = 600 * ns, .nic_busy_ps = 200 * ns};
+  EXPECT_EQ(finish(priced(two_messages_of_columns(0), costs))[1], (1000 + 200 + 600) * ns + 95 * 2);
+  price = {.nic_ps = 600 * ns, .nic_busy_ps = 900 * ns};
+  EXPECT_EQ(finish(priced(two_messages_of_columns(700), costs))[1], (1000 + 900 + 900) * ns + 95 * 2);
+  price = {.nic_ps = 600 * ns};
+  EXPECT_EQ(finish(priced(two_messages_of_columns(0), costs))[1], 1600 * ns + 2 * 95 * 2);
+}
+
 TEST(ScheduleOf, ALayoutWithoutAPriceCostsByTheByte) {
   Costs costs;
   costs.unknown_layout = Rate(100, 1);

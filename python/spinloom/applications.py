@@ -1,0 +1,179 @@
+"""Whole programs as skeletons, predicted under the ways to move their messages.
+
+Contract: program() is what all ranks do, step by step. Bench.outcomes() gives for each way the modelled time
+of a run and the share of it that is not computation. Computation is not measured: it is as long as makes
+communication the share that the paper states, under the host's MPI and on the ranks that it states it for;
+with other ranks it is divided as the work is. Input is generated, and whoever prints these numbers says so.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from spinloom import core, layout_prices, predict, predict_ways
+from spinloom.errors import Trouble, nearest
+from spinloom.layout_prices import Cells, Memory
+from spinloom.machines import Machine
+
+FFT2D = "FFT2D"
+FFT2D_SIDE = 20480  # SC'19 paper, section 5.4
+FFT2D_RANKS = 64  # where it states the shares:
+FFT2D_SHARE = Fraction(40, 100)  # of communication
+GUESSES = 4
+ALGORITHMS = (
+    ("alltoall", "linear"),
+)  # as LogGOPSim's trace converter has it, by which the papers were simulated
+
+
+@dataclass(frozen=True)
+class Application:
+    """A halo exchange on a grid, then all-reduces, step after step."""
+
+    name: str
+    about: str
+    source: str
+    grid: tuple[int, ...]
+    faces: tuple[str, ...]
+    beside: float
+    allreduces: int
+    steps: int
+    point_to_point_percent: float
+    paper_gain_percent: float
+
+    @property
+    def ranks(self) -> int:
+        product = 1
+        for extent in self.grid:
+            product *= extent
+        return product
+
+    @property
+    def share(self) -> Fraction:
+        return Fraction(str(self.point_to_point_percent)) / 100
+
+    def step(self, compute_ns: int) -> list[dict[str, Any]]:
+        beside = round(compute_ns * self.beside)
+        halo = {
+            "kind": "halo",
+            "grid": list(self.grid),
+            "types": [(face, face) for face in self.faces],
+            "compute_ns": beside,
+        }
+        return [{"kind": "compute", "compute_ns": compute_ns - beside}, halo]
+
+    def step_with_reduces(self, compute_ns: int) -> list[dict[str, Any]]:
+        return [*self.step(compute_ns), *[{"kind": "allreduce", "bytes": 8}] * self.allreduces]
+
+
+@cache
+def listed() -> dict[str, Application]:
+    path = Path(__file__).with_name("applications.toml")
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))["application"]
+    made = [
+        Application(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+        )
+        for table in tables
+    ]
+    return {application.name: application for application in made}
+
+
+def fft2d_step(ranks: int, compute_ns: int) -> list[dict[str, Any]]:
+    """Rows are transformed, transposed, transformed, transposed back: each transposition is an all-to-all
+    whose types do it (SC'19 paper, section 5.4). A rank has side / ranks rows of complex numbers of 16 B."""
+    if ranks < 1 or FFT2D_SIDE % ranks:
+        raise Trouble("invalid", f"{FFT2D} on {ranks} ranks: {FFT2D_SIDE} rows are not divided by it")
+    rows = FFT2D_SIDE // ranks
+    sent = f"vector({rows}, {rows}, {FFT2D_SIDE}, contig(2, double))"
+    received = f"contig({rows}, resized(0B, 16B, vector({rows}, 1, {FFT2D_SIDE}, contig(2, double))))"
+    transposed = {"kind": "alltoall", "types": [(sent, received)]}
+    half = {"kind": "compute", "compute_ns": compute_ns // 2}
+    return [half, transposed, half, transposed]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What every rank does in a step, by the computation of a step in ns; and without its all-reduces."""
+
+    ranks: int
+    steps: int
+    step: Callable[[int], list[dict[str, Any]]]
+    messages_only: Callable[[int], list[dict[str, Any]]]
+
+
+def program(name: str, ranks: int | None = None) -> Program:
+    """ranks: of FFT2D only; the others have those of the paper. Raises Trouble('invalid')."""
+    if name == FFT2D:
+        count = ranks or FFT2D_RANKS
+        step = partial(fft2d_step, count)
+        return Program(count, 1, step, step)
+    if name not in listed():
+        raise Trouble("invalid", f"there is no application '{name}'{nearest(name, [FFT2D, *listed()])}")
+    application = listed()[name]
+    if ranks not in (None, application.ranks):
+        raise Trouble("invalid", f"{name} has {application.ranks} ranks here, not {ranks}")
+    return Program(application.ranks, application.steps, application.step_with_reduces, application.step)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    way: str
+    time_ps: int
+    communication_share: float
+
+
+class Bench:
+    """Predictions of skeletons on one machine; layouts are simulated once."""
+
+    def __init__(self, machine: Machine, strategies: tuple[str, ...] = (), threads: int = 0) -> None:
+        self.machine = machine
+        self.strategies = list(strategies)
+        self.threads = threads
+        self.memory = Memory(None)
+
+    def run(
+        self, ranks: int, step: list[dict[str, Any]], steps: int, wanted: tuple[str, ...]
+    ) -> list[Outcome]:
+        engine = core.load()
+        try:
+            recording = engine.skeleton_recording(
+                ranks, step, steps, [f"{name}={by}" for name, by in ALGORITHMS]
+            )
+        except engine.SpinloomError as error:
+            raise Trouble(error.code, error.message) from None
+        cells = Cells(self.machine, self.memory)
+        predict_ways.want_network(cells)
+        uses = predict.uses_of(recording)
+        prices = layout_prices.price(uses, cells, self.strategies, len(uses), self.threads, lambda: None)
+        network = predict_ways.network_of(self.machine, cells)
+        found = {way.name: way for way in predict_ways.ways(network, prices, self.strategies)}
+        rows = [predict.row_of(recording, found[name], network.G) for name in wanted]
+        return [Outcome(row["way"], row["time_ps"], row["communication_share"]) for row in rows]
+
+    def compute_ns(self, made: Program, share: Fraction) -> int:
+        """The computation of a step with which messages have this share of the time under the host's MPI. It
+        is looked for: what is computed beside messages changes what they take."""
+        host = (predict_ways.BASELINE,)
+        compute = 0
+        for _ in range(GUESSES):
+            (outcome,) = self.run(made.ranks, made.messages_only(compute), made.steps, host)
+            messages_ns = Fraction(outcome.time_ps, 1000 * made.steps) - compute
+            (whole,) = self.run(made.ranks, made.step(compute), made.steps, host)
+            others_ns = Fraction(whole.time_ps, 1000 * made.steps) - compute - messages_ns
+            compute = max(0, round(messages_ns * (1 - share) / share - others_ns))
+        return compute
+
+    def outcomes(self, name: str, ranks: int | None, ways: tuple[str, ...]) -> list[Outcome]:
+        made = program(name, ranks)
+        if name == FFT2D:
+            stated = program(name, FFT2D_RANKS)
+            compute = self.compute_ns(stated, FFT2D_SHARE) * FFT2D_RANKS // made.ranks
+        else:
+            compute = self.compute_ns(made, listed()[name].share)
+        return self.run(made.ranks, made.step(compute), made.steps, ways)

@@ -21,14 +21,12 @@ from spinloom.errors import Trouble, nearest
 from spinloom.layout_prices import Cells, Memory
 from spinloom.machines import Machine
 
+BASELINE = predict_ways.BASELINE
 FFT2D = "FFT2D"
 FFT2D_SIDE = 20480  # SC'19 paper, section 5.4
 FFT2D_RANKS = 64  # where it states the shares:
 FFT2D_SHARE = Fraction(40, 100)  # of communication
 GUESSES = 4
-ALGORITHMS = (
-    ("alltoall", "linear"),
-)  # as LogGOPSim's trace converter has it, by which the papers were simulated
 
 
 @dataclass(frozen=True)
@@ -121,6 +119,12 @@ def program(name: str, ranks: int | None = None) -> Program:
     return Program(application.ranks, application.steps, application.step_with_reduces, application.step)
 
 
+def ways(strategy: str = "") -> tuple[str, ...]:
+    """Those that a program is predicted under, the host's MPI first."""
+    named = (BASELINE, predict_ways.RDMA, predict_ways.MATCHING)
+    return (*named, predict_ways.OFFLOAD + strategy) if strategy else named
+
+
 @dataclass(frozen=True)
 class Outcome:
     way: str
@@ -142,9 +146,7 @@ class Bench:
     ) -> list[Outcome]:
         engine = core.load()
         try:
-            recording = engine.skeleton_recording(
-                ranks, step, steps, [f"{name}={by}" for name, by in ALGORITHMS]
-            )
+            recording = engine.skeleton_recording(ranks, step, steps, [])
         except engine.SpinloomError as error:
             raise Trouble(error.code, error.message) from None
         cells = Cells(self.machine, self.memory)
@@ -159,7 +161,7 @@ class Bench:
     def compute_ns(self, made: Program, share: Fraction) -> int:
         """The computation of a step with which messages have this share of the time under the host's MPI. It
         is looked for: what is computed beside messages changes what they take."""
-        host = (predict_ways.BASELINE,)
+        host = (BASELINE,)
         compute = 0
         for _ in range(GUESSES):
             (outcome,) = self.run(made.ranks, made.messages_only(compute), made.steps, host)

@@ -16,12 +16,14 @@ from typing import Any
 from spinloom import busy, core, data, profiles, sweep
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
+from spinloom.machines import Machine
 from spinloom.profiles import Profile
 from spinloom.sweep import Cell, Setup
 from spinloom.workloads import Row
 
 NIC = "sc19-slingshot"
 SEED = 1
+APPLICATION = "application"
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class Probe:
     changes: tuple[tuple[str, str], ...] = ()
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
-    study: str = ""  # an experiment of src/app/study.hpp; `strategy` is its way
+    # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
+    # named by `type`, whose layouts `strategy` moves.
+    study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     ranks: int = 2
     service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
@@ -112,6 +116,8 @@ class Lab:
     def read(self, probe: Probe) -> Reading:
         if probe.copies_bytes:
             return self.read_bandwidth(probe)
+        if probe.study == APPLICATION:
+            return self.read_application(probe)
         if probe.study:
             return self.read_study(probe)
         if probe.service_ps:
@@ -172,6 +178,21 @@ class Lab:
             if error.code == "unsupported":
                 return Reading(reason=error.message)
             raise Trouble(error.code, f"{probe.study} by {probe.strategy}: {error.message}") from None
+
+    def read_application(self, probe: Probe) -> Reading:
+        """Columns: way -> Outcome."""
+        from spinloom import applications
+
+        profile = profile_of(probe.nic, probe.changes)
+        made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
+        bench = applications.Bench(made, tuple(filter(None, [probe.strategy])))
+        try:
+            outcomes = bench.outcomes(probe.type, probe.ranks, applications.ways(probe.strategy))
+        except Trouble as trouble:
+            if trouble.code == "unsupported":
+                return Reading(reason=trouble.message)
+            raise
+        return Reading({outcome.way: outcome for outcome in outcomes})
 
     def setup(self, probe: Probe) -> Setup:
         profile = profile_of(probe.nic, probe.changes)

@@ -365,7 +365,35 @@ def study_gap_ns(trial: Trial, readings: list[Reading], ways: list[str], **_: An
     return (gains[0] - gains[1]) / 1000
 
 
+# ---- observations on whole programs ----
+
+
+def application_points(
+    trial: Trial, application: str, strategy: str, ranks: list[int], nic: str = ""
+) -> list[Probe]:
+    return [
+        replace(
+            studies.application_probe(application, nic or trial.nic, count, strategy), changes=trial.changes
+        )
+        for count in ranks
+    ]
+
+
 OBSERVATIONS: dict[str, Observation] = {
+    "application_gain_percent": Observation(
+        lambda trial, application, way, ranks, strategy="", nic="": application_points(
+            trial, application, strategy, [ranks], nic
+        ),
+        lambda trial, readings, way, **_: studies.gain_percent(readings[0], way),
+    ),
+    "application_gain_falls_percent": Observation(
+        lambda trial, application, way, ranks, strategy="", nic="": application_points(
+            trial, application, strategy, [ranks, 2 * ranks], nic
+        ),
+        lambda trial, readings, way, **_: (
+            studies.gain_percent(readings[0], way) - studies.gain_percent(readings[1], way)
+        ),
+    ),
     "put_overhead_percent": Observation(
         lambda trial: [trial.probe("contig(1, byte)", name) for name in ("specialised", BASELINE)],
         put_overhead,

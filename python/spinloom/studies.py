@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from spinloom import applications
 from spinloom.errors import Trouble, nearest
-from spinloom.lab import Lab, Probe
+from spinloom.lab import APPLICATION, Lab, Probe
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,15 @@ class Study:
     title: str
     source: str
     ways: tuple[str, ...]
-    sizes_bytes: tuple[int, ...]
     nics: tuple[str, ...]
+    sizes_bytes: tuple[int, ...] = ()
     ranks: tuple[int, ...] = (2,)
+    applications: tuple[str, ...] = ()  # whole programs of applications.py instead of messages
+    strategy: str = ""  # that moves their layouts in the last of the ways
+
+    @property
+    def columns(self) -> list[str]:
+        return APPLICATION_COLUMNS if self.applications else COLUMNS
 
     @property
     def over_ranks(self) -> bool:
@@ -38,6 +45,10 @@ WAYS = {
     "store": "handlers act when the message is in host memory",
     "stream": "payload handlers act on each packet",
 }
+APPLICATION_COLUMNS = [
+    *("study", "application", "nic", "ranks", "way"),
+    *("time_ps", "communication_share", "gain_percent", "paper_gain_percent", "input"),
+]
 COLUMNS = ["study", "nic", "ranks", "size_bytes", "way", "time_ps", "handlers", "handler_cycles"]
 
 
@@ -61,11 +72,22 @@ def named(name: str) -> list[Study]:
     return [studies()[name]]
 
 
+def application_probe(name: str, nic: str, ranks: int, strategy: str) -> Probe:
+    return Probe(name, strategy, nic=nic, study=APPLICATION, ranks=ranks)
+
+
 def probe(study: str, nic: str, way: str, size_bytes: int, ranks: int = 2) -> Probe:
     return Probe("", way, nic=nic, study=study, size_bytes=size_bytes, ranks=ranks)
 
 
 def probes(study: Study) -> list[Probe]:
+    if study.applications:
+        return [
+            application_probe(name, nic, ranks, study.strategy)
+            for nic in study.nics
+            for name in study.applications
+            for ranks in application_ranks(study, name)
+        ]
     return [
         probe(study.name, nic, way, size, ranks)
         for nic in study.nics
@@ -77,6 +99,8 @@ def probes(study: Study) -> list[Probe]:
 
 def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
     """Modelled times; the bytes of every point were compared. Raises Trouble for a point without a time."""
+    if study.applications:
+        return [row for each in probes(study) for row in application_rows(study, each, lab)]
     return [
         {
             "study": study.name,
@@ -87,4 +111,36 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
             **{column: lab[each][column] for column in COLUMNS[5:]},
         }
         for each in probes(study)
+    ]
+
+
+def application_ranks(study: Study, name: str) -> tuple[int, ...]:
+    listed = applications.listed()
+    return (listed[name].ranks,) if name in listed else study.ranks
+
+
+def gain_percent(reading: Any, way: str) -> float:
+    """How much less time a program takes than under the host's MPI."""
+    return 100 * (1 - reading[way].time_ps / reading[applications.BASELINE].time_ps)
+
+
+def application_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any]]:
+    reading = lab[probe]
+    listed = applications.listed()
+    return [
+        {
+            "study": study.name,
+            "application": probe.type,
+            "nic": probe.nic,
+            "ranks": probe.ranks,
+            "way": way,
+            "time_ps": reading[way].time_ps,
+            "communication_share": reading[way].communication_share,
+            "gain_percent": round(gain_percent(reading, way), 2),
+            "paper_gain_percent": listed[probe.type].paper_gain_percent
+            if probe.type in listed and way == study.ways[-1]
+            else None,
+            "input": "generated",
+        }
+        for way in study.ways
     ]

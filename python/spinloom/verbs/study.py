@@ -24,11 +24,12 @@ from spinloom.verbs.stopping import stoppable
 @fixed_nic_option
 @form_options
 def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
-    """Run a small experiment: pingpong, accumulate, broadcast or raid.
+    """Run a small experiment: pingpong, accumulate, broadcast, raid; or whole programs: applications, fft2d.
 
     One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
-    compared. With --out, writes NAME.csv and NAME.svg; existing files of these names are replaced.
+    compared. Whole programs are skeletons, generated and not recorded. With --out, writes NAME.csv and
+    NAME.svg; existing files of these names are replaced.
     """
     wanted = studies.named(name)
     laboratory = Lab(threads or os.cpu_count() or 1)
@@ -51,6 +52,8 @@ def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> 
 
 
 def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    if study.applications:
+        return table_of_programs(study, nic, [row for row in rows if row["nic"] == nic])
     times = {
         (row["size_bytes"], row["ranks"], row["way"]): row["time_ps"] for row in rows if row["nic"] == nic
     }
@@ -70,10 +73,31 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
     )
 
 
+def table_of_programs(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    columns = ["program", "ranks", "way", "modelled", "communication", "gain", "paper"]
+    return output.table(
+        columns,
+        [
+            [
+                row["application"],
+                str(row["ranks"]),
+                row["way"],
+                units.format_time(row["time_ps"]),
+                f"{row['communication_share']:.1%}",
+                f"{row['gain_percent']:.1f} %",
+                "" if row["paper_gain_percent"] is None else f"{row['paper_gain_percent']} %",
+            ]
+            for row in rows
+        ],
+        numeric={*columns} - {"program", "way"},
+        title=f"{study.title}; {nic}",
+    )
+
+
 def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
     results.check_writable(out)
     for each, rows in tables.items():
-        files.write(out / f"{each.name}.csv", results.as_csv(rows, studies.COLUMNS))
+        files.write(out / f"{each.name}.csv", results.as_csv(rows, each.columns))
         if plot.available():
             study_plots.draw(each, rows, out / f"{each.name}.svg")
     if not plot.available():

@@ -1,0 +1,79 @@
+"""Drawings of studies of whole programs: gains beside the paper's, or time and gain over ranks. Legible in
+black and white; the same rows, the same bytes."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from spinloom.figure_plots import STYLE, plain
+from spinloom.files import write as write_file
+from spinloom.studies import Study
+
+MARKS = (("x", "0.35", (0, (5, 2))), ("+", "0.35", (0, (1, 1.5))), ("o", "0.0", "-"))
+
+
+def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
+        panels = canvas.subplots(1, 2, sharey=study.strategy == "", squeeze=False)[0]
+        (over_ranks if study.strategy else gains)(panels, study, rows)
+        canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
+        canvas.supxlabel(study.source, fontsize=6.5, x=0.01, ha="left", color="0.25")
+        out = io.StringIO()
+        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
+    write_file(path, out.getvalue())
+
+
+def gains(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
+    """One panel a NIC: bars of the last way's gain, a line for the paper's."""
+    for axes, nic in zip(panels, study.nics, strict=True):
+        chosen = [row for row in rows if row["nic"] == nic and row["way"] == study.ways[-1]]
+        places = range(len(chosen))
+        axes.bar(
+            places, [row["gain_percent"] for row in chosen], width=0.55, color="0.75", label=study.ways[-1]
+        )
+        axes.plot(
+            places,
+            [row["paper_gain_percent"] for row in chosen],
+            marker="_",
+            markersize=28,
+            markeredgewidth=1.8,
+            linestyle="",
+            color="0.0",
+            label="the paper",
+        )
+        axes.set_xticks(places, [row["application"] for row in chosen])
+        axes.set_xlabel(nic)
+        plain(axes)
+    panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
+    panels[0].set_ylim(top=1.3 * max(row["gain_percent"] for row in rows))
+    panels[0].legend(frameon=False, loc="upper left", fontsize=8, markerscale=0.6, ncols=2)
+
+
+def over_ranks(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    for way, (mark, grey, dashes) in zip(study.ways, MARKS, strict=True):
+        points = [row for row in rows if row["way"] == way]
+        style = {"marker": mark, "color": grey, "linestyle": dashes, "label": way, "markersize": 4.5}
+        ranks = [row["ranks"] for row in points]
+        panels[0].plot(ranks, [row["time_ps"] / 1e9 for row in points], **style)
+        if way != study.ways[0]:
+            panels[1].plot(ranks, [row["gain_percent"] for row in points], **style)
+    panels[0].set_yscale("log")
+    panels[0].yaxis.set_major_formatter("{x:g}")
+    panels[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panels[0].yaxis.set_minor_locator(NullLocator())
+    panels[0].set_ylabel("modelled time (ms)")
+    panels[1].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
+    for axes in panels:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(study.ranks, [str(count) for count in study.ranks])
+        axes.set_xlabel(f"ranks, {study.nics[0]}")
+        plain(axes)
+    panels[0].legend(frameon=False, loc="lower left", fontsize=8, handlelength=3)

@@ -1,26 +1,26 @@
 """What an MPI library of this machine takes to pack and unpack the layouts of a recorded program.
 
 Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of that MPI, after its bytes
-were compared with the oracle's, and memcpy of as many bytes. Host times: medians of warm data. Layouts beyond
-MEASURED_BYTES_MAX are left out.
+were compared with the oracle's, and memcpy of as many bytes. Host times: medians of single calls, before each
+of which other memory of twice the size of the first two caches was written, because programs compute before
+they send. Layouts beyond MEASURED_BYTES_MAX are left out.
 """
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from spinloom import core, results
-from spinloom.bench import measure as bench
+from spinloom import calibration, core, results
 from spinloom.bench import peers
 from spinloom.bench.rows import Row as BenchRow
 from spinloom.errors import Trouble
 from spinloom.layout_prices import Memory, Use
 
-EFFORT = bench.Effort(operation_ns=0.1e9, rounds_max=15, row_s_max=10)
+REPETITIONS = 21
 MEASURED_BYTES_MAX = 256 << 20
 
 
@@ -34,7 +34,7 @@ class Moved:
 
 
 def key_of(mpi: str, host: str, use: Use) -> str:
-    return results.digest({"mpi": mpi, "host": host, "type": use.type, "count": use.count})
+    return results.digest({"way": "swept", "mpi": mpi, "host": host, "type": use.type, "count": use.count})
 
 
 def measure(
@@ -71,7 +71,7 @@ def measure_missing(
             return False
         hand = peers.hand_library(folder, list(rows.values()))
         for key, row in rows.items():
-            memory.known[key] = times_of(bench.measure(row, hand, chosen, EFFORT, ["pack", "unpack"], folder))
+            memory.known[key] = times_of(row, hand, chosen[0], folder / "layout.bin")
             advance()
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None
@@ -81,10 +81,15 @@ def measure_missing(
     return True
 
 
-def times_of(measured: list[dict[str, Any]]) -> dict[str, float]:
-    by_operation = {row["operation"]: row for row in measured}
+def times_of(row: BenchRow, hand: Path, mpi: peers.Mpi, program: Path) -> dict[str, float]:
+    bench = core.load().LayoutBench(row.type, row.to, str(hand), "")
+    bench.write_program(str(program))
+    mpi.load(program)
+    for operation in ("pack", "unpack"):
+        if mpi.hash(operation) != bench.hash(operation):
+            raise Trouble("mismatch", f"{mpi.name}, {operation} of {row.type}: other bytes than the oracle's")
+    swept = 2 * sum(size for size, _ in calibration.caches()[:2])
     return {
-        "pack_ns": by_operation["pack"]["mpi_ns"],
-        "unpack_ns": by_operation["unpack"]["mpi_ns"],
-        "memcpy_ns": by_operation["pack"]["memcpy_ns"],
+        f"{operation}_ns": statistics.median(mpi.time_swept(operation, REPETITIONS, swept))
+        for operation in ("pack", "unpack", "memcpy")
     }

@@ -244,12 +244,14 @@ def own_ps(use: Use, moved: Moved) -> int:
 
 def end_ps(use: Use, moved: Moved, parameters: Any) -> int:
     """What the layout takes beyond one block. A short message is packed in place of being copied. A long one
-    is not fetched: the sender packs it piece by piece, and the receiver unpacks the pieces."""
-    is_long = use.bytes > parameters.S_polled_bytes
-    if use.side == "send":
-        return round(1000 * max(0.0, moved.pack_ns - (0 if is_long else moved.memcpy_ns)))
-    fetched_ns = parameters.at("receive_ns", use.bytes) - parameters.at("receive_ns", 1)
-    return round(1000 * max(0.0, moved.unpack_ns - (fetched_ns if is_long else moved.memcpy_ns)))
+    is not fetched: it goes in pieces, as short messages do, each packed in place of being copied."""
+    movement_ns = moved.pack_ns if use.side == "send" else moved.unpack_ns
+    more_ns = max(0.0, movement_ns - moved.memcpy_ns)
+    if use.bytes > parameters.S_polled_bytes:
+        column = "send_ns" if use.side == "send" else "receive_ns"
+        piece_ns = parameters.at(column, parameters.S_polled_bytes)
+        more_ns += use.bytes / parameters.S_polled_bytes * piece_ns - parameters.at(column, use.bytes)
+    return round(1000 * max(0.0, more_ns))
 
 
 def predicted(use: Use, calibration: Calibration) -> Moved:

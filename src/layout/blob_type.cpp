@@ -1,5 +1,7 @@
 #include "layout/blob_type.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -8,6 +10,22 @@
 
 namespace spinloom::layout {
 namespace {
+
+struct Element {
+  Type type;
+  int64_t bytes;
+};
+
+// Of what blocks of so many bytes are made: a complex number where that is one block, else the widest integer that fits.
+Result<Element> element_of(uint64_t bytes) {
+  constexpr std::pair<uint64_t, const char*> integers[] = {{8, "int64_t"}, {4, "int32_t"}, {2, "int16_t"}, {1, "byte"}};
+  std::pair<uint64_t, const char*> found{16, "double_complex"};
+  if (bytes != found.first) {
+    found = *std::ranges::find_if(integers, [&](const auto& one) { return bytes % one.first == 0; });
+  }
+  SPL_ASSIGN(const Type type, primitive(found.second));
+  return Element{type, static_cast<int64_t>(found.first)};
+}
 
 template <class Width>
 class Unwinder {
@@ -26,13 +44,18 @@ class Unwinder {
 
  private:
   Result<Type> build(const Node& node) {
-    SPL_ASSIGN(const Type byte, primitive("byte"));
     switch (node.kind) {
-      case SPL_LEAF_VECTOR:
-        if (node.count == 1) return contiguous(signed_of(node.block), byte);
-        return hvector(signed_of(node.count), signed_of(node.block), node.stride, byte);
-      case SPL_LEAF_LIST: return hindexed_block(signed_of(node.block), offsets(node), byte);
-      case SPL_LEAF_RUNS: return runs(node, byte);
+      case SPL_LEAF_VECTOR: {
+        SPL_ASSIGN(const Element element, element_of(node.block));
+        const int64_t length = signed_of(node.block) / element.bytes;
+        if (node.count == 1) return contiguous(length, element.type);
+        return hvector(signed_of(node.count), length, node.stride, element.type);
+      }
+      case SPL_LEAF_LIST: {
+        SPL_ASSIGN(const Element element, element_of(node.block));
+        return hindexed_block(signed_of(node.block) / element.bytes, offsets(node), element.type);
+      }
+      case SPL_LEAF_RUNS: return runs(node);
       case SPL_NODE_LOOP: {
         SPL_ASSIGN(const Type child, type_at(node.child));
         return hvector(signed_of(node.count), 1, node.stride, child);
@@ -50,15 +73,19 @@ class Unwinder {
     return {std::vector<int64_t>(table, table + node.count)};
   }
 
-  static Result<Type> runs(const Node& node, const Type& byte) {
+  static Result<Type> runs(const Node& node) {
     const auto* const table = reinterpret_cast<const typename Width::Run*>(&node + 1);
     std::vector<int64_t> places;
     std::vector<int64_t> lengths;
+    int64_t common = 0;
     for (typename Width::Unsigned i = 0; i < node.count; ++i) {
       places.push_back(table[i].offset);
       lengths.push_back(signed_of(table[i + 1].start - table[i].start));
+      common = std::gcd(common, lengths.back());
     }
-    return hindexed(std::move(places), std::move(lengths), byte);
+    SPL_ASSIGN(const Element element, element_of(static_cast<uint64_t>(common)));
+    for (int64_t& length : lengths) length /= element.bytes;
+    return hindexed(std::move(places), std::move(lengths), element.type);
   }
 
   Result<Type> members(const Node& node) {

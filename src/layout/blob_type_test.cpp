@@ -35,7 +35,7 @@ TEST(BlobType, RandomTypesComeBackWithTheirMap) {
 
 TEST(BlobType, ItIsShortWhereTheBlobIs) {
   const auto blob = Blob::build(*parse("vector(512, 16, 32, double)"));
-  EXPECT_EQ(print(*type_of(*blob)), "hvector(512, 128, 256B, byte)");
+  EXPECT_EQ(print(*type_of(*blob)), "hvector(512, 16, 256B, int64_t)");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
  *     load FILE                                 both types of a row, see src/app/mpi_program.hpp
  *     check pack|unpack|copy                    the hash of what it made, as a decimal number
  *     time pack|unpack|copy REPETITIONS CALLS   ns a call, REPETITIONS numbers
+ *     swept pack|unpack|memcpy REPETITIONS BYTES   ns of one call each, before which a program went over so many bytes
  *   copy packs with the first type and unpacks with the second. The pattern that memory holds and the hash are those
  *   of src/app/layout_bench.cpp.
  */
@@ -49,6 +50,32 @@ static void run(const char* operation) {
   }
 }
 
+/* As a computation leaves the caches. */
+static void sweep(long bytes) {
+  static char* swept;
+  static long room;
+  if (bytes > room) {
+    free(swept);
+    swept = must_allocate((size_t)bytes);
+    room = bytes;
+  }
+  for (long i = 0; i < bytes; i += 64) ++swept[i];
+}
+
+static void time_swept(const char* operation, int repetitions, long bytes) {
+  for (int i = 0; i < repetitions; ++i) {
+    sweep(bytes);
+    const double begin = now_ns();
+    if (operation[0] == 'm') {
+      memcpy(packed, sides[0].memory, (size_t)sides[0].size);
+    } else {
+      run(operation);
+    }
+    printf("%.2f ", now_ns() - begin);
+  }
+  printf("\n");
+}
+
 int main(int argc, char** argv) {
   static char line[4096], operation[16], path[4000];
   int repetitions;
@@ -78,6 +105,8 @@ int main(int argc, char** argv) {
         printf("%.2f ", (now_ns() - begin) / (double)calls);
       }
       printf("\n");
+    } else if (sscanf(line, "swept %15s %d %ld", operation, &repetitions, &calls) == 3) {
+      time_swept(operation, repetitions, calls);
     } else {
       printf("error: what is %s", line);
     }

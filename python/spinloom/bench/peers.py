@@ -138,6 +138,10 @@ class Mpi:
     def time(self, operation: str, repetitions: int, calls: int) -> list[float]:
         return [float(value) for value in self.ask(f"time {operation} {repetitions} {calls}").split()]
 
+    def time_swept(self, operation: str, repetitions: int, swept_bytes: int) -> list[float]:
+        """pack, unpack or memcpy, once each after a program went over so many other bytes."""
+        return [float(value) for value in self.ask(f"swept {operation} {repetitions} {swept_bytes}").split()]
+
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()

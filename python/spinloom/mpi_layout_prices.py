@@ -2,8 +2,9 @@
 
 Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of that MPI, after its bytes
 were compared with the oracle's, and memcpy of as many bytes. Host times: medians of single calls, before each
-of which other memory of twice the size of the first two caches was written, because programs compute before
-they send. Layouts beyond MEASURED_BYTES_MAX are left out.
+of which `swept_bytes` of other memory were written, because programs compute before they send: swept_for() is
+as much as the messages of a rank lie in, at least twice the first two caches. Layouts beyond
+MEASURED_BYTES_MAX are left out.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from spinloom import calibration, core, results
+from spinloom import calibration, core, recorded, results
 from spinloom.bench import peers
 from spinloom.bench.rows import Row as BenchRow
 from spinloom.errors import Trouble
@@ -22,6 +24,7 @@ from spinloom.layout_prices import Memory, Use
 
 REPETITIONS = 21
 MEASURED_BYTES_MAX = 256 << 20
+SWEPT_BYTES_MAX = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -33,32 +36,64 @@ class Moved:
     memcpy_ns: float
 
 
-def key_of(mpi: str, host: str, use: Use) -> str:
-    return results.digest({"way": "swept", "mpi": mpi, "host": host, "type": use.type, "count": use.count})
+def swept_for(folder: Path) -> int:
+    least = 2 * sum(size for size, _ in calibration.caches()[:2])
+    return min(SWEPT_BYTES_MAX, max(least, *(memory_of(trace) for trace in recorded.read(folder))))
+
+
+def memory_of(trace: Any) -> int:
+    """Bytes in which a rank's messages lie, gaps of layouts included."""
+    types = trace.types()
+    spans = set()
+    for signature in trace.signatures():
+        for address, count, number in signature["sends"] + signature["receives"]:
+            if number < len(types) and count > 0:
+                spans.add((address, address + count * abs(types[number]["extent_bytes"])))
+    total = end = 0
+    for begin, after in sorted(spans):
+        total += max(0, after - max(begin, end))
+        end = max(end, after)
+    return total
+
+
+def key_of(mpi: str, host: str, swept_bytes: int, use: Use) -> str:
+    return results.digest(
+        {"swept": swept_bytes, "mpi": mpi, "host": host, "type": use.type, "count": use.count}
+    )
 
 
 def measure(
-    uses: Iterable[Use], mpi: str, host: str, memory: Memory, advance: Callable[[], None] = lambda: None
+    uses: Iterable[Use],
+    mpi: str,
+    host: str,
+    swept_bytes: int,
+    memory: Memory,
+    advance: Callable[[], None] = lambda: None,
 ) -> dict[Use, Moved] | None:
     """None: that MPI does not run here."""
     uses = list(uses)
-    alike = {key_of(mpi, host, use): use for use in uses if 0 < use.bytes <= MEASURED_BYTES_MAX}
+    alike = {key_of(mpi, host, swept_bytes, use): use for use in uses if 0 < use.bytes <= MEASURED_BYTES_MAX}
     missing = {key: use for key, use in alike.items() if key not in memory.known}
     if missing:
         with tempfile.TemporaryDirectory(prefix="spinloom-predict-") as name:
-            if not measure_missing(missing, mpi, memory, Path(name), advance):
+            if not measure_missing(missing, mpi, swept_bytes, memory, Path(name), advance):
                 return None
         memory.save()
     found = {}
     for use in uses:
-        known = memory.known.get(key_of(mpi, host, use))
+        known = memory.known.get(key_of(mpi, host, swept_bytes, use))
         if known is not None:
             found[use] = Moved(known["pack_ns"], known["unpack_ns"], known["memcpy_ns"])
     return found
 
 
 def measure_missing(
-    missing: dict[str, Use], mpi: str, memory: Memory, folder: Path, advance: Callable[[], None]
+    missing: dict[str, Use],
+    mpi: str,
+    swept_bytes: int,
+    memory: Memory,
+    folder: Path,
+    advance: Callable[[], None],
 ) -> bool:
     rows = {}
     for number, (key, use) in enumerate(missing.items()):
@@ -71,7 +106,7 @@ def measure_missing(
             return False
         hand = peers.hand_library(folder, list(rows.values()))
         for key, row in rows.items():
-            memory.known[key] = times_of(row, hand, chosen[0], folder / "layout.bin")
+            memory.known[key] = times_of(row, hand, chosen[0], swept_bytes, folder)
             advance()
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None
@@ -81,15 +116,15 @@ def measure_missing(
     return True
 
 
-def times_of(row: BenchRow, hand: Path, mpi: peers.Mpi, program: Path) -> dict[str, float]:
+def times_of(row: BenchRow, hand: Path, mpi: peers.Mpi, swept_bytes: int, folder: Path) -> dict[str, float]:
+    program = folder / "layout.bin"
     bench = core.load().LayoutBench(row.type, row.to, str(hand), "")
     bench.write_program(str(program))
     mpi.load(program)
     for operation in ("pack", "unpack"):
         if mpi.hash(operation) != bench.hash(operation):
             raise Trouble("mismatch", f"{mpi.name}, {operation} of {row.type}: other bytes than the oracle's")
-    swept = 2 * sum(size for size, _ in calibration.caches()[:2])
     return {
-        f"{operation}_ns": statistics.median(mpi.time_swept(operation, REPETITIONS, swept))
+        f"{operation}_ns": statistics.median(mpi.time_swept(operation, REPETITIONS, swept_bytes))
         for operation in ("pack", "unpack", "memcpy")
     }

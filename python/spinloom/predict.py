@@ -125,7 +125,8 @@ def recorded_host(request: Request, uses: list[Use], memory: Memory, advance: Ca
     heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_most]
     measured = None
     if host == platform.node():
-        measured = mpi_layout_prices.measure(heaviest, mpi, host, memory, advance)
+        swept_bytes = mpi_layout_prices.swept_for(request.folder) if heaviest else 0
+        measured = mpi_layout_prices.measure(heaviest, mpi, host, swept_bytes, memory, advance)
     known, _ = calibration.load()
     return predict_ways.recorded_host(request.parameters, uses, measured, known, request.scale)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import BIN, TIME_LIMIT_S, compile_for, every_mpi
-from spinloom import layout_prices, mpi_parameters, predict, predict_ways
+from spinloom import layout_prices, mpi_layout_prices, mpi_parameters, predict, predict_ways, recorded
 from spinloom.errors import EXIT_OK, EXIT_USAGE
 from spinloom.layout_prices import Price, Prices, Use
 from spinloom.mpi_parameters import MpiParameters, Size
@@ -190,6 +190,12 @@ def test_light_layouts_are_priced_by_the_byte():
     layout_prices.add_by_rate(prices, [heavy])
     assert prices.host_ps[light] == 50
     assert prices.nic["seek"][light] == Price(0, 20)
+
+
+def test_the_memory_of_messages_is_counted_once():
+    # a rank has two arrays of 66 x 66 doubles: rows and columns of their edges lie in less than both
+    for trace in recorded.read(JACOBI):
+        assert 64 * 66 * 8 < mpi_layout_prices.memory_of(trace) <= 2 * 66 * 66 * 8 + 64
 
 
 @every_mpi

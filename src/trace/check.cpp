@@ -27,7 +27,9 @@ class Findings {
     all.first_ns = std::min(all.first_ns, one.first_ns);
   }
   [[nodiscard]] std::vector<Finding> take() {
-    std::ranges::stable_sort(list_, {}, &Finding::trouble);
+    std::ranges::sort(list_, {}, [](const Finding& one) {
+      return std::tuple(one.trouble, one.from, one.to, one.tag, one.sent_bytes, one.room_bytes, one.bytes);
+    });
     return std::move(list_);
   }
 

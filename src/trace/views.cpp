@@ -141,7 +141,10 @@ std::vector<TypeUse> types(std::span<const RankTrace* const> traces) {
     });
   }
   std::erase_if(uses, [](const TypeUse& use) { return use.sends + use.receives == 0; });
-  std::ranges::stable_sort(uses, std::ranges::greater{}, &TypeUse::bytes);
+  std::ranges::sort(uses, {}, [](const TypeUse& use) {
+    return std::tuple(-use.bytes, use.type.name, use.type.text, use.type.size_bytes, use.type.extent_bytes,
+                      use.type.signature_hash);
+  });
   return uses;
 }
 

@@ -19,7 +19,7 @@ namespace spinloom::predict {
 // Of the CPU, and of the NIC beside it: before the message leaves, after it has come.
 struct Price {
   uint64_t cpu_ps = 0;
-  uint64_t nic_ps = 0;       // that the message waits for
+  uint64_t nic_ps = 0;  // that the message waits for
   uint64_t nic_busy_ps = 0;  // after which the NIC can take the next message
 };
 

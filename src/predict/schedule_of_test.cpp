@@ -158,11 +158,12 @@ Script two_messages_of_columns(uint64_t gap_ns) {
   Recorder sender(0, 2);
   Recorder receiver(1, 2);
   for (uint32_t number = 0; number < 2; ++number) {
-    sender.call(number == 0 ? 0 : gap_ns, {.call = Call::Send,
-                                           .form = CallForm::nonblocking,
-                                           .peer = 1,
-                                           .sends = {{0, 3, type_columns}},
-                                           .requests = {number}},
+    sender.call(number == 0 ? 0 : gap_ns,
+                {.call = Call::Send,
+                 .form = CallForm::nonblocking,
+                 .peer = 1,
+                 .sends = {{0, 3, type_columns}},
+                 .requests = {number}},
                 0);
     receiver.call(0, {.call = Call::Recv,
                       .form = CallForm::nonblocking,
@@ -178,7 +179,6 @@ Script two_messages_of_columns(uint64_t gap_ns) {
 //   the second one gap later, b > w: T = L + n G + max(gap, b) + b: the NIC's own end is the rank's
 TEST(ScheduleOf, ANicTakesTheNextMessageBeforeOneHasEndedOrLater) {
   Costs costs;
-  costs.matches_on_nic = true;
   Price& price = costs.layouts[{0, 3, Side::receive}];
   price = {.nic_ps = 600 * ns, .nic_busy_ps = 200 * ns};
   EXPECT_EQ(finish(priced(two_messages_of_columns(0), costs))[1], (1000 + 200 + 600) * ns + 95 * 2);

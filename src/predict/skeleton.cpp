@@ -135,7 +135,8 @@ uint64_t events_of(const SkeletonStep& step) {
 Status check_step(const SkeletonStep& step, uint32_t ranks, size_t number) {
   if (step.kind == SkeletonStep::Kind::halo) {
     uint64_t product = 1;
-    for (const uint32_t extent : step.grid) product = std::min<uint64_t>(product * extent, uint64_t{skeleton_ranks_most} + 1);
+    for (const uint32_t extent : step.grid)
+      product = std::min<uint64_t>(product * extent, uint64_t{skeleton_ranks_most} + 1);
     if (product != ranks || step.grid.empty()) {
       return fail(Code::invalid, "step ", number, ": the grid has ", step.grid.empty() ? 0 : product, " places for ",
                   ranks, " ranks");

@@ -59,16 +59,17 @@ TEST(Skeleton, NeighboursOfAGridAreThoseOfRowMajorOrder) {
   EXPECT_EQ(from, (std::vector<int32_t>{1, 1, 5, 3}));  // what goes down comes from above
 }
 
-// Computation c beside the exchange, C before it, and messages that come before c ends:
+// Computation c beside the exchange, C before it, and messages that come before c ends. Each end of a message takes o:
 //   T = C + 2 o + c + 2 o
 TEST(Skeleton, AComputationBesideAHaloHidesIt) {
-  const goal::Model model{.L_ps = 1000, .o_ps = 100, .g_ps = 0, .G = {1, 1}, .unit_ps = 1};
+  const goal::Model model{.L_ps = 1000, .o_ps = 0, .g_ps = 0, .G = {1, 1}, .unit_ps = 1};
   const std::vector<SkeletonStep> steps{
       {.kind = Kind::compute, .compute_ns = 7},
       {.kind = Kind::halo, .compute_ns = 50, .grid = {4}, .types = {{"contig(32, byte)", "contig(32, byte)"}}}};
-  const auto out = goal::run(priced(script(made(4, steps))).schedule, model);
+  Costs costs;
+  costs.messages = {{0, 100, 100, 0}};
+  const auto out = goal::run(priced(script(made(4, steps)), costs).schedule, model);
   ASSERT_TRUE(out.ok());
-
   EXPECT_EQ(out->makespan_ps, 7'000U + 2 * 100 + 50'000 + 2 * 100);
 }
 

@@ -193,10 +193,10 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Rget, N, (void*, N, Datatype, int, Aint, N, Datatype, Win, Request*))
 
 // Accesses that the layer does nothing about.
-#define SPINLOOM_ACCUMULATE_CALLS(X, N)                                                                           \
-  X(Accumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win))                                   \
-  X(Raccumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))                        \
-  X(Get_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win))           \
+#define SPINLOOM_ACCUMULATE_CALLS(X, N)                                                                 \
+  X(Accumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win))                         \
+  X(Raccumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))              \
+  X(Get_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win)) \
   X(Rget_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))
 
 // Those by which their epochs begin and end.

@@ -10,7 +10,6 @@ namespace {
 
 using trace::Call;
 using trace::CallForm;
-constexpr CallForm blocking = CallForm::blocking;
 
 // MPI_Init and MPI_Finalize, between which there is a trace.
 template <Name name, class... Arguments>

@@ -18,21 +18,22 @@
 namespace spinloom::trace {
 
 // By the names of MPI, without "MPI_" and without "_c", whatever the form.
-#define SPINLOOM_TRACE_CALLS(X)                                                                                     \
-  X(Init)                                                                                                           \
-  X(Finalize)                                                                                                       \
-  X(Send)                                                                                                           \
-  X(Ssend)                                                                                                          \
-  X(Rsend) X(Bsend) X(Recv) X(Mrecv) X(Sendrecv) X(Sendrecv_replace) X(Start) X(Startall) X(Wait) X(Waitall)        \
-      X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) X(Request_free) X(Cancel) X(Probe) X(Iprobe) \
-          X(Mprobe) X(Improbe) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather)         \
-              X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Neighbor_allgather) X(Neighbor_allgatherv)      \
-                  X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw) X(Reduce) X(Allreduce)           \
-                      X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan) X(Comm_make) X(Comm_free) X(Put)  \
-                          X(Get) X(Accumulate) X(Get_accumulate) X(Fetch_and_op) X(Compare_and_swap) X(Win_make)    \
-                              X(Win_free) X(Win_fence) X(Win_start) X(Win_complete) X(Win_post) X(Win_wait)         \
-                                  X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) X(Win_flush)          \
-                                      X(File_read) X(File_write)
+// clang-format off
+#define SPINLOOM_TRACE_CALLS(X) \
+  X(Init) X(Finalize) \
+  X(Send) X(Ssend) X(Rsend) X(Bsend) X(Recv) X(Mrecv) X(Sendrecv) X(Sendrecv_replace) \
+  X(Start) X(Startall) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) \
+  X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) \
+  X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) \
+  X(Alltoall) X(Alltoallv) X(Alltoallw) X(Neighbor_allgather) X(Neighbor_allgatherv) \
+  X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw) \
+  X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan) \
+  X(Comm_make) X(Comm_free) \
+  X(Put) X(Get) X(Accumulate) X(Get_accumulate) X(Fetch_and_op) X(Compare_and_swap) \
+  X(Win_make) X(Win_free) X(Win_fence) X(Win_start) X(Win_complete) X(Win_post) X(Win_wait) \
+  X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) X(Win_flush) \
+  X(File_read) X(File_write)
+// clang-format on
 
 enum class Call : uint8_t {
 #define SPINLOOM_TRACE_NAME(name) name,

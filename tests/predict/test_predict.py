@@ -172,13 +172,13 @@ def test_a_way_differs_from_the_one_before_it_by_one_thing():
     host, rdma, matching, seek = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024)
     # a short message is copied, or unpacked in place of that
     assert [point[2] for point in host.costs["messages"][:3]] == [65_000, 65_000 + 1024 * 100, 65_000]
-    assert host.costs["layouts"] == [(0, 1, "receive", 9000 - 6400, 0)]
+    assert host.costs["layouts"] == [(0, 1, "receive", 9000 - 6400, 0, 0)]
     assert [point[2] for point in rdma.costs["messages"]] == [65_000] * 4
-    assert rdma.costs["layouts"] == [(0, 1, "receive", 9000, 0)]
+    assert rdma.costs["layouts"] == [(0, 1, "receive", 9000, 0, 0)]
     assert host.costs["handshake_bytes"] == rdma.costs["handshake_bytes"] == 1024
     assert "handshake_bytes" not in matching.costs
     assert matching.model["S_bytes"] == 1024
-    assert seek.costs["layouts"] == [(0, 1, "receive", 0, 5000)]
+    assert seek.costs["layouts"] == [(0, 1, "receive", 0, 5000, 0)]
 
 
 def test_light_layouts_are_priced_by_the_byte():

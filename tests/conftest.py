@@ -122,6 +122,10 @@ def fake_claim_cell(config: dict) -> dict:
     }
 
 
+def no_programs(*_: object) -> None:
+    raise FakeError("unsupported", "whole programs need the engine")
+
+
 @pytest.fixture
 def fake_engine(monkeypatch):
     """spinloom._core as a module whose run_cell a test may replace."""
@@ -129,6 +133,7 @@ def fake_engine(monkeypatch):
     module.SpinloomError = FakeError
     module.run_cell = fake_run_cell
     module.check_type = fake_check_type
+    module.skeleton_recording = no_programs
     module.limits = dict.fromkeys(("hpu_count_max", "payload_bytes_max", "rank_count_max"), 1 << 16)
     monkeypatch.setitem(sys.modules, "spinloom._core", module)
     monkeypatch.setattr(data, "handler_images", lambda: {"seek": b"\x7fELF seek", "rw_cp": b"\x7fELF rw_cp"})

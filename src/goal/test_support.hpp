@@ -1,8 +1,6 @@
 // Test support - random schedules and parameters, and the comparison with the naive engine.
 //
-// Contract: compare() compares the times of ranks, of schedules that stall too, and which do. for_seeds() runs a body
-//   for fixed seeds, or only for that in the environment variable SPINLOOM_TEST_SEED; a failure prints the command that
-//   replays it. SPINLOOM_TEST_CASES: how many times as many seeds.
+// Contract: compare() compares the times of ranks, of schedules that stall too, and which do.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -13,27 +11,14 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/test_seeds.hpp"
 #include "goal/loggopsim_engine.hpp"
 #include "goal/naive_loggopsim.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::goal::test {
 
-template <class Body>
-void for_seeds(uint64_t trials, Body&& body) {
-  const char* const chosen = std::getenv("SPINLOOM_TEST_SEED");
-  const char* const cases = std::getenv("SPINLOOM_TEST_CASES");
-  const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
-  if (cases != nullptr) trials *= std::strtoull(cases, nullptr, 10);
-  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
-  for (uint64_t seed = first; seed < first + (chosen != nullptr ? 1 : trials); ++seed) {
-    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed,
-                      " spinloom_goal_test --gtest_filter=", info->test_suite_name(), ".", info->name()));
-    Random random(seed, info->name());
-    body(random);
-    if (::testing::Test::HasFailure()) return;
-  }
-}
+using spinloom::for_seeds;
 
 // Times from few values, so that many are equal.
 inline uint64_t random_cost(Random& random) {

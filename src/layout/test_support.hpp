@@ -1,7 +1,5 @@
-// Test support - seeded random types and the replay line that a failing random test prints.
+// Test support - seeded random types.
 //
-// Contract: for_seeds(trials, body) runs body(Random&) for fixed seeds, or only for the seed in the
-//   environment variable SPINLOOM_TEST_SEED; a failure prints the command that replays it.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -12,25 +10,14 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/test_seeds.hpp"
 #include "layout/oracle.hpp"
 #include "layout/text.hpp"
 #include "layout/type.hpp"
 
 namespace spinloom::layout::test {
 
-template <class Body>
-void for_seeds(int trials, Body&& body) {
-  const char* const chosen = std::getenv("SPINLOOM_TEST_SEED");
-  const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
-  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
-  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(chosen != nullptr ? 1 : trials); ++seed) {
-    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed,
-                      " spinloom_layout_test --gtest_filter=", info->test_suite_name(), ".", info->name()));
-    Random random(seed, info->name());
-    body(random);
-    if (::testing::Test::HasFailure()) return;
-  }
-}
+using spinloom::for_seeds;
 
 // A random type of at most about `bytes_max` bytes of data.
 inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {

@@ -1,8 +1,6 @@
 // Test support - random schedules, schedules made of text, what distinguishes two of them.
 //
-// Contract: difference() is empty if both schedules say the same for each rank, however they are kept. for_seeds()
-//   runs a body for fixed seeds, or only for that in the environment variable SPINLOOM_TEST_SEED; a failure prints
-//   the command that replays it.
+// Contract: difference() is empty if both schedules say the same for each rank, however they are kept.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -14,24 +12,13 @@
 #include <string>
 
 #include "base/random.hpp"
+#include "base/test_seeds.hpp"
 #include "schedule/goal.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::schedule::test {
 
-template <class Body>
-void for_seeds(int trials, Body&& body) {
-  const char* const chosen = std::getenv("SPINLOOM_TEST_SEED");
-  const uint64_t first = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 1;
-  const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
-  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(chosen != nullptr ? 1 : trials); ++seed) {
-    SCOPED_TRACE(text("replay: SPINLOOM_TEST_SEED=", seed,
-                      " spinloom_schedule_test --gtest_filter=", info->test_suite_name(), ".", info->name()));
-    Random random(seed, info->name());
-    body(random);
-    if (::testing::Test::HasFailure()) return;
-  }
-}
+using spinloom::for_seeds;
 
 // Edges as text, of an operation.
 inline std::string edges_of(const Program& program, uint32_t number) {

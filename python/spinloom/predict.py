@@ -90,6 +90,8 @@ def predict(
 ) -> Table:
     recording = load(request.folder, request.algorithms, request.ranks)
     facts = recording.facts()
+    if not any(rank["total_ns"] for rank in facts["recorded"]):
+        raise Trouble("invalid", "; ".join([f"{request.folder} has no call to replay", *facts["warnings"]]))
     uses = uses_of(recording)
     cells = Cells(machine, memory)
     predict_ways.want_network(cells)
@@ -187,6 +189,7 @@ def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
         f"{count:,} {what}" + (f" ({time_ns / 1e6:,.1f} ms)" if time_ns else "")
         for what, (count, time_ns) in facts["left_out"].items()
     ]
+    said += facts["warnings"]
     cut = sum(rank["is_cut"] for rank in facts["recorded"])
     if facts["how"]:
         said.append(f"{facts['how']}; each rank keeps its data and its times between calls")

@@ -29,6 +29,7 @@ struct Recording {
   std::string mpi;
   std::string program;
   bool ended = true;  // of all ranks
+  std::vector<std::string> warnings;  // why traces are shorter than they should be
   std::string how;    // it grew to more ranks
 };
 
@@ -39,7 +40,10 @@ Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, cons
   made.host = traces.front().host;
   made.mpi = traces.front().mpi;
   made.program = traces.front().program;
-  for (const trace::RankTrace& one : traces) made.ended = made.ended && one.ended;
+  for (const trace::RankTrace& one : traces) {
+    made.ended = made.ended && one.ended;
+    if (!one.warning.empty()) made.warnings.push_back(text("rank ", one.rank, ": ", one.warning));
+  }
   return made;
 }
 
@@ -103,6 +107,7 @@ nb::dict facts(const Recording& made) {
   out["program"] = made.program;
   out["ended"] = made.ended;
   out["how"] = made.how;
+  out["warnings"] = made.warnings;
   out["algorithms"] = made.script.algorithms;
   nb::dict left_out;
   for (const auto& [what, note] : made.script.left_out) {

@@ -55,7 +55,7 @@ class Walk {
     operation_ = operation;
   }
 
-  // The operation, or only its CPU's work for it, ended now. Then what it waited for is looked for from its begin.
+  // Goes back from the end of the operation, or of its CPU's work for it (`by_cpu`), to its begin.
   void ended(bool by_cpu) {
     posts_ = false;
     if (shape().kind == Kind::compute) {

@@ -26,7 +26,7 @@
 
 namespace spinloom::goal {
 
-// Of so many units, rounded up; at most one more than `time_ps_most`.
+// The time of so many units at a rate, rounded up. What is later than any modelled time is `time_ps_most` + 1.
 [[nodiscard]] inline uint64_t time_ps(Rate rate, uint64_t units) {
   return static_cast<uint64_t>(std::min<unsigned __int128>(rate.ps_up(units), time_ps_most + 1));
 }
@@ -119,7 +119,7 @@ class Engine {
   [[nodiscard]] uint64_t packet_bytes_of(uint64_t bytes) const;
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
 
-  // When a CPU that begins now has worked so long.
+  // When a CPU of `rank` that begins at `now` has done `work_ps` of work: noise may interrupt it.
   [[nodiscard]] uint64_t until(uint64_t now, uint32_t rank, uint64_t work_ps) {
     return noise_.has_value() ? checked(noise_->until(rank, now, work_ps)) : now + work_ps;
   }

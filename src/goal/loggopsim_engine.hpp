@@ -1,7 +1,8 @@
 // LogGopSimEngine - one run of run_loggopsim().
 //
 // Invariants: (1) Costs are those of a Shape, in wrapping integers: a size of 0 costs one byte less than nothing; (2)
-//   an operation that waits for one other has no counter; the counters of a rank live from its first to its last need.
+//   an operation that waits for one other has no counter; the counters of a rank exist only while one of its operations
+//   needs them.
 // Threads: one owner. Time: modelled.
 #pragma once
 

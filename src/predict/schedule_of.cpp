@@ -12,7 +12,8 @@ using schedule::Shape;
 constexpr uint8_t host_cpu = 0;
 constexpr uint8_t nic_cpu = 1;
 constexpr uint8_t message_cpu = 2;  // is never busy: what a message costs a CPU is a computation of its own
-// What a message waits for while others do not: so many messages side by side.
+// A delay of one message that holds up no other. Each takes one of these CPUs in turn, so that up to 61 messages of a
+// rank are delayed at the same time.
 constexpr uint8_t delay_cpu = 3;
 constexpr uint8_t delay_cpus = 61;
 

@@ -319,7 +319,7 @@ class Reader {
                                 static_cast<uint64_t>(static_cast<uint32_t>(tag)));
   }
 
-  // Of a peer of messages: of the remote group where there is one.
+  // The rank in the world of a message's peer. On an intercommunicator peers are ranks of the remote group.
   [[nodiscard]] Result<uint32_t> world_rank(uint32_t comm, int32_t peer) const {
     if (comm >= trace_.comms.size()) return fail(Code::invalid, place(), "there is no communicator ", comm);
     const CommEntry& entry = trace_.comms[comm];

@@ -243,7 +243,8 @@ Result<std::vector<uint32_t>> ranks_in(const std::string& directory) {
 
 Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
   const std::string path = trace_path(directory, rank);
-  // In this order: what leaves the open chunk meanwhile is in the file then.
+  // The open chunk is read first: a rank that is running may append it to the file between both reads, and then the
+  // file has it. The other way round it would be in neither.
   const auto open = read_open(open_path(directory, rank));
   const auto file = content_of(path);
   if (!file) return fail(Code::environment, path, " cannot be read");

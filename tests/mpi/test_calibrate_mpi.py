@@ -344,19 +344,25 @@ def program(where: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("compiler", "launcher", "complaint"),
+    ("compiler", "launcher", "short", "complaint"),
     [
-        ("echo no header >&2; exit 1", "exit 0", "no header"),
-        ("exit 0", "echo no slots; exit 1", "rank 0 does not answer. no slots"),
-        ("exit 0", 'test "$1" = --version || sleep 600', "rank 0 does not answer"),
-        ("exit 0", "exec sleep 600", "--version' does not end within 0.5 s"),
+        ("echo no header >&2; exit 1", "exit 0", None, "no header"),
+        ("exit 0", "echo no slots; exit 1", None, "rank 0 does not answer. no slots"),
+        (
+            "exit 0",
+            'test "$1" = --version || exec sleep 600',
+            (parameters, "ANSWER_S"),
+            "rank 0 does not answer",
+        ),
+        ("exit 0", "exec sleep 600", (jobs, "START_S"), "--version' does not end within 0.5 s"),
     ],
 )
 def test_an_mpi_that_does_not_work_is_a_sentence(
-    spinloom, tmp_path, monkeypatch, compiler, launcher, complaint
+    spinloom, tmp_path, monkeypatch, compiler, launcher, short, complaint
 ):
-    monkeypatch.setattr(parameters, "ANSWER_S", 0.5)
-    monkeypatch.setattr(jobs, "START_S", 0.5)
+    """`short`: the limit of what never ends here; the others stay as long as they are, for busy machines."""
+    if short is not None:
+        monkeypatch.setattr(*short, 0.5)
     mpicc = program(tmp_path / "mpicc", compiler)
     program(tmp_path / "mpiexec", launcher)
     ran = spinloom("calibrate", "--mpi", str(mpicc), "--out", str(tmp_path / "out.json"))

@@ -122,7 +122,8 @@ class Asking:
         def waits(size: int) -> bool:
             late = int(LATE_NS + 4 * as_larger(trips, size))
             one = Question(kind, 1, late, size)
-            # One that waits is never back before; one that does not may sleep, but not always.
+            # A send that waits for its receive never returns early. One that does not wait may return late,
+            # when its rank has no core, but not in every try.
             return all(min(self.ask(one, 1)) > late / 2 for _ in range(LATE_TRIES))
 
         found: list[int] = []

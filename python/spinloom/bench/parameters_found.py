@@ -36,7 +36,8 @@ class Question(NamedTuple):
 
 
 BARRIER = Question("barrier", 1, 0, 0)
-# By kind: its name, its ranks (None: all), its time by a model.
+# What is compared with a model, by the kind of a question: the name in the table, how many ranks take part
+# (None: all of the job), and the function that gives the modelled time.
 PREDICTED: dict[str, tuple[str, int | None, Callable[[mpi_fit.Model, int, Question], float]]] = {
     "flood": (f"stream of {FLOOD}", 2, lambda m, _, one: mpi_fit.flood_ns(m, one.messages, one.size)),
     "barrier": ("MPI_Barrier", None, lambda m, ranks, _: mpi_fit.barrier_ns(m, ranks)),

@@ -182,24 +182,24 @@ def run(cells: list[Any], place: Place, out: Path, fresh: bool, quiet: bool) -> 
     from spinloom.grid import log
 
     with log.opened(out, fresh) as kept:
-        todo = list({cell.key: cell for cell in cells if cell.key not in kept.results}.values())
+        missing = list({cell.key: cell for cell in cells if cell.key not in kept.results}.values())
         wanted = len({cell.key for cell in cells})
         if not quiet:
-            output.say(f"{wanted:,} cells, {wanted - len(todo):,} of them kept from before in {out}")
+            output.say(f"{wanted:,} cells, {wanted - len(missing):,} of them kept from before in {out}")
         found = dict(kept.results)
         done = 0
         try:
             with stoppable() as stop:
-                for cell, result in computed(todo, place, quiet):
+                for cell, result in computed(missing, place, quiet):
                     found[cell.key] = result
                     done += keep(kept, cell, result)
         except Trouble as trouble:
-            said = f"{trouble.message} ({wanted - len(todo) + done} of {wanted} cells are kept in {out})"
+            said = f"{trouble.message} ({wanted - len(missing) + done} of {wanted} cells are kept in {out})"
             raise Trouble(trouble.code, said) from None
         if stop.told:
             so_far = sum(cell.key in kept.results for cell in {cell.key: cell for cell in cells}.values())
             stop.leave(f"{so_far} of {wanted} cells are kept in {out}; the same command goes on from there")
-    return found, len(todo)
+    return found, len(missing)
 
 
 def keep(kept: Any, cell: Any, result: dict[str, Any]) -> bool:
@@ -210,13 +210,13 @@ def keep(kept: Any, cell: Any, result: dict[str, Any]) -> bool:
     return one.lasting(result)
 
 
-def computed(todo: list[Any], place: Place, quiet: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
-    if not todo:
+def computed(missing: list[Any], place: Place, quiet: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+    if not missing:
         return
     from spinloom.grid import workers
 
-    with place.client(len(todo)) as client, progress(len(todo), quiet, "modelling") as advance:
-        for cell, result in workers.run(todo, client, place.patience_s()):
+    with place.client(len(missing)) as client, progress(len(missing), quiet, "modelling") as advance:
+        for cell, result in workers.run(missing, client, place.patience_s()):
             yield cell, result
             advance()
 

@@ -17,10 +17,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, core, layout_prices, mpi_layout_prices, predict_ways, results
+from spinloom import (
+    calibration,
+    core,
+    layout_prices,
+    mpi_layout_prices,
+    mpi_pair_prices,
+    predict_ways,
+    results,
+)
+from spinloom.bench import jobs
 from spinloom.errors import Trouble
+from spinloom.layout import Layout
 from spinloom.layout_prices import Cells, Memory, Prices, Use
 from spinloom.machines import Machine
+from spinloom.mpi_pair_prices import Exchange, Lie, Pair
 from spinloom.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
 
 PARTS = ("compute", "overhead", "layouts", "nic", "wire", "waiting")
@@ -85,6 +96,27 @@ def uses_of(recording: Any) -> list[Use]:
     return [Use(**{name: one[name] for name in names}) for one in recording.layouts()]
 
 
+def pairs_of(recording: Any, uses: list[Use]) -> list[Pair]:
+    """But for messages that end within an element of their receiver's type."""
+    types = {use.layout: use.type for use in uses}
+
+    def text(lie: Lie, size: int) -> str:
+        if lie is None:
+            return f"contig({size}, byte)"
+        layout, count = lie
+        return types[layout] if count == 1 else f"contig({count}, {types[layout]})"
+
+    pairs = [
+        Pair(
+            **one,
+            sent_type=text(one["sent"], one["bytes"]),
+            received_type=text(one["received"], one["bytes"]),
+        )
+        for one in recording.pairs()
+    ]
+    return [pair for pair in pairs if Layout(pair.received_type).size == pair.bytes]
+
+
 def predict(
     request: Request, machine: Machine, memory: Memory, advance: Callable[[], None] = lambda: None
 ) -> Table:
@@ -106,7 +138,7 @@ def predict(
     )
     chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
     if request.parameters is not None:
-        chosen.insert(0, recorded_host(request, uses, memory, advance))
+        chosen.insert(0, recorded_host(request, uses, pairs_of(recording, uses), memory, advance))
     rows = [row_of(recording, way, network.G) for way in chosen]
     by_name = {row["way"]: row for row in rows}
     grown = bool(facts["how"])
@@ -121,16 +153,24 @@ def predict(
     return Table(ordered, facts, prices, [*remarks_of(facts, prices), *remarks])
 
 
-def recorded_host(request: Request, uses: list[Use], memory: Memory, advance: Callable[[], None]) -> Way:
+def recorded_host(
+    request: Request, uses: list[Use], pairs: list[Pair], memory: Memory, advance: Callable[[], None]
+) -> Way:
     about = request.parameters.about
     mpi, host = str(about.get("mpi")), str(about.get("host"))
     heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_most]
     measured = None
+    exchanged: dict[Pair, Exchange] = {}
     if host == platform.node():
         swept_bytes = mpi_layout_prices.swept_for(request.folder) if heaviest else 0
         measured = mpi_layout_prices.measure(heaviest, mpi, host, swept_bytes, memory, advance)
+        if measured is not None:
+            tools = jobs.Mpi(Path(str(about["compiler"])), Path(str(about["launcher"])))
+            place = mpi_pair_prices.Place(mpi, host, tools, swept_bytes)
+            longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_most]
+            exchanged = mpi_pair_prices.measure(longest, place, memory, advance)
     known, _ = calibration.load()
-    return predict_ways.recorded_host(request.parameters, uses, measured, known, request.scale)
+    return predict_ways.recorded_host(request.parameters, uses, measured, exchanged, known, request.scale)
 
 
 def measured_row(facts: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from spinloom.errors import Trouble
 from spinloom.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
 from spinloom.machines import Machine
 from spinloom.mpi_layout_prices import Moved
+from spinloom.mpi_pair_prices import Exchange, Lie, Pair
 from spinloom.strategies import DIRECT
 
 MEASURED, RECORDED_HOST, BASELINE = "measured", "recorded-host", "host-mpi"
@@ -203,11 +204,13 @@ def recorded_host(
     parameters: Any,
     uses: list[Use],
     measured: dict[Use, Moved] | None,
+    exchanged: dict[Pair, Exchange],
     calibration: Calibration,
     scale: Fraction = Fraction(1),
 ) -> Way:
-    """The MPI whose parameters were measured, on its host: each size takes what the table says. Layouts take
-    what that MPI was measured with, else what the copy model predicts."""
+    """The MPI whose parameters were measured, on its host: each size takes what the table says. A message of
+    layouts takes more by what an exchange of both layouts took more than one of blocks; where that was not
+    measured, by what that MPI took to pack and unpack them, else by what the copy model predicts."""
     latency_ps = round(parameters.L_ns * 1000)
     messages = []
     for row in parameters.table:
@@ -226,6 +229,7 @@ def recorded_host(
         {
             "messages": messages,
             "layouts": [(*key(use), end_ps(use, moved[use], parameters), 0, 0) for use in uses],
+            "pairs": [pair_ps(pair, took, moved) for pair, took in exchanged.items()],
             "host_layouts": [(*key(use), own_ps(use, moved[use])) for use in uses],
             "copy": ratio(copy),
             "combine": ratio(copy),
@@ -236,6 +240,22 @@ def recorded_host(
         {"L_ps": latency_ps, "o_ps": 0, "g_ps": 0, "G": (0, 1), "S_bytes": FAR, "unit_ps": 1},
         remark,
     )
+
+
+def pair_ps(pair: Pair, took: Exchange, moved: dict[Use, Moved]) -> tuple[int, Lie, Lie, int, int]:
+    """As core.Recording.schedule() takes it. A rank does both ends of an exchange, one after the other: each
+    end has its part of what that takes more, as packing has of packing and unpacking."""
+    by_end = {key(use): times for use, times in moved.items()}
+    sent = by_end.get((*pair.sent, "send")) if pair.sent is not None else None
+    received = by_end.get((*pair.received, "receive")) if pair.received is not None else None
+    known = sent or received
+    share = 0.5
+    if known is not None:
+        pack_ns = sent.pack_ns if sent is not None else known.memcpy_ns
+        unpack_ns = received.unpack_ns if received is not None else known.memcpy_ns
+        share = pack_ns / max(1e-9, pack_ns + unpack_ns)
+    send_ps = round(1000 * took.more_ns * share)
+    return pair.bytes, pair.sent, pair.received, send_ps, max(0, round(1000 * took.more_ns) - send_ps)
 
 
 def own_ps(use: Use, moved: Moved) -> int:

@@ -147,6 +147,29 @@ nb::list layouts(const Recording& made) {
   return out;
 }
 
+// Numbers of the types of layouts(); None: one block.
+nb::list pairs(const Recording& made) {
+  const auto end = [](const predict::Lie& lie) -> nb::object {
+    if (lie.layout == trace::none) return nb::none();
+    return nb::make_tuple(lie.layout, lie.count);
+  };
+  nb::list out;
+  for (const predict::PairUse& use : predict::pair_uses(made.script)) {
+    nb::dict one;
+    one["bytes"] = use.bytes;
+    one["sent"] = end(use.sent);
+    one["received"] = end(use.received);
+    one["messages"] = use.messages;
+    out.append(one);
+  }
+  return out;
+}
+
+predict::Lie lie_of(const nb::handle& given) {
+  if (given.is_none()) return {};
+  return {nb::cast<int64_t>(given[1]), nb::cast<uint32_t>(given[0])};
+}
+
 Rate rate_of(const nb::dict& costs, const char* name) {
   if (!costs.contains(name)) return {0, 1};
   const nb::sequence ratio = nb::cast<nb::sequence>(costs[name]);
@@ -154,7 +177,7 @@ Rate rate_of(const nb::dict& costs, const char* name) {
 }
 
 // {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts": [(layout,
-// count, side, cpu)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
+// count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
 Costs costs_of(const nb::dict& given) {
   Costs out;
   for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {
@@ -169,6 +192,12 @@ Costs costs_of(const nb::dict& given) {
   }
   for (const nb::handle one : nb::cast<nb::list>(given["host_layouts"])) {
     out.host_layouts[key(one)] = nb::cast<uint64_t>(one[3]);
+  }
+  if (given.contains("pairs")) {
+    for (const nb::handle one : nb::cast<nb::list>(given["pairs"])) {
+      out.pairs[{nb::cast<uint64_t>(one[0]), lie_of(one[1]), lie_of(one[2])}] = {nb::cast<uint64_t>(one[3]),
+                                                                                 nb::cast<uint64_t>(one[4])};
+    }
   }
   out.unknown_layout = rate_of(given, "unknown_layout");
   out.copy = rate_of(given, "copy");
@@ -208,6 +237,7 @@ void bind_predict(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A recorded program, its messages matched.")
       .def("facts", &facts, "What was recorded, for each rank, and what of it is not replayed.")
       .def("layouts", &layouts, "Which layouts are moved, how often.")
+      .def("pairs", &pairs, "What messages have at their ends: bytes, (layout, count) sent and received, how many.")
       .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.");
   module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
              nb::arg("algorithms"),

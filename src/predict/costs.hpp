@@ -1,6 +1,7 @@
 // Costs - what the ends of messages cost their ranks, beside the network's own time.
 //
-// Contract: at() of a table gives the cost for any size: on straight lines between its points, beyond the last one as
+// Contract: a pair of layouts that has a price costs that, at both ends, in place of what each of them costs. at() of a
+//   table gives the cost for any size: on straight lines between its points, beyond the last one as
 //   between the last two; before the first one, that of the first. A layout without a price costs what the price of all
 //   unknown ones says by the byte.
 // Threads: plain values. Time: modelled, in ps.
@@ -34,11 +35,19 @@ struct MessageCost {
 // receiver's CPU copies them, which is its time to receive, and then says so.
 enum class Handshake : uint8_t { answer, fetch };
 
+// Of a message whose data lie so at its ends: what its CPUs do beyond what they do for a block of as many bytes.
+struct PairPrice {
+  uint64_t send_ps = 0;
+  uint64_t receive_ps = 0;
+};
+
 struct Costs {
   using LayoutKey = std::tuple<uint32_t, int64_t, Side>;  // a Script's layout, elements
+  using PairKey = std::tuple<uint64_t, Lie, Lie>;  // bytes, at the sender, at the receiver
 
   std::vector<MessageCost> messages;  // by ascending bytes; empty: nothing
   std::map<LayoutKey, Price> layouts;
+  std::map<PairKey, PairPrice> pairs;
   std::map<LayoutKey, uint64_t> host_layouts;  // by the CPU, whoever else could do it: a rank's own blocks
   Rate unknown_layout;  // by the byte, of the CPU
   Rate copy;  // by the byte, from one buffer into another
@@ -53,5 +62,10 @@ struct Costs {
 
   [[nodiscard]] MessageCost at(uint64_t bytes) const;
 };
+
+[[nodiscard]] inline Costs::PairKey pair_of(const Leg& leg) {
+  return leg.side == Side::send ? Costs::PairKey{leg.part.bytes, leg.own(), leg.partner}
+                                : Costs::PairKey{leg.part.bytes, leg.partner, leg.own()};
+}
 
 }  // namespace spinloom::predict

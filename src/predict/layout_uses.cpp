@@ -3,6 +3,8 @@
 #include <map>
 #include <tuple>
 
+#include "predict/costs.hpp"
+
 namespace spinloom::predict {
 namespace {
 
@@ -31,24 +33,45 @@ class Uses {
   std::map<std::tuple<uint32_t, int64_t, Side>, LayoutUse> uses_;
 };
 
+// Calls `body` with each round that is replayed, and its rank.
+template <class Body>
+void for_rounds(const Script& script, Body&& body) {
+  for (const RankScript& one : script.ranks) {
+    for (const Action& action : one.actions) {
+      if (action.event >= one.cut_event) continue;
+      for (uint32_t number = action.first_round; number < action.rounds_end; ++number) body(one, one.rounds[number]);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LayoutUse> layout_uses(const Script& script) {
   Uses uses;
-  for (const RankScript& one : script.ranks) {
-    for (const Action& action : one.actions) {
-      if (action.event >= one.cut_event) continue;
-      for (uint32_t number = action.first_round; number < action.rounds_end; ++number) {
-        const ScriptRound& round = one.rounds[number];
-        for (uint32_t leg = round.first_leg; leg < round.legs_end; ++leg) uses.end(one.legs[leg]);
-        for (uint32_t copy = round.first_copy; copy < round.copies_end; ++copy) {
-          uses.own(one.copies[copy].from, Side::send);
-          uses.own(one.copies[copy].to, Side::receive);
-        }
-      }
+  for_rounds(script, [&uses](const RankScript& one, const ScriptRound& round) {
+    for (uint32_t leg = round.first_leg; leg < round.legs_end; ++leg) uses.end(one.legs[leg]);
+    for (uint32_t copy = round.first_copy; copy < round.copies_end; ++copy) {
+      uses.own(one.copies[copy].from, Side::send);
+      uses.own(one.copies[copy].to, Side::receive);
     }
-  }
+  });
   return uses.all();
+}
+
+std::vector<PairUse> pair_uses(const Script& script) {
+  std::map<Costs::PairKey, uint64_t> messages;
+  for_rounds(script, [&messages](const RankScript& one, const ScriptRound& round) {
+    for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
+      const Leg& leg = one.legs[number];
+      if (leg.side != Side::send || leg.tag == dropped || leg.part.bytes == 0) continue;
+      if (leg.own() != Lie{} || leg.partner != Lie{}) ++messages[pair_of(leg)];
+    }
+  });
+  std::vector<PairUse> found;
+  for (const auto& [key, count] : messages) {
+    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  }
+  return found;
 }
 
 }  // namespace spinloom::predict

@@ -1,6 +1,7 @@
 // LayoutUses - which layouts a Script moves, and how often: what needs a price.
 //
-// Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and side.
+// Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and side;
+//   pair_uses() the messages, by what they have at both ends, where that is not one block at both.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -21,5 +22,14 @@ struct LayoutUse {
 };
 
 [[nodiscard]] std::vector<LayoutUse> layout_uses(const Script& script);
+
+struct PairUse {
+  uint64_t bytes = 0;  // of one
+  Lie sent;
+  Lie received;
+  uint64_t messages = 0;
+};
+
+[[nodiscard]] std::vector<PairUse> pair_uses(const Script& script);
 
 }  // namespace spinloom::predict

@@ -64,9 +64,11 @@ class Pairing {
   Status match(const Stream& stream) {
     const size_t met = std::min(stream.sends.size(), stream.receives.size());
     for (size_t number = 0; number < met; ++number) {
-      const Leg& sent = leg_of(stream.sends[number]);
+      Leg& sent = leg_of(stream.sends[number]);
       Leg& received = leg_of(stream.receives[number]);
       if (received.part.bytes != sent.part.bytes) SPL_TRY(shorten(stream.receives[number], received, sent.part.bytes));
+      sent.partner = received.own();
+      received.partner = sent.own();
       partners_.push_back({stream.sends[number], stream.receives[number]});
     }
     for (size_t number = met; number < stream.sends.size(); ++number) SPL_TRY(lone(stream.sends[number]));

@@ -6,6 +6,7 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -24,11 +25,20 @@ struct Part {
 
 enum class Side : uint8_t { send, receive };
 
+// How the data of one end of a message lie: a layout and elements of it. `none`: in one block.
+struct Lie {
+  int64_t count = 0;
+  uint32_t layout = trace::none;
+  auto operator<=>(const Lie&) const = default;
+};
+
 struct Leg {
   Part part;
   uint32_t peer = 0;  // of the communicator where a collective makes it, of the world in a Script
   uint32_t tag = 0;   // of the schedule
   Side side = Side::send;
+  Lie partner;  // of a Script: how the data lie at the other end
+  [[nodiscard]] Lie own() const { return part.type == trace::none ? Lie{} : Lie{part.count, part.type}; }
   bool operator==(const Leg&) const = default;
 };
 
@@ -64,7 +74,7 @@ class Rounds {
   }
 
  private:
-  void add(uint32_t peer, const Part& part, Side side) { open_.legs.push_back({part, peer, 0, side}); }
+  void add(uint32_t peer, const Part& part, Side side) { open_.legs.push_back({part, peer, 0, side, {}}); }
 
   Round open_;
   std::vector<Round> rounds_;

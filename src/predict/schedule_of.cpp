@@ -216,10 +216,19 @@ class RankEmitter {
   }
 
   [[nodiscard]] Price price_of(const Leg& leg) const {
+    if (const PairPrice* const pair = pair_price_of(leg)) {
+      return {.cpu_ps = leg.side == Side::send ? pair->send_ps : pair->receive_ps};
+    }
     if (leg.part.type == trace::none || leg.part.bytes == 0) return {};
     const auto found = costs_.layouts.find({leg.part.type, leg.part.count, leg.side});
     if (found != costs_.layouts.end()) return found->second;
     return {.cpu_ps = time_of(costs_.unknown_layout, leg.part.bytes)};
+  }
+
+  [[nodiscard]] const PairPrice* pair_price_of(const Leg& leg) const {
+    if (costs_.pairs.empty()) return nullptr;
+    const auto found = costs_.pairs.find(pair_of(leg));
+    return found == costs_.pairs.end() ? nullptr : &found->second;
   }
 
   [[nodiscard]] uint64_t copy_ps(const Copy& copy) const {

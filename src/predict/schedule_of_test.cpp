@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "goal/model.hpp"
+#include "predict/layout_uses.hpp"
 #include "predict/test_support.hpp"
 
 namespace spinloom::predict {
@@ -132,6 +133,38 @@ TEST(ScheduleOf, TwoWaysToUnpack) {
   EXPECT_EQ(finish(priced(made, offload)), (std::vector<uint64_t>{0, 3000 * ns}));
   // and without computation its time is on the way
   EXPECT_EQ(finish(priced(columns_to_columns(0), offload))[1], 1600 * ns + 95 * 2);
+}
+
+TEST(ScheduleOf, APairOfLayoutsHasItsOwnPrice) {
+  const Script made = columns_to_columns(3000);
+  Costs costs = overheads();
+  costs.layouts[{0, 3, Side::send}] = {.cpu_ps = 400 * ns};
+  costs.layouts[{0, 3, Side::receive}] = {.cpu_ps = 600 * ns};
+  const Lie columns{3, 0};
+  // in place of 400 and 600: T(0) = o_send + 50, T(1) = 3000 + o_receive + 90
+  costs.pairs[{96, columns, columns}] = {50 * ns, 90 * ns};
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{250 * ns, 3390 * ns}));
+  // a price of another pair is nobody's
+  costs.pairs = {{{96, columns, Lie{}}, {50 * ns, 90 * ns}}};
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{600 * ns, 3900 * ns}));
+}
+
+TEST(ScheduleOf, ABlockThatMeetsALayoutHasAPriceToo) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  sender.call(0, {.call = Call::Send, .peer = 1, .sends = {{0, 96, type_byte}}});
+  receiver.call(0, {.call = Call::Recv, .peer = 0, .receives = {{0, 3, type_columns}}});
+  const Script made = script({sender.end(), receiver.end()});
+  const std::vector<PairUse> uses = pair_uses(made);
+  ASSERT_EQ(uses.size(), 1U);
+  EXPECT_EQ(uses[0].bytes, 96U);
+  EXPECT_EQ(uses[0].sent, Lie{});
+  EXPECT_EQ(uses[0].received, (Lie{3, 0}));
+  EXPECT_EQ(uses[0].messages, 1U);
+  Costs costs;
+  costs.pairs[{96, Lie{}, Lie{3, 0}}] = {50 * ns, 90 * ns};
+  // T(0) = 50; T(1) = 50 + L + 95 G + 90
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns, 1140 * ns + 95 * 2}));
 }
 
 TEST(ScheduleOf, AMessageLeavesBeforeTheCpuUnpacksAnother) {

@@ -219,7 +219,7 @@ class Reader {
     if (!is_receive(call.call) && call.peer != trace::nobody) {
       SPL_ASSIGN(const uint32_t peer, world_rank(call.comm, call.peer));
       const Part part = call.sends.empty() ? Part{} : part_of(call.sends[0]);
-      story_.legs.push_back({part, peer, message_tag(call.comm, call.tag), Side::send});
+      story_.legs.push_back({part, peer, message_tag(call.comm, call.tag), Side::send, {}});
     }
     close_round();
     return {};
@@ -239,11 +239,11 @@ class Reader {
     const std::vector<Block>& blocks = call.receives.empty() ? call.sends : call.receives;
     const Part part = blocks.empty() ? Part{} : part_of(blocks[0]);
     if (source == trace::any || tag == trace::any) {
-      story_.legs.push_back({part, comm, unresolved, Side::receive});
+      story_.legs.push_back({part, comm, unresolved, Side::receive, {}});
       return {};
     }
     SPL_ASSIGN(const uint32_t peer, world_rank(comm, source));
-    story_.legs.push_back({part, peer, message_tag(comm, tag), Side::receive});
+    story_.legs.push_back({part, peer, message_tag(comm, tag), Side::receive, {}});
     return {};
   }
 
@@ -270,7 +270,7 @@ class Reader {
       open_round();
       for (const Leg& leg : round.legs) {
         SPL_ASSIGN(const uint32_t peer, member(comm.world_ranks, static_cast<int32_t>(leg.peer)));
-        story_.legs.push_back({leg.part, peer, tag, leg.side});
+        story_.legs.push_back({leg.part, peer, tag, leg.side, {}});
       }
       story_.copies.insert(story_.copies.end(), round.copies.begin(), round.copies.end());
       story_.rounds.back().combined_bytes = round.combined_bytes;

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).resolve().parent / "programs"
 SPINLOOM = Path(sys.executable).parent / "spinloom"
 MS = 1e9  # ps
 BEGIN, END = "<!-- accuracy -->", "<!-- /accuracy -->"
-REALTIME = ("chrt", "-f", "20")
+REALTIME_PRIORITY = 20
 LAMMPS = """units lj
 atom_style atomic
 lattice fcc 0.8442
@@ -98,18 +98,18 @@ def ran(command: list[Any], folder: Path) -> None:
         sys.exit(f"{' '.join(words)}: {done.stderr.strip()[-400:]}")
 
 
-def calibrate(compiler: str, folder: Path, prefix: list[str]) -> mpi_parameters.MpiParameters:
+def calibrate(compiler: str, folder: Path) -> mpi_parameters.MpiParameters:
     path = folder / "mpi.json"
-    ran([*prefix, SPINLOOM, "calibrate", "--mpi", compiler, "--passes", "3", "--out", path, "-q"], folder)
+    ran([SPINLOOM, "calibrate", "--mpi", compiler, "--passes", "3", "--out", path, "-q"], folder)
     return mpi_parameters.read(path)
 
 
-def compare(program: Program, compiler: str, folder: Path, prefix: list[str]) -> Compared:
-    parameters = calibrate(compiler, folder, prefix)
+def compare(program: Program, compiler: str, folder: Path) -> Compared:
+    parameters = calibrate(compiler, folder)
     trace = folder / "trace"
     shutil.rmtree(trace, ignore_errors=True)
     launched = [parameters.about["launcher"], "-n", "2", *program.command]
-    ran([*prefix, SPINLOOM, "record", "-o", trace, "--", *launched], folder)
+    ran([SPINLOOM, "record", "-o", trace, "--", *launched], folder)
     request = predict.Request(trace, [], parameters=parameters)
     table = predict.predict(request, machines.machine(), Memory(None))
     rows = {row["way"]: row for row in table.rows}
@@ -140,12 +140,12 @@ def table_of(mpi: str, found: dict[str, list[Compared]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table_for(compiler: str, runs: int, prefix: list[str]) -> str:
+def table_for(compiler: str, runs: int) -> str:
     with tempfile.TemporaryDirectory(prefix="spinloom-accuracy-") as name:
         folder = Path(name)
-        about = calibrate(compiler, folder, prefix).about
+        about = calibrate(compiler, folder).about
         found = {
-            program.name: [compare(program, compiler, folder, prefix) for _ in range(runs)]
+            program.name: [compare(program, compiler, folder) for _ in range(runs)]
             for program in programs(about, folder)
         }
     return table_of(about["mpi"], found)
@@ -160,8 +160,9 @@ def main() -> None:
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--docs", type=Path, help="a page whose table is renewed")
     given = parser.parse_args()
-    prefix = list(REALTIME) if given.realtime else []
-    text = "\n".join(table_for(compiler, given.runs, prefix) for compiler in given.mpi)
+    if given.realtime:  # programs that it starts as well
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
+    text = "\n".join(table_for(compiler, given.runs) for compiler in given.mpi)
     print(text)
     if given.docs is not None:
         page = given.docs.read_text(encoding="utf-8")

@@ -15,9 +15,20 @@ from pathlib import Path
 import pytest
 
 from layer_programs import BIN, TIME_LIMIT_S, compile_for, every_mpi
-from spinloom import layout_prices, mpi_layout_prices, mpi_parameters, predict, predict_ways, recorded
+from spinloom import (
+    layout_prices,
+    mpi_layout_prices,
+    mpi_pair_prices,
+    mpi_parameters,
+    predict,
+    predict_ways,
+    recorded,
+)
+from spinloom.bench import jobs
 from spinloom.errors import EXIT_OK, EXIT_USAGE
-from spinloom.layout_prices import Price, Prices, Use
+from spinloom.layout_prices import Memory, Price, Prices, Use
+from spinloom.mpi_layout_prices import Moved
+from spinloom.mpi_pair_prices import Exchange, Pair
 from spinloom.mpi_parameters import MpiParameters, Size
 
 HERE = Path(__file__).parent
@@ -179,6 +190,54 @@ def test_a_way_differs_from_the_one_before_it_by_one_thing():
     assert "handshake_bytes" not in matching.costs
     assert matching.model["S_bytes"] == 1024
     assert seek.costs["layouts"] == [(0, 1, "receive", 0, 5000, 0)]
+
+
+def test_a_message_of_layouts_takes_what_exchanges_of_them_take_more():
+    types = ("vector(8, 1, 2, double)", "vector(4, 2, 4, double)")
+    uses = [
+        Use(layout=number, count=1, side=side, type=types[number], bytes=64, messages=1, copies=0)
+        for number, side in enumerate(("send", "receive"))
+    ]
+    both = Pair(64, (0, 1), (1, 1), *types, messages=1)
+    half = Pair(64, None, (1, 1), "contig(64, byte)", types[1], messages=1)
+    moved = {
+        uses[0]: Moved(pack_ns=30, unpack_ns=0, memcpy_ns=10),
+        uses[1]: Moved(pack_ns=0, unpack_ns=90, memcpy_ns=10),
+    }
+    # 1000 ns for both ends, 30 : 90; 500 ns where one is a block, 10 : 90
+    assert predict_ways.pair_ps(both, Exchange(1400, 400), moved) == (64, (0, 1), (1, 1), 250_000, 750_000)
+    assert predict_ways.pair_ps(half, Exchange(900, 400), moved) == (64, None, (1, 1), 50_000, 450_000)
+    # a layout that is quicker than a block costs nothing; one of which nothing else is known has halves
+    assert predict_ways.pair_ps(both, Exchange(300, 400), moved)[3:] == (0, 0)
+    assert predict_ways.pair_ps(both, Exchange(1400, 400), {})[3:] == (500_000, 500_000)
+
+
+def test_pairs_are_what_messages_have_at_both_ends():
+    recording = predict.load(JACOBI)
+    found = predict.pairs_of(recording, predict.uses_of(recording))
+    # 4 ranks in a row of 2 x 2: each has one neighbour by columns, 10 times; rows are blocks
+    assert [(pair.bytes, pair.messages) for pair in found] == [(HALO_BYTES, 4 * 10)]
+    assert found[0].sent == found[0].received
+    assert found[0].sent_type == found[0].received_type
+
+
+@every_mpi
+def test_an_mpi_is_asked_for_each_pair_once(mpi, tmp_path):
+    types = ("vector(64, 1, 2, double)", "vector(32, 2, 4, double)")
+    pairs = [
+        Pair(512, (0, 1), (1, 1), *types, messages=1),
+        Pair(512, None, (1, 1), "contig(512, byte)", types[1], messages=1),
+    ]
+    tools = jobs.Mpi(Path(mpi.compiler), Path(mpi.launcher))
+    place = mpi_pair_prices.Place("an MPI", "a host", tools, 1 << 16)
+    asked = []
+    memory = Memory(tmp_path / "prices.json")
+    found = mpi_pair_prices.measure(pairs, place, memory, lambda: asked.append(1))
+    assert list(found) == pairs
+    assert all(took.layouts_ns > 0 and took.blocks_ns > 0 for took in found.values())
+    again = mpi_pair_prices.measure(pairs, place, Memory(tmp_path / "prices.json"), lambda: asked.append(1))
+    assert again == found
+    assert len(asked) == 2
 
 
 def test_light_layouts_are_priced_by_the_byte():

@@ -50,18 +50,6 @@ static void run(const char* operation) {
   }
 }
 
-/* As a computation leaves the caches. */
-static void sweep(long bytes) {
-  static char* swept;
-  static long room;
-  if (bytes > room) {
-    free(swept);
-    swept = must_allocate((size_t)bytes);
-    room = bytes;
-  }
-  for (long i = 0; i < bytes; i += 64) ++swept[i];
-}
-
 static void time_swept(const char* operation, int repetitions, long bytes) {
   for (int i = 0; i < repetitions; ++i) {
     sweep(bytes);

@@ -49,6 +49,18 @@ static void* must_allocate(int64_t bytes) {
   return made;
 }
 
+/* Goes over so many bytes of other memory: so a computation leaves the caches. */
+static __attribute__((unused)) void sweep(long bytes) {
+  static char* swept;
+  static long room;
+  if (bytes > room) {
+    free(swept);
+    swept = must_allocate((size_t)bytes);
+    room = bytes;
+  }
+  for (long i = 0; i < bytes; i += 64) ++swept[i];
+}
+
 static int* ints(const int64_t* words, int64_t count) {
   int* made = must_allocate(count * (int64_t)sizeof(int));
   for (int64_t i = 0; i < count; ++i) made[i] = (int)words[i];

@@ -1,0 +1,67 @@
+/* MPI pairs - two ranks of one MPI that exchange messages of two layouts, as programs do: both send at once, and what they
+ * send is not in their caches.
+ *
+ * Contract: mpi_job.h. KIND is layouts:BYTES (the layouts of the row) or blocks:BYTES (as much in one block at both ends);
+ *   before each exchange a rank goes over BYTES of other memory. "time" answers ns of single exchanges, REPETITIONS numbers;
+ *   the later of both ranks has the time of an exchange. CALLS is not looked at.
+ * Time: host time.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "mpi_job.h"
+
+static char *out_block, *in_block;
+
+static void exchange(const void* out, int out_count, MPI_Datatype out_type, void* in, int in_count, MPI_Datatype in_type) {
+  MPI_Request requests[2];
+  MPI_Irecv(in, in_count, in_type, !rank, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(out, out_count, out_type, !rank, 1, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void call(const char* kind) {
+  if (kind[0] == 'l') {
+    exchange(sides[0].memory - sides[0].true_lb, 1, sides[0].type, sides[1].memory - sides[1].true_lb, 1, sides[1].type);
+  } else {
+    exchange(out_block, (int)sides[0].size, MPI_BYTE, in_block, (int)sides[0].size, MPI_BYTE);
+  }
+}
+
+static void refill(void) {
+  fill(sides[0].memory, sides[0].true_extent, 0);
+  fill(sides[1].memory, sides[1].true_extent, (uint64_t)1 << 40);
+}
+
+static int load(const char* path) {
+  if (!load_sides(path)) return 0;
+  refill();
+  free(out_block);
+  free(in_block);
+  out_block = must_allocate(sides[0].size);
+  in_block = must_allocate(sides[0].size);
+  fill(out_block, sides[0].size, 0);
+  fill(in_block, sides[0].size, 0);
+  return 1;
+}
+
+static unsigned long long check(const char* kind) {
+  refill();
+  MPI_Barrier(MPI_COMM_WORLD);
+  call(kind);
+  return hash_of(sides[1].memory, sides[1].true_extent);
+}
+
+static void measure(FILE* out, const char* kind, int repetitions, long calls) {
+  long bytes = 0;
+  (void)calls;
+  sscanf(kind, "%*[a-z]:%ld", &bytes);
+  call(kind);
+  for (int i = 0; i < repetitions; ++i) {
+    sweep(bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = now_ns();
+    call(kind);
+    fprintf(out, "%.2f ", now_ns() - begin);
+  }
+}
+
+int main(int argc, char** argv) { return serve(argc, argv, &(program){load, check, measure}); }

@@ -1,0 +1,123 @@
+"""What an MPI library of this machine takes for the messages of a recorded program that are not one block.
+
+Contract: measure() has two ranks of that MPI exchange a message of each pair of layouts, both at once, and as
+much in one block, after the bytes that each received were compared with the oracle's. Host times: medians of
+single exchanges, before each of which both ranks went over `swept_bytes` of other memory, because programs
+compute before they send. An MPI may take quite another way for a layout than for a block, so that the time
+is not that of MPI_Pack and MPI_Unpack. Pairs beyond MEASURED_BYTES_MAX are left out.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinloom import core, results
+from spinloom.bench import jobs, peers
+from spinloom.bench.rows import Row as BenchRow
+from spinloom.errors import Trouble
+from spinloom.layout_prices import Memory
+
+SOURCE = "mpi_pairs.c"
+REPETITIONS = 21
+MEASURED_BYTES_MAX = 256 << 20
+
+Lie = tuple[int, int] | None  # a layout of the recording and elements of it; None: one block
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Messages of which both ends are known."""
+
+    bytes: int
+    sent: Lie
+    received: Lie
+    sent_type: str
+    received_type: str
+    messages: int
+
+    @property
+    def weight(self) -> int:
+        return self.bytes * self.messages
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """ns until both ranks have sent and received."""
+
+    layouts_ns: float
+    blocks_ns: float
+
+    @property
+    def more_ns(self) -> float:
+        return max(0.0, self.layouts_ns - self.blocks_ns)
+
+
+@dataclass(frozen=True)
+class Place:
+    """An MPI of this host, and how much memory its ranks go over between two messages."""
+
+    name: str  # "MPICH 4.0.2"
+    host: str
+    mpi: jobs.Mpi
+    swept_bytes: int
+
+    def key_of(self, pair: Pair) -> str:
+        about = {"swept": self.swept_bytes, "mpi": self.name, "host": self.host}
+        return results.digest({**about, "sent": pair.sent_type, "received": pair.received_type})
+
+
+def measure(
+    pairs: Iterable[Pair], place: Place, memory: Memory, advance: Callable[[], None] = lambda: None
+) -> dict[Pair, Exchange]:
+    """Raises Trouble where the MPI does not run, or gives other bytes than the oracle."""
+    wanted = {place.key_of(pair): pair for pair in pairs if 0 < pair.bytes <= MEASURED_BYTES_MAX}
+    missing = {key: pair for key, pair in wanted.items() if key not in memory.known}
+    if missing:
+        with tempfile.TemporaryDirectory(prefix="spinloom-predict-") as name:
+            measure_missing(missing, place, memory, Path(name), advance)
+        memory.save()
+    return {pair: Exchange(**memory.known[key]) for key, pair in wanted.items()}
+
+
+def measure_missing(
+    missing: dict[str, Pair], place: Place, memory: Memory, folder: Path, advance: Callable[[], None]
+) -> None:
+    rows = {
+        key: BenchRow(f"pair {number}", "", pair.sent_type, pair.received_type, 0, pair.bytes, None)
+        for number, (key, pair) in enumerate(missing.items())
+    }
+    hand = peers.hand_library(folder, list(rows.values()))
+    program = folder / "pairs"
+    jobs.compile_program(place.mpi, SOURCE, program)
+    job = jobs.Job(place.mpi, program, folder / "job", {})
+    try:
+        for key, row in rows.items():
+            memory.known[key] = times_of(row, hand, job, place.swept_bytes, folder)
+            advance()
+    finally:
+        job.close()
+
+
+def times_of(row: BenchRow, hand: Path, job: jobs.Job, swept_bytes: int, folder: Path) -> dict[str, float]:
+    program = folder / "pair.bin"
+    try:
+        bench = core.load().LayoutBench(row.type, row.to, str(hand), "")
+    except core.load().SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+    bench.write_program(str(program))
+    job.load(program)
+    if any(found != bench.hash("copy") for found in job.hashes("layouts")):
+        raise Trouble("mismatch", f"{job.name}, {row.type} to {row.to}: other bytes than the oracle's")
+    return {f"{kind}_ns": exchange_ns(job, kind, swept_bytes) for kind in ("layouts", "blocks")}
+
+
+def exchange_ns(job: jobs.Job, kind: str, swept_bytes: int) -> float:
+    ranks = [
+        [float(value) for value in answer.split()]
+        for answer in job.ask(f"time {kind}:{swept_bytes} {REPETITIONS} 1")
+    ]
+    return statistics.median(max(times) for times in zip(*ranks, strict=True))

@@ -42,6 +42,7 @@ class Probe:
     # named by `type`, whose layouts `strategy` moves.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
+    pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
     ranks: int = 2
     service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
 
@@ -172,6 +173,8 @@ class Lab:
             "bytes": probe.size_bytes,
             "ranks": probe.ranks,
         }
+        if probe.pieces:
+            config["pieces"] = list(probe.pieces)
         try:
             return Reading(self.engine.run_study(config))
         except self.engine.SpinloomError as error:

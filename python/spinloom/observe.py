@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import busy, lab, studies, workloads
+from spinloom import busy, lab, storage, studies, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -365,6 +365,46 @@ def study_gap_ns(trial: Trial, readings: list[Reading], ways: list[str], **_: An
     return (gains[0] - gains[1]) / 1000
 
 
+# ---- observations on storage traces ----
+
+
+def storage_points(stripe_bytes: int | None) -> list[tuple[storage.Trace, str]]:
+    """Every mix of the study on each of its NICs."""
+    study = studies.studies()["spc"]
+    return [(storage.mixed(mix, stripe_bytes), nic) for mix in study.mixes for nic in study.nics]
+
+
+def storage_cells(trial: Trial, stripe_bytes: int | None = None, **_: Any) -> list[Probe]:
+    return [
+        probe
+        for trace, nic in storage_points(stripe_bytes)
+        for probe in trace.probes(nic, ("rdma", "stream"), trial.changes)
+    ]
+
+
+def storage_gains(readings: list[Reading], stripe_bytes: int | None) -> dict[tuple[str, str], float]:
+    """By mix and NIC: how much less time the handlers take for the whole trace, in percent."""
+    found, rest = {}, iter(readings)
+    for trace, nic in storage_points(stripe_bytes):
+        host, handlers = (trace.time_ps(list(itertools.islice(rest, len(trace.counts)))) for _ in range(2))
+        found[trace.name, nic] = storage.gain_percent(host, handlers)
+    return found
+
+
+def storage_gain_percent(
+    trial: Trial, readings: list[Reading], mix: str, nic: str, stripe_bytes: int | None = None
+) -> float:
+    return storage_gains(readings, stripe_bytes)[mix, nic]
+
+
+def storage_lead_percent(
+    trial: Trial, readings: list[Reading], mix: str, nic: str, stripe_bytes: int | None = None
+) -> float:
+    """How much more is gained there than anywhere else."""
+    gains = storage_gains(readings, stripe_bytes)
+    return gains.pop((mix, nic)) - max(gains.values())
+
+
 # ---- observations on whole programs ----
 
 
@@ -460,6 +500,8 @@ OBSERVATIONS: dict[str, Observation] = {
             gbit_s / 8 * 1e9 * instructions / trial.profile["hpu.clock"]
         ),
     ),
+    "storage_gain_percent": Observation(storage_cells, storage_gain_percent),
+    "storage_lead_percent": Observation(storage_cells, storage_lead_percent),
     "study_worst_ratio": Observation(study_points, study_worst_ratio),
     "study_gap_ns": Observation(study_gap_cells, study_gap_ns),
     "study_ratio": Observation(

@@ -1,5 +1,5 @@
-"""Drawings of studies of whole programs: gains beside the paper's, or time and gain over ranks. Legible in
-black and white; the same rows, the same bytes."""
+"""Drawings of studies of whole programs and of storage traces: gains beside the paper's, or time and gain
+over ranks. Legible in black and white; the same rows, the same bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
         panels = canvas.subplots(1, 2, sharey=study.strategy == "", squeeze=False)[0]
-        (over_ranks if study.strategy else gains)(panels, study, rows)
+        painter = over_ranks if study.strategy else of_traces if study.mixes else gains
+        painter(panels, study, rows)
         canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
         canvas.supxlabel(study.source, fontsize=6.5, x=0.01, ha="left", color="0.25")
         out = io.StringIO()
@@ -53,6 +54,38 @@ def gains(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
     panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
     panels[0].set_ylim(top=1.3 * max(row["gain_percent"] for row in rows))
     panels[0].legend(frameon=False, loc="upper left", fontsize=8, markerscale=0.6, ncols=2)
+
+
+def of_traces(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
+    """One panel a NIC: for each trace a bar for each way but the first, lines for the least and the most that
+    the paper has seen."""
+    width = 0.36
+    for axes, nic in zip(panels, study.nics, strict=True):
+        for place, (way, grey) in enumerate(zip(study.ways[1:], ("0.85", "0.45"), strict=True)):
+            chosen = [row for row in rows if row["nic"] == nic and row["way"] == way]
+            lefts = [at + (place - 0.5) * width for at in range(len(chosen))]
+            bars = axes.bar(
+                lefts,
+                [row["gain_percent"] for row in chosen],
+                width=width,
+                color=grey,
+                edgecolor="0.0",
+                linewidth=0.6,
+                label=way,
+            )
+            paper = {"facecolor": "1.0", "edgecolor": "none", "pad": 0.8}
+            axes.bar_label(bars, fmt="{:.1f}", fontsize=7, padding=2.5, bbox=paper)
+        for gain in study.paper_gains_percent:
+            axes.axhline(gain, color="0.0", linewidth=0.9, linestyle=(0, (5, 3)), zorder=0)
+        names = [f"{row['trace']}\n{row['writes_percent']:.3g} % writes" for row in chosen]
+        axes.set_xticks(range(len(names)), names, fontsize=7.5)
+        axes.set_xlabel(nic)
+        plain(axes)
+    panels[0].plot([], [], color="0.0", linewidth=0.9, linestyle=(0, (5, 3)), label="the paper's range")
+    panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
+    most = max(row["gain_percent"] for row in rows)
+    panels[0].set_ylim(top=1.3 * max(most, *study.paper_gains_percent))
+    panels[0].legend(frameon=False, loc="upper left", fontsize=8, ncols=3)
 
 
 def over_ranks(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:

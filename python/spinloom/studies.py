@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import applications
+from spinloom import applications, storage
 from spinloom.errors import Trouble, nearest
 from spinloom.lab import APPLICATION, Lab, Probe
 
@@ -28,9 +28,14 @@ class Study:
     ranks: tuple[int, ...] = (2,)
     applications: tuple[str, ...] = ()  # whole programs of applications.py instead of messages
     strategy: str = ""  # that moves their layouts in the last of the ways
+    mixes: tuple[str, ...] = ()  # storage traces of spc_mixes.toml, replayed by storage.py
+    files: tuple[Path, ...] = ()  # storage traces in their place
+    paper_gains_percent: tuple[float, ...] = ()  # least and most that the paper has seen
 
     @property
     def columns(self) -> list[str]:
+        if self.mixes:
+            return storage.COLUMNS
         return APPLICATION_COLUMNS if self.applications else COLUMNS
 
     @property
@@ -81,6 +86,8 @@ def probe(study: str, nic: str, way: str, size_bytes: int, ranks: int = 2) -> Pr
 
 
 def probes(study: Study) -> list[Probe]:
+    if study.mixes:
+        return storage.probes(study)
     if study.applications:
         return [
             application_probe(name, nic, ranks, study.strategy)
@@ -99,6 +106,8 @@ def probes(study: Study) -> list[Probe]:
 
 def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
     """Modelled times; the bytes of every point were compared. Raises Trouble for a point without a time."""
+    if study.mixes:
+        return storage.rows(study, lab)
     if study.applications:
         return [row for each in probes(study) for row in application_rows(study, each, lab)]
     return [

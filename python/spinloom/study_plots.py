@@ -22,7 +22,7 @@ MARKS = {
 
 
 def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
-    if study.applications:
+    if study.applications or study.mixes:
         program_plots.draw(study, rows, path)
         return
     import matplotlib as mpl

@@ -1,5 +1,7 @@
 // spinloom._core: the small experiments of the SC'17 sPIN paper.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "app/bindings_setup.hpp"
 #include "app/study.hpp"
@@ -12,9 +14,15 @@ nb::dict run_study_cell(const nb::dict& settings) {
   static_cast<Setup&>(config) = setup_of(settings);
   config.experiment = unwrap(experiment_named(get_as<std::string>(settings, "experiment")));
   config.way = unwrap(way_named(get_as<std::string>(settings, "way")));
-  config.bytes = get_as<uint64_t>(settings, "bytes");
+  if (settings.contains("bytes")) config.bytes = get_as<uint64_t>(settings, "bytes");
   if (settings.contains("ranks")) config.ranks = get_as<uint32_t>(settings, "ranks");
   if (settings.contains("offset")) config.offset = get_as<uint64_t>(settings, "offset");
+  if (settings.contains("pieces")) {
+    config.bytes = 0;
+    for (const auto& [offset, bytes] : get_as<std::vector<std::pair<uint64_t, uint64_t>>>(settings, "pieces")) {
+      config.pieces.push_back({offset, bytes});
+    }
+  }
   Result<StudyResult> outcome = [&] {
     const nb::gil_scoped_release release;
     return run_study(config);

@@ -1,22 +1,30 @@
-// Raid - updates blocks that lie across four data nodes of a RAID-5 array, and their parity, by the ways of a study.
+// Raid - one request to a RAID-5 array of four data nodes and their parity node, by the ways of a study.
 //
-// Contract: run_raid() is run_study() for Experiment::raid: rank 0, the client, writes `bytes` in four pieces of equal
-//   length (the last may be shorter), one to each of the ranks 2 to 5, `offset` bytes into their blocks; rank 1 holds
-//   the parity. time_ps is from the first put until the client knows that all four pieces are stored and the parity
-//   contains them.
+// Contract: run_raid() is run_study() for Experiment::raid, an update, and Experiment::raid_read. Rank 0, the client,
+//   writes or reads `pieces`, one for each of the ranks 2 to 5, which does not hear of an empty one; without `pieces`,
+//   `bytes` in four pieces of equal length (the last may be shorter), `offset` bytes into their blocks. Rank 1 holds
+//   the parity.
+//   An update: time_ps is from the first put until the client knows that all pieces are stored and the parity contains them.
 //   rdma: the pieces land beside the blocks; each node's processor exchanges old and new bytes and puts their
 //     exclusive or, the delta, to rank 1, whose processor applies one delta after the other and answers; the data
 //     node's processor answers the client. One processor a node.
 //   portals4: as rdma, but a triggered put answers the client.
 //   stream: handlers of raid_data.c and raid_parity.c; no processor. Afterwards the client reads every piece back
 //     through the data nodes' handlers.
-//   Before a time is given, all blocks are compared: data, parity, and what surrounds them.
+//   A read: time_ps is from the first call until the client knows that all bytes are in its memory.
+//   rdma: a request of 16 B lands; the data node's processor sees it, reads it, and puts the bytes to the client.
+//   portals4: a get, which the data node's NIC answers.
+//   stream: a request of 8 B; a header handler of raid_data.c puts the bytes to the client.
+//   Before a time is given, all blocks are compared (data, parity, what surrounds them), and what a read returned.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
 #include "app/study.hpp"
 
 namespace spinloom::app {
+
+inline constexpr uint32_t raid_data_nodes = 4;
+inline constexpr uint64_t raid_block_bytes_max = 1ULL << 30;  // raid_data.c counts them in 32 bits
 
 [[nodiscard]] Result<StudyResult> run_raid(const StudyConfig& config, const LoadedImages& loaded);
 

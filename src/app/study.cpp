@@ -172,7 +172,9 @@ Result<Experiment> experiment_named(std::string_view name) {
   if (name == "accumulate") return Experiment::accumulate;
   if (name == "broadcast") return Experiment::broadcast;
   if (name == "raid") return Experiment::raid;
-  return fail(Code::invalid, "unknown experiment \"", name, "\"; there are pingpong, accumulate, broadcast and raid");
+  if (name == "raid-read") return Experiment::raid_read;
+  return fail(Code::invalid, "unknown experiment \"", name,
+              "\"; there are pingpong, accumulate, broadcast, raid and raid-read");
 }
 
 Result<Way> way_named(std::string_view name) {
@@ -184,10 +186,14 @@ Result<Way> way_named(std::string_view name) {
 }
 
 Result<StudyResult> run_study(const StudyConfig& config) {
-  if (config.bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
+  uint64_t bytes = config.bytes;
+  for (const RaidPiece& piece : config.pieces) bytes += piece.bytes;
+  if (bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   if (config.experiment == Experiment::broadcast) return run_broadcast(config, loaded);
-  if (config.experiment == Experiment::raid) return run_raid(config, loaded);
+  if (config.experiment == Experiment::raid || config.experiment == Experiment::raid_read) {
+    return run_raid(config, loaded);
+  }
   SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
   return Study(config, loaded, *world).run();
 }

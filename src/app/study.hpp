@@ -9,7 +9,7 @@
 //   broadcast: rank 0's message goes to all `ranks` along a binomial tree; time_ps is from the first put until the last
 //     host knows that it has it. The switches of a three-level fat tree are crossed (app/broadcast.cpp).
 //   raid: rank 0's message is stored across four data nodes, rank 1 holds their parity; time_ps is from the first put
-//     until rank 0 knows that all is stored (app/raid.hpp).
+//     until rank 0 knows that all is stored; raid-read: until rank 0 knows that it has the bytes (app/raid.hpp).
 // Ways: rdma: the bytes land, rank 1's host sees the count in its memory and acts (host.memory_latency + host.call);
 //   portals4: triggered puts act without the host (not accumulate); store: handlers act when the message is in
 //   host memory, or on its only packet (not accumulate); stream: payload handlers act on each packet.
@@ -19,16 +19,23 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "app/setup.hpp"
 
 namespace spinloom::app {
 
-enum class Experiment : uint8_t { pingpong, accumulate, broadcast, raid };
+enum class Experiment : uint8_t { pingpong, accumulate, broadcast, raid, raid_read };
 enum class Way : uint8_t { rdma, portals4, store, stream };
 
 [[nodiscard]] Result<Experiment> experiment_named(std::string_view name);
 [[nodiscard]] Result<Way> way_named(std::string_view name);
+
+// What a request to the array has at one data node: bytes at an offset of its block.
+struct RaidPiece {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
 
 struct StudyConfig : Setup {
   Experiment experiment = Experiment::pingpong;
@@ -36,6 +43,7 @@ struct StudyConfig : Setup {
   uint64_t bytes = 8;
   uint32_t ranks = 2;  // broadcast
   uint64_t offset = 0;  // raid: offset of the pieces in the blocks
+  std::vector<RaidPiece> pieces;  // raid: instead of bytes and offset, one for each data node
 };
 
 struct StudyResult {

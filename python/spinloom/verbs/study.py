@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -9,29 +10,39 @@ from typing import Any
 
 import click
 
-from spinloom import files, output, plot, results, studies, study_plots, units
+from spinloom import files, output, plot, results, spc, storage, studies, study_plots, units
+from spinloom.errors import Trouble
 from spinloom.lab import Lab
 from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
-@click.command(epilog="Examples: spinloom study pingpong; spinloom study all --out out/studies")
+@click.command(
+    epilog="Examples: spinloom study pingpong; spinloom study all --out out/studies; "
+    "spinloom study spc Financial1.spc.bz2"
+)
 @click.argument("name", metavar="NAME|all")
+@click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
 @threads_option
 @quiet_option
 @fixed_nic_option
 @form_options
-def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> None:
-    """Run a small experiment: pingpong, accumulate, broadcast, raid; or whole programs: applications, fft2d.
+def study(
+    name: str, traces: tuple[Path, ...], out: Path | None, threads: int, quiet: bool, form: str
+) -> None:
+    """Run a small experiment: pingpong, accumulate, broadcast, raid; storage traces: spc; or whole programs:
+    applications, fft2d.
 
     One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
-    compared. Whole programs are skeletons, generated and not recorded. With --out, writes NAME.csv and
-    NAME.svg; existing files of these names are replaced.
+    compared. Whole programs are skeletons, generated and not recorded. So are the requests of spc, unless
+    TRACE names files in the SPC trace format, which may be compressed (.gz, .bz2, .xz). With --out, writes
+    NAME.csv and NAME.svg, for spc also the generated traces, MIX.generated.spc; existing files of these names
+    are replaced.
     """
-    wanted = studies.named(name)
+    wanted = with_traces(studies.named(name), traces)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:
@@ -51,7 +62,21 @@ def study(name: str, out: Path | None, threads: int, quiet: bool, form: str) -> 
         output.say(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
 
 
+def with_traces(wanted: list[studies.Study], traces: tuple[Path, ...]) -> list[studies.Study]:
+    """Raises Trouble('invalid') for files that no study reads."""
+    if not traces:
+        return wanted
+    if len(wanted) > 1 or not wanted[0].mixes:
+        raise Trouble(
+            "invalid", f"{traces[0]}: only the study 'spc' reads traces: spinloom study spc TRACE..."
+        )
+    title = wanted[0].title.removesuffix(" (generated input)")
+    return [dataclasses.replace(wanted[0], title=title, files=traces)]
+
+
 def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    if study.mixes:
+        return table_of_traces(study, nic, [row for row in rows if row["nic"] == nic])
     if study.applications:
         return table_of_programs(study, nic, [row for row in rows if row["nic"] == nic])
     times = {
@@ -94,10 +119,35 @@ def table_of_programs(study: studies.Study, nic: str, rows: list[dict[str, Any]]
     )
 
 
+def table_of_traces(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    by_trace: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_trace.setdefault(row["trace"], []).append(row)
+    columns = ["trace", "requests", "writes", "mean size", *study.ways, "gain"]
+    return output.table(
+        columns,
+        [
+            [
+                name,
+                f"{found[0]['requests']:,}",
+                f"{found[0]['writes_percent']:.3g} %",
+                units.format_bytes(found[0]["mean_bytes"]),
+                *(units.format_time(row["time_ps"]) for row in found),
+                f"{found[-1]['gain_percent']:.1f} %",
+            ]
+            for name, found in by_trace.items()
+        ],
+        numeric={*columns} - {"trace"},
+        title=f"{study.title}; {nic}",
+    )
+
+
 def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
     results.check_writable(out)
     for each, rows in tables.items():
         files.write(out / f"{each.name}.csv", results.as_csv(rows, each.columns))
+        for mix in each.mixes if not each.files else ():
+            files.write(out / f"{mix}.generated.spc", spc.write(storage.generated(mix)))
         if plot.available():
             study_plots.draw(each, rows, out / f"{each.name}.svg")
     if not plot.available():

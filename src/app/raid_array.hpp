@@ -1,0 +1,120 @@
+// RaidArray - a RAID-5 array in a simulated world: a client, four data nodes, their parity node, and what their hosts
+// do.
+//
+// Contract: run() is run_raid(). Rank 0 is the client, rank 1 the parity node, ranks 2 to 5 are the data nodes. Each
+//   request has a piece at every data node that it touches; the others do not hear of it.
+// Invariants: (1) blocks_ and parity_ change only by what the ways of raid.hpp do; compare() knows the result from the
+//   bytes that the client wrote. (2) A host's processor does one thing at a time, in the order in which it hears of it.
+// Threads: one owner. Time: modelled, in ps.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "app/raid.hpp"
+#include "app/study_side.hpp"
+#include "sim/resource.hpp"
+
+namespace spinloom::app {
+
+class RaidArray final : sim::EventTarget {
+ public:
+  static constexpr uint32_t data_nodes = raid_data_nodes;
+  static constexpr uint32_t client_rank = 0;
+  static constexpr uint32_t parity_rank = 1;
+  static constexpr uint32_t first_data_rank = 2;
+  static constexpr uint32_t all_ranks = first_data_rank + data_nodes;
+
+  RaidArray(const StudyConfig& config, const LoadedImages& loaded, sim::World& world);
+  Result<StudyResult> run();
+
+ private:
+  // What a read asks of a data node's host; handlers get the length only, the offset is the message's.
+  struct ReadRequest {
+    uint64_t bytes = 0;
+    uint64_t offset = 0;
+  };
+  struct DataNode {
+    RaidPiece piece;
+    bool touched = false;
+    Side side;
+    nic::CounterId acknowledged;  // rdma, portals4: answers of the parity node
+    nic::CounterId delta_landed;  // rdma, portals4: at the parity node
+    nic::CounterId asked;  // rdma: reads
+    std::vector<uint8_t> block;
+    std::vector<uint8_t> expected;
+    std::vector<uint8_t> written;  // the client's piece
+    std::vector<uint8_t> landed;  // rdma, portals4: the place where the piece lands
+    std::vector<uint8_t> delta;  // rdma, portals4: the bytes for the parity node
+    std::vector<uint8_t> delta_there;  // rdma, portals4: the place where those land
+    std::vector<uint8_t> read;  // what came back to the client
+    std::vector<uint8_t> request_landed;  // rdma: the place where a read's request lands
+    ReadRequest request;
+    int updated_round = 0;
+    int applied_round = 0;
+    int answered_round = 0;
+    int served_round = 0;
+    sim::Resource processor;
+  };
+  enum Step : uint32_t { updated, applied, answered, served };
+
+  [[nodiscard]] bool by_hosts() const { return config_.way != Way::stream; }
+  [[nodiscard]] bool reads() const { return config_.experiment == Experiment::raid_read; }
+
+  // raid_array.cpp: entries, counters and handlers
+  Status prepare(uint32_t index);
+  Status prepare_hosts(uint32_t index);
+  Status prepare_handlers(uint32_t index);
+  Status prepare_client();
+  static nic::Entry counting(const Side& side, std::vector<uint8_t>& memory, uint64_t bits, nic::CounterId counter);
+  Status serve(DataNode& node, uint64_t bits, const std::vector<uint32_t>& constants, nic::MemoryWindow state,
+               uint32_t user_header_bytes);
+
+  // raid.cpp: the client
+  Result<StudyResult> update();
+  Result<StudyResult> read();
+  Result<StudyResult> measure(Status (RaidArray::*post)(DataNode&), nic::HandlerKind kind);
+  Status post_write(DataNode& node);
+  Status post_read(DataNode& node);
+  Status compare() const;
+  static Status same(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& expected, const std::string& whose);
+  [[nodiscard]] Error stuck() const;
+  [[nodiscard]] sim::HandlerStatistics handlers(nic::HandlerKind kind) const;
+
+  // raid_hosts.cpp: the hosts' programs
+  void told(uint32_t rank);
+  void told_client();
+  void told_parity();
+  void told_data(uint32_t index);
+  void work(sim::Resource& processor, Step then, uint32_t index, const portals::HostWork& what);
+  void on_event(uint32_t code, uint64_t argument) override;
+
+  const StudyConfig& config_;
+  const LoadedImages& loaded_;
+  sim::World& world_;
+  uint64_t block_bytes_ = 0;
+  uint64_t touched_ = 0;  // data nodes
+  Side client_;
+  Side parity_side_;
+  sim::Resource parity_processor_;
+  nic::MemoryWindow locks_;
+  std::array<DataNode, data_nodes> nodes_;
+  std::vector<uint8_t> parity_;  // bytes outside the pieces stay as they were: they belong to other stripes
+  std::vector<uint8_t> nothing_;
+  int round_ = 0;
+  uint64_t due_ = 0;  // the client's count when its request is done
+  Time done_{};
+};
+
+// Match bits. The parity node's entries add the number of the data node.
+namespace raid_bits {
+inline constexpr uint64_t write = 1;
+inline constexpr uint64_t read = 2;
+inline constexpr uint64_t acknowledged = 3;
+inline constexpr uint64_t stored = 4;  // the client's entry for answers
+inline constexpr uint64_t piece = 5;  // the client's entry for the bytes that it reads
+inline constexpr uint64_t delta = 16;
+}  // namespace raid_bits
+
+}  // namespace spinloom::app

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple
 
 from spinloom.errors import Trouble
 
 BLOCK_BYTES = 512  # of an LBA, in the traces of the UMass Trace Repository
 SIZE_BYTES_MAX = 1 << 28
 LINE_BYTES_MAX = 1 << 16
+CHUNK_BYTES = 1 << 20
+DIGITS_MAX = 18
 FIELDS = ("ASU", "LBA", "size", "opcode", "time")
-OPCODES = {"R": False, "r": False, "W": True, "w": True}
-OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-SECONDS = re.compile(r"(\d+)\.(\d+)")
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+NUMBER = rb"(\d{1,%d})\s*,\s*" % DIGITS_MAX
+LINE = re.compile(NUMBER * 3 + rb"([RrWw])\s*,\s*(\d+\.\d+)\s*(,.*)?", re.DOTALL)
 
 
 class Request(NamedTuple):
@@ -43,40 +46,45 @@ class Request(NamedTuple):
 
 def read(path: Path) -> Iterator[Request]:
     """Raises Trouble('invalid') for a bad line or a file that cannot be read."""
-    opener = OPENERS.get(path.suffix, open)
     number = 0
     try:
-        with opener(path, "rb") as file:
+        with opened(path) as file:
             while line := file.readline(LINE_BYTES_MAX):
                 number += 1
-                yield parsed(line, path, number)
+                if (found := LINE.fullmatch(line)) is None:
+                    raise bad(path, number, complaint(line))
+                asu, lba, size, opcode, time, _ = found.groups()
+                if (size_bytes := int(size)) > SIZE_BYTES_MAX:
+                    raise bad(path, number, f"size {size_bytes:,} B: at most {SIZE_BYTES_MAX:,} B a request")
+                yield Request(int(asu), int(lba), size_bytes, opcode in b"Ww", time.decode("ascii"))
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         where = f" after line {number:,}" if number else ""
         raise Trouble("invalid", f"{path} cannot be read{where}: {reason}") from None
 
 
-def parsed(line: bytes, path: Path, number: int) -> Request:
+def opened(path: Path) -> io.BufferedReader:
+    unpack = OPENERS.get(path.suffix)
+    return path.open("rb") if unpack is None else io.BufferedReader(unpack(path, "rb"), CHUNK_BYTES)
+
+
+def complaint(line: bytes) -> str:
+    """What is wrong with a line that is no request."""
     if len(line) == LINE_BYTES_MAX:
-        raise bad(path, number, f"it is longer than {LINE_BYTES_MAX} B: this is no SPC trace")
-    try:
-        text = line.decode("ascii")
-    except UnicodeDecodeError:
-        raise bad(path, number, "it is not ASCII text: this is no SPC trace") from None
-    fields = [field.strip() for field in text.split(",", len(FIELDS))[: len(FIELDS)]]
+        return f"it is longer than {LINE_BYTES_MAX} B: this is no SPC trace"
+    if not line.isascii():
+        return "it is not ASCII text: this is no SPC trace"
+    fields = [field.strip() for field in line.decode("ascii").split(",")][: len(FIELDS)]
     if len(fields) < len(FIELDS):
-        raise bad(path, number, f"it has {len(fields)} fields: at least {len(FIELDS)} ({', '.join(FIELDS)})")
+        return f"it has {len(fields)} fields: at least {len(FIELDS)} ({', '.join(FIELDS)})"
     for name, field in zip(FIELDS[:3], fields, strict=False):
-        if not (field.isascii() and field.isdigit()):
-            raise bad(path, number, f"{name} '{field}' is not a whole number from 0 on")
-    if fields[3] not in OPCODES:
-        raise bad(path, number, f"opcode '{fields[3]}' is neither R nor W")
-    if SECONDS.fullmatch(fields[4]) is None:
-        raise bad(path, number, f"time '{fields[4]}' is not seconds such as 0.551706")
-    size_bytes = int(fields[2])
-    if size_bytes > SIZE_BYTES_MAX:
-        raise bad(path, number, f"size {size_bytes:,} B: at most {SIZE_BYTES_MAX:,} B a request")
-    return Request(int(fields[0]), int(fields[1]), size_bytes, OPCODES[fields[3]], fields[4])
+        if not field.isdigit() or len(field) > DIGITS_MAX:
+            return f"{name} '{field}' is not a whole number from 0 on, of at most {DIGITS_MAX} digits"
+    if fields[3] not in ("R", "r", "W", "w"):
+        return f"opcode '{fields[3]}' is neither R nor W"
+    if re.fullmatch(r"\d+\.\d+", fields[4]) is None:
+        return f"time '{fields[4]}' is not seconds such as 0.551706"
+    return "it begins with a space"
 
 
 def bad(path: Path, number: int, what: str) -> Trouble:

@@ -68,6 +68,7 @@ def test_a_trace_is_read_line_by_line(tmp_path):
         ("0,1,512,R", "it has 4 fields: at least 5"),
         ("", "it has 1 fields"),
         ("x,1,512,R,0.0", "ASU 'x' is not a whole number"),
+        ("1" * 5000 + ",1,512,R,0.0", "of at most 18 digits"),
         ("0,-1,512,R,0.0", "LBA '-1' is not a whole number"),
         ("0,1,5e3,R,0.0", "size '5e3' is not a whole number"),
         ("0,1,512,read,0.0", "opcode 'read' is neither R nor W"),
@@ -76,6 +77,7 @@ def test_a_trace_is_read_line_by_line(tmp_path):
         (f"0,1,{1 << 40},R,0.0", "at most 268,435,456 B"),
         ("0,1,512,R,0.0é", "not ASCII"),
         ("0" * spc.LINE_BYTES_MAX, "longer than"),
+        (" 0,1,512,R,0.0", "it begins with a space"),
     ],
 )
 def test_a_bad_line_is_named_with_what_is_wrong(tmp_path, line, complaint):

@@ -20,6 +20,8 @@ Shape = tuple[tuple[int, int], ...]
 
 def period_bytes(stripe: int) -> int:
     """Addresses that are this far apart have the same shape."""
+    if stripe % RANGE_BYTES:
+        raise ValueError(f"a stripe unit of {stripe} B is no multiple of {RANGE_BYTES} B")
     return DATA_NODES * (stripe or RANGE_BYTES)
 
 

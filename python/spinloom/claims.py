@@ -84,7 +84,8 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a paper says of something that can be measured in several ways, under one of these measures."""
+    """What a paper says of something that can be measured in several ways, under one of these measures: one
+    of the claim's, or one that the conditions' arguments and the changes make."""
 
     says: str
     measure: str

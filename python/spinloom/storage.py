@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,12 @@ def recorded(path: Path) -> Trace:
 
 
 def traces(study: Study) -> list[Trace]:
-    return [recorded(path) for path in study.files] or [mixed(name) for name in study.mixes]
+    """Files are told by their names, those of the same name by their paths."""
+    if not study.files:
+        return [mixed(name) for name in study.mixes]
+    paths = list(dict.fromkeys(study.files))
+    often = Counter(path.name for path in paths)
+    return [replace(recorded(path), name=path.name if often[path.name] == 1 else str(path)) for path in paths]
 
 
 def probes(study: Study) -> list[Probe]:

@@ -212,6 +212,15 @@ def test_any_pieces_are_stored_and_read_byte_by_byte(way, experiment, pieces):
 
 
 @needs_engine
+@pytest.mark.parametrize("way", STUDY.ways)
+@pytest.mark.parametrize("experiment", ["raid", "raid-read"])
+def test_packets_out_of_order_change_no_byte(way, experiment):
+    pieces = [(5, 70000), (0, 0), (4096, 65536), (0, 12288)]
+    result = core.load().run_study(config(experiment, way, 0, order="all:8", pieces=pieces))
+    assert result["checked"]
+
+
+@needs_engine
 @pytest.mark.parametrize("nic", STUDY.nics)
 def test_a_read_by_handlers_spares_the_host_what_the_host_costs(nic):
     """T(rdma) = T(portals4) + request to memory, poll, look at it, call, command. T(stream) = T(portals4) + a
@@ -298,6 +307,20 @@ def test_the_generated_traces_are_written_beside_the_table(laboratory, tmp_path)
     again = replace(STUDY, files=(tmp_path / "websearch.generated.spc",))
     (trace,) = storage.traces(again)
     assert (trace.input, trace.counts) == ("file", storage.mixed("websearch").counts)
+
+
+def test_traces_of_the_same_name_are_told_by_their_paths(tmp_path):
+    paths = [tmp_path / folder / "t.spc" for folder in ("a", "b")]
+    for number, path in enumerate(paths, 1):
+        path.parent.mkdir()
+        path.write_text("0,8,512,W,0.0\n" * number)
+    other = packed(tmp_path / "other.spc")
+    found = storage.traces(replace(STUDY, files=(*paths, other, paths[0])))
+    assert [(trace.name, trace.requests) for trace in found] == [
+        (str(paths[0]), 1),
+        (str(paths[1]), 2),
+        ("other.spc", 5),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def with_traces(wanted: list[studies.Study], traces: tuple[Path, ...]) -> list[s
             "invalid", f"{traces[0]}: only the study 'spc' reads traces: spinloom study spc TRACE..."
         )
     title = wanted[0].title.removesuffix(" (generated input)")
-    return [dataclasses.replace(wanted[0], title=title, files=traces)]
+    source = wanted[0].source.partition(";")[0]
+    return [dataclasses.replace(wanted[0], title=title, source=source, files=traces)]
 
 
 def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:

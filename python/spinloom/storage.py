@@ -28,6 +28,7 @@ COLUMNS = [
     *("study", "trace", "nic", "way", "requests", "writes_percent", "mean_bytes", "mean_write_bytes"),
     *("shapes", "time_ps", "write_time_ps", "read_time_ps", "gain_percent", "input"),
 ]
+GENERATED = ".generated.spc"
 EXPERIMENTS = {True: "raid", False: "raid-read"}
 
 
@@ -105,7 +106,9 @@ def mixed(name: str, stripe: int | None = None) -> Trace:
 
 @lru_cache(maxsize=64)
 def recorded(path: Path) -> Trace:
-    return counted(path.name, "file", spc.read(path), spc_mixes.tables()["stripe_bytes"])
+    """What `study --out` has generated stays generated."""
+    made = "generated" if GENERATED in path.name else "file"
+    return counted(path.name, made, spc.read(path), spc_mixes.tables()["stripe_bytes"])
 
 
 def traces(study: Study) -> list[Trace]:

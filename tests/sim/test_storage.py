@@ -306,7 +306,7 @@ def test_the_generated_traces_are_written_beside_the_table(laboratory, tmp_path)
     }
     again = replace(STUDY, files=(tmp_path / "websearch.generated.spc",))
     (trace,) = storage.traces(again)
-    assert (trace.input, trace.counts) == ("file", storage.mixed("websearch").counts)
+    assert (trace.input, trace.counts) == ("generated", storage.mixed("websearch").counts)
 
 
 def test_traces_of_the_same_name_are_told_by_their_paths(tmp_path):

@@ -148,7 +148,7 @@ def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
     for each, rows in tables.items():
         files.write(out / f"{each.name}.csv", results.as_csv(rows, each.columns))
         for mix in each.mixes if not each.files else ():
-            files.write(out / f"{mix}.generated.spc", spc.write(storage.generated(mix)))
+            files.write(out / f"{mix}{storage.GENERATED}", spc.write(storage.generated(mix)))
         if plot.available():
             study_plots.draw(each, rows, out / f"{each.name}.svg")
     if not plot.available():

@@ -29,8 +29,21 @@ std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, 
   return order;
 }
 
-Network::Network(EventQueue& events, const Profile& profile, const Ordering& ordering)
-    : events_(events), link_(profile.link), ordering_(ordering) {}
+Network::Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches)
+    : events_(events), link_(profile.link), ordering_(ordering), switches_(std::move(switches)) {}
+
+Result<Network::Switches> Network::switches_of(const Profile& profile, const std::optional<network::Config>& config,
+                                               uint32_t ranks) {
+  if (!config.has_value()) return Switches{};
+  if (config->routing == network::Routing::adaptive) {
+    return fail(
+        spinloom::Code::unsupported,
+        "packets of the simulated NIC take fixed paths only, because headers match in the order in which they were "
+        "sent; choose fixed routing");
+  }
+  SPL_ASSIGN(auto made, network::Network::make(*config, profile.link.byte_time, ranks));
+  return Switches{std::move(made)};
+}
 
 void Network::attach(nic::Rank rank, Receiver& receiver) {
   if (receivers_.size() <= rank.value) {
@@ -63,49 +76,78 @@ void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time re
   events_.at(service.end, *this, sent_all, slot);
 }
 
+void Network::depart(uint32_t slot) {
+  const Departure& departure = departures_[slot];
+  auto arrival = std::make_unique<Arrival>();
+  arrival->packet = departure.packet;
+  nic::PayloadRef& payload = arrival->packet.payload;
+  if (payload.length > 0) {
+    arrival->bytes.assign(payload.bytes, payload.bytes + payload.length);
+    payload.bytes = arrival->bytes.data();
+  }
+  if (!departure.sent) departures_.give_back(slot);
+  const Time head = events_.now() + link_.switch_latency + link_.wire;
+  if (!switches_.has_value()) {
+    eject(head, std::move(arrival));
+    return;
+  }
+  const uint32_t crossing = crossings_.take();
+  const uint32_t first = switches_->switch_of(arrival->packet.source.value);
+  crossings_[crossing] = {std::move(arrival), first};
+  events_.at(head, *this, crosses, crossing);
+}
+
+void Network::cross(uint32_t slot) {
+  Crossing& crossing = crossings_[slot];
+  const nic::Packet& packet = crossing.arrival->packet;
+  if (packet.target.value >= receivers_.size() || crossing.at == switches_->switch_of(packet.target.value)) {
+    std::unique_ptr<Arrival> arrival = std::move(crossing.arrival);
+    crossings_.give_back(slot);
+    eject(events_.now(), std::move(arrival));
+    return;
+  }
+  const auto now_ps = static_cast<uint64_t>(events_.now().ps);
+  const auto [at_ps, to] = switches_->move(now_ps, crossing.at, packet.target.value, packet.payload.length);
+  crossing.at = to;
+  events_.at(Time{static_cast<int64_t>(at_ps)}, *this, crosses, slot);
+}
+
+void Network::eject(Time head, std::unique_ptr<Arrival> arrival) {
+  const uint32_t target = arrival->packet.target.value;
+  const Time duration = duration_of(arrival->packet);
+  if (target < ejectors_.size()) head = ejectors_[target].serve(head, std::max(duration, link_.gap)).start;
+  arrival->last_byte = head + duration;
+  const uint32_t arriving = arrivals_.take();
+  arrivals_[arriving] = std::move(arrival);
+  events_.at(head, *this, arrives, arriving);
+}
+
+void Network::arrive(std::unique_ptr<Arrival> arrival) {
+  const nic::Packet& packet = arrival->packet;
+  Receiver* const receiver = packet.target.value < receivers_.size() ? receivers_[packet.target.value] : nullptr;
+  if (receiver == nullptr) {
+    log::emit(log::Level::error, "sim.network",
+              text("packet of rank ", packet.source.value, " to rank ", packet.target.value, " dropped: no such rank"));
+    return;
+  }
+  receiver->on_arrival(std::move(arrival));
+}
+
 void Network::on_event(uint32_t code, uint64_t argument) {
+  const auto slot = static_cast<uint32_t>(argument);
   switch (code) {
-    case departs: {
-      const auto slot = static_cast<uint32_t>(argument);
-      const Departure& departure = departures_[slot];
-      auto arrival = std::make_unique<Arrival>();
-      arrival->packet = departure.packet;
-      nic::PayloadRef& payload = arrival->packet.payload;
-      if (payload.length > 0) {
-        arrival->bytes.assign(payload.bytes, payload.bytes + payload.length);
-        payload.bytes = arrival->bytes.data();
-      }
-      Time first_byte = events_.now() + link_.switch_latency + link_.wire;
-      const uint32_t target = arrival->packet.target.value;
-      if (target < ejectors_.size())
-        first_byte = ejectors_[target].serve(first_byte, std::max(duration_of(arrival->packet), link_.gap)).start;
-      arrival->last_byte = first_byte + duration_of(arrival->packet);
-      if (!departure.sent) departures_.give_back(slot);
-      const uint32_t arriving = arrivals_.take();
-      arrivals_[arriving] = std::move(arrival);
-      events_.at(first_byte, *this, arrives, arriving);
-      break;
-    }
+    case departs: depart(slot); break;
     case sent_all: {
-      const auto slot = static_cast<uint32_t>(argument);
       const auto sent = std::move(departures_[slot].sent);
       departures_.give_back(slot);
       sent();
       break;
     }
+    case crosses: cross(slot); break;
     case arrives: {
-      const auto slot = static_cast<uint32_t>(argument);
       std::unique_ptr<Arrival> arrival = std::move(arrivals_[slot]);
       arrivals_.give_back(slot);
-      Receiver* receiver =
-          arrival->packet.target.value < receivers_.size() ? receivers_[arrival->packet.target.value] : nullptr;
-      if (receiver == nullptr) {
-        log::emit(log::Level::error, "sim.network",
-                  text("packet of rank ", arrival->packet.source.value, " to rank ", arrival->packet.target.value,
-                       " dropped: no such rank"));
-        break;
-      }
-      receiver->on_arrival(std::move(arrival));
+      arrive(std::move(arrival));
       break;
     }
     default: SPL_ASSERT(false, "event code ", code);

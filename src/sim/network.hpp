@@ -1,8 +1,9 @@
-// Network - links between simulated NICs: line rate, latency, and packets out of order when asked.
+// Network - links between simulated NICs: line rate, latency, switches, and packets out of order when asked.
 //
 // Contract: each node injects its packets one after the other at the line rate and receives them one after the other
 //   at the line rate; alone, the first byte arrives switch + wire later, the last byte payload * byte_time
-//   after it; packets of several senders to one node queue at the switch. With a reorder window of N, the packets
+//   after it; packets of several senders to one node queue at the switch. With Switches, a packet is at its first switch
+//   switch + wire after it has left, goes on as network/network.hpp says, and queues at its last one. With a reorder window of N, the packets
 //   of a message leave in a seeded order in which no more than N packets are in play at once; the first and
 //   the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers header and completion
 //   packets first and last) unless `reorder_all`.
@@ -14,8 +15,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/result.hpp"
+#include "network/network.hpp"
 #include "nic/action.hpp"
 #include "nic/slab.hpp"
 #include "sim/event_queue.hpp"
@@ -50,7 +54,13 @@ class Receiver {
 
 class Network final : EventTarget {
  public:
-  Network(EventQueue& events, const Profile& profile, const Ordering& ordering);
+  // What lies between the NICs' own links; none: one switch, which never makes anybody wait.
+  using Switches = std::optional<network::Network>;
+  Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches = {});
+  // For so many ranks, whose links to their switches are those of the profile. Paths that depend on the load are refused:
+  // headers of one rank to another match in the order in which they were sent, and no NIC here puts them in order.
+  static Result<Switches> switches_of(const Profile& profile, const std::optional<network::Config>& config,
+                                      uint32_t ranks);
 
   void attach(nic::Rank rank, Receiver& receiver);
   // Sends the packets of one message, in message order, from `ready` on. Each payload is read when its packet leaves;
@@ -62,17 +72,28 @@ class Network final : EventTarget {
     nic::Packet packet;
     std::function<void()> sent;  // after the last packet of the message
   };
-  enum Code : uint32_t { departs, sent_all, arrives };
+  struct Crossing {
+    std::unique_ptr<Arrival> arrival;
+    uint32_t at = 0;  // a switch
+  };
+  enum Code : uint32_t { departs, sent_all, crosses, arrives };
   void on_event(uint32_t code, uint64_t argument) override;
+  void depart(uint32_t slot);
+  void cross(uint32_t slot);
+  // The packet is at the switch of its target.
+  void eject(Time head, std::unique_ptr<Arrival> arrival);
+  void arrive(std::unique_ptr<Arrival> arrival);
   [[nodiscard]] Time duration_of(const nic::Packet& packet) const;
 
   EventQueue& events_;
   decltype(Profile::link) link_;
   Ordering ordering_;
-  std::vector<Resource> injectors_;   // by rank: the link into the switch
-  std::vector<Resource> ejectors_;    // by rank: the link out of the switch
+  Switches switches_;
+  std::vector<Resource> injectors_;  // by rank: the link into the switch
+  std::vector<Resource> ejectors_;  // by rank: the link out of the switch
   std::vector<Receiver*> receivers_;  // by rank
   nic::Slab<Departure> departures_;
+  nic::Slab<Crossing> crossings_;
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;
 };
 

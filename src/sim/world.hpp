@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/node.hpp"
@@ -16,6 +18,7 @@ struct WorldOptions {
   uint32_t ranks = 2;
   NodeOptions node;
   Ordering ordering;
+  std::optional<network::Config> network = {};  // none: all NICs are on one switch
 };
 
 class World {
@@ -23,7 +26,8 @@ class World {
   // `profile` and `images` must outlive the world.
   static Result<std::unique_ptr<World>> create(const Profile& profile, const std::vector<hpu::Image>& images,
                                                const WorldOptions& options) {
-    std::unique_ptr<World> world(new World(profile, options.ordering));
+    SPL_ASSIGN(auto switches, Network::switches_of(profile, options.network, options.ranks));
+    std::unique_ptr<World> world(new World(profile, options.ordering, std::move(switches)));
     for (uint32_t rank = 0; rank < options.ranks; ++rank) {
       SPL_ASSIGN(auto node,
                  Node::create(world->events_, world->network_, profile, nic::Rank{rank}, options.node, images));
@@ -42,7 +46,8 @@ class World {
   }
 
  private:
-  World(const Profile& profile, const Ordering& ordering) : network_(events_, profile, ordering) {}
+  World(const Profile& profile, const Ordering& ordering, Network::Switches switches)
+      : network_(events_, profile, ordering, std::move(switches)) {}
 
   EventQueue events_;
   Network network_;

@@ -47,13 +47,12 @@ COMMON = {
 }
 
 
-def torus_sizes(text: str) -> list[int]:
+def sizes(text: str, otherwise: str) -> list[int]:
+    """Of '8x8x8'; `otherwise` says what is wrong."""
     try:
         return [number(size) for size in text.split("x")]
     except ValueError:
-        raise Trouble(
-            "invalid", f"--network torus:{text}: its sizes come first, such as torus:8x8x8"
-        ) from None
+        raise Trouble("invalid", otherwise) from None
 
 
 def field(form: str, part: str) -> tuple[str, Any]:
@@ -89,7 +88,8 @@ def parse(text: str) -> dict[str, Any] | None:
         return None
     network: dict[str, Any] = {"form": form}
     if form == "torus":
-        network["sizes"] = torus_sizes(parts.pop(0) if parts else "")
+        first = parts.pop(0) if parts else ""
+        network["sizes"] = sizes(first, f"--network torus:{first}: its sizes come first, such as torus:8x8x8")
     for part in parts:
         name, value = field(form, part)
         if name in network:

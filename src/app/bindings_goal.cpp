@@ -195,17 +195,26 @@ void bind_goal(nb::module_& module) {
   module.def("read_goal", &read, nb::arg("bytes"), "A Schedule from GOAL text or its binary forms.");
   module.def(
       "goal_pattern",
-      [](std::string_view name, uint32_t ranks, uint64_t bytes) {
-        return unwrap(without_lock([&] { return goal::make_pattern(name, ranks, bytes); }));
+      [](std::string_view name, uint32_t ranks, uint64_t bytes, std::optional<uint32_t> radix,
+         std::optional<uint64_t> segment_bytes, const std::vector<uint32_t>& grid) {
+        return unwrap(
+            without_lock([&] { return goal::make_pattern(name, ranks, bytes, {radix, segment_bytes, grid}); }));
       },
-      nb::arg("name"), nb::arg("ranks"), nb::arg("bytes"), "The Schedule of a collective operation.");
+      nb::arg("name"), nb::arg("ranks"), nb::arg("bytes"), nb::arg("radix") = nb::none(),
+      nb::arg("segment_bytes") = nb::none(), nb::arg("grid") = std::vector<uint32_t>(),
+      "The Schedule of a collective operation.");
   module.def("network_size", &network_size, nb::arg("network"), nb::arg("ranks"),
              "How many switches and links a network has; goal_network.parse() gives its fields.");
-  module.def("goal_patterns", [] {
-    std::vector<std::string> names;
-    for (const std::string_view name : goal::pattern_names()) names.emplace_back(name);
-    return names;
-  });
+  module.def(
+      "goal_patterns",
+      [] {
+        nb::dict patterns;
+        for (const goal::PatternName& one : goal::pattern_names()) {
+          patterns[nb::str(one.name.data(), one.name.size())] = nb::str(one.about.data(), one.about.size());
+        }
+        return patterns;
+      },
+      "What each pattern is, by name.");
 }
 
 }  // namespace spinloom::app

@@ -7,236 +7,229 @@
 #include <string>
 #include <utility>
 
+#include "goal/algorithms.hpp"
+#include "goal/pattern_program.hpp"
+
 namespace spinloom::goal {
 namespace {
 
-using schedule::Awaits;
-using schedule::Builder;
-using schedule::Kind;
-using schedule::Peer;
+using algorithms::Make;
 using schedule::Schedule;
-using schedule::Shape;
 
-// Makes the operations of one rank after the other.
-class Maker {
- public:
-  Maker(uint32_t count, uint64_t bytes)
-      : ranks(count),
-        schedule(count),
-        send_(number_of(Kind::send, Peer::absolute, bytes)),
-        receive_(number_of(Kind::receive, Peer::absolute, bytes)),
-        send_on_(number_of(Kind::send, Peer::relative, bytes)),
-        receive_on_(number_of(Kind::receive, Peer::relative, bytes)) {}
-
-  const uint32_t ranks;
-  Schedule schedule;
-
-  uint32_t send_to(uint32_t rank) { return builder_.add(send_, rank); }
-  uint32_t receive_from(uint32_t rank) { return builder_.add(receive_, rank); }
-  // So many ranks further on, so many before.
-  uint32_t send_on(uint32_t distance) { return builder_.add(send_on_, distance); }
-  uint32_t receive_from_before(uint32_t distance) { return builder_.add(receive_on_, ranks - distance); }
-  uint32_t join() { return builder_.add(number_of(Kind::compute, Peer::absolute, 0), 0); }
-  void require(uint32_t after, uint32_t before) { builder_.require(after, before, Awaits::end); }
-
-  void give(uint32_t rank) { schedule.give({&rank, 1}, builder_.take()); }
-  void give(const std::vector<uint32_t>& some) { schedule.give(some, builder_.take()); }
-  void give_all_from(uint32_t first) {
-    std::vector<uint32_t> all(ranks - first);
-    std::iota(all.begin(), all.end(), first);
-    give(all);
-  }
-
- private:
-  uint32_t number_of(Kind kind, Peer peer, uint64_t bytes) {
-    Shape shape;
-    shape.size = bytes;
-    shape.kind = kind;
-    shape.peer = peer;
-    return schedule.number_of(shape);
-  }
-
-  Builder builder_;
-  const uint32_t send_;
-  const uint32_t receive_;
-  const uint32_t send_on_;
-  const uint32_t receive_on_;
-};
-
-void dissemination(Maker& make) {
-  uint32_t before = 0;
-  for (uint64_t distance = 1; distance < make.ranks; distance *= 2) {
-    const uint32_t sent = make.send_on(static_cast<uint32_t>(distance));
-    if (distance > 1) make.require(sent, before);
-    before = make.receive_from_before(static_cast<uint32_t>(distance));
-  }
-  make.give_all_from(0);
-}
-
-// The tree in which the children of a rank are so many ranks further on: powers of two below its own lowest bit, the
-// largest first.
-std::vector<uint32_t> children(uint32_t rank, uint32_t ranks) {
-  const uint64_t end = rank == 0 ? std::bit_ceil(uint64_t{ranks}) : rank & (~rank + 1);
-  std::vector<uint32_t> distances;
-  for (uint64_t distance = end / 2; distance > 0; distance /= 2) {
-    if (rank + distance < ranks) distances.push_back(static_cast<uint32_t>(distance));
-  }
-  return distances;
-}
-
-template <class Make>
-void binomial(Maker& make, const Make& make_one) {
-  // By what a Program depends on: the distance to the parent, those to the children.
-  std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::vector<uint32_t>> alike;
-  for (uint32_t rank = 0; rank < make.ranks; ++rank) {
-    alike[{rank & (~rank + 1), children(rank, make.ranks)}].push_back(rank);
-  }
-  for (const auto& [distances, some] : alike) {
-    make_one(distances.first, distances.second);
-    make.give(some);
-  }
-}
-
-void binomial_broadcast(Maker& make) {
-  binomial(make, [&](uint32_t parent, const std::vector<uint32_t>& distances) {
-    const uint32_t received = parent == 0 ? 0 : make.receive_from_before(parent);
-    for (const uint32_t distance : distances) {
-      const uint32_t sent = make.send_on(distance);
-      if (parent != 0) make.require(sent, received);
-    }
-  });
-}
-
-void binomial_reduce(Maker& make) {
-  binomial(make, [&](uint32_t parent, const std::vector<uint32_t>& distances) {
-    std::vector<uint32_t> received;
-    for (auto one = distances.rbegin(); one != distances.rend(); ++one) {
-      received.push_back(make.receive_from_before(make.ranks - *one));
-    }
-    if (parent == 0) return;
-    const uint32_t sent = make.send_on(make.ranks - parent);
-    for (const uint32_t one : received) make.require(sent, one);
-  });
-}
-
-void linear_gather(Maker& make) {
-  for (uint32_t rank = 1; rank < make.ranks; ++rank) make.receive_from(rank);
-  make.give(0);
-  make.send_to(0);
-  make.give_all_from(1);
-}
-
-void linear_scatter(Maker& make) {
-  for (uint32_t rank = 1; rank < make.ranks; ++rank) make.send_to(rank);
-  make.give(0);
-  make.receive_from(0);
-  make.give_all_from(1);
-}
-
-// In each step with another rank, when that of the step before has both sent and received.
-void pairwise_exchange(Maker& make) {
-  uint32_t before = 0;
-  for (uint32_t distance = 1; distance < make.ranks; ++distance) {
-    const uint32_t sent = make.send_on(distance);
-    const uint32_t received = make.receive_from_before(distance);
-    if (distance > 1) {
-      for (const uint32_t one : {sent, received}) {
-        make.require(one, before);
-        make.require(one, before + 1);
-      }
-    }
-    before = sent;
-  }
-  make.give_all_from(0);
-}
-
-void linear_alltoall(Maker& make) {
-  for (uint32_t distance = 1; distance < make.ranks; ++distance) {
-    make.send_on(distance);
-    make.receive_from_before(distance);
-  }
-  make.give_all_from(0);
-}
-
-void ring_allreduce(Maker& make) {
-  uint32_t before = 0;
-  for (uint64_t step = 0; step < 2 * uint64_t{make.ranks - 1}; ++step) {
-    const uint32_t sent = make.send_on(1);
-    if (step > 0) make.require(sent, before);
-    before = make.receive_from_before(1);
-  }
-  make.give_all_from(0);
-}
-
-void recursive_doubling_allreduce(Maker& make) {
-  for (uint32_t rank = 0; rank < make.ranks; ++rank) {
-    uint32_t before = 0;
-    for (uint64_t bit = 1; bit < make.ranks; bit *= 2) {
-      const auto peer = static_cast<uint32_t>(rank ^ bit);
-      const uint32_t sent = make.send_to(peer);
-      if (bit > 1) make.require(sent, before);
-      before = make.receive_from(peer);
-    }
-    make.give(rank);
-  }
-}
-
-void linear_barrier(Maker& make) {
-  std::vector<uint32_t> received;
-  for (uint32_t rank = 1; rank < make.ranks; ++rank) received.push_back(make.receive_from(rank));
-  const uint32_t joined = make.join();
-  for (const uint32_t one : received) make.require(joined, one);
-  for (uint32_t rank = 1; rank < make.ranks; ++rank) make.require(make.send_to(rank), joined);
-  make.give(0);
-  make.send_to(0);
-  make.receive_from(0);
-  make.give_all_from(1);
-}
+// Which ranks have the same Program: all, with peers as far away; those of a binomial tree with as many ranks below them;
+// nobody knows before it is made.
+enum class Alike : uint8_t { all, in_tree, unknown };
+enum class Ranks : uint8_t { any, power_of_two };
+// What `bytes` are: those of a message; of a block, several of which go together; of shares, one for each rank and all
+// alike; of segments.
+enum class Bytes : uint8_t { message, blocks, shares, segments };
 
 struct Pattern {
   std::string_view name;
-  void (*make)(Maker&);
+  std::string_view about;
+  Alike alike;
+  Bytes bytes;
+  Make* make;
+  Make* second = nullptr;  // strand
+  Ranks ranks = Ranks::any;
+  uint32_t dimensions = 0;  // of a halo
 };
 
+using enum Alike;
+using enum Bytes;
+namespace all_of = algorithms;
+
 constexpr Pattern patterns[] = {
-    {"dissemination", dissemination},
-    {"binomial_broadcast", binomial_broadcast},
-    {"binomial_reduce", binomial_reduce},
-    {"linear_gather", linear_gather},
-    {"linear_scatter", linear_scatter},
-    {"pairwise_exchange", pairwise_exchange},
-    {"linear_alltoall", linear_alltoall},
-    {"ring_allreduce", ring_allreduce},
-    {"recursive_doubling_allreduce", recursive_doubling_allreduce},
-    {"linear_barrier", linear_barrier},
+    {"dissemination", "barrier: in each round to ranks ever further away (--radix)", all, message,
+     all_of::dissemination},
+    {"linear_barrier", "barrier: all to rank 0, rank 0 to all", unknown, message, all_of::linear_barrier},
+    {"linear_broadcast", "broadcast: rank 0 to each", unknown, message, all_of::linear_bcast},
+    {"binomial_broadcast", "broadcast: down a binomial tree", in_tree, message, all_of::binomial_bcast},
+    {"scatter_ring_broadcast", "broadcast: shares down a tree and around a ring", in_tree, shares,
+     all_of::scatter_ring_bcast},
+    {"chain_broadcast", "broadcast: from rank to rank (--segment)", unknown, segments, all_of::chain_bcast},
+    {"binary_broadcast", "broadcast: down a binary tree (--segment)", unknown, segments, all_of::binary_bcast},
+    {"double_tree_broadcast", "broadcast: down two binary trees, half of the segments each (--segment)", unknown,
+     segments, all_of::double_tree_first, all_of::double_tree_second},
+    {"linear_reduce", "reduce: each to rank 0, one after the other", unknown, message, all_of::linear_reduce},
+    {"binomial_reduce", "reduce: up a binomial tree", in_tree, message, all_of::binomial_reduce},
+    {"chain_reduce", "reduce: from rank to rank (--segment)", unknown, segments, all_of::chain_reduce},
+    {"binary_reduce", "reduce: up a binary tree (--segment)", unknown, segments, all_of::binary_reduce},
+    {"linear_gather", "gather: each to rank 0", unknown, message, all_of::linear_gather},
+    {"binomial_gather", "gather: up a binomial tree; bytes of a rank's block", in_tree, blocks,
+     all_of::binomial_gather},
+    {"linear_scatter", "scatter: rank 0 to each", unknown, message, all_of::linear_scatter},
+    {"binomial_scatter", "scatter: down a binomial tree; bytes of a rank's block", in_tree, blocks,
+     all_of::binomial_scatter},
+    {"linear_allgather", "all-gather: each to each at once", all, message, all_of::linear_allgather},
+    {"ring_allgather", "all-gather: blocks around a ring", all, message, all_of::ring_allgather},
+    {"bruck_allgather", "all-gather: twice as many blocks in each round; bytes of a rank's block", all, blocks,
+     all_of::bruck_allgather},
+    {"recursive_doubling_allgather", "all-gather: blocks between ranks 1, 2, 4 .. apart; bytes of a rank's block",
+     unknown, blocks, all_of::recursive_doubling_allgather, nullptr, Ranks::power_of_two},
+    {"linear_alltoall", "all-to-all: each to each at once", all, message, all_of::linear_alltoall},
+    {"pairwise_exchange", "all-to-all: each with one other after the other", all, message, all_of::pairwise_alltoall},
+    {"bruck_alltoall", "all-to-all: half of the blocks in each round; bytes of a block", all, blocks,
+     all_of::bruck_alltoall},
+    {"ring_allreduce", "all-reduce: shares twice around a ring; bytes of all shares", all, shares,
+     all_of::ring_allreduce},
+    {"recursive_doubling_allreduce", "all-reduce: between ranks 1, 2, 4 .. apart", unknown, message,
+     all_of::recursive_doubling_allreduce},
+    {"rabenseifner_allreduce", "all-reduce: halving and then doubling; bytes of all shares", unknown, message,
+     all_of::rabenseifner_allreduce},
+    {"tree_allreduce", "all-reduce: up and down a binomial tree", in_tree, message, all_of::tree_allreduce},
+    {"pairwise_reduce_scatter", "reduce-scatter: each with one other after the other", all, message,
+     all_of::pairwise_reduce_scatter},
+    {"recursive_halving_reduce_scatter", "reduce-scatter: between ranks .. 4, 2, 1 apart; bytes of a rank's block",
+     unknown, blocks, all_of::recursive_halving_reduce_scatter, nullptr, Ranks::power_of_two},
+    {"linear_scan", "scan: from rank to rank", unknown, message, all_of::linear_scan},
+    {"binomial_scan", "scan: to ranks 1, 2, 4 .. further on", unknown, message, all_of::binomial_scan},
+    {"halo_2d", "halo: each with four neighbours on a periodic grid (--grid)", unknown, message,
+     all_of::direct_neighbors, nullptr, Ranks::any, 2},
+    {"halo_3d", "halo: each with six neighbours on a periodic grid (--grid)", unknown, message,
+     all_of::direct_neighbors, nullptr, Ranks::any, 3},
 };
 
 constexpr uint32_t ranks_most = 1U << 29;  // operations of a rank are at most four times as many
+constexpr uint64_t segment_bytes_usual = 8192;
+constexpr uint64_t segments_most = 1U << 24;
+
+// Factors of `ranks`, as many as dimensions, the sum of which is the least; ascending.
+std::vector<uint32_t> balanced(uint32_t ranks, uint32_t dimensions) {
+  if (dimensions == 1) return {ranks};
+  std::vector<uint32_t> best;
+  for (uint64_t first = 1; first * first <= ranks; ++first) {
+    if (ranks % first != 0) continue;
+    std::vector<uint32_t> grid = balanced(static_cast<uint32_t>(ranks / first), dimensions - 1);
+    grid.insert(grid.begin(), static_cast<uint32_t>(first));
+    const auto sum = [](const std::vector<uint32_t>& of) { return std::accumulate(of.begin(), of.end(), uint64_t{0}); };
+    if (best.empty() || sum(grid) < sum(best)) best = std::move(grid);
+  }
+  std::ranges::sort(best);
+  return best;
+}
+
+// Before and behind a rank along each dimension, around the edges. Who is its own neighbour has none.
+std::vector<int32_t> neighbours(const std::vector<uint32_t>& grid, uint32_t rank) {
+  std::vector<int32_t> found;
+  uint64_t stride = 1;
+  for (auto size = grid.rbegin(); size != grid.rend(); stride *= *size++) {
+    const uint64_t at = rank / stride % *size;
+    const uint64_t first = rank - at * stride;
+    for (const uint64_t other : {(at + *size - 1) % *size, (at + 1) % *size}) {
+      found.push_back(other == at ? -1 : static_cast<int32_t>(first + other * stride));
+    }
+  }
+  return found;
+}
+
+Status check_options(const Pattern& pattern, uint32_t ranks, uint64_t bytes, const PatternOptions& options) {
+  if (ranks < 2 || ranks > ranks_most) {
+    return fail(Code::invalid, pattern.name, " of ", ranks, " ranks: give 2 to ", ranks_most, " ranks");
+  }
+  if (pattern.ranks == Ranks::power_of_two && !std::has_single_bit(ranks)) {
+    return fail(Code::invalid, pattern.name, " of ", ranks, " ranks: give a power of two");
+  }
+  if (options.radix.has_value()) {
+    if (pattern.make != algorithms::dissemination) {
+      return fail(Code::invalid, pattern.name, " has no radix; dissemination has one");
+    }
+    if (*options.radix < 2) return fail(Code::invalid, "a radix of ", *options.radix, ": give 2 or more");
+  }
+  if (options.segment_bytes.has_value() && pattern.bytes != segments) {
+    return fail(Code::invalid, pattern.name, " sends no segments; chains, binary and double trees do");
+  }
+  if (pattern.bytes == segments) {
+    const uint64_t each = options.segment_bytes.value_or(segment_bytes_usual);
+    if (each == 0 || bytes / each >= segments_most) {
+      return fail(Code::invalid, bytes, " bytes in segments of ", each,
+                  " bytes: give segments of which there are at most ", segments_most);
+    }
+  }
+  if (pattern.bytes != message && bytes > INT64_MAX / ranks) {
+    return fail(Code::overflow, pattern.name, " of ", bytes, " bytes: give ", ranks, " ranks at most ",
+                INT64_MAX / ranks, " bytes");
+  }
+  if (options.grid.empty()) return {};
+  if (pattern.dimensions == 0) return fail(Code::invalid, pattern.name, " has no grid; halos have one");
+  unsigned __int128 product = 1;
+  for (const uint32_t size : options.grid) product = std::min<unsigned __int128>(product * size, UINT64_MAX);
+  if (options.grid.size() != pattern.dimensions || product != ranks) {
+    return fail(Code::invalid, pattern.name, " of ", ranks, " ranks: the grid needs ", pattern.dimensions,
+                " numbers whose product is ", ranks);
+  }
+  return {};
+}
+
+// The first rank of those that have the same place in a binomial tree, and all of them.
+std::vector<std::vector<uint32_t>> classes_of_tree(uint32_t ranks) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> alike;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    alike[{algorithms::binomial_reach(ranks, rank), algorithms::binomial_subtree(ranks, rank)}].push_back(rank);
+  }
+  std::vector<std::vector<uint32_t>> found;
+  for (auto& [place, some] : alike) found.push_back(std::move(some));
+  return found;
+}
 
 }  // namespace
 
-Result<Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t bytes) {
+Result<Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t bytes, const PatternOptions& options) {
   const auto* const pattern = std::ranges::find(patterns, name, &Pattern::name);
   if (pattern == std::end(patterns)) {
     std::string known;
     for (const Pattern& one : patterns) known += text(known.empty() ? "" : ", ", one.name);
     return fail(Code::invalid, "there is no pattern '", name, "'; the patterns are ", known);
   }
-  if (ranks < 2 || ranks > ranks_most) {
-    return fail(Code::invalid, name, " of ", ranks, " ranks: give 2 to ", ranks_most, " ranks");
+  SPL_TRY(check_options(*pattern, ranks, bytes, options));
+  if (pattern->bytes == shares) bytes = (bytes / ranks + (bytes % ranks != 0 ? 1 : 0)) * ranks;
+  Collective call;
+  call.size = ranks;
+  call.sends = call.receives = {algorithms::packed(bytes)};
+  call.radix = options.radix.value_or(2);
+  call.segment_bytes = options.segment_bytes.value_or(segment_bytes_usual);
+  const std::vector<uint32_t> grid =
+      options.grid.empty() && pattern->dimensions > 0 ? balanced(ranks, pattern->dimensions) : options.grid;
+  PatternProgram program(ranks, pattern->make == algorithms::pairwise_alltoall);
+  const auto add = [&](uint32_t rank, bool distances) {
+    call.rank = rank;
+    if (!grid.empty()) {
+      call.is_grid = true;
+      call.sources = call.destinations = neighbours(grid, rank);
+    }
+    std::vector<std::vector<Round>> strands;
+    for (Make* const make : {pattern->make, pattern->second}) {
+      if (make == nullptr) continue;
+      Rounds rounds;
+      make(call, rounds);
+      strands.push_back(rounds.take());
+    }
+    program.add(rank, strands, distances);
+  };
+  if (pattern->alike == unknown) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      add(rank, false);
+      program.intern(rank);
+    }
+    return program.take();
   }
-  if (name == "recursive_doubling_allreduce" && !std::has_single_bit(ranks)) {
-    return fail(Code::invalid, name, " of ", ranks, " ranks: give a power of two");
+  std::vector<std::vector<uint32_t>> classes(1);
+  if (pattern->alike == in_tree) {
+    classes = classes_of_tree(ranks);
+  } else {
+    classes.front().resize(ranks);
+    std::iota(classes.front().begin(), classes.front().end(), 0U);
   }
-  if (name == "ring_allreduce") bytes = bytes / ranks + (bytes % ranks != 0 ? 1 : 0);
-  Maker make(ranks, bytes);
-  pattern->make(make);
-  return std::move(make.schedule);
+  for (const std::vector<uint32_t>& some : classes) {
+    add(some.front(), true);
+    program.give(some);
+  }
+  return program.take();
 }
 
-std::vector<std::string_view> pattern_names() {
-  std::vector<std::string_view> names;
-  for (const Pattern& one : patterns) names.push_back(one.name);
+std::vector<PatternName> pattern_names() {
+  std::vector<PatternName> names;
+  for (const Pattern& one : patterns) names.push_back({one.name, one.about});
   return names;
 }
 

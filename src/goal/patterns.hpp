@@ -1,14 +1,17 @@
 // Patterns - schedules of collective operations, by name.
 //
 // Contract: make_pattern() gives the schedule of a pattern for a number of ranks; rank 0 is the root where there is
-//   one. `bytes`: of each message; the rings of `ring_allreduce` send the part of a rank, rounded up. Nothing is
-//   computed, but `linear_barrier` has a computation of 0 between the last message in and the first one out. An unknown
-//   name and a number of ranks that the pattern does not have are errors.
+//   one. `bytes`: of a message; where messages carry several blocks or a share, of a block or of all shares, as the
+//   pattern's `about` says. A rank sends on what it has received: the operations of a round wait for the receives of
+//   the rounds before, those of `pairwise_exchange` for its sends, too. Nothing is computed; where many operations wait
+//   for many, a computation of 0 is in between. An unknown name, a number of ranks that the pattern does not have, and
+//   an option that it does not take are errors.
 // Invariants: (1) ranks with the same graph share a Program.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +20,20 @@
 
 namespace spinloom::goal {
 
-[[nodiscard]] Result<schedule::Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t bytes);
-[[nodiscard]] std::vector<std::string_view> pattern_names();
+struct PatternOptions {
+  std::optional<uint32_t> radix = {};  // of a dissemination: ranks that a round adds to each one; 2
+  std::optional<uint64_t> segment_bytes = {};  // of what goes on in segments; 8 KiB
+  std::vector<uint32_t> grid =
+      {};  // of a halo: ranks along each dimension, the last one fastest; about as many along each
+};
+
+struct PatternName {
+  std::string_view name;
+  std::string_view about;
+};
+
+[[nodiscard]] Result<schedule::Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t bytes,
+                                                      const PatternOptions& options = {});
+[[nodiscard]] std::vector<PatternName> pattern_names();
 
 }  // namespace spinloom::goal

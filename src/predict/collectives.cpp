@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "predict/algorithms.hpp"
-
 namespace spinloom::predict {
 namespace {
 
 using trace::Call;
+namespace algorithms = goal::algorithms;
 
 struct Algorithm {
   std::string_view operation;
@@ -17,7 +16,7 @@ struct Algorithm {
 
 // Of each operation the usual one first.
 constexpr Algorithm known_algorithms[] = {
-    {"barrier", "dissemination", algorithms::dissemination_barrier},
+    {"barrier", "dissemination", algorithms::dissemination},
     {"barrier", "linear", algorithms::linear_barrier},
     {"bcast", "binomial", algorithms::binomial_bcast},
     {"bcast", "scatter-ring", algorithms::scatter_ring_bcast},
@@ -50,6 +49,7 @@ constexpr Algorithm known_algorithms[] = {
     {"allreduce", "recursive-doubling", algorithms::recursive_doubling_allreduce},
     {"allreduce", "ring", algorithms::ring_allreduce},
     {"allreduce", "tree", algorithms::tree_allreduce},
+    {"allreduce", "rabenseifner", algorithms::rabenseifner_allreduce},
     {"reduce_scatter", "pairwise", algorithms::pairwise_reduce_scatter},
     {"reduce_scatter_block", "pairwise", algorithms::pairwise_reduce_scatter},
     {"scan", "binomial", algorithms::binomial_scan},

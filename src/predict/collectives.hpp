@@ -15,22 +15,14 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "goal/algorithms.hpp"
 #include "predict/rounds.hpp"
 
 namespace spinloom::predict {
 
-struct CollectiveCall {
+// Blocks to send of reductions: one, those of Reduce_scatter one for each rank.
+struct CollectiveCall : goal::Collective {
   trace::Call call = trace::Call::Barrier;
-  uint32_t rank = 0;
-  uint32_t size = 1;
-  uint32_t root = 0;
-  bool in_place = false;
-  std::vector<Part> sends =
-      {};  // one, or one for each peer; of reductions: one, those of Reduce_scatter one for each rank
-  std::vector<Part> receives = {};
-  bool is_grid = false;          // of neighbourhood calls: sources and destinations go in pairs, one a dimension
-  std::vector<int32_t> sources = {};
-  std::vector<int32_t> destinations = {};
 };
 
 struct Algorithms {

@@ -1,83 +1,15 @@
-// Rounds - what one rank does for one call: messages that go side by side, round after round.
+// Rounds - the words of goal/rounds.hpp. The type of a Part is one of the rank's trace, in a Script one of its layouts;
+//   the peer of a Leg is one of the communicator where a collective makes it, of the world in a Script.
 //
-// Contract: a Round begins when all that the one before it began has ended; its receives are posted before its sends.
-//   A Leg is one end of a message. A rank's own block is copied beside them. When all have ended, a rank combines
-//   `combined_bytes` of a reduction.
 // Threads: plain values. Time: none.
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
+#include "goal/rounds.hpp"
 #include "trace/trace.hpp"
 
 namespace spinloom::predict {
 
-// Elements of a type of the rank's trace and their packed bytes. `none`: packed already, nobody asks how it lay.
-struct Part {
-  uint64_t bytes = 0;
-  int64_t count = 0;
-  uint32_t type = trace::none;
-  bool operator==(const Part&) const = default;
-};
-
-enum class Side : uint8_t { send, receive };
-
-// How the data of one end of a message lie: a layout and elements of it. `none`: in one block.
-struct Lie {
-  int64_t count = 0;
-  uint32_t layout = trace::none;
-  auto operator<=>(const Lie&) const = default;
-};
-
-struct Leg {
-  Part part;
-  uint32_t peer = 0;  // of the communicator where a collective makes it, of the world in a Script
-  uint32_t tag = 0;   // of the schedule
-  Side side = Side::send;
-  Lie partner;  // of a Script: how the data lie at the other end
-  [[nodiscard]] Lie own() const { return part.type == trace::none ? Lie{} : Lie{part.count, part.type}; }
-  bool operator==(const Leg&) const = default;
-};
-
-struct Copy {
-  Part from;
-  Part to;
-  bool operator==(const Copy&) const = default;
-};
-
-struct Round {
-  std::vector<Leg> legs;
-  std::vector<Copy> copies;
-  uint64_t combined_bytes = 0;
-  bool operator==(const Round&) const = default;
-};
-
-class Rounds {
- public:
-  void send(uint32_t peer, const Part& part) { add(peer, part, Side::send); }
-  void receive(uint32_t peer, const Part& part) { add(peer, part, Side::receive); }
-  void copy(const Part& from, const Part& to) {
-    if (to.bytes != 0) open_.copies.push_back({from, to});
-  }
-  void combine(uint64_t bytes) { open_.combined_bytes += bytes; }
-  // What follows belongs to the next round. A round without anything is none.
-  void next() {
-    if (!open_.legs.empty() || !open_.copies.empty() || open_.combined_bytes != 0) rounds_.push_back(std::move(open_));
-    open_ = {};
-  }
-  [[nodiscard]] std::vector<Round> take() {
-    next();
-    return std::exchange(rounds_, {});
-  }
-
- private:
-  void add(uint32_t peer, const Part& part, Side side) { open_.legs.push_back({part, peer, 0, side, {}}); }
-
-  Round open_;
-  std::vector<Round> rounds_;
-};
+using goal::Copy, goal::Leg, goal::Lie, goal::Part, goal::Round, goal::Rounds, goal::Side;
+static_assert(goal::untyped == trace::none);
 
 }  // namespace spinloom::predict

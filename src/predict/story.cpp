@@ -280,13 +280,14 @@ class Reader {
   }
 
   Result<CollectiveCall> collective_of(const Signature& call, const CommEntry& comm) {
-    CollectiveCall made{.call = call.call,
-                        .rank = comm.rank,
-                        .size = static_cast<uint32_t>(comm.world_ranks.size()),
-                        .in_place = call.in_place,
-                        .is_grid = !comm.dims.empty(),
-                        .sources = comm.sources,
-                        .destinations = comm.destinations};
+    CollectiveCall made;
+    made.call = call.call;
+    made.rank = comm.rank;
+    made.size = static_cast<uint32_t>(comm.world_ranks.size());
+    made.in_place = call.in_place;
+    made.is_grid = !comm.dims.empty();
+    made.sources = comm.sources;
+    made.destinations = comm.destinations;
     if (call.peer >= 0 && is_rooted(call.call)) made.root = static_cast<uint32_t>(call.peer);
     for (const Block& block : call.sends) made.sends.push_back(part_of(block));
     for (const Block& block : call.receives) made.receives.push_back(part_of(block));

@@ -79,8 +79,10 @@ def test_a_file_that_is_not_there(spinloom, tmp_path):
 
 @pytest.mark.parametrize("ending", [".goal", ".bin"])
 def test_a_pattern_in_a_file_is_the_pattern(spinloom, tmp_path, ending):
-    names = spinloom("goal", "make").out.split()
-    assert len(names) == 10
+    lines = spinloom("goal", "make").out.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names == list(core.load().goal_patterns())
+    assert all(len(line.split(maxsplit=1)[1]) > 10 for line in lines)
     for name in names:
         path = tmp_path / f"{name}{ending}"
         assert spinloom("goal", "make", name, "--ranks", "8", "--bytes", "100", "-o", str(path)).code == 0
@@ -89,6 +91,22 @@ def test_a_pattern_in_a_file_is_the_pattern(spinloom, tmp_path, ending):
         read.check()
         values = {"L": 7, "o": 3, "g": 2, "G": 1, "O": 0, "S": 1000}
         assert read.run_loggopsim(**values) == made.run_loggopsim(**values)
+
+
+@pytest.mark.parametrize(
+    ("words", "messages"),
+    [
+        (["dissemination", "--ranks", "27", "--radix", "3"], 27 * 3 * 2),
+        (["chain_broadcast", "--ranks", "5", "--bytes", "9000", "--segment", "1KiB"], 4 * 9),
+        (["chain_broadcast", "--ranks", "5", "--bytes", "9000"], 4 * 2),
+        (["halo_2d", "--ranks", "12", "--grid", "1x12"], 24),
+        (["halo_3d", "--ranks", "27"], 27 * 6),
+    ],
+)
+def test_options_of_patterns(spinloom, tmp_path, words, messages):
+    path = tmp_path / "made.bin"
+    assert spinloom("goal", "make", *words, "-o", str(path)).code == 0
+    assert core.load().read_goal(path.read_bytes()).count()["sends"] == messages
 
 
 def test_a_dissemination_has_its_closed_form(spinloom, tmp_path):
@@ -203,7 +221,11 @@ def test_the_table_says_what_cpus_do(spinloom, tmp_path):
     [
         (["no_such"], "no_such"),
         (["dissemination"], "--ranks"),
-        (["recursive_doubling_allreduce", "--ranks", "6"], "6"),
+        (["recursive_doubling_allgather", "--ranks", "6"], "6"),
+        (["linear_gather", "--ranks", "6", "--radix", "3"], "has no radix"),
+        (["chain_reduce", "--ranks", "6", "--segment", "3 parsecs"], "--segment 3 parsecs: accepted forms"),
+        (["halo_2d", "--ranks", "6", "--grid", "3 by 2"], "--grid 3 by 2: write it as 8x8"),
+        (["halo_2d", "--ranks", "6", "--grid", "3x3"], "the grid needs 2 numbers whose product is 6"),
         (["dissemination", "--ranks", "4", "-o", "d.txt"], ".goal"),
     ],
 )

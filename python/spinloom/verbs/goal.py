@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, goal_compare, goal_model, goal_network, goal_timeline, output
+from spinloom import core, files, goal_compare, goal_model, goal_network, goal_timeline, output, units
 from spinloom.errors import Trouble
 from spinloom.verbs import goal_tables
 from spinloom.verbs.options import form_options
@@ -209,20 +209,44 @@ def check(file: Path, form: str) -> None:
 @goal.command(epilog="Example: spinloom goal make dissemination --ranks 1024 --bytes 8 -o app.goal")
 @click.argument("pattern", required=False)
 @click.option("--ranks", type=click.IntRange(1, 2**31 - 1), help="How many.")
-@click.option("--bytes", "size", type=U64, default=8, show_default=True, help="Of each message.")
+@click.option(
+    "--bytes", "size", type=U64, default=8, show_default=True, help="Of each message, or as the list says."
+)
+@click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="Of a dissemination; otherwise 2.")
+@click.option("--segment", metavar="SIZE", help="Of what goes on in segments; otherwise 8 KiB.")
+@click.option("--grid", metavar="NxN", help="Of a halo; otherwise about as many ranks along each dimension.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="FILE.goal for text, FILE.bin for the binary form."
 )
-def make(pattern: str | None, ranks: int | None, size: int, out: Path | None) -> None:
+def make(
+    pattern: str | None,
+    ranks: int | None,
+    size: int,
+    radix: int | None,
+    segment: str | None,
+    grid: str | None,
+    out: Path | None,
+) -> None:
     """Write the schedule of a collective operation. Without PATTERN: list the patterns."""
     if pattern is None:
-        for name in core.load().goal_patterns():
-            click.echo(name)
+        patterns = core.load().goal_patterns()
+        width = max(len(name) for name in patterns)
+        for name, about in patterns.items():
+            click.echo(f"{name:{width}}  {about}")
         return
     if ranks is None:
         raise Trouble("invalid", "--ranks says how many ranks take part")
     try:
-        schedule = core.load().goal_pattern(pattern, ranks, size)
+        schedule = core.load().goal_pattern(
+            pattern,
+            ranks,
+            size,
+            radix=radix,
+            segment_bytes=None
+            if segment is None
+            else goal_model.read("--segment", segment, units.parse_bytes, 2**64 - 1),
+            grid=[] if grid is None else goal_network.sizes(grid, f"--grid {grid}: write it as 8x8 or 4x4x4"),
+        )
         if out is None:
             click.echo(schedule.text(), nl=False)
             return

@@ -1,27 +1,23 @@
 // Collective operations with a root, and barriers.
 #include <bit>
 
-#include "predict/algorithms.hpp"
+#include "goal/algorithms.hpp"
 
-namespace spinloom::predict::algorithms {
+namespace spinloom::goal::algorithms {
 namespace {
 
-// The binomial tree in which the children of a place are so many places further on: powers of two below its own lowest
-// bit. A subtree holds the places from its root on.
 struct Tree {
   uint32_t size;
   uint32_t root;
   uint32_t place;
 
-  explicit Tree(const CollectiveCall& call)
-      : size(call.size), root(call.root), place((call.rank + call.size - call.root) % call.size) {}
+  explicit Tree(const Collective& call) : size(call.size), root(call.root), place(place_of(call)) {}
   [[nodiscard]] uint32_t rank_of(uint32_t one) const { return static_cast<uint32_t>((uint64_t{one} + root) % size); }
-  [[nodiscard]] uint32_t reach(uint32_t one) const { return one == 0 ? std::bit_ceil(size) : one & (~one + 1); }
-  [[nodiscard]] uint32_t parent() const { return place - reach(place); }
-  [[nodiscard]] uint32_t subtree(uint32_t one) const { return std::min(reach(one), size - one); }
+  [[nodiscard]] uint32_t parent() const { return place - binomial_reach(size, place); }
+  [[nodiscard]] uint32_t subtree(uint32_t one) const { return binomial_subtree(size, one); }
   [[nodiscard]] std::vector<uint32_t> children() const {  // the largest subtree first
     std::vector<uint32_t> found;
-    for (uint32_t distance = reach(place) / 2; distance > 0; distance /= 2) {
+    for (uint32_t distance = binomial_reach(size, place) / 2; distance > 0; distance /= 2) {
       if (distance < size - place) found.push_back(place + distance);
     }
     return found;
@@ -32,32 +28,41 @@ struct Tree {
   }
 };
 
-bool is_root(const CollectiveCall& call) { return call.rank == call.root; }
+bool is_root(const Collective& call) { return call.rank == call.root; }
 
 }  // namespace
 
-void dissemination_barrier(const CollectiveCall& call, Rounds& rounds) {
-  for (uint64_t distance = 1; distance < call.size; distance *= 2) {
-    rounds.send(after(call, distance), {});
-    rounds.receive(before(call, distance), {});
+uint32_t binomial_reach(uint32_t size, uint32_t place) {
+  return place == 0 ? std::bit_ceil(size) : place & (~place + 1);
+}
+
+// A rank that has heard of d ranks, itself too, hears of radix - 1 times as many in a round.
+void dissemination(const Collective& call, Rounds& rounds) {
+  const Part part = block(call.sends, 0);
+  for (uint64_t distance = 1; distance < call.size; distance *= call.radix) {
+    for (uint64_t way = distance; way < std::min<uint64_t>(distance * call.radix, call.size); way += distance) {
+      rounds.send(after(call, way), part);
+      rounds.receive(before(call, way), part);
+    }
     rounds.next();
   }
 }
 
-void linear_barrier(const CollectiveCall& call, Rounds& rounds) {
+void linear_barrier(const Collective& call, Rounds& rounds) {
+  const Part part = block(call.sends, 0);
   if (call.rank != 0) {
-    rounds.send(0, {});
+    rounds.send(0, part);
     rounds.next();
-    rounds.receive(0, {});
+    rounds.receive(0, part);
     return;
   }
-  for (uint32_t rank = 1; rank < call.size; ++rank) rounds.receive(rank, {});
+  for (uint32_t rank = 1; rank < call.size; ++rank) rounds.receive(rank, part);
   rounds.next();
-  for (uint32_t rank = 1; rank < call.size; ++rank) rounds.send(rank, {});
+  for (uint32_t rank = 1; rank < call.size; ++rank) rounds.send(rank, part);
 }
 
 // The root names its data as what it sends, the others as what they receive.
-void binomial_bcast(const CollectiveCall& call, Rounds& rounds) {
+void binomial_bcast(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part part = block(is_root(call) ? call.sends : call.receives, 0);
   if (tree.place != 0) {
@@ -67,14 +72,14 @@ void binomial_bcast(const CollectiveCall& call, Rounds& rounds) {
   for (const uint32_t child : tree.children()) rounds.send(tree.rank_of(child), part);
 }
 
-void linear_bcast(const CollectiveCall& call, Rounds& rounds) {
+void linear_bcast(const Collective& call, Rounds& rounds) {
   if (!is_root(call)) return rounds.receive(call.root, block(call.receives, 0));
   for (uint32_t distance = 1; distance < call.size; ++distance)
     rounds.send(after(call, distance), block(call.sends, 0));
 }
 
 // Shares go down the tree, and then around the ring.
-void scatter_ring_bcast(const CollectiveCall& call, Rounds& rounds) {
+void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const uint64_t bytes = block(is_root(call) ? call.sends : call.receives, 0).bytes;
   const auto shares = [&](uint32_t place) {
@@ -94,7 +99,7 @@ void scatter_ring_bcast(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-void binomial_reduce(const CollectiveCall& call, Rounds& rounds) {
+void binomial_reduce(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part part = block(call.sends, 0);
   for (const uint32_t child : tree.children_small_first()) {
@@ -105,7 +110,7 @@ void binomial_reduce(const CollectiveCall& call, Rounds& rounds) {
   if (tree.place != 0) rounds.send(tree.rank_of(tree.parent()), part);
 }
 
-void linear_reduce(const CollectiveCall& call, Rounds& rounds) {
+void linear_reduce(const Collective& call, Rounds& rounds) {
   const Part part = block(call.sends, 0);
   if (!is_root(call)) return rounds.send(call.root, part);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
@@ -116,7 +121,7 @@ void linear_reduce(const CollectiveCall& call, Rounds& rounds) {
 }
 
 // What others hold on its way is packed.
-void binomial_gather(const CollectiveCall& call, Rounds& rounds) {
+void binomial_gather(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part own = block(call.sends, 0);
   const Part each = is_root(call) ? block(call.receives, call.rank) : packed(own.bytes);
@@ -132,7 +137,7 @@ void binomial_gather(const CollectiveCall& call, Rounds& rounds) {
   rounds.send(tree.rank_of(tree.parent()), subtree == 1 ? own : packed(own.bytes * subtree));
 }
 
-void linear_gather(const CollectiveCall& call, Rounds& rounds) {
+void linear_gather(const Collective& call, Rounds& rounds) {
   if (!is_root(call)) return rounds.send(call.root, block(call.sends, 0));
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.receive(after(call, distance), block(call.receives, after(call, distance)));
@@ -140,7 +145,7 @@ void linear_gather(const CollectiveCall& call, Rounds& rounds) {
   if (!call.in_place) rounds.copy(block(call.sends, 0), block(call.receives, call.rank));
 }
 
-void binomial_scatter(const CollectiveCall& call, Rounds& rounds) {
+void binomial_scatter(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part own = block(call.receives, 0);
   const Part each = is_root(call) ? block(call.sends, call.rank) : packed(own.bytes);
@@ -153,7 +158,7 @@ void binomial_scatter(const CollectiveCall& call, Rounds& rounds) {
   if (is_root(call) && !call.in_place) rounds.copy(each, own);
 }
 
-void linear_scatter(const CollectiveCall& call, Rounds& rounds) {
+void linear_scatter(const Collective& call, Rounds& rounds) {
   if (!is_root(call)) return rounds.receive(call.root, block(call.receives, 0));
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.send(after(call, distance), block(call.sends, after(call, distance)));
@@ -161,4 +166,4 @@ void linear_scatter(const CollectiveCall& call, Rounds& rounds) {
   if (!call.in_place) rounds.copy(block(call.sends, call.rank), block(call.receives, 0));
 }
 
-}  // namespace spinloom::predict::algorithms
+}  // namespace spinloom::goal::algorithms

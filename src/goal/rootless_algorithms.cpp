@@ -1,9 +1,9 @@
 // Collective operations in which all ranks do alike.
 #include <bit>
 
-#include "predict/algorithms.hpp"
+#include "goal/algorithms.hpp"
 
-namespace spinloom::predict::algorithms {
+namespace spinloom::goal::algorithms {
 namespace {
 
 // Of v and w forms nobody sends what is empty; those who would receive it know that, too.
@@ -14,17 +14,17 @@ void receive_some(Rounds& rounds, uint32_t peer, const Part& part, bool regular)
   if (regular || part.bytes != 0) rounds.receive(peer, part);
 }
 
-const std::vector<Part>& sent(const CollectiveCall& call) { return call.in_place ? call.receives : call.sends; }
+const std::vector<Part>& sent(const Collective& call) { return call.in_place ? call.receives : call.sends; }
 
-bool is_regular(const CollectiveCall& call) { return call.receives.size() <= 1; }
+bool is_regular(const Collective& call) { return call.receives.size() <= 1; }
 
-void copy_own(const CollectiveCall& call, Rounds& rounds, const Part& from) {
+void copy_own(const Collective& call, Rounds& rounds, const Part& from) {
   if (!call.in_place) rounds.copy(from, block(call.receives, call.rank));
 }
 
 }  // namespace
 
-void ring_allgather(const CollectiveCall& call, Rounds& rounds) {
+void ring_allgather(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, block(call.sends, 0));
   rounds.next();
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
@@ -34,7 +34,7 @@ void ring_allgather(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-void bruck_allgather(const CollectiveCall& call, Rounds& rounds) {
+void bruck_allgather(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
     const Part blocks = times(each, std::min(distance, call.size - distance));
@@ -45,7 +45,7 @@ void bruck_allgather(const CollectiveCall& call, Rounds& rounds) {
   copy_own(call, rounds, block(call.sends, 0));
 }
 
-void linear_allgather(const CollectiveCall& call, Rounds& rounds) {
+void linear_allgather(const Collective& call, Rounds& rounds) {
   const Part own = call.in_place ? block(call.receives, call.rank) : block(call.sends, 0);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     receive_some(rounds, before(call, distance), block(call.receives, before(call, distance)), is_regular(call));
@@ -54,7 +54,7 @@ void linear_allgather(const CollectiveCall& call, Rounds& rounds) {
   copy_own(call, rounds, own);
 }
 
-void pairwise_alltoall(const CollectiveCall& call, Rounds& rounds) {
+void pairwise_alltoall(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, block(sent(call), call.rank));
   rounds.next();
   for (uint32_t distance = 1; distance < call.size; ++distance) {
@@ -64,7 +64,7 @@ void pairwise_alltoall(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-void linear_alltoall(const CollectiveCall& call, Rounds& rounds) {
+void linear_alltoall(const Collective& call, Rounds& rounds) {
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     receive_some(rounds, before(call, distance), block(call.receives, before(call, distance)), is_regular(call));
     send_some(rounds, after(call, distance), block(sent(call), after(call, distance)), is_regular(call));
@@ -73,7 +73,7 @@ void linear_alltoall(const CollectiveCall& call, Rounds& rounds) {
 }
 
 // Blocks go as far as the bits of their distance say, several at a time.
-void bruck_alltoall(const CollectiveCall& call, Rounds& rounds) {
+void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
     uint64_t blocks = 0;
@@ -85,36 +85,8 @@ void bruck_alltoall(const CollectiveCall& call, Rounds& rounds) {
   copy_own(call, rounds, block(sent(call), call.rank));
 }
 
-// Ranks beyond a power of two leave their part with a neighbour first and get the result from it at the end.
-void recursive_doubling_allreduce(const CollectiveCall& call, Rounds& rounds) {
-  const Part part = block(call.sends, 0);
-  const uint32_t power = std::bit_floor(call.size);
-  const uint32_t beyond = call.size - power;
-  const bool is_paired = call.rank < 2 * beyond;
-  if (is_paired && call.rank % 2 == 0) {
-    rounds.send(call.rank + 1, part);
-    rounds.next();
-    return rounds.receive(call.rank + 1, part);
-  }
-  if (is_paired) {
-    rounds.receive(call.rank - 1, part);
-    rounds.combine(part.bytes);
-    rounds.next();
-  }
-  const uint32_t place = is_paired ? call.rank / 2 : call.rank - beyond;
-  for (uint32_t bit = 1; bit < power; bit *= 2) {
-    const uint32_t other = place ^ bit;
-    const uint32_t peer = other < beyond ? 2 * other + 1 : other + beyond;
-    rounds.send(peer, part);
-    rounds.receive(peer, part);
-    rounds.combine(part.bytes);
-    rounds.next();
-  }
-  if (is_paired) rounds.send(call.rank - 1, part);
-}
-
 // A reduction of each share on its way around the ring, and a second way around for the result.
-void ring_allreduce(const CollectiveCall& call, Rounds& rounds) {
+void ring_allreduce(const Collective& call, Rounds& rounds) {
   const uint64_t bytes = block(call.sends, 0).bytes;
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
     const Part received = share(bytes, call.size, before(call, step + 1));
@@ -130,8 +102,8 @@ void ring_allreduce(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-void tree_allreduce(const CollectiveCall& call, Rounds& rounds) {
-  CollectiveCall half = call;
+void tree_allreduce(const Collective& call, Rounds& rounds) {
+  Collective half = call;
   half.root = 0;
   binomial_reduce(half, rounds);
   rounds.next();
@@ -139,7 +111,7 @@ void tree_allreduce(const CollectiveCall& call, Rounds& rounds) {
   binomial_bcast(half, rounds);
 }
 
-void pairwise_reduce_scatter(const CollectiveCall& call, Rounds& rounds) {
+void pairwise_reduce_scatter(const Collective& call, Rounds& rounds) {
   const Part own = block(call.sends, call.rank);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.send(after(call, distance), block(call.sends, after(call, distance)));
@@ -149,7 +121,7 @@ void pairwise_reduce_scatter(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-void binomial_scan(const CollectiveCall& call, Rounds& rounds) {
+void binomial_scan(const Collective& call, Rounds& rounds) {
   const Part part = block(call.sends, 0);
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
     if (distance < call.size - call.rank) rounds.send(call.rank + distance, part);
@@ -161,7 +133,7 @@ void binomial_scan(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-void linear_scan(const CollectiveCall& call, Rounds& rounds) {
+void linear_scan(const Collective& call, Rounds& rounds) {
   const Part part = block(call.sends, 0);
   if (call.rank > 0) {
     rounds.receive(call.rank - 1, part);
@@ -173,7 +145,7 @@ void linear_scan(const CollectiveCall& call, Rounds& rounds) {
 
 // On a Cartesian grid of two ranks both neighbours of a dimension are the same one: what goes to the lower neighbour
 // comes from the upper one. Receives change places in pairs, so that messages meet theirs in order.
-void direct_neighbors(const CollectiveCall& call, Rounds& rounds) {
+void direct_neighbors(const Collective& call, Rounds& rounds) {
   const auto receive = [&](size_t number) {
     if (call.sources[number] < 0) return;
     const Part part = block(call.receives, static_cast<uint32_t>(number));
@@ -189,4 +161,4 @@ void direct_neighbors(const CollectiveCall& call, Rounds& rounds) {
   }
 }
 
-}  // namespace spinloom::predict::algorithms
+}  // namespace spinloom::goal::algorithms

@@ -1,0 +1,50 @@
+#include "goal/pattern_program.hpp"
+
+#include <algorithm>
+
+namespace spinloom::goal {
+
+using schedule::Awaits;
+using schedule::Kind;
+using schedule::Peer;
+using schedule::Shape;
+
+// Round after round of all strands, so that what can begin at once alternates between them.
+void PatternProgram::add(uint32_t rank, const std::vector<std::vector<Round>>& strands, bool distances) {
+  rank_ = rank;
+  distances_ = distances;
+  std::vector<std::vector<uint32_t>> awaited(strands.size());
+  size_t most = 0;
+  for (const std::vector<Round>& rounds : strands) most = std::max(most, rounds.size());
+  for (size_t round = 0; round < most; ++round) {
+    for (uint32_t strand = 0; strand < strands.size(); ++strand) {
+      if (round < strands[strand].size()) add(strands[strand][round], strand, awaited[strand]);
+    }
+  }
+}
+
+void PatternProgram::add(const Round& round, uint32_t tag, std::vector<uint32_t>& awaited) {
+  // m operations that wait for n: m n edges, or m + n and an operation.
+  const size_t legs = round.legs.size();
+  if (awaited.size() * legs > 2 * (awaited.size() + legs)) {
+    const uint32_t join = builder_.add(schedule_.number_of(Shape{}), 0);
+    for (const uint32_t one : awaited) builder_.require(join, one, Awaits::end);
+    awaited = {join};
+  }
+  std::vector<uint32_t> made;
+  for (const Leg& leg : round.legs) {
+    Shape shape;
+    shape.size = leg.part.bytes;
+    shape.tag = tag;
+    shape.kind = leg.side == Side::send ? Kind::send : Kind::receive;
+    shape.peer = distances_ ? Peer::relative : Peer::absolute;
+    const uint32_t ranks = schedule_.ranks();
+    const uint32_t peer = distances_ ? (leg.peer + ranks - rank_) % ranks : leg.peer;
+    const uint32_t number = builder_.add(schedule_.number_of(shape), peer);
+    for (const uint32_t one : awaited) builder_.require(number, one, Awaits::end);
+    if (awaits_sends_ || leg.side == Side::receive) made.push_back(number);
+  }
+  if (!made.empty()) awaited = std::move(made);
+}
+
+}  // namespace spinloom::goal

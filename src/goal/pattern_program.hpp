@@ -1,0 +1,39 @@
+// PatternProgram - what ranks do in rounds, as Programs of a schedule.
+//
+// Contract: add() appends Rounds of `rank`, as a strand: messages of strand n have tag n, and strands do not wait for
+//   each other. The operations of a round wait for the receives of the last round that had some, with `awaits_sends`
+//   for all operations of the last round. give() ends the Program and gives it to ranks.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "goal/rounds.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+
+class PatternProgram {
+ public:
+  PatternProgram(uint32_t ranks, bool awaits_sends) : schedule_(ranks), awaits_sends_(awaits_sends) {}
+
+  // `distances`: peers are kept as so many ranks further on.
+  void add(uint32_t rank, const std::vector<std::vector<Round>>& strands, bool distances);
+  // To ranks whose peers are as far away, or to one.
+  void give(std::span<const uint32_t> ranks) { schedule_.give(ranks, builder_.take()); }
+  void intern(uint32_t rank) { schedule_.intern(rank, builder_.take()); }
+  [[nodiscard]] schedule::Schedule take() { return std::move(schedule_); }
+
+ private:
+  void add(const Round& round, uint32_t tag, std::vector<uint32_t>& awaited);
+
+  schedule::Schedule schedule_;
+  schedule::Builder builder_;
+  const bool awaits_sends_;
+  uint32_t rank_ = 0;
+  bool distances_ = false;
+};
+
+}  // namespace spinloom::goal

@@ -1,4 +1,4 @@
-"""The parameters of `spinloom goal`, read exactly, and the times of ranks as rows.
+"""The parameters of `spinloom goal`, read exactly.
 
 Contract: parse() takes the options as text and returns the arguments of Schedule.run (our own model), and
 parse_loggopsim() those of Schedule.run_loggopsim, or they raise Trouble. A number without a unit means
@@ -93,22 +93,6 @@ def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
         return int(text)
 
     return {name: read(f"-{name}", options[name], whole, U64_MOST) for name in PARAMETERS}
-
-
-def rows(outcome: dict[str, Any], cpus: int) -> list[dict[str, int]]:
-    """One for each rank; what its CPUs neither computed nor spent on messages until it ended, they waited."""
-    return [
-        {
-            "rank": rank,
-            "finish_ps": finish,
-            "compute_ps": compute,
-            "overhead_ps": overhead,
-            "waiting_ps": cpus * finish - compute - overhead,
-        }
-        for rank, (finish, compute, overhead) in enumerate(
-            zip(outcome["finish_ps"], outcome["compute_ps"], outcome["overhead_ps"], strict=True)
-        )
-    ]
 
 
 def share(part: int, whole: int) -> str:

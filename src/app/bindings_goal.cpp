@@ -131,9 +131,32 @@ nb::list spans_of(const Schedule& made, const goal::Record& record) {
   return out;
 }
 
+// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks for
+// that: by Ctrl-C, or by an exception of `progress`.
+template <class Run>
+auto watched(const nb::object& progress, const Run& run) {
+  std::optional<nb::python_error> stopped;
+  const goal::Watch watch = [&](uint64_t begun) {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) {
+      stopped.emplace();
+    } else if (!progress.is_none()) {
+      try {
+        progress(begun);
+      } catch (nb::python_error& error) {
+        stopped.emplace(std::move(error));
+      }
+    }
+    return !stopped.has_value();
+  };
+  auto outcome = without_lock([&] { return run(watch); });
+  if (stopped.has_value()) throw std::move(*stopped);
+  return unwrap(std::move(outcome));
+}
+
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
-             const std::optional<Noise>& noise, bool record) {
+             const std::optional<Noise>& noise, bool record, const nb::object& progress) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (noise.has_value()) {
@@ -141,7 +164,8 @@ nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, 
     model.noise = goal::Noise{period_ps, length_ps, seed, together};
   }
   goal::Record kept;
-  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run(made, model, record ? &kept : nullptr); }));
+  const goal::Outcome outcome = watched(
+      progress, [&](const goal::Watch& watch) { return goal::run(made, model, record ? &kept : nullptr, watch); });
   nb::dict out;
   if (record) {
     out["path"] = path_of(goal::critical_path(made, model, kept));
@@ -155,9 +179,11 @@ nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, 
   return out;
 }
 
-nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S) {
+nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S,
+                       const nb::object& progress) {
   const goal::LogGopSimParameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S};
-  const goal::LogGopSimOutcome outcome = unwrap(without_lock([&] { return goal::run_loggopsim(made, parameters); }));
+  const goal::LogGopSimOutcome outcome =
+      watched(progress, [&](const goal::Watch& watch) { return goal::run_loggopsim(made, parameters, watch); });
   nb::dict out;
   out["host_times"] = outcome.host_times;
   out["makespan"] = outcome.makespan;
@@ -180,13 +206,15 @@ void bind_goal(nb::module_& module) {
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
-           nb::arg("noise") = nb::none(), nb::arg("record") = false,
+           nb::arg("noise") = nb::none(), nb::arg("record") = false, nb::arg("progress") = nb::none(),
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
            "length_ps, seed, together). With record: path, "
-           "the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did.")
+           "the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did. "
+           "progress is called now and then with how many operations have begun.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
-           nb::arg("S"), "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
+           nb::arg("S"), nb::arg("progress") = nb::none(),
+           "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
       .def(
           "text", [](const Schedule& made) { return written(schedule::print_goal(made)); }, "As GOAL text.")
       .def(

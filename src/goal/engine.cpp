@@ -19,17 +19,17 @@ Status overflows() {
 
 }  // namespace
 
-Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record) {
+Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record, const Watch& watch) {
   SPL_TRY(check_peers(schedule));
   Begun begun;
   {
     Engine engine(schedule, model, nullptr, record);
-    SPL_TRY(engine.run());
+    SPL_TRY(engine.run(watch));
     if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
     for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
   }
   Engine again(schedule, model, &begun);
-  SPL_TRY(again.run());
+  SPL_TRY(again.run(watch));
   return again.stall();
 }
 
@@ -93,14 +93,20 @@ Status Engine::make_network() {
   return {};
 }
 
-Status Engine::run() {
+Status Engine::run(const Watch& watch) {
   SPL_TRY(price_shapes());
   SPL_TRY(make_network());
   SPL_TRY(make_noise());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(0, rank, operation);
   }
+  const uint64_t all = left_;
+  uint32_t until_look = events_between_looks;
   while (!queue_.is_empty() && !has_overflowed_) {
+    if (--until_look == 0) [[unlikely]] {
+      until_look = events_between_looks;
+      if (watch && !watch(all - left_)) return ended_by_watch(all - left_);
+    }
     const auto [now, event] = queue_.pop();
     if (const Event* const next = queue_.next()) {  // with a million ranks most of the time is spent in caches
       __builtin_prefetch(&ranks_[next->rank]);

@@ -37,7 +37,7 @@ class Engine {
   Engine(const schedule::Schedule& schedule, const Model& model, Begun* begun = nullptr, Record* record = nullptr);
 
   // Until nothing happens any more; an error where a time does not fit.
-  Status run();
+  Status run(const Watch& watch = {});
   [[nodiscard]] Outcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.

@@ -12,17 +12,18 @@ using schedule::Program;
 using schedule::Schedule;
 using schedule::Shape;
 
-Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSimParameters& parameters) {
+Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSimParameters& parameters,
+                                       const Watch& watch) {
   SPL_TRY(check_peers(schedule));
   Begun begun;
   {
     LogGopSimEngine engine(schedule, parameters);
-    engine.run();
+    SPL_TRY(engine.run(watch));
     if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
     for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
   }
   LogGopSimEngine again(schedule, parameters, &begun);
-  again.run();
+  SPL_TRY(again.run(watch));
   return again.stall();
 }
 
@@ -86,9 +87,15 @@ void LogGopSimEngine::begin_roots() {
   }
 }
 
-void LogGopSimEngine::run() {
+Status LogGopSimEngine::run(const Watch& watch) {
   begin_roots();
+  const uint64_t all = left_;
+  uint32_t until_look = events_between_looks;
   while (!queue_.is_empty()) {
+    if (--until_look == 0) [[unlikely]] {
+      until_look = events_between_looks;
+      if (watch && !watch(all - left_)) return ended_by_watch(all - left_);
+    }
     const auto [time, event] = queue_.pop();
     bool has_happened = true;
     switch (queue_[event].kind) {
@@ -102,6 +109,7 @@ void LogGopSimEngine::run() {
     ++events_;
     push_freed();
   }
+  return {};
 }
 
 LogGopSimOutcome LogGopSimEngine::outcome() const {

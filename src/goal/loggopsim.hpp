@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "goal/watch.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::goal {
@@ -34,6 +35,6 @@ struct LogGopSimOutcome {
 };
 
 [[nodiscard]] Result<LogGopSimOutcome> run_loggopsim(const schedule::Schedule& schedule,
-                                                     const LogGopSimParameters& parameters);
+                                                     const LogGopSimParameters& parameters, const Watch& watch = {});
 
 }  // namespace spinloom::goal

@@ -28,7 +28,7 @@ class LogGopSimEngine {
   LogGopSimEngine(const schedule::Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun = nullptr);
 
   // Until nothing happens any more.
-  void run();
+  Status run(const Watch& watch = {});
   [[nodiscard]] LogGopSimOutcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.

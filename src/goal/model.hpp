@@ -33,6 +33,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "goal/watch.hpp"
 #include "network/topology.hpp"
 #include "schedule/schedule.hpp"
 
@@ -73,6 +74,7 @@ struct Outcome {
 class Record;
 
 // `record`: filled in where the run completes.
-[[nodiscard]] Result<Outcome> run(const schedule::Schedule& schedule, const Model& model, Record* record = nullptr);
+[[nodiscard]] Result<Outcome> run(const schedule::Schedule& schedule, const Model& model, Record* record = nullptr,
+                                  const Watch& watch = {});
 
 }  // namespace spinloom::goal

@@ -449,6 +449,36 @@ TEST(Model, ASinkBehindANetworkTakesItsBytesInTheSameTime) {
   EXPECT_EQ(run(*made, model)->makespan_ps, o + L + 7 * (9999 * G + g) + 9999 * G + o);
 }
 
+// A ring of 300 ranks has 2 x 299 steps: 358,800 operations. A look at each 65,536 things that happen, which are these,
+// and on their way messages.
+TEST(Model, AWatchSeesOperationsBeginAndMayEndTheRun) {
+  const auto made = make_pattern("ring_allreduce", 300, 8);
+  const auto with = [&](bool dialect, const Watch& watch) {
+    if (!dialect) {
+      const auto outcome = run(*made, {}, nullptr, watch);
+      return outcome ? Status() : Status(outcome.error());
+    }
+    const auto outcome = run_loggopsim(*made, {}, watch);
+    return outcome ? Status() : Status(outcome.error());
+  };
+  for (const bool dialect : {false, true}) {
+    std::vector<uint64_t> seen;
+    EXPECT_TRUE(with(dialect, [&](uint64_t begun) {
+      seen.push_back(begun);
+      return true;
+    }));
+    EXPECT_GE(seen.size(), made->operations() / events_between_looks);
+    EXPECT_TRUE(std::ranges::is_sorted(seen));
+    EXPECT_LE(seen.back(), made->operations());
+    EXPECT_GT(seen.back(), made->operations() / 5 * 4);
+    int looks = 0;
+    EXPECT_FALSE(with(dialect, [&](uint64_t) { return ++looks < 3; }));
+    EXPECT_EQ(looks, 3);
+  }
+  const auto ended = run_loggopsim(*made, {}, [](uint64_t) { return false; });
+  EXPECT_TRUE(ended.error().message.starts_with("the run was ended from outside when ")) << ended.error().message;
+}
+
 TEST(Model, LongQueuesAreAsTheNaiveEngineSays) {
   test::for_seeds(400, [](Random& random) {
     const Schedule schedule = test::random_schedule(random, random.between(50, 400), test::Sizes::usual);

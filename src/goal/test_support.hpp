@@ -111,7 +111,7 @@ inline void compare(const schedule::Schedule& schedule, const LogGopSimParameter
   Naive naive(schedule, parameters);
   naive.run();
   LogGopSimEngine engine(schedule, parameters);
-  engine.run();
+  EXPECT_TRUE(engine.run());
   EXPECT_EQ(engine.outcome().host_times, naive.outcome.host_times);
   EXPECT_EQ(engine.outcome().makespan, naive.outcome.makespan);
   EXPECT_EQ(engine.outcome().events, naive.outcome.events);

@@ -99,6 +99,26 @@ def test_handler_run_shows_what_had_happened(spinloom, tmp_path, monkeypatch):
     assert "partial: true" in printed
 
 
+@pytest.mark.parametrize("words", [(), ("--dialect", "loggopsim")])
+def test_a_run_of_a_long_schedule_ends_at_once(tmp_path, words):
+    path = tmp_path / "long.goal"
+    path.write_text("")
+    code, printed, said = interrupted(
+        "goal",
+        str(path),
+        *words,
+        "--per-rank",
+        str(tmp_path / "ranks.csv"),
+        function="read_goal",
+        instead="return engine.goal_pattern('ring_allreduce', 6000, 8)",
+        more="engine.Schedule.check = lambda schedule: None",
+    )
+    assert code == 130, said
+    assert printed == ""
+    assert said.strip() == "spinloom: interrupted"
+    assert [one.name for one in tmp_path.iterdir()] == ["long.goal"]
+
+
 def test_torture_counts_the_runs_that_were_done():
     arguments = ["torture", "order", "--seeds", "1..1000000", "--jobs", "1", "--json"]
     code, printed, said = interrupted(*arguments, function="run_torture", calls=4)

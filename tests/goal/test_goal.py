@@ -125,6 +125,70 @@ def test_a_dissemination_has_its_closed_form(spinloom, tmp_path):
     assert {row["time"] for row in rows} == {ends}
 
 
+@pytest.mark.parametrize("dialect", [(), LOGGOPSIM])
+def test_the_times_of_each_rank_in_a_file(spinloom, tmp_path, dialect):
+    path = str(EXAMPLES / "binomial_8.goal")
+    table = spinloom("goal", path, *dialect, "--csv").out
+    rows = json.loads(spinloom("goal", path, *dialect, "--json").out)
+    made = tmp_path / "ranks.csv"
+    ran = spinloom("goal", path, *dialect, "--per-rank", str(made))
+    assert ran.code == 0
+    assert "the last rank ends" in ran.out
+    assert made.read_text() == table
+    polars = pytest.importorskip("polars")
+    made = tmp_path / "ranks.parquet"
+    assert spinloom("goal", path, *dialect, "--per-rank", str(made)).code == 0
+    frame = polars.read_parquet(made)
+    assert frame.to_dicts() == rows
+    assert set(frame.dtypes) == {polars.Int64}
+
+
+def test_times_that_wrap_are_whole_in_a_file(spinloom, tmp_path):
+    """A computation of 2^64 - 1 in the dialect's integers."""
+    polars = pytest.importorskip("polars")
+    (tmp_path / "long.goal").write_text(f"num_ranks 1\nrank 0 {{\ncalc {2**64 - 1}\n}}\n")
+    made = tmp_path / "ranks.parquet"
+    ran = spinloom("goal", str(tmp_path / "long.goal"), *LOGGOPSIM, "--per-rank", str(made))
+    assert ran.code == 0, ran.err
+    assert polars.read_parquet(made).to_dicts() == [{"rank": 0, "time": 2**64 - 1}]
+
+
+def test_a_file_of_ranks_has_a_form(spinloom, tmp_path, monkeypatch):
+    monkeypatch.setattr(core.load().Schedule, "run", None)  # it is refused before the run
+    ran = spinloom("goal", str(EXAMPLES / "ring_5.goal"), "--per-rank", str(tmp_path / "ranks.txt"))
+    assert ran.code == 2
+    assert "ranks.txt: end the name in .csv or in .parquet" in ran.err
+
+
+@pytest.mark.parametrize("dialect", [False, True])
+def test_progress_goes_to_all_operations_and_can_end_the_run(dialect):
+    """Looks are 65,536 events apart; 300 ranks have 358,800 operations and half as many messages."""
+    schedule = core.load().goal_pattern("ring_allreduce", 300, 8)
+    values = {"L": 7, "o": 3, "g": 2, "G": 1, "O": 0, "S": 1000}
+
+    def run(progress):
+        if dialect:
+            return schedule.run_loggopsim(**values, progress=progress)
+        return schedule.run(7, 3, 2, (1, 1), progress=progress)
+
+    begun = []
+    outcome = run(begun.append)
+    assert begun == sorted(begun)
+    assert len(begun) >= 5
+    assert begun[-1] <= schedule.count()["operations"]
+    assert begun[-1] > schedule.count()["operations"] * 0.8
+    assert run(None) == outcome
+
+    def interrupt(_):
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    calls = []
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupt)
+    assert len(calls) == 1
+
+
 def one_message(tmp_path, size=1000):
     path = tmp_path / "one.goal"
     path.write_text(

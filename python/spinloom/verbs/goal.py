@@ -8,10 +8,21 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, goal_compare, goal_model, goal_network, goal_timeline, output, units
+from spinloom import (
+    core,
+    files,
+    goal_compare,
+    goal_model,
+    goal_network,
+    goal_ranks,
+    goal_timeline,
+    output,
+    units,
+)
 from spinloom.errors import Trouble
 from spinloom.verbs import goal_tables
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.progress import progress
 
 U64 = click.IntRange(0, 2**64 - 1)
 
@@ -91,8 +102,15 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     is_flag=True,
     help="Also what the chain that ends last is made of; --json and --csv print its steps.",
 )
+@click.option(
+    "--per-rank",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the times of each rank: FILE.parquet or FILE.csv.",
+)
 @click.option("--trace", type=click.Path(path_type=Path), help="Also write a Perfetto timeline.")
 @loggops
+@quiet_option
 @form_options
 def run(
     file: Path,
@@ -101,7 +119,9 @@ def run(
     network_text: str,
     noise: str | None,
     critical_path: bool,
+    per_rank: Path | None,
     trace: Path | None,
+    quiet: bool,
     form: str,
     **parameters: str,
 ) -> None:
@@ -120,22 +140,31 @@ def run(
         arguments = {**goal_model.parse(parameters, unit), "network": network}
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
         arguments["record"] = critical_path or trace is not None
+    if per_rank is not None:
+        goal_ranks.check_name(per_rank)
     schedule = read(file)
     schedule.check()
+    counted = schedule.count()
     begun = time.perf_counter()
-    outcome = schedule.run_loggopsim(**arguments) if dialect else schedule.run(**arguments)
+    with progress(counted["operations"], quiet, "running") as bar:
+        engine = schedule.run_loggopsim if dialect else schedule.run
+        outcome = engine(**arguments, progress=bar.reach)
     seconds = time.perf_counter() - begun
-    if dialect:
-        rows = [{"rank": rank, "time": value} for rank, value in enumerate(outcome["host_times"])]
+    columns = goal_ranks.columns(outcome, counted["cpus"])
+    if per_rank is not None:
+        goal_ranks.write(per_rank, columns)
+        output.say(f"written: {per_rank}, the times of each rank")
+    if form != "table":
         output.emit(
-            rows, form, lambda: goal_tables.summary(schedule, dialect, goal_tables.dialect_lines(outcome))
+            goal_timeline.steps(outcome["path"]) if critical_path else goal_ranks.rows(columns),
+            form,
+            lambda: None,
         )
-    elif critical_path and form != "table":
-        output.emit(goal_timeline.steps(outcome["path"]), form, lambda: None)
+    elif dialect:
+        output.show(goal_tables.summary(counted, dialect, goal_tables.dialect_lines(outcome)))
     else:
-        rows = goal_model.rows(outcome, schedule.count()["cpus"])
-        more = goal_tables.network_lines(network, network_text, len(rows)) + goal_tables.lines(rows)
-        output.emit(rows, form, lambda: goal_tables.summary(schedule, "spinloom", more))
+        more = goal_tables.network_lines(network, network_text, counted["ranks"]) + goal_tables.lines(columns)
+        output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
     if trace is not None:

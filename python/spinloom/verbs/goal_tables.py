@@ -7,8 +7,7 @@ from typing import Any
 from spinloom import core, goal_model, goal_timeline, output, units
 
 
-def summary(schedule: Any, rules: str, more: list[tuple[str, str]]) -> Any:
-    counted = schedule.count()
+def summary(counted: dict[str, int], rules: str, more: list[tuple[str, str]]) -> Any:
     lines = [
         ("rules", rules),
         ("ranks", f"{counted['ranks']:,}"),
@@ -36,14 +35,14 @@ def dialect_lines(outcome: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def lines(rows: list[dict[str, int]]) -> list[tuple[str, str]]:
-    last = max(rows, key=lambda row: row["finish_ps"])
-    first = min(rows, key=lambda row: row["finish_ps"])
-    parts = {name: sum(row[f"{name}_ps"] for row in rows) for name in ("compute", "overhead", "waiting")}
+def lines(columns: dict[str, list[int]]) -> list[tuple[str, str]]:
+    finish = columns["finish_ps"]
+    last, first = (finish.index(which(finish)) for which in (max, min))
+    parts = {name: sum(columns[f"{name}_ps"]) for name in ("compute", "overhead", "waiting")}
     whole = sum(parts.values())
 
-    def ends(row: dict[str, int]) -> str:
-        return f"{units.format_time(row['finish_ps'])} (rank {row['rank']}, {row['finish_ps']:,} ps)"
+    def ends(rank: int) -> str:
+        return f"{units.format_time(finish[rank])} (rank {rank}, {finish[rank]:,} ps)"
 
     return [
         ("the last rank ends", ends(last)),

@@ -20,6 +20,9 @@ class ShownBar(Bar):
     def __call__(self) -> None:
         self.shown.advance(self.task)
 
+    def reach(self, cells: int) -> None:
+        self.shown.update(self.task, completed=cells)
+
     def expect(self, cells: int) -> None:
         self.cells += cells
         self.shown.update(self.task, total=self.cells)

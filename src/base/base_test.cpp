@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "base/large_vector.hpp"
 #include "base/log.hpp"
 #include "base/nearest.hpp"
 #include "base/random.hpp"
@@ -84,6 +85,25 @@ TEST(Log, IsSilentUntilASinkIsInstalled) {
   log::emit(log::Level::warning, "nic", "queue is full");
   EXPECT_EQ(seen, "nic: queue is full");
   log::install(nullptr, log::Level::error);
+}
+
+// Small, as large as a huge page and a little more, and grown from one to the other.
+TEST(LargeVector, IsAVectorWhateverItsSize) {
+  struct alignas(64) Line {
+    uint64_t number = 7;
+  };
+  LargeVector<Line> grown;
+  for (uint64_t count : {1U, 1000U, (2U << 20) / 64, 100'000U}) {
+    grown.resize(count);
+    grown.back().number = count;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(grown.data()) % 64, 0);
+    const LargeVector<Line> made(count);
+    EXPECT_TRUE(std::ranges::all_of(made, [](const Line& line) { return line.number == 7; }));
+  }
+  EXPECT_EQ(grown[0].number, 1);
+  EXPECT_EQ(grown[999].number, 1000);
+  EXPECT_EQ(grown[1000].number, 7);
+  EXPECT_THROW((void)LargeAllocator<Line>().allocate(SIZE_MAX / 64), std::bad_alloc);
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ Status Engine::run(const Watch& watch) {
       if (watch && !watch(all - left_)) return ended_by_watch(all - left_);
     }
     const auto [now, event] = queue_.pop();
-    if (const Event* const next = queue_.next()) {  // with a million ranks most of the time is spent in caches
+    if (const Event* const next = queue_.ahead()) {  // with a million ranks most of the time is spent in caches
       __builtin_prefetch(&ranks_[next->rank]);
       __builtin_prefetch(&cpus_[next->rank * cpus_each_]);
       __builtin_prefetch(&nics_[next->rank * nics_each_]);

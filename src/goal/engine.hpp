@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/large_vector.hpp"
 #include "goal/event_queue.hpp"
 #include "goal/matching.hpp"
 #include "goal/model.hpp"
@@ -146,17 +147,17 @@ class Engine {
   Record* const record_;
   std::vector<Costs> costs_;  // by Shape
   std::vector<Plan> plans_;  // by Program
-  std::vector<Rank> ranks_;
+  LargeVector<Rank> ranks_;
   size_t cpus_each_ = 1;
   size_t nics_each_ = 1;
-  std::vector<Cpu> cpus_;
-  std::vector<Nic> nics_;
+  LargeVector<Cpu> cpus_;
+  LargeVector<Nic> nics_;
   std::optional<network::Network> network_;
   std::optional<Phases> noise_;
   std::unordered_map<uint64_t, Pair> pairs_;  // that have messages on their way
   EventQueue queue_;
   Matching matching_;
-  std::vector<Counter> counters_;
+  LargeVector<Counter> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
   uint64_t events_ = 0;
   uint64_t numbers_ = 0;

@@ -12,7 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
+
+#include "base/large_vector.hpp"
 
 namespace spinloom::goal {
 
@@ -109,8 +110,15 @@ class EventQueue {
     return popped;
   }
 
-  // The event that pop() will probably give next.
-  [[nodiscard]] const Event* next() const { return heap_.empty() ? nullptr : &events_[heap_.front().head]; }
+  // The event that pop() will probably give after the next one, or the next one. What follows comes into the caches.
+  [[nodiscard]] const Event* ahead() const {
+    if (heap_.empty()) return nullptr;
+    const Event* const first = &events_[heap_.front().head];
+    if (first->next == none) return first;
+    const Event* const second = &events_[first->next];
+    if (second->next != none) __builtin_prefetch(&events_[second->next]);
+    return second;
+  }
 
  private:
   struct Entry {
@@ -163,8 +171,8 @@ class EventQueue {
     heap_[at] = entry;
   }
 
-  std::vector<Event> events_;
-  std::vector<Entry> heap_;  // the children of i are 4 i + 1 to 4 i + 4
+  LargeVector<Event> events_;
+  LargeVector<Entry> heap_;  // the children of i are 4 i + 1 to 4 i + 4
   std::array<Run, 256> runs_{};
   uint32_t free_ = none;
 };

@@ -31,9 +31,7 @@ LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const LogGopSimParame
     : schedule_(schedule), parameters_(parameters), begun_(begun) {
   price_shapes();
   clocks_each_ = cpus_ + 2 * nics_;
-  const size_t clocks = std::max<size_t>(clocks_each_ * schedule.ranks(), 1);
-  clocks_.reset(static_cast<uint64_t*>(std::calloc(clocks, sizeof(uint64_t))));
-  if (clocks_ == nullptr) throw std::bad_alloc();
+  clocks_.resize(clocks_each_ * schedule.ranks());
   plans_.reserve(schedule.programs().size());
   for (const Program& program : schedule.programs()) {
     Plan& plan = plans_.emplace_back(plan_of(program));
@@ -97,6 +95,10 @@ Status LogGopSimEngine::run(const Watch& watch) {
       if (watch && !watch(all - left_)) return ended_by_watch(all - left_);
     }
     const auto [time, event] = queue_.pop();
+    if (const Event* const next = queue_.ahead()) {  // with a million ranks most of the time is spent in caches
+      __builtin_prefetch(&ranks_[next->rank]);
+      __builtin_prefetch(&clocks_[next->rank * clocks_each_]);
+    }
     bool has_happened = true;
     switch (queue_[event].kind) {
       case EventKind::send: has_happened = send(time, event); break;
@@ -117,7 +119,7 @@ LogGopSimOutcome LogGopSimEngine::outcome() const {
   outcome.events = events_;
   outcome.host_times.reserve(ranks_.size());
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const uint64_t* const clocks = clocks_.get() + rank * clocks_each_;
+    const uint64_t* const clocks = clocks_.data() + rank * clocks_each_;
     outcome.host_times.push_back(*std::max_element(clocks, clocks + cpus_));
     outcome.makespan = std::max(outcome.makespan, outcome.host_times.back());
   }

@@ -7,12 +7,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/large_vector.hpp"
 #include "goal/event_queue.hpp"
 #include "goal/loggopsim.hpp"
 #include "goal/matching.hpp"
@@ -56,9 +55,6 @@ class LogGopSimEngine {
     uint32_t waiters = none;
     Matching::List posted;
     Matching::List arrived;
-  };
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
   };
 
   void price_shapes();
@@ -104,16 +100,16 @@ class LogGopSimEngine {
   Begun* const begun_;
   std::vector<Costs> costs_;  // by Shape
   std::vector<Plan> plans_;  // by Program
-  std::vector<Rank> ranks_;
+  LargeVector<Rank> ranks_;
   size_t cpus_ = 1;
   size_t nics_ = 1;
   size_t clocks_each_ = 3;
-  std::unique_ptr<uint64_t[], Free> clocks_;  // of each rank its CPUs, its NICs' sending, their receiving sides
+  LargeVector<uint64_t> clocks_;  // of each rank its CPUs, its NICs' sending, their receiving sides
   EventQueue queue_;
   Matching matching_;
-  std::vector<Waiters> waiters_;
+  LargeVector<Waiters> waiters_;
   uint32_t waiters_each_ = 0;
-  std::vector<uint32_t> counters_;
+  LargeVector<uint32_t> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
   // What the event of now has freed, on up to two ranks.
   std::vector<uint32_t> freed_[2];

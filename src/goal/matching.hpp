@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/large_vector.hpp"
+
 namespace spinloom::goal {
 
 class Matching {
@@ -62,7 +64,7 @@ class Matching {
   [[nodiscard]] uint32_t walk(const List& list, uint32_t source, uint32_t tag) const;
   void unchain(Table& table, uint32_t node);
 
-  std::vector<Node> nodes_;
+  LargeVector<Node> nodes_;
   std::vector<Table> tables_;
   std::vector<uint32_t> free_tables_;
   uint32_t free_ = UINT32_MAX;

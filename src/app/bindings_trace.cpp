@@ -9,6 +9,7 @@
 #include "trace/match.hpp"
 #include "trace/reader.hpp"
 #include "trace/summary.hpp"
+#include "trace/text_import.hpp"
 #include "trace/views.hpp"
 
 namespace spinloom::app {
@@ -186,6 +187,31 @@ nb::list messages_of(const Traces& traces) {
   return out;
 }
 
+std::string_view reason_of(trace::LeftOut why) {
+  switch (why) {
+    case trace::LeftOut::local: return "local";
+    case trace::LeftOut::no_members: return "no members";
+    case trace::LeftOut::no_counts: return "no counts";
+    default: return "not known";
+  }
+}
+
+nb::dict import_text(const std::vector<std::string>& files, const std::string& directory) {
+  const auto done = unwrap(without_lock([&] { return trace::import_text(files, directory); }));
+  nb::dict out;
+  out["calls"] = done.calls;
+  out["any_source"] = done.any_source;
+  out["never_ended"] = done.never_ended;
+  out["times_back"] = done.times_back;
+  out["cut_lines"] = done.cut_lines;
+  nb::list left_out;
+  for (const auto& [what, times] : done.left_out) {
+    left_out.append(nb::make_tuple(std::string(reason_of(what.first)), what.second, times));
+  }
+  out["left_out"] = left_out;
+  return out;
+}
+
 nb::list calls(const RankTrace& one) {
   nb::list out;
   for (const trace::CallSum& sum : without_lock([&] { return calls_of(one); })) {
@@ -231,6 +257,8 @@ void bind_trace(nb::module_& module) {
   module.def("trace_types", &types_of, nb::arg("traces"), "The datatypes of the calls' buffers.");
   module.def("trace_findings", &findings_of, nb::arg("traces"), "What is wrong with the messages, or wasted.");
   module.def("trace_messages", &messages_of, nb::arg("traces"), "The ends of each message, as numbers of events.");
+  module.def("import_text", &import_text, nb::arg("files"), nb::arg("directory"),
+             "Text traces, one for each rank, as a recorded program: what was imported, and what was not.");
   module.def(
       "trace_ranks", [](const std::string& directory) { return unwrap(trace::ranks_in(directory)); },
       nb::arg("directory"), "The ranks whose traces lie there.");

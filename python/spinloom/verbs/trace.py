@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from spinloom import files, live_trace, output, recorded
+from spinloom import files, live_trace, output, recorded, text_traces
 from spinloom.errors import EXIT_NEGATIVE, EXIT_OK, Trouble
 from spinloom.live_trace import Message
-from spinloom.verbs import recorded_trace
+from spinloom.verbs import recorded_trace, text_trace
 from spinloom.verbs.options import form_options
 
 
@@ -33,8 +33,24 @@ def view_option(view: str, about: str) -> Callable:
 @click.option(
     "--timeline", type=click.Path(dir_okay=False, path_type=Path), help="Its calls for ui.perfetto.dev."
 )
+@click.option(
+    "--import",
+    "target",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Make a recorded program of the text traces in NAME.",
+)
+@click.option("--force", is_flag=True, help="Let --import replace a trace that lies there.")
 @form_options
-def trace(name: str, out: str | None, view: str | None, timeline: Path | None, form: str) -> int:
+def trace(
+    name: str,
+    out: str | None,
+    view: str | None,
+    timeline: Path | None,
+    target: Path | None,
+    force: bool,
+    form: str,
+) -> int:
     """Print what the ranks of a program did.
 
     DIR is what 'spinloom record' has written: the calls of an MPI program, by the time that they took, and
@@ -44,7 +60,15 @@ def trace(name: str, out: str | None, view: str | None, timeline: Path | None, f
     NAME.RANK. Times are host time, from the sender's call until the receiver had the message's last packet,
     or had copied the bytes that it announced out of the sender's memory; recording a packet takes part of a
     microsecond itself. Messages that did not arrive whole make the verb exit with 1.
+
+    With --import, NAME is a folder of text traces of LogGOPSim's PMPI wrapper (liballprof), a file for each
+    rank, or the file of one rank. What is made of them is shown, and is what 'spinloom record' writes.
     """
+    if target is not None:
+        text_trace.make(Path(name), target, force)
+        name = str(target)
+    elif force:
+        raise Trouble("invalid", "--force is for --import")
     if recorded.is_recorded(Path(name)):
         if out is not None:
             raise Trouble("invalid", f"--out is for live jobs; {name} is a recorded program: --timeline")
@@ -52,6 +76,10 @@ def trace(name: str, out: str | None, view: str | None, timeline: Path | None, f
     if view or timeline:
         asked = f"--{view}" if view else "--timeline"
         raise Trouble("invalid", f"{asked}: {name} is no directory that 'spinloom record' has written")
+    if text_traces.is_folder_of_them(Path(name)):
+        raise Trouble(
+            "invalid", f"{name} holds text traces: 'spinloom trace {name} --import DIR' imports them"
+        )
     messages = live_trace.read(name)
     pairs: dict[tuple[int, int, str], list[Message]] = {}
     for one in messages:

@@ -1,0 +1,149 @@
+#include "trace/text_comms.hpp"
+
+#include <algorithm>
+
+namespace spinloom::trace {
+namespace {
+
+constexpr int rounds_most = 16;  // communicators made of communicators
+
+}  // namespace
+
+TextComms::TextComms(uint32_t ranks) : ranks_(ranks), members_(2), seen_(2) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) members_[world].push_back(rank);
+}
+
+// What a rank's handles stand for depends on the sizes of what all ranks have made, which depend on what their handles
+// stand for: each round knows the communicators of one depth more.
+void TextComms::learn(std::span<const std::vector<CommMark>> marks) {
+  for (int round = 0; round < rounds_most; ++round) {
+    const auto before = members_;
+    for (auto& seen : seen_) seen.clear();
+    for (Making& one : makings_) one.pieces.clear();
+    for (uint32_t rank = 0; rank < marks.size(); ++rank) {
+      CommBinder binder(*this, rank);
+      for (const CommMark& mark : marks[rank]) binder.apply(mark);
+    }
+    find_members();
+    if (members_ == before) return;
+  }
+}
+
+std::optional<uint32_t> TextComms::rank_in(uint32_t comm, uint32_t world_rank) const {
+  const auto& members = members_[comm];
+  const auto found = std::ranges::find(members, world_rank);
+  if (found == members.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - members.begin());
+}
+
+uint32_t TextComms::making(uint32_t parent, uint32_t nth, TextGroup group) {
+  const auto next = static_cast<uint32_t>(makings_.size());
+  const auto [found, is_new] = making_numbers_.try_emplace({parent, nth}, next);
+  if (is_new) makings_.push_back({.parent = parent, .group = group, .pieces = {}});
+  return found->second;
+}
+
+uint32_t TextComms::comm_of(uint32_t making, int64_t colour) {
+  const auto [found, is_new] = comm_numbers_.try_emplace({making, colour}, count());
+  if (is_new) {
+    members_.emplace_back();
+    seen_.emplace_back();
+  }
+  return found->second;
+}
+
+void TextComms::find_members() {
+  for (const auto& [key, comm] : comm_numbers_) find_members_of(comm, key.first, key.second);
+}
+
+void TextComms::find_members_of(uint32_t comm, uint32_t number, int64_t colour) {
+  const Making& making = makings_[number];
+  const std::vector<uint32_t>& parent = members_[making.parent];
+  std::vector<uint32_t> members;
+  if (making.group == TextGroup::split) {
+    const bool all_told = std::ranges::all_of(parent, [&](uint32_t rank) { return making.pieces.contains(rank); });
+    std::vector<std::pair<int64_t, uint32_t>> order;
+    for (const uint32_t rank : parent) {
+      const auto piece = making.pieces.find(rank);
+      if (all_told && piece->second.colour == colour) order.emplace_back(piece->second.key, rank);
+    }
+    std::ranges::stable_sort(order, {}, [](const auto& one) { return one.first; });
+    for (const auto& [key, rank] : order) members.push_back(rank);
+    members_[comm] = std::move(members);
+    return;
+  }
+  members = parent;
+  const auto& seen = seen_[comm];
+  // Where all ranks are in it and have said as which one.
+  if (making.group != TextGroup::same && seen.size() == parent.size()) {
+    for (const auto& [rank, as] : seen) {
+      if (as.rank < members.size()) members[as.rank] = rank;
+    }
+  }
+  const bool fits = std::ranges::all_of(seen, [&](const auto& one) {
+    return one.second.size == members.size() && members[one.second.rank] == one.first;
+  });
+  members_[comm] = fits ? std::move(members) : std::vector<uint32_t>{};
+}
+
+bool CommBinder::fits(const Living& one, const TextComm& comm) const {
+  if (one.comm == TextComms::unknown) return comm.size <= one.parent.size;
+  const auto& members = comms_.members_[one.comm];
+  if (one.group == TextGroup::split && !members.empty()) {
+    return comm.size == members.size() && members[comm.rank] == world_rank_;
+  }
+  if (one.group == TextGroup::same) return comm.size == one.parent.size && comm.rank == one.parent.rank;
+  return comm.size <= one.parent.size;
+}
+
+uint32_t CommBinder::use(const TextComm& comm) {
+  if (world_ == comm) return TextComms::world;
+  for (const Living& one : living_) {
+    if (one.bound == comm) return one.comm;
+  }
+  if (!world_ && comm.rank == world_rank_ && comm.size == comms_.ranks_) {
+    world_ = comm;
+    return TextComms::world;
+  }
+  for (Living& one : living_) {
+    if (one.bound || !fits(one, comm)) continue;
+    one.bound = comm;
+    if (one.comm != TextComms::unknown) comms_.seen_[one.comm][world_rank_] = comm;
+    return one.comm;
+  }
+  return comm.size == 1 ? TextComms::itself : TextComms::unknown;
+}
+
+uint32_t CommBinder::make(const CommMark& mark) {
+  const uint32_t parent = use(mark.comm);
+  Living made{.group = mark.group, .parent = mark.comm, .place = mark.place, .bound = {}};
+  if (parent != TextComms::unknown && parent != TextComms::itself) {
+    const uint32_t number = comms_.making(parent, made_[parent]++, mark.group);
+    const int64_t colour = mark.group == TextGroup::split ? mark.colour : 0;
+    comms_.makings_[number].pieces[world_rank_] = {mark.colour, mark.key};
+    if (mark.group == TextGroup::split && mark.colour < 0) return TextComms::unknown;  // MPI_UNDEFINED
+    made.comm = comms_.comm_of(number, colour);
+  }
+  // What was made in the same place before can be named no longer.
+  living_.push_back(made);
+  return made.comm;
+}
+
+uint32_t CommBinder::release(uint64_t place) {
+  const auto last =
+      std::find_if(living_.rbegin(), living_.rend(), [place](const Living& one) { return one.place == place; });
+  if (last == living_.rend()) return TextComms::unknown;
+  const uint32_t comm = last->comm;
+  living_.erase(std::next(last).base());
+  return comm;
+}
+
+uint32_t CommBinder::apply(const CommMark& mark) {
+  switch (mark.kind) {
+    case CommMark::Kind::use: return use(mark.comm);
+    case CommMark::Kind::make: return make(mark);
+    default: return release(mark.place);
+  }
+}
+
+}  // namespace spinloom::trace

@@ -1,0 +1,139 @@
+#include "trace/text_import.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "trace/file.hpp"
+#include "trace/text_rank.hpp"
+
+namespace spinloom::trace {
+namespace {
+
+constexpr uint64_t world_of_mpich = 0x4400'0000;
+
+Result<std::string> text_in(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (file) content << file.rdbuf();
+  if (!file) return fail(Code::environment, path, " cannot be read");
+  return std::move(content).str();
+}
+
+// visit.call(call), visit.left_out(name), visit.remark(line) of each line.
+template <class Visit>
+Status for_each_line(const std::string& path, std::string_view content, Visit&& visit) {
+  uint64_t number = 0;
+  TextLine line;
+  while (!content.empty()) {
+    ++number;
+    const size_t end = content.find('\n');
+    std::string_view text_of_line = content.substr(0, end);
+    content.remove_prefix(std::min(content.size(), end == std::string_view::npos ? content.size() : end + 1));
+    const bool is_cut = end == std::string_view::npos;
+    if (text_of_line.ends_with('\r')) text_of_line.remove_suffix(1);
+    if (text_of_line.empty()) continue;
+    if (text_of_line.starts_with('#')) {
+      visit.remark(text_of_line);
+      continue;
+    }
+    const auto take = [&]() -> Status {
+      if (!line.cut(text_of_line)) {
+        return fail(Code::invalid, "this is no call: 'MPI_Name:begin:arguments:end' was expected");
+      }
+      const TextForm* const form = form_of(line.name);
+      if (form == nullptr) return visit.left_out(line.name);
+      SPL_ASSIGN(const TextCall call, read_call(*form, line));
+      return visit.call(call);
+    };
+    const Status taken = take();
+    if (taken) continue;
+    // The end of a file whose rank was killed.
+    if (is_cut) return visit.cut_line();
+    return fail(taken.error().code, path, ":", number, ": ", taken.error().message);
+  }
+  return {};
+}
+
+class Scanner {
+ public:
+  Scanner(FileFacts& facts, uint32_t ranks) : facts_(facts), ranks_(ranks) {}
+
+  void remark(std::string_view line) {
+    constexpr std::string_view host = "# hostname: ";
+    constexpr std::string_view clock = "# clockdiff: ";
+    if (line.starts_with(host)) {
+      facts_.host = line.substr(host.size(), line.find('.') - host.size());
+    } else if (line.starts_with(clock)) {
+      const std::string_view rest = line.substr(clock.size());
+      facts_.clock_ahead_us = number_in<double>(rest.substr(0, rest.find(' '))).value_or(0);
+    }
+  }
+  Status left_out(std::string_view) { return {}; }
+  Status cut_line() { return {}; }
+  Status call(const TextCall& call) {
+    if (!call.has_begin && !call.has_end) return fail(Code::invalid, "MPI_", call.form->name, " has no time");
+    facts_.first_ns = std::min(facts_.first_ns, call.has_begin ? call.begin_ns : call.end_ns);
+    const bool makes_request = call.form->form != CallForm::blocking;
+    if (makes_request && call.request % sizeof(void*) != 0) facts_.has_int_handles = true;
+    if (call.has_comm && call.comm.size > ranks_) {
+      return fail(Code::invalid, "a communicator of ", call.comm.size, " ranks, and there are files of ", ranks_);
+    }
+    if (call.has_comm && call.comm.handle == world_of_mpich) facts_.is_mpich = true;
+    if (!has_mark(call)) return {};
+    const CommMark mark = mark_of(call);
+    if (mark.kind == CommMark::Kind::use) {
+      if (!used_.insert(mark.comm).second) return {};
+    } else {
+      used_.clear();
+    }
+    facts_.marks.push_back(mark);
+    return {};
+  }
+
+ private:
+  FileFacts& facts_;
+  uint32_t ranks_;
+  std::set<TextComm> used_;  // since communicators were made or freed
+};
+
+}  // namespace
+
+Result<TextImport> import_text(std::span<const std::string> files, const std::string& directory) {
+  const auto ranks = static_cast<uint32_t>(files.size());
+  if (ranks == 0) return fail(Code::invalid, "there are no text traces to import");
+  std::vector<FileFacts> facts(ranks);
+  std::vector<std::vector<CommMark>> marks;
+  bool is_mpich = false;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    SPL_ASSIGN(const std::string content, text_in(files[rank]));
+    SPL_TRY(for_each_line(files[rank], content, Scanner(facts[rank], ranks)));
+    if (facts[rank].first_ns == UINT64_MAX) return fail(Code::invalid, files[rank], " has no call");
+    is_mpich = is_mpich || facts[rank].is_mpich;
+    marks.push_back(std::move(facts[rank].marks));
+  }
+  TextComms comms(ranks);
+  comms.learn(marks);
+  TextImport sums;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    facts[rank].is_mpich = is_mpich;
+    SPL_ASSIGN(const std::string content, text_in(files[rank]));
+    TextRank own(comms, facts[rank], rank, sums);
+    Status done = for_each_line(files[rank], content, own);
+    if (done) done = own.write(directory, ranks);
+    if (!done) {
+      for (uint32_t one = 0; one <= rank; ++one) {
+        std::error_code ignored;
+        std::filesystem::remove(trace_path(directory, one), ignored);
+        std::filesystem::remove(open_path(directory, one), ignored);
+      }
+      return done.error();
+    }
+  }
+  return sums;
+}
+
+}  // namespace spinloom::trace

@@ -1,0 +1,194 @@
+#include "trace/text_rank.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trace/text_signature.hpp"
+#include "trace/writer.hpp"
+
+namespace spinloom::trace {
+namespace {
+
+constexpr uint64_t unix_ns_most = uint64_t{1} << 62;
+
+// What a probe or a test found is not written; where no request ended, it is taken as in vain.
+bool is_poll(const Signature& signature) {
+  switch (signature.call) {
+    case Call::Iprobe: return true;
+    case Call::Test:
+    case Call::Testall:
+    case Call::Testany:
+    case Call::Testsome: return signature.requests.empty();
+    default: return false;
+  }
+}
+
+}  // namespace
+
+CommMark mark_of(const TextCall& call) {
+  CommMark mark{.comm = call.comm, .group = call.form->makes, .place = call.made};
+  if (call.form->call == Call::Comm_free) {
+    mark.kind = CommMark::Kind::release;
+  } else if (call.form->call == Call::Comm_make) {
+    mark.kind = CommMark::Kind::make;
+    if (call.numbers.size() == 2) {
+      mark.colour = call.numbers[0];
+      mark.key = call.numbers[1];
+    }
+  }
+  return mark;
+}
+bool has_mark(const TextCall& call) { return call.has_comm || call.form->call == Call::Comm_free; }
+
+Status TextRank::cut_line() {
+  ++sums_.cut_lines;
+  return {};
+}
+
+Status TextRank::left_out(std::string_view name) {
+  count(is_local(name) ? LeftOut::local : LeftOut::not_known, name);
+  return {};
+}
+
+Status TextRank::call(const TextCall& call) {
+  uint32_t comm = none;
+  if (has_mark(call)) comm = number_of(binder_.apply(mark_of(call)), call);
+  const bool makes = call.form->call == Call::Comm_make;
+  if (call.has_comm && comm == none && !makes) return leave_out(LeftOut::no_members, call);
+  if (makes && comm == none && call.form->makes != TextGroup::split) return leave_out(LeftOut::no_members, call);
+  if (!call.has_counts) return leave_out(LeftOut::no_counts, call);
+  TextFacts facts{
+      .is_mpich = facts_.is_mpich, .comm = comm, .type_of = [this](const TextType& type) { return type_of(type); }};
+  SPL_ASSIGN(Signature made, signature_of(call, facts));
+  if (!trouble_.ok()) return trouble_;
+  take_requests(call);
+  if (made.call == Call::Recv && made.peer == any) ++sums_.any_source;
+  if (made.receive_peer == any && (made.call == Call::Sendrecv || made.call == Call::Sendrecv_replace)) {
+    ++sums_.any_source;
+  }
+  add(call, std::move(made));
+  return {};
+}
+
+Status TextRank::write(const std::string& directory, uint32_t ranks) {
+  const double ahead_ns = std::clamp(facts_.clock_ahead_us * 1e3, -1e18, 1e18);
+  const auto begun = static_cast<int64_t>(std::min(facts_.first_ns, unix_ns_most));
+  const int64_t on_rank_0 = std::max<int64_t>(0, begun + std::llround(ahead_ns));
+  SPL_ASSIGN(const auto writer,
+             Writer::create(directory, {rank_, ranks, facts_.first_ns, static_cast<uint64_t>(on_rank_0), facts_.host,
+                                        "not told by a text trace", "not told by a text trace"}));
+  for (uint32_t i = 0; i < types_.size(); ++i) {
+    const uint32_t number = writer->add(types_[i]);
+    SPL_ASSERT(number == i, "type ", i, " is the trace's ", number);
+  }
+  for (const CommEntry& comm : entries()) (void)writer->add(comm);
+  auto slots = requests_.solve(static_cast<uint32_t>(calls_.size()));
+  sums_.never_ended += requests_.never_ended();
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    Done& one = calls_[i];
+    one.signature.requests = std::move(slots[i]);
+    if (is_poll(one.signature)) {
+      writer->poll(one.signature, one.begin_ns, one.end_ns);
+    } else {
+      writer->record(one.signature, one.begin_ns, one.end_ns);
+    }
+  }
+  sums_.calls += calls_.size();
+  writer->end();
+  if (!writer->trouble().empty()) return fail(Code::environment, writer->trouble());
+  return {};
+}
+
+Status TextRank::leave_out(LeftOut why, const TextCall& call) {
+  count(why, "MPI_" + std::string(call.form->name));
+  return {};
+}
+
+// Its number in the trace; none: its members are not known, or contradict what the line says.
+uint32_t TextRank::number_of(uint32_t comm, const TextCall& call) {
+  if (comm == TextComms::unknown) return none;
+  if (comm == TextComms::itself) return 1;
+  const auto rank = comms_.rank_in(comm, rank_);
+  if (!rank) return none;
+  const bool is_used = call.has_comm && call.form->call != Call::Comm_make;
+  if (is_used && (*rank != call.comm.rank || comms_.members(comm).size() != call.comm.size)) return none;
+  if (numbers_.empty()) find_numbers();
+  return numbers_[comm];
+}
+
+// The same order on all ranks.
+void TextRank::find_numbers() {
+  numbers_.assign(comms_.count(), none);
+  numbers_[TextComms::world] = 0;
+  uint32_t next = 2;
+  for (uint32_t comm = 2; comm < comms_.count(); ++comm) {
+    if (comms_.rank_in(comm, rank_)) numbers_[comm] = next++;
+  }
+}
+
+std::vector<CommEntry> TextRank::entries() {
+  if (numbers_.empty()) find_numbers();
+  std::vector<CommEntry> entries;
+  for (uint32_t comm = 0; comm < numbers_.size(); ++comm) {
+    const bool is_own = comm == TextComms::itself;
+    if (!is_own && numbers_[comm] == none) continue;
+    CommEntry& entry = entries.emplace_back();
+    entry.rank = is_own ? 0 : *comms_.rank_in(comm, rank_);
+    entry.world_ranks = is_own ? std::vector<uint32_t>{rank_} : comms_.members(comm);
+  }
+  return entries;
+}
+
+uint32_t TextRank::type_of(const TextType& type) {
+  const auto [found, is_new] = type_numbers_.try_emplace(type, static_cast<uint32_t>(types_.size()));
+  if (!is_new) return found->second;
+  auto entry = entry_of(type);
+  if (!entry) {
+    trouble_ = entry.error();
+    type_numbers_.erase(found);
+    return none;
+  }
+  // Types of other handles may be the same.
+  const auto same = std::ranges::find_if(types_, [&](const TypeEntry& one) {
+    return one.name == entry->name && one.size_bytes == entry->size_bytes && one.extent_bytes == entry->extent_bytes;
+  });
+  if (same != types_.end()) return found->second = static_cast<uint32_t>(same - types_.begin());
+  types_.push_back(std::move(*entry));
+  return found->second;
+}
+
+void TextRank::take_requests(const TextCall& call) {
+  const auto number = static_cast<uint32_t>(calls_.size());
+  switch (call.form->call) {
+    case Call::Start:
+    case Call::Startall: return requests_.start(number, call.request, call.requests);
+    case Call::Wait:
+    case Call::Waitall: return requests_.complete(number, call.request, call.requests, true);
+    case Call::Waitany:
+    case Call::Waitsome:
+    case Call::Test:
+    case Call::Testall:
+    case Call::Testany:
+    case Call::Testsome: return requests_.complete(number, call.request, call.requests, false);
+    case Call::Request_free: return requests_.free(number, call.request);
+    case Call::Cancel: return requests_.cancel(number, call.request);
+    default: break;
+  }
+  if (call.form->form != CallForm::blocking) {
+    requests_.make(number, call.request, call.form->form == CallForm::persistent);
+  }
+}
+
+void TextRank::add(const TextCall& call, Signature signature) {
+  uint64_t begin = call.has_begin ? call.begin_ns : call.end_ns;
+  uint64_t end = call.has_end ? call.end_ns : call.begin_ns;
+  if (end < last_ns_) {
+    ++sums_.times_back;
+    end = last_ns_;
+  }
+  begin = std::min(std::max(begin, facts_.first_ns), end);
+  last_ns_ = end;
+  calls_.push_back({std::move(signature), begin, end});
+}
+
+}  // namespace spinloom::trace

@@ -1,0 +1,58 @@
+// TextRequests - which call ended which request, of one rank's calls: a text trace has the places of the handles only.
+//
+// Contract: the calls are told in their order, by their numbers; then solve() gives each its slots. A request ends in the
+//   first Wait or Waitall that names its place. If there is none before the place is used again, it ended in the last call
+//   that named it: outcomes of tests, and of waits for some, are not written.
+// Invariants: (1) slots are the lowest free ones, as the recorder gives them.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "trace/trace.hpp"
+
+namespace spinloom::trace {
+
+class TextRequests {
+ public:
+  // Handles lie so many bytes apart: pointers, or ints.
+  explicit TextRequests(uint64_t handle_bytes) : handle_bytes_(handle_bytes) {}
+
+  void make(uint32_t call, uint64_t place, bool is_persistent);
+  void start(uint32_t call, uint64_t place, int64_t count);
+  void complete(uint32_t call, uint64_t place, int64_t count, bool is_certain);
+  void cancel(uint32_t call, uint64_t place);
+  void free(uint32_t call, uint64_t place);
+
+  // For each call its slots, once all are told.
+  [[nodiscard]] std::vector<std::vector<uint32_t>> solve(uint32_t calls);
+  [[nodiscard]] uint64_t never_ended() const { return never_ended_; }  // requests that no call named
+
+ private:
+  struct Request {
+    uint32_t named = none;  // by the last call that may have ended it
+    bool is_persistent = false;
+    bool is_active = false;
+  };
+  struct Touch {
+    enum class Kind : uint8_t { makes, names, ends, frees };
+    uint32_t call = 0;
+    Kind kind = Kind::makes;
+    uint32_t request = 0;
+  };
+  // The requests in so many places.
+  [[nodiscard]] std::vector<std::pair<uint64_t, uint32_t>> at(uint64_t place, int64_t count) const;
+  void end(uint32_t request);
+  void close(uint32_t call, uint64_t place);
+
+  uint64_t handle_bytes_;
+  std::map<uint64_t, uint32_t> open_;  // by place
+  std::vector<Request> requests_;
+  std::vector<Touch> touches_;
+  uint64_t never_ended_ = 0;
+};
+
+}  // namespace spinloom::trace

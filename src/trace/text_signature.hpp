@@ -1,0 +1,24 @@
+// The signature of a call that a text trace has.
+//
+// Contract: signature_of() fills in what the recorder would, but for requests; `type_of` gives numbers for types. A call
+//   that names ranks outside its communicator is an error.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <functional>
+
+#include "base/result.hpp"
+#include "trace/text_call.hpp"
+
+namespace spinloom::trace {
+
+struct TextFacts {
+  bool is_mpich = false;  // whose any source is -2 and whose nobody is -1; elsewhere it is the other way round
+  uint32_t comm = none;  // this rank's number of the call's communicator
+  std::function<uint32_t(const TextType&)> type_of;
+};
+
+[[nodiscard]] Result<Signature> signature_of(const TextCall& call, const TextFacts& facts);
+[[nodiscard]] Result<TypeEntry> entry_of(const TextType& type);
+
+}  // namespace spinloom::trace

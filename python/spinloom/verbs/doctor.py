@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import click
 from rich.table import Table
 
-from spinloom import core, data, jobs, mpi_doctor, output, plot, toolchain
+from spinloom import core, data, jobs, mpi_doctor, otf2_export, output, plot, toolchain
 from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, Trouble
 from spinloom.verbs.options import form_options
 
@@ -85,6 +85,12 @@ PARTS = (
         False,
         "building Spinloom from source",
         program(os.environ.get("CXX", "c++"), "g++", "clang++"),
+    ),
+    Part(
+        "OTF2",
+        False,
+        "spinloom trace DIR --otf2: archives for other trace tools",
+        lambda: "present" if otf2_export.available() else "",
     ),
     Part("MPI", False, "comparison of packed bytes with MPI_Pack of a real MPI", program("mpicc")),
     Part("C compiler", False, "spinloom sim of C sources", program(os.environ.get("CC", "cc"), "gcc")),

@@ -5,20 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom import files, output, recorded
+from spinloom import files, otf2_export, output, recorded
 from spinloom.errors import EXIT_NEGATIVE, EXIT_OK
 
 TEXT_SHOWN = 60
 WRONG = ("truncated", "types differ", "not received", "not sent")
 
 
-def show(directory: Path, view: str, timeline: Path | None, form: str) -> int:
+def show(directory: Path, view: str, timeline: Path | None, archive: Path | None, form: str) -> int:
     traces = recorded.read(directory)
     for sentence in recorded.warnings(traces):
         output.say(sentence)
     if timeline is not None:
         files.write(timeline, recorded.timeline(traces, directory.name))
         output.say(f"{timeline}: a timeline for ui.perfetto.dev")
+    if archive is not None:
+        for sentence in otf2_export.export(traces, archive, directory.name):
+            output.say(sentence)
+        output.say(f"{archive}: an OTF2 archive, {archive / directory.name}.otf2")
+    if timeline is not None or archive is not None:
         return EXIT_OK
     rows_of, table_of = VIEWS[view]
     rows = rows_of(traces)

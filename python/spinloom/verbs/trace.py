@@ -34,6 +34,13 @@ def view_option(view: str, about: str) -> Callable:
     "--timeline", type=click.Path(dir_okay=False, path_type=Path), help="Its calls for ui.perfetto.dev."
 )
 @click.option(
+    "--otf2",
+    "archive",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Its calls and messages as an OTF2 archive.",
+)
+@click.option(
     "--import",
     "target",
     metavar="DIR",
@@ -47,6 +54,7 @@ def trace(
     out: str | None,
     view: str | None,
     timeline: Path | None,
+    archive: Path | None,
     target: Path | None,
     force: bool,
     form: str,
@@ -72,9 +80,9 @@ def trace(
     if recorded.is_recorded(Path(name)):
         if out is not None:
             raise Trouble("invalid", f"--out is for live jobs; {name} is a recorded program: --timeline")
-        return recorded_trace.show(Path(name), view or "calls", timeline, form)
-    if view or timeline:
-        asked = f"--{view}" if view else "--timeline"
+        return recorded_trace.show(Path(name), view or "calls", timeline, archive, form)
+    if view or timeline or archive:
+        asked = f"--{view}" if view else "--timeline" if timeline else "--otf2"
         raise Trouble("invalid", f"{asked}: {name} is no directory that 'spinloom record' has written")
     if text_traces.is_folder_of_them(Path(name)):
         raise Trouble(

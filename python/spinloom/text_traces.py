@@ -85,6 +85,11 @@ def remarks(done: dict[str, Any]) -> list[str]:
             found.append(f"left out: {sum(times for _, times in rows)} {sentence}: {listed}")
     if done["any_source"]:
         found.append(f"{done['any_source']} receives of any source: no line tells whose message they got")
+    if done["guessed_comms"]:
+        found.append(
+            f"{done['guessed_comms']} times a communicator may be one of several that were made before: "
+            "lower handles are taken as older ones"
+        )
     if done["never_ended"]:
         found.append(f"{done['never_ended']} requests that no call completes")
     if done["times_back"]:

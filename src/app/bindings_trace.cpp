@@ -202,6 +202,7 @@ nb::dict import_text(const std::vector<std::string>& files, const std::string& d
   out["calls"] = done.calls;
   out["any_source"] = done.any_source;
   out["never_ended"] = done.never_ended;
+  out["guessed_comms"] = done.guessed_comms;
   out["times_back"] = done.times_back;
   out["cut_lines"] = done.cut_lines;
   nb::list left_out;

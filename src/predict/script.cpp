@@ -41,6 +41,22 @@ Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
   return sum;
 }
 
+// One call after the other is what a replay knows.
+Status check_threads(const trace::RankTrace& trace) {
+  uint64_t ended = 0;
+  for (size_t number = 0; number < trace.events.size(); ++number) {
+    const trace::Event& event = trace.events[number];
+    if (event.begin_ns < ended) {
+      const auto name = [&](size_t one) { return trace::name_of(trace.signatures[trace.events[one].signature].call); };
+      return fail(Code::unsupported, "rank ", trace.rank, " calls MPI from several threads at once (event ", number,
+                  ", ", name(number), ", began before event ", number - 1, ", ", name(number - 1),
+                  ", had ended): only ranks that make one call after the other can be replayed");
+    }
+    ended = event.end_ns;
+  }
+  return {};
+}
+
 Status check_ranks(std::span<const trace::RankTrace> traces) {
   if (traces.empty()) return fail(Code::invalid, "there are no traces to replay");
   for (size_t rank = 0; rank < traces.size(); ++rank) {
@@ -50,6 +66,7 @@ Status check_ranks(std::span<const trace::RankTrace> traces) {
                   " have traces; all of them are needed");
     }
     if (one.rank != rank) return fail(Code::invalid, "the trace of rank ", rank, " is missing");
+    SPL_TRY(check_threads(one));
   }
   return {};
 }
@@ -59,7 +76,9 @@ Status check_ranks(std::span<const trace::RankTrace> traces) {
 Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms) {
   SPL_TRY(check_ranks(traces));
   SPL_ASSIGN(const Layouts layouts, Layouts::build(traces));
-  const Communicators communicators(traces);
+  std::vector<const trace::RankTrace*> all;
+  for (const trace::RankTrace& one : traces) all.push_back(&one);
+  const trace::Communicators communicators(all);
   Script script;
   script.layouts = layouts.blobs();
   Tags tags;

@@ -214,6 +214,22 @@ TEST(Script, ATraceThatEndsEarlyCutsAllRanksWhereTheyNeedIt) {
   EXPECT_EQ(made.ranks[0].recorded.compute_ns, 200U);
 }
 
+TEST(Script, CallsOfSeveralThreadsAtOnceAreRefused) {
+  // A receive from 10 to 60 ns after MPI_Init, and within it a send from 20 to 30 by another thread, which ends first.
+  Recorder one(0, 1);
+  one.made.signatures.push_back({.call = Call::Send, .comm = 0, .peer = trace::nobody});
+  one.made.signatures.push_back({.call = Call::Recv, .comm = 0, .peer = trace::nobody});
+  const uint64_t at = one.made.events.back().end_ns;
+  one.made.events.push_back({1, 0, at + 20, at + 30});
+  one.made.events.push_back({2, 0, at + 10, at + 60});
+  const auto script = script_of(std::vector{one.made}, {});
+  ASSERT_FALSE(script.ok());
+  EXPECT_NE(script.error().message.find("rank 0 calls MPI from several threads at once (event 2, Recv, began before "
+                                        "event 1, Send, had ended)"),
+            std::string::npos)
+      << script.error().message;
+}
+
 TEST(Script, OneRankIsMissing) {
   EXPECT_EQ(error_of({Recorder(0, 2).end()}), "rank 0 is one of 2 ranks, and 1 have traces; all of them are needed");
   EXPECT_EQ(error_of({}), "there are no traces to replay");

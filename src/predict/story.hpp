@@ -8,8 +8,8 @@
 #include <string>
 #include <tuple>
 
-#include "predict/communicators.hpp"
 #include "predict/script.hpp"
+#include "trace/communicators.hpp"
 
 namespace spinloom::predict {
 
@@ -28,7 +28,7 @@ class Tags {
 };
 
 struct StoryContext {
-  const Communicators& communicators;
+  const trace::Communicators& communicators;
   const Layouts& layouts;
   const Algorithms& algorithms;
   Tags& tags;

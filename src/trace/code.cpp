@@ -192,6 +192,7 @@ void encode(const CommEntry& comm, Bytes& bytes) {
   put_list(to, comm.sources);
   put_list(to, comm.destinations);
   put_list(to, comm.dims);
+  to.index(comm.parent);
 }
 
 bool decode(std::span<const uint8_t> bytes, CommEntry& comm) {
@@ -203,6 +204,7 @@ bool decode(std::span<const uint8_t> bytes, CommEntry& comm) {
   take_list(from, comm.sources);
   take_list(from, comm.destinations);
   take_list(from, comm.dims);
+  if (!from.done()) comm.parent = from.index();  // older traces end here
   if (rank >= comm.world_ranks.size() || has_topology > 1) return false;
   const auto size = static_cast<int64_t>(comm.world_ranks.size());
   for (const auto* const list : {&comm.sources, &comm.destinations}) {

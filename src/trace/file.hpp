@@ -45,7 +45,7 @@ struct OpenHeader {
   uint32_t zero = 0;
   std::atomic<uint64_t> sequence{0};
   std::atomic<uint64_t> lengths{0};  // 21 bits each, the first column's lowest
-  std::atomic<uint64_t> under_way{0};  // the call that a thread has entered last: UnderWay; 0: it has left it
+  std::atomic<uint64_t> under_way{0};  // a call that some thread is in: UnderWay; 0: none is
   char trouble[512] = {};  // why recording has stopped; empty: it has not
 };
 static_assert(sizeof(OpenHeader) <= OpenHeader::bytes && std::atomic<uint64_t>::is_always_lock_free);

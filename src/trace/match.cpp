@@ -7,32 +7,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trace/communicators.hpp"
 #include "trace/walk.hpp"
 
 namespace spinloom::trace {
 namespace {
-
-// Numbers for communicators that are the same on all their ranks.
-class Communicators {
- public:
-  // For each communicator of a trace.
-  std::vector<uint32_t> numbers_of(const RankTrace& trace) {
-    std::map<Members, uint32_t> seen;
-    std::vector<uint32_t> numbers;
-    for (const CommEntry& comm : trace.comms) {
-      Members members{comm.world_ranks, comm.remote_ranks};
-      if (!members.second.empty() && members.second < members.first) std::swap(members.first, members.second);
-      const uint32_t nth = seen[members]++;
-      numbers.push_back(
-          numbers_.try_emplace({std::move(members), nth}, static_cast<uint32_t>(numbers_.size())).first->second);
-    }
-    return numbers;
-  }
-
- private:
-  using Members = std::pair<std::vector<uint32_t>, std::vector<uint32_t>>;
-  std::map<std::pair<Members, uint32_t>, uint32_t> numbers_;
-};
 
 bool is_send(Call call) { return call >= Call::Send && call <= Call::Bsend; }
 
@@ -187,15 +166,13 @@ Matching match(std::span<const RankTrace* const> traces) {
     std::vector<Transfer> receives;
     size_t next = 0;
   };
-  Communicators communicators;
+  const Communicators communicators(traces);
   std::map<Key, Queue> queues;
   std::vector<Collector> collected;
-  std::vector<std::vector<uint32_t>> numbers;
   collected.reserve(traces.size());
   Matching matching;
   for (uint32_t i = 0; i < traces.size(); ++i) {
     const RankTrace& trace = *traces[i];
-    numbers.push_back(communicators.numbers_of(trace));
     Collector& own = collected.emplace_back(trace, i);
     walk(trace, own);
     for (const Collector::Found& found : own.receives) {
@@ -204,14 +181,14 @@ Matching match(std::span<const RankTrace* const> traces) {
       if (one.peer == none || one.tag == any) {
         if (!found.is_cancelled) matching.receives.push_back(one);
       } else {
-        queues[{numbers[i][found.comm], one.peer, trace.rank, one.tag}].receives.push_back(one);
+        queues[{communicators.number(i, found.comm), one.peer, trace.rank, one.tag}].receives.push_back(one);
       }
     }
   }
   for (uint32_t i = 0; i < traces.size(); ++i) {
     for (const Collector::Found& found : collected[i].sends) {
       const Transfer& one = found.transfer;
-      const auto queue = queues.find({numbers[i][found.comm], traces[i]->rank, one.peer, one.tag});
+      const auto queue = queues.find({communicators.number(i, found.comm), traces[i]->rank, one.peer, one.tag});
       if (queue != queues.end() && queue->second.next < queue->second.receives.size()) {
         matching.pairs.push_back({one, queue->second.receives[queue->second.next++]});
       } else if (!found.is_cancelled) {

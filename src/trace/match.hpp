@@ -3,8 +3,7 @@
 // Contract: match() pairs the point-to-point messages of all ranks as MPI does: the n-th send of a rank to another with
 //   one communicator and tag meets the n-th receive of it, in the order in which receives were posted; receives of any
 //   source or tag are those of what they met. The rest is left over.
-// Invariants: (1) a communicator is the same on two ranks if it has the same members, and is the n-th such on each;
-//   (2) calls that failed, messages to and from nobody, and ranks of other worlds take no part.
+// Invariants: (1) communicators are those of Communicators; (2) calls that failed, messages to and from nobody, and ranks of other worlds take no part.
 // Threads: pure. Time: none.
 #pragma once
 

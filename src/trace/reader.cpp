@@ -68,10 +68,14 @@ class Builder {
     switch (tag) {
       case Tag::head: return define_head(bytes);
       case Tag::type: return decode(bytes, trace_.types.emplace_back()) || drop(trace_.types);
-      case Tag::comm: return decode(bytes, trace_.comms.emplace_back()) || drop(trace_.comms);
+      case Tag::comm: return (decode(bytes, trace_.comms.emplace_back()) && has_parent()) || drop(trace_.comms);
       case Tag::signature: return decode(bytes, trace_, trace_.signatures.emplace_back()) || drop(trace_.signatures);
     }
     return false;
+  }
+  [[nodiscard]] bool has_parent() const {
+    const uint32_t parent = trace_.comms.back().parent;
+    return parent == none || parent + 1 < trace_.comms.size();
   }
   template <class Entry>
   static bool drop(std::vector<Entry>& entries) {

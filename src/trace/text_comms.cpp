@@ -1,6 +1,7 @@
 #include "trace/text_comms.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace spinloom::trace {
 namespace {
@@ -9,13 +10,20 @@ constexpr int rounds_most = 16;  // communicators made of communicators
 
 }  // namespace
 
-TextComms::TextComms(uint32_t ranks) : ranks_(ranks), members_(2), seen_(2) {
+TextComms::TextComms(uint32_t ranks) : ranks_(ranks), members_(2), seen_(2), handles_(ranks) {
   for (uint32_t rank = 0; rank < ranks; ++rank) members_[world].push_back(rank);
 }
 
 // What a rank's handles stand for depends on the sizes of what all ranks have made, which depend on what their handles
 // stand for: each round knows the communicators of one depth more.
 void TextComms::learn(std::span<const std::vector<CommMark>> marks) {
+  for (uint32_t rank = 0; rank < marks.size(); ++rank) {
+    std::set<TextComm> handles;
+    for (const CommMark& mark : marks[rank]) {
+      if (mark.kind != CommMark::Kind::release) handles.insert(mark.comm);
+    }
+    handles_[rank].assign(handles.begin(), handles.end());
+  }
   for (int round = 0; round < rounds_most; ++round) {
     const auto before = members_;
     for (auto& seen : seen_) seen.clear();
@@ -96,6 +104,16 @@ bool CommBinder::fits(const Living& one, const TextComm& comm) const {
   return comm.size <= one.parent.size;
 }
 
+// How many lower handles of the same rank and size are not bound yet.
+size_t CommBinder::lower_handles(const TextComm& comm) const {
+  size_t count = 0;
+  for (const TextComm& one : comms_.handles_[world_rank_]) {
+    if (one.rank != comm.rank || one.size != comm.size || one.handle >= comm.handle || one == world_) continue;
+    if (std::ranges::none_of(living_, [&](const Living& living) { return living.bound == one; })) ++count;
+  }
+  return count;
+}
+
 uint32_t CommBinder::use(const TextComm& comm) {
   if (world_ == comm) return TextComms::world;
   for (const Living& one : living_) {
@@ -105,8 +123,13 @@ uint32_t CommBinder::use(const TextComm& comm) {
     world_ = comm;
     return TextComms::world;
   }
+  std::vector<Living*> fitting;
   for (Living& one : living_) {
-    if (one.bound || !fits(one, comm)) continue;
+    if (!one.bound && fits(one, comm)) fitting.push_back(&one);
+  }
+  if (!fitting.empty()) {
+    guessed_ += fitting.size() > 1 ? 1 : 0;
+    Living& one = *fitting[std::min(fitting.size() - 1, fitting.size() > 1 ? lower_handles(comm) : 0)];
     one.bound = comm;
     if (one.comm != TextComms::unknown) comms_.seen_[one.comm][world_rank_] = comm;
     return one.comm;

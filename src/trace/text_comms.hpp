@@ -4,8 +4,8 @@
 // Contract: a CommBinder follows one rank's calls: use() names the communicator of a call, make() and release() tell it of
 //   calls that make and free them. TextComms learns from all ranks' marks, and knows then the members of each.
 // Invariants: (1) a communicator is the n-th that its ranks made of the same parent; of MPI_Comm_split, with one colour;
-//   (2) a handle stands for the oldest living communicator of a fitting size that was made and not yet used; (3) all ranks
-//   that bind to a communicator have different ranks in it, or it is unknown.
+//   (2) a handle stands for a living communicator of a fitting rank and size that was made and not yet used; of several,
+//   lower handles are older ones; (3) all ranks that bind to a communicator have different ranks in it, or it is unknown.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -68,6 +68,7 @@ class TextComms {
   std::map<std::pair<uint32_t, int64_t>, uint32_t> comm_numbers_;  // by making and colour
   std::vector<std::vector<uint32_t>> members_;
   std::vector<std::map<uint32_t, TextComm>> seen_;  // by communicator and rank of the world
+  std::vector<std::vector<TextComm>> handles_;  // that a rank uses
 };
 
 class CommBinder {
@@ -80,6 +81,7 @@ class CommBinder {
   uint32_t make(const CommMark& mark);
   uint32_t release(uint64_t place);
   uint32_t apply(const CommMark& mark);
+  [[nodiscard]] uint64_t guessed() const { return guessed_; }  // handles that fitted several
 
  private:
   struct Living {
@@ -89,6 +91,7 @@ class CommBinder {
     uint64_t place = 0;
     std::optional<TextComm> bound;
   };
+  [[nodiscard]] size_t lower_handles(const TextComm& comm) const;
   [[nodiscard]] bool fits(const Living& one, const TextComm& comm) const;
 
   TextComms& comms_;
@@ -96,6 +99,7 @@ class CommBinder {
   std::optional<TextComm> world_;
   std::vector<Living> living_;
   std::map<uint32_t, uint32_t> made_;  // how many, by parent
+  uint64_t guessed_ = 0;
 };
 
 }  // namespace spinloom::trace

@@ -24,6 +24,7 @@ struct TextImport {
   uint64_t calls = 0;  // of all ranks, imported
   std::map<std::pair<LeftOut, std::string>, uint64_t> left_out;  // by name of the call
   uint64_t any_source = 0;  // receives whose sender no line tells
+  uint64_t guessed_comms = 0;  // handles of ranks that fit several communicators: lower ones are older ones
   uint64_t never_ended = 0;  // requests that no call names after they were made
   uint64_t times_back = 0;  // calls that end before the call of the line before
   uint64_t cut_lines = 0;  // at the ends of files

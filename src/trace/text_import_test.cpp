@@ -142,6 +142,28 @@ TEST(TextImport, CommunicatorsAreThoseOfTheirSplits) {
   }
 }
 
+// A grid of 2 x 2 whose columns go from the last to the first: rank 1 is the second of two in its row and in its column.
+TEST(TextImport, OfSeveralThatFitTheLowerHandleIsTheOlderCommunicator) {
+  Lines ranks;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    const std::string all = comm(world, rank, 4);
+    std::string lines = "MPI_Init:-:0:0:1000\n";
+    lines += line("Comm_split", 1'100, text(all, ":", rank / 2, ":", rank, ":512"), 1'110);
+    lines += line("Comm_split", 1'200, text(all, ":", rank % 2, ":", 9 - rank, ":1024"), 1'210);
+    lines += line("Barrier", 1'300, comm(world + 2, 1 - rank / 2, 2), 1'310);
+    lines += line("Barrier", 1'400, comm(world + 1, rank % 2, 2), 1'410);
+    ranks.push_back(lines + "MPI_Finalize:1800:-\n");
+  }
+  const Imported one(ranks);
+  ASSERT_TRUE(one.sums.ok()) << one.sums.error().message;
+  EXPECT_EQ(one.sums->guessed_comms, 2U);  // ranks 1 and 2
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    const auto members = [&](size_t event) { return one.traces[rank].comms[one.call(rank, event).comm].world_ranks; };
+    EXPECT_EQ(members(3), (std::vector<uint32_t>{rank % 2 + 2, rank % 2}));
+    EXPECT_EQ(members(4), (std::vector<uint32_t>{rank / 2 * 2, rank / 2 * 2 + 1}));
+  }
+}
+
 TEST(TextImport, WhatATestEndedIsWhatItWasTheLastToName) {
   const auto tested = [](uint32_t rank) {
     const std::string all = comm(4096, rank, 2);

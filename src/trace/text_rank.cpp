@@ -84,6 +84,7 @@ Status TextRank::write(const std::string& directory, uint32_t ranks) {
   for (const CommEntry& comm : entries()) (void)writer->add(comm);
   auto slots = requests_.solve(static_cast<uint32_t>(calls_.size()));
   sums_.never_ended += requests_.never_ended();
+  sums_.guessed_comms += binder_.guessed();
   for (size_t i = 0; i < calls_.size(); ++i) {
     Done& one = calls_[i];
     one.signature.requests = std::move(slots[i]);
@@ -186,7 +187,7 @@ void TextRank::add(const TextCall& call, Signature signature) {
     ++sums_.times_back;
     end = last_ns_;
   }
-  begin = std::min(std::max(begin, facts_.first_ns), end);
+  begin = std::min(std::max(begin, last_ns_), end);
   last_ns_ = end;
   calls_.push_back({std::move(signature), begin, end});
 }

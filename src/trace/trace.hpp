@@ -115,6 +115,7 @@ struct CommEntry {
   std::vector<int32_t> destinations;
   std::vector<int32_t> dims;  // of a Cartesian grid
   bool has_topology = false;
+  uint32_t parent = none;  // that it was made of, if a call said so: one of a lower number
 };
 
 struct RankTrace {

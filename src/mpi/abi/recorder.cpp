@@ -186,7 +186,7 @@ uint32_t Recorder::add_type(Datatype type) {
   return number;
 }
 
-const Recorder::CommFacts& Recorder::find_comm(Comm comm) {
+const Recorder::CommFacts& Recorder::find_comm(Comm comm, uint32_t parent) {
   static const CommFacts nothing;
   if (comm == handles().comm_null) return nothing;
   if (forgotten_comms_.any()) {
@@ -196,7 +196,7 @@ const Recorder::CommFacts& Recorder::find_comm(Comm comm) {
   const uint64_t key = key_of(comm);
   const CommFacts* found = comms_.find(key);
   if (found == nullptr) {
-    const CommFacts made = add_comm(comm);
+    const CommFacts made = add_comm(comm, parent);
     if (made.number == trace::none) return nothing;
     found = &comms_.put(key, made);
   }
@@ -217,9 +217,10 @@ std::vector<uint32_t> Recorder::world_ranks(Group group, int size) const {
   return ranks;
 }
 
-Recorder::CommFacts Recorder::add_comm(Comm comm) {
+Recorder::CommFacts Recorder::add_comm(Comm comm, uint32_t parent) {
   CommFacts facts;
   trace::CommEntry entry;
+  entry.parent = parent;
   int is_inter = 0;
   Group group{};
   if (real.Comm_test_inter(comm, &is_inter) != success || real.Comm_size(comm, &facts.size) != success ||

@@ -11,10 +11,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -58,7 +60,10 @@ class Recorder {
   void begin(uint64_t begun_ns);
   void end(uint64_t begun_ns, int code);
 
-  void enter(trace::Call call, trace::CallForm form, uint64_t begin_ns) { writer_->enter(call, form, begin_ns); }
+  void enter(trace::Call call, trace::CallForm form, uint64_t begin_ns) {
+    const uint64_t word = writer_->enter(call, form, begin_ns);
+    if (threaded_) inside_[lane()].store(word, std::memory_order_relaxed);
+  }
   // fill(signature) may call what is below.
   template <class Fill>
   void note(trace::Call call, trace::CallForm form, uint64_t begin_ns, int code, Fill&& fill) {
@@ -75,6 +80,7 @@ class Recorder {
       } else {
         writer_->record(signature_, begin_ns, end_ns);
       }
+      if (threaded_) leave();
       if (!writer_->trouble().empty()) on_ = false;
     } catch (...) {
       stop();
@@ -96,6 +102,10 @@ class Recorder {
     if (key == last_comm_key_ && !forgotten_comms_.any()) return *last_comm_;
     return find_comm(comm);
   }
+  [[nodiscard]] const CommFacts& comm_made(Comm made, Comm parent) {
+    const uint32_t number = comm(parent).number;
+    return find_comm(made, number);
+  }
   // Of one that is about to be freed.
   [[nodiscard]] uint32_t number_of(Comm made) {
     const Guard guard(*this);
@@ -114,6 +124,14 @@ class Recorder {
   void ended(trace::Signature& signature, uint64_t request, const Status* status);
   [[nodiscard]] trace::Match match_of(const Status& status, uint32_t request = trace::none) const;
   [[nodiscard]] HandleMap<Message>& messages() { return messages_; }
+  [[nodiscard]] std::optional<Message> take_message(uint64_t key) {
+    const Guard guard(*this);
+    const Message* const found = messages_.find(key);
+    if (found == nullptr) return std::nullopt;
+    const Message taken = *found;
+    messages_.erase(key);
+    return taken;
+  }
   [[nodiscard]] HandleMap<Window>& windows() { return windows_; }
   [[nodiscard]] uint32_t next_window() { return windows_made_++; }
 
@@ -141,13 +159,32 @@ class Recorder {
     Recorder& recorder_;
   };
 
+  // A thread's place among those that are in calls; many threads share some.
+  [[nodiscard]] static size_t lane() {
+    static std::atomic<size_t> threads{0};
+    static thread_local const size_t own = threads.fetch_add(1, std::memory_order_relaxed) % lanes;
+    return own;
+  }
+  // This thread's call has ended: who looks sees the one that another has been in for longest.
+  void leave() {
+    inside_[lane()].store(0, std::memory_order_relaxed);
+    uint64_t first = 0;
+    for (const auto& one : inside_) {
+      const uint64_t word = one.load(std::memory_order_relaxed);
+      if (word != 0 && (first == 0 || word >> trace::UnderWay::time_shift < first >> trace::UnderWay::time_shift)) {
+        first = word;
+      }
+    }
+    if (first != 0) writer_->stays_in(first);
+  }
+
   [[nodiscard]] bool open(uint64_t begun_ns);
   void clear(trace::Call call, trace::CallForm form, int code);
   void stop();
   [[nodiscard]] uint32_t find_type(Datatype type);
   [[nodiscard]] uint32_t add_type(Datatype type);
-  [[nodiscard]] const CommFacts& find_comm(Comm comm);
-  [[nodiscard]] CommFacts add_comm(Comm comm);
+  [[nodiscard]] const CommFacts& find_comm(Comm comm, uint32_t parent = trace::none);
+  [[nodiscard]] CommFacts add_comm(Comm comm, uint32_t parent);
   [[nodiscard]] std::vector<uint32_t> world_ranks(Group group, int size) const;
 
   static constexpr uint64_t no_key = ~uint64_t{0};
@@ -156,6 +193,8 @@ class Recorder {
   bool busy_ = false;
   bool is_poll_ = false;
   std::recursive_mutex mutex_;
+  static constexpr size_t lanes = 64;
+  std::array<std::atomic<uint64_t>, lanes> inside_{};  // where threads are at work: the calls under way
   Library* library_ = nullptr;
   std::unique_ptr<trace::Writer> writer_;
   trace::Signature signature_;

@@ -279,13 +279,17 @@ struct Reduce_scatter : Reduction {
   }
 };
 
-// The new communicator is the last argument.
+// The first argument is what it is made of, the last one is the new communicator.
 struct CommMake : Rule {
-  template <class... Arguments>
-  void after(trace::Signature& to, Arguments... arguments) {
-    Comm* const made = std::get<sizeof...(arguments) - 1>(std::make_tuple(arguments...));
-    to.comm = recorder.comm(*made).number;
+  template <class... More>
+  void after(trace::Signature& to, Comm parent, More... more) {
+    Comm* const made = std::get<sizeof...(more) - 1>(std::make_tuple(more...));
+    to.comm = recorder.comm_made(*made, parent).number;
   }
+};
+// Both sides have a parent of their own.
+struct IntercommMake : Rule {
+  void after(trace::Signature& to, Comm, int, Comm, int, int, Comm* made) { to.comm = recorder.comm(*made).number; }
 };
 // It can be looked at when the request has ended.
 struct CommMakeLater : Rule {

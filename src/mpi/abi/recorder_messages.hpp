@@ -1,6 +1,8 @@
 // Rules for point-to-point calls, as arguments have them: what goes into the signature of each.
 #pragma once
 
+#include <optional>
+
 #include "mpi/abi/recorded.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI::rules {
@@ -64,14 +66,14 @@ struct ReceiveLater : Rule {
 // What MPI_Mprobe has matched says from whom it is.
 class Matched : public Rule {
  protected:
-  void look(MessageHandle* message) { key_ = key_of(*message); }
+  // Before the call: when it has ended, another thread may have a message of the same handle.
+  void look(MessageHandle* message) { known_ = recorder.take_message(key_of(*message)); }
   void fill(trace::Signature& to, void* buffer, int64_t count, Datatype type) {
-    if (const Recorder::Message* const known = recorder.messages().find(key_)) {
-      to.comm = known->comm;
-      to.peer = known->match.source;
-      to.tag = known->match.tag;
-      to.matches.push_back(known->match);
-      recorder.messages().erase(key_);
+    if (known_) {
+      to.comm = known_->comm;
+      to.peer = known_->match.source;
+      to.tag = known_->match.tag;
+      to.matches.push_back(known_->match);
     } else {
       to.peer = trace::nobody;
     }
@@ -79,7 +81,7 @@ class Matched : public Rule {
   }
 
  private:
-  uint64_t key_ = 0;
+  std::optional<Recorder::Message> known_;
 };
 struct ReceiveMatched : Matched {
   template <class N>

@@ -2,7 +2,8 @@
 //
 // Contract: add() gives a request the lowest free slot. find() is that of a handle, or `none`; remove() frees it.
 // Invariants: (1) MPIs give one handle to several requests that have ended when they are made (short sends): the one that
-//   was added first is found first.
+//   was added first is found first, of those that no call has claimed. Handles of requests that have ended are given to
+//   others before the call that ended them is written down, where threads are at work.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -21,12 +22,13 @@ class Slots {
     bool is_persistent = false;
     bool is_active = false;  // a persistent one: it has been started
     bool asks_any = false;  // a receive of any source or any tag
+    bool is_claimed = false;  // by a call that may complete it
     uint32_t behind = none;  // with the same handle
   };
 
   uint32_t add(uint64_t handle, bool is_persistent, bool asks_any) {
     const uint32_t made = take_lowest();
-    slots_[made] = {is_persistent, !is_persistent, asks_any, none};
+    slots_[made] = {is_persistent, !is_persistent, asks_any, false, none};
     asking_ += asks_any ? 1 : 0;
     if (Queue* const same = by_handle_.find(handle)) {
       slots_[same->last].behind = made;
@@ -38,22 +40,35 @@ class Slots {
   }
   [[nodiscard]] uint32_t find(uint64_t handle) {
     const Queue* const found = by_handle_.find(handle);
-    return found == nullptr ? none : found->first;
+    uint32_t slot = found == nullptr ? none : found->first;
+    while (slot != none && slots_[slot].is_claimed) slot = slots_[slot].behind;
+    return slot;
+  }
+  // A call is about to complete the request; until it gives the slot back, others do not find it.
+  [[nodiscard]] uint32_t claim(uint64_t handle) {
+    const uint32_t slot = find(handle);
+    if (slot != none) slots_[slot].is_claimed = true;
+    return slot;
   }
   [[nodiscard]] Slot& at(uint32_t slot) { return slots_[slot]; }
   // The slot that find() gives.
-  void remove(uint64_t handle) {
+  void remove(uint64_t handle) { remove(handle, find(handle)); }
+  void remove(uint64_t handle, uint32_t slot) {
     Queue* const found = by_handle_.find(handle);
-    if (found == nullptr) return;
-    const uint32_t slot = found->first;
+    if (found == nullptr || slot == none) return;
+    const uint32_t behind = slots_[slot].behind;
+    if (found->first == slot) {
+      found->first = behind;
+    } else {
+      uint32_t before = found->first;
+      while (slots_[before].behind != slot) before = slots_[before].behind;
+      slots_[before].behind = behind;
+      if (found->last == slot) found->last = before;
+    }
     asking_ -= slots_[slot].asks_any ? 1 : 0;
     free_[slot / 64] |= uint64_t{1} << slot % 64;
     if (slot / 64 < lowest_word_) lowest_word_ = slot / 64;
-    if (slots_[slot].behind == none) {
-      by_handle_.erase(handle);
-    } else {
-      found->first = slots_[slot].behind;
-    }
+    if (found->first == none) by_handle_.erase(handle);
   }
   // Whether any receive of any source or tag is open.
   [[nodiscard]] bool any_asks() const { return asking_ != 0; }

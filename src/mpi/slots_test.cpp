@@ -69,5 +69,28 @@ TEST(Slots, AreTheLowestFreeOnes) {
   }
 }
 
+// A thread waits for a request of handle 7; the MPI ends it and gives 7 to another thread, which waits for that before the
+// first thread's call is written down. Each finds its own.
+TEST(Slots, AClaimedSlotIsNotFoundByOthers) {
+  Slots slots;
+  const uint32_t first = slots.add(7, false, true);
+  EXPECT_EQ(slots.claim(7), first);
+  EXPECT_EQ(slots.find(7), Slots::none);
+  const uint32_t second = slots.add(7, false, false);
+  EXPECT_EQ(slots.claim(7), second);
+  slots.remove(7, second);
+  EXPECT_EQ(slots.find(7), Slots::none);
+  EXPECT_TRUE(slots.any_asks());
+  slots.at(first).is_claimed = false;  // a test in vain
+  EXPECT_EQ(slots.find(7), first);
+  const uint32_t third = slots.add(7, false, false);
+  EXPECT_EQ(third, second);  // the lowest free one
+  slots.remove(7);
+  EXPECT_FALSE(slots.any_asks());
+  EXPECT_EQ(slots.find(7), third);
+  slots.remove(7);
+  EXPECT_EQ(slots.find(7), Slots::none);
+}
+
 }  // namespace
 }  // namespace spinloom::mpi

@@ -268,17 +268,17 @@ trace::Match Recorder::match_of(const Status& status, uint32_t request) const {
   return {request, peer(status.source), tag(status.tag), bytes_of(status, real)};
 }
 
-void Recorder::ended(trace::Signature& signature, uint64_t request, const Status* status) {
-  const uint32_t slot = slots_.find(request);
+void Recorder::ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status) {
   if (slot == Slots::none) return;
   Slots::Slot& known = slots_.at(slot);
+  known.is_claimed = false;
   if (known.is_persistent && !known.is_active) return;
   signature.requests.push_back(slot);
   if (known.asks_any && status != nullptr) signature.matches.push_back(match_of(*status, slot));
   if (known.is_persistent) {
     known.is_active = false;
   } else {
-    slots_.remove(request);
+    slots_.remove(request, slot);
   }
 }
 

@@ -121,7 +121,18 @@ class Recorder {
     return slots_.any_asks();
   }
   // A request that has ended, if it is known: its slot, and what it has met.
-  void ended(trace::Signature& signature, uint64_t request, const Status* status);
+  void ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status);
+  [[nodiscard]] bool is_threaded() const { return threaded_; }
+  void claim(int count, const Request* requests, uint32_t* slots) {
+    const Guard guard(*this);
+    for (int i = 0; i < count; ++i) slots[i] = slots_.claim(key_of(requests[i]));
+  }
+  void give_back(int count, const uint32_t* slots) {
+    const Guard guard(*this);
+    for (int i = 0; i < count; ++i) {
+      if (slots[i] != Slots::none) slots_.at(slots[i]).is_claimed = false;
+    }
+  }
   [[nodiscard]] trace::Match match_of(const Status& status, uint32_t request = trace::none) const;
   [[nodiscard]] HandleMap<Message>& messages() { return messages_; }
   [[nodiscard]] std::optional<Message> take_message(uint64_t key) {

@@ -1,6 +1,8 @@
 // Rules for the calls that start, complete, cancel and free requests.
 #pragma once
 
+#include <utility>
+
 #include "mpi/abi/batch.hpp"
 #include "mpi/abi/recorded.hpp"
 
@@ -10,12 +12,22 @@ namespace spinloom::mpi::SPINLOOM_ABI::rules {
 class Requests : public Rule {
  public:
   static constexpr bool always = true;
+  Requests() = default;
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+  // Those that have not ended.
+  ~Requests() {
+    if (claimed_ != nullptr) recorder.give_back(count_, claimed_);
+  }
 
  protected:
   void keep(int count, const Request* requests) {
     count_ = count < 0 ? 0 : count;
     kept_ = handles_.fill(static_cast<size_t>(count_), {});
     std::copy_n(requests, count_, kept_);
+    if (!recorder.is_threaded()) return;
+    claimed_ = slots_.fill(static_cast<size_t>(count_), Slots::none);
+    recorder.claim(count_, kept_, claimed_);
   }
   void lend(Status*& theirs, int count) {
     if (theirs != status_ignore || !recorder.wants_status()) return;
@@ -23,7 +35,10 @@ class Requests : public Rule {
   }
   void ended(trace::Signature& to, int index, const Status* status) {
     if (index < 0 || index >= count_ || kept_[index] == handles().request_null) return;
-    recorder.ended(to, key_of(kept_[index]), status == status_ignore ? nullptr : status);
+    const uint64_t key = key_of(kept_[index]);
+    const uint32_t slot =
+        claimed_ == nullptr ? recorder.slots().find(key) : std::exchange(claimed_[index], Slots::none);
+    recorder.ended(to, key, slot, status == status_ignore ? nullptr : status);
   }
   void all_ended(trace::Signature& to, const Status* statuses) {
     for (int i = 0; i < count_; ++i) {
@@ -44,7 +59,9 @@ class Requests : public Rule {
  private:
   int count_ = 0;
   Request* kept_ = nullptr;
+  uint32_t* claimed_ = nullptr;  // their slots, where threads are at work
   Few<Request> handles_;
+  Few<uint32_t> slots_;
   Few<Status> statuses_;
 };
 

@@ -11,6 +11,7 @@ namespace spinloom::goal {
 
 using schedule::Awaits;
 using schedule::Edge;
+using schedule::Join;
 using schedule::Kind;
 using schedule::Program;
 using schedule::Schedule;
@@ -40,6 +41,12 @@ class Walk {
   }
 
  private:
+  struct Wait {
+    uint32_t before;
+    Awaits awaits;
+    Join join;
+  };
+
   [[nodiscard]] const Trace& trace() const { return record_.of(rank_, operation_); }
   [[nodiscard]] const schedule::Shape& shape() const {
     return schedule_.shape(schedule_.program(rank_).operations[operation_]);
@@ -116,9 +123,9 @@ class Walk {
       ended(true);
       return;
     }
-    const auto [before, awaits] = last_of(here.free_ps);
-    go(rank_, before);
-    if (awaits == Awaits::end) {
+    const Wait last = last_of(here.free_ps);
+    go(rank_, last.before);
+    if (last.awaits == Awaits::end) {
       ended(false);
     } else {
       posts_ = shape().kind == Kind::receive;
@@ -145,18 +152,20 @@ class Walk {
   }
 
   // What an operation waited for that is free at `free_ps`.
-  std::pair<uint32_t, Awaits> last_of(uint64_t free_ps) {
+  Wait last_of(uint64_t free_ps) {
     const uint32_t number = schedule_.number_of_program(rank_);
     auto [found, is_new] = waits_.try_emplace(number);
     if (is_new) {
       const Program& program = schedule_.program(rank_);
       for (uint32_t one = 0; one < program.size(); ++one) {
-        for (const Edge& edge : program.edges_of(one)) found->second.emplace(edge.to(), std::pair(one, edge.awaits()));
+        for (const Edge& edge : program.edges_of(one))
+          found->second.emplace(edge.to(), Wait{one, edge.awaits(), edge.join()});
       }
     }
     const auto [first, last] = found->second.equal_range(operation_);
     for (auto wait = first; wait != last; ++wait) {
-      const auto [before, awaits] = wait->second;
+      const auto [before, awaits, join] = wait->second;
+      if (join == Join::first && before != record_.of(rank_, operation_).first_came) continue;
       const Trace& it = record_.of(rank_, before);
       const bool is_receive = schedule_.shape(schedule_.program(rank_).operations[before]).kind == Kind::receive;
       const uint64_t at_ps = awaits == Awaits::end ? it.end_ps : is_receive ? it.posted_ps : it.begin_ps;
@@ -175,7 +184,7 @@ class Walk {
   uint64_t now_ = 0;
   std::vector<Step> steps_;
   // Of Programs: what operations wait for.
-  std::unordered_map<uint32_t, std::unordered_multimap<uint32_t, std::pair<uint32_t, Awaits>>> waits_;
+  std::unordered_map<uint32_t, std::unordered_multimap<uint32_t, Wait>> waits_;
 };
 
 }  // namespace

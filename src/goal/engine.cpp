@@ -144,6 +144,7 @@ bool Engine::step(uint64_t now, uint32_t event) {
     case EventKind::leave: leave(now, event); return true;
     case EventKind::arrive: arrive(now, event); return true;
     case EventKind::complete: return complete(now, event);
+    case EventKind::first_came: first_came(now, event); return true;
     case EventKind::message: break;  // the dialect's
   }
   return true;

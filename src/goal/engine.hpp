@@ -84,6 +84,7 @@ class Engine {
   struct Counter {
     uint64_t ready_ps;  // as far as is known
     uint32_t left;
+    bool has_first;  // one of those that its any-of edges wait for
   };
 
   Status price_shapes();
@@ -138,6 +139,10 @@ class Engine {
   void end(uint64_t at_ps, uint32_t rank, uint32_t operation);
   void release(uint64_t at_ps, uint32_t rank, uint32_t operation, schedule::Awaits awaits);
   void count_down(uint64_t at_ps, uint32_t rank, uint32_t operation);
+  // Any-of edges: ends are known before they come, and another one may still be earlier.
+  void announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const schedule::Edge& edge);
+  void first_came(uint64_t now, uint32_t event);
+  [[nodiscard]] Counter& counter(uint32_t rank, const Plan& plan, uint32_t number);
   void push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation);
   void push(uint64_t at_ps, uint32_t event, EventKind kind);
 

@@ -1,5 +1,6 @@
 // What waits: for a CPU, and for other operations.
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "goal/engine.hpp"
@@ -8,6 +9,7 @@ namespace spinloom::goal {
 
 using schedule::Awaits;
 using schedule::Edge;
+using schedule::Join;
 using schedule::Kind;
 
 void Engine::push(uint64_t at_ps, uint32_t event, EventKind kind) {
@@ -82,7 +84,12 @@ void Engine::end(uint64_t at_ps, uint32_t rank, uint32_t operation) {
 
 void Engine::release(uint64_t at_ps, uint32_t rank, uint32_t operation, Awaits awaits) {
   for (const Edge& edge : schedule_.program(rank).edges_of(operation)) {
-    if (edge.awaits() == awaits) count_down(at_ps, rank, edge.to());
+    if (edge.awaits() != awaits) continue;
+    if (edge.join() == Join::first) [[unlikely]] {
+      announce(at_ps, rank, operation, edge);
+      continue;
+    }
+    count_down(at_ps, rank, edge.to());
   }
   Rank& state = ranks_[rank];
   if (state.left == 0 && state.counters != none) {
@@ -98,6 +105,12 @@ void Engine::count_down(uint64_t at_ps, uint32_t rank, uint32_t operation) {
     push_operation(at_ps, rank, operation);
     return;
   }
+  Counter& counted = counter(rank, plan, number);
+  counted.ready_ps = std::max(counted.ready_ps, at_ps);
+  if (--counted.left == 0) push_operation(counted.ready_ps, rank, operation);
+}
+
+Engine::Counter& Engine::counter(uint32_t rank, const Plan& plan, uint32_t number) {
   Rank& state = ranks_[rank];
   if (state.counters == none) {
     std::vector<uint32_t>& unused = free_counters_[plan.counters.size()];
@@ -107,11 +120,34 @@ void Engine::count_down(uint64_t at_ps, uint32_t rank, uint32_t operation) {
     }
     state.counters = unused.back();
     unused.pop_back();
-    for (size_t one = 0; one < plan.counters.size(); ++one) counters_[state.counters + one] = {0, plan.counters[one]};
+    for (size_t one = 0; one < plan.counters.size(); ++one) {
+      counters_[state.counters + one] = {0, plan.counters[one], false};
+    }
   }
-  Counter& counter = counters_[state.counters + number];
-  counter.ready_ps = std::max(counter.ready_ps, at_ps);
-  if (--counter.left == 0) push_operation(counter.ready_ps, rank, operation);
+  return counters_[state.counters + number];
+}
+
+void Engine::announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const Edge& edge) {
+  const uint32_t event = queue_.add();
+  Event& made = queue_[event];
+  made.rank = rank;
+  made.operation = edge.to();
+  made.source = operation;
+  made.leads = false;
+  push(at_ps, event, EventKind::first_came);
+}
+
+// Where all operations of the rank have begun, this one has, too, and its counter is gone.
+void Engine::first_came(uint64_t now, uint32_t event) {
+  const Event came = queue_[event];
+  queue_.release(event);
+  if (ranks_[came.rank].left == 0) return;
+  const Plan& plan = plans_[schedule_.number_of_program(came.rank)];
+  Counter& counted = counter(came.rank, plan, plan.counter_of[came.operation]);
+  if (std::exchange(counted.has_first, true)) return;
+  if (record_ != nullptr) [[unlikely]]
+    record_->of(came.rank, came.operation).first_came = came.source;
+  count_down(now, came.rank, came.operation);
 }
 
 std::vector<uint32_t> Engine::stalled_ranks() const {

@@ -26,6 +26,7 @@ enum class EventKind : uint8_t {
   leave,
   arrive,
   complete,
+  first_came,  // one of several that an operation waits for
   send,
   receive,
   compute,
@@ -58,7 +59,7 @@ class EventQueue {
     uint32_t event;
   };
 
-  static constexpr uint32_t kind_shift = 60;
+  static constexpr uint32_t kind_shift = 59;
 
   [[nodiscard]] Event& operator[](uint32_t event) { return events_[event]; }
   [[nodiscard]] bool is_empty() const { return heap_.empty(); }

@@ -12,8 +12,27 @@ using schedule::Program;
 using schedule::Schedule;
 using schedule::Shape;
 
+namespace {
+
+Status is_of_dialect(const Schedule& schedule) {
+  std::vector<bool> seen(schedule.programs().size());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (seen[schedule.number_of_program(rank)]) continue;
+    seen[schedule.number_of_program(rank)] = true;
+    const std::vector<bool> for_first = schedule.program(rank).wait_for_first();
+    const auto found = std::ranges::find(for_first, true);
+    if (found == for_first.end()) continue;
+    return fail(Code::unsupported, "operation ", found - for_first.begin(), " of rank ", rank,
+                " waits for the first of several, which LogGOPSim does not know; run it by our own model");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSimParameters& parameters,
                                        const Watch& watch) {
+  SPL_TRY(is_of_dialect(schedule));
   SPL_TRY(check_peers(schedule));
   Begun begun;
   {

@@ -2,9 +2,10 @@
 //
 // Contract: run() gives the times of each rank, or an error: a peer that is no rank, a time that does not fit, or who
 //   waits for whom where the schedule stalls. With s bytes, of which n = max(s - 1, 0) cost something:
-//   - An operation is free at the time at which the last of those that it waits for has ended (or begun). It then
-//     needs its CPU: for c = o + n O if it is a send, for its time if it is a computation; a receive is posted in no
-//     time. It ends when its CPU has done that. A CPU that is busy makes it wait, the first come first.
+//   - An operation is free at the time at which the last of those that it waits for has ended (or begun), and of those
+//     of its any-of edges the first. It then needs its CPU: for c = o + n O if it is a send, for its time if it is a
+//     computation; a receive is posted in no time. It ends when its CPU has done that. A CPU that is busy makes it wait,
+//     the first come first.
 //   - A message leaves a CPU when c is over and joins the queue of its NIC. A NIC sends one message after the other,
 //     each for g + n G, and receives one after the other, each for g + n G. The last byte comes n G after the first
 //     one, which comes L after it has left. Nobody's CPU is needed.

@@ -67,7 +67,7 @@ class NaiveEngine {
 
  private:
   // In the order in which what is ready at one moment begins.
-  enum class What { enters, travels, leaves, arrives, is_there, send, receive, compute };
+  enum class What { enters, travels, leaves, arrives, is_there, first, send, receive, compute };
   enum class Kind { message, request, answer, data };
   struct Name {
     uint32_t rank = 0;
@@ -95,6 +95,7 @@ class NaiveEngine {
     std::vector<uint64_t> ready;
     std::map<uint8_t, uint64_t> cpu, sending, receiving;
     std::list<Element> posted, arrived;
+    std::set<uint32_t> has_first;  // operations of whose any-of edges one has come
     uint64_t finish = 0, compute = 0, overhead = 0;
   };
 
@@ -200,6 +201,9 @@ class NaiveEngine {
       case What::leaves:
       case What::arrives: pass(element); return;
       case What::is_there: is_there(element); return;
+      case What::first:
+        if (host.has_first.insert(element.send.operation).second) came(now, element.send);
+        return;
     }
   }
 
@@ -343,12 +347,23 @@ class NaiveEngine {
   }
 
   void count(uint64_t time, Name name, schedule::Awaits awaits) {
-    Host& host = hosts_[name.rank];
     for (const schedule::Edge& edge : schedule_.program(name.rank).edges_of(name.operation)) {
       if (edge.awaits() != awaits) continue;
-      host.ready[edge.to()] = std::max(host.ready[edge.to()], time);
-      if (--host.waits[edge.to()] == 0) free(name.rank, edge.to());
+      const Name waiting{name.rank, edge.to()};
+      if (edge.join() == schedule::Join::all) {
+        came(time, waiting);
+        continue;
+      }
+      Element first;
+      first.send = waiting;
+      add(time, What::first, first);
     }
+  }
+
+  void came(uint64_t time, Name waiting) {
+    Host& host = hosts_[waiting.rank];
+    host.ready[waiting.operation] = std::max(host.ready[waiting.operation], time);
+    if (--host.waits[waiting.operation] == 0) free(waiting.rank, waiting.operation);
   }
 
   void free(uint32_t rank, uint32_t operation) {

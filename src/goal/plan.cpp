@@ -9,9 +9,10 @@ using schedule::Schedule;
 Plan plan_of(const Program& program) {
   Plan plan;
   const std::vector<uint32_t> waits = program.waits();
+  const std::vector<bool> for_first = program.wait_for_first();
   for (uint32_t operation = 0; operation < program.size(); ++operation) {
     if (waits[operation] == 0) plan.roots.push_back(operation);
-    if (waits[operation] < 2) continue;
+    if (waits[operation] < 2 && (for_first.empty() || !for_first[operation])) continue;
     plan.counter_of.resize(program.size(), UINT32_MAX);
     plan.counter_of[operation] = static_cast<uint32_t>(plan.counters.size());
     plan.counters.push_back(waits[operation]);

@@ -1,7 +1,8 @@
 // Plan - what an engine knows about a Program before it runs, once for all ranks that have it.
 //
 // Contract: roots begin at once; `counters` are how many others each of the operations waits for that wait for two or
-//   more: operation i has counter `counter_of[i]`, or none. `counter_of` is empty where nobody has one.
+//   more, or for the first of several: operation i has counter `counter_of[i]`, or none. `counter_of` is empty where
+//   nobody has one.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -26,6 +26,7 @@ struct Trace {
   uint32_t partner = none;
   uint32_t before_post = none;  // for what its CPU had worked last
   uint32_t before = none;
+  uint32_t first_came = none;  // of those that its any-of edges wait for
   bool is_late = false;  // a receive whose message or request had been there before it was posted
 };
 

@@ -29,14 +29,18 @@ std::string first_wait(const schedule::Schedule& schedule, uint32_t rank, const 
   const auto first = static_cast<uint32_t>(std::ranges::find(begun, false) - begun.begin());
   const Program& program = schedule.program(rank);
   uint32_t cause = UINT32_MAX;
+  bool is_one_of_several = false;
   for (uint32_t before = 0; before < program.size(); ++before) {
     if (cause != UINT32_MAX && begun[before]) continue;
-    const auto leads = [&](const schedule::Edge& edge) { return edge.to() == first; };
-    if (!std::ranges::any_of(program.edges_of(before), leads)) continue;
+    const auto edges = program.edges_of(before);
+    const auto leads = std::ranges::find(edges, first, &schedule::Edge::to);
+    if (leads == edges.end()) continue;
     cause = before;
+    is_one_of_several = leads->join() == schedule::Join::first;
     if (!begun[before]) break;
   }
-  return text(describe(schedule, rank, first), " never begins: it waits for operation ", cause, ", which never ",
+  return text(describe(schedule, rank, first), " never begins: it waits for operation ", cause,
+              is_one_of_several ? " or another one, and " : ", which ", "never ",
               cause != UINT32_MAX && begun[cause] ? "ends" : "begins");
 }
 

@@ -43,6 +43,9 @@ inline LogGopSimParameters random_parameters(Random& random) {
   return parameters;
 }
 
+// Whether schedules have what our model adds to LogGOPSim's.
+enum class Words { goal, all };
+
 enum class Sizes { brief, usual, any };  // up to 12, those that fit in a modelled time, or all of 64 bits
 
 inline uint64_t random_size(Random& random, Sizes sizes) {
@@ -52,7 +55,8 @@ inline uint64_t random_size(Random& random, Sizes sizes) {
 }
 
 // Messages in an order that they can have; edges go from earlier ones to later ones, so that most schedules complete.
-inline schedule::Schedule random_schedule(Random& random, int64_t messages, Sizes sizes = Sizes::any) {
+inline schedule::Schedule random_schedule(Random& random, int64_t messages, Sizes sizes = Sizes::any,
+                                          Words words = Words::goal) {
   using schedule::Kind;
   using schedule::Shape;
   const auto ranks = static_cast<uint32_t>(random.between(1, 6));
@@ -65,6 +69,7 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   const bool to_one = random.chance(1, 3);
   const bool in_order = random.chance(3, 4);
   const uint64_t edges = random.below(4);  // in 4, per operation
+  const uint64_t firsts = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 9);  // in 10
   schedule::Schedule schedule(ranks);
   std::vector<schedule::Builder> builders(ranks);
   const auto tag = [&] { return static_cast<uint32_t>(random.below(tags)); };
@@ -77,8 +82,10 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
       const auto before =
           static_cast<uint32_t>(in_order ? number - 1 - random.below(std::min(number, 3U)) : random.below(number));
       const bool is_reversed = !in_order && random.chance(1, 50);
-      builder.require(is_reversed ? before : number, is_reversed ? number : before,
-                      random.chance(1, 3) ? schedule::Awaits::start : schedule::Awaits::end);
+      const auto awaits = random.chance(1, 3) ? schedule::Awaits::start : schedule::Awaits::end;
+      const bool is_first = firsts > 0 && random.below(10) < firsts;
+      builder.require(is_reversed ? before : number, is_reversed ? number : before, awaits,
+                      is_first ? schedule::Join::first : schedule::Join::all);
     }
   };
   for (int64_t message = 0; message < messages; ++message) {

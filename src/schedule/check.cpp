@@ -15,6 +15,7 @@ constexpr size_t cycle_shown_max = 8;  // operations of a cycle that the sentenc
 class Cycle {
  public:
   explicit Cycle(const Program& program) : program_(program), waits_(program.waits()) {}
+  // Of any-of edges one is enough, so that operations may wait for each other if another one leads them on.
 
   // Empty: there is none.
   [[nodiscard]] std::vector<uint32_t> find() {
@@ -35,6 +36,11 @@ class Cycle {
       const uint32_t number = free.back();
       free.pop_back();
       for (const Edge edge : program_.edges_of(number)) {
+        if (!is_waited_for(edge)) continue;
+        if (edge.join() == Join::first) {
+          has_one_.resize(program_.size());
+          has_one_[edge.to()] = true;
+        }
         if (--waits_[edge.to()] == 0) free.push_back(edge.to());
       }
     }
@@ -42,13 +48,19 @@ class Cycle {
   }
 
   [[nodiscard]] bool is_left(uint32_t number) const { return waits_[number] > 0; }
+  // Another any-of edge has not come yet.
+  [[nodiscard]] bool is_waited_for(const Edge& edge) const {
+    return edge.join() == Join::all || has_one_.empty() || !has_one_[edge.to()];
+  }
 
   // Of each operation that is left, one that it waits for.
   void predecessors() {
     before_.assign(program_.size(), 0);
     for (uint32_t number = program_.size(); number-- > 0;) {
       if (!is_left(number)) continue;
-      for (const Edge edge : program_.edges_of(number)) before_[edge.to()] = number;
+      for (const Edge edge : program_.edges_of(number)) {
+        if (is_waited_for(edge)) before_[edge.to()] = number;
+      }
     }
   }
 
@@ -70,6 +82,7 @@ class Cycle {
       const uint32_t number = next.front();
       next.pop();
       for (const Edge edge : program_.edges_of(number)) {
+        if (!is_waited_for(edge)) continue;
         if (edge.to() == first) return path(first, number);
         if (seen[edge.to()] || !is_left(edge.to())) continue;
         seen[edge.to()] = true;
@@ -88,6 +101,7 @@ class Cycle {
 
   const Program& program_;
   std::vector<uint32_t> waits_;
+  std::vector<bool> has_one_;  // operations of whose any-of edges one has come; empty: none
   std::vector<uint32_t> before_;
 };
 

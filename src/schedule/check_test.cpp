@@ -51,6 +51,16 @@ TEST(Check, NamesTheShortestCycleThroughAnOperation) {
       "-> 0");
 }
 
+TEST(Check, WhatIsLedOnByAnotherIsNoCycle) {
+  // b waits for a or c, c for b: a leads it on.
+  EXPECT_EQ(trouble(ranks({"a: calc 1\nb: calc 2\nc: calc 3\nb anyof a\nb anyof c\nc requires b\n"})), "");
+  // Nobody does; or only one of its waits is met.
+  EXPECT_EQ(trouble(ranks({"a: calc 1\nb: calc 2\nc: calc 3\nb anyof b\nb anyof c\nc requires b\n"})),
+            "rank 0: operation 1 (computation of 2) waits for itself");
+  EXPECT_EQ(trouble(ranks({"a: calc 1\nb: calc 2\nc: calc 3\nb anyof a\nb anyof b\nb requires c\nc requires b\n"})),
+            "rank 0: 2 operations wait for each other: 1 (computation of 2) -> 2 (computation of 3) -> 1");
+}
+
 TEST(Check, CutsTheSentenceOfALongCycle) {
   std::string statements;
   for (int i = 0; i < 100; ++i) statements += text("l", i, ": calc ", i, "\n");

@@ -26,7 +26,9 @@ namespace spinloom::schedule {
 [[nodiscard]] Result<std::string> print_goal(const Schedule& schedule);
 [[nodiscard]] Result<std::string> write_goal_binary(const Schedule& schedule);
 
-// Both forms drop the tag, NIC and peer of a computation: an error if operation `number` of `rank` has some.
+// Both forms drop the tag, NIC and peer of a computation: an error if operation `number` of `rank` has some. The binary
+// form has nothing of what our text adds to GOAL's either.
+[[nodiscard]] Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number);
 [[nodiscard]] Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number);
 
 }  // namespace spinloom::schedule

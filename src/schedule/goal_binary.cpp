@@ -350,6 +350,16 @@ void append_block(std::string& out, const Schedule& schedule, uint32_t rank) {
 }  // namespace
 
 Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number) {
+  for (const Edge edge : schedule.program(rank).edges_of(number)) {
+    if (edge.join() == Join::all) continue;
+    return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": operation ", edge.to(),
+                " waits for it or for others, and GOAL's binary form has no any-of edges; write FILE.goal, whose text "
+                "has them as an extension");
+  }
+  return sayable_in_text(schedule, rank, number);
+}
+
+Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number) {
   const Operation& operation = schedule.program(rank).operations[number];
   const Shape& shape = schedule.shape(operation);
   if (shape.kind != Kind::compute || (shape.tag == 0 && shape.nic == 0 && operation.peer == 0)) return {};

@@ -83,11 +83,15 @@ class TextReader {
     if (accept(":")) {
       SPL_TRY(labelled(schedule, first));
     } else if (accept("requires")) {
-      SPL_TRY(requirement(from, first, Awaits::end));
+      SPL_TRY(requirement(from, first, Awaits::end, Join::all));
     } else if (accept("irequires")) {
-      SPL_TRY(requirement(from, first, Awaits::start));
+      SPL_TRY(requirement(from, first, Awaits::start, Join::all));
+    } else if (accept("anyof")) {
+      SPL_TRY(requirement(from, first, Awaits::end, Join::first));
+    } else if (accept("ianyof")) {
+      SPL_TRY(requirement(from, first, Awaits::start, Join::first));
     } else {
-      return unexpected(text("':', 'requires' or 'irequires' behind ", quoted(first)));
+      return unexpected(text("':', 'requires', 'irequires', 'anyof' or 'ianyof' behind ", quoted(first)));
     }
     return true;
   }
@@ -154,8 +158,8 @@ class TextReader {
     return static_cast<uint32_t>(tag);
   }
 
-  // What stands behind "requires" or "irequires".
-  Status requirement(size_t from, std::string_view after_name, Awaits awaits) {
+  // What stands behind "requires", "irequires", "anyof" or "ianyof".
+  Status requirement(size_t from, std::string_view after_name, Awaits awaits, Join join) {
     skip_blanks();
     const size_t before_from = at_;
     const std::string_view before_name = word();
@@ -167,7 +171,7 @@ class TextReader {
     if (++requirements_ > UINT32_MAX) {
       return fail(Code::overflow, place_of(from), ": rank ", rank_, " has more than ", UINT32_MAX, " dependencies");
     }
-    builder_.require(after, before, awaits);
+    builder_.require(after, before, awaits, join);
     return {};
   }
 

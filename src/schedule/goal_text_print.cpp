@@ -11,11 +11,15 @@ namespace {
 // A line "l<after> requires l<before>", and the operation behind which it stands.
 struct RequiresLine {
   uint32_t behind;
-  uint32_t edge;  // its number among all edges
-  uint32_t after;
+  uint32_t number;  // of the edge, among all
   uint32_t before;
-  Awaits awaits;
+  Edge edge;
 };
+
+std::string_view word_of(const Edge& edge) {
+  if (edge.join() == Join::first) return edge.awaits() == Awaits::end ? " anyof l" : " ianyof l";
+  return edge.awaits() == Awaits::end ? " requires l" : " irequires l";
+}
 
 // As near to their operations as the order of each operation's edges allows.
 std::vector<RequiresLine> requires_lines(const Program& program) {
@@ -26,10 +30,10 @@ std::vector<RequiresLine> requires_lines(const Program& program) {
     for (const Edge edge : program.edges_of(before)) {
       uint32_t& place = behind[static_cast<size_t>(edge.awaits())];
       place = std::max(place, edge.to());
-      lines.push_back({place, static_cast<uint32_t>(lines.size()), edge.to(), before, edge.awaits()});
+      lines.push_back({place, static_cast<uint32_t>(lines.size()), before, edge});
     }
   }
-  const auto place = [](const RequiresLine& line) { return std::pair(line.behind, line.edge); };
+  const auto place = [](const RequiresLine& line) { return std::pair(line.behind, line.number); };
   std::ranges::sort(lines, {}, place);
   return lines;
 }
@@ -53,14 +57,13 @@ class TextWriter {
     const Program& program = schedule_.program(rank);
     const std::vector<RequiresLine> lines = requires_lines(program);
     std::vector<bool> has_label(program.size());
-    for (const RequiresLine& line : lines) has_label[line.after] = has_label[line.before] = true;
+    for (const RequiresLine& line : lines) has_label[line.edge.to()] = has_label[line.before] = true;
     auto line = lines.begin();
     for (uint32_t number = 0; number < program.size(); ++number) {
       if (has_label[number]) add("l", uint64_t{number}, ": ");
       SPL_TRY(operation(rank, number));
       for (; line != lines.end() && line->behind == number; ++line) {
-        add("l", uint64_t{line->after}, line->awaits == Awaits::end ? " requires l" : " irequires l",
-            uint64_t{line->before}, "\n");
+        add("l", uint64_t{line->edge.to()}, word_of(line->edge), uint64_t{line->before}, "\n");
       }
     }
     return {};
@@ -70,7 +73,7 @@ class TextWriter {
     const Operation& operation = schedule_.program(rank).operations[number];
     const Shape& shape = schedule_.shape(operation);
     const uint32_t peer = schedule_.peer(rank, operation);
-    SPL_TRY(sayable_in_goal(schedule_, rank, number));
+    SPL_TRY(sayable_in_text(schedule_, rank, number));
     if (shape.kind != Kind::compute && peer >= schedule_.ranks() && (peer != any || shape.kind == Kind::send)) {
       return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL text has no ",
                   schedule_.describe(rank, operation), ": num_ranks is ", schedule_.ranks());

@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
               "line 3, column 20: expected the end of the line, found 'cpu': the order is tag, cpu, nic"},
         Wrong{of_rank_0("send 5b to 1 cpu -1\n"), "line 3, column 18: expected the index of a CPU, found '-'"},
         Wrong{of_rank_0("put 5b to 1\n"),
-              "line 3, column 5: expected ':', 'requires' or 'irequires' behind 'put', found '5b'"},
+              "line 3, column 5: expected ':', 'requires', 'irequires', 'anyof' or 'ianyof' behind 'put', found '5b'"},
         Wrong{of_rank_0("5\n"), "line 3, column 1: expected a statement or '}', found '5'"},
         Wrong{of_rank_0("rank 1 {\n"), "line 3, column 1: expected a statement or '}', found 'rank'"},
         Wrong{of_rank_0("a:\ncalc 5\n"),
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{of_rank_0("a: calc 5\na requires\n"), "line 4, column 11: expected a label, found the end of the line"},
         Wrong{of_rank_0("a: calc 5\na requires 7\n"), "line 4, column 12: expected a label, found '7'"},
         Wrong{of_rank_0("a: calc 5\na needs a\n"),
-              "line 4, column 3: expected ':', 'requires' or 'irequires' behind 'a', found 'needs'"},
+              "line 4, column 3: expected ':', 'requires', 'irequires', 'anyof' or 'ianyof' behind 'a', found 'needs'"},
         Wrong{of_rank_0("a: calc 5\na requires a a\n"), "line 4, column 14: expected the end of the line, found 'a'"},
         Wrong{
             of_rank_0(text(std::string(40, 'x'), " requires y\n")),
@@ -220,6 +220,20 @@ TEST(GoalText, PrintKeepsTheOrderOfEdges) {
   const std::string goal = of_rank_0("l0: calc 1\nl1: calc 2\nl2: calc 3\nl2 requires l0\nl1 requires l0\n");
   EXPECT_EQ(printed(goal), goal);
   EXPECT_EQ(test::difference(read(printed(goal)), read(goal)), "");
+}
+
+TEST(GoalText, TheFirstOfSeveralIsAnExtension) {
+  const std::string goal =
+      "num_ranks 1\nrank 0 {\nl0: calc 1\nl1: calc 2\nl2: calc 3\nl2 anyof l0\nl2 ianyof l1\nl2 requires l1\n}\n";
+  const Schedule schedule = read(goal);
+  EXPECT_EQ(test::edges_of(schedule.program(0), 0), " any 2");
+  EXPECT_EQ(test::edges_of(schedule.program(0), 1), " 2 any start:2");
+  EXPECT_EQ(schedule.program(0).waits(), (std::vector<uint32_t>{0, 0, 2}));
+  EXPECT_EQ(schedule.program(0).wait_for_first(), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(test::difference(read(printed(goal)), schedule), "");
+  EXPECT_EQ(write_goal_binary(schedule).error().message,
+            "rank 0, operation 0: operation 2 waits for it or for others, and GOAL's binary form has no any-of edges; "
+            "write FILE.goal, whose text has them as an extension");
 }
 
 TEST(GoalText, WhatTextCannotSayIsAnError) {
@@ -245,7 +259,7 @@ TEST(GoalText, WhatTextCannotSayIsAnError) {
 
 TEST(GoalText, WhatIsPrintedIsReadAgain) {
   test::for_seeds(300, [](Random& random) {
-    const Schedule schedule = test::random_schedule(random);
+    const Schedule schedule = test::random_schedule(random, false, test::Words::all);
     const auto printed = print_goal(schedule);
     ASSERT_TRUE(printed.ok()) << printed.error().message;
     const auto again = read_goal(*printed);

@@ -29,7 +29,19 @@ constexpr uint32_t no_shape = UINT32_MAX;
 
 std::vector<uint32_t> Program::waits() const {
   std::vector<uint32_t> found(operations.size());
-  for (const Edge& edge : edges) ++found[edge.to()];
+  for (const Edge& edge : edges) found[edge.to()] += edge.join() == Join::all;
+  const std::vector<bool> for_first = wait_for_first();
+  for (size_t number = 0; number < for_first.size(); ++number) found[number] += for_first[number];
+  return found;
+}
+
+std::vector<bool> Program::wait_for_first() const {
+  std::vector<bool> found;
+  for (const Edge& edge : edges) {
+    if (edge.join() == Join::all) continue;
+    found.resize(operations.size());
+    found[edge.to()] = true;
+  }
   return found;
 }
 
@@ -145,8 +157,8 @@ uint32_t Builder::add(uint32_t shape, uint32_t peer) {
   return size() - 1;
 }
 
-void Builder::require(uint32_t after, uint32_t before, Awaits awaits) {
-  requirements_.push_back({before, Edge(after, awaits)});
+void Builder::require(uint32_t after, uint32_t before, Awaits awaits, Join join) {
+  requirements_.push_back({before, Edge(after, awaits, join)});
 }
 
 // Sorted by operation and by what is waited for, in the order in which they were added.

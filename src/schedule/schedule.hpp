@@ -3,7 +3,7 @@
 // Contract: a Program is the graph of a rank; ranks with the same graph share one. Operations are numbered from 0 in
 //   the order in which they were added. A Builder makes a Program, intern() gives it to ranks.
 // Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an
-//   operation begins when all that it waits for has come; (2) of the edges of an operation those that wait for its
+//   operation begins when all that its all-of edges wait for has come, and one of its any-of edges, if it has some; (2) of the edges of an operation those that wait for its
 //   end come first, and then those that wait for its start, both in the order in which they were added; (3) an
 //   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it.
 // Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no
@@ -47,13 +47,17 @@ struct Operation {
 };
 
 enum class Awaits : uint8_t { end, start };
+// Whether an operation needs all of what it waits for, or the first to come of several.
+enum class Join : uint8_t { all, first };
 
 class Edge {
  public:
-  static constexpr uint32_t operations_most = UINT32_MAX >> 1;
-  Edge(uint32_t to, Awaits awaits) : word_(to << 1 | static_cast<uint32_t>(awaits)) {}
-  [[nodiscard]] uint32_t to() const { return word_ >> 1; }
+  static constexpr uint32_t operations_most = UINT32_MAX >> 2;
+  Edge(uint32_t to, Awaits awaits, Join join = Join::all)
+      : word_(to << 2 | static_cast<uint32_t>(join) << 1 | static_cast<uint32_t>(awaits)) {}
+  [[nodiscard]] uint32_t to() const { return word_ >> 2; }
   [[nodiscard]] Awaits awaits() const { return static_cast<Awaits>(word_ & 1); }
+  [[nodiscard]] Join join() const { return static_cast<Join>(word_ >> 1 & 1); }
   bool operator==(const Edge&) const = default;
 
  private:
@@ -70,8 +74,10 @@ struct Program {
     const uint32_t first = number == 0 ? 0 : operations[number - 1].edges_end;
     return {edges.data() + first, edges.data() + operations[number].edges_end};
   }
-  // For each operation, how many edges lead to it.
+  // For each operation, how many must come before it begins: its all-of edges, and one for all of its any-of edges.
   [[nodiscard]] std::vector<uint32_t> waits() const;
+  // Which operations have any-of edges; empty if none has.
+  [[nodiscard]] std::vector<bool> wait_for_first() const;
   bool operator==(const Program&) const = default;
 };
 
@@ -128,7 +134,7 @@ class Builder {
   // Gives the operation's number.
   uint32_t add(uint32_t shape, uint32_t peer);
   // `after` waits for `before`.
-  void require(uint32_t after, uint32_t before, Awaits awaits);
+  void require(uint32_t after, uint32_t before, Awaits awaits, Join join = Join::all);
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations_.size()); }
   // The Builder is as new afterwards.
   [[nodiscard]] Program take();

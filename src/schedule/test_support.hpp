@@ -24,7 +24,8 @@ using spinloom::for_seeds;
 inline std::string edges_of(const Program& program, uint32_t number) {
   std::string found;
   for (const Edge edge : program.edges_of(number)) {
-    found += text(edge.awaits() == Awaits::start ? " start:" : " ", edge.to());
+    found +=
+        text(edge.join() == Join::first ? " any" : "", edge.awaits() == Awaits::start ? " start:" : " ", edge.to());
   }
   return found;
 }
@@ -73,8 +74,10 @@ inline uint64_t random_size(Random& random) {
   return random.below(random.chance(1, 2) ? 4 : 100'000);
 }
 
-// Anything that both forms can say, cycles too if `acyclic` is false.
-inline Schedule random_schedule(Random& random, bool acyclic = false) {
+enum class Words { goal, all };  // what GOAL's binary form can say, or all that there is
+
+// Anything, cycles too if `acyclic` is false.
+inline Schedule random_schedule(Random& random, bool acyclic = false, Words words = Words::goal) {
   Schedule schedule(static_cast<uint32_t>(random.between(1, 9)));
   Builder builder;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
@@ -98,7 +101,9 @@ inline Schedule random_schedule(Random& random, bool acyclic = false) {
       auto before = static_cast<uint32_t>(random.below(operations));
       if (acyclic && after == before) continue;
       if (acyclic && after < before) std::swap(after, before);
-      builder.require(after, before, random.chance(1, 3) ? Awaits::start : Awaits::end);
+      const auto awaits = random.chance(1, 3) ? Awaits::start : Awaits::end;
+      const bool is_first = words == Words::all && random.chance(1, 3);
+      builder.require(after, before, awaits, is_first ? Join::first : Join::all);
     }
     schedule.intern(rank, builder.take());
   }

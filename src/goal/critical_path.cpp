@@ -65,7 +65,9 @@ class Walk {
   // Goes back from the end of the operation, or of its CPU's work for it (`by_cpu`), to its begin.
   void ended(bool by_cpu) {
     posts_ = false;
-    if (shape().kind == Kind::compute) {
+    if (shape().kind > Kind::compute) {
+      one_sided_ended(by_cpu);
+    } else if (shape().kind == Kind::compute) {
       step(trace().begin_ps, StepKind::compute);
     } else if (shape().kind == Kind::send) {
       if (!by_cpu && shape().size > model_.S_bytes) {
@@ -96,10 +98,26 @@ class Walk {
     step(trace().begin_ps, StepKind::send);
   }
 
+  void one_sided_ended(bool by_cpu) {
+    const Trace& here = trace();
+    if (shape().kind == Kind::arrived) {
+      if (here.partner == none) return;  // it had come before
+      go(here.partner_rank, here.partner);
+      message(trace().worked_ps, bytes_ps());
+    } else if (!by_cpu && (shape().kind == Kind::put || shape().kind == Kind::atomic)) {
+      step(here.left_ps, StepKind::bytes);
+      step(here.worked_ps, StepKind::queue);
+    } else if (!by_cpu) {
+      message(here.worked_ps, (shape().kind == Kind::fetch ? 2 : 1) * bytes_ps(), 2);
+    }
+    step(trace().begin_ps, StepKind::send);
+  }
+  [[nodiscard]] uint64_t bytes_ps() const { return time_ps(model_.G, std::max<uint64_t>(shape().size, 1) - 1); }
+
   // What went over a wire until now, since `begin_ps`: bytes, latency and the rest.
-  void message(uint64_t begin_ps, uint64_t bytes_ps) {
+  void message(uint64_t begin_ps, uint64_t bytes_ps, uint64_t ways = 1) {
     step(std::max(begin_ps, now_ - std::min(now_, bytes_ps)), StepKind::bytes);
-    step(std::max(begin_ps, now_ - std::min(now_, model_.L_ps)), StepKind::latency);
+    step(std::max(begin_ps, now_ - std::min(now_, ways * model_.L_ps)), StepKind::latency);
     step(begin_ps, StepKind::queue);
   }
 

@@ -54,14 +54,21 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Recor
 
 Status Engine::price_shapes() {
   for (const Shape& shape : schedule_.shapes()) {
-    Costs costs{shape.size, 0, 0, shape.tag, shape.cpu, shape.nic, false};
+    Costs costs{shape.size, 0, 0, shape.tag, shape.cpu, shape.nic, false, shape.kind, Part::whole};
+    if (shape.kind == Kind::arrived) {
+      costs_.push_back(costs);
+      continue;
+    }
     if (shape.kind == Kind::compute) {
       costs.cpu_ps = time_ps({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_most)), 1}, shape.size);
     } else {
       const uint64_t bytes = shape.size > 0 ? shape.size - 1 : 0;
       costs.cpu_ps = checked(model_.o_ps) + time_ps(model_.O, bytes);
       costs.bytes_ps = time_ps(model_.G, bytes);
-      costs.is_rendezvous = shape.size > model_.S_bytes;
+      costs.is_rendezvous = shape.size > model_.S_bytes && !schedule::is_one_sided(shape.kind);
+      costs.part = costs.is_rendezvous ? Part::request : Part::whole;
+      if (schedule::is_one_sided(shape.kind)) costs.part = shape.kind == Kind::get ? Part::ask : Part::put;
+      if (shape.kind == Kind::get) costs.cpu_ps = model_.o_ps;
     }
     costs.cpu_ps = checked(costs.cpu_ps);
     costs.bytes_ps = checked(costs.bytes_ps);
@@ -144,7 +151,9 @@ bool Engine::step(uint64_t now, uint32_t event) {
     case EventKind::leave: leave(now, event); return true;
     case EventKind::arrive: arrive(now, event); return true;
     case EventKind::complete: return complete(now, event);
+    case EventKind::served: served(now, event); return true;
     case EventKind::first_came: first_came(now, event); return true;
+    case EventKind::arrived: arrived(now, event); return true;
     case EventKind::message: break;  // the dialect's
   }
   return true;
@@ -182,10 +191,10 @@ bool Engine::send(uint64_t now, uint32_t event) {
   message.source = did.rank;
   message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
   message.leads = false;
-  message.part = costs.is_rendezvous ? Part::request : Part::whole;
+  message.part = costs.part;
   push(end_ps, event, EventKind::leave);
   begin(now, did.rank, did.operation);
-  if (!costs.is_rendezvous) end(end_ps, did.rank, did.operation);
+  if (costs.part == Part::whole) end(end_ps, did.rank, did.operation);
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/large_vector.hpp"
+#include "goal/arrivals.hpp"
 #include "goal/event_queue.hpp"
 #include "goal/matching.hpp"
 #include "goal/model.hpp"
@@ -54,6 +55,8 @@ class Engine {
     uint8_t cpu;
     uint8_t nic;
     bool is_rendezvous;
+    schedule::Kind kind;
+    Part part;  // what leaves first
   };
   struct Cpu {
     uint64_t free_ps = 0;
@@ -108,6 +111,12 @@ class Engine {
   void arrive(uint64_t now, uint32_t event);
   bool complete(uint64_t now, uint32_t event);
   void answer(uint64_t now, uint32_t event, uint32_t receive);
+  // What one-sided operations do: engine_one_sided.cpp.
+  void land(uint64_t now, uint32_t event);
+  void serve(uint64_t at_ps, const Event& reply);
+  void served(uint64_t now, uint32_t event);
+  void arrived(uint64_t now, uint32_t event);
+  void count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_t operation, uint32_t shape);
   // What packets do. The event of a packet has the event of its message as `operation`, its own number as `shape`, the
   // switch where it is as `source`; that of the message has in `number` its place among those from one rank to another,
   // where packets may overtake, and how many have not come.
@@ -162,6 +171,7 @@ class Engine {
   std::unordered_map<uint64_t, Pair> pairs_;  // that have messages on their way
   EventQueue queue_;
   Matching matching_;
+  Arrivals arrivals_;
   LargeVector<Counter> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
   uint64_t events_ = 0;

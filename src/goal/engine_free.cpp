@@ -31,9 +31,10 @@ void Engine::push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation) {
   made.shape = shape;
   made.leads = false;
   push(at_ps, event,
-       kind == Kind::send      ? EventKind::send
+       kind == Kind::compute   ? EventKind::compute
        : kind == Kind::receive ? EventKind::receive
-                               : EventKind::compute);
+       : kind == Kind::arrived ? EventKind::arrived
+                               : EventKind::send);
 }
 
 void Engine::wait(uint32_t event) {
@@ -154,7 +155,9 @@ std::vector<uint32_t> Engine::stalled_ranks() const {
   std::vector<uint32_t> found;
   for (uint32_t rank = 0; rank < ranks_.size() && found.size() < stalled_ranks_most; ++rank) {
     const Rank& state = ranks_[rank];
-    if (state.left + state.posted.size + state.arrived.size > 0) found.push_back(rank);
+    if (state.left + state.posted.size + state.arrived.size > 0 || arrivals_.first_that_waits(rank).has_value()) {
+      found.push_back(rank);
+    }
   }
   return found;
 }
@@ -163,8 +166,8 @@ Error Engine::stall() const {
   Stall stall{{}, events_, unmatched_, left_, {}};
   for (const uint32_t rank : stalled_ranks()) {
     const Rank& state = ranks_[rank];
-    stall.ranks.push_back(
-        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), state.left > 0});
+    stall.ranks.push_back({rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived),
+                           arrivals_.first_that_waits(rank), state.left > 0});
   }
   return stall_error(schedule_, *begun_, stall);
 }

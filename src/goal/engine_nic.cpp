@@ -6,6 +6,8 @@
 
 namespace spinloom::goal {
 
+using schedule::Kind;
+
 // Of an answer and of data `shape` is the receive's operation.
 const Engine::Costs& Engine::costs_of(const Event& message) const {
   if (message.part == Part::answer) return costs_of(message.rank, message.operation);
@@ -19,7 +21,7 @@ void Engine::leave(uint64_t now, uint32_t event) {
   const uint64_t begin_ps = std::max(now, nic.sends_ps);
   const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
   nic.sends_ps = checked(begin_ps + bytes_ps + model_.g_ps);
-  if (record_ != nullptr && !is_short(message.part)) [[unlikely]] {
+  if (record_ != nullptr && !is_short(message.part) && message.part != Part::reply) [[unlikely]] {
     record_->of(message.source, message.operation).left_ps = begin_ps;
   }
   if (network_.has_value()) {
@@ -27,7 +29,10 @@ void Engine::leave(uint64_t now, uint32_t event) {
   } else {
     push(begin_ps + model_.L_ps, event, EventKind::arrive);
   }
-  if (message.part == Part::data) end(begin_ps + bytes_ps, message.source, message.operation);
+  if (message.part == Part::data || (message.part == Part::put && costs.kind != Kind::fetch)) {
+    end(begin_ps + bytes_ps, message.source, message.operation);
+  }
+  if (message.part == Part::reply && costs.kind == Kind::get) serve(begin_ps + bytes_ps, message);
 }
 
 void Engine::arrive(uint64_t now, uint32_t event) {
@@ -43,6 +48,10 @@ void Engine::arrive(uint64_t now, uint32_t event) {
 bool Engine::complete(uint64_t now, uint32_t event) {
   Event& message = queue_[event];
   ++events_;
+  if (message.part >= Part::put) {
+    land(now, event);
+    return true;
+  }
   if (message.part == Part::answer) {
     std::swap(message.source, message.rank);
     message.part = Part::data;

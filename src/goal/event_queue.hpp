@@ -26,7 +26,9 @@ enum class EventKind : uint8_t {
   leave,
   arrive,
   complete,
+  served,  // the data of a get have left
   first_came,  // one of several that an operation waits for
+  arrived,
   send,
   receive,
   compute,
@@ -35,9 +37,12 @@ enum class EventKind : uint8_t {
   message
 };
 
-// What travels: a message, or one of the three of a rendezvous.
-enum class Part : uint8_t { whole, request, answer, data };
-[[nodiscard]] constexpr bool is_short(Part part) { return part == Part::request || part == Part::answer; }
+// What travels: a message, or one of the three of a rendezvous; one-sided: bytes to a target, a question for some, bytes
+// that come back.
+enum class Part : uint8_t { whole, request, answer, data, put, ask, reply };
+[[nodiscard]] constexpr bool is_short(Part part) {
+  return part == Part::request || part == Part::answer || part == Part::ask;
+}
 
 struct Event {
   uint64_t number = 0;  // among all: what became ready first

@@ -19,6 +19,13 @@ Status is_of_dialect(const Schedule& schedule) {
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     if (seen[schedule.number_of_program(rank)]) continue;
     seen[schedule.number_of_program(rank)] = true;
+    const auto& operations = schedule.program(rank).operations;
+    const auto added =
+        std::ranges::find_if(operations, [&](const auto& one) { return schedule.shape(one).kind > Kind::compute; });
+    if (added != operations.end()) {
+      return fail(Code::unsupported, "operation ", added - operations.begin(), " of rank ", rank, " is a ",
+                  schedule.describe(rank, *added), ", which LogGOPSim does not know; run it by our own model");
+    }
     const std::vector<bool> for_first = schedule.program(rank).wait_for_first();
     const auto found = std::ranges::find(for_first, true);
     if (found == for_first.end()) continue;
@@ -256,7 +263,7 @@ Error LogGopSimEngine::stall() const {
   for (const uint32_t rank : stalled_ranks()) {
     const Rank& state = ranks_[rank];
     stall.ranks.push_back(
-        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), state.left > 0});
+        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), {}, state.left > 0});
   }
   if (never_ended_ > 0) {
     stall.remark = text(never_ended_, " sends of more than S = ", parameters_.S,

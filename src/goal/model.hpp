@@ -16,6 +16,11 @@
 //     the data come (n G + L); all three go through the queues of the NICs. The send ends when its last byte has left.
 //     Only the sent size counts.
 //         T(s > S) = c + L + w + L + n G + L + c        w: what the request waits for its receive
+//   - A put, get, atomic or fetch goes through the same queues and needs no CPU at its target, whatever its size. A put or
+//     an atomic has been done when its last byte is there, a get when the last of its bytes has left there, and then
+//     counts: what `arrived` waits for, which needs no CPU either.
+//         T(put) = c + L + n G, and it has ended after c + n G       T(get) = o + L + (n G + L)
+//         T(fetch) = c + (L + n G) + (L + n G)
 //   - Without a `network` all NICs are on one switch that never makes them wait: a crossbar. With one, the first byte of
 //     a message is at its first switch L after it has left and then goes through `network/network.hpp` in packets; it
 //     needs `hop` for each link between switches, and waits where others are. The NICs at both ends are as before; the

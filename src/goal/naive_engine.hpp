@@ -57,7 +57,7 @@ class NaiveEngine {
       outcome.compute_ps.push_back(host.compute);
       outcome.overhead_ps.push_back(host.overhead);
       outcome.makespan_ps = std::max(outcome.makespan_ps, host.finish);
-      unmatched += host.posted.size() + host.arrived.size();
+      unmatched += host.posted.size() + host.arrived.size() + host.awaited.size();
     }
   }
 
@@ -67,8 +67,8 @@ class NaiveEngine {
 
  private:
   // In the order in which what is ready at one moment begins.
-  enum class What { enters, travels, leaves, arrives, is_there, first, send, receive, compute };
-  enum class Kind { message, request, answer, data };
+  enum class What { enters, travels, leaves, arrives, is_there, served, first, arrived, send, receive, compute };
+  enum class Kind { message, request, answer, data, put, ask, reply };
   struct Name {
     uint32_t rank = 0;
     uint32_t operation = 0;
@@ -95,6 +95,8 @@ class NaiveEngine {
     std::vector<uint64_t> ready;
     std::map<uint8_t, uint64_t> cpu, sending, receiving;
     std::list<Element> posted, arrived;
+    std::map<uint32_t, uint64_t> there;  // one-sided operations that have been done here, by tag
+    std::vector<uint32_t> awaited;
     std::set<uint32_t> has_first;  // operations of whose any-of edges one has come
     uint64_t finish = 0, compute = 0, overhead = 0;
   };
@@ -161,12 +163,16 @@ class NaiveEngine {
       }
       case What::send: {
         if (!has_cpu(element, element.send)) return;
-        const uint64_t lasts = lasting(element.send.rank, now, overhead_of(element.send));
+        const bool asks = kind_of(element.send) == schedule::Kind::get;
+        const uint64_t lasts = lasting(element.send.rank, now, asks ? model_.o_ps : overhead_of(element.send));
         host.cpu[shape_of(element.send).cpu] = now + lasts;
         host.overhead += lasts;
         Element message = element;
         message.receive.rank = schedule_.peer(element.send.rank, operation_of(element.send));
         message.kind = shape_of(element.send).size > model_.S_bytes ? Kind::request : Kind::message;
+        if (schedule::is_one_sided(kind_of(element.send))) {
+          message.kind = kind_of(element.send) == schedule::Kind::get ? Kind::ask : Kind::put;
+        }
         add(now + lasts, What::leaves, message);
         begins(now, element.send);
         if (message.kind == Kind::message) ends(now + lasts, element.send);
@@ -201,43 +207,75 @@ class NaiveEngine {
       case What::leaves:
       case What::arrives: pass(element); return;
       case What::is_there: is_there(element); return;
+      case What::served: counts(now, element.receive.rank, shape_of(element.send).tag); return;
+      case What::arrived:
+        begins(now, element.send);
+        host.awaited.push_back(element.send.operation);
+        end_awaited(now, element.send.rank);
+        return;
       case What::first:
         if (host.has_first.insert(element.send.operation).second) came(now, element.send);
         return;
     }
   }
 
+  [[nodiscard]] schedule::Kind kind_of(Name name) const { return shape_of(name).kind; }
+  [[nodiscard]] static bool is_back(const Element& element) {
+    return element.kind == Kind::answer || element.kind == Kind::reply;
+  }
+  [[nodiscard]] static bool is_long(const Element& element) {
+    return element.kind != Kind::request && element.kind != Kind::answer && element.kind != Kind::ask;
+  }
+
+  // One-sided operations of a tag that have been done at a rank.
+  void counts(uint64_t now, uint32_t rank, uint32_t tag) {
+    ++hosts_[rank].there[tag];
+    end_awaited(now, rank);
+  }
+
+  void end_awaited(uint64_t now, uint32_t rank) {
+    std::vector<uint32_t> awaited = std::exchange(hosts_[rank].awaited, {});
+    std::vector<uint32_t> done;
+    for (const uint32_t one : awaited) {
+      const schedule::Shape& shape = shape_of({rank, one});
+      (hosts_[rank].there[shape.tag] >= shape.size ? done : hosts_[rank].awaited).push_back(one);
+    }
+    for (const uint32_t one : done) ends(now, {rank, one});
+  }
+
   // Through a NIC.
   void pass(const Element& element) {
-    const bool is_back = element.kind == Kind::answer;
+    const bool is_back = NaiveEngine::is_back(element);
     const bool leaves = element.what == What::leaves;
     Host& host = hosts_[leaves == is_back ? element.receive.rank : element.send.rank];
     uint64_t& nic = (leaves ? host.sending : host.receiving)[shape_of(element.send).nic];
-    const bool is_long = element.kind == Kind::message || element.kind == Kind::data;
-    const uint64_t bytes = is_long ? up(model_.G, bytes_of(element.send)) : 0;
+    const uint64_t bytes = is_long(element) ? up(model_.G, bytes_of(element.send)) : 0;
     const uint64_t begin = std::max(element.time, nic);
     nic = begin + model_.g_ps + bytes;
-    if (leaves && network_.has_value()) {
-      send_packets(begin, element);
-      if (element.kind == Kind::data) ends(begin + bytes, element.send);
-    } else if (leaves) {
-      add(begin + model_.L_ps, What::arrives, element);
-      if (element.kind == Kind::data) ends(begin + bytes, element.send);
+    const schedule::Kind kind = kind_of(element.send);
+    if (leaves) {
+      if (network_.has_value()) {
+        send_packets(begin, element);
+      } else {
+        add(begin + model_.L_ps, What::arrives, element);
+      }
+      const bool is_put = element.kind == Kind::put && kind != schedule::Kind::fetch;
+      if (element.kind == Kind::data || is_put) ends(begin + bytes, element.send);
+      if (element.kind == Kind::reply && kind == schedule::Kind::get) add(begin + bytes, What::served, element);
     } else {
       add(begin + bytes, What::is_there, element);
     }
   }
 
   [[nodiscard]] static uint32_t source_of(const Element& element) {
-    return element.kind == Kind::answer ? element.receive.rank : element.send.rank;
+    return is_back(element) ? element.receive.rank : element.send.rank;
   }
   [[nodiscard]] static uint32_t destination_of(const Element& element) {
-    return element.kind == Kind::answer ? element.send.rank : element.receive.rank;
+    return is_back(element) ? element.send.rank : element.receive.rank;
   }
 
   void send_packets(uint64_t begin, Element element) {
-    const bool is_long = element.kind == Kind::message || element.kind == Kind::data;
-    element.bytes = is_long ? bytes_of(element.send) + 1 : 1;
+    element.bytes = is_long(element) ? bytes_of(element.send) + 1 : 1;
     element.message = messages_++;
     element.at = network_->switch_of(source_of(element));
     element.first = 0;
@@ -293,6 +331,17 @@ class NaiveEngine {
   void is_there(Element element) {
     if (element.waits == at_once) {
       ++outcome.events;
+      if (element.kind == Kind::reply) {
+        ends(element.time, element.send);
+        return;
+      }
+      if (element.kind == Kind::ask || element.kind == Kind::put) {
+        const schedule::Kind kind = kind_of(element.send);
+        if (element.kind == Kind::put) counts(element.time, element.receive.rank, shape_of(element.send).tag);
+        element.kind = Kind::reply;
+        if (kind == schedule::Kind::get || kind == schedule::Kind::fetch) add(element.time, What::leaves, element);
+        return;
+      }
       if (element.kind == Kind::answer) {
         element.kind = Kind::data;
         add(element.time, What::leaves, element);
@@ -372,9 +421,10 @@ class NaiveEngine {
     Element element;
     element.send = element.receive = name;
     add(hosts_[rank].ready[operation],
-        kind == schedule::Kind::send      ? What::send
+        kind == schedule::Kind::compute   ? What::compute
         : kind == schedule::Kind::receive ? What::receive
-                                          : What::compute,
+        : kind == schedule::Kind::arrived ? What::arrived
+                                          : What::send,
         element);
   }
 

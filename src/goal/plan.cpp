@@ -29,7 +29,7 @@ Status check_peers(const Schedule& schedule) {
     for (uint32_t number = 0; number < program.size(); ++number) {
       const schedule::Operation& operation = program.operations[number];
       const Kind kind = schedule.shape(operation).kind;
-      if (kind == Kind::compute) continue;
+      if (!schedule::has_peer(kind)) continue;
       const uint32_t peer = schedule.peer(rank, operation);
       if (peer < schedule.ranks() || (kind == Kind::receive && peer == schedule::any)) continue;
       return fail(Code::invalid, "operation ", number, " of rank ", rank, " has the peer ", peer,

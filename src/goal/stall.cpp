@@ -21,6 +21,7 @@ std::string describe(const schedule::Schedule& schedule, uint32_t rank, uint32_t
   if (shape.kind == Kind::receive) {
     what = text("receive of ", shape.size, " B from rank ", peer, ", tag ", name_of(shape.tag));
   }
+  if (shape.kind > Kind::compute) what = schedule.describe(rank, operation);
   return text("operation ", number, " of rank ", rank, " (", what, ")");
 }
 
@@ -65,6 +66,10 @@ Error stall_error(const schedule::Schedule& schedule, const Begun& begun, const 
     if (one.message != nullptr) {
       add(text("the message of ", describe(schedule, one.message->source, one.message->operation),
                " waits for a receive"));
+    }
+    if (one.arrival.has_value()) {
+      add(text(describe(schedule, one.rank, one.arrival->operation), " waits, but only ", one.arrival->there,
+               " have come"));
     }
     if (one.waits) add(first_wait(schedule, one.rank, begun.at(one.rank)));
   }

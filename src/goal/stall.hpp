@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.hpp"
+#include "goal/arrivals.hpp"
 #include "goal/matching.hpp"
 #include "schedule/schedule.hpp"
 
@@ -24,6 +26,7 @@ struct StalledRank {
   uint32_t rank;
   const Matching::Item* receive;  // the first that waits for a message, if one does
   const Matching::Item* message;  // the first that waits for a receive
+  std::optional<Arrivals::Waiter> arrival;  // the first that waits for one-sided operations
   bool waits;  // operations have not begun
 };
 

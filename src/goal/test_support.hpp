@@ -70,12 +70,13 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   const bool in_order = random.chance(3, 4);
   const uint64_t edges = random.below(4);  // in 4, per operation
   const uint64_t firsts = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 9);  // in 10
+  const uint64_t one_sided = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 7);  // in 10
   schedule::Schedule schedule(ranks);
   std::vector<schedule::Builder> builders(ranks);
   const auto tag = [&] { return static_cast<uint32_t>(random.below(tags)); };
   const auto add = [&](uint32_t rank, Shape shape, uint32_t peer) {
-    shape.cpu = static_cast<uint8_t>(random.below(cpus));
-    if (shape.kind != Kind::compute) shape.nic = static_cast<uint8_t>(random.below(nics));
+    if (shape.kind != Kind::arrived) shape.cpu = static_cast<uint8_t>(random.below(cpus));
+    if (schedule::has_peer(shape.kind)) shape.nic = static_cast<uint8_t>(random.below(nics));
     schedule::Builder& builder = builders[rank];
     const uint32_t number = builder.add(schedule.number_of(shape), peer);
     while (number > 0 && random.below(4) < edges) {
@@ -99,6 +100,12 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
     if (random.below(30) < wild) send.tag = schedule::any;
     if (random.chance(1, 400)) receive.tag += 1;
     const uint32_t source = random.below(10) < wild ? schedule::any : from;
+    while (random.below(10) < one_sided) {
+      const Shape shape{
+          .size = random_size(random, sizes), .tag = tag(), .kind = static_cast<Kind>(random.between(4, 7))};
+      add(static_cast<uint32_t>(random.below(ranks)), shape, to);
+      if (random.chance(1, 2)) add(to, {.size = random.below(3), .tag = tag(), .kind = Kind::arrived}, 0);
+    }
     const bool posts_first = random.chance(1, 2);
     if (posts_first) add(to, receive, source);
     add(from, send, to);

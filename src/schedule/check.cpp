@@ -1,9 +1,11 @@
 #include "schedule/check.hpp"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace spinloom::schedule {
@@ -125,11 +127,16 @@ Status peers_are_ranks(const Schedule& schedule, uint32_t rank) {
   for (uint32_t number = 0; number < program.size(); ++number) {
     const Operation& operation = program.operations[number];
     const Shape& shape = schedule.shape(operation);
-    if (shape.kind == Kind::compute) continue;
+    if (shape.kind > Kind::compute && shape.tag == any) {
+      return fail(Code::invalid, "rank ", rank, ": operation ", number, " (", schedule.describe(rank, operation),
+                  "): a counter has a tag of its own, not any");
+    }
+    if (!has_peer(shape.kind)) continue;
     const uint32_t peer = schedule.peer(rank, operation);
     if (peer < schedule.ranks() || (peer == any && shape.kind == Kind::receive)) continue;
-    const std::string said = peer == any ? std::string("a send needs a receiver")
-                                         : text("there is no rank ", peer, ": the schedule has ", schedule.ranks());
+    const std::string said =
+        peer == any ? text("a ", name_of(shape.kind), " needs a ", shape.kind == Kind::send ? "receiver" : "target")
+                    : text("there is no rank ", peer, ": the schedule has ", schedule.ranks());
     return fail(Code::invalid, "rank ", rank, ": operation ", number, " (", schedule.describe(rank, operation),
                 "): ", said);
   }
@@ -297,7 +304,7 @@ class Matching {
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
       for (const Operation& operation : schedule_.program(rank).operations) {
         const Shape& shape = schedule_.shape(operation);
-        if (shape.kind == Kind::compute) continue;
+        if (shape.kind != Kind::send && shape.kind != Kind::receive) continue;
         const uint32_t peer = schedule_.peer(rank, operation);
         const bool is_send = shape.kind == Kind::send;
         take(Meeting{is_send ? peer : rank, is_send ? rank : peer, shape.tag, shape.kind});
@@ -331,6 +338,57 @@ class Matching {
   std::vector<Balance> receivers_;
 };
 
+// What arrivals wait for: of each rank and tag the most that one waits for, and how many there are.
+class Arrivals {
+ public:
+  explicit Arrivals(const Schedule& schedule) : schedule_(schedule) {}
+
+  Status are_enough() {
+    if (std::ranges::none_of(schedule_.shapes(), [](const Shape& one) { return one.kind == Kind::arrived; })) return {};
+    each([](Kind kind) { return kind == Kind::arrived; },
+         [this](uint32_t rank, uint32_t, uint32_t number) {
+           const Operation& operation = schedule_.program(rank).operations[number];
+           const Shape& shape = schedule_.shape(operation);
+           Counter& counter = counters_[{rank, shape.tag}];
+           if (shape.size > counter.wanted) counter = {shape.size, 0, number};
+         });
+    each(is_one_sided, [this](uint32_t rank, uint32_t peer, uint32_t number) {
+      const Operation& operation = schedule_.program(rank).operations[number];
+      const auto found = counters_.find({peer, schedule_.shape(operation).tag});
+      if (found != counters_.end()) ++found->second.there;
+    });
+    for (const auto& [key, counter] : counters_) {
+      if (counter.there >= counter.wanted) continue;
+      return fail(Code::invalid, "rank ", key.first, ": operation ", counter.number, " (",
+                  schedule_.describe(key.first, schedule_.program(key.first).operations[counter.number]),
+                  ") waits for ", counter.wanted, ", but ", counter.there, " one-sided operations have rank ",
+                  key.first, " and tag ", key.second, " as their target");
+    }
+    return {};
+  }
+
+ private:
+  struct Counter {
+    uint64_t wanted = 0;
+    uint64_t there = 0;
+    uint32_t number = 0;  // the operation that wants the most
+  };
+
+  template <class Chosen, class Take>
+  void each(Chosen&& is_chosen, Take&& take) const {
+    for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+      const Program& program = schedule_.program(rank);
+      for (uint32_t number = 0; number < program.size(); ++number) {
+        const Operation& operation = program.operations[number];
+        if (is_chosen(schedule_.shape(operation).kind)) take(rank, schedule_.peer(rank, operation), number);
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  std::map<std::pair<uint32_t, uint32_t>, Counter> counters_;  // by rank and tag
+};
+
 }  // namespace
 
 Status check(const Schedule& schedule) {
@@ -342,7 +400,8 @@ Status check(const Schedule& schedule) {
     SPL_TRY(without_cycle(schedule, rank));
     SPL_TRY(peers_are_ranks(schedule, rank));
   }
-  return Matching(schedule).meets();
+  SPL_TRY(Matching(schedule).meets());
+  return Arrivals(schedule).are_enough();
 }
 
 Count count(const Schedule& schedule) {
@@ -364,7 +423,13 @@ Count count(const Schedule& schedule) {
           break;
         case Kind::receive: found.receives += users[i]; break;
         case Kind::compute: found.computations += users[i]; break;
+        case Kind::put: found.puts += users[i]; break;
+        case Kind::get: found.gets += users[i]; break;
+        case Kind::atomic:
+        case Kind::fetch: found.atomics += users[i]; break;
+        case Kind::arrived: found.arrivals += users[i]; break;
       }
+      if (is_one_sided(shape.kind)) found.one_sided_bytes += users[i] * shape.size;
     }
   }
   return found;

@@ -95,6 +95,28 @@ TEST(Check, APeerMustBeARank) {
   EXPECT_EQ(trouble_of(schedule), "rank 1: operation 0 (send of 0 B to any rank): a send needs a receiver");
 }
 
+TEST(Check, ACounterMustReachWhatIsWaitedFor) {
+  const std::string puts = "put 8b to 1 tag 4\nget 8b from 1 tag 4\natomic 8b to 1 tag 4\nfetch 8b from 1 tag 5\n";
+  EXPECT_EQ(trouble(ranks({puts, "arrived 3 tag 4\narrived 1 tag 5\narrived 3 tag 4\n"})), "");
+  EXPECT_EQ(
+      trouble(ranks({puts, "arrived 1 tag 4\narrived 4 tag 4\n"})),
+      "rank 1: operation 1 (arrival of 4 with tag 4) waits for 4, but 3 one-sided operations have rank 1 and tag 4 "
+      "as their target");
+  EXPECT_EQ(
+      trouble(ranks({puts, "arrived 1 tag 6\n"})),
+      "rank 1: operation 0 (arrival of 1 with tag 6) waits for 1, but 0 one-sided operations have rank 1 and tag 6 "
+      "as their target");
+  Schedule schedule(1);
+  Builder builder;
+  builder.add(schedule.number_of({.size = 1, .tag = any, .kind = Kind::put}), 0);
+  schedule.intern(0, builder.take());
+  EXPECT_EQ(trouble_of(schedule),
+            "rank 0: operation 0 (put of 1 B to 0 with any tag): a counter has a tag of its own, not any");
+  builder.add(schedule.number_of({.size = 1, .kind = Kind::get}), any);
+  schedule.intern(0, builder.take());
+  EXPECT_EQ(trouble_of(schedule), "rank 0: operation 0 (get of 1 B from any rank): a get needs a target");
+}
+
 TEST(Check, SendsAndReceivesMeetByTagAndNumber) {
   EXPECT_EQ(
       trouble(ranks({"send 1b to 1 tag 7\nsend 1b to 1 tag 7\n", "recv 9b from 0 tag 7\nrecv 9b from 0 tag 7\n"})), "");
@@ -200,6 +222,18 @@ TEST(Check, LooksAtReceiversInPasses) {
   }
   EXPECT_EQ(trouble_of(schedule),
             "rank 2999 has 801 receives with tag 0, but 800 messages that they can take are sent to it");
+}
+
+TEST(Count, TellsOneSidedOperationsApart) {
+  const Count found = count(test::read(
+      ranks({"put 1b to 1\nget 2b from 1\natomic 4b to 1\nfetch 8b from 1 nic 2\n", "arrived 4\narrived 2\n"})));
+  EXPECT_EQ(found.puts, 1U);
+  EXPECT_EQ(found.gets, 1U);
+  EXPECT_EQ(found.atomics, 2U);
+  EXPECT_EQ(found.arrivals, 2U);
+  EXPECT_EQ(found.one_sided_bytes, 15U);
+  EXPECT_EQ(found.sent_bytes, 0U);
+  EXPECT_EQ(found.nics, 3U);
 }
 
 TEST(Count, SaysWhatAScheduleHolds) {

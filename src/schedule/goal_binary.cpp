@@ -350,6 +350,11 @@ void append_block(std::string& out, const Schedule& schedule, uint32_t rank) {
 }  // namespace
 
 Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number) {
+  const Kind kind = schedule.shape(schedule.program(rank).operations[number]).kind;
+  if (kind > Kind::compute) {
+    return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL's binary form has no ", name_of(kind),
+                "; write FILE.goal, whose text has it as an extension");
+  }
   for (const Edge edge : schedule.program(rank).edges_of(number)) {
     if (edge.join() == Join::all) continue;
     return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": operation ", edge.to(),
@@ -362,9 +367,19 @@ Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number)
 Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number) {
   const Operation& operation = schedule.program(rank).operations[number];
   const Shape& shape = schedule.shape(operation);
-  if (shape.kind != Kind::compute || (shape.tag == 0 && shape.nic == 0 && operation.peer == 0)) return {};
-  return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL has no computation with tag ",
-              shape.tag, ", nic ", uint32_t{shape.nic}, " and peer ", operation.peer, ": they must be 0");
+  const std::string place = text("rank ", rank, ", operation ", number, ": ");
+  if (shape.kind == Kind::compute && (shape.tag != 0 || shape.nic != 0 || operation.peer != 0)) {
+    return fail(Code::unsupported, place, "GOAL has no computation with tag ", shape.tag, ", nic ", uint32_t{shape.nic},
+                " and peer ", operation.peer, ": they must be 0");
+  }
+  if (shape.kind == Kind::arrived && (shape.cpu != 0 || shape.nic != 0 || operation.peer != 0)) {
+    return fail(Code::unsupported, place, "GOAL text has no arrival with cpu ", uint32_t{shape.cpu}, ", nic ",
+                uint32_t{shape.nic}, " and peer ", operation.peer, ": they must be 0");
+  }
+  if (shape.kind > Kind::compute && shape.tag == any) {
+    return fail(Code::unsupported, place, "GOAL text has no ", name_of(shape.kind), " with any tag");
+  }
+  return {};
 }
 
 Result<Schedule> read_goal_binary(std::string_view bytes) { return BinaryReader(bytes).whole(); }

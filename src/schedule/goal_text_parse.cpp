@@ -72,8 +72,8 @@ class TextReader {
     }
     const size_t from = at_;
     at_ += first.size();
-    if (const auto kind = kind_of(first)) {
-      SPL_TRY(operation(schedule, *kind));
+    if (const Kind kind = kind_of(first); is_word(kind) && (kind <= Kind::compute || begins_number())) {
+      SPL_TRY(operation(schedule, kind));
       return true;
     }
     if (first == "rank" || first == "num_ranks") {
@@ -101,12 +101,10 @@ class TextReader {
       return fail(Code::invalid, place_of(name), ": label ", quoted(name), " is already that of the operation in ",
                   place_of(known->name));
     }
-    const auto kind = accept("send")   ? Kind::send
-                      : accept("recv") ? Kind::receive
-                      : accept("calc") ? Kind::compute
-                                       : Kind{};
-    if (kind == Kind{}) return unexpected("'send', 'recv' or 'calc'");
-    SPL_TRY(operation(schedule, kind));
+    uint32_t kind = 1;
+    while (kind < kinds && !accept(name_of(static_cast<Kind>(kind)))) ++kind;
+    if (kind == kinds) return unexpected("'send', 'recv', 'calc', 'put', 'get', 'atomic', 'fetch' or 'arrived'");
+    SPL_TRY(operation(schedule, static_cast<Kind>(kind)));
     labels_.define(name, builder_.size() - 1);
     return {};
   }
@@ -115,22 +113,25 @@ class TextReader {
   Status operation(Schedule& schedule, Kind kind) {
     Shape shape;
     shape.kind = kind;
-    SPL_ASSIGN(shape.size,
-               number(kind == Kind::compute ? "the time of a computation" : "a number of bytes", UINT64_MAX));
+    SPL_ASSIGN(shape.size, number(kind == Kind::compute   ? "the time of a computation"
+                                  : kind == Kind::arrived ? "how many must have come"
+                                                          : "a number of bytes",
+                                  UINT64_MAX));
     uint32_t peer = 0;
-    if (kind != Kind::compute) {
+    if (has_peer(kind)) {
+      const bool comes = kind == Kind::receive || kind == Kind::get || kind == Kind::fetch;
       SPL_TRY(expect("b"));
-      SPL_TRY(expect(kind == Kind::send ? "to" : "from"));
+      SPL_TRY(expect(comes ? "from" : "to"));
       SPL_ASSIGN(peer, peer_of(kind));
-      if (accept("tag")) {
-        SPL_ASSIGN(shape.tag, tag());
-      }
     }
-    if (accept("cpu")) {
+    if (kind != Kind::compute && accept("tag")) {
+      SPL_ASSIGN(shape.tag, tag(kind));
+    }
+    if (kind != Kind::arrived && accept("cpu")) {
       SPL_ASSIGN(const uint64_t cpu, number("the index of a CPU", index_max));
       shape.cpu = static_cast<uint8_t>(cpu);
     }
-    if (kind != Kind::compute && accept("nic")) {
+    if (has_peer(kind) && accept("nic")) {
       SPL_ASSIGN(const uint64_t nic, number("the index of a NIC", index_max));
       shape.nic = static_cast<uint8_t>(nic);
     }
@@ -145,16 +146,17 @@ class TextReader {
 
   Result<uint32_t> peer_of(Kind kind) {
     if (kind == Kind::receive && accept("-1")) return any;
-    SPL_ASSIGN(const uint64_t peer, number(kind == Kind::send ? "a rank" : "a rank or -1", any - 1));
+    SPL_ASSIGN(const uint64_t peer, number(kind == Kind::receive ? "a rank or -1" : "a rank", any - 1));
     if (peer >= ranks_) {
       return fail(Code::invalid, place_of(number_at_), ": there is no rank ", peer, ": num_ranks is ", ranks_);
     }
     return static_cast<uint32_t>(peer);
   }
 
-  Result<uint32_t> tag() {
-    if (accept("-1")) return any;
-    SPL_ASSIGN(const uint64_t tag, number("a tag or -1", any - 1));
+  Result<uint32_t> tag(Kind kind) {
+    const bool is_counter = kind > Kind::compute;
+    if (!is_counter && accept("-1")) return any;
+    SPL_ASSIGN(const uint64_t tag, number(is_counter ? "a tag" : "a tag or -1", any - 1));
     return static_cast<uint32_t>(tag);
   }
 
@@ -181,11 +183,19 @@ class TextReader {
                 rank_);
   }
 
-  static std::optional<Kind> kind_of(std::string_view name) {
-    if (name == "send") return Kind::send;
-    if (name == "recv") return Kind::receive;
-    if (name == "calc") return Kind::compute;
-    return {};
+  // One that is_word() denies: it is a label.
+  static Kind kind_of(std::string_view name) {
+    uint32_t kind = 1;
+    while (kind < kinds && name != name_of(static_cast<Kind>(kind))) ++kind;
+    return static_cast<Kind>(kind);
+  }
+
+  static bool is_word(Kind kind) { return static_cast<uint32_t>(kind) < kinds; }
+
+  // Words that GOAL does not have may be labels, which no number follows.
+  [[nodiscard]] bool begins_number() {
+    skip_blanks();
+    return at_ < source_.size() && is_digit(source_[at_]);
   }
 
   // The parts of the text.
@@ -293,7 +303,11 @@ class TextReader {
     const bool is_option = rest.starts_with("tag") || rest.starts_with("cpu") || rest.starts_with("nic");
     Error error = unexpected("the end of the line");
     if (rest.starts_with("/")) error.message += ": a comment has a line of its own";
-    if (is_option) error.message += kind == Kind::compute ? ": calc has cpu only" : ": the order is tag, cpu, nic";
+    if (is_option) {
+      error.message += kind == Kind::compute   ? ": calc has cpu only"
+                       : kind == Kind::arrived ? ": arrived has tag only"
+                                               : ": the order is tag, cpu, nic";
+    }
     return error;
   }
 

@@ -74,14 +74,14 @@ class TextWriter {
     const Shape& shape = schedule_.shape(operation);
     const uint32_t peer = schedule_.peer(rank, operation);
     SPL_TRY(sayable_in_text(schedule_, rank, number));
-    if (shape.kind != Kind::compute && peer >= schedule_.ranks() && (peer != any || shape.kind == Kind::send)) {
+    if (has_peer(shape.kind) && peer >= schedule_.ranks() && (peer != any || shape.kind != Kind::receive)) {
       return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL text has no ",
                   schedule_.describe(rank, operation), ": num_ranks is ", schedule_.ranks());
     }
-    switch (shape.kind) {
-      case Kind::send: add("send ", shape.size, "b to ", uint64_t{peer}); break;
-      case Kind::receive: add("recv ", shape.size, "b from "), add_or_any(peer); break;
-      case Kind::compute: add("calc ", shape.size); break;
+    add(std::string_view(name_of(shape.kind)), " ", shape.size);
+    if (has_peer(shape.kind)) {
+      const bool comes = shape.kind == Kind::receive || shape.kind == Kind::get || shape.kind == Kind::fetch;
+      add(comes ? "b from " : "b to "), add_or_any(peer);
     }
     if (shape.tag != 0) add(" tag "), add_or_any(shape.tag);
     if (shape.cpu != 0) add(" cpu ", uint64_t{shape.cpu});

@@ -152,12 +152,19 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{of_rank_0("send 5b to 1 nic 1 cpu 2\n"),
               "line 3, column 20: expected the end of the line, found 'cpu': the order is tag, cpu, nic"},
         Wrong{of_rank_0("send 5b to 1 cpu -1\n"), "line 3, column 18: expected the index of a CPU, found '-'"},
-        Wrong{of_rank_0("put 5b to 1\n"),
-              "line 3, column 5: expected ':', 'requires', 'irequires', 'anyof' or 'ianyof' behind 'put', found '5b'"},
+        Wrong{of_rank_0("push 5b to 1\n"),
+              "line 3, column 6: expected ':', 'requires', 'irequires', 'anyof' or 'ianyof' behind 'push', found '5b'"},
+        Wrong{of_rank_0("put 5b to -1\n"), "line 3, column 11: expected a rank, found '-'"},
+        Wrong{of_rank_0("get 5b to 1\n"), "line 3, column 8: expected 'from', found 'to'"},
+        Wrong{of_rank_0("atomic 5b to 1 tag -1\n"), "line 3, column 20: expected a tag, found '-'"},
+        Wrong{of_rank_0("arrived 5 cpu 1\n"),
+              "line 3, column 11: expected the end of the line, found 'cpu': arrived has tag only"},
         Wrong{of_rank_0("5\n"), "line 3, column 1: expected a statement or '}', found '5'"},
         Wrong{of_rank_0("rank 1 {\n"), "line 3, column 1: expected a statement or '}', found 'rank'"},
         Wrong{of_rank_0("a:\ncalc 5\n"),
-              "line 3, column 3: expected 'send', 'recv' or 'calc', found the end of the line"},
+              "line 3, column 3: expected 'send', 'recv', 'calc', 'put', 'get', 'atomic', 'fetch' or 'arrived', found "
+              "the end of "
+              "the line"},
         Wrong{of_rank_0("send: calc 5\n"), "line 3, column 5: expected a number of bytes, found ':'"},
         Wrong{of_rank_0("num_ranks: calc 5\n"), "line 3, column 1: expected a statement or '}', found 'num_ranks'"}));
 
@@ -220,6 +227,28 @@ TEST(GoalText, PrintKeepsTheOrderOfEdges) {
   const std::string goal = of_rank_0("l0: calc 1\nl1: calc 2\nl2: calc 3\nl2 requires l0\nl1 requires l0\n");
   EXPECT_EQ(printed(goal), goal);
   EXPECT_EQ(test::difference(read(printed(goal)), read(goal)), "");
+}
+
+TEST(GoalText, OneSidedOperationsAreAnExtension) {
+  const std::string goal =
+      "num_ranks 2\nrank 0 {\nput 8b to 1 tag 4\nget 7b from 1 cpu 2 nic 1\natomic 6b to 1\nfetch 5b from 1 tag 9\n"
+      "arrived 3 tag 4\narrived 1\n}\nrank 1 {\n}\n";
+  EXPECT_EQ(printed(goal), goal);
+  const Schedule schedule = read(goal);
+  const auto said = [&](uint32_t number) { return schedule.describe(0, schedule.program(0).operations[number]); };
+  EXPECT_EQ(said(0), "put of 8 B to 1 with tag 4");
+  EXPECT_EQ(said(1), "get of 7 B from 1");
+  EXPECT_EQ(said(2), "atomic of 6 B to 1");
+  EXPECT_EQ(said(3), "fetch of 5 B from 1 with tag 9");
+  EXPECT_EQ(said(4), "arrival of 3 with tag 4");
+  EXPECT_EQ(write_goal_binary(schedule).error().message,
+            "rank 0, operation 0: GOAL's binary form has no put; write FILE.goal, whose text has it as an extension");
+}
+
+TEST(GoalText, ItsOwnWordsMayBeLabelsAsInGoal) {
+  const Schedule schedule = read("num_ranks 1\nrank 0 {\nput: calc 1\nget: put 5b to 0\nget requires put\n}\n");
+  EXPECT_EQ(schedule.describe(0, schedule.program(0).operations[1]), "put of 5 B to 0");
+  EXPECT_EQ(test::edges_of(schedule.program(0), 0), " 1");
 }
 
 TEST(GoalText, TheFirstOfSeveralIsAnExtension) {

@@ -27,6 +27,11 @@ constexpr uint32_t no_shape = UINT32_MAX;
 
 }  // namespace
 
+const char* name_of(Kind kind) {
+  constexpr const char* names[kinds] = {"", "send", "recv", "calc", "put", "get", "atomic", "fetch", "arrived"};
+  return names[static_cast<size_t>(kind)];
+}
+
 std::vector<uint32_t> Program::waits() const {
   std::vector<uint32_t> found(operations.size());
   for (const Edge& edge : edges) found[edge.to()] += edge.join() == Join::all;
@@ -61,10 +66,11 @@ uint64_t Schedule::bytes() const {
 std::string Schedule::describe(uint32_t rank, const Operation& operation) const {
   const Shape& shape = this->shape(operation);
   if (shape.kind == Kind::compute) return text("computation of ", shape.size);
+  if (shape.kind == Kind::arrived) return text("arrival of ", shape.size, " with tag ", shape.tag);
   const uint32_t other = peer(rank, operation);
-  const bool is_send = shape.kind == Kind::send;
-  std::string said = text(is_send ? "send of " : "receive of ", shape.size, is_send ? " B to " : " B from ",
-                          other == any ? "any rank" : text(other));
+  const bool comes = shape.kind == Kind::receive || shape.kind == Kind::get || shape.kind == Kind::fetch;
+  std::string said = text(shape.kind == Kind::receive ? "receive" : name_of(shape.kind), " of ", shape.size,
+                          comes ? " B from " : " B to ", other == any ? "any rank" : text(other));
   if (shape.tag != 0) said += text(" with ", shape.tag == any ? "any tag" : text("tag ", shape.tag));
   return said;
 }
@@ -97,7 +103,7 @@ uint32_t Schedule::number_of(const Shape& shape) {
 bool Schedule::make_distances(uint32_t rank, Program& program) const {
   bool has_peers = false;
   for (Operation& operation : program.operations) {
-    if (shapes_[operation.shape].kind == Kind::compute || operation.peer == any) continue;
+    if (!has_peer(shapes_[operation.shape].kind) || operation.peer == any) continue;
     if (operation.peer >= ranks()) return false;
     has_peers = true;
     operation.peer = static_cast<uint32_t>((uint64_t{operation.peer} + ranks() - rank) % ranks());
@@ -109,7 +115,7 @@ bool Schedule::make_distances(uint32_t rank, Program& program) const {
 void Schedule::make_relative(Program& program) {
   for (Operation& operation : program.operations) {
     Shape shape = shapes_[operation.shape];
-    if (shape.kind == Kind::compute || operation.peer == any) continue;
+    if (!has_peer(shape.kind) || operation.peer == any) continue;
     shape.peer = Peer::relative;
     operation.shape = number_of(shape);
   }

@@ -23,14 +23,24 @@ namespace spinloom::schedule {
 
 inline constexpr uint32_t any = UINT32_MAX;  // in place of a peer or a tag: every one
 
-enum class Kind : uint8_t { send = 1, receive = 2, compute = 3 };
+// The one-sided ones are done in a peer's memory without its CPU: put, get and atomic move one way, a fetching atomic
+// moves its operand there and the old value back. Each counts at its target, under its tag, when it has been done there;
+// an `arrived` ends when its rank's counter of its tag has reached its size.
+enum class Kind : uint8_t { send = 1, receive = 2, compute = 3, put, get, atomic, fetch, arrived };
+inline constexpr uint32_t kinds = 9;  // the largest, and one
+
+[[nodiscard]] constexpr bool is_one_sided(Kind kind) { return kind >= Kind::put && kind <= Kind::fetch; }
+[[nodiscard]] constexpr bool has_peer(Kind kind) { return kind != Kind::compute && kind != Kind::arrived; }
+// As a word of the text.
+[[nodiscard]] const char* name_of(Kind kind);
 
 // How a rank finds its peer: the number itself, or that many ranks further on, modulo the number of ranks.
 enum class Peer : uint8_t { absolute, relative };
 
-// What operations have in common. A computation has no tag and no NIC: they are 0, and so is its operation's peer.
+// What operations have in common. A computation has no tag and no NIC: they are 0, and so is its operation's peer; an
+// `arrived` has only a size and a tag.
 struct Shape {
-  uint64_t size = 0;  // bytes of a message, time of a computation
+  uint64_t size = 0;  // bytes of a message, time of a computation, what a counter must reach
   uint32_t tag = 0;
   Kind kind = Kind::compute;
   Peer peer = Peer::absolute;

@@ -84,8 +84,13 @@ inline Schedule random_schedule(Random& random, bool acyclic = false, Words word
     const auto operations = static_cast<uint32_t>(random.chance(1, 6) ? 0 : random.between(1, 30));
     for (uint32_t number = 0; number < operations; ++number) {
       Shape shape;
-      shape.kind = static_cast<Kind>(random.between(1, 3));
+      shape.kind = static_cast<Kind>(random.between(1, words == Words::goal ? 3 : 8));
       shape.size = random_size(random);
+      if (shape.kind == Kind::arrived) {
+        shape.tag = static_cast<uint32_t>(random.below(any));
+        builder.add(schedule.number_of(shape), 0);
+        continue;
+      }
       if (random.chance(1, 4)) shape.cpu = static_cast<uint8_t>(random.below(256));
       if (shape.kind == Kind::compute) {
         builder.add(schedule.number_of(shape), 0);
@@ -93,6 +98,7 @@ inline Schedule random_schedule(Random& random, bool acyclic = false, Words word
       }
       if (random.chance(1, 4)) shape.nic = static_cast<uint8_t>(random.below(256));
       if (random.chance(1, 2)) shape.tag = static_cast<uint32_t>(random.chance(1, 4) ? any : random.below(any));
+      if (is_one_sided(shape.kind) && shape.tag == any) shape.tag = 0;
       const bool from_any = shape.kind == Kind::receive && random.chance(1, 5);
       builder.add(schedule.number_of(shape), from_any ? any : static_cast<uint32_t>(random.below(schedule.ranks())));
     }

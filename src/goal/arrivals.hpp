@@ -1,0 +1,67 @@
+// Arrivals - how many one-sided operations have been done at each rank, by tag, and who waits for more.
+//
+// Contract: count() adds one and gives those that have waited for no more, in the order in which they came; wait() keeps
+//   an operation that waits for more than there are. A counter never goes back.
+// Threads: one owner. Time: none. Memory: for the tags in use only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace spinloom::goal {
+
+class Arrivals {
+ public:
+  struct Waiter {
+    uint64_t wanted = 0;
+    uint64_t there = 0;  // when it was asked
+    uint32_t operation = 0;
+  };
+
+  [[nodiscard]] uint64_t there(uint32_t rank, uint32_t tag) const {
+    const auto found = counters_.find(key(rank, tag));
+    return found == counters_.end() ? 0 : found->second.there;
+  }
+
+  void wait(uint32_t rank, uint32_t tag, uint64_t wanted, uint32_t operation) {
+    counters_[key(rank, tag)].waiting.push_back({wanted, 0, operation});
+  }
+
+  // Their operations.
+  [[nodiscard]] std::vector<uint32_t> count(uint32_t rank, uint32_t tag) {
+    Counter& counter = counters_[key(rank, tag)];
+    ++counter.there;
+    std::vector<uint32_t> done;
+    std::erase_if(counter.waiting, [&](const Waiter& one) {
+      if (one.wanted > counter.there) return false;
+      done.push_back(one.operation);
+      return true;
+    });
+    return done;
+  }
+
+  // One that waits at a rank, of the smallest tag.
+  [[nodiscard]] std::optional<Waiter> first_that_waits(uint32_t rank) const {
+    const auto first = counters_.lower_bound(key(rank, 0));
+    for (auto one = first; one != counters_.end() && one->first >> 32 == rank; ++one) {
+      if (one->second.waiting.empty()) continue;
+      Waiter found = one->second.waiting.front();
+      found.there = one->second.there;
+      return found;
+    }
+    return {};
+  }
+
+ private:
+  struct Counter {
+    uint64_t there = 0;
+    std::vector<Waiter> waiting;
+  };
+  [[nodiscard]] static uint64_t key(uint32_t rank, uint32_t tag) { return uint64_t{rank} << 32 | tag; }
+
+  std::map<uint64_t, Counter> counters_;
+};
+
+}  // namespace spinloom::goal

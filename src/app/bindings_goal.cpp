@@ -1,6 +1,7 @@
 // spinloom._core: schedules in GOAL, and the light engine that runs them.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +17,7 @@
 #include "network/network.hpp"
 #include "schedule/check.hpp"
 #include "schedule/goal.hpp"
+#include "schedule/schedule_file.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -25,7 +27,7 @@ using schedule::Schedule;
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 Schedule read(const nb::bytes& bytes) {
-  return unwrap(without_lock([source = view(bytes)] { return schedule::read_goal(source); }));
+  return unwrap(without_lock([source = view(bytes)] { return schedule::read_schedule(source); }));
 }
 
 nb::dict count(const Schedule& made) {
@@ -36,8 +38,15 @@ nb::dict count(const Schedule& made) {
   out["sends"] = found.sends;
   out["receives"] = found.receives;
   out["computations"] = found.computations;
+  out["puts"] = found.puts;
+  out["gets"] = found.gets;
+  out["atomics"] = found.atomics;
+  out["arrivals"] = found.arrivals;
   out["edges"] = found.edges;
   out["sent_bytes"] = found.sent_bytes;
+  out["one_sided_bytes"] = found.one_sided_bytes;
+  out["layouts"] = made.layouts().size();
+  out["layout_ends"] = found.layout_ends;
   out["cpus"] = found.cpus;
   out["nics"] = found.nics;
   out["programs"] = made.programs().size();
@@ -122,6 +131,7 @@ nb::list spans_of(const Schedule& made, const goal::Record& record) {
       const schedule::Shape& shape = made.shape(operation);
       const goal::Trace& trace = record.of(rank, number);
       const bool receives = shape.kind == schedule::Kind::receive;
+      if (shape.kind == schedule::Kind::arrived) continue;  // no CPU's
       out.append(
           nb::make_tuple(rank, shape.cpu, made.describe(rank, operation), trace.begin_ps, trace.worked_ps,
                          shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
@@ -156,9 +166,11 @@ auto watched(const nb::object& progress, const Run& run) {
 
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
-             const std::optional<Noise>& noise, bool record, const nb::object& progress) {
+             const std::optional<Noise>& noise, bool record, const nb::object& progress,
+             const std::optional<Ratio>& layout) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
+  if (layout.has_value()) model.layout = rate("layout", *layout);
   if (noise.has_value()) {
     const auto [period_ps, length_ps, seed, together] = *noise;
     model.noise = goal::Noise{period_ps, length_ps, seed, together};
@@ -191,6 +203,53 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
   return out;
 }
 
+// For drawings: small schedules only.
+nb::list graph(const Schedule& made) {
+  nb::list ranks;
+  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
+    const schedule::Program& program = made.program(rank);
+    nb::list operations;
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      const schedule::Operation& operation = program.operations[number];
+      const schedule::Shape& shape = made.shape(operation);
+      nb::list edges;
+      for (const schedule::Edge edge : program.edges_of(number)) {
+        edges.append(nb::make_tuple(edge.to(), edge.awaits() == schedule::Awaits::end ? "end" : "start",
+                                    edge.join() == schedule::Join::first));
+      }
+      nb::object peer = nb::none();
+      if (schedule::has_peer(shape.kind) && made.peer(rank, operation) != schedule::any) {
+        peer = nb::int_(made.peer(rank, operation));
+      }
+      operations.append(nb::make_tuple(made.describe(rank, operation), schedule::name_of(shape.kind), peer,
+                                       int64_t{shape.tag}, edges));
+    }
+    ranks.append(operations);
+  }
+  return ranks;
+}
+
+std::vector<std::string> words(const Schedule& made) {
+  std::vector<bool> kinds(schedule::kinds);
+  bool waits_for_end = false;
+  bool waits_for_start = false;
+  for (const schedule::Program& program : made.programs()) {
+    for (const schedule::Operation& one : program.operations) kinds[static_cast<size_t>(made.shape(one).kind)] = true;
+    for (const schedule::Edge edge : program.edges) {
+      if (edge.join() == schedule::Join::all) continue;
+      (edge.awaits() == schedule::Awaits::end ? waits_for_end : waits_for_start) = true;
+    }
+  }
+  std::vector<std::string> found;
+  if (waits_for_end) found.emplace_back("anyof");
+  if (waits_for_start) found.emplace_back("ianyof");
+  for (auto kind = static_cast<uint32_t>(schedule::Kind::put); kind < schedule::kinds; ++kind) {
+    if (kinds[kind]) found.emplace_back(schedule::name_of(static_cast<schedule::Kind>(kind)));
+  }
+  if (!made.layouts().empty()) found.emplace_back("layout");
+  return found;
+}
+
 nb::bytes written(const Result<std::string>& result) {
   const std::string content = unwrap(Result<std::string>(result));
   return nb::bytes(content.data(), content.size());
@@ -207,10 +266,11 @@ void bind_goal(nb::module_& module) {
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
            nb::arg("noise") = nb::none(), nb::arg("record") = false, nb::arg("progress") = nb::none(),
+           nb::arg("layout") = nb::none(),
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
-           "length_ps, seed, together). With record: path, "
-           "the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did. "
+           "length_ps, seed, together), layout what a CPU takes for each byte that a layout scatters. With record: "
+           "path, the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did. "
            "progress is called now and then with how many operations have begun.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
            nb::arg("S"), nb::arg("progress") = nb::none(),
@@ -219,8 +279,15 @@ void bind_goal(nb::module_& module) {
           "text", [](const Schedule& made) { return written(schedule::print_goal(made)); }, "As GOAL text.")
       .def(
           "binary", [](const Schedule& made) { return written(schedule::write_goal_binary(made)); },
-          "In the binary form of LogGOPSim of 2023.");
-  module.def("read_goal", &read, nb::arg("bytes"), "A Schedule from GOAL text or its binary forms.");
+          "In the binary form of LogGOPSim of 2023.")
+      .def(
+          "own", [](const Schedule& made) { return written(schedule::write_schedule(made)); },
+          "In our own form, which loses nothing.")
+      .def("graph", &graph,
+           "Of each rank a list of operations: (what it is, kind, peer or None, tag, edges), and edges "
+           "are (operation that waits, 'end' or 'start', whether it waits for the first of several).")
+      .def("words", &words, "What of it GOAL does not have, as words of the text; 'layout' if it has any.");
+  module.def("read_goal", &read, nb::arg("bytes"), "A Schedule from our own form, GOAL text or its binary forms.");
   module.def(
       "goal_pattern",
       [](std::string_view name, uint32_t ranks, uint64_t bytes, std::optional<uint32_t> radix,

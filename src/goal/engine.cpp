@@ -53,8 +53,9 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Recor
 }
 
 Status Engine::price_shapes() {
-  for (const Shape& shape : schedule_.shapes()) {
-    Costs costs{shape.size, 0, 0, shape.tag, shape.cpu, shape.nic, false, shape.kind, Part::whole};
+  for (uint32_t number = 0; number < schedule_.shapes().size(); ++number) {
+    const Shape& shape = schedule_.shapes()[number];
+    Costs costs{shape.size, 0, 0, 0, shape.tag, shape.cpu, shape.nic, false, shape.kind, Part::whole};
     if (shape.kind == Kind::arrived) {
       costs_.push_back(costs);
       continue;
@@ -72,6 +73,10 @@ Status Engine::price_shapes() {
     }
     costs.cpu_ps = checked(costs.cpu_ps);
     costs.bytes_ps = checked(costs.bytes_ps);
+    const bool works = shape.kind != Kind::compute && shape.kind != Kind::get;
+    if (works && model_.layout.has_value() && schedule_.ends(number).local != schedule::contiguous) {
+      costs.layout_ps = checked(time_ps(*model_.layout, shape.size));
+    }
     costs_.push_back(costs);
   }
   model_.L_ps = checked(model_.L_ps);
@@ -181,7 +186,7 @@ bool Engine::send(uint64_t now, uint32_t event) {
   const Costs& costs = costs_[did.shape];
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t end_ps = until(now, did.rank, costs.cpu_ps);
+  const uint64_t end_ps = until(now, did.rank, checked(costs.cpu_ps + costs.layout_ps));
   if (record_ != nullptr) [[unlikely]] {
     record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }
@@ -238,7 +243,7 @@ bool Engine::deliver(uint64_t now, uint32_t event) {
   const Costs& costs = costs_of(did.rank, did.operation);
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t end_ps = until(now, did.rank, costs_[did.shape].cpu_ps);
+  const uint64_t end_ps = until(now, did.rank, checked(costs_[did.shape].cpu_ps + costs.layout_ps));
   if (record_ != nullptr) [[unlikely]] {
     record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }

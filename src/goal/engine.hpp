@@ -51,6 +51,7 @@ class Engine {
     uint64_t size;
     uint64_t cpu_ps;  // a computation; what a message costs each of both CPUs
     uint64_t bytes_ps;  // n G
+    uint64_t layout_ps;  // of the own CPU
     uint32_t tag;
     uint8_t cpu;
     uint8_t nic;

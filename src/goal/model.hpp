@@ -27,6 +27,8 @@
 //     receiving one takes what comes in packets.
 //         T(s <= S) = c + L + h hop + n G + c         h: links between the switches of both
 //   - At one moment, what waits for a CPU begins first, then come ends of messages, sends, receives, computations.
+//   - With `layout` a CPU packs before a message leaves and unpacks when one has come: a send, put, atomic or fetch with
+//     a layout at its own end costs its CPU so much more for each byte, and so does a receive. What NICs do is free.
 //   - With `noise` a CPU is away at times; its work then ends later. NICs are not.
 //   A rank ends when the last of its operations has ended.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds; rates are rational, the time of n bytes is
@@ -61,6 +63,7 @@ struct Model {
   Rate O{0, 1};
   uint64_t S_bytes = 65535;
   uint64_t unit_ps = 1000;  // what a schedule counts its computations in
+  std::optional<Rate> layout = {};  // of a CPU, for each byte that a layout scatters; without it layouts cost nothing
   std::optional<network::Config> network = {};
   std::optional<Noise> noise = {};
 };

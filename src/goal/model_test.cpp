@@ -265,6 +265,36 @@ TEST(Model, ATriggeredOperationIsAPutBehindAnArrival) {
   EXPECT_EQ(finish_of(goal)[0], k * (o + L + 99 * G));
 }
 
+TEST(Model, LayoutsCostWhatIsGiven) {
+  // A CPU packs, the other one unpacks: T = (c + s P) + L + n G + (c + s P). Without a price nothing, and of ends in one
+  // block neither.
+  Schedule schedule(2);
+  schedule::Builder builder;
+  const auto layout = schedule.number_of_layout(schedule::Layout{"every other", 250, 1000});
+  using schedule::Kind;
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::send}, {layout, schedule::contiguous}), 1);
+  schedule.intern(0, builder.take());
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous}), 0);
+  schedule.intern(1, builder.take());
+  const uint64_t P = 500;
+  EXPECT_EQ(run(schedule, {})->finish_ps, Times({o, o + L + 999 * G + o}));
+  EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps,
+            Times({o + 1000 * P, o + 1000 * P + L + 999 * G + o + 1000 * P}));
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}), 0);
+  schedule.intern(1, builder.take());
+  EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps[1], o + 1000 * P + L + 999 * G + o);
+  // One-sided: the initiator's CPU packs, nobody's CPU works at the target; the data of a get land as they are.
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::put}, {layout, layout}), 1);
+  schedule.intern(0, builder.take());
+  schedule.intern(1, builder.take());
+  const auto put = run(schedule, {.layout = Rate(P, 1)});
+  EXPECT_EQ(put->finish_ps, Times({o + 1000 * P + 999 * G, 0}));
+  EXPECT_EQ(put->overhead_ps, Times({o + 1000 * P, 0}));
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::get}, {layout, layout}), 1);
+  schedule.intern(0, builder.take());
+  EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps, Times({o + 2 * L + 999 * G, 0}));
+}
+
 TEST(Model, TheDialectKnowsNothingOneSided) {
   const auto outcome = run_loggopsim(*schedule::read_goal(one_sided("put 8b to")), {});
   ASSERT_FALSE(outcome);
@@ -363,6 +393,7 @@ Model random_model(Random& random) {
   const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
   model.S_bytes = sizes[random.below(6)];
   model.unit_ps = random.chance(1, 2) ? 1000 : random.below(3);
+  if (random.chance(1, 2)) model.layout = Rate(random.between(0, 4000), random.between(1, 3));
   if (random.chance(1, 4)) {
     const uint64_t period_ps = 1 + random.below(5'000'000);
     model.noise = Noise{period_ps, period_ps / (1 + random.below(50)), random.next(), random.chance(1, 3)};

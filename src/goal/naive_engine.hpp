@@ -111,6 +111,11 @@ class NaiveEngine {
   }
   [[nodiscard]] uint64_t overhead_of(Name send) const { return model_.o_ps + up(model_.O, bytes_of(send)); }
 
+  [[nodiscard]] uint64_t layout_of(Name name) const {
+    const bool has_one = schedule_.ends(operation_of(name)).local != schedule::contiguous;
+    return has_one && model_.layout.has_value() ? up(*model_.layout, shape_of(name).size) : 0;
+  }
+
   // Goes through the periods one by one.
   [[nodiscard]] uint64_t lasting(uint32_t rank, uint64_t now, uint64_t work) const {
     if (!model_.noise.has_value()) return work;
@@ -164,7 +169,8 @@ class NaiveEngine {
       case What::send: {
         if (!has_cpu(element, element.send)) return;
         const bool asks = kind_of(element.send) == schedule::Kind::get;
-        const uint64_t lasts = lasting(element.send.rank, now, asks ? model_.o_ps : overhead_of(element.send));
+        const uint64_t lasts =
+            lasting(element.send.rank, now, asks ? model_.o_ps : overhead_of(element.send) + layout_of(element.send));
         host.cpu[shape_of(element.send).cpu] = now + lasts;
         host.overhead += lasts;
         Element message = element;
@@ -369,7 +375,8 @@ class NaiveEngine {
       return;
     }
     if (!has_cpu(element, element.receive)) return;
-    const uint64_t lasts = lasting(element.receive.rank, element.time, overhead_of(element.send));
+    const uint64_t lasts =
+        lasting(element.receive.rank, element.time, overhead_of(element.send) + layout_of(element.receive));
     Host& host = hosts_[element.receive.rank];
     host.cpu[shape_of(element.receive).cpu] = element.time + lasts;
     host.overhead += lasts;

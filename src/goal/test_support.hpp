@@ -70,6 +70,7 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   const bool in_order = random.chance(3, 4);
   const uint64_t edges = random.below(4);  // in 4, per operation
   const uint64_t firsts = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 9);  // in 10
+  const bool layouts = words == Words::all && random.chance(1, 3);
   const uint64_t one_sided = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 7);  // in 10
   schedule::Schedule schedule(ranks);
   std::vector<schedule::Builder> builders(ranks);
@@ -78,7 +79,12 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
     if (shape.kind != Kind::arrived) shape.cpu = static_cast<uint8_t>(random.below(cpus));
     if (schedule::has_peer(shape.kind)) shape.nic = static_cast<uint8_t>(random.below(nics));
     schedule::Builder& builder = builders[rank];
-    const uint32_t number = builder.add(schedule.number_of(shape), peer);
+    schedule::Ends ends;
+    if (layouts && schedule::has_peer(shape.kind) && random.chance(1, 2)) {
+      ends.local = schedule.number_of_layout(schedule::Layout{"some", static_cast<int64_t>(shape.size), shape.size});
+      if (schedule::is_one_sided(shape.kind)) ends.remote = ends.local;
+    }
+    const uint32_t number = builder.add(schedule.number_of(shape, ends), peer);
     while (number > 0 && random.below(4) < edges) {
       const auto before =
           static_cast<uint32_t>(in_order ? number - 1 - random.below(std::min(number, 3U)) : random.below(number));

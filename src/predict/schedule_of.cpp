@@ -1,6 +1,9 @@
 #include "predict/schedule_of.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 
 namespace spinloom::predict {
 namespace {
@@ -30,10 +33,32 @@ struct Awaited {
 };
 using Cursor = std::vector<Awaited>;  // what the next operation waits for
 
+// The schedule's numbers of a Script's layouts.
+class LayoutNumbers {
+ public:
+  LayoutNumbers(const std::vector<layout::Blob>& layouts, schedule::Schedule& out) : layouts_(layouts), out_(out) {}
+
+  schedule::Ends of(const Part& part) {
+    if (part.type == trace::none || part.bytes == 0) return {};
+    const auto [found, is_new] = numbers_.try_emplace({part.type, part.count}, 0);
+    if (is_new) {
+      const auto bytes = layouts_[part.type].bytes();
+      const std::string blob(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      found->second = out_.number_of_layout({blob, part.count, part.bytes});
+    }
+    return {found->second, schedule::contiguous};
+  }
+
+ private:
+  const std::vector<layout::Blob>& layouts_;
+  schedule::Schedule& out_;
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> numbers_;
+};
+
 class RankEmitter {
  public:
-  RankEmitter(const RankScript& script, const Costs& costs, schedule::Schedule& out, Bill& bill)
-      : script_(script), costs_(costs), out_(out), bill_(bill), ends_(script.actions.size()) {}
+  RankEmitter(const RankScript& script, const Costs& costs, LayoutNumbers& layouts, schedule::Schedule& out, Bill& bill)
+      : script_(script), costs_(costs), layouts_(layouts), out_(out), bill_(bill), ends_(script.actions.size()) {}
 
   schedule::Program emit() {
     for (const Step& step : script_.steps) {
@@ -252,16 +277,19 @@ class RankEmitter {
   }
   uint32_t message(Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after) {
     const uint32_t tag = leg.tag * stages + static_cast<uint32_t>(stage);
-    return add({.size = bytes, .tag = tag, .kind = kind, .cpu = message_cpu}, leg.peer, after);
+    const bool has_data = stage == Stage::eager || stage == Stage::data;
+    return add({.size = bytes, .tag = tag, .kind = kind, .cpu = message_cpu}, leg.peer, after,
+               has_data ? layouts_.of(leg.part) : schedule::Ends());
   }
-  uint32_t add(const Shape& shape, uint32_t peer, const Cursor& after) {
-    const uint32_t made = builder_.add(out_.number_of(shape), peer);
+  uint32_t add(const Shape& shape, uint32_t peer, const Cursor& after, schedule::Ends its_ends = {}) {
+    const uint32_t made = builder_.add(out_.number_of(shape, its_ends), peer);
     for (const Awaited& one : after) builder_.require(made, one.operation, one.awaits);
     return made;
   }
 
   const RankScript& script_;
   const Costs& costs_;
+  LayoutNumbers& layouts_;
   schedule::Schedule& out_;
   Bill& bill_;
   schedule::Builder builder_;
@@ -293,6 +321,7 @@ MessageCost Costs::at(uint64_t bytes) const {
 Result<Priced> schedule_of(const Script& script, const Costs& costs) {
   Priced made{schedule::Schedule(static_cast<uint32_t>(script.ranks.size())), {}};
   made.bills.resize(script.ranks.size());
+  LayoutNumbers layouts(script.layouts, made.schedule);
   for (uint32_t rank = 0; rank < script.ranks.size(); ++rank) {
     const RankScript& one = script.ranks[rank];
     const auto highest = std::ranges::max_element(one.legs, {}, &Leg::tag);
@@ -300,7 +329,7 @@ Result<Priced> schedule_of(const Script& script, const Costs& costs) {
       return fail(Code::overflow, "the program has ", highest->tag, " different tags; at most ", tags_most,
                   " fit into a schedule");
     }
-    made.schedule.intern(rank, RankEmitter(one, costs, made.schedule, made.bills[rank]).emit());
+    made.schedule.intern(rank, RankEmitter(one, costs, layouts, made.schedule, made.bills[rank]).emit());
   }
   return made;
 }

@@ -167,6 +167,30 @@ TEST(ScheduleOf, ABlockThatMeetsALayoutHasAPriceToo) {
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns, 1140 * ns + 95 * 2}));
 }
 
+TEST(ScheduleOf, LayoutsAreInTheScheduleAtBothEnds) {
+  // 3 elements of 4 blocks of 8 B: the send has them, the receive too; with a handshake the data only.
+  for (const uint64_t handshake_bytes : {UINT64_MAX, uint64_t{8}}) {
+    Costs costs = overheads();
+    costs.handshake_bytes = handshake_bytes;
+    const Priced made = priced(columns_to_columns(0), costs);
+    ASSERT_EQ(made.schedule.layouts().size(), 1U);
+    EXPECT_EQ(made.schedule.layouts()[0].count, 3);
+    EXPECT_EQ(made.schedule.layouts()[0].bytes, 96U);
+    EXPECT_EQ(made.schedule.layouts()[0].blob.size(),
+              layout::Blob::build(*layout::parse("vector(4, 1, 4, double)"))->bytes().size());
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      uint32_t ends = 0;
+      for (const schedule::Operation& one : made.schedule.program(rank).operations) {
+        if (made.schedule.ends(one) == schedule::Ends()) continue;
+        ++ends;
+        EXPECT_EQ(made.schedule.ends(one), (schedule::Ends{0, schedule::contiguous}));
+        EXPECT_EQ(made.schedule.shape(one).size, 96U);
+      }
+      EXPECT_EQ(ends, 1U);
+    }
+  }
+}
+
 TEST(ScheduleOf, AMessageLeavesBeforeTheCpuUnpacksAnother) {
   // both send 1 B and receive 1 B at once; packing takes 5 us at rank 1, in which the other message comes: that one is
   // unpacked (2 us) when rank 1's own has left. Rank 0: 5 + 1 us; rank 1: 5 + 2 us

@@ -121,6 +121,30 @@ Status without_cycle(const Schedule& schedule, uint32_t rank) {
   return fail(Code::invalid, "rank ", rank, ": ", cycle.size(), " operations wait for each other: ", chain, cycle[0]);
 }
 
+Status layouts_fit(const Schedule& schedule, uint32_t rank, uint32_t number) {
+  const Operation& operation = schedule.program(rank).operations[number];
+  const Shape& shape = schedule.shape(operation);
+  const Ends ends = schedule.ends(operation);
+  const std::string place = text("rank ", rank, ": operation ", number, " (", schedule.describe(rank, operation), ")");
+  if (ends.local != contiguous && !has_peer(shape.kind)) {
+    return fail(Code::invalid, place, " has a layout, but moves no bytes");
+  }
+  if (ends.remote != contiguous && !is_one_sided(shape.kind)) {
+    return fail(Code::invalid, place, " has a layout at its peer: only one-sided operations have one there");
+  }
+  for (const uint32_t layout : {ends.local, ends.remote}) {
+    if (layout == contiguous) continue;
+    if (layout >= schedule.layouts().size()) {
+      return fail(Code::invalid, place, " has layout ", layout, ", but there are ", schedule.layouts().size());
+    }
+    const uint64_t bytes = schedule.layouts()[layout].bytes;
+    if (bytes != shape.size) {
+      return fail(Code::invalid, place, " has layout ", layout, ", which holds ", bytes, " B");
+    }
+  }
+  return {};
+}
+
 // Relative peers are always ranks.
 Status peers_are_ranks(const Schedule& schedule, uint32_t rank) {
   const Program& program = schedule.program(rank);
@@ -131,6 +155,7 @@ Status peers_are_ranks(const Schedule& schedule, uint32_t rank) {
       return fail(Code::invalid, "rank ", rank, ": operation ", number, " (", schedule.describe(rank, operation),
                   "): a counter has a tag of its own, not any");
     }
+    if (!schedule.all_ends().empty()) SPL_TRY(layouts_fit(schedule, rank, number));
     if (!has_peer(shape.kind)) continue;
     const uint32_t peer = schedule.peer(rank, operation);
     if (peer < schedule.ranks() || (peer == any && shape.kind == Kind::receive)) continue;
@@ -430,6 +455,8 @@ Count count(const Schedule& schedule) {
         case Kind::arrived: found.arrivals += users[i]; break;
       }
       if (is_one_sided(shape.kind)) found.one_sided_bytes += users[i] * shape.size;
+      const Ends ends = schedule.ends(operation);
+      found.layout_ends += users[i] * ((ends.local != contiguous) + (ends.remote != contiguous));
     }
   }
   return found;

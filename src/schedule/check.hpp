@@ -2,7 +2,7 @@
 //
 // Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer
 //   that is no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag
-//   receive takes what is left), more arrivals awaited than there are. count() says what the schedule holds.
+//   receive takes what is left), more arrivals awaited than there are; a layout of other bytes than its transfer. count() says what the schedule holds.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -23,6 +23,7 @@ struct Count {
   uint64_t edges = 0;
   uint64_t sent_bytes = 0;  // of sends
   uint64_t one_sided_bytes = 0;
+  uint64_t layout_ends = 0;  // ends of transfers with a layout
   uint32_t cpus = 0;  // the largest index, and one
   uint32_t nics = 0;
 };

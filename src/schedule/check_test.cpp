@@ -117,6 +117,28 @@ TEST(Check, ACounterMustReachWhatIsWaitedFor) {
   EXPECT_EQ(trouble_of(schedule), "rank 0: operation 0 (get of 1 B from any rank): a get needs a target");
 }
 
+TEST(Check, ALayoutHoldsTheBytesOfItsTransfer) {
+  const auto with = [](Shape shape, Ends ends) {
+    Schedule schedule(1);
+    (void)schedule.number_of_layout(Layout{"blob", 2, 8});
+    Builder builder;
+    builder.add(schedule.number_of(shape, ends), 0);
+    schedule.intern(0, builder.take());
+    return trouble_of(schedule);
+  };
+  const Shape put{.size = 8, .kind = Kind::put};
+  EXPECT_EQ(with(put, {0, 0}), "");
+  EXPECT_EQ(with(put, {0, contiguous}), "");
+  EXPECT_EQ(with({.size = 9, .kind = Kind::put}, {contiguous, 0}),
+            "rank 0: operation 0 (put of 9 B to 0) has layout 0, which holds 8 B");
+  EXPECT_EQ(with(put, {contiguous, 1}), "rank 0: operation 0 (put of 8 B to 0) has layout 1, but there are 1");
+  EXPECT_EQ(
+      with({.size = 8, .kind = Kind::send}, {0, 0}),
+      "rank 0: operation 0 (send of 8 B to 0) has a layout at its peer: only one-sided operations have one there");
+  EXPECT_EQ(with({.size = 8}, {0, contiguous}),
+            "rank 0: operation 0 (computation of 8) has a layout, but moves no bytes");
+}
+
 TEST(Check, SendsAndReceivesMeetByTagAndNumber) {
   EXPECT_EQ(
       trouble(ranks({"send 1b to 1 tag 7\nsend 1b to 1 tag 7\n", "recv 9b from 0 tag 7\nrecv 9b from 0 tag 7\n"})), "");

@@ -7,7 +7,8 @@
 //   of its records and read if they have none of its counters and handlers. check() finds peers of the binary form
 //   that are no ranks.
 // Invariants: (1) read_goal(print_goal(s)) is s again, and so is that of the binary form: for each rank the same
-//   operations in the same order, and the same edges in the same order; (2) a reader takes memory in proportion to
+//   operations in the same order, and the same edges in the same order, without layouts, for which neither has a word;
+//   (2) a reader takes memory in proportion to
 //   the bytes that it has been given, whatever they say.
 // Threads: pure. Time: none.
 #pragma once

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace spinloom::schedule {
 namespace {
@@ -16,10 +17,11 @@ uint64_t hash_of(const std::vector<T>& values) {
 
 uint64_t hash_of(const Program& program) { return hash_of(program.operations) ^ 31 * hash_of(program.edges); }
 
-uint64_t hash_of(const Shape& shape) {
+uint64_t hash_of(const Shape& shape, Ends ends) {
   const uint64_t rest = uint64_t{shape.tag} << 32 | uint64_t{shape.cpu} << 24 | uint64_t{shape.nic} << 16 |
                         static_cast<uint64_t>(shape.kind) << 8 | static_cast<uint64_t>(shape.peer);
-  const uint64_t mixed = (shape.size * 0x9e37'79b9'7f4a'7c15 ^ rest) * 0xff51'afd7'ed55'8ccd;
+  const uint64_t both = ~(uint64_t{ends.local} << 32 | ends.remote);
+  const uint64_t mixed = ((shape.size ^ both) * 0x9e37'79b9'7f4a'7c15 ^ rest) * 0xff51'afd7'ed55'8ccd;
   return mixed ^ mixed >> 32;
 }
 
@@ -56,7 +58,9 @@ uint64_t Schedule::operations() const {
 }
 
 uint64_t Schedule::bytes() const {
-  uint64_t sum = (program_of_.size() + shape_slots_.size()) * sizeof(uint32_t) + shapes_.size() * sizeof(Shape);
+  uint64_t sum = (program_of_.size() + shape_slots_.size()) * sizeof(uint32_t) + shapes_.size() * sizeof(Shape) +
+                 ends_.size() * sizeof(Ends);
+  for (const Layout& layout : layouts_) sum += 2 * (sizeof(Layout) + layout.blob.size());  // and to find it by
   for (const Program& program : programs_) {
     sum += sizeof(Program) + program.operations.size() * sizeof(Operation) + program.edges.size() * sizeof(Edge);
   }
@@ -76,9 +80,10 @@ std::string Schedule::describe(uint32_t rank, const Operation& operation) const 
 }
 
 // The slot that has the number of a Shape, or the free one where it would be.
-size_t Schedule::slot_of(const Shape& shape) const {
-  size_t slot = hash_of(shape) & (shape_slots_.size() - 1);
-  while (shape_slots_[slot] != no_shape && shapes_[shape_slots_[slot]] != shape) {
+size_t Schedule::slot_of(const Shape& shape, Ends its_ends) const {
+  size_t slot = hash_of(shape, its_ends) & (shape_slots_.size() - 1);
+  while (shape_slots_[slot] != no_shape &&
+         (shapes_[shape_slots_[slot]] != shape || ends(shape_slots_[slot]) != its_ends)) {
     slot = (slot + 1) & (shape_slots_.size() - 1);
   }
   return slot;
@@ -86,17 +91,45 @@ size_t Schedule::slot_of(const Shape& shape) const {
 
 void Schedule::index_shapes(size_t slots) {
   shape_slots_.assign(slots, no_shape);
-  for (uint32_t number = 0; number < shapes_.size(); ++number) shape_slots_[slot_of(shapes_[number])] = number;
+  for (uint32_t number = 0; number < shapes_.size(); ++number) {
+    shape_slots_[slot_of(shapes_[number], ends(number))] = number;
+  }
 }
 
-uint32_t Schedule::number_of(const Shape& shape) {
+uint32_t Schedule::number_of(const Shape& shape, Ends its_ends) {
   if (2 * (shapes_.size() + 1) > shape_slots_.size()) index_shapes(std::max<size_t>(16, 2 * shape_slots_.size()));
-  uint32_t& number = shape_slots_[slot_of(shape)];
+  uint32_t& number = shape_slots_[slot_of(shape, its_ends)];
   if (number == no_shape) {
     number = static_cast<uint32_t>(shapes_.size());
+    if (its_ends != Ends()) ends_.resize(shapes_.size());
     shapes_.push_back(shape);
+    if (its_ends != Ends() || !ends_.empty()) ends_.push_back(its_ends);
   }
   return number;
+}
+
+uint32_t Schedule::number_of_layout(const Layout& layout) {
+  const auto [found, is_new] =
+      layout_numbers_.try_emplace({layout.blob, layout.count}, static_cast<uint32_t>(layouts_.size()));
+  if (is_new) layouts_.push_back(layout);
+  return found->second;
+}
+
+Schedule::Schedule(Parts parts)
+    : program_of_(std::move(parts.program_of)),
+      programs_(std::move(parts.programs)),
+      shapes_(std::move(parts.shapes)),
+      ends_(std::move(parts.ends)),
+      layouts_(std::move(parts.layouts)) {
+  size_t slots = 16;
+  while (slots < 2 * (shapes_.size() + 1)) slots *= 2;
+  index_shapes(slots);
+  for (uint32_t number = 0; number < programs_.size(); ++number) {
+    programs_by_hash_.emplace(hash_of(programs_[number]), number);
+  }
+  for (uint32_t number = 0; number < layouts_.size(); ++number) {
+    layout_numbers_.try_emplace({layouts_[number].blob, layouts_[number].count}, number);
+  }
 }
 
 // Peers become distances, of the same Shapes. False: there are none, or some are no ranks.
@@ -117,7 +150,7 @@ void Schedule::make_relative(Program& program) {
     Shape shape = shapes_[operation.shape];
     if (!has_peer(shape.kind) || operation.peer == any) continue;
     shape.peer = Peer::relative;
-    operation.shape = number_of(shape);
+    operation.shape = number_of(shape, ends(operation));
   }
 }
 

@@ -5,16 +5,19 @@
 // Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an
 //   operation begins when all that its all-of edges wait for has come, and one of its any-of edges, if it has some; (2) of the edges of an operation those that wait for its
 //   end come first, and then those that wait for its start, both in the order in which they were added; (3) an
-//   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it.
+//   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it; (4) layouts cost a schedule
+//   without them nothing.
 // Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no
 //   clock.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -49,8 +52,26 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+inline constexpr uint32_t contiguous = UINT32_MAX;  // in place of a layout's number: the bytes lie in one block
+
+// How the bytes of a transfer lie at both ends, by numbers of Layouts: in the memory of the operation's own rank, and of
+// a one-sided operation in its target's. The peer of a send has a receive, which says it.
+struct Ends {
+  uint32_t local = contiguous;
+  uint32_t remote = contiguous;
+  bool operator==(const Ends&) const = default;
+};
+
+// Elements of a datatype, as docs/formats/layout.md writes one down. What is in `blob` is not looked at here.
+struct Layout {
+  std::string blob;
+  int64_t count = 1;
+  uint64_t bytes = 0;  // packed, of all elements
+  bool operator==(const Layout&) const = default;
+};
+
 struct Operation {
-  uint32_t shape = 0;  // number of a Shape
+  uint32_t shape = 0;  // number of a Shape with its Ends
   uint32_t peer = 0;
   uint32_t edges_end = 0;  // its edges begin where those of the operation before it end
   bool operator==(const Operation&) const = default;
@@ -93,7 +114,17 @@ struct Program {
 
 class Schedule {
  public:
+  // What a Schedule consists of, for its file form. `ends` is empty or has one for each Shape.
+  struct Parts {
+    std::vector<uint32_t> program_of;
+    std::vector<Program> programs;
+    std::vector<Shape> shapes;
+    std::vector<Ends> ends;
+    std::vector<Layout> layouts;
+  };
+
   Schedule() = default;
+  explicit Schedule(Parts parts);  // whose numbers hold
   explicit Schedule(uint32_t ranks) : program_of_(ranks, 0) { add({}); }  // all without operations
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(program_of_.size()); }
@@ -103,6 +134,10 @@ class Schedule {
   [[nodiscard]] const std::vector<Program>& programs() const { return programs_; }
   [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
   [[nodiscard]] const Shape& shape(const Operation& operation) const { return shapes_[operation.shape]; }
+  [[nodiscard]] Ends ends(uint32_t shape) const { return ends_.empty() ? Ends() : ends_[shape]; }
+  [[nodiscard]] Ends ends(const Operation& operation) const { return ends(operation.shape); }
+  [[nodiscard]] const std::vector<Ends>& all_ends() const { return ends_; }  // empty: there are no layouts
+  [[nodiscard]] const std::vector<Layout>& layouts() const { return layouts_; }
   // The rank that `rank` sends to or receives from; `any` stays.
   [[nodiscard]] uint32_t peer(uint32_t rank, const Operation& operation) const {
     if (operation.peer == any || shape(operation).peer == Peer::absolute) return operation.peer;
@@ -113,8 +148,10 @@ class Schedule {
   [[nodiscard]] uint64_t operations() const;  // of all ranks
   [[nodiscard]] uint64_t bytes() const;  // of memory
 
-  // The number of a Shape, which is kept once.
-  [[nodiscard]] uint32_t number_of(const Shape& shape);
+  // The number of a Shape, which is kept once; with other Ends it is another one.
+  [[nodiscard]] uint32_t number_of(const Shape& shape, Ends ends = {});
+  // The number of a Layout, which is kept once.
+  [[nodiscard]] uint32_t number_of_layout(const Layout& layout);
   // Gives `rank` a Program; one that another rank has, with the same peers or with peers as far away, is kept once. Its
   // peers are absolute.
   void intern(uint32_t rank, Program program);
@@ -123,7 +160,7 @@ class Schedule {
 
  private:
   void index_shapes(size_t slots);
-  [[nodiscard]] size_t slot_of(const Shape& shape) const;
+  [[nodiscard]] size_t slot_of(const Shape& shape, Ends ends) const;
   [[nodiscard]] const uint32_t* find(const Program& program) const;
   uint32_t add(Program program);
   [[nodiscard]] bool make_distances(uint32_t rank, Program& program) const;
@@ -132,6 +169,9 @@ class Schedule {
   std::vector<uint32_t> program_of_;
   std::vector<Program> programs_;
   std::vector<Shape> shapes_;
+  std::vector<Ends> ends_;  // of Shapes; empty: none has a layout
+  std::vector<Layout> layouts_;
+  std::map<std::pair<std::string, int64_t>, uint32_t> layout_numbers_;
   std::vector<uint32_t> shape_slots_;  // numbers by hash, at most half of the slots are taken
   std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;
   // Of Programs with absolute peers, which were kept so because they were the first: what they are with distances.

@@ -20,6 +20,48 @@ TEST(Schedule, TakesTwelveBytesAnOperationAndFourAnEdge) {
   EXPECT_EQ(sizeof(Edge), 4U);
 }
 
+TEST(Schedule, LayoutsCostAScheduleWithoutThemNothing) {
+  // A rank's own program: 12 B an operation, 4 B an edge, and Shapes of 16 B, which are few.
+  constexpr uint32_t count = 100'000;
+  const auto made = [](bool with_layouts) {
+    Schedule schedule(1);
+    Builder builder;
+    const Ends ends = with_layouts ? Ends{schedule.number_of_layout(Layout{"blob", 2, 8}), contiguous} : Ends();
+    for (uint32_t number = 0; number < count; ++number) {
+      builder.add(schedule.number_of(shape_of(Kind::send, 8), ends), number % 7);
+      for (uint32_t before = 1; before <= 2 && before <= number; ++before) {
+        builder.require(number, number - before, Awaits::end);
+      }
+    }
+    schedule.intern(0, builder.take());
+    return schedule;
+  };
+  EXPECT_LT(made(false).bytes(), 21U * count);  // two edges each: 20 B
+  EXPECT_LT(made(true).bytes(), made(false).bytes() + 200);
+  EXPECT_EQ(made(false).all_ends().size(), 0U);
+}
+
+TEST(Schedule, AShapeWithALayoutIsAnotherOne) {
+  Schedule schedule(2);
+  const Shape send = shape_of(Kind::send, 8);
+  EXPECT_EQ(schedule.number_of(send), 0U);
+  const uint32_t first = schedule.number_of_layout(Layout{"x", 2, 8});
+  EXPECT_EQ(schedule.number_of_layout(Layout{"x", 2, 8}), first);
+  EXPECT_EQ(schedule.number_of_layout(Layout{"x", 4, 16}), 1U);
+  EXPECT_EQ(schedule.number_of(send, {first, contiguous}), 1U);
+  EXPECT_EQ(schedule.number_of(send), 0U);
+  EXPECT_EQ(schedule.ends(0), Ends());
+  EXPECT_EQ(schedule.ends(1), (Ends{first, contiguous}));
+  // Ranks as far from their peers share a Program, and its layouts stay.
+  Builder builder;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    builder.add(1, 1 - rank);
+    schedule.intern(rank, builder.take());
+  }
+  EXPECT_EQ(schedule.shape(schedule.program(1).operations[0]).peer, Peer::relative);
+  EXPECT_EQ(schedule.ends(schedule.program(1).operations[0]), (Ends{first, contiguous}));
+}
+
 TEST(Schedule, BeginsWithoutOperations) {
   const Schedule schedule(3);
   EXPECT_EQ(schedule.ranks(), 3U);

@@ -45,6 +45,15 @@ inline std::string difference(const Schedule& a, const Schedule& b) {
         return text(place, a.describe(rank, one.operations[number]), ", and ",
                     b.describe(rank, other.operations[number]), " (or CPU or NIC)");
       }
+      const auto layout_of = [](const Schedule& schedule, uint32_t end) {
+        return end == contiguous ? Layout{} : schedule.layouts()[end];
+      };
+      const Ends ends = a.ends(one.operations[number]);
+      const Ends others = b.ends(other.operations[number]);
+      if (layout_of(a, ends.local) != layout_of(b, others.local) ||
+          layout_of(a, ends.remote) != layout_of(b, others.remote)) {
+        return text(place, "layouts");
+      }
       const std::string edges = edges_of(one, number);
       if (edges != edges_of(other, number)) return text(place, "edges", edges, ", and", edges_of(other, number));
     }
@@ -74,16 +83,18 @@ inline uint64_t random_size(Random& random) {
   return random.below(random.chance(1, 2) ? 4 : 100'000);
 }
 
-enum class Words { goal, all };  // what GOAL's binary form can say, or all that there is
+enum class Words { goal, text, all };  // what GOAL's binary form can say, what our text can, or all
 
 // Anything, cycles too if `acyclic` is false.
 inline Schedule random_schedule(Random& random, bool acyclic = false, Words words = Words::goal) {
   Schedule schedule(static_cast<uint32_t>(random.between(1, 9)));
   Builder builder;
+  const bool layouts = words == Words::all && random.chance(1, 3);
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const auto operations = static_cast<uint32_t>(random.chance(1, 6) ? 0 : random.between(1, 30));
     for (uint32_t number = 0; number < operations; ++number) {
       Shape shape;
+      Ends ends;
       shape.kind = static_cast<Kind>(random.between(1, words == Words::goal ? 3 : 8));
       shape.size = random_size(random);
       if (shape.kind == Kind::arrived) {
@@ -99,8 +110,14 @@ inline Schedule random_schedule(Random& random, bool acyclic = false, Words word
       if (random.chance(1, 4)) shape.nic = static_cast<uint8_t>(random.below(256));
       if (random.chance(1, 2)) shape.tag = static_cast<uint32_t>(random.chance(1, 4) ? any : random.below(any));
       if (is_one_sided(shape.kind) && shape.tag == any) shape.tag = 0;
+      if (layouts && random.chance(1, 2)) {
+        ends.local =
+            schedule.number_of_layout(Layout{random.chance(1, 2) ? "a" : "bc", random.between(1, 3), shape.size});
+        if (is_one_sided(shape.kind) && random.chance(1, 2)) ends.remote = ends.local;
+      }
       const bool from_any = shape.kind == Kind::receive && random.chance(1, 5);
-      builder.add(schedule.number_of(shape), from_any ? any : static_cast<uint32_t>(random.below(schedule.ranks())));
+      builder.add(schedule.number_of(shape, ends),
+                  from_any ? any : static_cast<uint32_t>(random.below(schedule.ranks())));
     }
     for (uint64_t edges = operations < 2 ? 0 : random.below(2 * operations); edges > 0; --edges) {
       auto after = static_cast<uint32_t>(random.below(operations));
@@ -108,7 +125,7 @@ inline Schedule random_schedule(Random& random, bool acyclic = false, Words word
       if (acyclic && after == before) continue;
       if (acyclic && after < before) std::swap(after, before);
       const auto awaits = random.chance(1, 3) ? Awaits::start : Awaits::end;
-      const bool is_first = words == Words::all && random.chance(1, 3);
+      const bool is_first = words != Words::goal && random.chance(1, 3);
       builder.require(after, before, awaits, is_first ? Join::first : Join::all);
     }
     schedule.intern(rank, builder.take());

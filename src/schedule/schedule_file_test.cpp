@@ -1,0 +1,181 @@
+#include "schedule/schedule_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "schedule/check.hpp"
+#include "schedule/test_support.hpp"
+
+namespace spinloom::schedule {
+namespace {
+
+// What a reader computes, so that spoilt bytes behind it are seen, too: the sum over words of 8 bytes, as
+// docs/formats/schedule.md says.
+std::string with_checksum(std::string bytes) {
+  if (bytes.size() < 64) return bytes;
+  std::memset(bytes.data() + 56, 0, 8);
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t at = 0; at < bytes.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
+    hash = (hash ^ word) * 0x100000001b3;
+    hash ^= hash >> 32;
+  }
+  std::memcpy(bytes.data() + 56, &hash, 8);
+  return bytes;
+}
+
+std::string error_of(const std::string& bytes) {
+  const auto made = read_schedule(bytes);
+  return made.ok() ? "" : made.error().message;
+}
+
+template <class T>
+std::string with(std::string bytes, size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+  return with_checksum(std::move(bytes));
+}
+
+// Ranks 0 to 3 with two operations and an edge; one rank without. Places: ranks 64, programs 84, shapes 108, operations
+// from the end: 3 * 12 B, and an edge before the end of 4 B.
+Schedule five_ranks() {
+  Schedule schedule(5);
+  Builder builder;
+  const Shape put{.size = 8, .tag = 3, .kind = Kind::put, .peer = Peer::relative, .cpu = 0, .nic = 2};
+  builder.add(schedule.number_of(put), 1);
+  builder.add(schedule.number_of({.size = 1, .tag = 3, .kind = Kind::arrived}), 0);
+  builder.require(1, 0, Awaits::start, Join::first);
+  const uint32_t all[] = {0, 1, 2, 3};
+  schedule.give(all, builder.take());
+  return schedule;
+}
+
+TEST(ScheduleFile, IsWhatTheFormatSays) {
+  const auto bytes = [](std::initializer_list<int> values) {
+    std::string out;
+    for (const int value : values) out.push_back(static_cast<char>(value));
+    return out;
+  };
+  std::string expected =
+      "SPLSCHED" + bytes({1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0,
+                          0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  expected += bytes({1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0});                           // ranks
+  expected += bytes({0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0});  // programs
+  expected += bytes({8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4, 1, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0});
+  expected += bytes({0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0});  // operations
+  expected += bytes({7, 0, 0, 0});  // to operation 1, the first of several, for its start
+  EXPECT_EQ(write_schedule(five_ranks()), with_checksum(expected));
+}
+
+TEST(ScheduleFile, LosesNothing) {
+  test::for_seeds(500, [](Random& random) {
+    const Schedule schedule = test::random_schedule(random, false, test::Words::all);
+    const std::string bytes = write_schedule(schedule);
+    const auto again = read_schedule(bytes);
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(test::difference(schedule, *again), "");
+    EXPECT_EQ(write_schedule(*again), bytes);
+    EXPECT_EQ(again->programs(), schedule.programs());
+    EXPECT_EQ(again->shapes(), schedule.shapes());
+    EXPECT_EQ(again->all_ends(), schedule.all_ends());
+    EXPECT_EQ(again->layouts(), schedule.layouts());
+  });
+  EXPECT_EQ(read_schedule(write_schedule(Schedule()))->ranks(), 0U);
+}
+
+TEST(ScheduleFile, WhatIsReadMayGrow) {
+  Schedule again = *read_schedule(write_schedule(five_ranks()));
+  EXPECT_EQ(again.number_of({.size = 1, .tag = 3, .kind = Kind::arrived}), 1U);
+  EXPECT_EQ(again.number_of({.size = 2, .tag = 3, .kind = Kind::arrived}), 2U);
+  again.intern(4, again.program(0));
+  EXPECT_EQ(again.number_of_program(4), again.number_of_program(0));
+}
+
+TEST(ScheduleFile, AMillionRanksThatShareAProgramAreFourBytesEach) {
+  const Schedule schedule = test::dissemination(1'000'000);
+  const std::string bytes = write_schedule(schedule);
+  EXPECT_LT(bytes.size(), 4'010'000U);
+  const auto again = read_schedule(bytes);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->programs().size(), schedule.programs().size());
+  EXPECT_EQ(again->operations(), schedule.operations());
+}
+
+TEST(ScheduleFile, NamesWhatIsWrongAndWhere) {
+  const std::string good = write_schedule(five_ranks());
+  const size_t operations = good.size() - 28;
+  EXPECT_EQ(good.size(), 64U + 20 + 16 + 32 + 24 + 4);
+  EXPECT_EQ(read_schedule_file("abc").error().message, "byte 0: expected a head of 64 bytes, the file has 3");
+  EXPECT_EQ(error_of(good.substr(0, 20)), "byte 0: expected a head of 64 bytes, the file has 20");
+  EXPECT_EQ(read_schedule_file(std::string(64, 'x')).error().message,
+            "byte 0: expected 'SPLSCHED', with which our own form of schedules begins");
+  EXPECT_EQ(error_of(with(good, 8, uint32_t{2})), "byte 8: the file has version 2, this reads version 1");
+  EXPECT_EQ(error_of(with(good, 12, uint32_t{6})), "byte 12: flags are 6, of which only 1 is known");
+  EXPECT_EQ(error_of(with(good, 32, UINT64_MAX)),
+            "byte 16: 5 ranks, 2 programs, 2 shapes, 0 layouts of 0 B, 18446744073709551615 operations and 1 edges do "
+            "not make a file of 160 bytes");
+  EXPECT_EQ(error_of(with(good, 16, UINT32_MAX)).substr(0, 26), "byte 16: 4294967295 ranks,");
+  std::string damaged = good;
+  damaged[70] = 1;
+  EXPECT_EQ(error_of(damaged).substr(0, 43), "byte 56: the file is damaged: its checksum ");
+  EXPECT_EQ(error_of(with(good, 72, uint32_t{2})), "byte 72: rank 2 has program 2, but there are 2");
+  EXPECT_EQ(error_of(with(good, 92, uint32_t{3})),
+            "byte 92: program 1 has 3 operations and 1 edges, but 2 and 1 are left");
+  EXPECT_EQ(error_of(with(good, 92, uint32_t{1})),
+            "byte 156: program 1, operation 0: an edge to operation 1 of 1; those that wait for its end come first");
+  EXPECT_EQ(error_of(with(good, 112, uint8_t{9})),
+            "byte 100: shape 0 is of kind 9 with peers of kind 1; kinds are 1 to 8 and 0 to 1");
+  EXPECT_EQ(error_of(with(good, operations, uint32_t{2})),
+            text("byte ", operations, ": program 1, operation 0: shape 2, but there are 2"));
+  EXPECT_EQ(error_of(with(good, operations + 8, uint32_t{2})),
+            text("byte ", operations, ": program 1, operation 0: its edges go from 0 to 2 of 1"));
+  EXPECT_EQ(error_of(with(with(good, operations + 8, uint32_t{0}), operations + 20, uint32_t{0})),
+            text("byte ", operations + 24, ": program 1 has 1 edges, but only 0 belong to an operation"));
+}
+
+TEST(ScheduleFile, EveryBeginningOfAFileIsRefused) {
+  std::string bytes = write_schedule(five_ranks());
+  while (!bytes.empty()) {
+    bytes.pop_back();
+    EXPECT_FALSE(read_schedule_file(bytes).ok()) << bytes.size();
+    EXPECT_FALSE(read_schedule_file(with_checksum(bytes)).ok()) << bytes.size();
+  }
+}
+
+// Spoilt bytes with a right checksum are an Error with their place, or a schedule that is checked, counted and written.
+TEST(ScheduleFile, SpoiltBytesAreReadOrRefused) {
+  static constexpr uint64_t edges[] = {0, 1, 2, 3, 127, 255, 65536, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
+  int refused = 0;
+  int read = 0;
+  test::for_seeds(3000, [&](Random& random) {
+    std::string bytes = write_schedule(test::random_schedule(random, false, test::Words::all));
+    for (uint64_t changes = random.below(3) + 1; changes > 0; --changes) {
+      const size_t length = size_t{1} << random.below(4);
+      const size_t at = 8 + random.below(bytes.size() - 8);
+      uint64_t value = edges[random.below(std::size(edges))];
+      if (random.chance(1, 2)) {
+        std::memcpy(&value, bytes.data() + at, std::min(length, bytes.size() - at));
+        value += random.below(5) - 2;
+      }
+      std::memcpy(bytes.data() + at, &value, std::min(length, bytes.size() - at));
+    }
+    if (random.chance(1, 10)) bytes.resize(random.below(bytes.size()));
+    const auto made = read_schedule_file(with_checksum(bytes));
+    if (!made) {
+      ++refused;
+      EXPECT_EQ(made.error().message.substr(0, 5), "byte ") << made.error().message;
+      return;
+    }
+    ++read;
+    (void)check(*made);
+    (void)count(*made);
+    EXPECT_TRUE(read_schedule(write_schedule(*made)).ok());
+  });
+  if (std::getenv("SPINLOOM_TEST_SEED") != nullptr) return;
+  EXPECT_GT(refused, 300);
+  EXPECT_GT(read, 300);
+}
+
+}  // namespace
+}  // namespace spinloom::schedule

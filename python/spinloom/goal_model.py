@@ -64,6 +64,10 @@ def parse(options: dict[str, str], unit: str) -> dict[str, Any]:
     }
 
 
+def parse_layout(text: str) -> tuple[int, int]:
+    return read("--layout", text, ps_per_byte)
+
+
 def parse_noise(text: str) -> tuple[int, int, int, bool]:
     """Period and length in ps, seed, whether together: of '10us/1ms,seed=3' or '10us/1ms,together'."""
     times, *more = text.split(",")

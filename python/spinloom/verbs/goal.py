@@ -12,6 +12,8 @@ from spinloom import (
     core,
     files,
     goal_compare,
+    goal_drawing,
+    goal_files,
     goal_model,
     goal_network,
     goal_ranks,
@@ -45,8 +47,8 @@ class Goal(click.Group):
 def goal() -> None:
     """Run a schedule of many ranks: who sends, receives and computes what after what.
 
-    FILE is GOAL text, as LogGOPSim reads it, or the binary form that its converter makes. `spinloom goal
-    FILE` is `spinloom goal run FILE`.
+    FILE is GOAL text, as LogGOPSim reads it, the binary form that its converter makes, or our own form
+    (.spl), which also holds what GOAL has no word for. `spinloom goal FILE` is `spinloom goal run FILE`.
     """
 
 
@@ -109,6 +111,14 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     help="Also write the times of each rank: FILE.parquet or FILE.csv.",
 )
 @click.option("--trace", type=click.Path(path_type=Path), help="Also write a Perfetto timeline.")
+@click.option(
+    "--layout",
+    metavar="RATE",
+    help="What a CPU takes for each byte that a layout scatters; else nothing: 50ps/B.",
+)
+@click.option(
+    "--draw", type=click.Path(path_type=Path), help="Also draw a small schedule: FILE.svg or FILE.png."
+)
 @loggops
 @quiet_option
 @form_options
@@ -121,6 +131,8 @@ def run(
     critical_path: bool,
     per_rank: Path | None,
     trace: Path | None,
+    layout: str | None,
+    draw: Path | None,
     quiet: bool,
     form: str,
     **parameters: str,
@@ -128,7 +140,13 @@ def run(
     """The time of each rank, modelled. Times and rates may have units: 2500ns, 20ps/B, 50GB/s, 64KiB; numbers
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
-    only_ours = {"--network": network, "--noise": noise, "--critical-path": critical_path, "--trace": trace}
+    only_ours = {
+        "--network": network,
+        "--noise": noise,
+        "--critical-path": critical_path,
+        "--trace": trace,
+        "--layout": layout,
+    }
     given = [name for name, value in only_ours.items() if value]
     if dialect and given:
         raise Trouble(
@@ -140,10 +158,14 @@ def run(
         arguments = {**goal_model.parse(parameters, unit), "network": network}
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
         arguments["record"] = critical_path or trace is not None
+        arguments["layout"] = goal_model.parse_layout(layout) if layout else None
     if per_rank is not None:
         goal_ranks.check_name(per_rank)
     schedule = read(file)
     schedule.check()
+    if draw is not None:
+        goal_drawing.draw(schedule, draw, file.name)
+        output.say(f"written: {draw}")
     counted = schedule.count()
     begun = time.perf_counter()
     with progress(counted["operations"], quiet, "running") as bar:
@@ -163,7 +185,10 @@ def run(
     elif dialect:
         output.show(goal_tables.summary(counted, dialect, goal_tables.dialect_lines(outcome)))
     else:
-        more = goal_tables.network_lines(network, network_text, counted["ranks"]) + goal_tables.lines(columns)
+        more = goal_tables.layout_lines(counted, layout)
+        more += goal_tables.network_lines(network, network_text, counted["ranks"]) + goal_tables.lines(
+            columns
+        )
         output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
@@ -244,9 +269,7 @@ def check(file: Path, form: str) -> None:
 @click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="Of a dissemination; otherwise 2.")
 @click.option("--segment", metavar="SIZE", help="Of what goes on in segments; otherwise 8 KiB.")
 @click.option("--grid", metavar="NxN", help="Of a halo; otherwise about as many ranks along each dimension.")
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="FILE.goal for text, FILE.bin for the binary form."
-)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help=goal_files.FORMS)
 def make(
     pattern: str | None,
     ranks: int | None,
@@ -279,9 +302,24 @@ def make(
         if out is None:
             click.echo(schedule.text(), nl=False)
             return
-        if out.suffix not in (".goal", ".bin"):
-            raise Trouble("invalid", f"{out}: end the name in .goal for text or in .bin for the binary form")
-        files.write(out, schedule.text() if out.suffix == ".goal" else schedule.binary())
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None
+    goal_files.write(schedule, out)
+    output.say(f"written: {out}")
+
+
+@goal.command(epilog="Example: spinloom goal convert app.goal app.spl")
+@FILE
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite OUT.")
+def convert(file: Path, out: Path, force: bool) -> None:
+    """Write a schedule in another form: OUT.goal for text, OUT.bin for LogGOPSim's binary form, OUT.spl
+    for our own.
+
+    What GOAL cannot say is named, or the form is refused.
+    """
+    goal_files.check_name(out)
+    if out.exists() and not force:
+        raise Trouble("invalid", f"{out} is there already; --force overwrites")
+    goal_files.write(read(file), out)
     output.say(f"written: {out}")

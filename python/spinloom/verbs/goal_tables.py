@@ -13,9 +13,27 @@ def summary(counted: dict[str, int], rules: str, more: list[tuple[str, str]]) ->
         ("ranks", f"{counted['ranks']:,}"),
         ("operations", f"{counted['operations']:,}"),
         ("messages", f"{counted['sends']:,} of {units.format_bytes(counted['sent_bytes'])} in all"),
+        *one_sided_lines(counted),
         *more,
     ]
     return output.table(["", "modelled"], [list(line) for line in lines], numeric=set())
+
+
+def one_sided_lines(counted: dict[str, int]) -> list[tuple[str, str]]:
+    kinds = ("puts", "gets", "atomics")
+    if not any(counted[kind] for kind in kinds):
+        return []
+    said = ", ".join(f"{counted[kind]:,} {kind}" for kind in kinds if counted[kind])
+    return [("one-sided", f"{said} of {units.format_bytes(counted['one_sided_bytes'])} in all")]
+
+
+def layout_lines(counted: dict[str, int], price: str | None) -> list[tuple[str, str]]:
+    if not counted["layout_ends"]:
+        return []
+    ends = f"{counted['layouts']:,} at {counted['layout_ends']:,} ends"
+    return [
+        ("layouts", f"{ends}, {price}" if price else f"{ends}, which cost nothing: --layout is their price")
+    ]
 
 
 def network_lines(network: dict[str, Any] | None, text: str, ranks: int) -> list[tuple[str, str]]:

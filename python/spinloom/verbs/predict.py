@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from spinloom import __version__, core, files, goal_network, output, results, strategies, units
+from spinloom import __version__, core, files, goal_files, goal_network, output, results, strategies, units
 from spinloom.errors import Trouble
 from spinloom.layout_prices import Memory
 from spinloom.machines import Machine
@@ -114,7 +114,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     "goal_path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Only write the schedule: FILE.goal for text, FILE.bin for the binary form.",
+    help=f"Only write the schedule: {goal_files.FORMS}",
 )
 @threads_option
 @click.option(
@@ -197,16 +197,15 @@ def read_parameters(path: Path | None) -> Any:
 def write_goal(
     trace: Path, algorithms: tuple[str, ...], scale: Fraction, ranks: int, path: Path, force: bool
 ) -> None:
-    if path.suffix not in (".goal", ".bin"):
-        raise Trouble("invalid", f"{path}: end the name in .goal for text or in .bin for the binary form")
+    goal_files.check_name(path)
     if path.exists() and not force:
         raise Trouble("invalid", f"{path} is there already; --force overwrites")
     schedule = schedule_for_goal(trace, algorithms, scale, ranks)
     try:
         schedule.check()
-        files.write(path, schedule.text() if path.suffix == ".goal" else schedule.binary())
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None
+    goal_files.write(schedule, path)
     output.say(f"written: {path}; computations are in ns")
 
 

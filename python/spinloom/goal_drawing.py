@@ -1,0 +1,201 @@
+"""A schedule as a picture: ranks are columns, operations boxes, what waits for what and messages arrows.
+
+Contract: draw() writes an SVG or a PNG by the name's ending; the same schedule gives the same SVG. An
+operation lies below all that it waits for, messages included. Messages meet receives of their source and tag
+in the order of the file, and then those of any. Raises Trouble above MOST operations. Legible in black and
+white.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spinloom.errors import Trouble
+from spinloom.files import write as write_file
+
+MOST = 300
+ANY_TAG = 2**32 - 1
+COLUMN, ROW = 1.7, 0.9  # inches from a box to the next one
+BOX_WIDTH, BOX_HEIGHT = 0.68, 0.52  # of these
+SHADES = {"calc": "0.85", "recv": "0.95", "arrived": "0.95"}
+Place = tuple[int, int]  # rank, operation
+
+
+class Arrow(NamedTuple):
+    before: Place
+    after: Place
+    line: str  # a style of matplotlib
+    is_message: bool
+    is_first: bool  # of several
+
+
+def draw(schedule: Any, path: Path, title: str) -> None:
+    form = path.suffix[1:]
+    if form not in ("svg", "png"):
+        raise Trouble("invalid", f"--draw {path}: end the name in .svg or in .png")
+    operations = schedule.count()["operations"]
+    if operations > MOST:
+        raise Trouble(
+            "invalid",
+            f"--draw {path}: the schedule has {operations:,} operations, and a drawing of more than {MOST} "
+            "cannot be read; take fewer ranks",
+        )
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise Trouble("environment", "--draw needs matplotlib (pip install matplotlib)") from None
+
+    graph = schedule.graph()
+    arrows = waits(graph) + messages(graph)
+    places = lay_out(graph, arrows)
+    width = 1 + max((x for x, _ in places.values()), default=0)
+    height = 1 + max((y for _, y in places.values()), default=0)
+    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(COLUMN * width + 0.4, ROW * (height + 1.2)))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        axes.set_xlim(-0.6, width - 0.4)
+        axes.set_ylim(height - 0.4, -1.6)
+        axes.text(-0.5, -1.45, title, fontsize=9, va="top")
+        for rank, x in columns(graph, places).items():
+            axes.text(x, -0.75, f"rank {rank}", ha="center", va="center", weight="bold")
+        boxes = {place: draw_box(axes, at, graph[place[0]][place[1]]) for place, at in places.items()}
+        for arrow in arrows:
+            draw_arrow(axes, places, boxes, arrow)
+        out = io.BytesIO()
+        figure.savefig(out, format=form, dpi=120, metadata={"Date": None} if form == "svg" else None)
+    write_file(path, out.getvalue())
+
+
+def draw_box(axes: Any, place: tuple[float, float], operation: tuple) -> Any:
+    from matplotlib.patches import FancyBboxPatch
+
+    (x, y), (what, kind, *_) = place, operation
+    style = "round,pad=0,rounding_size=0.06"
+    corner = (x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2)
+    box = FancyBboxPatch(corner, BOX_WIDTH, BOX_HEIGHT, boxstyle=style, facecolor=SHADES.get(kind, "1.0"))
+    box.set(edgecolor="0.2", linewidth=0.8, zorder=3)
+    axes.add_patch(box)
+    axes.text(x, y, "\n".join(textwrap.wrap(what, 16)), ha="center", va="center", zorder=4)
+    return box
+
+
+def draw_arrow(axes: Any, places: dict[Place, tuple[float, float]], boxes: dict, arrow: Arrow) -> None:
+    (x, y), (to_x, to_y) = places[arrow.before], places[arrow.after]
+    bend = 0.0
+    if x == to_x and abs(to_y - y) > 1:  # beside the boxes between: so far to the left, in inches
+        bend = 2 * (BOX_WIDTH / 2 + 0.09) * COLUMN / (abs(to_y - y) * ROW)
+    look = {
+        "arrowstyle": "-|>" if arrow.is_message else "->",
+        "linestyle": arrow.line,
+        "color": "0.0" if arrow.is_message else "0.45",
+        "linewidth": 1.6 if arrow.is_message else 0.9,
+        "connectionstyle": f"arc3,rad={bend:.4f}",
+        "patchA": boxes[arrow.before],
+        "patchB": boxes[arrow.after],
+        "shrinkA": 0,
+        "shrinkB": 1,
+    }
+    axes.annotate("", xy=(to_x, to_y), xytext=(x, y), arrowprops=look, zorder=2)
+    if arrow.is_first:
+        place = ((x + to_x) / 2 - (BOX_WIDTH / 2 + 0.09 if bend else 0), (y + to_y) / 2)
+        mark = {"boxstyle": "circle,pad=0.1", "facecolor": "1.0", "edgecolor": "0.45", "linewidth": 0.6}
+        axes.text(*place, "or", fontsize=7, ha="center", va="center", bbox=mark, zorder=5)
+
+
+def waits(graph: list) -> list[Arrow]:
+    """Of edges; a dashed one waits for a begin."""
+    return [
+        Arrow((rank, number), (rank, after), "-" if until == "end" else "--", False, is_first)
+        for rank, operations in enumerate(graph)
+        for number, (*_, edges) in enumerate(operations)
+        for after, until, is_first in edges
+    ]
+
+
+def messages(graph: list) -> list[Arrow]:
+    """From sends to receives, and from one-sided operations to what awaits them; a get's data come back."""
+    found = []
+    sends: list[tuple[Place, int, int]] = []  # and to whom, and the tag
+    awaited: dict[tuple[int, int], list[Place]] = defaultdict(list)
+    for rank, operations in enumerate(graph):
+        for number, (_, kind, peer, tag, _) in enumerate(operations):
+            if kind == "send":
+                sends.append(((rank, number), peer, tag))
+            if kind == "arrived":
+                awaited[rank, tag].append((rank, number))
+    for sure in (True, False):  # receives of any take what is left
+        for rank, operations in enumerate(graph):
+            for number, (_, kind, peer, tag, _) in enumerate(operations):
+                if kind != "recv" or sure != (peer is not None and tag != ANY_TAG):
+                    continue
+                for send in sends:
+                    (source, _), to, its = send
+                    fits = to == rank and peer in (None, source) and (its == tag or ANY_TAG in (its, tag))
+                    if fits:
+                        found.append(Arrow(send[0], (rank, number), "-", True, False))
+                        sends.remove(send)
+                        break
+    for rank, operations in enumerate(graph):
+        for number, (_, kind, peer, tag, _) in enumerate(operations):
+            if kind in ("put", "get", "atomic", "fetch"):
+                found += [Arrow((rank, number), one, "-", True, False) for one in awaited[peer, tag]]
+    return found
+
+
+def levels(graph: list, arrows: list[Arrow]) -> dict[Place, int]:
+    """How many arrows lead to it, the longest way; what waits in a circle lies below all others."""
+    everyone = [(rank, number) for rank, one in enumerate(graph) for number in range(len(one))]
+    found = dict.fromkeys(everyone, 0)
+    left = dict.fromkeys(everyone, 0)
+    after: dict[Place, list[Place]] = defaultdict(list)
+    for arrow in arrows:
+        after[arrow.before].append(arrow.after)
+        left[arrow.after] += 1
+    free = deque(place for place in everyone if left[place] == 0)
+    done = 0
+    while free:
+        place = free.popleft()
+        done += 1
+        for one in after[place]:
+            found[one] = max(found[one], found[place] + 1)
+            left[one] -= 1
+            if left[one] == 0:
+                free.append(one)
+    if done < len(everyone):
+        last = max((found[place] for place in everyone if left[place] == 0), default=-1)
+        for number, place in enumerate(place for place in everyone if left[place] > 0):
+            found[place] = last + 1 + number
+    return found
+
+
+def lay_out(graph: list, arrows: list[Arrow]) -> dict[Place, tuple[float, float]]:
+    level = levels(graph, arrows)
+    beside: dict[tuple[int, int], list[Place]] = defaultdict(list)
+    for place in sorted(level):
+        beside[place[0], level[place]].append(place)
+    places = {}
+    left = 0.0
+    for rank in range(len(graph)):
+        rows = {row: found for (one, row), found in beside.items() if one == rank}
+        width = max((len(found) for found in rows.values()), default=1)
+        for row, found in rows.items():
+            for number, place in enumerate(found):
+                places[place] = (left + (width - len(found)) / 2 + number, float(row))
+        left += width
+    return places
+
+
+def columns(graph: list, places: dict[Place, tuple[float, float]]) -> dict[int, float]:
+    """The middle of each rank that does something."""
+    middles = {}
+    for rank in range(len(graph)):
+        xs = [x for (one, _), (x, _) in places.items() if one == rank]
+        if xs:
+            middles[rank] = (min(xs) + max(xs)) / 2
+    return middles

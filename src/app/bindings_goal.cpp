@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -14,6 +15,7 @@
 #include "goal/loggopsim.hpp"
 #include "goal/model.hpp"
 #include "goal/patterns.hpp"
+#include "layout/blob.hpp"
 #include "network/network.hpp"
 #include "schedule/check.hpp"
 #include "schedule/goal.hpp"
@@ -203,6 +205,23 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
   return out;
 }
 
+// Layouts, too: a Schedule does not know what they are.
+Status check(const Schedule& made) {
+  for (size_t number = 0; number < made.layouts().size(); ++number) {
+    const schedule::Layout& one = made.layouts()[number];
+    const auto blob = layout::Blob::validate(std::as_bytes(std::span(one.blob)));
+    if (!blob) return fail(blob.error().code, "layout ", number, ": ", blob.error().message);
+    int64_t bytes = 0;
+    if (one.count >= 0 && !__builtin_mul_overflow(blob->size(), one.count, &bytes) &&
+        static_cast<uint64_t>(bytes) == one.bytes) {
+      continue;
+    }
+    return fail(Code::invalid, "layout ", number, ": ", one.count, " elements of ", blob->size(), " B are said to be ",
+                one.bytes, " B");
+  }
+  return schedule::check(made);
+}
+
 // For drawings: small schedules only.
 nb::list graph(const Schedule& made) {
   nb::list ranks;
@@ -261,7 +280,7 @@ void bind_goal(nb::module_& module) {
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(
-          "check", [](const Schedule& made) { unwrap(without_lock([&] { return schedule::check(made); })); },
+          "check", [](const Schedule& made) { unwrap(without_lock([&] { return check(made); })); },
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),

@@ -1,9 +1,11 @@
 #include "schedule/schedule_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "schedule/goal.hpp"
 
@@ -249,10 +251,9 @@ std::string write_schedule(const Schedule& schedule) {
   for (const Layout& layout : schedule.layouts()) head.blob_bytes += layout.blob.size();
   std::string out;
   append(out, &head, 1);
-  for (uint32_t rank = 0; rank < head.ranks; ++rank) {
-    const uint32_t number = schedule.number_of_program(rank);
-    append(out, &number, 1);
-  }
+  std::vector<uint32_t> program_of(head.ranks);
+  for (uint32_t rank = 0; rank < head.ranks; ++rank) program_of[rank] = schedule.number_of_program(rank);
+  append(out, program_of.data(), program_of.size());
   for (const Program& program : schedule.programs()) {
     const ProgramEntry entry{program.size(), static_cast<uint32_t>(program.edges.size())};
     append(out, &entry, 1);

@@ -10,21 +10,7 @@
 namespace spinloom::schedule {
 namespace {
 
-// What a reader computes, so that spoilt bytes behind it are seen, too: the sum over words of 8 bytes, as
-// docs/formats/schedule.md says.
-std::string with_checksum(std::string bytes) {
-  if (bytes.size() < 64) return bytes;
-  std::memset(bytes.data() + 56, 0, 8);
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t at = 0; at < bytes.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
-    hash = (hash ^ word) * 0x100000001b3;
-    hash ^= hash >> 32;
-  }
-  std::memcpy(bytes.data() + 56, &hash, 8);
-  return bytes;
-}
+using test::with_checksum;
 
 std::string error_of(const std::string& bytes) {
   const auto made = read_schedule(bytes);

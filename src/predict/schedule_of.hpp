@@ -4,8 +4,8 @@
 //   a layout, one message after the other; messages are on CPU 2, which is free: a send leaves when the CPU has done its
 //   work for it, whatever else waits for that CPU. CPUs from 3 on stand for what messages wait for side by side. All CPU
 //   time of message ends is in the schedule, so that a model's o and O must be 0. check() of the schedule finds nothing.
-//   A message that has a layout has it in the schedule, at each end its own; what it costs is in the computations, so
-//   that a model's price of layouts must be none.
+//   A message that has a layout has it in the schedule, at each end its own; what costs say of it is in the computations,
+//   and then a model's price of layouts must be none.
 //   A call's operations wait for those of the call before: for their ends, or for their starts if it was non-blocking.
 // Invariants: (1) Bill's parts of a rank add up to the time of its computations.
 // Threads: pure. Time: modelled, in ps; computations in the unit of the costs, rounded up.

@@ -25,6 +25,18 @@ l2 anyof l1
 RING = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"
 
 
+def with_checksum(content):
+    """As docs/formats/schedule.md says."""
+    content[56:64] = bytes(8)
+    total = 0xCBF29CE484222325
+    for at in range(0, len(content), 8):
+        word = int.from_bytes(content[at : at + 8], "little")
+        total = (total ^ word) * 0x100000001B3 % 2**64
+        total ^= total >> 32
+    content[56:64] = total.to_bytes(8, "little")
+    return bytes(content)
+
+
 @pytest.fixture
 def words(tmp_path):
     path = tmp_path / "words.goal"
@@ -99,6 +111,37 @@ def test_a_price_of_layouts_is_one_of_our_model(spinloom, words):
     ran = spinloom("goal", str(words), "--layout", "fast")
     assert ran.code == 2
     assert "--layout fast" in ran.err
+
+
+def test_layouts_are_kept_priced_and_validated(spinloom, tmp_path):
+    """Two ranks swap every other one of 100 doubles: o + L + 799 G + o, and each CPU 800 B of work twice."""
+    step = {"kind": "alltoall", "types": [("vector(100, 1, 2, double)", "vector(50, 2, 4, double)")]}
+    costs = {"messages": [], "layouts": [], "host_layouts": [], "scale": (1, 1), "unit_ps": 1000}
+    schedule, _ = core.load().skeleton_recording(2, [step], 1, []).schedule(costs)
+    path = tmp_path / "swap.spl"
+    path.write_bytes(schedule.own())
+    free, priced = (spinloom("goal", str(path), *price) for price in ([], ["--layout", "1ns/B"]))
+    assert "which cost nothing: --layout is their price" in " ".join(free.out.split())
+    assert "ends, 1ns/B" in " ".join(priced.out.split())
+    ends = schedule.count()["layout_ends"]
+    assert ends > 0
+    text = tmp_path / "swap.goal"
+    said = spinloom("goal", "convert", str(path), str(text)).err
+    assert f"does not hold the layouts of {ends} ends of transfers; FILE.spl does" in said
+    counted = core.load().read_goal(text.read_bytes()).count()
+    assert (counted["layouts"], counted["sends"]) == (0, schedule.count()["sends"])
+    rows = [
+        json.loads(spinloom("goal", str(path), *price, "--json").out) for price in ([], ["--layout", "1ns/B"])
+    ]
+    more = sum(row["overhead_ps"] for row in rows[1]) - sum(row["overhead_ps"] for row in rows[0])
+    assert more == ends * 800 * 1000
+    # The magic number of a blob, and not the file's checksum only.
+    content = bytearray(path.read_bytes())
+    content[content.index(b"SPLB")] ^= 1
+    path.write_bytes(with_checksum(content))
+    ran = spinloom("goal", "check", str(path))
+    assert ran.code == 2
+    assert "layout 0: " in ran.err
 
 
 @pytest.mark.parametrize("form", ["svg", "png"])

@@ -206,7 +206,7 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
 }
 
 // Layouts, too: a Schedule does not know what they are.
-Status check(const Schedule& made) {
+Status check_with_layouts(const Schedule& made) {
   for (size_t number = 0; number < made.layouts().size(); ++number) {
     const schedule::Layout& one = made.layouts()[number];
     const auto blob = layout::Blob::validate(std::as_bytes(std::span(one.blob)));
@@ -280,7 +280,7 @@ void bind_goal(nb::module_& module) {
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(
-          "check", [](const Schedule& made) { unwrap(without_lock([&] { return check(made); })); },
+          "check", [](const Schedule& made) { unwrap(without_lock([&] { return check_with_layouts(made); })); },
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),

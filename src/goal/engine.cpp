@@ -12,6 +12,12 @@ using schedule::Shape;
 
 namespace {
 
+EventKind event_of(Kind kind) {
+  if (kind == Kind::compute) return EventKind::compute;
+  if (kind == Kind::receive) return EventKind::receive;
+  return kind == Kind::arrived ? EventKind::arrived : EventKind::send;
+}
+
 Status overflows() {
   return fail(Code::overflow, "the modelled time passes ", time_ps_most,
               " ps, which is 53 days; use a smaller unit, shorter computations or smaller parameters");
@@ -55,7 +61,13 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Recor
 Status Engine::price_shapes() {
   for (uint32_t number = 0; number < schedule_.shapes().size(); ++number) {
     const Shape& shape = schedule_.shapes()[number];
-    Costs costs{shape.size, 0, 0, 0, shape.tag, shape.cpu, shape.nic, false, shape.kind, Part::whole};
+    Costs costs{};
+    costs.size = shape.size;
+    costs.tag = shape.tag;
+    costs.cpu = shape.cpu;
+    costs.nic = shape.nic;
+    costs.kind = shape.kind;
+    costs.event = event_of(shape.kind);
     if (shape.kind == Kind::arrived) {
       costs_.push_back(costs);
       continue;
@@ -77,6 +89,7 @@ Status Engine::price_shapes() {
     if (works && model_.layout.has_value() && schedule_.ends(number).local != schedule::contiguous) {
       costs.layout_ps = checked(time_ps(*model_.layout, shape.size));
     }
+    costs.begin_ps = checked(costs.cpu_ps + costs.layout_ps);
     costs_.push_back(costs);
   }
   model_.L_ps = checked(model_.L_ps);
@@ -186,7 +199,7 @@ bool Engine::send(uint64_t now, uint32_t event) {
   const Costs& costs = costs_[did.shape];
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t end_ps = until(now, did.rank, checked(costs.cpu_ps + costs.layout_ps));
+  const uint64_t end_ps = until(now, did.rank, costs.begin_ps);
   if (record_ != nullptr) [[unlikely]] {
     record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }
@@ -243,7 +256,7 @@ bool Engine::deliver(uint64_t now, uint32_t event) {
   const Costs& costs = costs_of(did.rank, did.operation);
   Cpu& cpu = cpu_of(did.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t end_ps = until(now, did.rank, checked(costs_[did.shape].cpu_ps + costs.layout_ps));
+  const uint64_t end_ps = until(now, did.rank, costs_[did.shape].cpu_ps + costs.layout_ps);
   if (record_ != nullptr) [[unlikely]] {
     record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
   }

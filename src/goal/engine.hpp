@@ -50,6 +50,7 @@ class Engine {
   struct Costs {
     uint64_t size;
     uint64_t cpu_ps;  // a computation; what a message costs each of both CPUs
+    uint64_t begin_ps;  // of it and of a layout, when the operation begins
     uint64_t bytes_ps;  // n G
     uint64_t layout_ps;  // of the own CPU
     uint32_t tag;
@@ -58,6 +59,7 @@ class Engine {
     bool is_rendezvous;
     schedule::Kind kind;
     Part part;  // what leaves first
+    EventKind event;  // that begins it
   };
   struct Cpu {
     uint64_t free_ps = 0;
@@ -130,10 +132,11 @@ class Engine {
   [[nodiscard]] uint64_t bytes_of(const Event& message) const;
   [[nodiscard]] uint64_t packet_bytes_of(uint64_t bytes) const;
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
+  void left(uint64_t at_ps, const Event& message, const Costs& costs);
 
-  // When a CPU of `rank` that begins at `now` has done `work_ps` of work: noise may interrupt it.
+  // When a CPU of `rank` that begins at `now` has done `work_ps` of work, two times at most: noise may interrupt it.
   [[nodiscard]] uint64_t until(uint64_t now, uint32_t rank, uint64_t work_ps) {
-    return noise_.has_value() ? checked(noise_->until(rank, now, work_ps)) : now + work_ps;
+    return noise_.has_value() ? checked(noise_->until(rank, now, checked(work_ps))) : now + work_ps;
   }
   [[nodiscard]] static bool is_busy(const Cpu& cpu, uint64_t now) { return cpu.free_ps > now; }
   void wait(uint32_t event);
@@ -152,7 +155,7 @@ class Engine {
   // Any-of edges: ends are known before they come, and another one may still be earlier.
   void announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const schedule::Edge& edge);
   void first_came(uint64_t now, uint32_t event);
-  [[nodiscard]] Counter& counter(uint32_t rank, const Plan& plan, uint32_t number);
+  void make_counters(Rank& state, const Plan& plan);
   void push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation);
   void push(uint64_t at_ps, uint32_t event, EventKind kind);
 

@@ -10,7 +10,6 @@ namespace spinloom::goal {
 using schedule::Awaits;
 using schedule::Edge;
 using schedule::Join;
-using schedule::Kind;
 
 void Engine::push(uint64_t at_ps, uint32_t event, EventKind kind) {
   Event& pushed = queue_[event];
@@ -21,7 +20,6 @@ void Engine::push(uint64_t at_ps, uint32_t event, EventKind kind) {
 
 void Engine::push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation) {
   const uint32_t shape = schedule_.program(rank).operations[operation].shape;
-  const Kind kind = schedule_.shapes()[shape].kind;
   if (record_ != nullptr) [[unlikely]]
     record_->of(rank, operation).free_ps = at_ps;
   const uint32_t event = queue_.add();
@@ -30,11 +28,7 @@ void Engine::push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation) {
   made.operation = operation;
   made.shape = shape;
   made.leads = false;
-  push(at_ps, event,
-       kind == Kind::compute   ? EventKind::compute
-       : kind == Kind::receive ? EventKind::receive
-       : kind == Kind::arrived ? EventKind::arrived
-                               : EventKind::send);
+  push(at_ps, event, costs_[shape].event);
 }
 
 void Engine::wait(uint32_t event) {
@@ -85,12 +79,11 @@ void Engine::end(uint64_t at_ps, uint32_t rank, uint32_t operation) {
 
 void Engine::release(uint64_t at_ps, uint32_t rank, uint32_t operation, Awaits awaits) {
   for (const Edge& edge : schedule_.program(rank).edges_of(operation)) {
-    if (edge.awaits() != awaits) continue;
-    if (edge.join() == Join::first) [[unlikely]] {
+    if (edge.is(awaits, Join::all)) {
+      count_down(at_ps, rank, edge.to());
+    } else if (edge.is(awaits, Join::first)) [[unlikely]] {
       announce(at_ps, rank, operation, edge);
-      continue;
     }
-    count_down(at_ps, rank, edge.to());
   }
   Rank& state = ranks_[rank];
   if (state.left == 0 && state.counters != none) {
@@ -106,26 +99,24 @@ void Engine::count_down(uint64_t at_ps, uint32_t rank, uint32_t operation) {
     push_operation(at_ps, rank, operation);
     return;
   }
-  Counter& counted = counter(rank, plan, number);
-  counted.ready_ps = std::max(counted.ready_ps, at_ps);
-  if (--counted.left == 0) push_operation(counted.ready_ps, rank, operation);
+  Rank& state = ranks_[rank];
+  if (state.counters == none) make_counters(state, plan);
+  Counter& counter = counters_[state.counters + number];
+  counter.ready_ps = std::max(counter.ready_ps, at_ps);
+  if (--counter.left == 0) push_operation(counter.ready_ps, rank, operation);
 }
 
-Engine::Counter& Engine::counter(uint32_t rank, const Plan& plan, uint32_t number) {
-  Rank& state = ranks_[rank];
-  if (state.counters == none) {
-    std::vector<uint32_t>& unused = free_counters_[plan.counters.size()];
-    if (unused.empty()) {
-      unused.push_back(static_cast<uint32_t>(counters_.size()));
-      counters_.resize(counters_.size() + plan.counters.size());
-    }
-    state.counters = unused.back();
-    unused.pop_back();
-    for (size_t one = 0; one < plan.counters.size(); ++one) {
-      counters_[state.counters + one] = {0, plan.counters[one], false};
-    }
+void Engine::make_counters(Rank& state, const Plan& plan) {
+  std::vector<uint32_t>& unused = free_counters_[plan.counters.size()];
+  if (unused.empty()) {
+    unused.push_back(static_cast<uint32_t>(counters_.size()));
+    counters_.resize(counters_.size() + plan.counters.size());
   }
-  return counters_[state.counters + number];
+  state.counters = unused.back();
+  unused.pop_back();
+  for (size_t one = 0; one < plan.counters.size(); ++one) {
+    counters_[state.counters + one] = {0, plan.counters[one], false};
+  }
 }
 
 void Engine::announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const Edge& edge) {
@@ -142,10 +133,11 @@ void Engine::announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const E
 void Engine::first_came(uint64_t now, uint32_t event) {
   const Event came = queue_[event];
   queue_.release(event);
-  if (ranks_[came.rank].left == 0) return;
+  Rank& state = ranks_[came.rank];
+  if (state.left == 0) return;
   const Plan& plan = plans_[schedule_.number_of_program(came.rank)];
-  Counter& counted = counter(came.rank, plan, plan.counter_of[came.operation]);
-  if (std::exchange(counted.has_first, true)) return;
+  if (state.counters == none) make_counters(state, plan);
+  if (std::exchange(counters_[state.counters + plan.counter_of[came.operation]].has_first, true)) return;
   if (record_ != nullptr) [[unlikely]]
     record_->of(came.rank, came.operation).first_came = came.source;
   count_down(now, came.rank, came.operation);

@@ -29,10 +29,15 @@ void Engine::leave(uint64_t now, uint32_t event) {
   } else {
     push(begin_ps + model_.L_ps, event, EventKind::arrive);
   }
+  if (message.part >= Part::data) left(begin_ps + bytes_ps, message, costs);
+}
+
+// The last byte of one that says so.
+void Engine::left(uint64_t at_ps, const Event& message, const Costs& costs) {
   if (message.part == Part::data || (message.part == Part::put && costs.kind != Kind::fetch)) {
-    end(begin_ps + bytes_ps, message.source, message.operation);
+    end(at_ps, message.source, message.operation);
   }
-  if (message.part == Part::reply && costs.kind == Kind::get) serve(begin_ps + bytes_ps, message);
+  if (message.part == Part::reply && costs.kind == Kind::get) serve(at_ps, message);
 }
 
 void Engine::arrive(uint64_t now, uint32_t event) {

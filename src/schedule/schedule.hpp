@@ -89,6 +89,9 @@ class Edge {
   [[nodiscard]] uint32_t to() const { return word_ >> 2; }
   [[nodiscard]] Awaits awaits() const { return static_cast<Awaits>(word_ & 1); }
   [[nodiscard]] Join join() const { return static_cast<Join>(word_ >> 1 & 1); }
+  [[nodiscard]] bool is(Awaits awaits, Join join) const {
+    return (word_ & 3) == (static_cast<uint32_t>(join) << 1 | static_cast<uint32_t>(awaits));
+  }
   bool operator==(const Edge&) const = default;
 
  private:

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "app/bindings_fidelity.hpp"
 #include "app/bindings_support.hpp"
 #include "goal/critical_path.hpp"
 #include "goal/loggopsim.hpp"
@@ -73,6 +74,8 @@ void read_field(const nb::dict& fields, const char* name, Value& value) {
   if (fields.contains(name)) value = nb::cast<Value>(fields[name]);
 }
 
+}  // namespace
+
 network::Config network_of(const nb::dict& fields) {
   network::Config config;
   const auto form = nb::cast<std::string>(fields["form"]);
@@ -103,6 +106,8 @@ network::Config network_of(const nb::dict& fields) {
   if (fields.contains("shuffle_seed")) config.shuffle_seed = nb::cast<uint64_t>(fields["shuffle_seed"]);
   return config;
 }
+
+namespace {
 
 nb::dict network_size(const nb::dict& fields, uint32_t ranks) {
   const auto made = unwrap(network::Network::make(network_of(fields), {}, ranks));
@@ -277,6 +282,7 @@ nb::bytes written(const Result<std::string>& result) {
 }  // namespace
 
 void bind_goal(nb::module_& module) {
+  bind_fidelity(module);
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(

@@ -12,34 +12,9 @@ using schedule::Program;
 using schedule::Schedule;
 using schedule::Shape;
 
-namespace {
-
-Status is_of_dialect(const Schedule& schedule) {
-  std::vector<bool> seen(schedule.programs().size());
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-    if (seen[schedule.number_of_program(rank)]) continue;
-    seen[schedule.number_of_program(rank)] = true;
-    const auto& operations = schedule.program(rank).operations;
-    const auto added =
-        std::ranges::find_if(operations, [&](const auto& one) { return schedule.shape(one).kind > Kind::compute; });
-    if (added != operations.end()) {
-      return fail(Code::unsupported, "operation ", added - operations.begin(), " of rank ", rank, " is a ",
-                  schedule.describe(rank, *added), ", which LogGOPSim does not know; run it by our own model");
-    }
-    const std::vector<bool> for_first = schedule.program(rank).wait_for_first();
-    const auto found = std::ranges::find(for_first, true);
-    if (found == for_first.end()) continue;
-    return fail(Code::unsupported, "operation ", found - for_first.begin(), " of rank ", rank,
-                " waits for the first of several, which LogGOPSim does not know; run it by our own model");
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSimParameters& parameters,
                                        const Watch& watch) {
-  SPL_TRY(is_of_dialect(schedule));
+  SPL_TRY(check_plain(schedule, "which LogGOPSim does not know; run it by our own model"));
   SPL_TRY(check_peers(schedule));
   Begun begun;
   {

@@ -1,5 +1,7 @@
 #include "goal/plan.hpp"
 
+#include <algorithm>
+
 namespace spinloom::goal {
 
 using schedule::Kind;
@@ -35,6 +37,27 @@ Status check_peers(const Schedule& schedule) {
       return fail(Code::invalid, "operation ", number, " of rank ", rank, " has the peer ", peer,
                   ", but ranks are 0 to ", schedule.ranks() - 1);
     }
+  }
+  return {};
+}
+
+Status check_plain(const Schedule& schedule, std::string_view why) {
+  std::vector<bool> seen(schedule.programs().size());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (seen[schedule.number_of_program(rank)]) continue;
+    seen[schedule.number_of_program(rank)] = true;
+    const auto& operations = schedule.program(rank).operations;
+    const auto added =
+        std::ranges::find_if(operations, [&](const auto& one) { return schedule.shape(one).kind > Kind::compute; });
+    if (added != operations.end()) {
+      return fail(Code::unsupported, "operation ", added - operations.begin(), " of rank ", rank, " is a ",
+                  schedule.describe(rank, *added), ", ", why);
+    }
+    const std::vector<bool> for_first = schedule.program(rank).wait_for_first();
+    const auto found = std::ranges::find(for_first, true);
+    if (found == for_first.end()) continue;
+    return fail(Code::unsupported, "operation ", found - for_first.begin(), " of rank ", rank,
+                " waits for the first of several, ", why);
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -24,5 +25,8 @@ struct Plan {
 
 // An error for a peer that is no rank.
 [[nodiscard]] Status check_peers(const schedule::Schedule& schedule);
+
+// An error for what GOAL does not have, one-sided operations and any-of edges: the first of them, and `why` not.
+[[nodiscard]] Status check_plain(const schedule::Schedule& schedule, std::string_view why);
 
 }  // namespace spinloom::goal

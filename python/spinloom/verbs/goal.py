@@ -13,11 +13,13 @@ from spinloom import (
     files,
     goal_compare,
     goal_drawing,
+    goal_fidelity,
     goal_files,
     goal_model,
     goal_network,
     goal_ranks,
     goal_timeline,
+    machines,
     output,
     units,
 )
@@ -119,10 +121,26 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--draw", type=click.Path(path_type=Path), help="Also draw a small schedule: FILE.svg or FILE.png."
 )
+@click.option(
+    "--nic",
+    metavar="PROFILE",
+    help="L, g and G are those of a NIC; o, too, if it is not given ('spinloom nics' lists profiles).",
+)
+@click.option(
+    "--fidelity",
+    "fidelity_text",
+    metavar="LIST",
+    default=goal_fidelity.MESSAGE,
+    show_default=True,
+    help="message: LogGOPS; nic: the NICs of --nic match each message; full: whole simulated nodes, whose "
+    "bytes are checked. Several with commas between them are compared.",
+)
 @loggops
 @quiet_option
 @form_options
+@click.pass_context
 def run(
+    context: click.Context,
     file: Path,
     dialect: str | None,
     unit: str,
@@ -134,18 +152,34 @@ def run(
     layout: str | None,
     draw: Path | None,
     quiet: bool,
+    nic: str | None,
+    fidelity_text: str,
     form: str,
     **parameters: str,
 ) -> None:
     """The time of each rank, modelled. Times and rates may have units: 2500ns, 20ps/B, 50GB/s, 64KiB; numbers
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
+    fidelities = goal_fidelity.parse(fidelity_text)
+    on_nics = [name for name in fidelities if name != goal_fidelity.MESSAGE]
+    refuse_on_nics(
+        on_nics,
+        nic,
+        {
+            "--critical-path": critical_path,
+            "--trace": trace,
+            "--layout": layout,
+        },
+    )
+    if network and goal_fidelity.NIC in fidelities:
+        raise Trouble("unsupported", "--network: --fidelity nic has one switch; leave it out, or use full")
     only_ours = {
         "--network": network,
         "--noise": noise,
         "--critical-path": critical_path,
         "--trace": trace,
         "--layout": layout,
+        "--nic": nic,
     }
     given = [name for name, value in only_ours.items() if value]
     if dialect and given:
@@ -161,16 +195,25 @@ def run(
         arguments["layout"] = goal_model.parse_layout(layout) if layout else None
     if per_rank is not None:
         goal_ranks.check_name(per_rank)
+    machine = None if nic is None else machines.machine(nic)
+    if machine is not None:
+        arguments.update(of_profile(context, machine))
     schedule = read(file)
     schedule.check()
     if draw is not None:
         goal_drawing.draw(schedule, draw, file.name)
         output.say(f"written: {draw}")
+    if len(fidelities) > 1:
+        rows = goal_fidelity.table(schedule, fidelities, machine, arguments)
+        output.emit(rows, form, lambda: goal_tables.fidelities(rows))
+        return
     counted = schedule.count()
     begun = time.perf_counter()
     with progress(counted["operations"], quiet, "running") as bar:
-        engine = schedule.run_loggopsim if dialect else schedule.run
-        outcome = engine(**arguments, progress=bar.reach)
+        if dialect:
+            outcome = schedule.run_loggopsim(**arguments, progress=bar.reach)
+        else:
+            outcome = goal_fidelity.run(schedule, fidelities[0], machine, arguments, bar.reach)
     seconds = time.perf_counter() - begun
     columns = goal_ranks.columns(outcome, counted["cpus"])
     if per_rank is not None:
@@ -189,6 +232,8 @@ def run(
         more += goal_tables.network_lines(network, network_text, counted["ranks"]) + goal_tables.lines(
             columns
         )
+        if nic is not None:
+            more = [("NIC", nic), ("fidelity", fidelities[0]), *more]
         output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
@@ -200,6 +245,33 @@ def run(
         output.say(
             f"{outcome['events']:,} events in {seconds:.3f} s of host time, {rate / 1e6:.1f} million a second"
         )
+
+
+def refuse_on_nics(fidelities: list[str], nic: str | None, given: dict[str, Any]) -> None:
+    if not fidelities:
+        return
+    if nic is None:
+        raise Trouble("invalid", f"--fidelity {fidelities[0]}: name the NIC, such as --nic {machines.NIC}")
+    for name, value in given.items():
+        if value:
+            raise Trouble(
+                "unsupported", f"{name}: --fidelity {fidelities[0]} has none; leave it out, or use message"
+            )
+
+
+def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, Any]:
+    """The model's parameters that the profile knows; o only if nobody gave it."""
+
+    def is_given(name: str) -> bool:
+        return context.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+
+    for name in "LgG":
+        if is_given(name):
+            raise Trouble("invalid", f"-{name}: with --nic it is the profile's; leave one of them out")
+    found = goal_fidelity.parameters(machine)
+    if is_given("o"):
+        del found["o_ps"]
+    return found
 
 
 @goal.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")

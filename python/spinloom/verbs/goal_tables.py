@@ -88,6 +88,30 @@ def path_table(outcome: dict[str, Any]) -> Any:
     )
 
 
+def fidelities(rows: list[dict[str, Any]]) -> Any:
+    def difference(row: dict[str, Any]) -> str:
+        if row["of_message"] is None:
+            return "-"
+        sign = "-" if row["difference_ps"] < 0 else "+"
+        return (
+            f"{sign}{units.format_time(abs(row['difference_ps']))} ({100 * (row['of_message'] - 1):+.1f} %)"
+        )
+
+    return output.table(
+        ["fidelity", "the last rank ends", "from message", "host time"],
+        [
+            [
+                row["fidelity"],
+                units.format_time(row["makespan_ps"]),
+                difference(row),
+                f"{row['host_s']:.3f} s",
+            ]
+            for row in rows
+        ],
+        numeric={"the last rank ends", "from message", "host time"},
+    )
+
+
 def nanoseconds(ps: int | None) -> str:
     return "-" if ps is None else f"{ps // 1000:,}" + (f".{ps % 1000:03}".rstrip("0") if ps % 1000 else "")
 

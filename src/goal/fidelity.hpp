@@ -1,0 +1,27 @@
+// Fidelity - one schedule by three drivers: messages that cost LogGOPS, NICs that match, or whole simulated nodes.
+//
+// Contract: run_on() runs the schedule's hosts (host.hpp) on NICs of a profile. They share with run() of model.hpp who
+//   gets which bytes and the order that the graph demands, o, O, S, computations and noise; L, g and G are the
+//   profile's. Errors are those of run(), and: what a fidelity cannot do (networks at nic, several NICs, sends with
+//   any tag), memory beyond a named limit, wrong bytes.
+// Threads: pure; one run is one thread's. Time: modelled, in picoseconds.
+#pragma once
+
+#include <cstdint>
+
+#include "goal/model.hpp"
+#include "goal/record.hpp"
+#include "schedule/schedule.hpp"
+#include "sim/profile.hpp"
+
+namespace spinloom::goal {
+
+enum class Fidelity : uint8_t {
+  nic,  // every message is one packet, no bytes move
+  full  // simulated nodes; bytes move and are checked
+};
+
+[[nodiscard]] Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const schedule::Schedule& schedule,
+                                     const Model& model, Record* record = nullptr);
+
+}  // namespace spinloom::goal

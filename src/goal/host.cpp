@@ -1,0 +1,134 @@
+#include "goal/host.hpp"
+
+#include <algorithm>
+
+#include "base/limits.hpp"
+
+namespace spinloom::goal {
+
+using schedule::Awaits;
+using schedule::Kind;
+
+namespace {
+
+// Hosts act after the NICs' events of the same moment, in the order of the codes.
+constexpr uint32_t first_tie = 1 << 16;
+
+}  // namespace
+
+Host::Host(Job& job, uint32_t rank)
+    : job_(job),
+      rank_(rank),
+      program_(job.schedule.program(rank)),
+      waits_(job.waits[job.schedule.number_of_program(rank)]),
+      begun_(program_.size()),
+      matched_(program_.size()),
+      cpus_(job.cpus_each),
+      entries_("matching entries of a rank", limits::entry_count_max, "entry_count_max"),
+      left_(program_.size()),
+      open_(program_.size()) {
+  (void)entries_.take();  // the overflow entry's, by setup()
+}
+
+uint64_t Host::now() const { return static_cast<uint64_t>(job_.nics.clock().now().ps) - job_.start_ps; }
+
+void Host::begin() {
+  for (uint32_t operation = 0; operation < program_.size(); ++operation) {
+    if (waits_[operation] == 0) ready(operation);
+  }
+}
+
+void Host::stop(const Error& error) {
+  if (!job_.error) job_.error = error;
+}
+
+void Host::ready(uint32_t number) {
+  const Kind kind = shape(number).kind;
+  const Step step = kind == Kind::send ? Step::send : kind == Kind::receive ? Step::receive : Step::compute;
+  if (job_.record != nullptr) job_.record->of(rank_, number).free_ps = now();
+  sim::EventQueue& clock = job_.nics.clock();
+  clock.at(clock.now(), *this, static_cast<uint32_t>(step), number, first_tie + static_cast<uint32_t>(step));
+}
+
+void Host::on_event(uint32_t code, uint64_t argument) {
+  if (static_cast<Step>(code) != Step::worked)
+    return attempt({static_cast<Step>(code), static_cast<uint32_t>(argument), 0});
+  Cpu& cpu = cpus_[argument];
+  cpu.is_busy = false;
+  finish(cpu.task);
+  while (!cpu.is_busy && !cpu.waiting.empty()) {
+    const Task next = cpu.waiting.front();
+    cpu.waiting.pop_front();
+    work(cpu, next);
+  }
+}
+
+void Host::attempt(const Task& task) {
+  Cpu& cpu = cpus_[shape(task.operation).cpu];
+  if (cpu.is_busy) {
+    cpu.waiting.push_back(task);
+  } else {
+    work(cpu, task);
+  }
+}
+
+void Host::work(Cpu& cpu, const Task& task) {
+  uint64_t work_ps = job_.costs[operation(task.operation).shape].cpu_ps;
+  if (task.what == Step::receive) work_ps = 0;
+  if (task.what == Step::deliver) work_ps = delivery_ps(receives_[task.slot]);
+  const uint64_t begin_ps = now();
+  const uint64_t end_ps = job_.noise ? job_.noise->until(rank_, begin_ps, work_ps) : begin_ps + work_ps;
+  if (end_ps > time_ps_most) {
+    return stop(fail(Code::overflow, "the modelled time passes ", time_ps_most,
+                     " ps, which is 53 days; use a smaller unit or shorter computations"));
+  }
+  (task.what == Step::compute ? compute_ps_ : overhead_ps_) += end_ps - begin_ps;
+  if (job_.record != nullptr) {
+    const size_t number = rank_ * job_.cpus_each + static_cast<size_t>(&cpu - cpus_.data());
+    if (task.what == Step::receive) {
+      job_.record->post(number, begin_ps, rank_, task.operation);
+    } else {
+      job_.record->work(number, begin_ps, end_ps, rank_, task.operation);
+    }
+  }
+  if (task.what == Step::send || task.what == Step::receive) ++job_.unmatched;
+  if (task.what != Step::deliver) started(task.operation);
+  if (end_ps == begin_ps) return finish(task);
+  cpu.is_busy = true;
+  cpu.task = task;
+  sim::EventQueue& clock = job_.nics.clock();
+  const Time end{static_cast<int64_t>(end_ps + job_.start_ps)};
+  clock.at(end, *this, static_cast<uint32_t>(Step::worked), static_cast<uint64_t>(&cpu - cpus_.data()), first_tie);
+}
+
+void Host::finish(const Task& task) {
+  switch (task.what) {
+    case Step::send: return send_message(task.operation);
+    case Step::receive: return post(task.operation);
+    case Step::deliver: return delivered(task.slot);
+    case Step::compute:
+    case Step::worked: return ended(task.operation);
+  }
+}
+
+void Host::started(uint32_t number) {
+  --job_.left;
+  --left_;
+  begun_[number] = true;
+  release(number, Awaits::start);
+}
+
+void Host::ended(uint32_t number) {
+  finish_ps_ = std::max(finish_ps_, now());
+  if (job_.record != nullptr) job_.record->of(rank_, number).end_ps = now();
+  release(number, Awaits::end);
+  if (--open_ == 0) job_.nics.release(rank_);
+}
+
+void Host::release(uint32_t number, Awaits awaits) {
+  for (const schedule::Edge& edge : program_.edges_of(number)) {
+    if (edge.awaits() == awaits && --waits_[edge.to()] == 0) ready(edge.to());
+  }
+}
+
+}  // namespace spinloom::goal

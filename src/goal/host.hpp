@@ -1,0 +1,148 @@
+// Host - the program of one rank: executes its part of a schedule over a port, as a state machine.
+//
+// Contract: begin() starts what waits for nothing; look() reads what the NIC has brought. It knows no driver: it posts
+//   commands, reads events, and works on CPUs by the clock. What it does, with c = o + n O as in model.hpp:
+//   - An operation is free when all that it waits for has ended (or begun), and then needs its CPU, the first come
+//     first: a send for c, a computation for its time, a receive to be posted, in no time.
+//   - A receive is a use-once priority entry: bits of the tag, rank of the source. A message of s <= S is a put whose
+//     header says s and the number of its send. It lands in a receive, or in the overflow entry if none is posted;
+//     then the append of its receive finds it there, and the CPU also copies it.
+//   - A message of s > S is an empty put, the request, and a use-once entry over its bytes, from which the receiver
+//     gets them when its request has matched. No CPU is needed for that. The send ends when its bytes have been read.
+//   - When the bytes are there, the CPU of the receive works for c, and the receive has ended.
+// Invariants: (1) at one moment what has waited for a CPU begins first, then messages, sends, receives, computations,
+//   as in the engine; (2) no CPU does two things at once; (3) every receive's bytes are checked before it ends.
+// Threads: one owner. Time: modelled, that of the job's clock from its start on.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "goal/matching.hpp"
+#include "goal/model.hpp"
+#include "goal/nics.hpp"
+#include "goal/noise.hpp"
+#include "goal/payloads.hpp"
+#include "goal/record.hpp"
+#include "nic/slab.hpp"
+#include "portals/id_pool.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+
+class Host;
+
+// What the hosts of a run share.
+struct Job {
+  struct Costs {  // of a shape
+    uint64_t size = 0;
+    uint64_t cpu_ps = 0;  // a computation; what a message costs each of both CPUs
+    bool is_rendezvous = false;
+  };
+
+  const schedule::Schedule& schedule;
+  Nics& nics;
+  Payloads& payloads;
+  std::vector<Costs> costs;
+  std::vector<std::vector<uint32_t>> waits;  // by Program: for how many others each operation waits
+  std::optional<Phases> noise;
+  Rate copy;  // of a CPU, for each byte that it copies
+  uint64_t start_ps = 0;
+  size_t cpus_each = 1;
+  Record* record = nullptr;
+  std::vector<std::unique_ptr<Host>> hosts = {};
+  uint64_t left = 0;  // operations that have not begun
+  uint64_t unmatched = 0;  // sends and receives that have begun, without a partner
+  std::optional<Error> error = {};
+};
+
+class Host final : sim::EventTarget {
+ public:
+  Host(Job& job, uint32_t rank);
+  // What makes a rank's NIC ready.
+  [[nodiscard]] static std::vector<nic::Command> setup(Payloads& payloads, uint32_t rank);
+
+  void begin();
+  void look();
+
+  [[nodiscard]] uint32_t left() const { return left_; }
+  [[nodiscard]] bool has_ended() const { return open_ == 0; }
+  [[nodiscard]] uint64_t finish_ps() const { return finish_ps_; }
+  [[nodiscard]] uint64_t compute_ps() const { return compute_ps_; }
+  [[nodiscard]] uint64_t overhead_ps() const { return overhead_ps_; }
+  [[nodiscard]] const std::vector<bool>& begun() const { return begun_; }
+  // Whether the message of this send has met its receive.
+  [[nodiscard]] bool has_matched(uint32_t send) const { return matched_[send]; }
+  // Receives that wait for a message, the first posted first.
+  [[nodiscard]] std::vector<uint32_t> posted() const;
+
+ private:
+  enum class Step : uint32_t { worked, send, receive, compute, deliver };
+  struct Task {
+    Step what = Step::compute;
+    uint32_t operation = 0;
+    uint32_t slot = 0;  // deliver: of its Receive
+  };
+  struct Cpu {
+    bool is_busy = false;
+    Task task;
+    std::deque<Task> waiting;
+  };
+  // A receive that is posted, until it ends.
+  struct Receive {
+    uint32_t operation = 0;
+    uint64_t posted = 0;  // its place among those posted
+    bool has_matched = false;
+    uint32_t source = 0;
+    uint32_t number = 0;  // of the send
+    uint64_t size = 0;
+    uint64_t overflow = 0;  // where the message came to; 0: to its receive
+    sim::ZeroedBytes memory;
+  };
+
+  void on_event(uint32_t code, uint64_t argument) override;
+  [[nodiscard]] uint64_t now() const;
+  [[nodiscard]] const schedule::Operation& operation(uint32_t number) const { return program_.operations[number]; }
+  [[nodiscard]] const schedule::Shape& shape(uint32_t number) const { return job_.schedule.shape(operation(number)); }
+  void ready(uint32_t operation);
+  void attempt(const Task& task);
+  void work(Cpu& cpu, const Task& task);
+  void finish(const Task& task);
+  void started(uint32_t operation);
+  void ended(uint32_t operation);
+  void release(uint32_t operation, schedule::Awaits awaits);
+  // host_messages.cpp
+  void send_message(uint32_t operation);
+  void post(uint32_t operation);
+  void matched(const nic::Event& event);
+  void delivered(uint32_t slot);
+  [[nodiscard]] uint64_t delivery_ps(const Receive& receive);
+  [[nodiscard]] nic::EntryId take_entry();
+  void submit(const nic::CommandBody& body) { job_.nics.port(rank_).submit(nic::Command{body, {}, 0}); }
+  void stop(const Error& error);
+
+  Job& job_;
+  uint32_t rank_;
+  const schedule::Program& program_;
+  std::vector<uint32_t> waits_;
+  std::vector<bool> begun_;
+  std::vector<bool> matched_;
+  std::vector<Cpu> cpus_;
+  nic::Slab<Receive> receives_;
+  portals::IdPool<nic::EntryId> entries_;
+  uint64_t posts_ = 0;
+  uint32_t left_;
+  uint32_t open_;  // operations that have not ended
+  uint64_t finish_ps_ = 0;
+  uint64_t compute_ps_ = 0;
+  uint64_t overhead_ps_ = 0;
+};
+
+// Runs the hosts of all ranks until nothing happens any more. `copy`: of a CPU, for each byte that it copies. An error as
+// from run() of model.hpp, or for a wrong byte.
+[[nodiscard]] Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule,
+                                        const Model& model, Record* record = nullptr);
+
+}  // namespace spinloom::goal

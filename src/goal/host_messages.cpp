@@ -1,0 +1,181 @@
+// What a host says to its NIC and hears from it.
+#include <algorithm>
+
+#include "goal/engine.hpp"
+#include "goal/host.hpp"
+
+namespace spinloom::goal {
+
+namespace {
+
+constexpr nic::QueueId event_queue{0, 0};
+constexpr nic::PortalIndex messages_portal{0};
+constexpr nic::PortalIndex bytes_portal{1};  // of rendezvous: where receivers get them
+constexpr nic::EntryId overflow_entry{0, 0};  // the first that a host takes
+// Match bits are the tag, and above it the number of the send, which receives ignore.
+constexpr uint32_t number_shift = 32;
+constexpr uint64_t tag_mask = UINT32_MAX;
+
+}  // namespace
+
+std::vector<nic::Command> Host::setup(Payloads& payloads, uint32_t rank) {
+  nic::Entry overflow;
+  overflow.start = payloads.overflow(rank);
+  overflow.length = payloads.overflow_bytes(rank);
+  overflow.ignore_bits = UINT64_MAX;
+  overflow.options.manage_local = true;
+  overflow.options.event_comm_disable = true;
+  overflow.options.event_unlink_disable = true;
+  std::vector<nic::Command> made;
+  made.push_back({nic::QueueAlloc{event_queue, UINT32_MAX}, {}, 0});
+  made.push_back({nic::PortalAlloc{messages_portal, event_queue}, {}, 0});
+  made.push_back({nic::PortalAlloc{bytes_portal, event_queue}, {}, 0});
+  made.push_back({nic::Append{overflow_entry, messages_portal, nic::ListKind::overflow, overflow}, {}, 0});
+  return made;
+}
+
+nic::EntryId Host::take_entry() {
+  const auto taken = entries_.take();
+  if (taken) return *taken;
+  stop(taken.error());
+  return {};
+}
+
+void Host::send_message(uint32_t number) {
+  const Job::Costs& costs = job_.costs[operation(number).shape];
+  nic::Put put;
+  put.target = nic::Rank{job_.schedule.peer(rank_, operation(number))};
+  put.portal = messages_portal;
+  put.match_bits = uint64_t{number} << number_shift | shape(number).tag;
+  put.hdr_data = costs.size;
+  put.event_send_disable = true;
+  const uint8_t* const bytes = job_.payloads.sent(rank_, number);
+  if (!costs.is_rendezvous) {
+    put.local = bytes;
+    put.length = costs.size;
+    job_.nics.port(rank_).put(put);
+    return ended(number);
+  }
+  nic::Entry entry;
+  entry.start = const_cast<uint8_t*>(bytes);  // only read: it takes no puts
+  entry.length = costs.size;
+  entry.options.op_put = false;
+  entry.options.op_get = true;
+  entry.options.use_once = true;
+  entry.options.event_unlink_disable = true;
+  entry.match_rank = put.target;
+  entry.match_bits = number;
+  entry.user_ptr = number;
+  const nic::EntryId id = take_entry();
+  if (!id.exists()) return;
+  submit(nic::Append{id, bytes_portal, nic::ListKind::priority, entry});
+  job_.nics.port(rank_).put(put);
+}
+
+void Host::post(uint32_t number) {
+  const uint32_t source = job_.schedule.peer(rank_, operation(number));
+  const uint32_t tag = shape(number).tag;
+  const nic::EntryId id = take_entry();
+  if (!id.exists()) return;
+  const auto [slot, receive] = receives_.make();
+  receive.operation = number;
+  receive.posted = posts_++;
+  const uint64_t bytes = job_.payloads.receive_bytes(rank_, tag);
+  receive.memory = job_.payloads.memory(bytes);
+  nic::Entry entry;
+  entry.start = job_.payloads.address(receive.memory);
+  entry.length = bytes;
+  entry.options.use_once = true;
+  entry.options.event_unlink_disable = true;
+  entry.match_rank = source == schedule::any ? nic::Rank::any() : nic::Rank{source};
+  entry.match_bits = tag == schedule::any ? 0 : tag;
+  entry.ignore_bits = tag == schedule::any ? UINT64_MAX : ~tag_mask;
+  entry.user_ptr = slot;
+  submit(nic::Append{id, messages_portal, nic::ListKind::priority, entry});
+}
+
+void Host::look() {
+  portals::Port& port = job_.nics.port(rank_);
+  while (const auto event = port.take_event(event_queue)) {
+    if (event->fail != nic::Fail::ok) {
+      return stop(fail(Code::fault, "rank ", rank_, ": ", name_of(event->kind), " of ", event->requested_bytes,
+                       " B failed: ", name_of(event->fail)));
+    }
+    switch (event->kind) {
+      case nic::EventKind::put:
+      case nic::EventKind::put_overflow: matched(*event); break;
+      case nic::EventKind::reply: {
+        const auto slot = static_cast<uint32_t>(event->user_ptr);
+        attempt({Step::deliver, receives_[slot].operation, slot});
+        break;
+      }
+      case nic::EventKind::get:
+        entries_.give_back(event->entry);
+        ended(static_cast<uint32_t>(event->user_ptr));
+        break;
+      default: SPL_ASSERT(false, "nobody asked for the event ", name_of(event->kind));
+    }
+  }
+}
+
+void Host::matched(const nic::Event& event) {
+  entries_.give_back(event.entry);
+  const auto slot = static_cast<uint32_t>(event.user_ptr);
+  Receive& receive = receives_[slot];
+  receive.has_matched = true;
+  receive.source = event.initiator.value;
+  receive.number = static_cast<uint32_t>(event.match_bits >> number_shift);
+  receive.size = event.hdr_data;
+  const bool is_late = event.kind == nic::EventKind::put_overflow;
+  job_.hosts[receive.source]->matched_[receive.number] = true;
+  job_.unmatched -= 2;
+  if (job_.record != nullptr) {
+    job_.record->match(now(), rank_, receive.operation, receive.source, receive.number, is_late);
+  }
+  if (event.requested_bytes == receive.size) {
+    SPL_ASSERT(event.manipulated_bytes == receive.size, event.manipulated_bytes, " of ", receive.size, " B");
+    if (is_late) receive.overflow = event.start;
+    return attempt({Step::deliver, receive.operation, slot});
+  }
+  receive.memory = job_.payloads.memory(receive.size);
+  nic::Get get;
+  get.reply.local = job_.payloads.address(receive.memory);
+  get.reply.queue = event_queue;
+  get.reply.user_ptr = slot;
+  get.length = receive.size;
+  get.target = event.initiator;
+  get.portal = bytes_portal;
+  get.match_bits = receive.number;
+  submit(get);
+}
+
+// Of the sender's size; a message that came before its receive is also copied.
+uint64_t Host::delivery_ps(const Receive& receive) {
+  const schedule::Operation& sent = job_.schedule.program(receive.source).operations[receive.number];
+  const uint64_t copy_ps = receive.overflow == 0 ? 0 : time_ps(job_.copy, receive.size);
+  return job_.costs[sent.shape].cpu_ps + copy_ps;
+}
+
+void Host::delivered(uint32_t slot) {
+  Receive& receive = receives_[slot];
+  if (receive.overflow != 0) job_.payloads.copy(receive.memory, receive.overflow, receive.size);
+  const Status right = job_.payloads.check(receive.memory, receive.size, rank_, receive.source, receive.number);
+  if (!right) return stop(right.error());
+  const uint32_t number = receive.operation;
+  receive.memory = {};
+  receives_.give_back(slot);
+  ended(number);
+}
+
+std::vector<uint32_t> Host::posted() const {
+  std::vector<std::pair<uint64_t, uint32_t>> found;
+  receives_.for_each([&](uint32_t, const Receive& receive) {
+    if (!receive.has_matched) found.emplace_back(receive.posted, receive.operation);
+  });
+  std::ranges::sort(found);
+  std::vector<uint32_t> operations;
+  for (const auto& [place, number] : found) operations.push_back(number);
+  return operations;
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,115 @@
+// All hosts of a schedule: what their operations cost, the run, and who waits for whom where it stalls.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "goal/engine.hpp"
+#include "goal/host.hpp"
+#include "goal/stall.hpp"
+
+namespace spinloom::goal {
+
+using schedule::Kind;
+using schedule::Schedule;
+using schedule::Shape;
+
+namespace {
+
+Status price(Job& job, const Model& model) {
+  for (const Shape& shape : job.schedule.shapes()) {
+    job.cpus_each = std::max(job.cpus_each, size_t{shape.cpu} + 1);
+    Job::Costs costs{shape.size, 0, false};
+    if (shape.kind == Kind::compute) {
+      const auto whole = static_cast<unsigned __int128>(shape.size) * model.unit_ps;
+      costs.cpu_ps = static_cast<uint64_t>(std::min<unsigned __int128>(whole, time_ps_most + 1));
+    } else {
+      const uint64_t n = shape.size == 0 ? 0 : shape.size - 1;
+      costs.cpu_ps = std::min(time_ps(model.O, n), time_ps_most) + std::min(model.o_ps, time_ps_most);
+      costs.is_rendezvous = shape.kind == Kind::send && shape.size > model.S_bytes;
+    }
+    if (costs.cpu_ps > time_ps_most) {
+      return fail(Code::overflow, "a computation or the CPU's part of a message takes more than ", time_ps_most,
+                  " ps, which is 53 days; use a smaller unit or smaller parameters");
+    }
+    job.costs.push_back(costs);
+  }
+  return {};
+}
+
+// Who waits for whom. Nothing is on its way any more, so a send that has begun is a message that waits.
+Error stall_of(const Job& job) {
+  const Schedule& schedule = job.schedule;
+  std::vector<std::vector<Matching::Item>> arrived(schedule.ranks());
+  Stall stall;
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const schedule::Program& program = schedule.program(rank);
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      const schedule::Operation& operation = program.operations[number];
+      const Host& host = *job.hosts[rank];
+      stall.events += host.begun()[number] ? 1 : 0;
+      const Shape& shape = schedule.shape(operation);
+      if (shape.kind != Kind::send || !host.begun()[number] || host.has_matched(number)) continue;
+      arrived[schedule.peer(rank, operation)].push_back({rank, shape.tag, number, operation.shape});
+      ++stall.unmatched;
+    }
+  }
+  Begun begun;
+  std::vector<Matching::Item> receives;
+  receives.reserve(stalled_ranks_most);  // pointers to them stay
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const Host& host = *job.hosts[rank];
+    const std::vector<uint32_t> posted = host.posted();
+    stall.unmatched += posted.size();
+    if (host.left() + posted.size() + arrived[rank].size() == 0 || stall.ranks.size() == stalled_ranks_most) continue;
+    if (!posted.empty()) receives.push_back({rank, 0, posted.front(), 0});
+    stall.ranks.push_back({rank, posted.empty() ? nullptr : &receives.back(),
+                           arrived[rank].empty() ? nullptr : &arrived[rank].front(), std::nullopt, host.left() > 0});
+    begun[rank] = host.begun();
+  }
+  stall.left = job.left;
+  return stall_error(schedule, begun, stall);
+}
+
+Outcome outcome_of(const Job& job) {
+  Outcome outcome;
+  outcome.events = job.nics.clock().steps();
+  for (const auto& host : job.hosts) {
+    outcome.finish_ps.push_back(host->finish_ps());
+    outcome.compute_ps.push_back(host->compute_ps());
+    outcome.overhead_ps.push_back(host->overhead_ps());
+    outcome.makespan_ps = std::max(outcome.makespan_ps, host->finish_ps());
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule, const Model& model,
+                          Record* record) {
+  Job job{.schedule = schedule,
+          .nics = nics,
+          .payloads = payloads,
+          .costs = {},
+          .waits = {},
+          .noise = {},
+          .copy = copy,
+          .start_ps = static_cast<uint64_t>(nics.clock().now().ps)};
+  SPL_TRY(price(job, model));
+  if (model.noise) job.noise.emplace(*model.noise, schedule.ranks());
+  for (const schedule::Program& program : schedule.programs()) job.waits.push_back(program.waits());
+  if (record != nullptr) record->start(schedule, schedule.ranks() * job.cpus_each);
+  job.record = record;
+  job.left = schedule.operations();
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) job.hosts.push_back(std::make_unique<Host>(job, rank));
+  nics.watch([&job](uint32_t rank) { job.hosts[rank]->look(); });
+  for (const auto& host : job.hosts) host->begin();
+  while (!job.error && nics.clock().step()) {
+  }
+  if (job.error) return *job.error;
+  SPL_TRY(nics.trouble());
+  if (schedule.operations() == 0 || job.left > 0 || job.unmatched > 0) return stall_of(job);
+  for (const auto& host : job.hosts) SPL_ASSERT(host->has_ended(), "all that has begun and matched ends");
+  return outcome_of(job);
+}
+
+}  // namespace spinloom::goal

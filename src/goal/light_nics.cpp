@@ -1,0 +1,266 @@
+#include "goal/light_nics.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "portals/perform.hpp"
+
+namespace spinloom::goal {
+
+namespace {
+
+nic::NicLimits light_limits(const sim::Profile& profile) {
+  nic::NicLimits limits;
+  limits.payload_bytes = static_cast<uint32_t>(profile.link.payload);
+  limits.transfer_bytes = std::numeric_limits<uint64_t>::max();  // every message is one packet
+  limits.unexpected_headers = std::numeric_limits<uint32_t>::max();
+  limits.hpus = 1;
+  limits.nic_memory_bytes = 64;
+  return limits;
+}
+
+constexpr int64_t counter_bytes = 16;
+constexpr uint32_t last_tie = std::numeric_limits<uint32_t>::max();
+
+}  // namespace
+
+class LightNics::Node final : public portals::Port {
+ public:
+  Node(LightNics& nics, uint32_t rank)
+      : engine(nic::Rank{rank}, light_limits(nics.profile_)), pcie(nics.profile_), nics_(nics), rank_(rank) {}
+
+  [[nodiscard]] nic::Rank rank() const override { return nic::Rank{rank_}; }
+  [[nodiscard]] Time now() const override { return nics_.clock_.now(); }
+  void submit(const nic::Command& command) override {
+    const sim::Profile& profile = nics_.profile_;
+    const sim::Service service = pcie.command(now(), profile.pcie.event_bytes);
+    nics_.after(service.end + profile.host.command_latency, commanded, rank_, command);
+  }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail.counter(counter); }
+  Status wait() override {
+    const uint64_t before = mail.changes();
+    while (mail.changes() == before) {
+      if (!nics_.clock_.step()) {
+        return fail(Code::stalled, "nothing can happen any more: rank ", rank_, " waits, and ", engine.waiting());
+      }
+    }
+    return {};
+  }
+  Status host_work(const portals::HostWork&) override {
+    return fail(Code::unsupported, "hosts of schedules work by the clock, not by their ports");
+  }
+
+  nic::Nic engine;
+  sim::Pcie pcie;
+  sim::Resource out;  // links
+  sim::Resource in;
+  portals::Mailbox mail;
+  std::deque<Message> inbound;
+  nic::Actions actions;  // of the message that is being matched
+  bool is_matching = false;
+  Time landed_before{};
+  uint32_t awaited = 0;  // happenings
+
+ private:
+  LightNics& nics_;
+  const uint32_t rank_;
+};
+
+LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup)
+    : profile_(profile), setup_(std::move(setup)), nodes_(ranks), released_(ranks) {}
+
+LightNics::~LightNics() = default;
+
+portals::Port& LightNics::port(uint32_t rank) { return node(rank); }
+
+LightNics::Node& LightNics::node(uint32_t rank) {
+  std::unique_ptr<Node>& made = nodes_[rank];
+  if (made != nullptr) return *made;
+  made = std::make_unique<Node>(*this, rank);
+  live_most_ = std::max(live_most_, ++live_);
+  nic::Actions actions;
+  for (const nic::Command& command : setup_(rank)) made->engine.on_command(command, actions);
+  SPL_ASSERT(actions.list.empty(), "commands that make a NIC ready have no effects");
+  return *made;
+}
+
+void LightNics::release(uint32_t rank) {
+  released_[rank] = true;
+  after(clock_.now(), may_go, rank, {});
+}
+
+// What a NIC keeps for others is only that: messages that wait for receives. It stays then.
+void LightNics::forget_if_quiet(uint32_t rank) {
+  std::unique_ptr<Node>& made = nodes_[rank];
+  if (!released_[rank] || made == nullptr || made->awaited > 0) return;
+  const nic::NicState state = made->engine.state();
+  if (state.messages_open + state.messages_outgoing + state.unexpected_headers + state.dmas_open > 0) return;
+  if (const Status found = trouble_of(rank, made->engine); !found) troubles_.push_back(found);
+  made.reset();
+  --live_;
+}
+
+Status LightNics::trouble() const {
+  for (const Status& found : troubles_) SPL_TRY(found);
+  for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
+    if (nodes_[rank] != nullptr) SPL_TRY(trouble_of(rank, nodes_[rank]->engine));
+  }
+  return {};
+}
+
+void LightNics::after(Time at, What what, uint32_t rank, Content content) {
+  if (what != departs && what != may_go) ++node(rank).awaited;
+  clock_.at(at, *this, what, happenings_.take(rank, std::move(content)), what == may_go ? last_tie : 0);
+}
+
+Time LightNics::line_time(int64_t bytes) const {
+  const Time line = profile_.link.byte_time.time_of(Bytes{bytes});
+  if (bytes == 0) return line;
+  const Time by_gaps =
+      profile_.link.gap * (packets_of(bytes) - 1) + profile_.link.byte_time.time_of(Bytes{last_packet(bytes)});
+  return std::max(line, by_gaps);
+}
+
+// As sim::Fabric reads for the host from packet memory.
+Time LightNics::read_time(int64_t bytes) const {
+  if (!profile_.clustered()) return profile_.memory.channel_byte_time.time_of(Bytes{bytes});
+  return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.dma_latency);
+}
+
+Time LightNics::port_time(int64_t bytes) const {
+  return Rate::cycle_of(profile_.hpu.clock).time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
+}
+
+Time LightNics::occupied(int64_t bytes) const {
+  return std::max(line_time(bytes), profile_.link.gap * std::max<int64_t>(packets_of(bytes), 1));
+}
+
+void LightNics::on_event(uint32_t what, uint64_t slot) {
+  Happening happening = std::move(happenings_[static_cast<uint32_t>(slot)]);
+  happenings_.give_back(static_cast<uint32_t>(slot));
+  const uint32_t rank = happening.rank;
+  if (what == departs) {  // the switch serves the link to its target in this order
+    auto& message = std::get<Message>(happening.content);
+    const auto bytes = static_cast<int64_t>(message.packet.payload.length);
+    const Time there = clock_.now() + profile_.link.switch_latency + profile_.link.wire;
+    const uint32_t target = message.packet.target.value;
+    const Time first_byte = node(target).in.serve(there, occupied(bytes)).start;
+    message.last_byte = first_byte + line_time(bytes);
+    return after(first_byte, arrives, target, message);
+  }
+  if (what != may_go) {
+    Node& here = node(rank);
+    --here.awaited;
+    happen(static_cast<What>(what), here, happening.content);
+  }
+  forget_if_quiet(rank);
+}
+
+void LightNics::happen(What what, Node& here, Content& content) {
+  nic::Actions actions;
+  switch (what) {
+    case arrives: here.inbound.push_back(std::get<Message>(content)); return match_next(here);
+    case matched: {
+      const Message message = here.inbound.front();
+      here.inbound.pop_front();
+      here.is_matching = false;
+      std::swap(actions, here.actions);
+      perform(here, actions, &message);
+      return match_next(here);
+    }
+    case landed: here.engine.on_dma_done(std::get<nic::DmaId>(content), actions); break;
+    case read: here.engine.on_packet_sent(std::get<uint64_t>(content), actions); break;
+    case commanded: here.engine.on_command(std::get<nic::Command>(content), actions); break;
+    case continues: here.engine.on_continue(actions); break;
+    case readable: {
+      auto& delivery = std::get<Delivery>(content);
+      if (const auto* event = std::get_if<nic::PostEvent>(&delivery)) {
+        here.mail.add(event->queue, event->event);
+      } else if (const auto* counter = std::get_if<nic::PostCounter>(&delivery)) {
+        here.mail.set(counter->counter, counter->value);
+      } else {
+        auto& answer = std::get<nic::Answer>(delivery);
+        here.mail.answer(answer.token, std::move(answer.result));
+      }
+      if (watcher_) watcher_(here.rank().value);
+      return;
+    }
+    case departs:
+    case may_go: return;
+  }
+  perform(here, actions, nullptr);
+}
+
+// The matching unit decides now; what it decided happens when it has finished.
+void LightNics::match_next(Node& here) {
+  if (here.is_matching || here.inbound.empty()) return;
+  here.is_matching = true;
+  here.actions.clear();
+  here.engine.on_packet(here.inbound.front().packet, here.actions);
+  const Time took = here.actions.work.matched_by_message ? profile_.match.packet : profile_.match.header;
+  after(clock_.now() + took, matched, here.rank().value, {});
+}
+
+void LightNics::perform(Node& here, nic::Actions& actions, const Message* message) {
+  portals::perform_each(
+      actions, {},
+      portals::Overloaded{
+          [&](const nic::Send& send) { perform(here, send); },
+          [&](const nic::DmaWrite& write) { perform(here, write, message); },
+          [&](const nic::PostEvent& event) { deliver(here, event, profile_.pcie.event_bytes); },
+          [&](const nic::PostCounter& counter) { deliver(here, counter, counter_bytes); },
+          [&](nic::Answer& answer) { deliver(here, std::move(answer), profile_.pcie.event_bytes); },
+          [&](const nic::Continue&) { after(clock_.now(), continues, here.rank().value, {}); },
+          [](const auto&) { SPL_ASSERT(false, "hosts of schedules have no handlers and no atomics"); },
+      });
+}
+
+void LightNics::perform(Node& here, const nic::Send& send) {
+  SPL_ASSERT(send.last && send.pieces.empty(), "a message is one packet");
+  const auto bytes = static_cast<int64_t>(send.packet.payload.length);
+  Time ready = clock_.now();
+  if (bytes > 0) ready = here.pcie.write(ready, 0).end + profile_.pcie.latency * 2;  // a read stays behind writes
+  const sim::Service service = here.out.serve(ready, occupied(bytes));
+  const uint32_t rank = here.rank().value;
+  after(service.start, departs, rank, Message{send.packet, {}});
+  if (send.packet.operation != nic::Operation::ack) {
+    after(service.start + line_time(bytes), read, rank, send.packet.message);
+  }
+}
+
+// Packets follow each other over the link and then over PCIe, so the last one is in host memory when all of PCIe's work
+// is done, or right behind the packet before it, or right behind its own last byte.
+void LightNics::perform(Node& here, const nic::DmaWrite& write, const Message* message) {
+  const auto bytes = static_cast<int64_t>(write.source.length);
+  const Time now = clock_.now();
+  Time end = std::max(now, here.landed_before);  // without bytes it only keeps its place
+  if (bytes > 0) {
+    SPL_ASSERT(message != nullptr, "only messages bring bytes");
+    const auto behind = [&](int64_t some) {  // a packet that is whole so many bytes before the last one
+      return std::max(now, message->last_byte - profile_.link.byte_time.time_of(Bytes{some}));
+    };
+    const int64_t last = last_packet(bytes);
+    const int64_t first = std::min(bytes, profile_.link.payload);
+    end = here.pcie.write(behind(bytes - first) + read_time(first), bytes).end;
+    Time last_read = behind(0) + read_time(last);
+    if (bytes > first) {
+      // Clusters share the port that the packet before it takes.
+      if (profile_.clustered()) last_read = std::max(last_read, behind(last) + port_time(first) + read_time(last));
+      end = std::max(
+          end, behind(last) + read_time(first) + here.pcie.write_duration(first) + here.pcie.write_duration(last));
+    }
+    end = std::max(end, last_read + here.pcie.write_duration(last));
+    here.landed_before = end;
+  }
+  after(end, landed, here.rank().value, write.dma);
+}
+
+void LightNics::deliver(Node& here, Delivery delivery, int64_t bytes) {
+  const Time at = here.pcie.write(clock_.now(), bytes).end + profile_.pcie.latency;
+  after(at, readable, here.rank().value, std::move(delivery));
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,90 @@
+// LightNics - Nics without packets: the same engine, every message one packet of any size, no bytes.
+//
+// Contract: as Nics. A rank's NIC is made at its first command or packet and forgotten when its host has been released
+//   and it is quiet. What takes time, by the profile:
+//   - commands, reads of what is sent, events: as in sim::Node;
+//   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
+//     first byte comes after switch and wire;
+//   - the matching unit takes one message after the other, match.header each, match.packet an answer;
+//   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe.
+// Invariants: (1) a message takes what it takes in FullNics, if nothing else happens; (2) a NIC that is
+//   forgotten was in the state in which it is made.
+// Threads: one owner. Time: modelled.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "goal/nics.hpp"
+#include "nic/slab.hpp"
+#include "portals/mailbox.hpp"
+#include "sim/pcie.hpp"
+#include "sim/profile.hpp"
+#include "sim/resource.hpp"
+
+namespace spinloom::goal {
+
+class LightNics final : public Nics, sim::EventTarget {
+ public:
+  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup);
+  ~LightNics() override;
+
+  [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
+  [[nodiscard]] portals::Port& port(uint32_t rank) override;
+  void watch(Watcher watcher) override { watcher_ = std::move(watcher); }
+  void release(uint32_t rank) override;
+  [[nodiscard]] Status trouble() const override;
+  // How many NICs there are now, and how many there were at one time at most.
+  [[nodiscard]] uint32_t live() const { return live_; }
+  [[nodiscard]] uint32_t live_most() const { return live_most_; }
+
+ private:
+  class Node;
+  // What happens at a rank after some time. The numbers are the codes of events.
+  enum What : uint32_t { departs, arrives, matched, landed, read, readable, commanded, continues, may_go };
+  struct Message {
+    nic::Packet packet;
+    Time last_byte;
+  };
+  using Delivery = std::variant<nic::PostEvent, nic::PostCounter, nic::Answer>;
+  using Content = std::variant<std::monostate, Message, nic::DmaId, uint64_t, Delivery, nic::Command>;
+  struct Happening {
+    uint32_t rank = 0;
+    Content content;
+  };
+
+  void on_event(uint32_t what, uint64_t slot) override;
+  void happen(What what, Node& node, Content& content);
+  [[nodiscard]] Node& node(uint32_t rank);
+  void after(Time at, What what, uint32_t rank, Content content);
+  void perform(Node& node, nic::Actions& actions, const Message* message);
+  void perform(Node& node, const nic::Send& send);
+  void perform(Node& node, const nic::DmaWrite& write, const Message* message);
+  void deliver(Node& node, Delivery delivery, int64_t bytes);
+  void match_next(Node& node);
+  void forget_if_quiet(uint32_t rank);
+  [[nodiscard]] int64_t packets_of(int64_t bytes) const { return div_ceil(bytes, profile_.link.payload); }
+  [[nodiscard]] int64_t last_packet(int64_t bytes) const {
+    return bytes - (packets_of(bytes) - 1) * profile_.link.payload;
+  }
+  // From the first byte of a message to its last, and until the next one may follow.
+  [[nodiscard]] Time line_time(int64_t bytes) const;
+  [[nodiscard]] Time occupied(int64_t bytes) const;
+  [[nodiscard]] Time read_time(int64_t bytes) const;
+  [[nodiscard]] Time port_time(int64_t bytes) const;
+
+  const sim::Profile profile_;
+  const Setup setup_;
+  sim::EventQueue clock_;
+  Watcher watcher_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<bool> released_;
+  nic::Slab<Happening> happenings_;
+  std::vector<Status> troubles_;
+  uint32_t live_ = 0;
+  uint32_t live_most_ = 0;
+};
+
+}  // namespace spinloom::goal

@@ -1,0 +1,60 @@
+// Payloads - the bytes of all messages of a schedule: what each sends, where it lands, and whether the right ones came.
+//
+// Contract: send `number` of rank `source` has the bytes that begin at place (source, number) of one random text, so
+//   that every message has other bytes and none has memory of its own to send from. With `moves` receives and
+//   overflow have zeroed memory and check() compares; without, addresses are names and check() finds nothing.
+// Invariants: (1) the largest eager message that a receive can match fits in its memory, so that nothing is cut.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "schedule/schedule.hpp"
+#include "sim/zeroed.hpp"
+
+namespace spinloom::goal {
+
+inline constexpr uint64_t memory_bytes_most = uint64_t{4} << 30;  // where bytes move
+inline constexpr uint64_t message_bytes_most = uint64_t{1} << 40;  // so that the time of one fits
+
+class Payloads {
+ public:
+  // An error where `moves` needs more memory than memory_bytes_most.
+  static Result<Payloads> make(const schedule::Schedule& schedule, uint64_t S_bytes, bool moves);
+
+  [[nodiscard]] const uint8_t* sent(uint32_t source, uint32_t number) const {
+    return moves_ ? text_.data() + first_[source] + number : &nowhere_;
+  }
+  // The memory of messages that come to `rank` before their receives.
+  [[nodiscard]] uint8_t* overflow(uint32_t rank) { return moves_ ? overflow_[rank].data() : &nowhere_; }
+  [[nodiscard]] uint64_t overflow_bytes(uint32_t rank) const { return moves_ ? overflow_[rank].size() : far; }
+  // How many bytes a receive needs for an eager message that it may match.
+  [[nodiscard]] uint64_t receive_bytes(uint32_t rank, uint32_t tag) const;
+  [[nodiscard]] sim::ZeroedBytes memory(uint64_t bytes) const { return sim::ZeroedBytes(moves_ ? bytes : 0); }
+  [[nodiscard]] uint8_t* address(sim::ZeroedBytes& memory) { return moves_ ? memory.data() : &nowhere_; }
+  void copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const;
+  [[nodiscard]] Status check(const sim::ZeroedBytes& memory, uint64_t bytes, uint32_t rank, uint32_t source,
+                             uint32_t number) const;
+
+  static constexpr uint64_t far = uint64_t{1} << 62;  // no schedule sends as many bytes
+
+ private:
+  explicit Payloads(bool moves) : moves_(moves) {}
+  // Bytes that are in memory at one time, at most.
+  uint64_t count(const schedule::Schedule& schedule, uint64_t S_bytes);
+
+  bool moves_;
+  uint8_t nowhere_ = 0;
+  std::vector<uint64_t> first_;  // of each rank, in the text
+  std::vector<uint8_t> text_;
+  std::vector<sim::ZeroedBytes> overflow_;
+  std::vector<uint64_t> overflow_sizes_;
+  std::vector<uint64_t> largest_;  // eager, that come to each rank
+  std::vector<std::unordered_map<uint32_t, uint64_t>> largest_by_tag_;
+  uint64_t text_bytes_ = 0;
+};
+
+}  // namespace spinloom::goal

@@ -70,13 +70,13 @@ void TextComms::find_members_of(uint32_t comm, uint32_t number, int64_t colour) 
   std::vector<uint32_t> members;
   if (making.group == TextGroup::split) {
     const bool all_told = std::ranges::all_of(parent, [&](uint32_t rank) { return making.pieces.contains(rank); });
-    std::vector<std::pair<int64_t, uint32_t>> order;
-    for (const uint32_t rank : parent) {
-      const auto piece = making.pieces.find(rank);
-      if (all_told && piece->second.colour == colour) order.emplace_back(piece->second.key, rank);
+    std::vector<std::pair<int64_t, size_t>> order;  // by key, and then as in the parent
+    for (size_t place = 0; place < parent.size(); ++place) {
+      const auto piece = making.pieces.find(parent[place]);
+      if (all_told && piece->second.colour == colour) order.emplace_back(piece->second.key, place);
     }
-    std::ranges::stable_sort(order, {}, [](const auto& one) { return one.first; });
-    for (const auto& [key, rank] : order) members.push_back(rank);
+    std::ranges::sort(order);
+    for (const auto& [key, place] : order) members.push_back(parent[place]);
     members_[comm] = std::move(members);
     return;
   }

@@ -1,6 +1,7 @@
 #include "trace/text_requests.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 namespace spinloom::trace {
 
@@ -82,15 +83,16 @@ void TextRequests::free(uint32_t call, uint64_t place) {
 std::vector<std::vector<uint32_t>> TextRequests::solve(uint32_t calls) {
   while (!open_.empty()) close(calls, open_.begin()->first);
   // What ends comes before what is made, and after what the call names.
-  std::ranges::stable_sort(touches_, {}, &Touch::call);
-  std::vector<std::vector<uint32_t>> found(size_t{calls} + 1);
+  std::vector<std::vector<Touch>> by_call(size_t{calls} + 1);
+  for (const Touch& touch : touches_) by_call[touch.call].push_back(touch);
+  std::vector<std::vector<uint32_t>> found(by_call.size());
   std::vector<uint32_t> slots(requests_.size(), none);
   std::vector<bool> is_free;
   const auto release = [&](uint32_t request) {
     if (slots[request] != none) is_free[slots[request]] = true;
     slots[request] = none;
   };
-  for (const Touch& touch : touches_) {
+  for (const Touch& touch : by_call | std::views::join) {
     if (touch.kind == Touch::Kind::makes) {
       const auto lowest = static_cast<size_t>(std::ranges::find(is_free, true) - is_free.begin());
       if (lowest == is_free.size()) is_free.push_back(false);

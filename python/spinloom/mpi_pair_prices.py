@@ -1,7 +1,8 @@
 """What an MPI library of this machine takes for the messages of a recorded program that are not one block.
 
 Contract: measure() has two ranks of that MPI exchange a message of each pair of layouts, both at once, and as
-much in one block, after the bytes that each received were compared with the oracle's. Host times: medians of
+much in one block, and move a block of their own from one layout to the other by MPI_Alltoallw, after the
+bytes that each received were compared with the oracle's. Host times: medians of
 single exchanges, before each of which both ranks went over `swept_bytes` of other memory, because programs
 compute before they send. An MPI may take quite another way for a layout than for a block, so that the time
 is not that of MPI_Pack and MPI_Unpack. Pairs beyond MEASURED_BYTES_MAX are left out.
@@ -38,18 +39,20 @@ class Pair:
     sent_type: str
     received_type: str
     messages: int
+    copies: int  # of a rank's own blocks
 
     @property
     def weight(self) -> int:
-        return self.bytes * self.messages
+        return self.bytes * (self.messages + self.copies)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """ns until both ranks have sent and received."""
+    """ns until both ranks have sent and received; until both have moved a block of their own."""
 
     layouts_ns: float
     blocks_ns: float
+    own_ns: float
 
     @property
     def more_ns(self) -> float:
@@ -110,9 +113,9 @@ def times_of(row: BenchRow, hand: Path, job: jobs.Job, swept_bytes: int, folder:
         raise Trouble(error.code, error.message) from None
     bench.write_program(str(program))
     job.load(program)
-    if any(found != bench.hash("copy") for found in job.hashes("layouts")):
+    if any(found != bench.hash("copy") for kind in ("layouts", "own") for found in job.hashes(kind)):
         raise Trouble("mismatch", f"{job.name}, {row.type} to {row.to}: other bytes than the oracle's")
-    return {f"{kind}_ns": exchange_ns(job, kind, swept_bytes) for kind in ("layouts", "blocks")}
+    return {f"{kind}_ns": exchange_ns(job, kind, swept_bytes) for kind in ("layouts", "blocks", "own")}
 
 
 def exchange_ns(job: jobs.Job, kind: str, swept_bytes: int) -> float:

@@ -242,7 +242,7 @@ def recorded_host(
     )
 
 
-def pair_ps(pair: Pair, took: Exchange, moved: dict[Use, Moved]) -> tuple[int, Lie, Lie, int, int]:
+def pair_ps(pair: Pair, took: Exchange, moved: dict[Use, Moved]) -> tuple[int, Lie, Lie, int, int, int]:
     """As core.Recording.schedule() takes it. A rank does both ends of an exchange, one after the other: each
     end has its part of what that takes more, as packing has of packing and unpacking."""
     by_end = {key(use): times for use, times in moved.items()}
@@ -255,7 +255,8 @@ def pair_ps(pair: Pair, took: Exchange, moved: dict[Use, Moved]) -> tuple[int, L
         unpack_ns = received.unpack_ns if received is not None else known.memcpy_ns
         share = pack_ns / max(1e-9, pack_ns + unpack_ns)
     send_ps = round(1000 * took.more_ns * share)
-    return pair.bytes, pair.sent, pair.received, send_ps, max(0, round(1000 * took.more_ns) - send_ps)
+    receive_ps = max(0, round(1000 * took.more_ns) - send_ps)
+    return pair.bytes, pair.sent, pair.received, send_ps, receive_ps, round(1000 * took.own_ns)
 
 
 def own_ps(use: Use, moved: Moved) -> int:

@@ -160,6 +160,7 @@ nb::list pairs(const Recording& made) {
     one["sent"] = end(use.sent);
     one["received"] = end(use.received);
     one["messages"] = use.messages;
+    one["copies"] = use.copies;
     out.append(one);
   }
   return out;
@@ -177,7 +178,7 @@ Rate rate_of(const nb::dict& costs, const char* name) {
 }
 
 // {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts": [(layout,
-// count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
+// count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
 Costs costs_of(const nb::dict& given) {
   Costs out;
   for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {
@@ -195,8 +196,9 @@ Costs costs_of(const nb::dict& given) {
   }
   if (given.contains("pairs")) {
     for (const nb::handle one : nb::cast<nb::list>(given["pairs"])) {
-      out.pairs[{nb::cast<uint64_t>(one[0]), lie_of(one[1]), lie_of(one[2])}] = {nb::cast<uint64_t>(one[3]),
-                                                                                 nb::cast<uint64_t>(one[4])};
+      predict::PairPrice& price = out.pairs[{nb::cast<uint64_t>(one[0]), lie_of(one[1]), lie_of(one[2])}];
+      price = {nb::cast<uint64_t>(one[3]), nb::cast<uint64_t>(one[4]), {}};
+      if (!one[5].is_none()) price.own_ps = nb::cast<uint64_t>(one[5]);
     }
   }
   out.unknown_layout = rate_of(given, "unknown_layout");

@@ -33,13 +33,15 @@ struct Lie {
   auto operator<=>(const Lie&) const = default;
 };
 
+[[nodiscard]] inline Lie lie_of(const Part& part) { return part.type == untyped ? Lie{} : Lie{part.count, part.type}; }
+
 struct Leg {
   Part part;
   uint32_t peer = 0;  // of the ranks that take part
   uint32_t tag = 0;   // of the schedule
   Side side = Side::send;
   Lie partner = {};  // for whom it matters: how the data lie at the other end
-  [[nodiscard]] Lie own() const { return part.type == untyped ? Lie{} : Lie{part.count, part.type}; }
+  [[nodiscard]] Lie own() const { return lie_of(part); }
   bool operator==(const Leg&) const = default;
 };
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -39,6 +40,7 @@ enum class Handshake : uint8_t { answer, fetch };
 struct PairPrice {
   uint64_t send_ps = 0;
   uint64_t receive_ps = 0;
+  std::optional<uint64_t> own_ps = {};  // of a rank's own block, from one to the other; unknown: what both ends cost
 };
 
 struct Costs {

@@ -59,18 +59,24 @@ std::vector<LayoutUse> layout_uses(const Script& script) {
 }
 
 std::vector<PairUse> pair_uses(const Script& script) {
-  std::map<Costs::PairKey, uint64_t> messages;
-  for_rounds(script, [&messages](const RankScript& one, const ScriptRound& round) {
+  std::map<Costs::PairKey, PairUse> uses;
+  const auto use_of = [&uses](const Costs::PairKey& key) -> PairUse& {
+    const auto& [bytes, sent, received] = key;
+    return uses.try_emplace(key, PairUse{.bytes = bytes, .sent = sent, .received = received}).first->second;
+  };
+  for_rounds(script, [&use_of](const RankScript& one, const ScriptRound& round) {
     for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
       const Leg& leg = one.legs[number];
       if (leg.side != Side::send || leg.tag == dropped || leg.part.bytes == 0) continue;
-      if (leg.own() != Lie{} || leg.partner != Lie{}) ++messages[pair_of(leg)];
+      if (leg.own() != Lie{} || leg.partner != Lie{}) ++use_of(pair_of(leg)).messages;
+    }
+    for (uint32_t number = round.first_copy; number < round.copies_end; ++number) {
+      const auto& [from, to] = one.copies[number];
+      if (lie_of(from) != Lie{} || lie_of(to) != Lie{}) ++use_of({to.bytes, lie_of(from), lie_of(to)}).copies;
     }
   });
   std::vector<PairUse> found;
-  for (const auto& [key, count] : messages) {
-    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
-  }
+  for (const auto& [key, use] : uses) found.push_back(use);
   return found;
 }
 

@@ -1,7 +1,7 @@
 // LayoutUses - which layouts a Script moves, and how often: what needs a price.
 //
 // Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and side;
-//   pair_uses() the messages, by what they have at both ends, where that is not one block at both.
+//   pair_uses() the messages and own blocks, by what they have at both ends, where that is not one block at both.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -28,6 +28,7 @@ struct PairUse {
   Lie sent;
   Lie received;
   uint64_t messages = 0;
+  uint64_t copies = 0;  // of a rank's own blocks
 };
 
 [[nodiscard]] std::vector<PairUse> pair_uses(const Script& script);

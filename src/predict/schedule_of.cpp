@@ -257,6 +257,8 @@ class RankEmitter {
   }
 
   [[nodiscard]] uint64_t copy_ps(const Copy& copy) const {
+    const auto pair = costs_.pairs.find({copy.to.bytes, lie_of(copy.from), lie_of(copy.to)});
+    if (pair != costs_.pairs.end() && pair->second.own_ps.has_value()) return *pair->second.own_ps;
     const uint64_t from = host_ps(copy.from, Side::send);
     const uint64_t to = host_ps(copy.to, Side::receive);
     return from + to != 0 ? from + to : time_of(costs_.copy, copy.to.bytes);

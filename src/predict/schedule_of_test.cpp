@@ -161,6 +161,7 @@ TEST(ScheduleOf, ABlockThatMeetsALayoutHasAPriceToo) {
   EXPECT_EQ(uses[0].sent, Lie{});
   EXPECT_EQ(uses[0].received, (Lie{3, 0}));
   EXPECT_EQ(uses[0].messages, 1U);
+  EXPECT_EQ(uses[0].copies, 0U);
   Costs costs;
   costs.pairs[{96, Lie{}, Lie{3, 0}}] = {50 * ns, 90 * ns};
   // T(0) = 50; T(1) = 50 + L + 95 G + 90
@@ -189,6 +190,29 @@ TEST(ScheduleOf, LayoutsAreInTheScheduleAtBothEnds) {
       EXPECT_EQ(ends, 1U);
     }
   }
+}
+
+TEST(ScheduleOf, AnOwnBlockTakesWhatItsPairSays) {
+  RankScript one;
+  one.copies = {{{.bytes = 96, .count = 3, .type = 0}, {.bytes = 96, .count = 96}}};
+  one.rounds = {{.copies_end = 1}};
+  one.actions = {{.rounds_end = 1}};
+  one.steps = {{.kind = Step::Kind::act}};
+  Script made;
+  made.ranks = {one};
+  const std::vector<PairUse> uses = pair_uses(made);
+  ASSERT_EQ(uses.size(), 1U);
+  EXPECT_EQ(uses[0].messages, 0U);
+  EXPECT_EQ(uses[0].copies, 1U);
+  Costs costs;
+  costs.host_layouts[{0, 3, Side::send}] = 50 * ns;
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns}));
+  // a pair of which only messages were priced leaves it so
+  PairPrice& pair = costs.pairs[{96, Lie{3, 0}, Lie{}}];
+  pair = {.send_ps = 1 * ns, .receive_ps = 2 * ns};
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns}));
+  pair.own_ps = 70 * ns;
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{70 * ns}));
 }
 
 TEST(ScheduleOf, AMessageLeavesBeforeTheCpuUnpacksAnother) {

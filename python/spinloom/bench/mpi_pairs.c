@@ -1,7 +1,8 @@
 /* MPI pairs - two ranks of one MPI that exchange messages of two layouts, as programs do: both send at once, and what they
  * send is not in their caches.
  *
- * Contract: mpi_job.h. KIND is layouts:BYTES (the layouts of the row) or blocks:BYTES (as much in one block at both ends);
+ * Contract: mpi_job.h. KIND is layouts:BYTES (the layouts of the row), blocks:BYTES (as much in one block at both ends) or
+ *   own:BYTES (each rank moves its own block from one layout to the other, by MPI_Alltoallw);
  *   before each exchange a rank goes over BYTES of other memory. "time" answers ns of single exchanges, REPETITIONS numbers;
  *   the later of both ranks has the time of an exchange. CALLS is not looked at.
  * Time: host time.
@@ -18,8 +19,17 @@ static void exchange(const void* out, int out_count, MPI_Datatype out_type, void
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+static void move_own(void) {
+  int const counts[2] = {rank == 0, rank == 1}, places[2] = {0, 0};
+  MPI_Datatype const out[2] = {sides[0].type, sides[0].type}, in[2] = {sides[1].type, sides[1].type};
+  MPI_Alltoallw(sides[0].memory - sides[0].true_lb, counts, places, out, sides[1].memory - sides[1].true_lb, counts,
+                places, in, MPI_COMM_WORLD);
+}
+
 static void call(const char* kind) {
-  if (kind[0] == 'l') {
+  if (kind[0] == 'o') {
+    move_own();
+  } else if (kind[0] == 'l') {
     exchange(sides[0].memory - sides[0].true_lb, 1, sides[0].type, sides[1].memory - sides[1].true_lb, 1, sides[1].type);
   } else {
     exchange(out_block, (int)sides[0].size, MPI_BYTE, in_block, (int)sides[0].size, MPI_BYTE);

@@ -164,9 +164,9 @@ def recorded_host(
     if host == platform.node():
         swept_bytes = mpi_layout_prices.swept_for(request.folder) if heaviest else 0
         measured = mpi_layout_prices.measure(heaviest, mpi, host, swept_bytes, memory, advance)
-        if measured is not None:
-            tools = jobs.Mpi(Path(str(about["compiler"])), Path(str(about["launcher"])))
-            place = mpi_pair_prices.Place(mpi, host, tools, swept_bytes)
+        compiler, launcher = (Path(str(about.get(tool))) for tool in ("compiler", "launcher"))
+        if measured is not None and compiler.exists() and launcher.exists():
+            place = mpi_pair_prices.Place(mpi, host, jobs.Mpi(compiler, launcher), swept_bytes)
             longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_most]
             exchanged = mpi_pair_prices.measure(longest, place, memory, advance)
     known, _ = calibration.load()

@@ -10,14 +10,12 @@
 #include <string>
 #include <tuple>
 
+#include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
 #include "goal/fidelity.hpp"
 
 namespace spinloom::app {
 namespace {
-
-using Ratio = std::pair<int64_t, int64_t>;
-using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
 
 nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, const nb::dict& profile, uint64_t o_ps,
                 const Ratio& O, uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
@@ -25,25 +23,12 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   if (fidelity != "nic" && fidelity != "full") {
     unwrap(Status(fail(Code::invalid, "there is no fidelity \"", fidelity, "\" on NICs; there are nic and full")));
   }
-  if (O.first < 0 || O.second <= 0) {
-    unwrap(Status(fail(Code::invalid, "O is ", O.first, "/", O.second, " ps for a byte, which is no rate")));
-  }
   const sim::Profile nics = unwrap(sim::build_profile(profile_fields(profile)));
-  goal::Model model{.o_ps = o_ps, .O = Rate(O.first, O.second), .S_bytes = S_bytes, .unit_ps = unit_ps};
+  goal::Model model{.o_ps = o_ps, .O = rate("O", O), .S_bytes = S_bytes, .unit_ps = unit_ps};
   if (network.has_value()) model.network = network_of(*network);
-  if (noise.has_value()) {
-    const auto [period_ps, length_ps, seed, together] = *noise;
-    model.noise = goal::Noise{period_ps, length_ps, seed, together};
-  }
+  if (noise.has_value()) model.noise = noise_of(*noise);
   const goal::Fidelity chosen = fidelity == "nic" ? goal::Fidelity::nic : goal::Fidelity::full;
-  const goal::Outcome outcome = unwrap(without_lock([&] { return goal::run_on(chosen, nics, made, model); }));
-  nb::dict out;
-  out["finish_ps"] = outcome.finish_ps;
-  out["compute_ps"] = outcome.compute_ps;
-  out["overhead_ps"] = outcome.overhead_ps;
-  out["makespan_ps"] = outcome.makespan_ps;
-  out["events"] = outcome.events;
-  return out;
+  return dict_of(unwrap(without_lock([&] { return goal::run_on(chosen, nics, made, model); })));
 }
 
 }  // namespace

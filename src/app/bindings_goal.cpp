@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "app/bindings_fidelity.hpp"
+#include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
 #include "goal/critical_path.hpp"
 #include "goal/loggopsim.hpp"
@@ -56,58 +57,6 @@ nb::dict count(const Schedule& made) {
   out["memory_bytes"] = made.bytes();
   return out;
 }
-
-using Ratio = std::pair<int64_t, int64_t>;
-using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
-
-Rate rate(const char* name, const Ratio& ratio) {
-  if (ratio.first < 0 || ratio.second <= 0) {
-    unwrap(Status(fail(Code::invalid, name, " is ", ratio.first, "/", ratio.second,
-                       " ps for a byte, but a rate is not "
-                       "negative and its denominator is positive")));
-  }
-  return {ratio.first, ratio.second};
-}
-
-template <class Value>
-void read_field(const nb::dict& fields, const char* name, Value& value) {
-  if (fields.contains(name)) value = nb::cast<Value>(fields[name]);
-}
-
-}  // namespace
-
-network::Config network_of(const nb::dict& fields) {
-  network::Config config;
-  const auto form = nb::cast<std::string>(fields["form"]);
-  if (form == "fat-tree") {
-    network::FatTree tree;
-    read_field(fields, "radix", tree.radix);
-    read_field(fields, "levels", tree.levels);
-    read_field(fields, "oversubscription", tree.oversubscription);
-    config.topology = tree;
-  } else if (form == "dragonfly") {
-    network::Dragonfly dragonfly;
-    read_field(fields, "hosts", dragonfly.hosts);
-    read_field(fields, "routers", dragonfly.routers);
-    read_field(fields, "globals", dragonfly.globals);
-    read_field(fields, "groups", dragonfly.groups);
-    config.topology = dragonfly;
-  } else {
-    network::Torus torus;
-    read_field(fields, "sizes", torus.sizes);
-    read_field(fields, "hosts", torus.hosts);
-    config.topology = torus;
-  }
-  bool is_adaptive = false;
-  read_field(fields, "is_adaptive", is_adaptive);
-  if (is_adaptive) config.routing = network::Routing::adaptive;
-  read_field(fields, "hop_ps", config.hop_ps);
-  read_field(fields, "packet_bytes", config.packet_bytes);
-  if (fields.contains("shuffle_seed")) config.shuffle_seed = nb::cast<uint64_t>(fields["shuffle_seed"]);
-  return config;
-}
-
-namespace {
 
 nb::dict network_size(const nb::dict& fields, uint32_t ranks) {
   const auto made = unwrap(network::Network::make(network_of(fields), {}, ranks));
@@ -178,23 +127,15 @@ nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, 
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (layout.has_value()) model.layout = rate("layout", *layout);
-  if (noise.has_value()) {
-    const auto [period_ps, length_ps, seed, together] = *noise;
-    model.noise = goal::Noise{period_ps, length_ps, seed, together};
-  }
+  if (noise.has_value()) model.noise = noise_of(*noise);
   goal::Record kept;
   const goal::Outcome outcome = watched(
       progress, [&](const goal::Watch& watch) { return goal::run(made, model, record ? &kept : nullptr, watch); });
-  nb::dict out;
+  nb::dict out = dict_of(outcome);
   if (record) {
     out["path"] = path_of(goal::critical_path(made, model, kept));
     out["spans"] = spans_of(made, kept);
   }
-  out["finish_ps"] = outcome.finish_ps;
-  out["compute_ps"] = outcome.compute_ps;
-  out["overhead_ps"] = outcome.overhead_ps;
-  out["makespan_ps"] = outcome.makespan_ps;
-  out["events"] = outcome.events;
   return out;
 }
 

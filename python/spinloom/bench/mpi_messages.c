@@ -5,7 +5,7 @@
  *   call, REPETITIONS numbers.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "mpi_job.h"
+#include "mpi_exchange.h"
 
 #define WINDOW 16
 
@@ -35,35 +35,16 @@ static void stream(void) {
   }
 }
 
-static void both(void) {
-  MPI_Request requests[2];
-  MPI_Irecv(sides[1].memory - sides[1].true_lb, 1, sides[1].type, !rank, 1, MPI_COMM_WORLD, &requests[0]);
-  MPI_Isend(sides[0].memory - sides[0].true_lb, 1, sides[0].type, !rank, 1, MPI_COMM_WORLD, &requests[1]);
-  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-}
-
-static void alltoallw(void) {
-  int const counts[2] = {rank == 1, rank == 0}, places[2] = {0, 0};
-  MPI_Datatype const out[2] = {sides[0].type, sides[0].type}, in[2] = {sides[1].type, sides[1].type};
-  MPI_Alltoallw(sides[0].memory - sides[0].true_lb, counts, places, out, sides[1].memory - sides[1].true_lb, counts,
-                places, in, MPI_COMM_WORLD);
-}
-
 static void call(const char* kind) {
   if (kind[0] == 'a') {
-    alltoallw();
+    alltoallw_with(!rank);
   } else if (kind[0] == 'p') {
     pingpong();
   } else if (kind[0] == 's') {
     stream();
   } else {
-    both();
+    exchange_layouts();
   }
-}
-
-static void refill(void) {
-  fill(sides[0].memory, sides[0].true_extent, 0);
-  fill(sides[1].memory, sides[1].true_extent, (uint64_t)1 << 40);
 }
 
 static int load(const char* path) {

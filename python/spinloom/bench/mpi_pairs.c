@@ -8,37 +8,18 @@
  * Time: host time.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "mpi_job.h"
+#include "mpi_exchange.h"
 
 static char *out_block, *in_block;
 
-static void exchange(const void* out, int out_count, MPI_Datatype out_type, void* in, int in_count, MPI_Datatype in_type) {
-  MPI_Request requests[2];
-  MPI_Irecv(in, in_count, in_type, !rank, 1, MPI_COMM_WORLD, &requests[0]);
-  MPI_Isend(out, out_count, out_type, !rank, 1, MPI_COMM_WORLD, &requests[1]);
-  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-}
-
-static void move_own(void) {
-  int const counts[2] = {rank == 0, rank == 1}, places[2] = {0, 0};
-  MPI_Datatype const out[2] = {sides[0].type, sides[0].type}, in[2] = {sides[1].type, sides[1].type};
-  MPI_Alltoallw(sides[0].memory - sides[0].true_lb, counts, places, out, sides[1].memory - sides[1].true_lb, counts,
-                places, in, MPI_COMM_WORLD);
-}
-
 static void call(const char* kind) {
   if (kind[0] == 'o') {
-    move_own();
+    alltoallw_with(rank);
   } else if (kind[0] == 'l') {
-    exchange(sides[0].memory - sides[0].true_lb, 1, sides[0].type, sides[1].memory - sides[1].true_lb, 1, sides[1].type);
+    exchange_layouts();
   } else {
     exchange(out_block, (int)sides[0].size, MPI_BYTE, in_block, (int)sides[0].size, MPI_BYTE);
   }
-}
-
-static void refill(void) {
-  fill(sides[0].memory, sides[0].true_extent, 0);
-  fill(sides[1].memory, sides[1].true_extent, (uint64_t)1 << 40);
 }
 
 static int load(const char* path) {

@@ -1,0 +1,75 @@
+#include "app/bindings_goal_model.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+
+#include "app/bindings_support.hpp"
+
+namespace spinloom::app {
+namespace {
+
+template <class Value>
+void read_field(const nb::dict& fields, const char* name, Value& value) {
+  if (fields.contains(name)) value = nb::cast<Value>(fields[name]);
+}
+
+}  // namespace
+
+Rate rate(const char* name, const Ratio& ratio) {
+  if (ratio.first < 0 || ratio.second <= 0) {
+    unwrap(Status(fail(Code::invalid, name, " is ", ratio.first, "/", ratio.second,
+                       " ps for a byte, but a rate is not "
+                       "negative and its denominator is positive")));
+  }
+  return {ratio.first, ratio.second};
+}
+
+network::Config network_of(const nb::dict& fields) {
+  network::Config config;
+  const auto form = nb::cast<std::string>(fields["form"]);
+  if (form == "fat-tree") {
+    network::FatTree tree;
+    read_field(fields, "radix", tree.radix);
+    read_field(fields, "levels", tree.levels);
+    read_field(fields, "oversubscription", tree.oversubscription);
+    config.topology = tree;
+  } else if (form == "dragonfly") {
+    network::Dragonfly dragonfly;
+    read_field(fields, "hosts", dragonfly.hosts);
+    read_field(fields, "routers", dragonfly.routers);
+    read_field(fields, "globals", dragonfly.globals);
+    read_field(fields, "groups", dragonfly.groups);
+    config.topology = dragonfly;
+  } else {
+    network::Torus torus;
+    read_field(fields, "sizes", torus.sizes);
+    read_field(fields, "hosts", torus.hosts);
+    config.topology = torus;
+  }
+  bool is_adaptive = false;
+  read_field(fields, "is_adaptive", is_adaptive);
+  if (is_adaptive) config.routing = network::Routing::adaptive;
+  read_field(fields, "hop_ps", config.hop_ps);
+  read_field(fields, "packet_bytes", config.packet_bytes);
+  if (fields.contains("shuffle_seed")) config.shuffle_seed = nb::cast<uint64_t>(fields["shuffle_seed"]);
+  return config;
+}
+
+goal::Noise noise_of(const Noise& given) {
+  const auto [period_ps, length_ps, seed, together] = given;
+  return {period_ps, length_ps, seed, together};
+}
+
+nb::dict dict_of(const goal::Outcome& outcome) {
+  nb::dict out;
+  out["finish_ps"] = outcome.finish_ps;
+  out["compute_ps"] = outcome.compute_ps;
+  out["overhead_ps"] = outcome.overhead_ps;
+  out["makespan_ps"] = outcome.makespan_ps;
+  out["events"] = outcome.events;
+  return out;
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,28 @@
+// BindingsGoalModel - the arguments and results of runs of schedules, as Python has them.
+//
+// Contract: rates are (numerator, denominator) of ps for a byte; one that is none is an error with its name. Noise is (period,
+//   length, seed, together). Networks are the fields that goal_network.parse() gives.
+// Threads: with Python's lock. Time: none.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "base/units.hpp"
+#include "goal/model.hpp"
+#include "network/topology.hpp"
+
+namespace spinloom::app {
+
+using Ratio = std::pair<int64_t, int64_t>;
+using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
+
+[[nodiscard]] Rate rate(const char* name, const Ratio& ratio);
+[[nodiscard]] network::Config network_of(const nanobind::dict& fields);
+[[nodiscard]] goal::Noise noise_of(const Noise& given);
+[[nodiscard]] nanobind::dict dict_of(const goal::Outcome& outcome);
+
+}  // namespace spinloom::app

@@ -151,7 +151,7 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
   return out;
 }
 
-// Layouts, too: a Schedule does not know what they are.
+// check() of a Schedule takes layouts as bytes. This also looks whether those bytes are layouts.
 Status check_with_layouts(const Schedule& made) {
   for (size_t number = 0; number < made.layouts().size(); ++number) {
     const schedule::Layout& one = made.layouts()[number];

@@ -1,7 +1,7 @@
 // BindingsGoalModel - the arguments and results of runs of schedules, as Python has them.
 //
-// Contract: rates are (numerator, denominator) of ps for a byte; one that is none is an error with its name. Noise is (period,
-//   length, seed, together). Networks are the fields that goal_network.parse() gives.
+// Contract: a rate is (numerator, denominator) of ps for a byte; numbers that make no rate are an error with its name. Noise
+//   is (period, length, seed, together). A network is the fields that goal_network.parse() gives.
 // Threads: with Python's lock. Time: none.
 #pragma once
 

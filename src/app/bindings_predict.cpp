@@ -178,7 +178,8 @@ Rate rate_of(const nb::dict& costs, const char* name) {
 }
 
 // {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts": [(layout,
-// count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)], "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
+// count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)], "unknown_layout",
+// "copy", "combine": (numerator, denominator) of ps for a byte, ...}
 Costs costs_of(const nb::dict& given) {
   Costs out;
   for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {

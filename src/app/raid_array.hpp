@@ -30,7 +30,8 @@ class RaidArray final : sim::EventTarget {
   Result<StudyResult> run();
 
  private:
-  // What a read asks of a data node's host; handlers get the length only, the offset is the message's.
+  // What the client sends to a data node's host to read from it. A handler is sent the length only, and takes the offset
+  // from the message's header.
   struct ReadRequest {
     uint64_t bytes = 0;
     uint64_t offset = 0;

@@ -30,7 +30,7 @@ struct LargeAllocator {
     const size_t bytes = (count * sizeof(T) + alignment - 1) / alignment * alignment;
     void* const memory = std::aligned_alloc(alignment, bytes);
     if (memory == nullptr) throw std::bad_alloc();
-    // The pages that lie within.
+    // Huge pages are asked for only where a whole one fits between the first and the last byte.
     const uintptr_t first = (reinterpret_cast<uintptr_t>(memory) + page_bytes - 1) / page_bytes * page_bytes;
     const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / page_bytes * page_bytes;
     if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);

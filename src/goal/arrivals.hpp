@@ -29,7 +29,7 @@ class Arrivals {
     counters_[key(rank, tag)].waiting.push_back({wanted, 0, operation});
   }
 
-  // Their operations.
+  // Counts one arrival at the rank under the tag, and returns the operations that waited for no more than are there now.
   [[nodiscard]] std::vector<uint32_t> count(uint32_t rank, uint32_t tag) {
     Counter& counter = counters_[key(rank, tag)];
     ++counter.there;
@@ -42,7 +42,7 @@ class Arrivals {
     return done;
   }
 
-  // One that waits at a rank, of the smallest tag.
+  // Of the operations that still wait at a rank, the first one under the smallest tag.
   [[nodiscard]] std::optional<Waiter> first_that_waits(uint32_t rank) const {
     const auto first = counters_.lower_bound(key(rank, 0));
     for (auto one = first; one != counters_.end() && one->first >> 32 == rank; ++one) {

@@ -15,8 +15,8 @@ namespace spinloom::goal {
 
 inline constexpr uint32_t untyped = UINT32_MAX;
 
-// Packed bytes, and for whom it matters elements of a type that the caller knows. `untyped`: packed already, nobody asks
-// how it lay.
+// What a message or a copy moves: so many bytes, which are `count` elements of the caller's type number `type`. `untyped`:
+// the bytes lie in one block, or it does not matter how they lie.
 struct Part {
   uint64_t bytes = 0;
   int64_t count = 0;

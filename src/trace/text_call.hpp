@@ -28,9 +28,9 @@ struct TextForm {
   std::string_view arguments;
   TextGroup makes = TextGroup::untold;
 };
-// Null: it is not imported.
+// How the arguments of the call with this name are read. Null: calls of this name are not imported.
 [[nodiscard]] const TextForm* form_of(std::string_view name);
-// Whether what is not imported moves nothing between ranks.
+// Whether a call that is not imported moves no data between ranks, so that leaving it out changes no message.
 [[nodiscard]] bool is_local(std::string_view name);
 
 struct TextType {

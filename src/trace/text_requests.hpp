@@ -18,7 +18,7 @@ namespace spinloom::trace {
 
 class TextRequests {
  public:
-  // Handles lie so many bytes apart: pointers, or ints.
+  // `handle_bytes`: the size of an MPI_Request of the traced MPI, 8 where it is a pointer and 4 where it is an int.
   explicit TextRequests(uint64_t handle_bytes) : handle_bytes_(handle_bytes) {}
 
   void make(uint32_t call, uint64_t place, bool is_persistent);

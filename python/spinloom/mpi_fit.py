@@ -19,14 +19,16 @@ small messages have exactly their times, large ones nearly, and what lies betwee
 enough. A regime's lines have both values free.
 
 The model (LogGOPSim's rules, HPDC'10): a message takes T(s) = o + L + o + (s - 1) max(O, G); ranks send and
-receive one each I(s) = max(o + (s - 1) max(O, G), g + (s - 1) G).
+receive one each I(s) = max(o + (s - 1) max(O, G), g + (s - 1) G). Under our own rules (docs/goal.md) bytes
+cost the sender, the wire and the receiver one after the other: T(s) = o + L + o + (s - 1) (2 O + G), I(s) =
+max(o + (s - 1) O, g + (s - 1) G). own() has the O and G that both slopes say then.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spinloom.mpi_parameters import MpiParameters, Regime, Size
 
@@ -72,6 +74,22 @@ def fit(timings: Timings) -> MpiParameters:
         table=table,
         regimes=regimes(table, timings.polled_bytes),
     )
+
+
+def own(p: MpiParameters) -> MpiParameters:
+    """With the O and G of our own rules."""
+    one_way = through_first([(row.size_bytes, row.one_way_ns) for row in p.table])
+    stream = through_first([(row.size_bytes, row.interval_ns) for row in p.table])
+    cpu, nic = own_rates(one_way, stream)
+    return replace(p, O_ns_per_byte=cpu, G_ns_per_byte=nic)
+
+
+def own_rates(one_way: float, stream: float) -> tuple[float, float]:
+    """O and G with 2 O + G = one_way and max(O, G) = stream, all a byte, where stream <= one_way <= 3 stream.
+    Where a message is quicker than its share of a stream O = 0, and G is the stream's; where it is slower
+    than any stream allows O = G, which makes the stream's time longest."""
+    cpu = min(max(0.0, one_way - stream) / 2, one_way / 3)
+    return cpu, max(stream, one_way - 2 * cpu)
 
 
 def interval(messages: int, prtt: float, round_trip: float) -> float:
@@ -158,6 +176,18 @@ class Model:
     def interval_ns(self, size: int) -> float:
         more = max(0, size - 1)
         return max(self.p.o_ns + more * self.per_byte, self.p.g_ns + more * self.p.G_ns_per_byte)
+
+
+class Own(Model):
+    """T(s) and I(s) under our own rules; of parameters that own() made."""
+
+    def one_way_ns(self, size: int) -> float:
+        p = self.p
+        return 2 * p.o_ns + p.L_ns + max(0, size - 1) * (2 * p.O_ns_per_byte + p.G_ns_per_byte)
+
+    def interval_ns(self, size: int) -> float:
+        more = max(0, size - 1)
+        return max(self.p.o_ns + more * self.p.O_ns_per_byte, self.p.g_ns + more * self.p.G_ns_per_byte)
 
 
 class Table(Model):

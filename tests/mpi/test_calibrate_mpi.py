@@ -11,11 +11,12 @@ import pytest
 
 from conftest import needs_engine
 from patience import seconds
-from spinloom import core, mpi_fit, mpi_parameters
+from spinloom import core, goal_model, mpi_fit, mpi_parameters
 from spinloom.bar import Bar
 from spinloom.bench import jobs, parameters
 from spinloom.bench.parameters_found import BARRIER, FLOOD, STREAM, Found, Question
 from spinloom.errors import Trouble
+from spinloom.verbs.calibrate_mpi import options
 
 # A library that is what LogGOPS says, in ns; each value a whole number of ps.
 L, O_SEND, O_RECEIVE, G_FIRST, G, BIG_O = 700.0, 90.0, 130.0, 240.0, 0.125, 0.0625
@@ -224,15 +225,10 @@ def test_the_model_is_that_of_the_engine():
     for parameters_ in (fitted, replace(fitted, O_ns_per_byte=0.5, o_ns=300.0, g_ns=10.0)):
         model, prices = mpi_fit.Model(parameters_), parameters_.as_goal() | {"S": 1 << 30}
         for size in (1, 8, 1000):
-            one = f"num_ranks 2\nrank 0 {{\nsend {size}b to 1\n}}\nrank 1 {{\nrecv {size}b from 0\n}}\n"
-            assert makespan(one, prices) == pytest.approx(model.one_way_ns(size) * 1000)
-            sends = "".join(f"send {size}b to 1\n" for _ in range(FLOOD))
-            receives = "".join(f"r{i}: recv {size}b from 0\n" for i in range(FLOOD))
-            flood = (
-                f"num_ranks 2\nrank 0 {{\n{sends}recv 1b from 1 tag 1\n}}\n"
-                f"rank 1 {{\n{receives}a: send 1b to 0 tag 1\na requires r{FLOOD - 1}\n}}\n"
+            assert dialect_ps(message(size), prices) == pytest.approx(model.one_way_ns(size) * 1000)
+            assert dialect_ps(flood(size), prices) == pytest.approx(
+                mpi_fit.flood_ns(model, FLOOD, size) * 1000
             )
-            assert makespan(flood, prices) == pytest.approx(mpi_fit.flood_ns(model, FLOOD, size) * 1000)
         engine = core.load()
         for ranks in (2, 4, 8, 16):
             barrier = engine.goal_pattern("dissemination", ranks, 1).run_loggopsim(**prices)["makespan"]
@@ -245,8 +241,64 @@ def test_the_model_is_that_of_the_engine():
     )  # 2 rounds of 4 ranks, 1 before, 1 after
 
 
-def makespan(text: str, prices: dict[str, int]) -> int:
+def message(size: int) -> str:
+    return f"num_ranks 2\nrank 0 {{\nsend {size}b to 1\n}}\nrank 1 {{\nrecv {size}b from 0\n}}\n"
+
+
+def flood(size: int) -> str:
+    sends = "".join(f"send {size}b to 1\n" for _ in range(FLOOD))
+    receives = "".join(f"r{i}: recv {size}b from 0\n" for i in range(FLOOD))
+    return (
+        f"num_ranks 2\nrank 0 {{\n{sends}recv 1b from 1 tag 1\n}}\n"
+        f"rank 1 {{\n{receives}a: send 1b to 0 tag 1\na requires r{FLOOD - 1}\n}}\n"
+    )
+
+
+def dialect_ps(text: str, prices: dict[str, int]) -> int:
     return core.load().read_goal(text.encode()).run_loggopsim(**prices)["makespan"]
+
+
+@needs_engine
+@pytest.mark.parametrize("big_o", [0.0, 0.5, 1.0])
+def test_our_own_rules_have_rates_of_their_own(big_o):
+    """T(s) = o + L + o + (s - 1) (2 O + G); I(s) = max(o + (s - 1) O, g + (s - 1) G); a stream and its answer
+    T(s) + (n - 1) I(s) + T(1). With G = 1 every O up to 1 is found again."""
+    fitted = measured().parameters()
+    first = L + O_SEND + O_RECEIVE
+    table = tuple(
+        replace(
+            row,
+            one_way_ns=first + (row.size_bytes - 1) * (2 * big_o + 1),
+            interval_ns=G_FIRST + row.size_bytes - 1,
+        )
+        for row in fitted.table
+    )
+    own = mpi_fit.own(replace(fitted, table=table, S_bytes=1 << 30))
+    model = mpi_fit.Own(own)
+    words = iter(options(own, "ps").split())
+    prices = goal_model.parse(
+        {name.lstrip("-"): value for name, value in zip(words, words, strict=True)}, "1ps"
+    )
+    engine = core.load()
+    for size in (1, 8, 1000):
+        assert model.one_way_ns(size) == pytest.approx(first + (size - 1) * (2 * big_o + 1))
+        assert model.interval_ns(size) == pytest.approx(G_FIRST + size - 1)
+        for text, ns in (
+            (message(size), model.one_way_ns(size)),
+            (flood(size), mpi_fit.flood_ns(model, FLOOD, size)),
+        ):
+            assert max(engine.read_goal(text.encode()).run(**prices)["finish_ps"]) == pytest.approx(ns * 1000)
+
+
+@pytest.mark.parametrize(
+    ("one_way", "stream"), [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (4.5, 1.0), (0.0, 0.0)]
+)
+def test_slopes_that_no_rates_have_get_the_nearest(one_way, stream):
+    """2 O + G = one_way and max(O, G) = stream, where stream <= one_way <= 3 stream."""
+    big_o, g = mpi_fit.own_rates(one_way, stream)
+    assert min(big_o, g) >= 0
+    assert 2 * big_o + g == pytest.approx(max(one_way, stream))
+    assert max(big_o, g) == pytest.approx(max(stream, one_way / 3))
 
 
 def test_the_table_is_read_between_its_sizes():

@@ -43,8 +43,15 @@ def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quie
         output.show(show_compared(compared))
     for warning in warnings:
         output.say(f"warning: {warning}")
-    prices = " ".join(f"-{name} {value}" for name, value in told.as_goal().items())
-    output.say(f"written: {where}; for schedules in ps: spinloom goal FILE --dialect loggopsim {prices}")
+    output.say(f"written: {where}; for schedules (the dialect counts in ps):")
+    output.say(f"  spinloom goal FILE {options(mpi_fit.own(told), 'ps')}")
+    output.say(f"  spinloom goal FILE --dialect loggopsim {options(told)}")
+
+
+def options(p: MpiParameters, unit: str = "") -> str:
+    """As 'spinloom goal' takes them; the dialect has numbers without a unit."""
+    units_of = dict.fromkeys("Log", unit) | dict.fromkeys("GO", unit and f"{unit}/B")
+    return " ".join(f"-{name} {value}{units_of.get(name, '')}" for name, value in p.as_goal().items())
 
 
 def described(

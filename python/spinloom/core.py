@@ -19,8 +19,8 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host
     read_trace(directory, rank) -> RankTrace    what a rank of a recorded program did; recorded.py
     run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
-    read_goal(bytes), goal_pattern(name, ranks, bytes) -> Schedule     schedules of many ranks: run() takes
-        what goal_model.py and goal_network.py read, run_loggopsim() the parameters of the dialect
+    read_goal(bytes), open_goal(path), goal_pattern(name, ranks, bytes) -> Schedule     of many ranks: run()
+        takes what goal_model.py and goal_network.py read, run_loggopsim() the parameters of the dialect
     limits                      those of src/base/limits.hpp that this package needs, by name
     SpinloomError               the engine's exception: errors.Trouble
 and releases the interpreter lock while it runs.

@@ -5,20 +5,28 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from spinloom.errors import Trouble
 
 
 def write(path: Path, content: str | bytes) -> None:
     """A reader never sees half a file, and none is left behind. Raises Trouble('environment')."""
-    raw = content.encode() if isinstance(content, str) else content
+    with whole(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[BinaryIO]:
+    """The same for what is written part by part."""
     device = path.exists() and not path.is_file()  # /dev/stdout, a pipe: there is nothing to replace
     half = path if device else path.with_name(path.name + ".part")
     try:
         try:
             with half.open("wb") as file:
-                file.write(raw)
+                yield file
                 file.flush()
                 if not device:
                     os.fsync(file.fileno())  # some systems find out only now that the disk is full

@@ -26,16 +26,15 @@ def check_name(path: Path) -> None:
 
 def write(schedule: Any, path: Path) -> None:
     check_name(path)
+    if path.suffix == ".spl":
+        with files.whole(path) as file:
+            schedule.write_own(file.write)
+        return
     try:
-        if path.suffix == ".spl":
-            content = schedule.own()
-        else:
-            content = schedule.text() if path.suffix == ".goal" else schedule.binary()
+        content = schedule.text() if path.suffix == ".goal" else schedule.binary()
     except core.load().SpinloomError as error:
         raise Trouble(error.code, f"{path}: {error.message}") from None
     files.write(path, content)
-    if path.suffix == ".spl":
-        return
     words = schedule.words()
     if "layout" in words:
         ends = schedule.count()["layout_ends"]
@@ -43,3 +42,15 @@ def write(schedule: Any, path: Path) -> None:
     ours = [word for word in words if word != "layout"]
     if ours:
         output.say(f"{path} has words that LogGOPSim does not know: {', '.join(ours)}")
+
+
+def write_apart(schedule: Any, times: int, between: tuple[int, int, int], path: Path) -> None:
+    """The schedule so many times, rank by rank: `between` is (least, most, seed) of computations."""
+    least, most, seed = between
+    if path.suffix != ".spl":
+        raise Trouble("invalid", f"{path}: what --compute makes is written in our own form only: FILE.spl")
+    try:
+        with files.whole(path) as file:
+            schedule.write_apart(times, least, most, seed, file.write)
+    except core.load().SpinloomError as error:
+        raise Trouble(error.code, f"{path}: {error.message}") from None

@@ -88,6 +88,23 @@ def parse_noise(text: str) -> tuple[int, int, int, bool]:
     return values[0], values[1], seed, together
 
 
+def parse_between(text: str) -> tuple[int, int, int]:
+    """Least, most and seed of computations in ns, which files count them in: of '10us..20us,seed=3'."""
+    times, *more = text.split(",")
+    least, dots, most = times.partition("..")
+    if not dots:
+        raise Trouble("invalid", f"--compute {text}: accepted form: 10us..20us, from the least to the most")
+    found = [read("--compute", part, time_ps, TIME_PS_MOST) for part in (least, most)]
+    if any(ps % 1000 for ps in found):
+        raise Trouble("invalid", f"--compute {text}: whole nanoseconds")
+    seed = 1
+    for part in more:
+        if not part.startswith("seed="):
+            raise Trouble("invalid", f"--compute {text}: '{part}' is not seed=N")
+        seed = read("--compute", part.removeprefix("seed="), units.parse_count, U64_MOST)
+    return found[0] // 1000, found[1] // 1000, seed
+
+
 def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
     """The arguments of Schedule.run_loggopsim."""
 

@@ -17,6 +17,7 @@
 #include "goal/loggopsim.hpp"
 #include "goal/model.hpp"
 #include "goal/patterns.hpp"
+#include "goal/repeat.hpp"
 #include "layout/blob.hpp"
 #include "network/network.hpp"
 #include "schedule/check.hpp"
@@ -30,12 +31,60 @@ using schedule::Schedule;
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
+// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks for
+// that: by Ctrl-C, or by an exception of `progress`.
+template <class Run>
+auto watched(const nb::object& progress, const Run& run) {
+  std::optional<nb::python_error> stopped;
+  const goal::Watch watch = [&](uint64_t begun) {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) {
+      stopped.emplace();
+    } else if (!progress.is_none()) {
+      try {
+        progress(begun);
+      } catch (nb::python_error& error) {
+        stopped.emplace(std::move(error));
+      }
+    }
+    return !stopped.has_value();
+  };
+  auto outcome = without_lock([&] { return run(watch); });
+  if (stopped.has_value()) throw std::move(*stopped);
+  return unwrap(std::move(outcome));
+}
+
 Schedule read(const nb::bytes& bytes) {
-  return unwrap(without_lock([source = view(bytes)] { return schedule::read_schedule(source); }));
+  return watched(nb::none(),
+                 [source = view(bytes)](const goal::Watch& watch) { return schedule::read_schedule(source, watch); });
+}
+
+Schedule open(const std::string& path) {
+  return watched(nb::none(), [&](const goal::Watch& watch) { return schedule::open_schedule(path, watch); });
+}
+
+// Python takes the bytes part by part; what it raises comes out at the end, and later parts are dropped.
+template <class Write>
+auto given(const nb::object& take, const Write& write) {
+  std::optional<nb::python_error> stopped;
+  const schedule::TakeBytes each = [&](std::string_view bytes) {
+    const nb::gil_scoped_acquire lock;
+    if (stopped.has_value()) return;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      take(nb::bytes(bytes.data(), bytes.size()));
+    } catch (nb::python_error& error) {
+      stopped.emplace(std::move(error));
+    }
+  };
+  const Status status = without_lock([&] { return write(each); });
+  if (stopped.has_value()) throw std::move(*stopped);
+  unwrap(status);
 }
 
 nb::dict count(const Schedule& made) {
-  const schedule::Count found = without_lock([&] { return schedule::count(made); });
+  const schedule::Count found =
+      watched(nb::none(), [&](const goal::Watch& watch) { return Result(schedule::count(made, watch)); });
   nb::dict out;
   out["ranks"] = made.ranks();
   out["operations"] = made.operations();
@@ -83,7 +132,7 @@ nb::list spans_of(const Schedule& made, const goal::Record& record) {
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
     const schedule::Program& program = made.program(rank);
     for (uint32_t number = 0; number < program.size(); ++number) {
-      const schedule::Operation& operation = program.operations[number];
+      const schedule::Operation& operation = program.operation(number);
       const schedule::Shape& shape = made.shape(operation);
       const goal::Trace& trace = record.of(rank, number);
       const bool receives = shape.kind == schedule::Kind::receive;
@@ -95,29 +144,6 @@ nb::list spans_of(const Schedule& made, const goal::Record& record) {
     }
   }
   return out;
-}
-
-// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks for
-// that: by Ctrl-C, or by an exception of `progress`.
-template <class Run>
-auto watched(const nb::object& progress, const Run& run) {
-  std::optional<nb::python_error> stopped;
-  const goal::Watch watch = [&](uint64_t begun) {
-    const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) {
-      stopped.emplace();
-    } else if (!progress.is_none()) {
-      try {
-        progress(begun);
-      } catch (nb::python_error& error) {
-        stopped.emplace(std::move(error));
-      }
-    }
-    return !stopped.has_value();
-  };
-  auto outcome = without_lock([&] { return run(watch); });
-  if (stopped.has_value()) throw std::move(*stopped);
-  return unwrap(std::move(outcome));
 }
 
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
@@ -152,7 +178,7 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
 }
 
 // check() of a Schedule takes layouts as bytes. This also looks whether those bytes are layouts.
-Status check_with_layouts(const Schedule& made) {
+Status check_with_layouts(const Schedule& made, const goal::Watch& watch) {
   for (size_t number = 0; number < made.layouts().size(); ++number) {
     const schedule::Layout& one = made.layouts()[number];
     const auto blob = layout::Blob::validate(std::as_bytes(std::span(one.blob)));
@@ -165,11 +191,12 @@ Status check_with_layouts(const Schedule& made) {
     return fail(Code::invalid, "layout ", number, ": ", one.count, " elements of ", blob->size(), " B are said to be ",
                 one.bytes, " B");
   }
-  return schedule::check(made);
+  return schedule::check(made, watch);
 }
 
 // For drawings: small schedules only.
-nb::list graph(const Schedule& made) {
+nb::list graph(const Schedule& given) {
+  const Schedule made = given.unrolled();
   nb::list ranks;
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
     const schedule::Program& program = made.program(rank);
@@ -227,7 +254,10 @@ void bind_goal(nb::module_& module) {
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(
-          "check", [](const Schedule& made) { unwrap(without_lock([&] { return check_with_layouts(made); })); },
+          "check",
+          [](const Schedule& made) {
+            watched(nb::none(), [&](const goal::Watch& watch) { return check_with_layouts(made, watch); });
+          },
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
@@ -249,11 +279,39 @@ void bind_goal(nb::module_& module) {
       .def(
           "own", [](const Schedule& made) { return written(schedule::write_schedule(made)); },
           "In our own form, which loses nothing.")
+      .def(
+          "write_own",
+          [](const Schedule& made, const nb::object& take) {
+            given(take, [&](const schedule::TakeBytes& each) {
+              schedule::write_schedule(made, each);
+              return Status();
+            });
+          },
+          nb::arg("take"), "The same, part by part: take(bytes).")
+      .def(
+          "repeated",
+          [](const Schedule& made, uint32_t times) {
+            return unwrap(without_lock([&] { return goal::repeat(made, times); }));
+          },
+          nb::arg("times"), "The same so many times: a rank begins again when all of its operations have ended.")
+      .def(
+          "write_apart",
+          [](const Schedule& made, uint32_t times, uint64_t least, uint64_t most, uint64_t seed,
+             const nb::object& take) {
+            given(take, [&](const schedule::TakeBytes& each) {
+              return goal::repeat_apart(made, times, {least, most, seed}, each);
+            });
+          },
+          nb::arg("times"), nb::arg("least"), nb::arg("most"), nb::arg("seed"), nb::arg("take"),
+          "As repeated(), written out in our own form, with a random computation of each rank behind each time: "
+          "take(bytes), part by part.")
       .def("graph", &graph,
            "Of each rank a list of operations: (what it is, kind, peer or None, tag, edges), and edges "
            "are (operation that waits, 'end' or 'start', whether it waits for the first of several).")
       .def("words", &words, "What of it GOAL does not have, as words of the text; 'layout' if it has any.");
   module.def("read_goal", &read, nb::arg("bytes"), "A Schedule from our own form, GOAL text or its binary forms.");
+  module.def("open_goal", &open, nb::arg("path"),
+             "The same from a file; operations of our own form stay in it, mapped: it must stay as it is.");
   module.def(
       "goal_pattern",
       [](std::string_view name, uint32_t ranks, uint64_t bytes, std::optional<uint32_t> radix,

@@ -49,7 +49,7 @@ class Walk {
 
   [[nodiscard]] const Trace& trace() const { return record_.of(rank_, operation_); }
   [[nodiscard]] const schedule::Shape& shape() const {
-    return schedule_.shape(schedule_.program(rank_).operations[operation_]);
+    return schedule_.shape(schedule_.program(rank_).operation(operation_));
   }
 
   void step(uint64_t begin_ps, StepKind kind) {
@@ -151,7 +151,7 @@ class Walk {
   }
 
   [[nodiscard]] const schedule::Shape& sent(const Trace& receive) const {
-    return schedule_.shape(schedule_.program(receive.partner_rank).operations[receive.partner]);
+    return schedule_.shape(schedule_.program(receive.partner_rank).operation(receive.partner));
   }
   [[nodiscard]] bool is_rendezvous(const Trace& receive) const { return sent(receive).size > model_.S_bytes; }
 
@@ -176,8 +176,8 @@ class Walk {
     if (is_new) {
       const Program& program = schedule_.program(rank_);
       for (uint32_t one = 0; one < program.size(); ++one) {
-        for (const Edge& edge : program.edges_of(one))
-          found->second.emplace(edge.to(), Wait{one, edge.awaits(), edge.join()});
+        program.each_edge(one,
+                          [&](Edge edge) { found->second.emplace(edge.to(), Wait{one, edge.awaits(), edge.join()}); });
       }
     }
     const auto [first, last] = found->second.equal_range(operation_);
@@ -185,7 +185,7 @@ class Walk {
       const auto [before, awaits, join] = wait->second;
       if (join == Join::first && before != record_.of(rank_, operation_).first_came) continue;
       const Trace& it = record_.of(rank_, before);
-      const bool is_receive = schedule_.shape(schedule_.program(rank_).operations[before]).kind == Kind::receive;
+      const bool is_receive = schedule_.shape(schedule_.program(rank_).operation(before)).kind == Kind::receive;
       const uint64_t at_ps = awaits == Awaits::end ? it.end_ps : is_receive ? it.posted_ps : it.begin_ps;
       if (at_ps == free_ps) return wait->second;
     }

@@ -26,7 +26,7 @@ Status overflows() {
 }  // namespace
 
 Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record, const Watch& watch) {
-  SPL_TRY(check_peers(schedule));
+  SPL_TRY(check_peers(schedule, watch));
   Begun begun;
   {
     Engine engine(schedule, model, nullptr, record);
@@ -51,7 +51,14 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Recor
   ranks_.resize(ranks);
   if (record != nullptr) record->start(schedule, cpus_.size());
   plans_.reserve(schedule.programs().size());
-  for (const Program& program : schedule.programs()) plans_.push_back(plan_of(program));
+  std::vector<uint32_t> users(schedule.programs().size());
+  for (uint32_t rank = 0; rank < ranks; ++rank) ++users[schedule.number_of_program(rank)];
+  for (size_t number = 0; number < users.size(); ++number) {
+    const Program& program = schedule.programs()[number];
+    const bool is_planned = users[number] > 1 && program.times == 1;
+    plans_.push_back(is_planned ? plan_of(program) : Plan());
+    plans_.back().is_windowed = !is_planned;
+  }
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     ranks_[rank].left = schedule.program(rank).size();
     left_ += ranks_[rank].left;
@@ -123,7 +130,9 @@ Status Engine::run(const Watch& watch) {
   SPL_TRY(make_network());
   SPL_TRY(make_noise());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    for (const uint32_t operation : plans_[schedule_.number_of_program(rank)].roots) push_operation(0, rank, operation);
+    const Plan& plan = plans_[schedule_.number_of_program(rank)];
+    for (const uint32_t operation : plan.roots) push_operation(0, rank, operation);
+    if (plan.is_windowed) each_root(schedule_.program(rank), [&](uint32_t root) { push_operation(0, rank, root); });
   }
   const uint64_t all = left_;
   uint32_t until_look = events_between_looks;
@@ -207,7 +216,7 @@ bool Engine::send(uint64_t now, uint32_t event) {
   count_busy(ranks_[did.rank].overhead_ps, end_ps - now);
   Event& message = queue_[event];
   message.source = did.rank;
-  message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
+  message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operation(did.operation));
   message.leads = false;
   message.part = costs.part;
   push(end_ps, event, EventKind::leave);
@@ -224,7 +233,7 @@ bool Engine::receive(uint64_t now, uint32_t event) {
   if (record_ != nullptr) [[unlikely]]
     record_->post(cpu_number(did.rank, costs), now, did.rank, did.operation);
   begin(now, did.rank, did.operation);
-  const uint32_t source = schedule_.peer(did.rank, schedule_.program(did.rank).operations[did.operation]);
+  const uint32_t source = schedule_.peer(did.rank, schedule_.program(did.rank).operation(did.operation));
   Matching::Item message;
   if (!matching_.take(ranks_[did.rank].arrived, source, costs.tag, message)) {
     queue_.release(event);

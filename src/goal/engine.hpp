@@ -3,7 +3,8 @@
 // Invariants: (1) times never go back; (2) the number of an event is (1, kind, count), and of one that waits for its CPU
 //   (0, count): at one moment waiting ones come first, and then kinds in their order; (3) of those that wait for a CPU
 //   the first, the leader, is in the queue for the time at which it will be free; (4) an operation that waits for one
-//   other has no counter; the counters of a rank live from its first to its last need.
+//   other has no counter; the counters of a rank live from its first to its last need; (5) a rank whose Program is its own or
+//   has several passes has a window instead, and there is no Plan for it.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "goal/plan.hpp"
 #include "goal/record.hpp"
 #include "goal/stall.hpp"
+#include "goal/windows.hpp"
 #include "network/network.hpp"
 
 namespace spinloom::goal {
@@ -73,7 +75,7 @@ class Engine {
   };
   struct alignas(64) Rank {
     uint32_t left = 0;  // operations that have not begun
-    uint32_t counters = none;
+    uint32_t counters = none;  // or its window
     Matching::List posted;
     Matching::List arrived;
     uint64_t finish_ps = 0;
@@ -87,17 +89,12 @@ class Engine {
     uint32_t came = 0;
     std::map<uint32_t, std::pair<uint64_t, uint32_t>> early;  // by place: when it was there, event
   };
-  struct Counter {
-    uint64_t ready_ps;  // as far as is known
-    uint32_t left;
-    bool has_first;  // one of those that its any-of edges wait for
-  };
 
   Status price_shapes();
   Status make_network();
   Status make_noise();
   [[nodiscard]] const Costs& costs_of(uint32_t rank, uint32_t operation) const {
-    return costs_[schedule_.program(rank).operations[operation].shape];
+    return costs_[schedule_.program(rank).operation(operation).shape];
   }
   [[nodiscard]] size_t cpu_number(uint32_t rank, const Costs& costs) const { return rank * cpus_each_ + costs.cpu; }
   [[nodiscard]] Cpu& cpu_of(uint32_t rank, const Costs& costs) { return cpus_[cpu_number(rank, costs)]; }
@@ -155,7 +152,10 @@ class Engine {
   // Any-of edges: ends are known before they come, and another one may still be earlier.
   void announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const schedule::Edge& edge);
   void first_came(uint64_t now, uint32_t event);
+  // Null: it waits for one other only, or has begun.
+  [[nodiscard]] Counter* counter_of(uint32_t rank, uint32_t operation);
   void make_counters(Rank& state, const Plan& plan);
+  void drop_counters(uint32_t rank);
   void push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation);
   void push(uint64_t at_ps, uint32_t event, EventKind kind);
 
@@ -178,6 +178,7 @@ class Engine {
   Arrivals arrivals_;
   LargeVector<Counter> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
+  Windows windows_;
   uint64_t events_ = 0;
   uint64_t numbers_ = 0;
   uint64_t waits_ = 0;

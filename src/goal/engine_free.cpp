@@ -19,7 +19,7 @@ void Engine::push(uint64_t at_ps, uint32_t event, EventKind kind) {
 }
 
 void Engine::push_operation(uint64_t at_ps, uint32_t rank, uint32_t operation) {
-  const uint32_t shape = schedule_.program(rank).operations[operation].shape;
+  const uint32_t shape = schedule_.program(rank).operation(operation).shape;
   if (record_ != nullptr) [[unlikely]]
     record_->of(rank, operation).free_ps = at_ps;
   const uint32_t event = queue_.add();
@@ -78,32 +78,48 @@ void Engine::end(uint64_t at_ps, uint32_t rank, uint32_t operation) {
 }
 
 void Engine::release(uint64_t at_ps, uint32_t rank, uint32_t operation, Awaits awaits) {
-  for (const Edge& edge : schedule_.program(rank).edges_of(operation)) {
+  schedule_.program(rank).each_edge(operation, [&](const Edge& edge) {
     if (edge.is(awaits, Join::all)) {
       count_down(at_ps, rank, edge.to());
     } else if (edge.is(awaits, Join::first)) [[unlikely]] {
       announce(at_ps, rank, operation, edge);
     }
-  }
-  Rank& state = ranks_[rank];
-  if (state.left == 0 && state.counters != none) {
-    const size_t size = plans_[schedule_.number_of_program(rank)].counters.size();
-    free_counters_[size].push_back(std::exchange(state.counters, none));
+  });
+  if (ranks_[rank].left == 0 && ranks_[rank].counters != none) drop_counters(rank);
+}
+
+void Engine::drop_counters(uint32_t rank) {
+  const uint32_t dropped = std::exchange(ranks_[rank].counters, none);
+  const Plan& plan = plans_[schedule_.number_of_program(rank)];
+  if (plan.is_windowed) {
+    windows_.close(dropped);
+  } else {
+    free_counters_[plan.counters.size()].push_back(dropped);
   }
 }
 
 void Engine::count_down(uint64_t at_ps, uint32_t rank, uint32_t operation) {
-  const Plan& plan = plans_[schedule_.number_of_program(rank)];
-  const uint32_t number = plan.counter_of.empty() ? none : plan.counter_of[operation];
-  if (number == none) {
+  Counter* const counter = counter_of(rank, operation);
+  if (counter == nullptr) {
     push_operation(at_ps, rank, operation);
     return;
   }
+  counter->ready_ps = std::max(counter->ready_ps, at_ps);
+  if (--counter->left == 0) push_operation(counter->ready_ps, rank, operation);
+}
+
+Counter* Engine::counter_of(uint32_t rank, uint32_t operation) {
   Rank& state = ranks_[rank];
+  const Plan& plan = plans_[schedule_.number_of_program(rank)];
+  if (plan.is_windowed) {
+    const schedule::Program& program = schedule_.program(rank);
+    if (state.counters == none) state.counters = windows_.open(program);
+    return windows_.of(state.counters, program, operation);
+  }
+  const uint32_t number = plan.counter_of.empty() ? none : plan.counter_of[operation];
+  if (number == none) return nullptr;
   if (state.counters == none) make_counters(state, plan);
-  Counter& counter = counters_[state.counters + number];
-  counter.ready_ps = std::max(counter.ready_ps, at_ps);
-  if (--counter.left == 0) push_operation(counter.ready_ps, rank, operation);
+  return &counters_[state.counters + number];
 }
 
 void Engine::make_counters(Rank& state, const Plan& plan) {
@@ -115,7 +131,7 @@ void Engine::make_counters(Rank& state, const Plan& plan) {
   state.counters = unused.back();
   unused.pop_back();
   for (size_t one = 0; one < plan.counters.size(); ++one) {
-    counters_[state.counters + one] = {0, plan.counters[one], false};
+    counters_[state.counters + one] = {0, plan.counters[one]};
   }
 }
 
@@ -133,11 +149,9 @@ void Engine::announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const E
 void Engine::first_came(uint64_t now, uint32_t event) {
   const Event came = queue_[event];
   queue_.release(event);
-  Rank& state = ranks_[came.rank];
-  if (state.left == 0) return;
-  const Plan& plan = plans_[schedule_.number_of_program(came.rank)];
-  if (state.counters == none) make_counters(state, plan);
-  if (std::exchange(counters_[state.counters + plan.counter_of[came.operation]].has_first, true)) return;
+  if (ranks_[came.rank].left == 0) return;
+  Counter* const counter = counter_of(came.rank, came.operation);
+  if (counter == nullptr || std::exchange(counter->has_first, true)) return;
   if (record_ != nullptr) [[unlikely]]
     record_->of(came.rank, came.operation).first_came = came.source;
   count_down(now, came.rank, came.operation);

@@ -65,7 +65,7 @@ bool Engine::complete(uint64_t now, uint32_t event) {
   }
   uint32_t receive = message.shape;  // of data
   if (message.part == Part::data) {
-    message.shape = schedule_.program(message.source).operations[message.operation].shape;
+    message.shape = schedule_.program(message.source).operation(message.operation).shape;
   } else {
     Rank& state = ranks_[message.rank];
     const uint32_t tag = costs_[message.shape].tag;

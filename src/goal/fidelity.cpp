@@ -56,6 +56,7 @@ Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const sim::Profile& pro
 
 Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
                        Record* record) {
+  if (schedule.repeats()) return run_on(fidelity, profile, schedule.unrolled(), model, record);
   SPL_TRY(check_for_nics(fidelity, schedule, model));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full));
   SPL_ASSIGN(

@@ -14,6 +14,7 @@ using schedule::Shape;
 
 Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSimParameters& parameters,
                                        const Watch& watch) {
+  if (schedule.repeats()) return run_loggopsim(schedule.unrolled(), parameters, watch);
   SPL_TRY(check_plain(schedule, "which LogGOPSim does not know; run it by our own model"));
   SPL_TRY(check_peers(schedule));
   Begun begun;

@@ -22,13 +22,34 @@ Plan plan_of(const Program& program) {
   return plan;
 }
 
-Status check_peers(const Schedule& schedule) {
+void each_root(const Program& program, const std::function<void(uint32_t)>& take) {
+  const auto size = static_cast<uint32_t>(program.operations.size());
+  std::vector<bool> waits(size);  // for one of its own pass
+  std::vector<bool> waits_again(program.times == 1 ? 0 : size);  // for one of the pass before
+  for (const schedule::Edge edge : program.edges) {
+    if (edge.to() < size) {
+      waits[edge.to()] = true;
+    } else {
+      waits_again[edge.to() - size] = true;
+    }
+  }
+  const uint32_t passes = size == 0 ? 0 : program.times;
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    for (uint32_t number = 0; number < size; ++number) {
+      if (!waits[number] && (pass == 0 || !waits_again[number])) take(pass * size + number);
+    }
+  }
+}
+
+Status check_peers(const Schedule& schedule, const schedule::Watch& watch) {
+  schedule::Looks looks(watch, "the run");
   std::vector<bool> checked(schedule.programs().size());  // ranks that share a Program have the same absolute peers
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     if (checked[schedule.number_of_program(rank)]) continue;
     checked[schedule.number_of_program(rank)] = true;
+    SPL_TRY(looks.did(schedule.program(rank).operations.size()));
     const Program& program = schedule.program(rank);
-    for (uint32_t number = 0; number < program.size(); ++number) {
+    for (uint32_t number = 0; number < program.operations.size(); ++number) {
       const schedule::Operation& operation = program.operations[number];
       const Kind kind = schedule.shape(operation).kind;
       if (!schedule::has_peer(kind)) continue;

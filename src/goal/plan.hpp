@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/watch.hpp"
 
 namespace spinloom::goal {
 
@@ -19,12 +21,15 @@ struct Plan {
   std::vector<uint32_t> roots;  // in the order of their numbers
   std::vector<uint32_t> counters;
   std::vector<uint32_t> counter_of;
+  bool is_windowed = false;  // nothing is known before: see Windows
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);
+// Those that begin at once, in the order of their numbers; with a bit for each operation of a pass.
+void each_root(const schedule::Program& program, const std::function<void(uint32_t)>& take);
 
 // An error for a peer that is no rank.
-[[nodiscard]] Status check_peers(const schedule::Schedule& schedule);
+[[nodiscard]] Status check_peers(const schedule::Schedule& schedule, const schedule::Watch& watch = {});
 
 // An error for what GOAL does not have, one-sided operations and any-of edges: the first of them, and `why` not.
 [[nodiscard]] Status check_plain(const schedule::Schedule& schedule, std::string_view why);

@@ -13,7 +13,7 @@ namespace {
 std::string name_of(uint32_t number) { return number == schedule::any ? "any" : text(number); }
 
 std::string describe(const schedule::Schedule& schedule, uint32_t rank, uint32_t number) {
-  const schedule::Operation& operation = schedule.program(rank).operations[number];
+  const schedule::Operation& operation = schedule.program(rank).operation(number);
   const schedule::Shape& shape = schedule.shape(operation);
   const std::string peer = name_of(schedule.peer(rank, operation));
   std::string what = text("computation of ", shape.size);
@@ -33,9 +33,11 @@ std::string first_wait(const schedule::Schedule& schedule, uint32_t rank, const 
   bool is_one_of_several = false;
   for (uint32_t before = 0; before < program.size(); ++before) {
     if (cause != UINT32_MAX && begun[before]) continue;
-    const auto edges = program.edges_of(before);
-    const auto leads = std::ranges::find(edges, first, &schedule::Edge::to);
-    if (leads == edges.end()) continue;
+    std::optional<schedule::Edge> leads;
+    program.each_edge(before, [&](schedule::Edge edge) {
+      if (edge.to() == first && !leads) leads = edge;
+    });
+    if (!leads) continue;
     cause = before;
     is_one_of_several = leads->join() == schedule::Join::first;
     if (!begun[before]) break;

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "base/result.hpp"
+#include "schedule/watch.hpp"
 
 namespace spinloom::goal {
 
-using Watch = std::function<bool(uint64_t begun)>;
+using schedule::Watch;
 
 inline constexpr uint32_t events_between_looks = 1U << 16;
 

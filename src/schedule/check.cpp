@@ -37,14 +37,14 @@ class Cycle {
     for (; !free.empty(); ++removed) {
       const uint32_t number = free.back();
       free.pop_back();
-      for (const Edge edge : program_.edges_of(number)) {
-        if (!is_waited_for(edge)) continue;
+      program_.each_edge(number, [&](Edge edge) {
+        if (!is_waited_for(edge)) return;
         if (edge.join() == Join::first) {
           has_one_.resize(program_.size());
           has_one_[edge.to()] = true;
         }
         if (--waits_[edge.to()] == 0) free.push_back(edge.to());
-      }
+      });
     }
     return removed < program_.size();
   }
@@ -60,9 +60,9 @@ class Cycle {
     before_.assign(program_.size(), 0);
     for (uint32_t number = program_.size(); number-- > 0;) {
       if (!is_left(number)) continue;
-      for (const Edge edge : program_.edges_of(number)) {
+      program_.each_edge(number, [&](Edge edge) {
         if (is_waited_for(edge)) before_[edge.to()] = number;
-      }
+      });
     }
   }
 
@@ -83,14 +83,16 @@ class Cycle {
     while (true) {
       const uint32_t number = next.front();
       next.pop();
-      for (const Edge edge : program_.edges_of(number)) {
-        if (!is_waited_for(edge)) continue;
-        if (edge.to() == first) return path(first, number);
-        if (seen[edge.to()] || !is_left(edge.to())) continue;
+      bool leads_back = false;
+      program_.each_edge(number, [&](Edge edge) {
+        if (!is_waited_for(edge)) return;
+        leads_back = leads_back || edge.to() == first;
+        if (seen[edge.to()] || !is_left(edge.to())) return;
         seen[edge.to()] = true;
         before_[edge.to()] = number;
         next.push(edge.to());
-      }
+      });
+      if (leads_back) return path(first, number);
     }
   }
 
@@ -109,10 +111,11 @@ class Cycle {
 
 Status without_cycle(const Schedule& schedule, uint32_t rank) {
   const Program& program = schedule.program(rank);
+  if (program.is_forward()) return {};
   const std::vector<uint32_t> cycle = Cycle(program).find();
   if (cycle.empty()) return {};
   const auto one = [&](uint32_t number) {
-    return text(number, " (", schedule.describe(rank, program.operations[number]), ")");
+    return text(number, " (", schedule.describe(rank, program.operation(number)), ")");
   };
   if (cycle.size() == 1) return fail(Code::invalid, "rank ", rank, ": operation ", one(cycle[0]), " waits for itself");
   std::string chain;
@@ -148,7 +151,7 @@ Status layouts_fit(const Schedule& schedule, uint32_t rank, uint32_t number) {
 // Relative peers are always ranks.
 Status peers_are_ranks(const Schedule& schedule, uint32_t rank) {
   const Program& program = schedule.program(rank);
-  for (uint32_t number = 0; number < program.size(); ++number) {
+  for (uint32_t number = 0; number < program.operations.size(); ++number) {
     const Operation& operation = program.operations[number];
     const Shape& shape = schedule.shape(operation);
     if (shape.kind > Kind::compute && shape.tag == any) {
@@ -294,14 +297,14 @@ class Receiver {
 // passes that keep no more than `kept` of them.
 class Matching {
  public:
-  explicit Matching(const Schedule& schedule) : schedule_(schedule), receivers_(schedule.ranks()) {}
+  Matching(const Schedule& schedule, Looks& looks) : schedule_(schedule), looks_(looks), receivers_(schedule.ranks()) {}
 
   Status meets() {
-    each([this](const Meeting& one) {
+    SPL_TRY(each([this](const Meeting& one, uint32_t times) {
       Balance& balance = receivers_[one.receiver];
-      balance.sum += one.kind == Kind::send ? hash_of(one) : -hash_of(one);
-      ++balance.meetings;
-    });
+      balance.sum += times * (one.kind == Kind::send ? hash_of(one) : -hash_of(one));
+      balance.meetings += times;
+    }));
     for (uint32_t first = 0; first < schedule_.ranks();) {
       const uint32_t last = last_of_pass(first);
       SPL_TRY(pass(first, last));
@@ -324,17 +327,21 @@ class Matching {
     return hash ^ hash >> 31;
   }
 
+  // Each of a pass, and how many passes there are.
   template <class Take>
-  void each(Take&& take) const {
+  Status each(Take&& take) const {
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
-      for (const Operation& operation : schedule_.program(rank).operations) {
+      const Program& program = schedule_.program(rank);
+      SPL_TRY(looks_.did(program.operations.size()));
+      for (const Operation& operation : program.operations) {
         const Shape& shape = schedule_.shape(operation);
         if (shape.kind != Kind::send && shape.kind != Kind::receive) continue;
         const uint32_t peer = schedule_.peer(rank, operation);
         const bool is_send = shape.kind == Kind::send;
-        take(Meeting{is_send ? peer : rank, is_send ? rank : peer, shape.tag, shape.kind});
+        take(Meeting{is_send ? peer : rank, is_send ? rank : peer, shape.tag, shape.kind}, program.times);
       }
     }
+    return {};
   }
 
   [[nodiscard]] uint32_t last_of_pass(uint32_t first) const {
@@ -352,14 +359,16 @@ class Matching {
     const auto is_looked_at = [](const Balance& balance) { return balance.sum != 0; };
     if (std::none_of(receivers_.begin() + first, receivers_.begin() + last, is_looked_at)) return {};
     std::vector<Meeting> found;
-    each([&](const Meeting& one) {
-      if (one.receiver >= first && one.receiver < last && receivers_[one.receiver].sum != 0) found.push_back(one);
-    });
+    SPL_TRY(each([&](const Meeting& one, uint32_t times) {
+      if (one.receiver < first || one.receiver >= last || receivers_[one.receiver].sum == 0) return;
+      found.insert(found.end(), times, one);
+    }));
     std::sort(found.begin(), found.end());
     return each_part(found, &Meeting::receiver, [](auto part) { return Receiver(part).meets(); });
   }
 
   const Schedule& schedule_;
+  Looks& looks_;
   std::vector<Balance> receivers_;
 };
 
@@ -378,9 +387,9 @@ class Arrivals {
            if (shape.size > counter.wanted) counter = {shape.size, 0, number};
          });
     each(is_one_sided, [this](uint32_t rank, uint32_t peer, uint32_t number) {
-      const Operation& operation = schedule_.program(rank).operations[number];
-      const auto found = counters_.find({peer, schedule_.shape(operation).tag});
-      if (found != counters_.end()) ++found->second.there;
+      const Program& program = schedule_.program(rank);
+      const auto found = counters_.find({peer, schedule_.shape(program.operations[number]).tag});
+      if (found != counters_.end()) found->second.there += program.times;
     });
     for (const auto& [key, counter] : counters_) {
       if (counter.there >= counter.wanted) continue;
@@ -403,7 +412,7 @@ class Arrivals {
   void each(Chosen&& is_chosen, Take&& take) const {
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
       const Program& program = schedule_.program(rank);
-      for (uint32_t number = 0; number < program.size(); ++number) {
+      for (uint32_t number = 0; number < program.operations.size(); ++number) {
         const Operation& operation = program.operations[number];
         if (is_chosen(schedule_.shape(operation).kind)) take(rank, schedule_.peer(rank, operation), number);
       }
@@ -416,27 +425,35 @@ class Arrivals {
 
 }  // namespace
 
-Status check(const Schedule& schedule) {
+Status check(const Schedule& schedule, const Watch& watch) {
+  Looks looks(watch, "the check of the schedule");
   std::vector<bool> seen(schedule.programs().size());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const uint32_t program = schedule.number_of_program(rank);
     if (seen[program]) continue;
     seen[program] = true;
+    SPL_TRY(looks.did(schedule.program(rank).operations.size()));
     SPL_TRY(without_cycle(schedule, rank));
     SPL_TRY(peers_are_ranks(schedule, rank));
   }
-  SPL_TRY(Matching(schedule).meets());
+  SPL_TRY(Matching(schedule, looks).meets());
   return Arrivals(schedule).are_enough();
 }
 
-Count count(const Schedule& schedule) {
+Count count(const Schedule& schedule, const Watch& watch) {
+  Looks looks(watch, "the count");
   std::vector<uint64_t> users(schedule.programs().size());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) ++users[schedule.number_of_program(rank)];
   Count found;
   for (size_t i = 0; i < users.size(); ++i) {
     if (users[i] == 0) continue;
     const Program& program = schedule.programs()[i];
-    found.edges += users[i] * program.edges.size();
+    if (!looks.did(program.operations.size())) break;
+    const auto to_next = [&](Edge edge) { return edge.to() >= program.operations.size(); };
+    found.edges += users[i] * program.times * program.edges.size();
+    if (program.times > 1)
+      found.edges -= users[i] * static_cast<uint64_t>(std::ranges::count_if(program.edges, to_next));
+    users[i] *= program.times;
     for (const Operation& operation : program.operations) {
       const Shape& shape = schedule.shape(operation);
       found.cpus = std::max(found.cpus, uint32_t{shape.cpu} + 1);

@@ -3,12 +3,14 @@
 // Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer
 //   that is no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag
 //   receive takes what is left), more arrivals awaited than there are; a layout of other bytes than its transfer. count() says what the schedule holds.
+//   Neither keeps anything for an operation of a rank whose edges all go forward and whose messages meet by number.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 
 #include "schedule/schedule.hpp"
+#include "schedule/watch.hpp"
 
 namespace spinloom::schedule {
 
@@ -28,7 +30,8 @@ struct Count {
   uint32_t nics = 0;
 };
 
-[[nodiscard]] Status check(const Schedule& schedule);
-[[nodiscard]] Count count(const Schedule& schedule);
+[[nodiscard]] Status check(const Schedule& schedule, const Watch& watch = {});
+// Of no use if it was ended.
+[[nodiscard]] Count count(const Schedule& schedule, const Watch& watch = {});
 
 }  // namespace spinloom::schedule

@@ -18,12 +18,13 @@
 #include <string_view>
 
 #include "schedule/schedule.hpp"
+#include "schedule/watch.hpp"
 
 namespace spinloom::schedule {
 
-[[nodiscard]] Result<Schedule> read_goal(std::string_view bytes);
-[[nodiscard]] Result<Schedule> read_goal_text(std::string_view source);
-[[nodiscard]] Result<Schedule> read_goal_binary(std::string_view bytes);
+[[nodiscard]] Result<Schedule> read_goal(std::string_view bytes, const Watch& watch = {});
+[[nodiscard]] Result<Schedule> read_goal_text(std::string_view source, const Watch& watch = {});
+[[nodiscard]] Result<Schedule> read_goal_binary(std::string_view bytes, const Watch& watch = {});
 [[nodiscard]] Result<std::string> print_goal(const Schedule& schedule);
 [[nodiscard]] Result<std::string> write_goal_binary(const Schedule& schedule);
 

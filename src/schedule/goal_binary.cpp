@@ -102,7 +102,7 @@ struct Block {
 
 class BinaryReader {
  public:
-  explicit BinaryReader(std::string_view bytes) : bytes_(bytes) {}
+  BinaryReader(std::string_view bytes, const Watch& watch) : bytes_(bytes), looks_(watch, "reading the schedule") {}
 
   Result<Schedule> whole() {
     SPL_TRY(head());
@@ -111,6 +111,7 @@ class BinaryReader {
     for (rank_ = 0; rank_ < ranks_; ++rank_) {
       SPL_ASSIGN(const Block block, block_of_rank());
       SPL_TRY(find_form(block));
+      SPL_TRY(looks_.did(block.operations));
       SPL_ASSIGN(Program program, program_of(schedule, block));
       schedule.intern(rank_, std::move(program));
     }
@@ -300,6 +301,7 @@ class BinaryReader {
   }
 
   std::string_view bytes_;
+  Looks looks_;
   uint32_t ranks_ = 0;
   uint32_t rank_ = 0;
   uint8_t cpu_max_ = 0;
@@ -382,9 +384,12 @@ Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number)
   return {};
 }
 
-Result<Schedule> read_goal_binary(std::string_view bytes) { return BinaryReader(bytes).whole(); }
+Result<Schedule> read_goal_binary(std::string_view bytes, const Watch& watch) {
+  return BinaryReader(bytes, watch).whole();
+}
 
 Result<std::string> write_goal_binary(const Schedule& schedule) {
+  if (schedule.repeats()) return write_goal_binary(schedule.unrolled());
   const Count counted = count(schedule);
   std::string out;
   store(out, magic_good);
@@ -405,12 +410,12 @@ Result<std::string> write_goal_binary(const Schedule& schedule) {
   return out;
 }
 
-Result<Schedule> read_goal(std::string_view bytes) {
+Result<Schedule> read_goal(std::string_view bytes, const Watch& watch) {
   if (bytes.size() >= magic_bytes) {
     const auto magic = load<uint64_t>(bytes, 0);
-    if (magic == magic_good || magic == magic_used_up) return read_goal_binary(bytes);
+    if (magic == magic_good || magic == magic_used_up) return read_goal_binary(bytes, watch);
   }
-  return read_goal_text(bytes);
+  return read_goal_text(bytes, watch);
 }
 
 }  // namespace spinloom::schedule

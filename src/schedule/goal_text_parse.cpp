@@ -19,7 +19,7 @@ bool is_of_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 // One pass; only labels are looked up. Keywords behind the first word of a statement need no space around them.
 class TextReader {
  public:
-  explicit TextReader(std::string_view source) : source_(source) {}
+  TextReader(std::string_view source, const Watch& watch) : source_(source), looks_(watch, "reading the schedule") {}
 
   Result<Schedule> whole() {
     SPL_TRY(skip_lines());
@@ -37,6 +37,7 @@ class TextReader {
       SPL_TRY(head());
       bool more = true;
       while (more) {
+        SPL_TRY(looks_.did(1));
         SPL_ASSIGN(more, statement(schedule));
       }
       schedule.intern(rank_, builder_.take());
@@ -312,6 +313,7 @@ class TextReader {
   }
 
   std::string_view source_;
+  Looks looks_;
   size_t at_ = 0;
   size_t number_at_ = 0;  // where the last number began
   uint32_t ranks_ = 0;
@@ -323,6 +325,8 @@ class TextReader {
 
 }  // namespace
 
-Result<Schedule> read_goal_text(std::string_view source) { return TextReader(source).whole(); }
+Result<Schedule> read_goal_text(std::string_view source, const Watch& watch) {
+  return TextReader(source, watch).whole();
+}
 
 }  // namespace spinloom::schedule

@@ -113,6 +113,9 @@ class TextWriter {
 
 }  // namespace
 
-Result<std::string> print_goal(const Schedule& schedule) { return TextWriter(schedule).whole(); }
+Result<std::string> print_goal(const Schedule& schedule) {
+  if (schedule.repeats()) return print_goal(schedule.unrolled());
+  return TextWriter(schedule).whole();
+}
 
 }  // namespace spinloom::schedule

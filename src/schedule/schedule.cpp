@@ -9,13 +9,15 @@ namespace spinloom::schedule {
 namespace {
 
 template <class T>
-uint64_t hash_of(const std::vector<T>& values) {
+uint64_t hash_of(const Values<T>& values) {
   static_assert(std::has_unique_object_representations_v<T>);
   const auto* const bytes = reinterpret_cast<const char*>(values.data());
   return std::hash<std::string_view>{}({bytes, values.size() * sizeof(T)});
 }
 
-uint64_t hash_of(const Program& program) { return hash_of(program.operations) ^ 31 * hash_of(program.edges); }
+uint64_t hash_of(const Program& program) {
+  return hash_of(program.operations) ^ 31 * hash_of(program.edges) ^ program.times;
+}
 
 uint64_t hash_of(const Shape& shape, Ends ends) {
   const uint64_t rest = uint64_t{shape.tag} << 32 | uint64_t{shape.cpu} << 24 | uint64_t{shape.nic} << 16 |
@@ -35,8 +37,10 @@ const char* name_of(Kind kind) {
 }
 
 std::vector<uint32_t> Program::waits() const {
-  std::vector<uint32_t> found(operations.size());
-  for (const Edge& edge : edges) found[edge.to()] += edge.join() == Join::all;
+  std::vector<uint32_t> found(size());
+  for (uint32_t number = 0; number < size(); ++number) {
+    each_edge(number, [&](Edge edge) { found[edge.to()] += edge.join() == Join::all; });
+  }
   const std::vector<bool> for_first = wait_for_first();
   for (size_t number = 0; number < for_first.size(); ++number) found[number] += for_first[number];
   return found;
@@ -44,12 +48,59 @@ std::vector<uint32_t> Program::waits() const {
 
 std::vector<bool> Program::wait_for_first() const {
   std::vector<bool> found;
-  for (const Edge& edge : edges) {
-    if (edge.join() == Join::all) continue;
-    found.resize(operations.size());
-    found[edge.to()] = true;
+  if (std::ranges::all_of(edges, [](Edge edge) { return edge.join() == Join::all; })) return found;
+  found.resize(size());
+  for (uint32_t number = 0; number < size(); ++number) {
+    each_edge(number, [&](Edge edge) {
+      if (edge.join() == Join::first) found[edge.to()] = true;
+    });
   }
   return found;
+}
+
+bool Program::is_forward() const {
+  for (uint32_t number = 0; number < operations.size(); ++number) {
+    for (const Edge edge : edges_of(number)) {
+      if (edge.to() <= number) return false;
+    }
+  }
+  return true;
+}
+
+Program Program::unrolled() const {
+  if (times == 1) return *this;
+  return {unrolled_operations(), unrolled_edges(), 1};
+}
+
+std::vector<Operation> Program::unrolled_operations() const {
+  std::vector<Operation> found;
+  found.reserve(size());
+  uint32_t edges_end = 0;
+  for (uint32_t number = 0; number < size(); ++number) {
+    each_edge(number, [&](Edge /*edge*/) { ++edges_end; });
+    found.push_back(operation(number));
+    found.back().edges_end = edges_end;
+  }
+  return found;
+}
+
+std::vector<Edge> Program::unrolled_edges() const {
+  std::vector<Edge> found;
+  found.reserve(edges.size() * times);
+  for (uint32_t number = 0; number < size(); ++number) each_edge(number, [&](Edge edge) { found.push_back(edge); });
+  return found;
+}
+
+bool Schedule::repeats() const {
+  return std::ranges::any_of(programs_, [](const Program& one) { return one.times != 1; });
+}
+
+Schedule Schedule::unrolled() const {
+  Schedule made = *this;
+  for (Program& one : made.programs_) one = one.unrolled();
+  made.programs_by_hash_.clear();
+  made.hashed_ = 0;
+  return made;
 }
 
 uint64_t Schedule::operations() const {
@@ -62,7 +113,10 @@ uint64_t Schedule::bytes() const {
                  ends_.size() * sizeof(Ends);
   for (const Layout& layout : layouts_) sum += 2 * (sizeof(Layout) + layout.blob.size());  // and to find it by
   for (const Program& program : programs_) {
-    sum += sizeof(Program) + program.operations.size() * sizeof(Operation) + program.edges.size() * sizeof(Edge);
+    sum += sizeof(Program);
+    if (!program.operations.is_borrowed()) {
+      sum += program.operations.size() * sizeof(Operation) + program.edges.size() * sizeof(Edge);
+    }
   }
   return sum;
 }
@@ -120,22 +174,20 @@ Schedule::Schedule(Parts parts)
       programs_(std::move(parts.programs)),
       shapes_(std::move(parts.shapes)),
       ends_(std::move(parts.ends)),
-      layouts_(std::move(parts.layouts)) {
+      layouts_(std::move(parts.layouts)),
+      source_(std::move(parts.source)) {
   size_t slots = 16;
   while (slots < 2 * (shapes_.size() + 1)) slots *= 2;
   index_shapes(slots);
-  for (uint32_t number = 0; number < programs_.size(); ++number) {
-    programs_by_hash_.emplace(hash_of(programs_[number]), number);
-  }
   for (uint32_t number = 0; number < layouts_.size(); ++number) {
     layout_numbers_.try_emplace({layouts_[number].blob, layouts_[number].count}, number);
   }
 }
 
 // Peers become distances, of the same Shapes. False: there are none, or some are no ranks.
-bool Schedule::make_distances(uint32_t rank, Program& program) const {
+bool Schedule::make_distances(uint32_t rank, std::vector<Operation>& operations) const {
   bool has_peers = false;
-  for (Operation& operation : program.operations) {
+  for (Operation& operation : operations) {
     if (!has_peer(shapes_[operation.shape].kind) || operation.peer == any) continue;
     if (operation.peer >= ranks()) return false;
     has_peers = true;
@@ -145,8 +197,8 @@ bool Schedule::make_distances(uint32_t rank, Program& program) const {
 }
 
 // Says that the peers are distances.
-void Schedule::make_relative(Program& program) {
-  for (Operation& operation : program.operations) {
+void Schedule::make_relative(std::vector<Operation>& operations) {
+  for (Operation& operation : operations) {
     Shape shape = shapes_[operation.shape];
     if (!has_peer(shape.kind) || operation.peer == any) continue;
     shape.peer = Peer::relative;
@@ -154,18 +206,22 @@ void Schedule::make_relative(Program& program) {
   }
 }
 
-const uint32_t* Schedule::find(const Program& program) const {
+// Programs of a file are looked at only when somebody adds others.
+void Schedule::index_programs() {
+  for (; hashed_ < programs_.size(); ++hashed_) programs_by_hash_.emplace(hash_of(programs_[hashed_]), hashed_);
+}
+
+const uint32_t* Schedule::find(const Program& program) {
+  index_programs();
   const auto [first, last] = programs_by_hash_.equal_range(hash_of(program));
   const auto found = std::find_if(first, last, [&](const auto& one) { return programs_[one.second] == program; });
   return found == last ? nullptr : &found->second;
 }
 
 uint32_t Schedule::add(Program program) {
-  const auto number = static_cast<uint32_t>(programs_.size());
-  program.operations.shrink_to_fit();
-  programs_by_hash_.emplace(hash_of(program), number);
   programs_.push_back(std::move(program));
-  return number;
+  index_programs();
+  return static_cast<uint32_t>(programs_.size() - 1);
 }
 
 // The first of several Programs that differ by nothing but where their ranks lie is kept with absolute peers, because
@@ -175,12 +231,15 @@ void Schedule::intern(uint32_t rank, Program program) {
     program_of_[rank] = *known;
     return;
   }
-  Program distances = program;
-  if (!make_distances(rank, distances) || distance_hashes_.insert(hash_of(distances)).second) {
+  std::vector<Operation> operations(program.operations.begin(), program.operations.end());
+  const bool has_distances = make_distances(rank, operations);
+  Program distances{operations, program.edges, program.times};
+  if (!has_distances || distance_hashes_.insert(hash_of(distances)).second) {
     program_of_[rank] = add(std::move(program));
     return;
   }
-  make_relative(distances);
+  make_relative(operations);
+  distances.operations = operations;
   const uint32_t* const known = find(distances);
   program_of_[rank] = known != nullptr ? *known : add(std::move(distances));
 }
@@ -201,8 +260,8 @@ void Builder::require(uint32_t after, uint32_t before, Awaits awaits, Join join)
 }
 
 // Sorted by operation and by what is waited for, in the order in which they were added.
-Program Builder::take() {
-  Program made;
+Program Builder::take(uint32_t times) {
+  if (times == 1) std::erase_if(requirements_, [this](const Requirement& one) { return one.edge.to() >= size(); });
   for (const Requirement& one : requirements_) ++operations_[one.before].edges_end;
   std::vector<uint32_t> next(operations_.size());
   uint32_t end = 0;
@@ -210,13 +269,13 @@ Program Builder::take() {
     next[number] = end;
     end = operations_[number].edges_end += end;
   }
-  made.edges.assign(requirements_.size(), Edge(0, Awaits::end));
+  std::vector<Edge> edges(requirements_.size(), Edge(0, Awaits::end));
   for (const Awaits awaits : {Awaits::end, Awaits::start}) {
     for (const Requirement& one : requirements_) {
-      if (one.edge.awaits() == awaits) made.edges[next[one.before]++] = one.edge;
+      if (one.edge.awaits() == awaits) edges[next[one.before]++] = one.edge;
     }
   }
-  made.operations = std::move(operations_);
+  Program made{operations_, edges, times};
   operations_.clear();
   requirements_.clear();
   return made;

@@ -1,18 +1,22 @@
 // Schedule - who does what after what: for each rank a graph of operations.
 //
 // Contract: a Program is the graph of a rank; ranks with the same graph share one. Operations are numbered from 0 in
-//   the order in which they were added. A Builder makes a Program, intern() gives it to ranks.
+//   the order in which they were added. A Builder makes a Program, intern() gives it to ranks. A Program may be done
+//   several times, in passes: operation n of pass p is number p * operations + n, and an edge to `operations` + n leads
+//   to operation n of the next pass, or nowhere in the last one; with several passes all edges go forward.
 // Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an
 //   operation begins when all that its all-of edges wait for has come, and one of its any-of edges, if it has some; (2) of the edges of an operation those that wait for its
 //   end come first, and then those that wait for its start, both in the order in which they were added; (3) an
-//   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it; (4) layouts cost a schedule
-//   without them nothing.
+//   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it and however many passes there
+//   are; (4) layouts cost a schedule without them nothing; (5) Programs may lie in a mapped file, which the Schedule
+//   and its copies keep.
 // Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no
 //   clock.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "schedule/values.hpp"
 
 namespace spinloom::schedule {
 
@@ -84,6 +89,7 @@ enum class Join : uint8_t { all, first };
 class Edge {
  public:
   static constexpr uint32_t operations_most = UINT32_MAX >> 2;
+  Edge() = default;
   Edge(uint32_t to, Awaits awaits, Join join = Join::all)
       : word_(to << 2 | static_cast<uint32_t>(join) << 1 | static_cast<uint32_t>(awaits)) {}
   [[nodiscard]] uint32_t to() const { return word_ >> 2; }
@@ -95,15 +101,35 @@ class Edge {
   bool operator==(const Edge&) const = default;
 
  private:
-  uint32_t word_;
+  uint32_t word_ = 0;
 };
 
 struct Program {
-  std::vector<Operation> operations;
-  std::vector<Edge> edges;
+  Values<Operation> operations;  // of one pass
+  Values<Edge> edges;
+  uint32_t times = 1;  // how many passes
 
-  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()); }
-  // Of operation `number`.
+  // Of all passes, as all that follows.
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()) * times; }
+  [[nodiscard]] const Operation& operation(uint32_t number) const { return operations[in_pass(number)]; }
+  [[nodiscard]] uint32_t in_pass(uint32_t number) const {
+    return times == 1 ? number : number % static_cast<uint32_t>(operations.size());
+  }
+  // take(Edge) for each edge of operation `number`.
+  template <class Take>
+  void each_edge(uint32_t number, Take&& take) const {
+    const uint32_t one = in_pass(number);
+    const std::span<const Edge> found = edges_of(one);
+    if (times == 1) {
+      for (const Edge& edge : found) take(edge);
+      return;
+    }
+    for (const Edge& edge : found) {
+      const uint64_t to = uint64_t{number} - one + edge.to();
+      if (to < size()) take(Edge(static_cast<uint32_t>(to), edge.awaits(), edge.join()));
+    }
+  }
+  // Of operation `number` of a pass, as they are written down.
   [[nodiscard]] std::span<const Edge> edges_of(uint32_t number) const {
     const uint32_t first = number == 0 ? 0 : operations[number - 1].edges_end;
     return {edges.data() + first, edges.data() + operations[number].edges_end};
@@ -112,6 +138,12 @@ struct Program {
   [[nodiscard]] std::vector<uint32_t> waits() const;
   // Which operations have any-of edges; empty if none has.
   [[nodiscard]] std::vector<bool> wait_for_first() const;
+  // Each edge goes to an operation with a larger number: nothing waits for itself.
+  [[nodiscard]] bool is_forward() const;
+  // The same in one pass.
+  [[nodiscard]] Program unrolled() const;
+  [[nodiscard]] std::vector<Operation> unrolled_operations() const;
+  [[nodiscard]] std::vector<Edge> unrolled_edges() const;
   bool operator==(const Program&) const = default;
 };
 
@@ -124,6 +156,7 @@ class Schedule {
     std::vector<Shape> shapes;
     std::vector<Ends> ends;
     std::vector<Layout> layouts;
+    std::shared_ptr<const void> source;  // where Programs lie that are not in memory of their own
   };
 
   Schedule() = default;
@@ -149,6 +182,8 @@ class Schedule {
   // For sentences: "send of 8 B to 1 with tag 7".
   [[nodiscard]] std::string describe(uint32_t rank, const Operation& operation) const;
   [[nodiscard]] uint64_t operations() const;  // of all ranks
+  [[nodiscard]] bool repeats() const;  // a Program has several passes
+  [[nodiscard]] Schedule unrolled() const;  // all Programs in one pass
   [[nodiscard]] uint64_t bytes() const;  // of memory
 
   // The number of a Shape, which is kept once; with other Ends it is another one.
@@ -164,10 +199,11 @@ class Schedule {
  private:
   void index_shapes(size_t slots);
   [[nodiscard]] size_t slot_of(const Shape& shape, Ends ends) const;
-  [[nodiscard]] const uint32_t* find(const Program& program) const;
+  [[nodiscard]] const uint32_t* find(const Program& program);
   uint32_t add(Program program);
-  [[nodiscard]] bool make_distances(uint32_t rank, Program& program) const;
-  void make_relative(Program& program);
+  [[nodiscard]] bool make_distances(uint32_t rank, std::vector<Operation>& operations) const;
+  void make_relative(std::vector<Operation>& operations);
+  void index_programs();
 
   std::vector<uint32_t> program_of_;
   std::vector<Program> programs_;
@@ -176,9 +212,11 @@ class Schedule {
   std::vector<Layout> layouts_;
   std::map<std::pair<std::string, int64_t>, uint32_t> layout_numbers_;
   std::vector<uint32_t> shape_slots_;  // numbers by hash, at most half of the slots are taken
-  std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;
+  std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;  // the first `hashed_`
+  uint32_t hashed_ = 0;
   // Of Programs with absolute peers, which were kept so because they were the first: what they are with distances.
   std::unordered_set<uint64_t> distance_hashes_;
+  std::shared_ptr<const void> source_;
 };
 
 // Makes the Program of one rank.
@@ -186,11 +224,11 @@ class Builder {
  public:
   // Gives the operation's number.
   uint32_t add(uint32_t shape, uint32_t peer);
-  // `after` waits for `before`.
+  // `after` waits for `before`; size() at the end, and more, are operations of the next pass.
   void require(uint32_t after, uint32_t before, Awaits awaits, Join join = Join::all);
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations_.size()); }
   // The Builder is as new afterwards.
-  [[nodiscard]] Program take();
+  [[nodiscard]] Program take(uint32_t times = 1);
 
  private:
   struct Requirement {

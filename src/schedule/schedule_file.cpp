@@ -4,9 +4,11 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "schedule/content.hpp"
 #include "schedule/goal.hpp"
 
 namespace spinloom::schedule {
@@ -17,6 +19,7 @@ static_assert(std::endian::native == std::endian::little, "the file is little-en
 constexpr std::string_view magic = "SPLSCHED";
 constexpr uint32_t version = 1;
 constexpr uint32_t has_ends = 1;
+constexpr uint32_t has_times = 2;
 
 struct Head {
   std::array<char, 8> magic{};
@@ -33,6 +36,8 @@ struct Head {
 };
 static_assert(sizeof(Head) == 64);
 
+constexpr size_t blobs_end_at = 4;  // a multiple of it, so that operations can be used where they lie
+
 struct ProgramEntry {
   uint32_t operations;
   uint32_t edges;
@@ -45,35 +50,135 @@ struct LayoutEntry {
 static_assert(sizeof(Shape) == 16 && sizeof(Ends) == 8 && sizeof(Operation) == 12 && sizeof(Edge) == 4);
 static_assert(std::has_unique_object_representations_v<Shape> && std::has_unique_object_representations_v<LayoutEntry>);
 
-uint64_t checksum_of(Head head, std::string_view rest) {
-  constexpr uint64_t prime = 0x0000'0100'0000'01b3;
-  head.checksum = 0;
-  uint64_t hash = 0xcbf2'9ce4'8422'2325;
-  const auto mix = [&](const char* bytes, size_t length) {
-    for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
+// Takes bytes in parts, of which all but the last are whole words.
+class Checksum {
+ public:
+  explicit Checksum(Head head) {
+    head.checksum = 0;
+    add({reinterpret_cast<const char*>(&head), sizeof head});
+  }
+  void add(std::string_view bytes) {
+    for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
       uint64_t word = 0;
-      std::memcpy(&word, bytes + at, std::min(sizeof word, length - at));
-      hash = (hash ^ word) * prime;
-      hash ^= hash >> 32;
+      std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+      hash_ = (hash_ ^ word) * 0x0000'0100'0000'01b3;
+      hash_ ^= hash_ >> 32;
     }
-  };
-  mix(reinterpret_cast<const char*>(&head), sizeof head);
-  mix(rest.data(), rest.size());
-  return hash;
+  }
+  [[nodiscard]] uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf2'9ce4'8422'2325;
+};
+
+// Makes large parts of small ones.
+class Parts {
+ public:
+  explicit Parts(const TakeBytes& take) : take_(take) {}
+  template <class T>
+  void add(const T* values, size_t count) {
+    std::string_view more(reinterpret_cast<const char*>(values), count * sizeof(T));
+    while (!more.empty()) {
+      const size_t length = std::min(more.size(), part_bytes - part_.size());
+      part_ += more.substr(0, length);
+      more.remove_prefix(length);
+      if (part_.size() == part_bytes) end();
+    }
+  }
+  void end() {
+    if (!part_.empty()) take_(part_);
+    part_.clear();
+  }
+
+ private:
+  static constexpr size_t part_bytes = size_t{1} << 20;
+  const TakeBytes& take_;
+  std::string part_;
+};
+
+// Everything behind the head twice: for the checksum, and to be written.
+template <class Body>
+void write(Head head, const Body& body, const TakeBytes& take) {
+  Checksum checksum(head);
+  const TakeBytes add = [&](std::string_view bytes) { checksum.add(bytes); };
+  Parts sums(add);
+  body(sums);
+  sums.end();
+  head.checksum = checksum.value();
+  Parts parts(take);
+  parts.add(&head, 1);
+  body(parts);
+  parts.end();
 }
 
-template <class T>
-void append(std::string& out, const T* values, size_t count) {
-  out.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+Head head_like(const Schedule& schedule) {
+  Head head;
+  std::memcpy(head.magic.data(), magic.data(), magic.size());
+  head.version = version;
+  head.flags = schedule.all_ends().empty() ? 0 : has_ends;
+  head.shapes = static_cast<uint32_t>(schedule.shapes().size());
+  head.layouts = static_cast<uint32_t>(schedule.layouts().size());
+  for (const Layout& layout : schedule.layouts()) head.blob_bytes += layout.blob.size();
+  head.blob_bytes = (head.blob_bytes + blobs_end_at - 1) / blobs_end_at * blobs_end_at;
+  return head;
+}
+
+void add_shapes(Parts& out, const Schedule& schedule, uint64_t blob_bytes) {
+  out.add(schedule.shapes().data(), schedule.shapes().size());
+  out.add(schedule.all_ends().data(), schedule.all_ends().size());
+  for (const Layout& layout : schedule.layouts()) {
+    const LayoutEntry entry{layout.blob.size(), layout.count, layout.bytes};
+    out.add(&entry, 1);
+  }
+  for (const Layout& layout : schedule.layouts()) {
+    out.add(layout.blob.data(), layout.blob.size());
+    blob_bytes -= layout.blob.size();
+  }
+  constexpr std::array<char, blobs_end_at> zeros{};
+  out.add(zeros.data(), blob_bytes);
+}
+
+// What a file consists of but for Programs' operations and edges, which are added when it is written.
+struct Tables {
+  std::vector<uint32_t> program_of;
+  std::vector<ProgramEntry> programs;
+  std::vector<uint32_t> times;  // empty: all once
+};
+
+template <class AddOperations, class AddEdges>
+void write_file(const Schedule& like, const Tables& tables, const AddOperations& add_operations,
+                const AddEdges& add_edges, const TakeBytes& take) {
+  Head head = head_like(like);
+  head.ranks = static_cast<uint32_t>(tables.program_of.size());
+  head.programs = static_cast<uint32_t>(tables.programs.size());
+  if (!tables.times.empty()) head.flags |= has_times;
+  for (const ProgramEntry& one : tables.programs) {
+    head.operations += one.operations;
+    head.edges += one.edges;
+  }
+  const auto body = [&](Parts& out) {
+    out.add(tables.program_of.data(), tables.program_of.size());
+    out.add(tables.programs.data(), tables.programs.size());
+    out.add(tables.times.data(), tables.times.size());
+    add_shapes(out, like, head.blob_bytes);
+    for (uint32_t number = 0; number < head.programs; ++number) add_operations(out, number);
+    for (uint32_t number = 0; number < head.programs; ++number) add_edges(out, number);
+  };
+  write(head, body, take);
 }
 
 class FileReader {
  public:
-  explicit FileReader(std::string_view bytes) : bytes_(bytes) {}
+  // `kept`: Programs may stay where they are, and this keeps them there.
+  FileReader(std::string_view bytes, std::shared_ptr<const void> kept, const Watch& watch)
+      : bytes_(bytes), looks_(watch, "reading the schedule") {
+    parts_.source = std::move(kept);
+  }
 
   Result<Schedule> whole() {
     SPL_TRY(head());
     const auto programs = take<ProgramEntry>(head_.programs, programs_at_);
+    const auto times = take<uint32_t>((head_.flags & has_times) != 0 ? head_.programs : 0, times_at_);
     parts_.program_of = take<uint32_t>(head_.ranks, sizeof(Head));
     parts_.shapes = take<Shape>(head_.shapes, shapes_at_);
     if ((head_.flags & has_ends) != 0) parts_.ends = take<Ends>(head_.shapes, ends_at_);
@@ -91,7 +196,14 @@ class FileReader {
                     " operations and ", entry.edges, " edges, but ", head_.operations - operation, " and ",
                     head_.edges - edge, " are left");
       }
-      SPL_TRY(program(number, entry, operations_at_ + operation * sizeof(Operation), edges_at_ + edge * sizeof(Edge)));
+      const uint32_t passes = times.empty() ? 1 : times[number];
+      if (passes == 0 || uint64_t{passes} * entry.operations > Edge::operations_most) {
+        return fail(Code::invalid, "byte ", times_at_ + number * sizeof(uint32_t), ": program ", number, " has ",
+                    passes, " passes of ", entry.operations, " operations; there is at least one pass, and ",
+                    Edge::operations_most, " operations at most");
+      }
+      SPL_TRY(program(number, entry, passes, operations_at_ + operation * sizeof(Operation),
+                      edges_at_ + edge * sizeof(Edge)));
       operation += entry.operations;
       edge += entry.edges;
     }
@@ -114,11 +226,12 @@ class FileReader {
     if (head_.version != version) {
       return fail(Code::unsupported, "byte 8: the file has version ", head_.version, ", this reads version ", version);
     }
-    if ((head_.flags & ~has_ends) != 0) {
-      return fail(Code::invalid, "byte 12: flags are ", head_.flags, ", of which only 1 is known");
+    if ((head_.flags & ~(has_ends | has_times)) != 0) {
+      return fail(Code::invalid, "byte 12: flags are ", head_.flags, ", of which only 1 and 2 are known");
     }
     programs_at_ = sizeof(Head) + uint64_t{head_.ranks} * sizeof(uint32_t);
-    shapes_at_ = programs_at_ + uint64_t{head_.programs} * sizeof(ProgramEntry);
+    times_at_ = programs_at_ + uint64_t{head_.programs} * sizeof(ProgramEntry);
+    shapes_at_ = times_at_ + ((head_.flags & has_times) != 0 ? uint64_t{head_.programs} * sizeof(uint32_t) : 0);
     ends_at_ = shapes_at_ + uint64_t{head_.shapes} * sizeof(Shape);
     layouts_at_ = ends_at_ + ((head_.flags & has_ends) != 0 ? uint64_t{head_.shapes} * sizeof(Ends) : 0);
     blobs_at_ = layouts_at_ + uint64_t{head_.layouts} * sizeof(LayoutEntry);
@@ -131,9 +244,15 @@ class FileReader {
                   " shapes, ", head_.layouts, " layouts of ", head_.blob_bytes, " B, ", head_.operations,
                   " operations and ", head_.edges, " edges do not make a file of ", bytes_.size(), " bytes");
     }
-    if (const uint64_t found = checksum_of(head_, bytes_.substr(sizeof(Head))); found != head_.checksum) {
+    Checksum found(head_);
+    constexpr size_t part_bytes = size_t{1} << 22;
+    for (size_t at = sizeof(Head); at < bytes_.size(); at += part_bytes) {
+      found.add(bytes_.substr(at, part_bytes));
+      SPL_TRY(looks_.did(part_bytes / sizeof(uint64_t)));
+    }
+    if (found.value() != head_.checksum) {
       return fail(Code::invalid, "byte 56: the file is damaged: its checksum is ", head_.checksum, ", its bytes make ",
-                  found);
+                  found.value());
     }
     return {};
   }
@@ -179,18 +298,35 @@ class FileReader {
       parts_.layouts.push_back({std::string(bytes_.substr(at, entry.blob_bytes)), entry.count, entry.bytes});
       at += entry.blob_bytes;
     }
-    if (at == operations_at_) return {};
+    // Zeros fill up to a multiple of 4.
+    if (operations_at_ - at < blobs_end_at &&
+        std::ranges::all_of(bytes_.substr(at, operations_at_ - at), [](char one) { return one == 0; }))
+      return {};
     return fail(Code::invalid, "byte 48: the layouts have ", at - blobs_at_, " B, but the head says ",
                 head_.blob_bytes);
   }
 
-  Status program(uint32_t number, const ProgramEntry& entry, uint64_t operations_at, uint64_t edges_at) {
-    Program made;
-    made.operations = take<Operation>(entry.operations, operations_at);
-    made.edges.assign(entry.edges, Edge(0, Awaits::end));
-    if (entry.edges != 0) std::memcpy(made.edges.data(), bytes_.data() + edges_at, entry.edges * sizeof(Edge));
+  // Where they lie, if they can be used there.
+  template <class T>
+  [[nodiscard]] Values<T> values(uint32_t count, uint64_t at) const {
+    const char* const first = bytes_.data() + at;
+    if (parts_.source != nullptr && reinterpret_cast<uintptr_t>(first) % alignof(T) == 0) {
+      return Values<T>::borrow({reinterpret_cast<const T*>(first), count});
+    }
+    std::vector<T> taken(count, T{});
+    if (count != 0) std::memcpy(taken.data(), first, count * sizeof(T));
+    return taken;
+  }
+
+  Status program(uint32_t number, const ProgramEntry& entry, uint32_t times, uint64_t operations_at,
+                 uint64_t edges_at) {
+    Program made{values<Operation>(entry.operations, operations_at), values<Edge>(entry.edges, edges_at), times};
+    // Edges of several passes may lead to the next one.
+    const uint64_t targets = uint64_t{entry.operations} * (times == 1 ? 1 : 2);
     uint32_t first = 0;
     for (uint32_t one = 0; one < entry.operations; ++one) {
+      if (one % Looks::steps_between == 0)
+        SPL_TRY(looks_.did(std::min<uint64_t>(Looks::steps_between, entry.operations)));
       const Operation& operation = made.operations[one];
       const auto place = [&] {
         return text("byte ", operations_at + one * sizeof(Operation), ": program ", number, ", operation ", one, ": ");
@@ -205,10 +341,14 @@ class FileReader {
       Awaits before = Awaits::end;
       for (; first < operation.edges_end; ++first) {
         const Edge edge = made.edges[first];
-        if (edge.to() >= entry.operations || edge.awaits() < before) {
+        if (edge.to() >= targets || edge.awaits() < before) {
           return fail(Code::invalid, "byte ", edges_at + first * sizeof(Edge), ": program ", number, ", operation ",
                       one, ": an edge to operation ", edge.to(), " of ", entry.operations,
                       "; those that wait for its end come first");
+        }
+        if (times > 1 && edge.to() <= one) {
+          return fail(Code::invalid, "byte ", edges_at + first * sizeof(Edge), ": program ", number, ", operation ",
+                      one, ": an edge back to operation ", edge.to(), "; with several passes edges go forward");
         }
         before = edge.awaits();
       }
@@ -222,8 +362,10 @@ class FileReader {
   }
 
   std::string_view bytes_;
+  Looks looks_;
   Head head_;
   uint64_t programs_at_ = 0;
+  uint64_t times_at_ = 0;
   uint64_t shapes_at_ = 0;
   uint64_t ends_at_ = 0;
   uint64_t layouts_at_ = 0;
@@ -235,47 +377,53 @@ class FileReader {
 
 }  // namespace
 
+void write_schedule(const Schedule& schedule, const TakeBytes& take) {
+  Tables tables;
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    tables.program_of.push_back(schedule.number_of_program(rank));
+  }
+  const std::vector<Program>& programs = schedule.programs();
+  const bool repeats = schedule.repeats();
+  for (const Program& one : programs) {
+    tables.programs.push_back({static_cast<uint32_t>(one.operations.size()), static_cast<uint32_t>(one.edges.size())});
+    if (repeats) tables.times.push_back(one.times);
+  }
+  const auto add = [](Parts& out, const auto& values) { out.add(values.data(), values.size()); };
+  write_file(
+      schedule, tables, [&](Parts& out, uint32_t number) { add(out, programs[number].operations); },
+      [&](Parts& out, uint32_t number) { add(out, programs[number].edges); }, take);
+}
+
 std::string write_schedule(const Schedule& schedule) {
-  Head head;
-  std::memcpy(head.magic.data(), magic.data(), magic.size());
-  head.version = version;
-  head.flags = schedule.all_ends().empty() ? 0 : has_ends;
-  head.ranks = schedule.ranks();
-  head.programs = static_cast<uint32_t>(schedule.programs().size());
-  head.shapes = static_cast<uint32_t>(schedule.shapes().size());
-  head.layouts = static_cast<uint32_t>(schedule.layouts().size());
-  for (const Program& program : schedule.programs()) {
-    head.operations += program.operations.size();
-    head.edges += program.edges.size();
-  }
-  for (const Layout& layout : schedule.layouts()) head.blob_bytes += layout.blob.size();
   std::string out;
-  append(out, &head, 1);
-  std::vector<uint32_t> program_of(head.ranks);
-  for (uint32_t rank = 0; rank < head.ranks; ++rank) program_of[rank] = schedule.number_of_program(rank);
-  append(out, program_of.data(), program_of.size());
-  for (const Program& program : schedule.programs()) {
-    const ProgramEntry entry{program.size(), static_cast<uint32_t>(program.edges.size())};
-    append(out, &entry, 1);
-  }
-  append(out, schedule.shapes().data(), head.shapes);
-  append(out, schedule.all_ends().data(), schedule.all_ends().size());
-  for (const Layout& layout : schedule.layouts()) {
-    const LayoutEntry entry{layout.blob.size(), layout.count, layout.bytes};
-    append(out, &entry, 1);
-  }
-  for (const Layout& layout : schedule.layouts()) out += layout.blob;
-  for (const Program& program : schedule.programs()) append(out, program.operations.data(), program.size());
-  for (const Program& program : schedule.programs()) append(out, program.edges.data(), program.edges.size());
-  head.checksum = checksum_of(head, std::string_view(out).substr(sizeof head));
-  std::memcpy(out.data(), &head, sizeof head);
+  write_schedule(schedule, [&](std::string_view bytes) { out += bytes; });
   return out;
 }
 
-Result<Schedule> read_schedule_file(std::string_view bytes) { return FileReader(bytes).whole(); }
+void write_schedule(const Schedule& like, const Made& made, const TakeBytes& take) {
+  Tables tables;
+  for (const Made::Sizes& one : made.sizes) {
+    tables.program_of.push_back(static_cast<uint32_t>(tables.programs.size()));
+    tables.programs.push_back({one.operations, one.edges});
+  }
+  const auto add = [](Parts& out, const auto& values) { out.add(values.data(), values.size()); };
+  write_file(
+      like, tables, [&](Parts& out, uint32_t rank) { add(out, made.operations(rank)); },
+      [&](Parts& out, uint32_t rank) { add(out, made.edges(rank)); }, take);
+}
 
-Result<Schedule> read_schedule(std::string_view bytes) {
-  return bytes.starts_with(magic) ? read_schedule_file(bytes) : read_goal(bytes);
+Result<Schedule> read_schedule_file(std::string_view bytes, const Watch& watch) {
+  return FileReader(bytes, nullptr, watch).whole();
+}
+
+Result<Schedule> read_schedule(std::string_view bytes, const Watch& watch) {
+  return bytes.starts_with(magic) ? read_schedule_file(bytes, watch) : read_goal(bytes, watch);
+}
+
+Result<Schedule> open_schedule(const std::string& path, const Watch& watch) {
+  SPL_ASSIGN(const Content content, content_of(path));
+  if (!content.bytes.starts_with(magic)) return read_goal(content.bytes, watch);
+  return FileReader(content.bytes, content.kept, watch).whole();
 }
 
 }  // namespace spinloom::schedule

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "schedule/check.hpp"
 #include "schedule/test_support.hpp"
@@ -78,6 +80,82 @@ TEST(ScheduleFile, WhatIsReadMayGrow) {
   EXPECT_EQ(again.number_of_program(4), again.number_of_program(0));
 }
 
+// Three passes of two operations: 1 waits for 0, and 0 of the next pass for 1. Flag 2, and `times` behind the programs.
+Schedule three_passes() {
+  Schedule schedule(2);
+  Builder builder;
+  builder.add(schedule.number_of({.size = 5}), 0);
+  builder.add(schedule.number_of({.size = 6}), 0);
+  builder.require(1, 0, Awaits::end);
+  builder.require(2, 1, Awaits::end);
+  const uint32_t all[] = {0, 1};
+  schedule.give(all, builder.take(3));
+  return schedule;
+}
+
+TEST(ScheduleFile, KeepsPasses) {
+  const std::string good = write_schedule(three_passes());
+  // Head, ranks, programs, times, shapes, operations, edges.
+  EXPECT_EQ(good.size(), 64U + 2 * 4 + 2 * 8 + 2 * 4 + 2 * 16 + 2 * 12 + 2 * 4);
+  EXPECT_EQ(good[12], 2);
+  const auto again = read_schedule(good);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->programs(), three_passes().programs());
+  EXPECT_EQ(again->operations(), 12U);
+  EXPECT_EQ(test::edges_of(again->program(0), 3), " 4");
+  EXPECT_EQ(test::edges_of(again->program(0), 5), "");
+  EXPECT_EQ(test::difference(again->unrolled(), *again), "");
+  EXPECT_EQ(error_of(with(good, 92, uint32_t{0})),
+            "byte 92: program 1 has 0 passes of 2 operations; there is at least one pass, and 1073741823 operations at "
+            "most");
+  EXPECT_EQ(error_of(with(good, 92, uint32_t{1} << 30)).substr(0, 38), "byte 92: program 1 has 1073741824 pass");
+  EXPECT_EQ(error_of(with(good, 92, uint32_t{1})),
+            "byte 156: program 1, operation 1: an edge to operation 2 of 2; those that wait for its end come first");
+  EXPECT_EQ(error_of(with(good, 156, uint32_t{4})),
+            "byte 156: program 1, operation 1: an edge back to operation 1; with several passes edges go forward");
+}
+
+TEST(ScheduleFile, FromAFileItStaysThere) {
+  const std::string path = testing::TempDir() + "/stays.spl";
+  for_seeds(50, [&](Random& random) {
+    const Schedule schedule = test::random_schedule(random, random.chance(1, 2), test::Words::all);
+    std::ofstream(path, std::ios::binary) << write_schedule(schedule);
+    const auto opened = open_schedule(path);
+    ASSERT_TRUE(opened) << opened.error().message;
+    for (const Program& program : opened->programs()) {
+      EXPECT_TRUE(program.operations.is_borrowed() || program.size() == 0);
+      EXPECT_TRUE(program.edges.is_borrowed() || program.edges.empty());
+    }
+    const Schedule copy = *opened;
+    EXPECT_EQ(test::difference(schedule, copy), "");
+    std::filesystem::remove(path);
+    EXPECT_EQ(open_schedule(path).error().message, "No such file or directory");
+    EXPECT_EQ(test::difference(schedule, copy), "");  // who has removed it has not changed it
+  });
+  EXPECT_EQ(open_schedule(testing::TempDir()).error().message, "Is a directory");
+  std::ofstream(path, std::ios::binary) << "num_ranks 1\nrank 0 {\ncalc 7\n}\n";
+  EXPECT_EQ(open_schedule(path)->operations(), 1U);
+}
+
+TEST(ScheduleFile, ReadingAndCheckingAskWhetherToGoOn) {
+  const Schedule schedule = test::dissemination(1 << 20);
+  const std::string bytes = write_schedule(schedule);
+  for (uint64_t looks = 0; looks < 3; ++looks) {
+    uint64_t seen = 0;
+    const Watch ends = [&](uint64_t) { return seen++ < looks; };
+    const Status checked = check(schedule, ends);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().message, "the check of the schedule was ended from outside");
+    EXPECT_EQ(seen, looks + 1);
+  }
+  const Watch at_once = [](uint64_t) { return false; };
+  const std::string text = "num_ranks 1\nrank 0 {\n" + std::string(size_t{1} << 21, '\n') + "}\n";
+  EXPECT_TRUE(read_schedule(text, at_once));
+  std::string many = "num_ranks 1\nrank 0 {\n";
+  for (uint64_t one = 0; one < Looks::steps_between; ++one) many += "calc 1\n";
+  EXPECT_EQ(read_schedule(many + "}\n", at_once).error().message, "reading the schedule was ended from outside");
+}
+
 TEST(ScheduleFile, AMillionRanksThatShareAProgramAreFourBytesEach) {
   const Schedule schedule = test::dissemination(1'000'000);
   const std::string bytes = write_schedule(schedule);
@@ -97,7 +175,7 @@ TEST(ScheduleFile, NamesWhatIsWrongAndWhere) {
   EXPECT_EQ(read_schedule_file(std::string(64, 'x')).error().message,
             "byte 0: expected 'SPLSCHED', with which our own form of schedules begins");
   EXPECT_EQ(error_of(with(good, 8, uint32_t{2})), "byte 8: the file has version 2, this reads version 1");
-  EXPECT_EQ(error_of(with(good, 12, uint32_t{6})), "byte 12: flags are 6, of which only 1 is known");
+  EXPECT_EQ(error_of(with(good, 12, uint32_t{12})), "byte 12: flags are 12, of which only 1 and 2 are known");
   EXPECT_EQ(error_of(with(good, 32, UINT64_MAX)),
             "byte 16: 5 ranks, 2 programs, 2 shapes, 0 layouts of 0 B, 18446744073709551615 operations and 1 edges do "
             "not make a file of 160 bytes");

@@ -25,10 +25,10 @@ using spinloom::for_seeds;
 // Edges as text, of an operation.
 inline std::string edges_of(const Program& program, uint32_t number) {
   std::string found;
-  for (const Edge edge : program.edges_of(number)) {
+  program.each_edge(number, [&](Edge edge) {
     found +=
         text(edge.join() == Join::first ? " any" : "", edge.awaits() == Awaits::start ? " start:" : " ", edge.to());
-  }
+  });
   return found;
 }
 
@@ -39,19 +39,19 @@ inline std::string difference(const Schedule& a, const Schedule& b) {
     const Program& other = b.program(rank);
     if (one.size() != other.size()) return text("rank ", rank, ": ", one.size(), " operations, and ", other.size());
     for (uint32_t number = 0; number < one.size(); ++number) {
-      Shape shape = a.shape(one.operations[number]);
-      Shape second = b.shape(other.operations[number]);
+      Shape shape = a.shape(one.operation(number));
+      Shape second = b.shape(other.operation(number));
       shape.peer = second.peer = Peer::absolute;
       const std::string place = text("rank ", rank, ", operation ", number, ": ");
-      if (shape != second || a.peer(rank, one.operations[number]) != b.peer(rank, other.operations[number])) {
-        return text(place, a.describe(rank, one.operations[number]), ", and ",
-                    b.describe(rank, other.operations[number]), " (or CPU or NIC)");
+      if (shape != second || a.peer(rank, one.operation(number)) != b.peer(rank, other.operation(number))) {
+        return text(place, a.describe(rank, one.operation(number)), ", and ", b.describe(rank, other.operation(number)),
+                    " (or CPU or NIC)");
       }
       const auto layout_of = [](const Schedule& schedule, uint32_t end) {
         return end == contiguous ? Layout{} : schedule.layouts()[end];
       };
-      const Ends ends = a.ends(one.operations[number]);
-      const Ends others = b.ends(other.operations[number]);
+      const Ends ends = a.ends(one.operation(number));
+      const Ends others = b.ends(other.operation(number));
       if (layout_of(a, ends.local) != layout_of(b, others.local) ||
           layout_of(a, ends.remote) != layout_of(b, others.remote)) {
         return text(place, "layouts");
@@ -121,16 +121,19 @@ inline Schedule random_schedule(Random& random, bool acyclic = false, Words word
       builder.add(schedule.number_of(shape, ends),
                   from_any ? any : static_cast<uint32_t>(random.below(schedule.ranks())));
     }
+    const auto times =
+        static_cast<uint32_t>(acyclic && words == Words::all && random.chance(1, 3) ? random.between(2, 4) : 1);
     for (uint64_t edges = operations < 2 ? 0 : random.below(2 * operations); edges > 0; --edges) {
       auto after = static_cast<uint32_t>(random.below(operations));
       auto before = static_cast<uint32_t>(random.below(operations));
       if (acyclic && after == before) continue;
       if (acyclic && after < before) std::swap(after, before);
+      if (times > 1 && random.chance(1, 3)) after += operations;
       const auto awaits = random.chance(1, 3) ? Awaits::start : Awaits::end;
       const bool is_first = words != Words::goal && random.chance(1, 3);
       builder.require(after, before, awaits, is_first ? Join::first : Join::all);
     }
-    schedule.intern(rank, builder.take());
+    schedule.intern(rank, builder.take(times));
   }
   return schedule;
 }

@@ -109,7 +109,7 @@ def test_a_run_of_a_long_schedule_ends_at_once(tmp_path, words):
         *words,
         "--per-rank",
         str(tmp_path / "ranks.csv"),
-        function="read_goal",
+        function="open_goal",
         instead="return engine.goal_pattern('ring_allreduce', 6000, 8)",
         more="engine.Schedule.check = lambda schedule: None",
     )

@@ -56,11 +56,7 @@ def goal() -> None:
 
 def read(path: Path) -> Any:
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise Trouble("environment", f"{path}: {error.strerror}") from None
-    try:
-        return core.load().read_goal(content)
+        return core.load().open_goal(str(path))
     except core.load().SpinloomError as error:
         raise Trouble(error.code, f"{path}: {error.message}") from None
 
@@ -341,6 +337,17 @@ def check(file: Path, form: str) -> None:
 @click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="Of a dissemination; otherwise 2.")
 @click.option("--segment", metavar="SIZE", help="Of what goes on in segments; otherwise 8 KiB.")
 @click.option("--grid", metavar="NxN", help="Of a halo; otherwise about as many ranks along each dimension.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 2**30),
+    help="So many times: a rank begins again when all of its operations have ended.",
+)
+@click.option(
+    "--compute",
+    metavar="TIMES",
+    help="With --repeat: behind each time each rank computes, from so long to so long by chance: "
+    "10us..20us; also ,seed=N. Ranks then share nothing.",
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), help=goal_files.FORMS)
 def make(
     pattern: str | None,
@@ -349,6 +356,8 @@ def make(
     radix: int | None,
     segment: str | None,
     grid: str | None,
+    repeat: int | None,
+    compute: str | None,
     out: Path | None,
 ) -> None:
     """Write the schedule of a collective operation. Without PATTERN: list the patterns."""
@@ -371,6 +380,14 @@ def make(
             else goal_model.read("--segment", segment, units.parse_bytes, 2**64 - 1),
             grid=[] if grid is None else goal_network.sizes(grid, f"--grid {grid}: write it as 8x8 or 4x4x4"),
         )
+        if compute is not None:
+            if out is None or repeat is None:
+                raise Trouble("invalid", "--compute needs --repeat, and FILE.spl to write to (-o)")
+            goal_files.write_apart(schedule, repeat, goal_model.parse_between(compute), out)
+            output.say(f"written: {out}")
+            return
+        if repeat is not None:
+            schedule = schedule.repeated(repeat)
         if out is None:
             click.echo(schedule.text(), nl=False)
             return

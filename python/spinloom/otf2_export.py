@@ -149,7 +149,8 @@ class Exporter:
                             paradigm=mpi,
                             members=tuple(self.locations[places[rank]] for rank in members),
                         )
-                    known[key] = self.definitions.comm(name, group=group)
+                    parent = None if comm["parent"] is None else own[comm["parent"]]
+                    known[key] = self.definitions.comm(name, group=group, parent=parent)
                 own.append(known[key])
             found.append(own)
         return found

@@ -1,16 +1,24 @@
 // spinloom._core: recorded programs (src/trace), under python/spinloom/recorded.py.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "app/bindings_support.hpp"
 #include "trace/check.hpp"
 #include "trace/match.hpp"
 #include "trace/reader.hpp"
+#include "trace/sequence.hpp"
 #include "trace/summary.hpp"
 #include "trace/text_import.hpp"
 #include "trace/views.hpp"
+#include "trace/writer.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -96,6 +104,7 @@ nb::list comms(const RankTrace& one) {
     row["sources"] = comm.sources;
     row["destinations"] = comm.destinations;
     row["dims"] = comm.dims;
+    row["parent"] = comm.parent == trace::none ? nb::none() : nb::cast(comm.parent);
     out.append(row);
   }
   return out;
@@ -213,6 +222,64 @@ nb::dict import_text(const std::vector<std::string>& files, const std::string& d
   return out;
 }
 
+// By its full name: "Isend".
+std::pair<trace::Call, trace::CallForm> call_named(const std::string& name) {
+  for (auto call = uint8_t{0}; call <= static_cast<uint8_t>(trace::Call::File_write); ++call) {
+    for (const auto form : {trace::CallForm::blocking, trace::CallForm::nonblocking, trace::CallForm::persistent}) {
+      if (full_name(static_cast<trace::Call>(call), form) == name) return {static_cast<trace::Call>(call), form};
+    }
+  }
+  throw Raised{fail(Code::invalid, "a trace has no MPI_", name)};
+}
+
+// A rank's trace, of bytes that lie in one block: for what is imported from elsewhere.
+class TraceWriter {
+ public:
+  TraceWriter(const std::string& directory, uint32_t rank, uint32_t ranks, uint64_t begun_unix_ns,
+              const std::string& host, const std::string& from)
+      : writer_(unwrap(trace::Writer::create(directory, {rank, ranks, 0, begun_unix_ns, host, from, from}))) {
+    trace::TypeEntry byte;
+    byte.name = "MPI_BYTE";
+    byte.size_bytes = byte.extent_bytes = 1;
+    byte.signature_hash = trace::Sequence::one(byte.name, 1).hash();
+    byte_ = writer_->add(byte);
+  }
+  uint32_t comm(uint32_t rank, const std::vector<uint32_t>& world_ranks, std::optional<uint32_t> parent) {
+    trace::CommEntry entry;
+    entry.rank = rank;
+    entry.world_ranks = world_ranks;
+    entry.parent = parent.value_or(trace::none);
+    return writer_->add(entry);
+  }
+  void call(const std::string& name, uint64_t begin_ns, uint64_t end_ns, const nb::dict& fields, uint32_t polls) {
+    trace::Signature made;
+    std::tie(made.call, made.form) = call_named(name);
+    const auto number = [&](const char* key, auto& to) {
+      if (fields.contains(key)) to = nb::cast<std::remove_reference_t<decltype(to)>>(fields[key]);
+    };
+    number("comm", made.comm);
+    number("peer", made.peer);
+    number("tag", made.tag);
+    number("receive_peer", made.receive_peer);
+    number("receive_tag", made.receive_tag);
+    number("requests", made.requests);
+    std::vector<int64_t> sends;
+    std::vector<int64_t> receives;
+    number("sends", sends);
+    number("receives", receives);
+    for (const int64_t bytes : sends) made.sends.push_back({0, bytes, byte_});
+    for (const int64_t bytes : receives) made.receives.push_back({0, bytes, byte_});
+    if (polls == 0) writer_->record(made, begin_ns, end_ns);
+    for (uint32_t poll = 0; poll < polls; ++poll) writer_->poll(made, begin_ns, poll + 1 == polls ? end_ns : begin_ns);
+    if (!writer_->trouble().empty()) throw Raised{fail(Code::environment, writer_->trouble())};
+  }
+  void end() { writer_->end(); }
+
+ private:
+  std::unique_ptr<trace::Writer> writer_;
+  uint32_t byte_ = 0;
+};
+
 nb::list calls(const RankTrace& one) {
   nb::list out;
   for (const trace::CallSum& sum : without_lock([&] { return calls_of(one); })) {
@@ -254,12 +321,34 @@ void bind_trace(nb::module_& module) {
       .def("comms", &comms)
       .def("types", &types)
       .def("calls", &calls, "What its calls add up to, one dictionary for each call.");
+  nb::class_<TraceWriter>(module, "TraceWriter", "Writes one rank's trace, whose buffers are bytes in one block.")
+      .def(nb::init<const std::string&, uint32_t, uint32_t, uint64_t, const std::string&, const std::string&>(),
+           nb::arg("directory"), nb::arg("rank"), nb::arg("ranks"), nb::arg("begun_unix_ns"), nb::arg("host"),
+           nb::arg("source"))
+      .def("comm", &TraceWriter::comm, nb::arg("rank"), nb::arg("world_ranks"), nb::arg("parent") = nb::none(),
+           "The next communicator's number: 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF.")
+      .def("call", &TraceWriter::call, nb::arg("name"), nb::arg("begin_ns"), nb::arg("end_ns"), nb::arg("fields"),
+           nb::arg("polls") = 0,
+           "A call that has ended, in the order of ends: of a signature's fields those that it has; sends and receives "
+           "are bytes. With polls: so many in vain.")
+      .def("end", &TraceWriter::end);
   module.def("trace_matrix", &matrix_of, nb::arg("traces"), "Who sent whom how much.");
   module.def("trace_types", &types_of, nb::arg("traces"), "The datatypes of the calls' buffers.");
   module.def("trace_findings", &findings_of, nb::arg("traces"), "What is wrong with the messages, or wasted.");
   module.def("trace_messages", &messages_of, nb::arg("traces"), "The ends of each message, as numbers of events.");
   module.def("import_text", &import_text, nb::arg("files"), nb::arg("directory"),
              "Text traces, one for each rank, as a recorded program: what was imported, and what was not.");
+  module.def(
+      "trace_calls",
+      [] {
+        nb::list names;
+        for (auto call = uint8_t{0}; call <= static_cast<uint8_t>(trace::Call::File_write); ++call) {
+          names.append(full_name(static_cast<trace::Call>(call), trace::CallForm::blocking));
+          names.append(full_name(static_cast<trace::Call>(call), trace::CallForm::nonblocking));
+        }
+        return names;
+      },
+      "The calls that a trace has, in the forms that block and that do not.");
   module.def(
       "trace_ranks", [](const std::string& directory) { return unwrap(trace::ranks_in(directory)); },
       nb::arg("directory"), "The ranks whose traces lie there.");

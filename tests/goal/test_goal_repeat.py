@@ -1,4 +1,4 @@
-"""Schedules that repeat, and those larger than what may be kept: `goal make --repeat`, files that stay mapped."""
+"""Schedules that repeat (`goal make --repeat`), and those larger than what may be kept."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
-"""`spinloom trace NAME --import DIR`: text traces become a recorded program."""
+"""`spinloom trace NAME --import DIR`: text traces, or an OTF2 archive, become a recorded program."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from spinloom import files, output, recorded, text_traces
+from spinloom import files, otf2_import, output, recorded, text_traces
 from spinloom.verbs import record
 
 
 def make(source: Path, directory: Path, force: bool) -> None:
     """Writes the trace and its manifest, and says what is missing in it."""
-    found = text_traces.files_of(source)
+    is_archive = otf2_import.is_archive(source)
+    found = [source] if is_archive else text_traces.files_of(source)
     record.prepare(directory, force)
-    remarks = text_traces.convert(found, directory)
+    remarks = otf2_import.convert(source, directory) if is_archive else text_traces.convert(found, directory)
     for sentence in remarks:
         output.say(sentence)
     traces = recorded.read(directory)

@@ -45,7 +45,7 @@ def view_option(view: str, about: str) -> Callable:
     "target",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Make a recorded program of the text traces in NAME.",
+    help="Make a recorded program of the text traces in NAME, or of the archive NAME.otf2.",
 )
 @click.option("--force", is_flag=True, help="Let --import replace a trace that lies there.")
 @form_options
@@ -70,7 +70,8 @@ def trace(
     microsecond itself. Messages that did not arrive whole make the verb exit with 1.
 
     With --import, NAME is a folder of text traces of LogGOPSim's PMPI wrapper (liballprof), a file for each
-    rank, or the file of one rank. What is made of them is shown, and is what 'spinloom record' writes.
+    rank, or the file of one rank; or the anchor file (.otf2) of an OTF2 archive, as Score-P writes them. What
+    is made of them is shown, and is what 'spinloom record' writes.
     """
     if target is not None:
         text_trace.make(Path(name), target, force)

@@ -119,6 +119,19 @@ def test_a_run_of_a_long_schedule_ends_at_once(tmp_path, words):
     assert [one.name for one in tmp_path.iterdir()] == ["long.goal"]
 
 
+def test_a_check_of_a_large_schedule_ends_at_once(tmp_path):
+    path = tmp_path / "large.goal"
+    path.write_text("")
+    code, printed, said = interrupted(
+        "goal",
+        "check",
+        str(path),
+        function="open_goal",
+        instead="return engine.goal_pattern('linear_alltoall', 20_000, 8)",
+    )
+    assert (code, printed, said.strip()) == (130, "", "spinloom: interrupted")
+
+
 def test_torture_counts_the_runs_that_were_done():
     arguments = ["torture", "order", "--seeds", "1..1000000", "--jobs", "1", "--json"]
     code, printed, said = interrupted(*arguments, function="run_torture", calls=4)

@@ -3,8 +3,10 @@
 // Contract: an algorithm adds the Rounds of `rank` to what it is given. It reads of a Collective what it needs: `sends`
 //   and `receives` are one Part for all or one for each peer; of a broadcast, a reduction or a scan all data are one
 //   Part, of the others a Part is the block of a rank. Those of halving_algorithms.cpp whose names have no fold need as
-//   many ranks as a power of two.
-// Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another.
+//   many ranks as a power of two. Blocks of which one Part stands for all follow each other in their area from 0 on.
+// Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another; (2) where
+//   Parts lie in one block, Rounds that move their bytes do the operation; but for bruck_alltoall, whose places
+//   are not said, and for `in_place` of what is no reduction.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -23,7 +25,8 @@ struct Collective {
   bool in_place = false;
   bool is_grid = false;  // of neighbourhood calls: sources and destinations go in pairs, one a dimension
   uint32_t radix = 2;  // of a dissemination: ranks that a round adds to each one
-  uint64_t segment_bytes = UINT64_MAX;  // of chains and binary trees
+  uint64_t segment_bytes = UINT64_MAX;  // of chains and binary trees; of reductions whole elements
+  uint64_t element_bytes = 1;  // shares have whole elements
   std::vector<Part> sends = {};
   std::vector<Part> receives = {};
   std::vector<int32_t> sources = {};  // -1: nobody
@@ -48,19 +51,79 @@ Make direct_neighbors;
 // The block of a rank: regular calls have one for all.
 inline Part block(const std::vector<Part>& parts, uint32_t rank) {
   if (parts.empty()) return {};
-  return parts.size() == 1 ? parts[0] : parts[rank];
+  if (parts.size() > 1) return parts[rank];
+  Part part = parts[0];
+  part.place.at += part.bytes * rank;
+  return part;
 }
+// All data of a call.
+inline Part data(const std::vector<Part>& parts) { return block(parts, 0); }
 inline Part times(const Part& part, uint64_t factor) {
-  return {part.bytes * factor, part.count * static_cast<int64_t>(factor), part.type};
+  return {part.bytes * factor, part.count * static_cast<int64_t>(factor), part.type, part.place};
 }
-inline Part packed(uint64_t bytes) { return {.bytes = bytes, .count = 0, .type = untyped}; }
-// Of `bytes`, the share of a rank: shares differ by a byte at most.
-inline uint64_t share_begin(uint64_t bytes, uint64_t ranks, uint64_t rank) {
-  return bytes / ranks * rank + bytes % ranks * rank / ranks;
+// The root of a broadcast names its data as what it sends, the others as what they receive.
+inline Part broadcast_data(const Collective& call) { return data(call.rank == call.root ? call.sends : call.receives); }
+// Blocks of ranks from that of `part` on, behind the last of which the first follows.
+inline Part around(const Part& part, uint64_t blocks, uint32_t ranks) {
+  Part made = times(part, blocks);
+  made.place.wrap = part.bytes * ranks;
+  return made;
 }
-inline Part share(uint64_t bytes, uint32_t ranks, uint32_t rank) {
-  return packed(share_begin(bytes, ranks, rank + 1) - share_begin(bytes, ranks, rank));
+inline Part packed(uint64_t bytes, Place place = {}) { return {bytes, 0, untyped, place}; }
+// As it lies, elsewhere.
+inline Part moved(Part part, Place place) {
+  part.place = place;
+  return part;
 }
+// What lies in one block at `at` of the algorithm's own memory.
+inline Part work(uint64_t bytes, uint64_t at) { return packed(bytes, {.at = at, .area = Area::work}); }
+// Bytes from `begin` on of what lies in one block.
+inline Part slice(const Part& part, uint64_t begin, uint64_t bytes) {
+  Part made = packed(bytes, part.place);
+  made.place.at += begin;
+  return made;
+}
+// The shares of some ranks: they differ by an element at most, and the last one has what is no whole element.
+inline uint64_t share_begin(uint64_t count, uint64_t ranks, uint64_t rank) {
+  return count / ranks * rank + count % ranks * rank / ranks;
+}
+inline Part shares(const Part& part, uint32_t ranks, uint32_t first, uint32_t count, uint64_t element_bytes) {
+  const auto begin = [&](uint32_t rank) {
+    return rank == ranks ? part.bytes : share_begin(part.bytes / element_bytes, ranks, rank) * element_bytes;
+  };
+  return slice(part, begin(first), begin(first + count) - begin(first));
+}
+
+// What a rank has of a reduction: its own operand until something has come, then what is in `sum`. The first to come lands
+// there, unless that is where the own one lies, and others land in memory from `free` on.
+struct Reduction {
+  Part own;
+  Part sum;
+  uint64_t free;
+  bool has = false;  // something has come
+
+  Reduction(const Part& operand, Place result, uint64_t begin = 0)
+      : own(operand), sum(moved(operand, result)), free(begin) {}
+
+  [[nodiscard]] Part held() const { return has ? sum : own; }
+  // From ranks that are lower or higher than all that is held.
+  void receive(uint32_t peer, bool is_lower, Rounds& rounds) {
+    if (!has && own.place != sum.place) {
+      rounds.receive(peer, sum);
+      rounds.combine({sum, own, !is_lower});
+    } else {
+      const Part landing = moved(own, {.at = free, .area = Area::work});
+      rounds.receive(peer, landing);
+      rounds.combine({sum, landing, is_lower});
+      free += own.bytes;
+    }
+    has = true;
+  }
+  // For who receives nothing.
+  void end_alone(Rounds& rounds) const {
+    if (!has && own.place != sum.place) rounds.copy(own, sum);
+  }
+};
 
 // A rank's place in a ring, and in a tree whose root is the call's.
 inline uint32_t after(const Collective& call, uint64_t distance) {
@@ -73,6 +136,9 @@ inline uint32_t place_of(const Collective& call) { return before(call, call.root
 inline uint32_t rank_at(const Collective& call, uint32_t place) {
   return static_cast<uint32_t>((uint64_t{place} + call.root) % call.size);
 }
+
+// Up a binomial tree, to where the root and each of the others has its sum.
+void reduce_up(const Collective& call, Place place, uint64_t free, Rounds& rounds);
 
 // The binomial tree in which the children of a place are so many places further on: powers of two below its own lowest
 // bit. A subtree holds the places from its root on.

@@ -30,6 +30,10 @@ struct Tree {
 
 bool is_root(const Collective& call) { return call.rank == call.root; }
 
+// Only the root receives the result.
+Place sum_of(const Collective& call) { return is_root(call) ? data(call.receives).place : Place{.area = Area::work}; }
+uint64_t free_of(const Collective& call) { return is_root(call) ? 0 : data(call.sends).bytes; }
+
 }  // namespace
 
 uint32_t binomial_reach(uint32_t size, uint32_t place) {
@@ -38,7 +42,7 @@ uint32_t binomial_reach(uint32_t size, uint32_t place) {
 
 // A rank that has heard of d ranks, itself too, hears of radix - 1 times as many in a round.
 void dissemination(const Collective& call, Rounds& rounds) {
-  const Part part = block(call.sends, 0);
+  const Part part = data(call.sends);
   for (uint64_t distance = 1; distance < call.size; distance *= call.radix) {
     for (uint64_t way = distance; way < std::min<uint64_t>(distance * call.radix, call.size); way += distance) {
       rounds.send(after(call, way), part);
@@ -49,7 +53,7 @@ void dissemination(const Collective& call, Rounds& rounds) {
 }
 
 void linear_barrier(const Collective& call, Rounds& rounds) {
-  const Part part = block(call.sends, 0);
+  const Part part = data(call.sends);
   if (call.rank != 0) {
     rounds.send(0, part);
     rounds.next();
@@ -61,10 +65,9 @@ void linear_barrier(const Collective& call, Rounds& rounds) {
   for (uint32_t rank = 1; rank < call.size; ++rank) rounds.send(rank, part);
 }
 
-// The root names its data as what it sends, the others as what they receive.
 void binomial_bcast(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
-  const Part part = block(is_root(call) ? call.sends : call.receives, 0);
+  const Part part = broadcast_data(call);
   if (tree.place != 0) {
     rounds.receive(tree.rank_of(tree.parent()), part);
     rounds.next();
@@ -73,97 +76,108 @@ void binomial_bcast(const Collective& call, Rounds& rounds) {
 }
 
 void linear_bcast(const Collective& call, Rounds& rounds) {
-  if (!is_root(call)) return rounds.receive(call.root, block(call.receives, 0));
-  for (uint32_t distance = 1; distance < call.size; ++distance)
-    rounds.send(after(call, distance), block(call.sends, 0));
+  if (!is_root(call)) return rounds.receive(call.root, data(call.receives));
+  for (uint32_t distance = 1; distance < call.size; ++distance) rounds.send(after(call, distance), data(call.sends));
 }
 
 // Shares go down the tree, and then around the ring.
 void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
-  const uint64_t bytes = block(is_root(call) ? call.sends : call.receives, 0).bytes;
-  const auto shares = [&](uint32_t place) {
-    return packed(share_begin(bytes, call.size, place + tree.subtree(place)) - share_begin(bytes, call.size, place));
+  const Part all = broadcast_data(call);
+  const auto below = [&](uint32_t place) {
+    return shares(all, call.size, place, tree.subtree(place), call.element_bytes);
   };
   if (tree.place != 0) {
-    rounds.receive(tree.rank_of(tree.parent()), shares(tree.place));
+    rounds.receive(tree.rank_of(tree.parent()), below(tree.place));
     rounds.next();
   }
-  for (const uint32_t child : tree.children()) rounds.send(tree.rank_of(child), shares(child));
+  for (const uint32_t child : tree.children()) rounds.send(tree.rank_of(child), below(child));
   rounds.next();
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
     const auto place = [&](uint32_t back) { return (tree.place + 2 * call.size - back) % call.size; };
-    rounds.send(after(call, 1), share(bytes, call.size, place(step)));
-    rounds.receive(before(call, 1), share(bytes, call.size, place(step + 1)));
+    rounds.send(after(call, 1), shares(all, call.size, place(step), 1, call.element_bytes));
+    rounds.receive(before(call, 1), shares(all, call.size, place(step + 1), 1, call.element_bytes));
     rounds.next();
   }
 }
 
-void binomial_reduce(const Collective& call, Rounds& rounds) {
+// The places below are higher, and so are the ranks if the root is rank 0.
+void reduce_up(const Collective& call, Place place, uint64_t free, Rounds& rounds) {
   const Tree tree(call);
-  const Part part = block(call.sends, 0);
+  Reduction reduction(data(call.sends), place, free);
   for (const uint32_t child : tree.children_small_first()) {
-    rounds.receive(tree.rank_of(child), part);
-    rounds.combine(part.bytes);
+    reduction.receive(tree.rank_of(child), false, rounds);
     rounds.next();
   }
-  if (tree.place != 0) rounds.send(tree.rank_of(tree.parent()), part);
+  if (tree.place != 0) return rounds.send(tree.rank_of(tree.parent()), reduction.held());
+  reduction.end_alone(rounds);
 }
+
+void binomial_reduce(const Collective& call, Rounds& rounds) { reduce_up(call, sum_of(call), free_of(call), rounds); }
 
 void linear_reduce(const Collective& call, Rounds& rounds) {
-  const Part part = block(call.sends, 0);
-  if (!is_root(call)) return rounds.send(call.root, part);
+  Reduction reduction(data(call.sends), sum_of(call), free_of(call));
+  if (!is_root(call)) return rounds.send(call.root, reduction.own);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    rounds.receive(after(call, distance), part);
-    rounds.combine(part.bytes);
+    reduction.receive(after(call, distance), false, rounds);
     rounds.next();
   }
+  reduction.end_alone(rounds);
 }
 
-// What others hold on its way is packed.
+// What others hold on its way is packed, their own block first.
 void binomial_gather(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
-  const Part own = block(call.sends, 0);
-  const Part each = is_root(call) ? block(call.receives, call.rank) : packed(own.bytes);
+  const Part own = data(call.sends);
+  const uint32_t subtree = tree.subtree(tree.place);
+  if (!is_root(call) && subtree == 1) return rounds.send(tree.rank_of(tree.parent()), own);
+  if (!is_root(call)) {
+    rounds.copy(own, work(own.bytes, 0));
+  } else if (!call.in_place) {
+    rounds.copy(own, block(call.receives, call.rank));
+  }
   for (const uint32_t child : tree.children_small_first()) {
-    rounds.receive(tree.rank_of(child), times(each, tree.subtree(child)));
+    const uint32_t blocks = tree.subtree(child);
+    rounds.receive(tree.rank_of(child), is_root(call)
+                                            ? around(block(call.receives, tree.rank_of(child)), blocks, call.size)
+                                            : work(own.bytes * blocks, own.bytes * (child - tree.place)));
     rounds.next();
   }
-  if (is_root(call)) {
-    if (!call.in_place) rounds.copy(own, each);
-    return;
-  }
-  const uint32_t subtree = tree.subtree(tree.place);
-  rounds.send(tree.rank_of(tree.parent()), subtree == 1 ? own : packed(own.bytes * subtree));
+  if (!is_root(call)) rounds.send(tree.rank_of(tree.parent()), work(own.bytes * subtree, 0));
 }
 
 void linear_gather(const Collective& call, Rounds& rounds) {
-  if (!is_root(call)) return rounds.send(call.root, block(call.sends, 0));
+  if (!is_root(call)) return rounds.send(call.root, data(call.sends));
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.receive(after(call, distance), block(call.receives, after(call, distance)));
   }
-  if (!call.in_place) rounds.copy(block(call.sends, 0), block(call.receives, call.rank));
+  if (!call.in_place) rounds.copy(data(call.sends), block(call.receives, call.rank));
 }
 
 void binomial_scatter(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
-  const Part own = block(call.receives, 0);
-  const Part each = is_root(call) ? block(call.sends, call.rank) : packed(own.bytes);
+  const Part own = data(call.receives);
   if (!is_root(call)) {
     const uint32_t subtree = tree.subtree(tree.place);
-    rounds.receive(tree.rank_of(tree.parent()), subtree == 1 ? own : packed(own.bytes * subtree));
+    rounds.receive(tree.rank_of(tree.parent()), subtree == 1 ? own : work(own.bytes * subtree, 0));
     rounds.next();
+    if (subtree > 1) rounds.copy(work(own.bytes, 0), own);
+  } else if (!call.in_place) {
+    rounds.copy(block(call.sends, call.rank), own);
   }
-  for (const uint32_t child : tree.children()) rounds.send(tree.rank_of(child), times(each, tree.subtree(child)));
-  if (is_root(call) && !call.in_place) rounds.copy(each, own);
+  for (const uint32_t child : tree.children()) {
+    const uint32_t blocks = tree.subtree(child);
+    rounds.send(tree.rank_of(child), is_root(call) ? around(block(call.sends, tree.rank_of(child)), blocks, call.size)
+                                                   : work(own.bytes * blocks, own.bytes * (child - tree.place)));
+  }
 }
 
 void linear_scatter(const Collective& call, Rounds& rounds) {
-  if (!is_root(call)) return rounds.receive(call.root, block(call.receives, 0));
+  if (!is_root(call)) return rounds.receive(call.root, data(call.receives));
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.send(after(call, distance), block(call.sends, after(call, distance)));
   }
-  if (!call.in_place) rounds.copy(block(call.sends, call.rank), block(call.receives, 0));
+  if (!call.in_place) rounds.copy(block(call.sends, call.rank), data(call.receives));
 }
 
 }  // namespace spinloom::goal::algorithms

@@ -25,7 +25,7 @@ void copy_own(const Collective& call, Rounds& rounds, const Part& from) {
 }  // namespace
 
 void ring_allgather(const Collective& call, Rounds& rounds) {
-  copy_own(call, rounds, block(call.sends, 0));
+  copy_own(call, rounds, data(call.sends));
   rounds.next();
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
     rounds.send(after(call, 1), block(call.receives, before(call, step)));
@@ -34,19 +34,20 @@ void ring_allgather(const Collective& call, Rounds& rounds) {
   }
 }
 
+// A rank's blocks are its own and those behind it.
 void bruck_allgather(const Collective& call, Rounds& rounds) {
-  const Part each = block(call.receives, 0);
+  copy_own(call, rounds, data(call.sends));
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
-    const Part blocks = times(each, std::min(distance, call.size - distance));
-    rounds.send(before(call, distance), blocks);
-    rounds.receive(after(call, distance), blocks);
+    const uint32_t blocks = std::min(distance, call.size - distance);
+    const auto from = [&](uint32_t rank) { return around(block(call.receives, rank), blocks, call.size); };
+    rounds.send(before(call, distance), distance == 1 && !call.in_place ? data(call.sends) : from(call.rank));
+    rounds.receive(after(call, distance), from(after(call, distance)));
     rounds.next();
   }
-  copy_own(call, rounds, block(call.sends, 0));
 }
 
 void linear_allgather(const Collective& call, Rounds& rounds) {
-  const Part own = call.in_place ? block(call.receives, call.rank) : block(call.sends, 0);
+  const Part own = call.in_place ? block(call.receives, call.rank) : data(call.sends);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     receive_some(rounds, before(call, distance), block(call.receives, before(call, distance)), is_regular(call));
     send_some(rounds, after(call, distance), own, is_regular(call));
@@ -87,60 +88,68 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
 
 // A reduction of each share on its way around the ring, and a second way around for the result.
 void ring_allreduce(const Collective& call, Rounds& rounds) {
-  const uint64_t bytes = block(call.sends, 0).bytes;
+  const Part own = data(call.sends);
+  const Part sum = moved(own, data(call.receives).place);
+  const auto of = [&](const Part& all, uint32_t rank) { return shares(all, call.size, rank, 1, call.element_bytes); };
+  uint64_t free = 0;
+  Part held = of(own, call.rank);
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    const Part received = share(bytes, call.size, before(call, step + 1));
-    rounds.send(after(call, 1), share(bytes, call.size, before(call, step)));
-    rounds.receive(before(call, 1), received);
-    rounds.combine(received.bytes);
+    const uint32_t whose = before(call, step + 1);
+    Reduction reduction(of(own, whose), of(sum, whose).place, free);
+    rounds.send(after(call, 1), held);
+    reduction.receive(before(call, 1), true, rounds);
     rounds.next();
+    held = reduction.held();
+    free = reduction.free;
   }
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    rounds.send(after(call, 1), share(bytes, call.size, before(call, step + call.size - 1)));
-    rounds.receive(before(call, 1), share(bytes, call.size, before(call, step)));
+    rounds.send(after(call, 1), of(sum, before(call, step + call.size - 1)));
+    rounds.receive(before(call, 1), of(sum, before(call, step)));
     rounds.next();
   }
+  if (call.size == 1) Reduction(own, sum.place).end_alone(rounds);
 }
 
+// All ranks receive the result: their sums are there, too.
 void tree_allreduce(const Collective& call, Rounds& rounds) {
   Collective half = call;
   half.root = 0;
-  binomial_reduce(half, rounds);
+  const Place place = data(call.receives).place;
+  reduce_up(half, place, 0, rounds);
   rounds.next();
-  half.receives = half.sends;
+  half.sends = half.receives = {moved(data(call.sends), place)};
   binomial_bcast(half, rounds);
 }
 
 void pairwise_reduce_scatter(const Collective& call, Rounds& rounds) {
-  const Part own = block(call.sends, call.rank);
+  Reduction reduction(block(call.sends, call.rank), data(call.receives).place);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.send(after(call, distance), block(call.sends, after(call, distance)));
-    rounds.receive(before(call, distance), own);
-    rounds.combine(own.bytes);
+    reduction.receive(before(call, distance), before(call, distance) < call.rank, rounds);
     rounds.next();
   }
+  if (!call.in_place) reduction.end_alone(rounds);
 }
 
+// After rounds of distances 1, 2, .. d a rank has the operands of the 2 d ranks up to itself.
 void binomial_scan(const Collective& call, Rounds& rounds) {
-  const Part part = block(call.sends, 0);
+  Reduction reduction(data(call.sends), data(call.receives).place);
+  if (call.rank == 0 && !call.in_place) reduction.end_alone(rounds);
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
-    if (distance < call.size - call.rank) rounds.send(call.rank + distance, part);
-    if (distance <= call.rank) {
-      rounds.receive(call.rank - distance, part);
-      rounds.combine(part.bytes);
-    }
+    if (distance < call.size - call.rank) rounds.send(call.rank + distance, reduction.held());
+    if (distance <= call.rank) reduction.receive(call.rank - distance, true, rounds);
     rounds.next();
   }
 }
 
 void linear_scan(const Collective& call, Rounds& rounds) {
-  const Part part = block(call.sends, 0);
+  Reduction reduction(data(call.sends), data(call.receives).place);
+  if (call.rank == 0 && !call.in_place) reduction.end_alone(rounds);
   if (call.rank > 0) {
-    rounds.receive(call.rank - 1, part);
-    rounds.combine(part.bytes);
+    reduction.receive(call.rank - 1, true, rounds);
     rounds.next();
   }
-  if (call.rank + 1 < call.size) rounds.send(call.rank + 1, part);
+  if (call.rank + 1 < call.size) rounds.send(call.rank + 1, reduction.held());
 }
 
 // On a Cartesian grid of two ranks both neighbours of a dimension are the same one: what goes to the lower neighbour

@@ -1,8 +1,11 @@
 // Rounds - what one rank does for one call: messages that go side by side, round after round.
 //
 // Contract: a Round begins when all that the one before it began has ended; its receives are posted before its sends.
-//   A Leg is one end of a message. A rank's own block is copied beside them. When all have ended, a rank combines
-//   `combined_bytes` of a reduction.
+//   A Leg is one end of a message. A rank's own block is copied beside them. When all have ended, a rank combines what
+//   has come of a reduction.
+// Invariants: (1) all receives of a call may be posted when it begins, and their messages may land then: a place where a
+//   message lands is not used before for anything else; (2) within a round nothing is written that a send or a copy
+//   reads, and nothing twice.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -15,12 +18,24 @@ namespace spinloom::goal {
 
 inline constexpr uint32_t untyped = UINT32_MAX;
 
+// What a call sends, what it receives, and memory of the algorithm's own.
+enum class Area : uint8_t { send, receive, work };
+
+// Byte i of what lies here is byte at + i of the area, with `wrap` modulo that.
+struct Place {
+  uint64_t at = 0;
+  uint64_t wrap = 0;
+  Area area = Area::send;
+  bool operator==(const Place&) const = default;
+};
+
 // What a message or a copy moves: so many bytes, which are `count` elements of the caller's type number `type`. `untyped`:
-// the bytes lie in one block, or it does not matter how they lie.
+// the bytes lie in one block, or it does not matter how they lie. Who only prices them does not say the place.
 struct Part {
   uint64_t bytes = 0;
   int64_t count = 0;
   uint32_t type = untyped;
+  Place place = {};
   bool operator==(const Part&) const = default;
 };
 
@@ -38,7 +53,7 @@ struct Lie {
 struct Leg {
   Part part;
   uint32_t peer = 0;  // of the ranks that take part
-  uint32_t tag = 0;   // of the schedule
+  uint32_t tag = 0;  // of the schedule
   Side side = Side::send;
   Lie partner = {};  // for whom it matters: how the data lie at the other end
   [[nodiscard]] Lie own() const { return lie_of(part); }
@@ -51,10 +66,24 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
+// What is in `from` is combined with what is in `into`, and stays there. Operands go by ranks: those of `from` are lower
+// or higher than those of `into`.
+struct Combine {
+  Part into;
+  Part from;
+  bool from_is_lower = false;
+  bool operator==(const Combine&) const = default;
+};
+
 struct Round {
   std::vector<Leg> legs;
   std::vector<Copy> copies;
-  uint64_t combined_bytes = 0;
+  std::vector<Combine> combines;  // one after the other
+  [[nodiscard]] uint64_t combined_bytes() const {
+    uint64_t bytes = 0;
+    for (const Combine& one : combines) bytes += one.into.bytes;
+    return bytes;
+  }
   bool operator==(const Round&) const = default;
 };
 
@@ -65,10 +94,10 @@ class Rounds {
   void copy(const Part& from, const Part& to) {
     if (to.bytes != 0) open_.copies.push_back({from, to});
   }
-  void combine(uint64_t bytes) { open_.combined_bytes += bytes; }
+  void combine(const Combine& one) { open_.combines.push_back(one); }
   // What follows belongs to the next round. A round without anything is none.
   void next() {
-    if (!open_.legs.empty() || !open_.copies.empty() || open_.combined_bytes != 0) rounds_.push_back(std::move(open_));
+    if (!open_.legs.empty() || !open_.copies.empty() || !open_.combines.empty()) rounds_.push_back(std::move(open_));
     open_ = {};
   }
   [[nodiscard]] std::vector<Round> take() {

@@ -39,7 +39,7 @@ Totals play(uint32_t size, const CallOf& call_of, const std::string& choice) {
     if (!rounds) return totals;
     totals.rounds = std::max(totals.rounds, rounds->size());
     for (const Round& round : *rounds) {
-      totals.combined += round.combined_bytes;
+      totals.combined += round.combined_bytes();
       for (const Leg& leg : round.legs) {
         EXPECT_LT(leg.peer, size);
         EXPECT_NE(leg.peer, rank);

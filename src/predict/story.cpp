@@ -270,10 +270,10 @@ class Reader {
       open_round();
       for (const Leg& leg : round.legs) {
         SPL_ASSIGN(const uint32_t peer, member(comm.world_ranks, static_cast<int32_t>(leg.peer)));
-        story_.legs.push_back({leg.part, peer, tag, leg.side, {}});
+        story_.legs.push_back({anywhere(leg.part), peer, tag, leg.side, {}});
       }
-      story_.copies.insert(story_.copies.end(), round.copies.begin(), round.copies.end());
-      story_.rounds.back().combined_bytes = round.combined_bytes;
+      for (const Copy& copy : round.copies) story_.copies.push_back({anywhere(copy.from), anywhere(copy.to)});
+      story_.rounds.back().combined_bytes = round.combined_bytes();
       close_round();
     }
     return {};
@@ -295,6 +295,9 @@ class Reader {
     if (call.call == Call::Reduce_scatter_block) made.sends = made.receives;
     return made;
   }
+
+  // Prices do not depend on the place.
+  static Part anywhere(const Part& part) { return goal::algorithms::moved(part, {}); }
 
   static bool is_rooted(Call call) {
     switch (call) {

@@ -25,7 +25,7 @@
 #include "goal/plan.hpp"
 #include "goal/record.hpp"
 #include "goal/stall.hpp"
-#include "goal/windows.hpp"
+#include "goal/counter_windows.hpp"
 #include "network/network.hpp"
 
 namespace spinloom::goal {
@@ -178,7 +178,7 @@ class Engine {
   Arrivals arrivals_;
   LargeVector<Counter> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
-  Windows windows_;
+  CounterWindows windows_;
   uint64_t events_ = 0;
   uint64_t numbers_ = 0;
   uint64_t waits_ = 0;

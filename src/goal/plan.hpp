@@ -21,7 +21,7 @@ struct Plan {
   std::vector<uint32_t> roots;  // in the order of their numbers
   std::vector<uint32_t> counters;
   std::vector<uint32_t> counter_of;
-  bool is_windowed = false;  // nothing is known before: see Windows
+  bool is_windowed = false;  // nothing is known before: see CounterWindows
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);

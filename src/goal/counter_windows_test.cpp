@@ -1,5 +1,5 @@
 // What waits is counted for the operations under way only.
-#include "goal/windows.hpp"
+#include "goal/counter_windows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,14 +17,14 @@ using schedule::Join;
 using schedule::Program;
 
 // Counters in use, where operation i + 1 waits for i, as many times as there are operations.
-TEST(Windows, AChainNeedsNoMoreThanTheLeast) {
+TEST(CounterWindows, AChainNeedsNoMoreThanTheLeast) {
   Builder builder;
   for (uint32_t one = 0; one < 100'000; ++one) {
     (void)builder.add(0, 0);
     if (one > 0) builder.require(one, one - 1, Awaits::end);
   }
   const Program program = builder.take();
-  Windows windows;
+  CounterWindows windows;
   const uint32_t window = windows.open(program);
   for (uint32_t one = 1; one < program.size(); ++one) {
     Counter* const counter = windows.of(window, program, one);
@@ -37,7 +37,7 @@ TEST(Windows, AChainNeedsNoMoreThanTheLeast) {
 }
 
 // An edge from 0 to 1,000 needs all between them, and the next power of two.
-TEST(Windows, AFarEdgeNeedsWhatIsBetween) {
+TEST(CounterWindows, AFarEdgeNeedsWhatIsBetween) {
   Builder builder;
   for (uint32_t one = 0; one < 100'000; ++one) {
     (void)builder.add(0, 0);
@@ -45,7 +45,7 @@ TEST(Windows, AFarEdgeNeedsWhatIsBetween) {
   }
   builder.require(1000, 0, Awaits::end);
   const Program program = builder.take();
-  Windows windows;
+  CounterWindows windows;
   const uint32_t window = windows.open(program);
   for (uint32_t one = 1; one < program.size(); ++one) {
     Counter* const counter = windows.of(window, program, one);
@@ -57,7 +57,7 @@ TEST(Windows, AFarEdgeNeedsWhatIsBetween) {
 }
 
 // Whatever leads where: an operation has as many as waits() says when it is asked for first.
-TEST(Windows, CountWhatProgramsSay) {
+TEST(CounterWindows, CountWhatProgramsSay) {
   for_seeds(400, [](Random& random) {
     const auto size = static_cast<uint32_t>(1 + random.below(60));
     const bool is_forward = random.chance(1, 2);
@@ -73,7 +73,7 @@ TEST(Windows, CountWhatProgramsSay) {
     }
     const Program program = builder.take(static_cast<uint32_t>(1 + random.below(4)));
     const std::vector<uint32_t> waits = program.waits();
-    Windows windows;
+    CounterWindows windows;
     const uint32_t window = windows.open(program);
     for (uint32_t one = 0; one < program.size(); ++one) {
       Counter* const counter = windows.of(window, program, one);

@@ -1,4 +1,4 @@
-// Windows - for how much the operations of a rank still wait: kept for those under way only.
+// Counter windows - for how much the operations of a rank still wait: kept for those under way only.
 //
 // Contract: a window has a Counter for each operation from the first that may still wait to the last that an operation
 //   which has been looked at leads to. of() looks at all before the operation that it is asked for, because what leads to
@@ -25,7 +25,7 @@ struct Counter {
   bool wants_first = false;  // it has such edges
 };
 
-class Windows {
+class CounterWindows {
  public:
   [[nodiscard]] uint32_t open(const schedule::Program& program);
   void close(uint32_t window);

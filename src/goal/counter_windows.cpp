@@ -1,4 +1,4 @@
-#include "goal/windows.hpp"
+#include "goal/counter_windows.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@ using schedule::Edge;
 using schedule::Join;
 using schedule::Program;
 
-uint32_t Windows::open(const Program& program) {
+uint32_t CounterWindows::open(const Program& program) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<uint32_t>(windows_.size()));
     windows_.emplace_back();
@@ -25,12 +25,12 @@ uint32_t Windows::open(const Program& program) {
   return opened;
 }
 
-void Windows::close(uint32_t window) {
+void CounterWindows::close(uint32_t window) {
   rings_[windows_[window].size].push_back(windows_[window].first);
   unused_.push_back(window);
 }
 
-uint32_t Windows::take_ring(uint32_t size) {
+uint32_t CounterWindows::take_ring(uint32_t size) {
   std::vector<uint32_t>& rings = rings_[size];
   if (rings.empty()) {
     rings.push_back(static_cast<uint32_t>(counters_.size()));
@@ -41,7 +41,7 @@ uint32_t Windows::take_ring(uint32_t size) {
   return taken;
 }
 
-Counter* Windows::of(uint32_t number, const Program& program, uint32_t operation) {
+Counter* CounterWindows::of(uint32_t number, const Program& program, uint32_t operation) {
   Window& window = windows_[number];
   for (; window.seen < operation; ++window.seen) {
     program.each_edge(window.seen, [&](Edge edge) {
@@ -58,7 +58,7 @@ Counter* Windows::of(uint32_t number, const Program& program, uint32_t operation
   return operation < window.low || operation >= window.high ? nullptr : &at(window, operation);
 }
 
-void Windows::make_room(Window& window, uint32_t operation) {
+void CounterWindows::make_room(Window& window, uint32_t operation) {
   if (operation - window.low >= window.size) forget(window);
   if (operation - window.low >= window.size) {
     Window larger = window;
@@ -72,7 +72,7 @@ void Windows::make_room(Window& window, uint32_t operation) {
 }
 
 // What has been looked at and waits for nothing has begun.
-void Windows::forget(Window& window) {
+void CounterWindows::forget(Window& window) {
   while (window.low < window.seen && window.low < window.high && at(window, window.low).left == 0) ++window.low;
   if (window.low == window.high && window.low < window.seen) window.low = window.high = window.seen;
 }

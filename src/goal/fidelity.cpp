@@ -20,7 +20,6 @@ namespace {
 
 Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& model) {
   SPL_TRY(check_peers(schedule));
-  SPL_TRY(check_plain(schedule, "which the fidelities nic and full do not have; use message"));
   if (model.network && fidelity == Fidelity::nic) {
     return fail(Code::unsupported,
                 "the fidelity nic has one switch between all NICs; leave out the network, or use full");
@@ -33,7 +32,7 @@ Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& 
     if (shape.kind == Kind::send && shape.tag == schedule::any) {
       return fail(Code::unsupported, "a send has any tag, which match bits cannot say; give it a tag");
     }
-    if (shape.kind != Kind::compute && shape.size > message_bytes_most) {
+    if (schedule::has_peer(shape.kind) && shape.size > message_bytes_most) {
       return fail(Code::unsupported, "a message has ", shape.size, " B; at the fidelities nic and full it has at most ",
                   message_bytes_most, " B (message_bytes_most)");
     }

@@ -23,6 +23,7 @@ class FullNics final : public Nics {
   [[nodiscard]] portals::Port& port(uint32_t rank) override { return world_->node(rank); }
   void watch(Watcher watcher) override;
   void release(uint32_t) override {}
+  [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
 
  private:

@@ -8,7 +8,6 @@ namespace spinloom::goal {
 
 namespace {
 
-constexpr nic::QueueId event_queue{0, 0};
 constexpr nic::PortalIndex messages_portal{0};
 constexpr nic::PortalIndex bytes_portal{1};  // of rendezvous: where receivers get them
 constexpr nic::EntryId overflow_entry{0, 0};  // the first that a host takes
@@ -31,6 +30,7 @@ std::vector<nic::Command> Host::setup(Payloads& payloads, uint32_t rank) {
   made.push_back({nic::PortalAlloc{messages_portal, event_queue}, {}, 0});
   made.push_back({nic::PortalAlloc{bytes_portal, event_queue}, {}, 0});
   made.push_back({nic::Append{overflow_entry, messages_portal, nic::ListKind::overflow, overflow}, {}, 0});
+  open_windows(payloads, rank, made);
   return made;
 }
 
@@ -101,6 +101,10 @@ void Host::look() {
       return stop(fail(Code::fault, "rank ", rank_, ": ", name_of(event->kind), " of ", event->requested_bytes,
                        " B failed: ", name_of(event->fail)));
     }
+    if (event->user_ptr >= one_sided_mark) {
+      one_sided_done(static_cast<uint32_t>(event->user_ptr));
+      continue;
+    }
     switch (event->kind) {
       case nic::EventKind::put:
       case nic::EventKind::put_overflow: matched(*event); break;
@@ -116,6 +120,7 @@ void Host::look() {
       default: SPL_ASSERT(false, "nobody asked for the event ", name_of(event->kind));
     }
   }
+  if (!awaited_.empty()) count_arrivals();
 }
 
 void Host::matched(const nic::Event& event) {
@@ -153,13 +158,13 @@ void Host::matched(const nic::Event& event) {
 uint64_t Host::delivery_ps(const Receive& receive) {
   const schedule::Operation& sent = job_.schedule.program(receive.source).operations[receive.number];
   const uint64_t copy_ps = receive.overflow == 0 ? 0 : time_ps(job_.copy, receive.size);
-  return job_.costs[sent.shape].cpu_ps + copy_ps;
+  return job_.costs[sent.shape].cpu_ps + job_.costs[operation(receive.operation).shape].layout_ps + copy_ps;
 }
 
 void Host::delivered(uint32_t slot) {
   Receive& receive = receives_[slot];
   if (receive.overflow != 0) job_.payloads.copy(receive.memory, receive.overflow, receive.size);
-  const Status right = job_.payloads.check(receive.memory, receive.size, rank_, receive.source, receive.number);
+  const Status right = job_.payloads.check(receive.memory.data(), receive.size, rank_, receive.source, receive.number);
   if (!right) return stop(right.error());
   const uint32_t number = receive.operation;
   receive.memory = {};

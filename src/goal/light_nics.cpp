@@ -83,7 +83,9 @@ LightNics::Node& LightNics::node(uint32_t rank) {
   live_most_ = std::max(live_most_, ++live_);
   nic::Actions actions;
   for (const nic::Command& command : setup_(rank)) made->engine.on_command(command, actions);
-  SPL_ASSERT(actions.list.empty(), "commands that make a NIC ready have no effects");
+  // Nothing takes time, and a counter that a host has not read is 0.
+  for (const nic::Action& action : actions.list)
+    SPL_ASSERT(std::holds_alternative<nic::PostCounter>(action), "an effect");
   return *made;
 }
 
@@ -130,6 +132,12 @@ Time LightNics::read_time(int64_t bytes) const {
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.dma_latency);
 }
 
+// As sim::Fabric sends what lies on the NIC.
+Time LightNics::send_time(int64_t bytes) const {
+  if (!profile_.clustered()) return {};
+  return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.send_latency);
+}
+
 Time LightNics::port_time(int64_t bytes) const {
   return Rate::cycle_of(profile_.hpu.clock).time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
 }
@@ -172,6 +180,10 @@ void LightNics::happen(What what, Node& here, Content& content) {
       return match_next(here);
     }
     case landed: here.engine.on_dma_done(std::get<nic::DmaId>(content), actions); break;
+    case operands: {  // they are here and have been changed; a write takes them back
+      const auto& atomic = std::get<Operands>(content);
+      return after(here.pcie.write(clock_.now(), atomic.bytes).end, landed, here.rank().value, atomic.dma);
+    }
     case read: here.engine.on_packet_sent(std::get<uint64_t>(content), actions); break;
     case commanded: here.engine.on_command(std::get<nic::Command>(content), actions); break;
     case continues: here.engine.on_continue(actions); break;
@@ -205,24 +217,27 @@ void LightNics::match_next(Node& here) {
 }
 
 void LightNics::perform(Node& here, nic::Actions& actions, const Message* message) {
-  portals::perform_each(
-      actions, {},
-      portals::Overloaded{
-          [&](const nic::Send& send) { perform(here, send); },
-          [&](const nic::DmaWrite& write) { perform(here, write, message); },
-          [&](const nic::PostEvent& event) { deliver(here, event, profile_.pcie.event_bytes); },
-          [&](const nic::PostCounter& counter) { deliver(here, counter, counter_bytes); },
-          [&](nic::Answer& answer) { deliver(here, std::move(answer), profile_.pcie.event_bytes); },
-          [&](const nic::Continue&) { after(clock_.now(), continues, here.rank().value, {}); },
-          [](const auto&) { SPL_ASSERT(false, "hosts of schedules have no handlers and no atomics"); },
-      });
+  portals::perform_each(actions, {},
+                        portals::Overloaded{
+                            [&](const nic::Send& send) { perform(here, send); },
+                            [&](const nic::DmaWrite& write) { perform(here, write, message); },
+                            [&](const nic::ApplyAtomic& atomic) { perform(here, atomic, message); },
+                            [&](const nic::PostEvent& event) { deliver(here, event, profile_.pcie.event_bytes); },
+                            [&](const nic::PostCounter& counter) { deliver(here, counter, counter_bytes); },
+                            [&](nic::Answer& answer) { deliver(here, std::move(answer), profile_.pcie.event_bytes); },
+                            [&](const nic::Continue&) { after(clock_.now(), continues, here.rank().value, {}); },
+                            [](const auto&) { SPL_ASSERT(false, "hosts of schedules have no handlers"); },
+                        });
 }
 
 void LightNics::perform(Node& here, const nic::Send& send) {
   SPL_ASSERT(send.last && send.pieces.empty(), "a message is one packet");
   const auto bytes = static_cast<int64_t>(send.packet.payload.length);
   Time ready = clock_.now();
-  if (bytes > 0) ready = here.pcie.write(ready, 0).end + profile_.pcie.latency * 2;  // a read stays behind writes
+  if (bytes > 0 && send.from_device) ready = ready + send_time(bytes);
+  if (bytes > 0 && !send.from_device) {
+    ready = here.pcie.write(ready, 0).end + profile_.pcie.latency * 2;  // a read stays behind writes
+  }
   const sim::Service service = here.out.serve(ready, occupied(bytes));
   const uint32_t rank = here.rank().value;
   after(service.start, departs, rank, Message{send.packet, {}});
@@ -256,6 +271,15 @@ void LightNics::perform(Node& here, const nic::DmaWrite& write, const Message* m
     here.landed_before = end;
   }
   after(end, landed, here.rank().value, write.dma);
+}
+
+// As sim::Node reads for an atomic.
+void LightNics::perform(Node& here, const nic::ApplyAtomic& atomic, const Message* message) {
+  SPL_ASSERT(message != nullptr, "only messages bring operands");
+  const auto bytes = static_cast<int64_t>(atomic.source.length);
+  const Time asked = here.pcie.write(std::max(clock_.now(), message->last_byte), 0).end + profile_.pcie.latency;
+  after(here.pcie.command(asked, bytes).end + profile_.pcie.latency, operands, here.rank().value,
+        Operands{atomic.dma, bytes});
 }
 
 void LightNics::deliver(Node& here, Delivery delivery, int64_t bytes) {

@@ -6,9 +6,10 @@
 //   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
 //     first byte comes after switch and wire;
 //   - the matching unit takes one message after the other, match.header each, match.packet an answer;
-//   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe.
+//   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe;
+//   - an atomic reads what is in host memory over PCIe first.
 // Invariants: (1) a message takes what it takes in FullNics, if nothing else happens; (2) a NIC that is
-//   forgotten was in the state in which it is made.
+//   forgotten was in the state in which it is made, but for its counters, which nobody reads any more.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -35,6 +36,7 @@ class LightNics final : public Nics, sim::EventTarget {
   [[nodiscard]] portals::Port& port(uint32_t rank) override;
   void watch(Watcher watcher) override { watcher_ = std::move(watcher); }
   void release(uint32_t rank) override;
+  [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
   // How many NICs there are now, and how many there were at one time at most.
   [[nodiscard]] uint32_t live() const { return live_; }
@@ -43,13 +45,17 @@ class LightNics final : public Nics, sim::EventTarget {
  private:
   class Node;
   // What happens at a rank after some time. The numbers are the codes of events.
-  enum What : uint32_t { departs, arrives, matched, landed, read, readable, commanded, continues, may_go };
+  enum What : uint32_t { departs, arrives, matched, landed, operands, read, readable, commanded, continues, may_go };
   struct Message {
     nic::Packet packet;
     Time last_byte;
   };
+  struct Operands {  // of an atomic
+    nic::DmaId dma;
+    int64_t bytes = 0;
+  };
   using Delivery = std::variant<nic::PostEvent, nic::PostCounter, nic::Answer>;
-  using Content = std::variant<std::monostate, Message, nic::DmaId, uint64_t, Delivery, nic::Command>;
+  using Content = std::variant<std::monostate, Message, nic::DmaId, Operands, uint64_t, Delivery, nic::Command>;
   struct Happening {
     uint32_t rank = 0;
     Content content;
@@ -62,6 +68,7 @@ class LightNics final : public Nics, sim::EventTarget {
   void perform(Node& node, nic::Actions& actions, const Message* message);
   void perform(Node& node, const nic::Send& send);
   void perform(Node& node, const nic::DmaWrite& write, const Message* message);
+  void perform(Node& node, const nic::ApplyAtomic& atomic, const Message* message);
   void deliver(Node& node, Delivery delivery, int64_t bytes);
   void match_next(Node& node);
   void forget_if_quiet(uint32_t rank);
@@ -73,6 +80,7 @@ class LightNics final : public Nics, sim::EventTarget {
   [[nodiscard]] Time line_time(int64_t bytes) const;
   [[nodiscard]] Time occupied(int64_t bytes) const;
   [[nodiscard]] Time read_time(int64_t bytes) const;
+  [[nodiscard]] Time send_time(int64_t bytes) const;
   [[nodiscard]] Time port_time(int64_t bytes) const;
 
   const sim::Profile profile_;

@@ -6,6 +6,7 @@
 // Threads: one owner. Time: modelled, that of the clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "nic/nic.hpp"
 #include "portals/port.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/profile.hpp"
 
 namespace spinloom::goal {
 
@@ -29,8 +31,16 @@ class Nics {
   [[nodiscard]] virtual portals::Port& port(uint32_t rank) = 0;
   virtual void watch(Watcher watcher) = 0;
   virtual void release(uint32_t rank) = 0;
+  // Bytes of an atomic.
+  [[nodiscard]] virtual uint64_t atomic_bytes_most() const = 0;
   [[nodiscard]] virtual Status trouble() const = 0;
 };
+
+[[nodiscard]] inline uint64_t atomic_bytes_of(const sim::Profile& profile) {
+  const nic::NicLimits limits;
+  return std::min<uint64_t>(
+      {limits.atomic_bytes, limits.fetch_atomic_bytes, static_cast<uint64_t>(profile.link.payload)});
+}
 
 // What a NIC says at the end of a run in which nothing may have failed.
 [[nodiscard]] inline Status trouble_of(uint32_t rank, const nic::Nic& nic) {

@@ -31,9 +31,11 @@ uint64_t Payloads::count(const Schedule& schedule, uint64_t S_bytes) {
     operations += program.size();
     for (const schedule::Operation& operation : program.operations) {
       const schedule::Shape& shape = schedule.shape(operation);
-      if (shape.kind != Kind::send) continue;
+      const bool is_one_sided = schedule::is_one_sided(shape.kind);
+      if (shape.kind != Kind::send && !is_one_sided) continue;
       largest = std::max(largest, shape.size);
       bytes = plus(bytes, shape.size);
+      if (is_one_sided) continue;
       if (shape.size > S_bytes) continue;
       const uint32_t to = schedule.peer(rank, operation);
       overflow_sizes_[to] = plus(overflow_sizes_[to], shape.size);
@@ -50,11 +52,12 @@ uint64_t Payloads::count(const Schedule& schedule, uint64_t S_bytes) {
       if (shape.kind == Kind::receive) bytes = plus(bytes, receive_bytes(rank, shape.tag));
     }
   }
-  return plus(bytes, text_bytes_);
+  return plus(plus(bytes, windows_.bytes()), text_bytes_);
 }
 
 Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool moves) {
   Payloads made(moves);
+  made.windows_ = Windows(schedule, moves);
   if (!moves) return made;
   const uint64_t needed = made.count(schedule, S_bytes);
   if (needed > memory_bytes_most) {
@@ -70,6 +73,7 @@ Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool
     std::memcpy(made.text_.data() + at, &word, std::min(sizeof word, made.text_.size() - at));
   }
   for (const uint64_t size : made.overflow_sizes_) made.overflow_.emplace_back(size);
+  made.windows_.make_memory(schedule, made);
   return made;
 }
 
@@ -84,11 +88,12 @@ void Payloads::copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const {
   if (moves_ && bytes > 0) std::memcpy(to.data(), reinterpret_cast<const uint8_t*>(from), bytes);
 }
 
-Status Payloads::check(const sim::ZeroedBytes& memory, uint64_t bytes, uint32_t rank, uint32_t source,
-                       uint32_t number) const {
+Status Payloads::check(const uint8_t* memory, uint64_t bytes, uint32_t rank, uint32_t source, uint32_t number,
+                       uint8_t mask) const {
   if (!moves_) return {};
   const uint8_t* const expected = sent(source, number);
-  const auto [wrong, _] = std::mismatch(expected, expected + bytes, memory.begin());
+  const auto [wrong, _] = std::mismatch(expected, expected + bytes, memory,
+                                        [mask](uint8_t sent, uint8_t found) { return (sent ^ mask) == found; });
   if (wrong == expected + bytes) return {};
   return fail(Code::mismatch, "byte ", wrong - expected, " of ", bytes, " of the message of operation ", number,
               " of rank ", source, " is wrong at rank ", rank);

@@ -2,7 +2,8 @@
 //
 // Contract: send `number` of rank `source` has the bytes that begin at place (source, number) of one random text, so
 //   that every message has other bytes and none has memory of its own to send from. With `moves` receives and
-//   overflow have zeroed memory and check() compares; without, addresses are names and check() finds nothing.
+//   overflow have zeroed memory and check() compares; without, addresses are names and check() finds nothing. What
+//   one-sided operations reach are Windows.
 // Invariants: (1) the largest eager message that a receive can match fits in its memory, so that nothing is cut.
 // Threads: one owner. Time: none.
 #pragma once
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "goal/windows.hpp"
 #include "schedule/schedule.hpp"
 #include "sim/zeroed.hpp"
 
@@ -25,9 +27,7 @@ class Payloads {
   // An error where `moves` needs more memory than memory_bytes_most.
   static Result<Payloads> make(const schedule::Schedule& schedule, uint64_t S_bytes, bool moves);
 
-  [[nodiscard]] const uint8_t* sent(uint32_t source, uint32_t number) const {
-    return moves_ ? text_.data() + first_[source] + number : &nowhere_;
-  }
+  [[nodiscard]] const uint8_t* sent(uint32_t source, uint32_t number) const { return whole() + place(source, number); }
   // The memory of messages that come to `rank` before their receives.
   [[nodiscard]] uint8_t* overflow(uint32_t rank) { return moves_ ? overflow_[rank].data() : &nowhere_; }
   [[nodiscard]] uint64_t overflow_bytes(uint32_t rank) const { return moves_ ? overflow_[rank].size() : far; }
@@ -36,8 +36,18 @@ class Payloads {
   [[nodiscard]] sim::ZeroedBytes memory(uint64_t bytes) const { return sim::ZeroedBytes(moves_ ? bytes : 0); }
   [[nodiscard]] uint8_t* address(sim::ZeroedBytes& memory) { return moves_ ? memory.data() : &nowhere_; }
   void copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const;
-  [[nodiscard]] Status check(const sim::ZeroedBytes& memory, uint64_t bytes, uint32_t rank, uint32_t source,
-                             uint32_t number) const;
+  // Whether these are the bytes of a send, each under the mask.
+  [[nodiscard]] Status check(const uint8_t* memory, uint64_t bytes, uint32_t rank, uint32_t source, uint32_t number,
+                             uint8_t mask = 0) const;
+  // All of what is sent, and where in it an operation's bytes begin: what gets read.
+  [[nodiscard]] const uint8_t* whole() const { return moves_ ? text_.data() : &nowhere_; }
+  [[nodiscard]] uint64_t whole_bytes() const { return moves_ ? text_.size() : far; }
+  [[nodiscard]] uint64_t place(uint32_t source, uint32_t number) const { return moves_ ? first_[source] + number : 0; }
+  [[nodiscard]] Windows& windows() { return windows_; }
+  [[nodiscard]] uint8_t* address(Windows::Window& window) { return address(window.memory); }
+  [[nodiscard]] uint64_t bytes_of(const Windows::Window& window) const { return moves_ ? window.bytes : far; }
+
+  [[nodiscard]] bool moves() const { return moves_; }
 
   static constexpr uint64_t far = uint64_t{1} << 62;  // no schedule sends as many bytes
 
@@ -51,6 +61,7 @@ class Payloads {
   std::vector<uint64_t> first_;  // of each rank, in the text
   std::vector<uint8_t> text_;
   std::vector<sim::ZeroedBytes> overflow_;
+  Windows windows_;
   std::vector<uint64_t> overflow_sizes_;
   std::vector<uint64_t> largest_;  // eager, that come to each rank
   std::vector<std::unordered_map<uint32_t, uint64_t>> largest_by_tag_;

@@ -43,6 +43,12 @@ inline LogGopSimParameters random_parameters(Random& random) {
   return parameters;
 }
 
+// Rank 0 does something to rank 1, which computes for 5 ns when one has arrived.
+inline std::string one_sided(std::string_view what) {
+  return text("num_ranks 2\nrank 0 {\n", what,
+              " 1 tag 3\n}\nrank 1 {\na: arrived 1 tag 3\nc: calc 5\nc requires a\n}\n");
+}
+
 // Whether schedules have what our model adds to LogGOPSim's.
 enum class Words { goal, all };
 

@@ -13,6 +13,7 @@
 #include "app/bindings_fidelity.hpp"
 #include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
+#include "app/bindings_watched.hpp"
 #include "goal/critical_path.hpp"
 #include "goal/loggopsim.hpp"
 #include "goal/model.hpp"
@@ -95,29 +96,6 @@ nb::list spans_of(const Schedule& made, const goal::Record& record) {
     }
   }
   return out;
-}
-
-// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks for
-// that: by Ctrl-C, or by an exception of `progress`.
-template <class Run>
-auto watched(const nb::object& progress, const Run& run) {
-  std::optional<nb::python_error> stopped;
-  const goal::Watch watch = [&](uint64_t begun) {
-    const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) {
-      stopped.emplace();
-    } else if (!progress.is_none()) {
-      try {
-        progress(begun);
-      } catch (nb::python_error& error) {
-        stopped.emplace(std::move(error));
-      }
-    }
-    return !stopped.has_value();
-  };
-  auto outcome = without_lock([&] { return run(watch); });
-  if (stopped.has_value()) throw std::move(*stopped);
-  return unwrap(std::move(outcome));
 }
 
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,

@@ -11,6 +11,8 @@
 
 #include "goal/model.hpp"
 #include "goal/record.hpp"
+#include "goal/sample.hpp"
+#include "goal/watch.hpp"
 #include "schedule/schedule.hpp"
 #include "sim/profile.hpp"
 
@@ -22,6 +24,12 @@ enum class Fidelity : uint8_t {
 };
 
 [[nodiscard]] Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const schedule::Schedule& schedule,
-                                     const Model& model, Record* record = nullptr);
+                                     const Model& model, Record* record = nullptr, const Watch& watch = {});
+
+// The same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's L, g and
+// G are theirs; L is at least what a byte takes from the link of one NIC to the host of another. Networks are refused.
+[[nodiscard]] Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile,
+                                         const schedule::Schedule& schedule, const Model& model, const Sample& sample,
+                                         const Watch& watch = {});
 
 }  // namespace spinloom::goal

@@ -366,23 +366,6 @@ TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
   EXPECT_EQ(nics.live(), 1);
 }
 
-// Who gets whose message is the graph's own if no receive takes any and no two messages have sender, receiver and tag
-// in common.
-bool is_determined(const Schedule& schedule) {
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, schedule::Kind>, uint32_t> found;
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-    for (const schedule::Operation& operation : schedule.program(rank).operations) {
-      const schedule::Shape& shape = schedule.shape(operation);
-      if (shape.kind != schedule::Kind::send && shape.kind != schedule::Kind::receive) continue;
-      const uint32_t peer = schedule.peer(rank, operation);
-      if (peer == schedule::any || shape.tag == schedule::any) return false;
-      const bool sends = shape.kind == schedule::Kind::send;
-      if (++found[{sends ? rank : peer, sends ? peer : rank, shape.tag, shape.kind}] > 1) return false;
-    }
-  }
-  return true;
-}
-
 std::string matches_of(const Schedule& schedule, const Record& record) {
   std::string found;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
@@ -446,7 +429,7 @@ TEST(Fidelity, RandomSchedulesMeanTheSame) {
       }
       ASSERT_TRUE(outcome || outcome.error().code == Code::stalled) << outcome.error().message;
       if (outcome) expect_order(schedule, record);
-      if (!is_determined(schedule)) continue;
+      if (!test::is_determined(schedule)) continue;
       for (const schedule::Program& program : schedule.programs()) {
         for (const schedule::Operation& operation : program.operations) {
           one_sided += schedule::is_one_sided(schedule.shape(operation).kind) && outcome.ok() ? 1 : 0;

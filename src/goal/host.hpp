@@ -34,6 +34,7 @@
 #include "goal/noise.hpp"
 #include "goal/payloads.hpp"
 #include "goal/record.hpp"
+#include "goal/sample.hpp"
 #include "nic/slab.hpp"
 #include "portals/id_pool.hpp"
 #include "schedule/schedule.hpp"
@@ -42,7 +43,6 @@ namespace spinloom::goal {
 
 class Host;
 
-inline constexpr nic::QueueId event_queue{0, 0};
 inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // in user pointers of events, above the operation
 
 // What the hosts of a run share.
@@ -183,9 +183,15 @@ class Host final : sim::EventTarget {
   uint64_t overhead_ps_ = 0;
 };
 
-// Runs the hosts of all ranks until nothing happens any more. `copy`: of a CPU, for each byte that it copies. An error as
-// from run() of model.hpp, or for a wrong byte.
+// A Job without hosts; `copy`: of a CPU, for each byte that it copies.
+[[nodiscard]] Job make_job(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule);
+// The hosts of the ranks of a sample, which the NICs then know.
+[[nodiscard]] Status make_hosts(Job& job, const Model& model, const Sample& sample = {});
+// What went wrong in a run that is over, and has not stalled.
+[[nodiscard]] Status trouble_of(const Job& job);
+
+// Runs the hosts of all ranks until nothing happens any more. An error as from run() of model.hpp, or for a wrong byte.
 [[nodiscard]] Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule,
-                                        const Model& model, Record* record = nullptr);
+                                        const Model& model, Record* record = nullptr, const Watch& watch = {});
 
 }  // namespace spinloom::goal

@@ -1,6 +1,7 @@
 // What a host says to its NIC and hears from it.
 #include <algorithm>
 
+#include "goal/commands.hpp"
 #include "goal/engine.hpp"
 #include "goal/host.hpp"
 
@@ -8,12 +9,7 @@ namespace spinloom::goal {
 
 namespace {
 
-constexpr nic::PortalIndex messages_portal{0};
-constexpr nic::PortalIndex bytes_portal{1};  // of rendezvous: where receivers get them
 constexpr nic::EntryId overflow_entry{0, 0};  // the first that a host takes
-// Match bits are the tag, and above it the number of the send, which receives ignore.
-constexpr uint32_t number_shift = 32;
-constexpr uint64_t tag_mask = UINT32_MAX;
 
 }  // namespace
 
@@ -43,21 +39,13 @@ nic::EntryId Host::take_entry() {
 
 void Host::send_message(uint32_t number) {
   const Job::Costs& costs = job_.costs[operation(number).shape];
-  nic::Put put;
-  put.target = nic::Rank{job_.schedule.peer(rank_, operation(number))};
-  put.portal = messages_portal;
-  put.match_bits = uint64_t{number} << number_shift | shape(number).tag;
-  put.hdr_data = costs.size;
-  put.event_send_disable = true;
-  const uint8_t* const bytes = job_.payloads.sent(rank_, number);
+  const nic::Put put = message_put({job_.schedule, job_.payloads, rank_, number}, costs.is_rendezvous);
   if (!costs.is_rendezvous) {
-    put.local = bytes;
-    put.length = costs.size;
     job_.nics.port(rank_).put(put);
     return ended(number);
   }
   nic::Entry entry;
-  entry.start = const_cast<uint8_t*>(bytes);  // only read: it takes no puts
+  entry.start = const_cast<uint8_t*>(job_.payloads.sent(rank_, number));  // only read: it takes no puts
   entry.length = costs.size;
   entry.options.op_put = false;
   entry.options.op_get = true;
@@ -129,10 +117,10 @@ void Host::matched(const nic::Event& event) {
   Receive& receive = receives_[slot];
   receive.has_matched = true;
   receive.source = event.initiator.value;
-  receive.number = static_cast<uint32_t>(event.match_bits >> number_shift);
+  receive.number = number_of(event.match_bits);
   receive.size = event.hdr_data;
   const bool is_late = event.kind == nic::EventKind::put_overflow;
-  job_.hosts[receive.source]->matched_[receive.number] = true;
+  if (job_.hosts[receive.source] != nullptr) job_.hosts[receive.source]->matched_[receive.number] = true;
   job_.unmatched -= 2;
   if (job_.record != nullptr) {
     job_.record->match(now(), rank_, receive.operation, receive.source, receive.number, is_late);
@@ -143,15 +131,11 @@ void Host::matched(const nic::Event& event) {
     return attempt({Step::deliver, receive.operation, slot});
   }
   receive.memory = job_.payloads.memory(receive.size);
-  nic::Get get;
-  get.reply.local = job_.payloads.address(receive.memory);
-  get.reply.queue = event_queue;
-  get.reply.user_ptr = slot;
-  get.length = receive.size;
-  get.target = event.initiator;
-  get.portal = bytes_portal;
-  get.match_bits = receive.number;
-  submit(get);
+  nic::ReplyTo reply;
+  reply.local = job_.payloads.address(receive.memory);
+  reply.queue = event_queue;
+  reply.user_ptr = slot;
+  submit(bytes_get(event.initiator, receive.number, receive.size, reply));
 }
 
 // Of the sender's size; a message that came before its receive is also copied.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "goal/commands.hpp"
 #include "goal/host.hpp"
 
 namespace spinloom::goal {
@@ -9,11 +10,6 @@ namespace spinloom::goal {
 using schedule::Kind;
 
 namespace {
-
-constexpr nic::PortalIndex windows_portal{2};
-// Match bits are the tag, and above it what is asked of the window.
-constexpr uint64_t reads = uint64_t{1} << 32;  // the text
-constexpr uint64_t is_not_last = uint64_t{1} << 33;  // a part of an atomic, which does not count
 
 constexpr uint32_t entries_of_window = 3;
 
@@ -26,7 +22,7 @@ uint32_t Host::entries_of_setup(Payloads& payloads, uint32_t rank) {
 }
 
 void Host::open_windows(Payloads& payloads, uint32_t rank, std::vector<nic::Command>& commands) {
-  const std::span<Windows::Window> windows = payloads.windows().of(rank);
+  const std::span<const Windows::Window> windows = payloads.windows().of(rank);
   if (windows.empty()) return;
   commands.push_back({nic::PortalAlloc{windows_portal, event_queue}, {}, 0});
   for (uint32_t number = 0; number < windows.size(); ++number) {
@@ -36,6 +32,7 @@ void Host::open_windows(Payloads& payloads, uint32_t rank, std::vector<nic::Comm
     entry.start = payloads.address(windows[number]);
     entry.length = payloads.bytes_of(windows[number]);
     entry.match_bits = windows[number].tag;
+    entry.ignore_bits = number_mask;
     entry.options.op_get = true;  // fetching atomics
     entry.options.event_comm_disable = true;
     nic::Entry part = entry;
@@ -46,7 +43,7 @@ void Host::open_windows(Payloads& payloads, uint32_t rank, std::vector<nic::Comm
     text.start = const_cast<uint8_t*>(payloads.whole());  // only read: it takes no puts
     text.length = payloads.whole_bytes();
     text.options.op_put = false;
-    text.match_bits |= reads;
+    text.match_bits |= reads_text;
     uint32_t place = 0;
     for (const nic::Entry& one : {entry, part, text}) {
       const nic::EntryId id = entry_of(number, place++);
@@ -103,53 +100,18 @@ void Host::count_arrivals() {
 
 void Host::one_sided(uint32_t number, const std::optional<nic::Trigger>& trigger) {
   const schedule::Shape& shape = this->shape(number);
-  Payloads& payloads = job_.payloads;
-  nic::Atomic made;
-  nic::Put& put = made.put;
-  put.local = payloads.sent(rank_, number);
-  put.length = shape.size;
-  put.target = nic::Rank{job_.schedule.peer(rank_, operation(number))};
-  put.portal = windows_portal;
-  put.match_bits = shape.tag;
-  put.remote_offset = payloads.windows().place(rank_, number);
-  put.queue = event_queue;
-  put.user_ptr = one_sided_mark | number;
-  if (shape.kind == Kind::put) return submit(put, trigger);
-  nic::ReplyTo reply;
-  if (shape.kind != Kind::atomic) {
+  nic::ReplyTo report;
+  report.queue = event_queue;
+  report.user_ptr = one_sided_mark | number;
+  if (shape.kind == Kind::get || shape.kind == Kind::fetch) {
     sim::ZeroedBytes& memory = fetched_[number];
-    memory = payloads.memory(shape.size);
-    reply.local = payloads.address(memory);
-    reply.queue = put.queue;
-    reply.user_ptr = put.user_ptr;
+    memory = job_.payloads.memory(shape.size);
+    report.local = job_.payloads.address(memory);
   }
-  if (shape.kind == Kind::get) {
-    return submit(
-        nic::Get{reply, shape.size, put.target, put.portal, put.match_bits | reads, payloads.place(rank_, number)},
-        trigger);
+  const Doing doing{job_.schedule, job_.payloads, rank_, number};
+  for (const nic::CommandBody& one : one_sided_commands(doing, report, job_.nics.atomic_bytes_most())) {
+    submit(one, trigger);
   }
-  made.operation = shape.kind == Kind::atomic ? nic::AtomicOperation::bit_xor : nic::AtomicOperation::swap;
-  made.datatype = nic::Datatype::uint8;
-  const uint64_t most = job_.nics.atomic_bytes_most();
-  uint64_t begin = 0;
-  do {
-    nic::Atomic part = made;
-    part.put.length = std::min(most, shape.size - begin);
-    const bool is_last = begin + part.put.length == shape.size;
-    if (payloads.moves()) {
-      part.put.local += begin;
-      part.put.remote_offset += begin;
-    }
-    if (!is_last) part.put.match_bits |= is_not_last;
-    part.put.event_send_disable = !is_last || shape.kind == Kind::fetch;
-    if (shape.kind == Kind::fetch) {
-      part.fetch = reply;
-      part.fetch->event_success_disable = !is_last;
-      if (payloads.moves()) part.fetch->local += begin;
-    }
-    submit(part, trigger);
-    begin += part.put.length;
-  } while (begin < shape.size);
 }
 
 void Host::one_sided_done(uint32_t number) {

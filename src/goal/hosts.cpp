@@ -117,9 +117,8 @@ Outcome outcome_of(const Job& job) {
 
 }  // namespace
 
-Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule, const Model& model,
-                          Record* record) {
-  Job job{.schedule = schedule,
+Job make_job(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule) {
+  return {.schedule = schedule,
           .nics = nics,
           .payloads = payloads,
           .costs = {},
@@ -128,25 +127,51 @@ Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const Sched
           .noise = {},
           .copy = copy,
           .start_ps = static_cast<uint64_t>(nics.clock().now().ps)};
+}
+
+Status make_hosts(Job& job, const Model& model, const Sample& sample) {
+  const Schedule& schedule = job.schedule;
   SPL_TRY(price(job, model));
   if (model.noise) job.noise.emplace(*model.noise, schedule.ranks());
   for (const schedule::Program& program : schedule.programs()) {
     job.waits.push_back(program.waits());
     job.triggered.push_back(triggered_of(job, program));
   }
+  job.hosts.resize(schedule.ranks());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (!sample.has(rank)) continue;
+    job.left += schedule.program(rank).size();
+    job.hosts[rank] = std::make_unique<Host>(job, rank);
+  }
+  job.nics.watch([&job](uint32_t rank) { job.hosts[rank]->look(); });
+  return {};
+}
+
+Status trouble_of(const Job& job) {
+  for (const auto& host : job.hosts) {
+    SPL_ASSERT(host == nullptr || host->has_ended(), "all that has begun and matched ends");
+  }
+  return job.payloads.windows().check(job.schedule, job.payloads);
+}
+
+Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule, const Model& model,
+                          Record* record, const Watch& watch) {
+  Job job = make_job(nics, payloads, copy, schedule);
+  SPL_TRY(make_hosts(job, model));
   if (record != nullptr) record->start(schedule, schedule.ranks() * job.cpus_each);
   job.record = record;
-  job.left = schedule.operations();
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) job.hosts.push_back(std::make_unique<Host>(job, rank));
-  nics.watch([&job](uint32_t rank) { job.hosts[rank]->look(); });
+  const uint64_t all = job.left;
   for (const auto& host : job.hosts) host->begin();
+  uint32_t until_look = nic_events_between_looks;
   while (!job.error && nics.clock().step()) {
+    if (--until_look > 0) continue;
+    until_look = nic_events_between_looks;
+    if (watch && !watch(all - job.left)) return ended_by_watch(all - job.left);
   }
   if (job.error) return *job.error;
   SPL_TRY(nics.trouble());
   if (schedule.operations() == 0 || job.left > 0 || job.unmatched > 0) return stall_of(job);
-  for (const auto& host : job.hosts) SPL_ASSERT(host->has_ended(), "all that has begun and matched ends");
-  SPL_TRY(payloads.windows().check(schedule, payloads));
+  SPL_TRY(trouble_of(job));
   return outcome_of(job);
 }
 

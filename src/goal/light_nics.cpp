@@ -69,8 +69,8 @@ class LightNics::Node final : public portals::Port {
   const uint32_t rank_;
 };
 
-LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup)
-    : profile_(profile), setup_(std::move(setup)), nodes_(ranks), released_(ranks) {}
+LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample)
+    : profile_(profile), setup_(std::move(setup)), sample_(std::move(sample)), nodes_(ranks), released_(ranks) {}
 
 LightNics::~LightNics() = default;
 
@@ -146,6 +146,16 @@ Time LightNics::occupied(int64_t bytes) const {
   return std::max(line_time(bytes), profile_.link.gap * std::max<int64_t>(packets_of(bytes), 1));
 }
 
+void LightNics::enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
+  for (const nic::Packet& packet : packets) {  // of an atomic there are several
+    after(at, departs, packet.source.value, Message{packet, {}});
+    at = at + occupied(static_cast<int64_t>(packet.payload.length));
+  }
+  sent();
+}
+
+nic::NicLimits LightNics::limits_beyond() const { return light_limits(profile_); }
+
 void LightNics::on_event(uint32_t what, uint64_t slot) {
   Happening happening = std::move(happenings_[static_cast<uint32_t>(slot)]);
   happenings_.give_back(static_cast<uint32_t>(slot));
@@ -155,6 +165,12 @@ void LightNics::on_event(uint32_t what, uint64_t slot) {
     const auto bytes = static_cast<int64_t>(message.packet.payload.length);
     const Time there = clock_.now() + profile_.link.switch_latency + profile_.link.wire;
     const uint32_t target = message.packet.target.value;
+    if (!sample_.has(target)) {
+      auto arrival = std::make_unique<sim::Arrival>();
+      arrival->packet = message.packet;
+      arrival->last_byte = there + line_time(bytes);
+      return beyond_->on_packet(std::move(arrival), there);
+    }
     const Time first_byte = node(target).in.serve(there, occupied(bytes)).start;
     message.last_byte = first_byte + line_time(bytes);
     return after(first_byte, arrives, target, message);

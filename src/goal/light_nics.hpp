@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "goal/nics.hpp"
+#include "goal/sample.hpp"
 #include "nic/slab.hpp"
 #include "portals/mailbox.hpp"
 #include "sim/pcie.hpp"
@@ -29,13 +30,16 @@ namespace spinloom::goal {
 
 class LightNics final : public Nics, sim::EventTarget {
  public:
-  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup);
+  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample = {});
   ~LightNics() override;
 
   [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
   [[nodiscard]] portals::Port& port(uint32_t rank) override;
   void watch(Watcher watcher) override { watcher_ = std::move(watcher); }
   void release(uint32_t rank) override;
+  void connect(Beyond& beyond) override { beyond_ = &beyond; }
+  void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
+  [[nodiscard]] nic::NicLimits limits_beyond() const override;
   [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
   // How many NICs there are now, and how many there were at one time at most.
@@ -85,6 +89,8 @@ class LightNics final : public Nics, sim::EventTarget {
 
   const sim::Profile profile_;
   const Setup setup_;
+  const Sample sample_;
+  Beyond* beyond_ = nullptr;
   sim::EventQueue clock_;
   Watcher watcher_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -15,13 +15,14 @@ namespace {
 // Sums that do not wrap.
 uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
+uint64_t key(uint32_t rank, uint32_t tag) { return uint64_t{rank} << 32 | tag; }
+
 }  // namespace
 
 uint64_t Payloads::count(const Schedule& schedule, uint64_t S_bytes) {
   const uint32_t ranks = schedule.ranks();
   overflow_sizes_.assign(ranks, 0);
   largest_.assign(ranks, 0);
-  largest_by_tag_.resize(ranks);
   uint64_t operations = 0;
   uint64_t largest = 0;
   uint64_t bytes = 0;
@@ -33,19 +34,21 @@ uint64_t Payloads::count(const Schedule& schedule, uint64_t S_bytes) {
       const schedule::Shape& shape = schedule.shape(operation);
       const bool is_one_sided = schedule::is_one_sided(shape.kind);
       if (shape.kind != Kind::send && !is_one_sided) continue;
+      const uint32_t to = schedule.peer(rank, operation);
+      if (!sample_.has(rank) && !sample_.has(to)) continue;
       largest = std::max(largest, shape.size);
       bytes = plus(bytes, shape.size);
-      if (is_one_sided) continue;
+      if (is_one_sided || !sample_.has(to)) continue;
       if (shape.size > S_bytes) continue;
-      const uint32_t to = schedule.peer(rank, operation);
       overflow_sizes_[to] = plus(overflow_sizes_[to], shape.size);
       largest_[to] = std::max(largest_[to], shape.size);
-      uint64_t& of_tag = largest_by_tag_[to][shape.tag];
+      uint64_t& of_tag = largest_by_tag_[key(to, shape.tag)];
       of_tag = std::max(of_tag, shape.size);
     }
   }
   text_bytes_ = plus(operations, largest);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (!sample_.has(rank)) continue;
     bytes = plus(bytes, overflow_sizes_[rank]);
     for (const schedule::Operation& operation : schedule.program(rank).operations) {
       const schedule::Shape& shape = schedule.shape(operation);
@@ -55,9 +58,9 @@ uint64_t Payloads::count(const Schedule& schedule, uint64_t S_bytes) {
   return plus(plus(bytes, windows_.bytes()), text_bytes_);
 }
 
-Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool moves) {
-  Payloads made(moves);
-  made.windows_ = Windows(schedule, moves);
+Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool moves, const Sample& sample) {
+  Payloads made(moves, sample);
+  made.windows_ = Windows(schedule, moves, sample);
   if (!moves) return made;
   const uint64_t needed = made.count(schedule, S_bytes);
   if (needed > memory_bytes_most) {
@@ -80,8 +83,8 @@ Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool
 uint64_t Payloads::receive_bytes(uint32_t rank, uint32_t tag) const {
   if (!moves_) return far;
   if (tag == schedule::any) return largest_[rank];
-  const auto found = largest_by_tag_[rank].find(tag);
-  return found == largest_by_tag_[rank].end() ? 0 : found->second;
+  const auto found = largest_by_tag_.find(key(rank, tag));
+  return found == largest_by_tag_.end() ? 0 : found->second;
 }
 
 void Payloads::copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const {

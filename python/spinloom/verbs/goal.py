@@ -135,6 +135,12 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     help="message: LogGOPS; nic: the NICs of --nic match each message; full: whole simulated nodes, whose "
     "bytes are checked. Several with commas between them are compared.",
 )
+@click.option(
+    "--full-ranks",
+    metavar="RANKS",
+    help="With --fidelity message: these ranks are whole simulated nodes among the others: 0,17,64-71.",
+)
+@click.option("--nic-ranks", metavar="RANKS", help="The same, with NICs as of --fidelity nic.")
 @loggops
 @quiet_option
 @form_options
@@ -154,6 +160,8 @@ def run(
     quiet: bool,
     nic: str | None,
     fidelity_text: str,
+    full_ranks: str | None,
+    nic_ranks: str | None,
     form: str,
     **parameters: str,
 ) -> None:
@@ -161,16 +169,18 @@ def run(
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
     fidelities = goal_fidelity.parse(fidelity_text)
+    sample = sample_of(fidelities, full_ranks, nic_ranks)
     on_nics = [name for name in fidelities if name != goal_fidelity.MESSAGE]
     refuse_on_nics(
-        on_nics,
+        on_nics if sample is None else [sample[0]],
         nic,
-        {
-            "--critical-path": critical_path,
-            "--trace": trace,
-            "--layout": layout,
-        },
+        {"--critical-path": critical_path, "--trace": trace},
     )
+    if network and sample is not None:
+        raise Trouble(
+            "unsupported",
+            f"--network: ranks of two fidelities have one switch; leave out --{sample[0]}-ranks",
+        )
     if network and goal_fidelity.NIC in fidelities:
         raise Trouble("unsupported", "--network: --fidelity nic has one switch; leave it out, or use full")
     only_ours = {
@@ -180,6 +190,8 @@ def run(
         "--trace": trace,
         "--layout": layout,
         "--nic": nic,
+        "--full-ranks": full_ranks,
+        "--nic-ranks": nic_ranks,
     }
     given = [name for name, value in only_ours.items() if value]
     if dialect and given:
@@ -213,7 +225,8 @@ def run(
         if dialect:
             outcome = schedule.run_loggopsim(**arguments, progress=bar.reach)
         else:
-            outcome = goal_fidelity.run(schedule, fidelities[0], machine, arguments, bar.reach)
+            fidelity, ranks = sample or (fidelities[0], None)
+            outcome = goal_fidelity.run(schedule, fidelity, machine, arguments, bar.reach, ranks)
     seconds = time.perf_counter() - begun
     columns = goal_ranks.columns(outcome, counted["cpus"])
     if per_rank is not None:
@@ -233,7 +246,8 @@ def run(
             columns
         )
         if nic is not None:
-            more = [("NIC", nic), ("fidelity", fidelities[0]), *more]
+            said = fidelities[0] if sample is None else f"message; {len(sample[1]):,} ranks {sample[0]}"
+            more = [("NIC", nic), ("fidelity", said), *more]
         output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
@@ -245,6 +259,22 @@ def run(
         output.say(
             f"{outcome['events']:,} events in {seconds:.3f} s of host time, {rate / 1e6:.1f} million a second"
         )
+
+
+def sample_of(
+    fidelities: list[str], full_ranks: str | None, nic_ranks: str | None
+) -> tuple[str, list[int]] | None:
+    """The fidelity of some ranks among others at message level, and which."""
+    if full_ranks is None and nic_ranks is None:
+        return None
+    if full_ranks is not None and nic_ranks is not None:
+        raise Trouble("invalid", "--nic-ranks: --full-ranks is given, too; a sample has one fidelity")
+    name, text = (goal_fidelity.FULL, full_ranks) if full_ranks else (goal_fidelity.NIC, nic_ranks)
+    if fidelities != [goal_fidelity.MESSAGE]:
+        raise Trouble(
+            "invalid", f"--{name}-ranks: the others are at --fidelity message, not {', '.join(fidelities)}"
+        )
+    return name, goal_fidelity.parse_ranks(f"--{name}-ranks", text or "")
 
 
 def refuse_on_nics(fidelities: list[str], nic: str | None, given: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,10 @@
 #include "app/bindings_support.hpp"
 #include "app/bindings_watched.hpp"
 #include "goal/fidelity.hpp"
+#include "goal/nic_programs.hpp"
+#include "layout/blob.hpp"
+#include "layout/blob_type.hpp"
+#include "layout/text.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -48,6 +53,43 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   }));
 }
 
+// The layouts at transfers' own ends: of each Shape that has one.
+nb::list layout_uses(const schedule::Schedule& made) {
+  std::vector<uint64_t> transfers(made.shapes().size());
+  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
+    for (const schedule::Operation& operation : made.program(rank).operations) ++transfers[operation.shape];
+  }
+  nb::list out;
+  for (uint32_t number = 0; number < transfers.size(); ++number) {
+    const uint32_t layout = made.ends(number).local;
+    if (layout == schedule::contiguous || transfers[number] == 0 || made.layouts()[layout].bytes == 0) continue;
+    const schedule::Layout& one = made.layouts()[layout];
+    const schedule::Kind kind = made.shapes()[number].kind;
+    const bool comes = kind == schedule::Kind::receive || kind == schedule::Kind::get;
+    const layout::Blob blob = unwrap(layout::Blob::validate(std::as_bytes(std::span(one.blob))));
+    nb::dict use;
+    use["shape"] = number;
+    use["layout"] = layout;
+    use["type"] = layout::print(unwrap(layout::type_of(blob)));
+    use["count"] = one.count;
+    use["side"] = comes ? "receive" : "send";
+    use["bytes"] = one.bytes;
+    use["messages"] = transfers[number];
+    out.append(use);
+  }
+  return out;
+}
+
+nb::tuple with_nic_programs(const schedule::Schedule& made, const nb::dict& prices, uint64_t unit_ps) {
+  std::vector<goal::ProgramPrice> by_shape(made.shapes().size());
+  for (const auto& [shape, price] : prices) {
+    const auto [cpu_ps, nic_ps, busy_ps] = nb::cast<std::tuple<uint64_t, uint64_t, uint64_t>>(price);
+    by_shape.at(nb::cast<uint32_t>(shape)) = {cpu_ps, nic_ps, busy_ps};
+  }
+  goal::WithNicPrograms with = unwrap(without_lock([&] { return goal::with_nic_programs(made, by_shape, unit_ps); }));
+  return nb::make_tuple(std::move(with.schedule), with.nic_ps);
+}
+
 }  // namespace
 
 void bind_fidelity(nb::module_& module) {
@@ -59,6 +101,14 @@ void bind_fidelity(nb::module_& module) {
              "Each rank's times of a Schedule on the NICs of a profile, as those of Schedule.run; \"nic\" or \"full\". "
              "\"full\" moves the bytes and raises SpinloomError if one is wrong. With ranks only those have NICs, and "
              "the others are at message level with L, g and G.");
+  module.def(
+      "layout_uses", &layout_uses, nb::arg("schedule"),
+      "The layouts at transfers' own ends, a dictionary for each shape of an operation that has one: shape, layout, "
+      "type, count, side, bytes of it, messages.");
+  module.def(
+      "with_nic_programs", &with_nic_programs, nb::arg("schedule"), nb::arg("prices"), nb::arg("unit_ps"),
+      "The Schedule in which NICs move these layouts, with computations in ps, and of each rank the ps of its NIC's "
+      "work among them. prices: by shape (ps of the CPU, ps that a message waits, ps that the NIC is busy).");
 }
 
 }  // namespace spinloom::app

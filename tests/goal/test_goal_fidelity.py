@@ -110,8 +110,8 @@ def test_a_put_on_nics_is_counted(spinloom, tmp_path, fidelity):
     ran = spinloom("goal", "run", str(path), *NIC, "--fidelity", fidelity, "--json")
     assert ran.code == 0, ran.err
     put, arrived = json.loads(ran.out)
-    assert 0 < put["finish_ps"]
-    assert 0 < arrived["finish_ps"]
+    assert put["finish_ps"] > 0
+    assert arrived["finish_ps"] > 0
 
 
 def test_a_sample_of_all_is_that_fidelity_and_one_of_few_lies_near(spinloom, rounds):

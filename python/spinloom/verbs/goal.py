@@ -15,6 +15,7 @@ from spinloom import (
     goal_drawing,
     goal_fidelity,
     goal_files,
+    goal_layouts,
     goal_model,
     goal_network,
     goal_ranks,
@@ -115,8 +116,15 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 @click.option("--trace", type=click.Path(path_type=Path), help="Also write a Perfetto timeline.")
 @click.option(
     "--layout",
-    metavar="RATE",
-    help="What a CPU takes for each byte that a layout scatters; else nothing: 50ps/B.",
+    metavar="RATE|STRATEGY",
+    help="What a CPU takes for each byte that a layout scatters, 50ps/B; or how the NICs of --nic "
+    f"move it: {', '.join(goal_layouts.NAMES)}. Else layouts cost nothing.",
+)
+@click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="Where the prices of --layout STRATEGY are kept: what is there is not simulated again.",
 )
 @click.option(
     "--draw", type=click.Path(path_type=Path), help="Also draw a small schedule: FILE.svg or FILE.png."
@@ -156,6 +164,7 @@ def run(
     per_rank: Path | None,
     trace: Path | None,
     layout: str | None,
+    prices: Path | None,
     draw: Path | None,
     quiet: bool,
     nic: str | None,
@@ -169,6 +178,19 @@ def run(
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
     fidelities = goal_fidelity.parse(fidelity_text)
+    strategy = layout if goal_layouts.is_strategy(layout) else None
+    refuse_with_strategy(
+        strategy,
+        nic,
+        {
+            "--noise": noise,
+            "--critical-path": critical_path,
+            "--trace": trace,
+            "--dialect": dialect,
+        },
+    )
+    if prices is not None and strategy is None:
+        raise Trouble("invalid", f"--prices: name a strategy, as --layout {goal_layouts.NAMES[-1]}")
     sample = sample_of(fidelities, full_ranks, nic_ranks)
     on_nics = [name for name in fidelities if name != goal_fidelity.MESSAGE]
     refuse_on_nics(
@@ -204,7 +226,7 @@ def run(
         arguments = {**goal_model.parse(parameters, unit), "network": network}
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
         arguments["record"] = critical_path or trace is not None
-        arguments["layout"] = goal_model.parse_layout(layout) if layout else None
+        arguments["layout"] = goal_model.parse_layout(layout) if layout and strategy is None else None
     if per_rank is not None:
         goal_ranks.check_name(per_rank)
     machine = None if nic is None else machines.machine(nic)
@@ -215,11 +237,18 @@ def run(
     if draw is not None:
         goal_drawing.draw(schedule, draw, file.name)
         output.say(f"written: {draw}")
+    counted = schedule.count()
+    programs = None
+    if strategy is not None:
+        assert machine is not None
+        with progress(0, quiet, "simulating layouts") as bar:
+            programs = goal_layouts.on_nics(schedule, machine, strategy, arguments["unit_ps"], prices, bar)
+        schedule = programs.schedule
+        arguments["unit_ps"] = 1
     if len(fidelities) > 1:
         rows = goal_fidelity.table(schedule, fidelities, machine, arguments)
         output.emit(rows, form, lambda: goal_tables.fidelities(rows))
         return
-    counted = schedule.count()
     begun = time.perf_counter()
     with progress(counted["operations"], quiet, "running") as bar:
         if dialect:
@@ -228,6 +257,9 @@ def run(
             fidelity, ranks = sample or (fidelities[0], None)
             outcome = goal_fidelity.run(schedule, fidelity, machine, arguments, bar.reach, ranks)
     seconds = time.perf_counter() - begun
+    if programs is not None:
+        computed = zip(outcome["compute_ps"], programs.nic_ps, strict=True)
+        outcome["compute_ps"] = [both - by_nic for both, by_nic in computed]
     columns = goal_ranks.columns(outcome, counted["cpus"])
     if per_rank is not None:
         goal_ranks.write(per_rank, columns)
@@ -242,6 +274,8 @@ def run(
         output.show(goal_tables.summary(counted, dialect, goal_tables.dialect_lines(outcome)))
     else:
         more = goal_tables.layout_lines(counted, layout)
+        if programs is not None:
+            more += goal_tables.program_lines(programs)
         more += goal_tables.network_lines(network, network_text, counted["ranks"]) + goal_tables.lines(
             columns
         )
@@ -259,6 +293,18 @@ def run(
         output.say(
             f"{outcome['events']:,} events in {seconds:.3f} s of host time, {rate / 1e6:.1f} million a second"
         )
+
+
+def refuse_with_strategy(strategy: str | None, nic: str | None, given: dict[str, Any]) -> None:
+    if strategy is None:
+        return
+    if nic is None:
+        raise Trouble("invalid", f"--layout {strategy}: name the NIC, such as --nic {machines.NIC}")
+    for name, value in given.items():
+        if value:
+            raise Trouble(
+                "unsupported", f"--layout {strategy}: {name} does not know of NICs' work; leave it out"
+            )
 
 
 def sample_of(

@@ -18,7 +18,16 @@ from spinloom.machines import Machine
 
 MESSAGE, NIC, FULL = "message", "nic", "full"
 FIDELITIES = (MESSAGE, NIC, FULL)
-SHARED = ("o_ps", "O", "S_bytes", "unit_ps", "network", "noise", "layout")  # arguments of all fidelities
+SHARED = (
+    "o_ps",
+    "O",
+    "S_bytes",
+    "unit_ps",
+    "network",
+    "noise",
+    "layout",
+    "record",
+)  # arguments of all fidelities
 RANKS_MOST = 1 << 24  # in one range
 COLUMNS = {
     "fidelity": "message: LogGOPS; nic: NICs that match, no packets; full: simulated nodes, checked bytes",

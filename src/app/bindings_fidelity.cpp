@@ -37,7 +37,8 @@ goal::Sample sample_of(const std::vector<uint32_t>& chosen, uint32_t ranks) {
 nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, const nb::dict& profile, uint64_t o_ps,
                 const Ratio& O, uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
                 const std::optional<Noise>& noise, const std::optional<Ratio>& layout, const nb::object& progress,
-                const std::optional<std::vector<uint32_t>>& ranks, uint64_t L_ps, uint64_t g_ps, const Ratio& G) {
+                const std::optional<std::vector<uint32_t>>& ranks, uint64_t L_ps, uint64_t g_ps, const Ratio& G,
+                bool record) {
   if (fidelity != "nic" && fidelity != "full") {
     unwrap(Status(fail(Code::invalid, "there is no fidelity \"", fidelity, "\" on NICs; there are nic and full")));
   }
@@ -47,10 +48,13 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   if (noise.has_value()) model.noise = noise_of(*noise);
   if (layout.has_value()) model.layout = rate("layout", *layout);
   const goal::Fidelity chosen = fidelity == "nic" ? goal::Fidelity::nic : goal::Fidelity::full;
-  return dict_of(watched(progress, [&](const goal::Watch& watch) {
-    if (!ranks.has_value()) return goal::run_on(chosen, nics, made, model, nullptr, watch);
+  goal::Record kept;
+  nb::dict out = dict_of(watched(progress, [&](const goal::Watch& watch) {
+    if (!ranks.has_value()) return goal::run_on(chosen, nics, made, model, record ? &kept : nullptr, watch);
     return goal::run_sample(chosen, nics, made, model, sample_of(*ranks, made.ranks()), watch);
   }));
+  if (record && !ranks.has_value()) out["spans"] = spans_of(made, kept);
+  return out;
 }
 
 // The layouts at transfers' own ends: of each Shape that has one.
@@ -97,10 +101,10 @@ void bind_fidelity(nb::module_& module) {
              nb::arg("O") = Ratio(0, 1), nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000,
              nb::arg("network") = nb::none(), nb::arg("noise") = nb::none(), nb::arg("layout") = nb::none(),
              nb::arg("progress") = nb::none(), nb::arg("ranks") = nb::none(), nb::arg("L_ps") = 0, nb::arg("g_ps") = 0,
-             nb::arg("G") = Ratio(0, 1),
+             nb::arg("G") = Ratio(0, 1), nb::arg("record") = false,
              "Each rank's times of a Schedule on the NICs of a profile, as those of Schedule.run; \"nic\" or \"full\". "
              "\"full\" moves the bytes and raises SpinloomError if one is wrong. With ranks only those have NICs, and "
-             "the others are at message level with L, g and G.");
+             "the others are at message level with L, g and G. With record, and all of them: spans, what CPUs did.");
   module.def(
       "layout_uses", &layout_uses, nb::arg("schedule"),
       "The layouts at transfers' own ends, a dictionary for each shape of an operation that has one: shape, layout, "

@@ -78,26 +78,6 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
   return out;
 }
 
-// What each CPU did: rank, CPU, what, begin, end; of messages the sender's rank and operation, too.
-nb::list spans_of(const Schedule& made, const goal::Record& record) {
-  nb::list out;
-  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    const schedule::Program& program = made.program(rank);
-    for (uint32_t number = 0; number < program.size(); ++number) {
-      const schedule::Operation& operation = program.operations[number];
-      const schedule::Shape& shape = made.shape(operation);
-      const goal::Trace& trace = record.of(rank, number);
-      const bool receives = shape.kind == schedule::Kind::receive;
-      if (shape.kind == schedule::Kind::arrived) continue;  // no CPU's
-      out.append(
-          nb::make_tuple(rank, shape.cpu, made.describe(rank, operation), trace.begin_ps, trace.worked_ps,
-                         shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
-                         receives ? trace.partner : number));
-    }
-  }
-  return out;
-}
-
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
              const std::optional<Noise>& noise, bool record, const nb::object& progress,

@@ -19,12 +19,8 @@ using schedule::Shape;
 
 namespace {
 
-Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& model) {
+Status check_for_nics(const Schedule& schedule) {
   SPL_TRY(check_peers(schedule));
-  if (model.network && fidelity == Fidelity::nic) {
-    return fail(Code::unsupported,
-                "the fidelity nic has one switch between all NICs; leave out the network, or use full");
-  }
   for (const Shape& shape : schedule.shapes()) {
     if (shape.nic > 0) {
       return fail(Code::unsupported, "the schedule uses NIC ", uint32_t{shape.nic},
@@ -43,8 +39,10 @@ Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& 
 
 Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const sim::Profile& profile, uint32_t ranks,
                                       const Setup& setup, const Model& model, const Sample& sample = {}) {
-  if (fidelity == Fidelity::nic)
-    return std::unique_ptr<Nics>(std::make_unique<LightNics>(profile, ranks, setup, sample));
+  if (fidelity == Fidelity::nic) {
+    SPL_ASSIGN(auto switches, sim::Network::switches_of(profile, model.network, ranks));
+    return std::unique_ptr<Nics>(std::make_unique<LightNics>(profile, ranks, setup, sample, std::move(switches)));
+  }
   uint32_t nodes = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) nodes += sample.has(rank) ? 1 : 0;
   if (nodes > limits::rank_count_max) {
@@ -65,7 +63,7 @@ Rate copy_of(const sim::Profile& profile) {
 
 Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
                        Record* record, const Watch& watch) {
-  SPL_TRY(check_for_nics(fidelity, schedule, model));
+  SPL_TRY(check_for_nics(schedule));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full));
   SPL_ASSIGN(
       const std::unique_ptr<Nics> nics,
@@ -80,7 +78,7 @@ Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile, const
                 "ranks of two fidelities have one switch between their NICs; leave out the network, or run all at one "
                 "fidelity");
   }
-  SPL_TRY(check_for_nics(fidelity, schedule, model));
+  SPL_TRY(check_for_nics(schedule));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full, sample));
   SPL_ASSIGN(const std::unique_ptr<Nics> nics,
              nics_of(

@@ -259,22 +259,33 @@ TEST_P(EachFidelity, WhatItCannotDoIsAnError) {
   EXPECT_NE(error("num_ranks 1\nrank 0 {\ncalc 9000000000000000\n}\n").find("53 days"), std::string::npos);
 }
 
-TEST(Fidelity, AHopIsLaterOnNodes) {
-  // Two ranks on two switches of a ring: T = T(one switch) + hop.
-  const Schedule schedule =
-      fidelity_schedule("num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n");
-  const sim::Profile profile = sim::test_profile();
-  Model model;
-  const auto near = run_on(Fidelity::full, profile, schedule, model);
+TEST_P(EachFidelity, AHopIsLater) {
+  // Two ranks on two switches of a ring: T = T(one switch) + hop, in one packet or several.
+  for (const int s : {8, 1000, 30'000, 100'000}) {
+    const std::string goal = text("num_ranks 2\nrank 0 {\nsend ", s, "b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n");
+    Model model{.S_bytes = UINT64_MAX};
+    const auto near = finish_of(goal, model);
+    model.network = network::Config{};
+    model.network->topology = network::Torus{.sizes = {2}, .hosts = 1};
+    model.network->hop_ps = 77'000;
+    EXPECT_EQ(finish_of(goal, model)[1], near[1] + 77'000);
+  }
+}
+
+TEST_P(EachFidelity, TwoFlowsShareALink) {
+  // Ranks 0 and 1 of one switch send s bytes each to ranks 2 and 3 of another: the second one is there s G later.
+  const int s = 1'000'000;
+  std::string goal = "num_ranks 4\n";
+  for (int rank = 0; rank < 2; ++rank) goal += text("rank ", rank, " {\nsend ", s, "b to ", rank + 2, "\n}\n");
+  for (int rank = 2; rank < 4; ++rank) goal += text("rank ", rank, " {\nrecv ", s, "b from ", rank - 2, "\n}\n");
+  Model model{.S_bytes = UINT64_MAX};
+  const auto apart = finish_of(goal, model);
   model.network = network::Config{};
-  model.network->topology = network::Torus{.sizes = {2}, .hosts = 1};
-  model.network->hop_ps = 77'000;
-  const auto far = run_on(Fidelity::full, profile, schedule, model);
-  ASSERT_TRUE(near && far);
-  EXPECT_EQ(far->makespan_ps, near->makespan_ps + 77'000);
-  const auto refused = run_on(Fidelity::nic, profile, schedule, model);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("one switch"), std::string::npos);
+  model.network->topology = network::Torus{.sizes = {2}, .hosts = 2};
+  const auto shared = finish_of(goal, model);
+  const auto later = static_cast<int64_t>(std::max(shared[2], shared[3]) - apart[2]) -
+                     static_cast<int64_t>(model.network->hop_ps) - stages.line(s);
+  EXPECT_LE(std::abs(later), stages.line(3 * profile.link.payload));
 }
 
 TEST(Fidelity, BytesThatDoNotFitInMemoryAreForTheNics) {

@@ -69,8 +69,14 @@ class LightNics::Node final : public portals::Port {
   const uint32_t rank_;
 };
 
-LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample)
-    : profile_(profile), setup_(std::move(setup)), sample_(std::move(sample)), nodes_(ranks), released_(ranks) {}
+LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample,
+                     sim::Network::Switches switches)
+    : profile_(profile),
+      setup_(std::move(setup)),
+      sample_(std::move(sample)),
+      switches_(std::move(switches)),
+      nodes_(ranks),
+      released_(ranks) {}
 
 LightNics::~LightNics() = default;
 
@@ -114,7 +120,7 @@ Status LightNics::trouble() const {
 }
 
 void LightNics::after(Time at, What what, uint32_t rank, Content content) {
-  if (what != departs && what != may_go) ++node(rank).awaited;
+  if (what > crosses && what != may_go) ++node(rank).awaited;
   clock_.at(at, *this, what, happenings_.take(rank, std::move(content)), what == may_go ? last_tie : 0);
 }
 
@@ -148,7 +154,7 @@ Time LightNics::occupied(int64_t bytes) const {
 
 void LightNics::enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
   for (const nic::Packet& packet : packets) {  // of an atomic there are several
-    after(at, departs, packet.source.value, Message{packet, {}});
+    after(at, departs, packet.source.value, Message{packet, {}, 0});
     at = at + occupied(static_cast<int64_t>(packet.payload.length));
   }
   sent();
@@ -160,20 +166,13 @@ void LightNics::on_event(uint32_t what, uint64_t slot) {
   Happening happening = std::move(happenings_[static_cast<uint32_t>(slot)]);
   happenings_.give_back(static_cast<uint32_t>(slot));
   const uint32_t rank = happening.rank;
-  if (what == departs) {  // the switch serves the link to its target in this order
+  if (what <= crosses) {
     auto& message = std::get<Message>(happening.content);
-    const auto bytes = static_cast<int64_t>(message.packet.payload.length);
+    if (what == crosses) return cross(message, rank);
     const Time there = clock_.now() + profile_.link.switch_latency + profile_.link.wire;
-    const uint32_t target = message.packet.target.value;
-    if (!sample_.has(target)) {
-      auto arrival = std::make_unique<sim::Arrival>();
-      arrival->packet = message.packet;
-      arrival->last_byte = there + line_time(bytes);
-      return beyond_->on_packet(std::move(arrival), there);
-    }
-    const Time first_byte = node(target).in.serve(there, occupied(bytes)).start;
-    message.last_byte = first_byte + line_time(bytes);
-    return after(first_byte, arrives, target, message);
+    if (!switches_) return come(message, there);
+    message.at = switches_->switch_of(rank);
+    return after(there, crosses, rank, message);
   }
   if (what != may_go) {
     Node& here = node(rank);
@@ -181,6 +180,30 @@ void LightNics::on_event(uint32_t what, uint64_t slot) {
     happen(static_cast<What>(what), here, happening.content);
   }
   forget_if_quiet(rank);
+}
+
+void LightNics::cross(Message& message, uint32_t source) {
+  const uint32_t target = message.packet.target.value;
+  if (message.at == switches_->switch_of(target)) return come(message, clock_.now());
+  const auto now_ps = static_cast<uint64_t>(clock_.now().ps);
+  const auto [at_ps, to] = switches_->move(now_ps, message.at, target, message.packet.payload.length);
+  message.at = to;
+  after(Time{static_cast<int64_t>(at_ps)}, crosses, source, message);
+}
+
+// The switch serves the link to the target in this order.
+void LightNics::come(Message& message, Time head) {
+  const auto bytes = static_cast<int64_t>(message.packet.payload.length);
+  const uint32_t target = message.packet.target.value;
+  if (!sample_.has(target)) {
+    auto arrival = std::make_unique<sim::Arrival>();
+    arrival->packet = message.packet;
+    arrival->last_byte = head + line_time(bytes);
+    return beyond_->on_packet(std::move(arrival), head);
+  }
+  const Time first_byte = node(target).in.serve(head, occupied(bytes)).start;
+  message.last_byte = first_byte + line_time(bytes);
+  after(first_byte, arrives, target, message);
 }
 
 void LightNics::happen(What what, Node& here, Content& content) {
@@ -217,6 +240,7 @@ void LightNics::happen(What what, Node& here, Content& content) {
       return;
     }
     case departs:
+    case crosses:
     case may_go: return;
   }
   perform(here, actions, nullptr);
@@ -256,7 +280,7 @@ void LightNics::perform(Node& here, const nic::Send& send) {
   }
   const sim::Service service = here.out.serve(ready, occupied(bytes));
   const uint32_t rank = here.rank().value;
-  after(service.start, departs, rank, Message{send.packet, {}});
+  after(service.start, departs, rank, Message{send.packet, {}, 0});
   if (send.packet.operation != nic::Operation::ack) {
     after(service.start + line_time(bytes), read, rank, send.packet.message);
   }

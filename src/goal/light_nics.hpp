@@ -4,7 +4,7 @@
 //   and it is quiet. What takes time, by the profile:
 //   - commands, reads of what is sent, events: as in sim::Node;
 //   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
-//     first byte comes after switch and wire;
+//     first byte comes after switch and wire; with Switches it goes on as network/network.hpp says, as one packet;
 //   - the matching unit takes one message after the other, match.header each, match.packet an answer;
 //   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe;
 //   - an atomic reads what is in host memory over PCIe first.
@@ -30,7 +30,8 @@ namespace spinloom::goal {
 
 class LightNics final : public Nics, sim::EventTarget {
  public:
-  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample = {});
+  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample = {},
+            sim::Network::Switches switches = {});
   ~LightNics() override;
 
   [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
@@ -49,10 +50,23 @@ class LightNics final : public Nics, sim::EventTarget {
  private:
   class Node;
   // What happens at a rank after some time. The numbers are the codes of events.
-  enum What : uint32_t { departs, arrives, matched, landed, operands, read, readable, commanded, continues, may_go };
+  enum What : uint32_t {
+    departs,
+    crosses,
+    arrives,
+    matched,
+    landed,
+    operands,
+    read,
+    readable,
+    commanded,
+    continues,
+    may_go
+  };
   struct Message {
     nic::Packet packet;
     Time last_byte;
+    uint32_t at = 0;  // a switch
   };
   struct Operands {  // of an atomic
     nic::DmaId dma;
@@ -66,6 +80,9 @@ class LightNics final : public Nics, sim::EventTarget {
   };
 
   void on_event(uint32_t what, uint64_t slot) override;
+  // Its head is there: at a switch, or at that of its target.
+  void cross(Message& message, uint32_t source);
+  void come(Message& message, Time head);
   void happen(What what, Node& node, Content& content);
   [[nodiscard]] Node& node(uint32_t rank);
   void after(Time at, What what, uint32_t rank, Content content);
@@ -90,6 +107,7 @@ class LightNics final : public Nics, sim::EventTarget {
   const sim::Profile profile_;
   const Setup setup_;
   const Sample sample_;
+  sim::Network::Switches switches_;
   Beyond* beyond_ = nullptr;
   sim::EventQueue clock_;
   Watcher watcher_;

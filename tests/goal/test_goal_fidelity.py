@@ -89,7 +89,10 @@ def test_several_are_a_table(spinloom, rounds):
         (("--fidelity", "nic"), "name the NIC"),
         ((*NIC, "--fidelity", "nick"), "'nick' is none of message, nic, full"),
         ((*NIC, "-L", "3us"), "-L: with --nic it is the profile's"),
-        ((*NIC, "--fidelity", "nic", "--network", "torus:4x4"), "--network: --fidelity nic has one switch"),
+        (
+            (*NIC, "--fidelity", "nic", "--network", "torus:4x4,routing=adaptive"),
+            "choose fixed routing",
+        ),
         ((*NIC, "--fidelity", "message,nic", "--critical-path"), "--critical-path: --fidelity nic has none"),
         ((*NIC, "--dialect", "loggopsim"), "--nic"),
         (("--nic", "none-such", "--fidelity", "nic"), "none-such"),
@@ -129,6 +132,16 @@ def test_a_sample_of_all_is_that_fidelity_and_one_of_few_lies_near(spinloom, rou
         assert abs(max(few) - max(message)) < max(message) // 100
 
 
+@pytest.mark.parametrize("fidelity", ["nic", "full"])
+def test_cpus_on_nics_have_a_timeline(spinloom, rounds, tmp_path, fidelity):
+    path = tmp_path / f"{fidelity}.perfetto"
+    ran = spinloom("goal", rounds, *NIC, "--fidelity", fidelity, "--trace", str(path))
+    assert ran.code == 0, ran.err
+    content = path.read_bytes()
+    assert b"send of 8 B" in content
+    assert b"receive of 8 B" in content
+
+
 def test_a_sample_is_named_in_the_table(spinloom, rounds):
     ran = spinloom("goal", rounds, *NIC, "--full-ranks", "0,2-3")
     assert ran.code == 0, ran.err
@@ -146,6 +159,7 @@ def test_a_sample_is_named_in_the_table(spinloom, rounds):
         ((*NIC, "--full-ranks", "4000"), "rank 4000 is none"),
         ((*NIC, "--full-ranks", "1", "--network", "torus:4x4"), "leave out --full-ranks"),
         ((*NIC, "--full-ranks", "1", "--critical-path"), "--critical-path: --fidelity full has none"),
+        ((*NIC, "--full-ranks", "1", "--trace", "t.perfetto"), "--trace: --fidelity full has none"),
     ],
 )
 def test_a_sample_that_makes_no_sense_is_one_sentence(spinloom, rounds, options, said):

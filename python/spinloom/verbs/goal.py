@@ -196,15 +196,13 @@ def run(
     refuse_on_nics(
         on_nics if sample is None else [sample[0]],
         nic,
-        {"--critical-path": critical_path, "--trace": trace},
+        {"--critical-path": critical_path, "--trace": trace if sample is not None else None},
     )
     if network and sample is not None:
         raise Trouble(
             "unsupported",
             f"--network: ranks of two fidelities have one switch; leave out --{sample[0]}-ranks",
         )
-    if network and goal_fidelity.NIC in fidelities:
-        raise Trouble("unsupported", "--network: --fidelity nic has one switch; leave it out, or use full")
     only_ours = {
         "--network": network,
         "--noise": noise,

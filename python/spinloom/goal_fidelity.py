@@ -18,6 +18,17 @@ from spinloom.machines import Machine
 
 MESSAGE, NIC, FULL = "message", "nic", "full"
 FIDELITIES = (MESSAGE, NIC, FULL)
+SHARED = (
+    "o_ps",
+    "O",
+    "S_bytes",
+    "unit_ps",
+    "network",
+    "noise",
+    "layout",
+    "record",
+)  # arguments of all fidelities
+RANKS_MOST = 1 << 24  # in one range
 COLUMNS = {
     "fidelity": "message: LogGOPS; nic: NICs that match, no packets; full: simulated nodes, checked bytes",
     "makespan_ps": "until the last rank ends",
@@ -34,6 +45,20 @@ def parse(text: str) -> list[str]:
         if name not in FIDELITIES:
             raise Trouble("invalid", f"--fidelity {text}: '{name}' is none of {', '.join(FIDELITIES)}")
     return names
+
+
+def parse_ranks(option: str, text: str) -> list[int]:
+    """'0,17,64-71' as numbers, each once."""
+    ranks: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise Trouble("invalid", f"{option} {text}: write ranks as 0,17,64-71")
+        begin, end = int(first), int(last) if dash else int(first)
+        if end < begin or end - begin > RANKS_MOST or end >= 2**32:
+            raise Trouble("invalid", f"{option} {text}: {part.strip()} are no ranks")
+        ranks.update(dict.fromkeys(range(begin, end + 1)))
+    return list(ranks)
 
 
 def parameters(machine: Machine) -> dict[str, Any]:
@@ -56,13 +81,17 @@ def run(
     machine: Machine | None,
     arguments: dict[str, Any],
     progress: Callable[[int], object] | None = None,
+    ranks: list[int] | None = None,
 ) -> dict[str, Any]:
-    """The outcome at one fidelity, by the arguments of Schedule.run; only message tells its progress."""
+    """The outcome at one fidelity, by the arguments of Schedule.run; with ranks, the others are at message
+    level."""
     if fidelity == MESSAGE:
         return schedule.run(**arguments, progress=progress)
     assert machine is not None, "nic and full have a profile"
-    shared = {name: arguments[name] for name in ("o_ps", "O", "S_bytes", "unit_ps", "network", "noise")}
-    return core.load().run_goal_on(schedule, fidelity, machine.profile.native(), **shared)
+    shared = {name: arguments[name] for name in SHARED}
+    if ranks is not None:
+        shared.update({name: arguments[name] for name in ("L_ps", "g_ps", "G")}, ranks=ranks)
+    return core.load().run_goal_on(schedule, fidelity, machine.profile.native(), **shared, progress=progress)
 
 
 def table(

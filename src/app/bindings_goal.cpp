@@ -13,6 +13,7 @@
 #include "app/bindings_fidelity.hpp"
 #include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
+#include "app/bindings_watched.hpp"
 #include "goal/critical_path.hpp"
 #include "goal/loggopsim.hpp"
 #include "goal/model.hpp"
@@ -122,26 +123,6 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
   for (const goal::Step& step : steps) {
     out.append(nb::make_tuple(step.begin_ps, step.end_ps, step_names[static_cast<size_t>(step.kind)], step.rank,
                               step.operation));
-  }
-  return out;
-}
-
-// What each CPU did: rank, CPU, what, begin, end; of messages the sender's rank and operation, too.
-nb::list spans_of(const Schedule& made, const goal::Record& record) {
-  nb::list out;
-  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    const schedule::Program& program = made.program(rank);
-    for (uint32_t number = 0; number < program.size(); ++number) {
-      const schedule::Operation& operation = program.operation(number);
-      const schedule::Shape& shape = made.shape(operation);
-      const goal::Trace& trace = record.of(rank, number);
-      const bool receives = shape.kind == schedule::Kind::receive;
-      if (shape.kind == schedule::Kind::arrived) continue;  // no CPU's
-      out.append(
-          nb::make_tuple(rank, shape.cpu, made.describe(rank, operation), trace.begin_ps, trace.worked_ps,
-                         shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
-                         receives ? trace.partner : number));
-    }
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "app/bindings_goal_model.hpp"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
@@ -69,6 +70,25 @@ nb::dict dict_of(const goal::Outcome& outcome) {
   out["overhead_ps"] = outcome.overhead_ps;
   out["makespan_ps"] = outcome.makespan_ps;
   out["events"] = outcome.events;
+  return out;
+}
+
+nb::list spans_of(const schedule::Schedule& made, const goal::Record& record) {
+  nb::list out;
+  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
+    const schedule::Program& program = made.program(rank);
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      const schedule::Operation& operation = program.operation(number);
+      const schedule::Shape& shape = made.shape(operation);
+      const goal::Trace& trace = record.of(rank, number);
+      const bool receives = shape.kind == schedule::Kind::receive;
+      if (shape.kind == schedule::Kind::arrived) continue;  // no CPU's
+      out.append(
+          nb::make_tuple(rank, shape.cpu, made.describe(rank, operation), trace.begin_ps, trace.worked_ps,
+                         shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
+                         receives ? trace.partner : number));
+    }
+  }
   return out;
 }
 

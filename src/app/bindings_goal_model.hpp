@@ -13,7 +13,9 @@
 
 #include "base/units.hpp"
 #include "goal/model.hpp"
+#include "goal/record.hpp"
 #include "network/topology.hpp"
+#include "schedule/schedule.hpp"
 
 namespace spinloom::app {
 
@@ -24,5 +26,7 @@ using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
 [[nodiscard]] network::Config network_of(const nanobind::dict& fields);
 [[nodiscard]] goal::Noise noise_of(const Noise& given);
 [[nodiscard]] nanobind::dict dict_of(const goal::Outcome& outcome);
+// What each CPU did: rank, CPU, what, begin, end; of messages the sender's rank and operation, too.
+[[nodiscard]] nanobind::list spans_of(const schedule::Schedule& made, const goal::Record& record);
 
 }  // namespace spinloom::app

@@ -125,15 +125,36 @@ Status Engine::make_network() {
   return {};
 }
 
-Status Engine::run(const Watch& watch) {
+void Engine::share(const Sample& elsewhere, Border& border) {
+  elsewhere_ = elsewhere;
+  border_ = &border;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (elsewhere.has(rank)) left_ -= std::exchange(ranks_[rank].left, 0);
+  }
+}
+
+Status Engine::start() {
   SPL_TRY(price_shapes());
   SPL_TRY(make_network());
   SPL_TRY(make_noise());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (border_ != nullptr && elsewhere_.has(rank)) continue;
     const Plan& plan = plans_[schedule_.number_of_program(rank)];
     for (const uint32_t operation : plan.roots) push_operation(0, rank, operation);
     if (plan.is_windowed) each_root(schedule_.program(rank), [&](uint32_t root) { push_operation(0, rank, root); });
   }
+  return trouble();
+}
+
+void Engine::step() {
+  const auto [now, event] = queue_.pop();
+  if (!step(now, event)) wait(event);
+}
+
+Status Engine::trouble() const { return has_overflowed_ ? overflows() : Status(); }
+
+Status Engine::run(const Watch& watch) {
+  SPL_TRY(start());
   const uint64_t all = left_;
   uint32_t until_look = events_between_looks;
   while (!queue_.is_empty() && !has_overflowed_) {
@@ -149,7 +170,7 @@ Status Engine::run(const Watch& watch) {
     }
     if (!step(now, event)) wait(event);
   }
-  return has_overflowed_ ? overflows() : Status();
+  return trouble();
 }
 
 Outcome Engine::outcome() const {

@@ -24,6 +24,7 @@
 #include "goal/noise.hpp"
 #include "goal/plan.hpp"
 #include "goal/record.hpp"
+#include "goal/sample.hpp"
 #include "goal/stall.hpp"
 #include "goal/counter_windows.hpp"
 #include "network/network.hpp"
@@ -35,6 +36,16 @@ namespace spinloom::goal {
   return static_cast<uint64_t>(std::min<unsigned __int128>(rate.ps_up(units), time_ps_most + 1));
 }
 
+// Who takes messages to ranks that are not the engine's.
+class Border {
+ public:
+  // The message has left its NIC at that time; `rank` is where it goes.
+  virtual void leaves(uint64_t at_ps, const Event& message) = 0;
+
+ protected:
+  ~Border() = default;
+};
+
 class Engine {
  public:
   // `begun`: ranks whose operations are to be known one by one.
@@ -42,6 +53,21 @@ class Engine {
 
   // Until nothing happens any more; an error where a time does not fit.
   Status run(const Watch& watch = {});
+
+  // In place of run(), where the ranks of a sample are somebody else's: share(), start(), then step() while there is a
+  // next_ps(). What comes from such a rank takes the NIC of its target part by part, bytes `first` to `end` of `total`,
+  // and then is a message that is there: as that of an event of kind `complete`.
+  void share(const Sample& elsewhere, Border& border);
+  Status start();
+  static constexpr uint64_t never = UINT64_MAX;
+  [[nodiscard]] uint64_t next_ps() const { return queue_.is_empty() ? never : queue_.next(); }
+  void step();
+  // When the last of these bytes is there.
+  uint64_t take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total);
+  void come(uint64_t at_ps, const Event& message);
+  [[nodiscard]] Status trouble() const;
+  [[nodiscard]] uint64_t left() const { return left_; }
+  [[nodiscard]] uint64_t unmatched() const { return unmatched_; }
   [[nodiscard]] Outcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.
@@ -161,6 +187,8 @@ class Engine {
 
   const schedule::Schedule& schedule_;
   Model model_;
+  Sample elsewhere_;
+  Border* border_ = nullptr;  // null: all ranks are the engine's
   Begun* const begun_;
   Record* const record_;
   std::vector<Costs> costs_;  // by Shape

@@ -24,7 +24,10 @@ void Engine::leave(uint64_t now, uint32_t event) {
   if (record_ != nullptr && !is_short(message.part) && message.part != Part::reply) [[unlikely]] {
     record_->of(message.source, message.operation).left_ps = begin_ps;
   }
-  if (network_.has_value()) {
+  if (border_ != nullptr && elsewhere_.has(message.rank)) [[unlikely]] {
+    queue_.release(event);
+    border_->leaves(begin_ps, message);
+  } else if (network_.has_value()) {
     send_packets(begin_ps, event);
   } else {
     push(begin_ps + model_.L_ps, event, EventKind::arrive);
@@ -48,6 +51,24 @@ void Engine::arrive(uint64_t now, uint32_t event) {
   const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
   nic.receives_ps = checked(begin_ps + bytes_ps + model_.g_ps);
   push(begin_ps + bytes_ps, event, EventKind::complete);
+}
+
+// As take_packet().
+uint64_t Engine::take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total) {
+  Nic& nic = nics_[rank * nics_each_];
+  const uint64_t begin_ps = std::max(now, nic.receives_ps);
+  const bool is_last = end == total;
+  const uint64_t bytes_ps = is_last ? time_ps(model_.G, std::max<uint64_t>(total, 1) - 1) - time_ps(model_.G, first)
+                                    : static_cast<uint64_t>(model_.G.ps_down(end - first));
+  nic.receives_ps = checked(begin_ps + bytes_ps + (is_last ? model_.g_ps : 0));
+  return begin_ps + bytes_ps;
+}
+
+void Engine::come(uint64_t at_ps, const Event& message) {
+  const uint32_t event = queue_.add();
+  queue_[event] = message;
+  queue_[event].leads = false;
+  push(at_ps, event, EventKind::complete);
 }
 
 bool Engine::complete(uint64_t now, uint32_t event) {

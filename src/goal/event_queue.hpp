@@ -69,6 +69,9 @@ class EventQueue {
   [[nodiscard]] Event& operator[](uint32_t event) { return events_[event]; }
   [[nodiscard]] bool is_empty() const { return heap_.empty(); }
 
+  // The time of the first one; only if there is one.
+  [[nodiscard]] uint64_t next() const { return heap_.front().time; }
+
   [[nodiscard]] uint32_t add() {
     if (free_ == none) {
       events_.emplace_back();

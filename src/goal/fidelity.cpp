@@ -9,6 +9,7 @@
 #include "goal/host.hpp"
 #include "goal/light_nics.hpp"
 #include "goal/plan.hpp"
+#include "goal/shared_run.hpp"
 
 namespace spinloom::goal {
 
@@ -18,13 +19,8 @@ using schedule::Shape;
 
 namespace {
 
-Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& model) {
+Status check_for_nics(const Schedule& schedule) {
   SPL_TRY(check_peers(schedule));
-  SPL_TRY(check_plain(schedule, "which the fidelities nic and full do not have; use message"));
-  if (model.network && fidelity == Fidelity::nic) {
-    return fail(Code::unsupported,
-                "the fidelity nic has one switch between all NICs; leave out the network, or use full");
-  }
   for (const Shape& shape : schedule.shapes()) {
     if (shape.nic > 0) {
       return fail(Code::unsupported, "the schedule uses NIC ", uint32_t{shape.nic},
@@ -33,7 +29,7 @@ Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& 
     if (shape.kind == Kind::send && shape.tag == schedule::any) {
       return fail(Code::unsupported, "a send has any tag, which match bits cannot say; give it a tag");
     }
-    if (shape.kind != Kind::compute && shape.size > message_bytes_most) {
+    if (schedule::has_peer(shape.kind) && shape.size > message_bytes_most) {
       return fail(Code::unsupported, "a message has ", shape.size, " B; at the fidelities nic and full it has at most ",
                   message_bytes_most, " B (message_bytes_most)");
     }
@@ -42,29 +38,55 @@ Status check_for_nics(Fidelity fidelity, const Schedule& schedule, const Model& 
 }
 
 Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const sim::Profile& profile, uint32_t ranks,
-                                      const Setup& setup, const Model& model) {
-  if (fidelity == Fidelity::nic) return std::unique_ptr<Nics>(std::make_unique<LightNics>(profile, ranks, setup));
-  if (ranks > limits::rank_count_max) {
-    return fail(Code::exhausted, "the schedule has ", ranks, " ranks; whole nodes are simulated for at most ",
+                                      const Setup& setup, const Model& model, const Sample& sample = {}) {
+  if (fidelity == Fidelity::nic) {
+    SPL_ASSIGN(auto switches, sim::Network::switches_of(profile, model.network, ranks));
+    return std::unique_ptr<Nics>(std::make_unique<LightNics>(profile, ranks, setup, sample, std::move(switches)));
+  }
+  uint32_t nodes = 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) nodes += sample.has(rank) ? 1 : 0;
+  if (nodes > limits::rank_count_max) {
+    return fail(Code::exhausted, nodes, " ranks are to be nodes; whole nodes are simulated for at most ",
                 limits::rank_count_max, " (rank_count_max); use --fidelity nic");
   }
-  SPL_ASSIGN(std::unique_ptr<Nics> made, FullNics::create(profile, ranks, setup, model.network));
+  SPL_ASSIGN(std::unique_ptr<Nics> made, FullNics::create(profile, ranks, setup, model.network, sample));
   return made;
+}
+
+// Read and written.
+Rate copy_of(const sim::Profile& profile) {
+  const Rate memory = profile.host.memory_byte_time;
+  return {2 * memory.ps_numerator(), memory.denominator()};
 }
 
 }  // namespace
 
 Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
-                       Record* record) {
-  if (schedule.repeats()) return run_on(fidelity, profile, schedule.unrolled(), model, record);
-  SPL_TRY(check_for_nics(fidelity, schedule, model));
+                       Record* record, const Watch& watch) {
+  if (schedule.repeats()) return run_on(fidelity, profile, schedule.unrolled(), model, record, watch);
+  SPL_TRY(check_for_nics(schedule));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full));
   SPL_ASSIGN(
       const std::unique_ptr<Nics> nics,
       nics_of(fidelity, profile, schedule.ranks(), [&](uint32_t rank) { return Host::setup(payloads, rank); }, model));
-  const Rate memory = profile.host.memory_byte_time;
-  const Rate copy(2 * memory.ps_numerator(), memory.denominator());  // read and written
-  return run_hosts(*nics, payloads, copy, schedule, model, record);
+  return run_hosts(*nics, payloads, copy_of(profile), schedule, model, record, watch);
+}
+
+Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
+                           const Sample& sample, const Watch& watch) {
+  if (model.network) {
+    return fail(Code::unsupported,
+                "ranks of two fidelities have one switch between their NICs; leave out the network, or run all at one "
+                "fidelity");
+  }
+  if (schedule.repeats()) return run_sample(fidelity, profile, schedule.unrolled(), model, sample, watch);
+  SPL_TRY(check_for_nics(schedule));
+  SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full, sample));
+  SPL_ASSIGN(const std::unique_ptr<Nics> nics,
+             nics_of(
+                 fidelity, profile, schedule.ranks(), [&](uint32_t rank) { return Host::setup(payloads, rank); }, model,
+                 sample));
+  return run_shared(*nics, payloads, copy_of(profile), schedule, model, {profile, sample}, watch);
 }
 
 }  // namespace spinloom::goal

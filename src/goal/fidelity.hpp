@@ -2,7 +2,7 @@
 //
 // Contract: run_on() runs the schedule's hosts (host.hpp) on NICs of a profile. They share with run() of model.hpp who
 //   gets which bytes and the order that the graph demands, o, O, S, computations and noise; L, g and G are the
-//   profile's. Errors are those of run(), and: what a fidelity cannot do (networks at nic, several NICs, sends with
+//   profile's. Errors are those of run(), and: what a fidelity cannot do (adaptive routing, several NICs, sends with
 //   any tag), memory beyond a named limit, wrong bytes.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds.
 #pragma once
@@ -11,6 +11,8 @@
 
 #include "goal/model.hpp"
 #include "goal/record.hpp"
+#include "goal/sample.hpp"
+#include "goal/watch.hpp"
 #include "schedule/schedule.hpp"
 #include "sim/profile.hpp"
 
@@ -22,6 +24,12 @@ enum class Fidelity : uint8_t {
 };
 
 [[nodiscard]] Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const schedule::Schedule& schedule,
-                                     const Model& model, Record* record = nullptr);
+                                     const Model& model, Record* record = nullptr, const Watch& watch = {});
+
+// The same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's L, g and
+// G are theirs; L is at least what a byte takes from the link of one NIC to the host of another. Networks are refused.
+[[nodiscard]] Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile,
+                                         const schedule::Schedule& schedule, const Model& model, const Sample& sample,
+                                         const Watch& watch = {});
 
 }  // namespace spinloom::goal

@@ -4,71 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <map>
-#include <tuple>
 
 #include "goal/host.hpp"
 #include "goal/light_nics.hpp"
-#include "goal/patterns.hpp"
-#include "goal/test_support.hpp"
-#include "schedule/goal.hpp"
-#include "sim/pcie.hpp"
+#include "goal/test_fidelity.hpp"
 #include "sim/test_profile.hpp"
 
 namespace spinloom::goal {
 namespace {
 
+using namespace test;
 using schedule::Schedule;
-
-Schedule fidelity_schedule(const std::string& goal) {
-  auto made = schedule::read_goal(goal);
-  EXPECT_TRUE(made) << made.error().message;
-  return made ? std::move(*made) : Schedule();
-}
-
-// What stages take by the profile, in ps.
-struct Stages {
-  explicit Stages(const sim::Profile& given) : profile(given), pcie(given) {}
-
-  [[nodiscard]] int64_t to_host(int64_t bytes) const { return pcie.write_duration(bytes).ps; }
-  // A command is at the NIC.
-  [[nodiscard]] int64_t command() const { return to_host(profile.pcie.event_bytes) + profile.host.command_latency.ps; }
-  // The NIC has read the first byte of what it sends: a request over PCIe, the bytes back.
-  [[nodiscard]] int64_t read() const { return to_host(0) + 2 * profile.pcie.latency.ps; }
-  [[nodiscard]] int64_t wire() const { return profile.link.switch_latency.ps + profile.link.wire.ps; }
-  [[nodiscard]] int64_t line(int64_t bytes) const { return profile.link.byte_time.time_of(Bytes{bytes}).ps; }
-  // A packet whose header comes at 0 is in host memory, at the earliest when it has been matched.
-  [[nodiscard]] int64_t landed(int64_t bytes) const {
-    const int64_t here = std::max(profile.match.header.ps, line(bytes));
-    return here + profile.memory.channel_byte_time.time_of(Bytes{bytes}).ps + to_host(bytes);
-  }
-  // A long message's last packet follows its last byte, or the packet before it.
-  [[nodiscard]] int64_t landed_behind(int64_t bytes) const {
-    const int64_t packet = profile.link.payload;
-    const int64_t last = bytes - (bytes - 1) / packet * packet;
-    const auto read_time = [&](int64_t some) { return profile.memory.channel_byte_time.time_of(Bytes{some}).ps; };
-    return std::max(line(bytes) + read_time(last), line(bytes - last) + read_time(packet) + to_host(packet)) +
-           to_host(last);
-  }
-  // The host can read an event.
-  [[nodiscard]] int64_t event() const { return to_host(profile.pcie.event_bytes) + profile.pcie.latency.ps; }
-
-  const sim::Profile& profile;
-  sim::Pcie pcie;
-};
-
-class EachFidelity : public testing::TestWithParam<Fidelity> {
- protected:
-  std::vector<uint64_t> finish_of(const std::string& goal, const Model& model = {}) {
-    const auto outcome = run_on(GetParam(), profile, fidelity_schedule(goal), model);
-    EXPECT_TRUE(outcome) << outcome.error().message;
-    return outcome ? outcome->finish_ps : std::vector<uint64_t>();
-  }
-  const sim::Profile profile = sim::test_profile();
-  const Stages stages{profile};
-  const int64_t o = 1'500'000;
-};
 
 TEST_P(EachFidelity, OneMessage) {
   // T = o + command + read + wire + landed(s) + event + o, if it is posted and one packet.
@@ -124,6 +70,29 @@ TEST_P(EachFidelity, ACpuDoesOneThingAtATime) {
   EXPECT_EQ(finish[1], static_cast<uint64_t>(1'000'000'000 + o));
 }
 
+TEST_P(EachFidelity, TheFirstOfSeveralLeadsOn) {
+  // c begins after 7 ns, and b goes on for 1 ms.
+  EXPECT_EQ(finish_of("num_ranks 1\nrank 0 {\na: calc 7\nb: calc 1000000 cpu 1\nc: calc 5 cpu 2\nd: calc 3 cpu 2\n"
+                      "c anyof a\nc anyof b\nd requires c\nd anyof b\n}\n")[0],
+            1'000'003'000);
+}
+
+TEST_P(EachFidelity, ALayoutCostsItsCpu) {
+  // Packed and unpacked at P for each byte: 2 s P later.
+  Schedule schedule(2);
+  schedule::Builder builder;
+  const auto layout = schedule.number_of_layout(schedule::Layout{"every other", 250, 1000});
+  using schedule::Kind;
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::send}, {layout, schedule::contiguous}), 1);
+  schedule.intern(0, builder.take());
+  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous}), 0);
+  schedule.intern(1, builder.take());
+  const auto without = run_on(GetParam(), profile, schedule, {});
+  const auto with = run_on(GetParam(), profile, schedule, {.layout = Rate(500, 1)});
+  ASSERT_TRUE(without && with);
+  EXPECT_EQ(with->makespan_ps, without->makespan_ps + 2 * 1000 * 500);
+}
+
 TEST_P(EachFidelity, WhoStallsSaysWhatTheModelSays) {
   const char* const goals[] = {
       "num_ranks 2\nrank 0 {\nr: recv 8b from 1\ns: send 8b to 1\ns requires r\n}\n"
@@ -131,7 +100,8 @@ TEST_P(EachFidelity, WhoStallsSaysWhatTheModelSays) {
       "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n",
       "num_ranks 2\nrank 0 {\nc: calc 5\ns: send 99999b to 1 tag 3\nc requires s\n}\nrank 1 {\nrecv 8b from -1 tag "
       "4\n}\n",
-      "num_ranks 3\nrank 0 {\n}\nrank 1 {\n}\nrank 2 {\n}\n"};
+      "num_ranks 3\nrank 0 {\n}\nrank 1 {\n}\nrank 2 {\n}\n",
+      "num_ranks 2\nrank 0 {\nput 1b to 1 tag 4\n}\nrank 1 {\na: arrived 2 tag 4\nb: calc 3\nb anyof a\n}\n"};
   for (const char* const goal : goals) {
     const Schedule schedule = fidelity_schedule(goal);
     const auto expected = run(schedule, {});
@@ -155,22 +125,33 @@ TEST_P(EachFidelity, WhatItCannotDoIsAnError) {
   EXPECT_NE(error("num_ranks 1\nrank 0 {\ncalc 9000000000000000\n}\n").find("53 days"), std::string::npos);
 }
 
-TEST(Fidelity, AHopIsLaterOnNodes) {
-  // Two ranks on two switches of a ring: T = T(one switch) + hop.
-  const Schedule schedule =
-      fidelity_schedule("num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n");
-  const sim::Profile profile = sim::test_profile();
-  Model model;
-  const auto near = run_on(Fidelity::full, profile, schedule, model);
+TEST_P(EachFidelity, AHopIsLater) {
+  // Two ranks on two switches of a ring: T = T(one switch) + hop, in one packet or several.
+  for (const int s : {8, 1000, 30'000, 100'000}) {
+    const std::string goal = text("num_ranks 2\nrank 0 {\nsend ", s, "b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n");
+    Model model{.S_bytes = UINT64_MAX};
+    const auto near = finish_of(goal, model);
+    model.network = network::Config{};
+    model.network->topology = network::Torus{.sizes = {2}, .hosts = 1};
+    model.network->hop_ps = 77'000;
+    EXPECT_EQ(finish_of(goal, model)[1], near[1] + 77'000);
+  }
+}
+
+TEST_P(EachFidelity, TwoFlowsShareALink) {
+  // Ranks 0 and 1 of one switch send s bytes each to ranks 2 and 3 of another: the second one is there s G later.
+  const int s = 1'000'000;
+  std::string goal = "num_ranks 4\n";
+  for (int rank = 0; rank < 2; ++rank) goal += text("rank ", rank, " {\nsend ", s, "b to ", rank + 2, "\n}\n");
+  for (int rank = 2; rank < 4; ++rank) goal += text("rank ", rank, " {\nrecv ", s, "b from ", rank - 2, "\n}\n");
+  Model model{.S_bytes = UINT64_MAX};
+  const auto apart = finish_of(goal, model);
   model.network = network::Config{};
-  model.network->topology = network::Torus{.sizes = {2}, .hosts = 1};
-  model.network->hop_ps = 77'000;
-  const auto far = run_on(Fidelity::full, profile, schedule, model);
-  ASSERT_TRUE(near && far);
-  EXPECT_EQ(far->makespan_ps, near->makespan_ps + 77'000);
-  const auto refused = run_on(Fidelity::nic, profile, schedule, model);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("one switch"), std::string::npos);
+  model.network->topology = network::Torus{.sizes = {2}, .hosts = 2};
+  const auto shared = finish_of(goal, model);
+  const auto later = static_cast<int64_t>(std::max(shared[2], shared[3]) - apart[2]) -
+                     static_cast<int64_t>(model.network->hop_ps) - stages.line(s);
+  EXPECT_LE(std::abs(later), stages.line(3 * profile.link.payload));
 }
 
 TEST(Fidelity, BytesThatDoNotFitInMemoryAreForTheNics) {
@@ -216,10 +197,11 @@ TEST(Fidelity, OneWrongByteIsNamed) {
   ASSERT_TRUE(payloads);
   sim::ZeroedBytes memory(100);
   std::copy_n(payloads->sent(0, 1), 100, memory.begin());
-  EXPECT_TRUE(payloads->check(memory, 100, 1, 0, 1));
-  EXPECT_FALSE(payloads->check(memory, 8, 1, 0, 0)) << "the bytes of another message";
+  EXPECT_TRUE(payloads->check(memory.data(), 100, 1, 0, 1));
+  EXPECT_FALSE(payloads->check(memory.data(), 8, 1, 0, 0)) << "the bytes of another message";
+  EXPECT_FALSE(payloads->check(memory.data(), 100, 1, 0, 1, 1)) << "not under this mask";
   memory[63] ^= 1;
-  const Status wrong = payloads->check(memory, 100, 1, 0, 1);
+  const Status wrong = payloads->check(memory.data(), 100, 1, 0, 1);
   ASSERT_FALSE(wrong);
   EXPECT_TRUE(wrong.error().message.starts_with("byte 63 of 100 ")) << wrong.error().message;
 }
@@ -247,95 +229,6 @@ TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
   LightNics nics(sim::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   EXPECT_FALSE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
   EXPECT_EQ(nics.live(), 1);
-}
-
-// Who gets whose message is the graph's own if no receive takes any and no two messages have sender, receiver and tag
-// in common.
-bool is_determined(const Schedule& schedule) {
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, schedule::Kind>, uint32_t> found;
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-    for (const schedule::Operation& operation : schedule.program(rank).operations) {
-      const schedule::Shape& shape = schedule.shape(operation);
-      if (shape.kind == schedule::Kind::compute) continue;
-      const uint32_t peer = schedule.peer(rank, operation);
-      if (peer == schedule::any || shape.tag == schedule::any) return false;
-      const bool sends = shape.kind == schedule::Kind::send;
-      if (++found[{sends ? rank : peer, sends ? peer : rank, shape.tag, shape.kind}] > 1) return false;
-    }
-  }
-  return true;
-}
-
-std::string matches_of(const Schedule& schedule, const Record& record) {
-  std::string found;
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-    for (uint32_t number = 0; number < schedule.program(rank).size(); ++number) {
-      const Trace& trace = record.of(rank, number);
-      if (trace.partner != none) {
-        found += text(rank, ".", number, "-", trace.partner_rank, ".", trace.partner, " ");
-      }
-    }
-  }
-  return found;
-}
-
-TEST(Fidelity, RandomSchedulesMeanTheSame) {
-  const sim::Profile profile = sim::test_profile();
-  uint64_t determined = 0;
-  uint64_t stalled = 0;
-  uint64_t refused = 0;
-  for_seeds(400, [&](Random& random) {
-    const uint64_t sizes[] = {0, 1, 4, 10, 65535, UINT64_MAX};
-    const Model model{.o_ps = random.below(3) * 700'000,
-                      .O = {static_cast<int64_t>(random.below(2)) * 9, 2},
-                      .S_bytes = sizes[random.below(6)],
-                      .unit_ps = random.chance(1, 2) ? 1000u : 1'000'000u};
-    const Schedule schedule = test::random_schedule(random, random.between(1, 10), test::Sizes::usual);
-    Record expected;
-    const auto message = run(schedule, model, &expected);
-    for (const Fidelity fidelity : {Fidelity::nic, Fidelity::full}) {
-      Record record;
-      const auto outcome = run_on(fidelity, profile, schedule, model, &record);
-      if (!outcome && outcome.error().code == Code::unsupported) {
-        ++refused;
-        continue;
-      }
-      ASSERT_TRUE(outcome || outcome.error().code == Code::stalled) << outcome.error().message;
-      if (!is_determined(schedule)) continue;
-      ++determined;
-      ASSERT_EQ(outcome.ok(), message.ok()) << (outcome ? message.error().message : outcome.error().message);
-      if (outcome) {
-        EXPECT_EQ(matches_of(schedule, record), matches_of(schedule, expected));
-        EXPECT_EQ(outcome->compute_ps, message->compute_ps);
-      } else {
-        ++stalled;
-        const auto sum = [](const std::string& said) { return said.substr(said.rfind("; in all") + 1); };
-        EXPECT_EQ(sum(outcome.error().message), sum(message.error().message));
-      }
-    }
-  });
-  if (std::getenv("SPINLOOM_TEST_SEED") != nullptr) return;
-  EXPECT_GT(determined, 80) << "schedules must be compared";
-  EXPECT_GT(stalled, 0);
-  EXPECT_LT(refused, 600);
-}
-
-TEST(Fidelity, PatternsMatchTheSamePairs) {
-  const sim::Profile profile = sim::test_profile();
-  for (const char* const name : {"dissemination", "binomial_broadcast", "linear_gather", "pairwise_exchange"}) {
-    for (const uint64_t bytes : {uint64_t{8}, uint64_t{100'000}}) {
-      const auto schedule = make_pattern(name, 12, bytes);
-      ASSERT_TRUE(schedule) << name;
-      Record message;
-      ASSERT_TRUE(run(*schedule, {}, &message));
-      for (const Fidelity fidelity : {Fidelity::nic, Fidelity::full}) {
-        Record record;
-        const auto outcome = run_on(fidelity, profile, *schedule, {}, &record);
-        ASSERT_TRUE(outcome) << name << ": " << outcome.error().message;
-        EXPECT_EQ(matches_of(*schedule, record), matches_of(*schedule, message)) << name;
-      }
-    }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EachFidelity, testing::Values(Fidelity::nic, Fidelity::full));

@@ -4,33 +4,63 @@
 #include <utility>
 
 namespace spinloom::goal {
+namespace {
 
-FullNics::FullNics(const sim::Profile& profile, uint32_t ranks) : profile_(profile), ranks_(ranks) {
-  profile_.memory.state_bytes = std::min<int64_t>(profile_.memory.state_bytes, 4096);  // nobody runs handlers
+sim::Profile without_handlers(sim::Profile profile) {
+  profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, 4096);
+  return profile;
 }
 
+}  // namespace
+
+FullNics::FullNics(const sim::Profile& profile, sim::Network::Switches switches)
+    : profile_(without_handlers(profile)), network_(clock_, profile_, {}, std::move(switches)) {}
+
 Result<std::unique_ptr<FullNics>> FullNics::create(const sim::Profile& profile, uint32_t ranks, const Setup& setup,
-                                                   const std::optional<network::Config>& network) {
-  std::unique_ptr<FullNics> made(new FullNics(profile, ranks));
-  sim::WorldOptions options;
-  options.ranks = ranks;
-  options.network = network;
-  options.node.hpus = static_cast<uint32_t>(profile.hpu.count);
-  options.node.payload_bytes = static_cast<uint32_t>(profile.link.payload);
-  SPL_ASSIGN(made->world_, sim::World::create(made->profile_, made->images_, options));
+                                                   const std::optional<network::Config>& network,
+                                                   const Sample& sample) {
+  SPL_ASSIGN(auto switches, sim::Network::switches_of(profile, network, ranks));
+  std::unique_ptr<FullNics> made(new FullNics(profile, std::move(switches)));
+  sim::NodeOptions options;
+  options.hpus = static_cast<uint32_t>(profile.hpu.count);
+  options.payload_bytes = static_cast<uint32_t>(profile.link.payload);
+  made->nodes_.resize(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    for (const nic::Command& command : setup(rank)) made->world_->node(rank).submit(command);
+    if (!sample.has(rank)) continue;
+    SPL_ASSIGN(made->nodes_[rank], sim::Node::create(made->clock_, made->network_, made->profile_, nic::Rank{rank},
+                                                     options, made->images_));
+    for (const nic::Command& command : setup(rank)) made->nodes_[rank]->submit(command);
   }
-  made->world_->drain();
+  while (made->clock_.step()) {
+  }
   return made;
 }
 
 void FullNics::watch(Watcher watcher) {
-  for (uint32_t rank = 0; rank < ranks_; ++rank) world_->node(rank).watch([watcher, rank] { watcher(rank); });
+  for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
+    if (nodes_[rank] != nullptr) nodes_[rank]->watch([watcher, rank] { watcher(rank); });
+  }
+}
+
+void FullNics::connect(Beyond& beyond) {
+  beyond_ = &beyond;
+  network_.attach_others(*this);
+}
+
+void FullNics::enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
+  network_.enter(std::move(packets), at, std::move(sent));
+}
+
+nic::NicLimits FullNics::limits_beyond() const {
+  nic::NicLimits limits;
+  limits.payload_bytes = static_cast<uint32_t>(profile_.link.payload);
+  return limits;
 }
 
 Status FullNics::trouble() const {
-  for (uint32_t rank = 0; rank < ranks_; ++rank) SPL_TRY(trouble_of(rank, world_->node(rank).nic()));
+  for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
+    if (nodes_[rank] != nullptr) SPL_TRY(trouble_of(rank, nodes_[rank]->nic()));
+  }
   return {};
 }
 

@@ -1,37 +1,50 @@
 // FullNics - Nics as simulated nodes: packets on links, packet buffers, DMA over PCIe; real bytes move.
 //
-// Contract: as Nics. Every rank has a sim::Node from the beginning, with the profile's packets and HPUs.
+// Contract: as Nics. Every rank of the sample has a sim::Node from the beginning, with the profile's packets and HPUs.
 // Threads: one owner. Time: modelled.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "goal/nics.hpp"
+#include "goal/sample.hpp"
+#include "sim/network.hpp"
+#include "sim/node.hpp"
 #include "sim/profile.hpp"
-#include "sim/world.hpp"
 
 namespace spinloom::goal {
 
-class FullNics final : public Nics {
+class FullNics final : public Nics, sim::Receiver {
  public:
   // `network`: what is between the NICs; none: one switch.
   static Result<std::unique_ptr<FullNics>> create(const sim::Profile& profile, uint32_t ranks, const Setup& setup,
-                                                  const std::optional<network::Config>& network = {});
+                                                  const std::optional<network::Config>& network = {},
+                                                  const Sample& sample = {});
 
-  [[nodiscard]] sim::EventQueue& clock() override { return world_->events(); }
-  [[nodiscard]] portals::Port& port(uint32_t rank) override { return world_->node(rank); }
+  [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
+  [[nodiscard]] portals::Port& port(uint32_t rank) override { return *nodes_[rank]; }
   void watch(Watcher watcher) override;
   void release(uint32_t) override {}
+  void connect(Beyond& beyond) override;
+  void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
+  [[nodiscard]] nic::NicLimits limits_beyond() const override;
+  [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
 
  private:
-  FullNics(const sim::Profile& profile, uint32_t ranks);
+  FullNics(const sim::Profile& profile, sim::Network::Switches switches);
+  void on_arrival(std::unique_ptr<sim::Arrival> arrival) override {
+    beyond_->on_packet(std::move(arrival), clock_.now());
+  }
 
   sim::Profile profile_;
-  uint32_t ranks_;
   const std::vector<hpu::Image> images_;  // none
-  std::unique_ptr<sim::World> world_;
+  sim::EventQueue clock_;
+  sim::Network network_;
+  std::vector<std::unique_ptr<sim::Node>> nodes_;  // by rank; null: not of the sample
+  Beyond* beyond_ = nullptr;
 };
 
 }  // namespace spinloom::goal

@@ -25,9 +25,12 @@ Host::Host(Job& job, uint32_t rank)
       matched_(program_.size()),
       cpus_(job.cpus_each),
       entries_("matching entries of a rank", limits::entry_count_max, "entry_count_max"),
+      counters_("counters of a rank", limits::counter_count_max, "counter_count_max"),
       left_(program_.size()),
       open_(program_.size()) {
-  (void)entries_.take();  // the overflow entry's, by setup()
+  if (!program_.wait_for_first().empty()) has_first_.resize(program_.size());
+  for (uint32_t left = entries_of_setup(job.payloads, rank); left > 0; --left) (void)entries_.take();
+  for (size_t left = job.payloads.windows().of(rank).size(); left > 0; --left) (void)counters_.take();
 }
 
 uint64_t Host::now() const { return static_cast<uint64_t>(job_.nics.clock().now().ps) - job_.start_ps; }
@@ -44,13 +47,17 @@ void Host::stop(const Error& error) {
 
 void Host::ready(uint32_t number) {
   const Kind kind = shape(number).kind;
-  const Step step = kind == Kind::send ? Step::send : kind == Kind::receive ? Step::receive : Step::compute;
+  const Step step = kind == Kind::compute   ? Step::compute
+                    : kind == Kind::receive ? Step::receive
+                    : kind == Kind::arrived ? Step::arrived
+                                            : Step::send;
   if (job_.record != nullptr) job_.record->of(rank_, number).free_ps = now();
   sim::EventQueue& clock = job_.nics.clock();
   clock.at(clock.now(), *this, static_cast<uint32_t>(step), number, first_tie + static_cast<uint32_t>(step));
 }
 
 void Host::on_event(uint32_t code, uint64_t argument) {
+  if (static_cast<Step>(code) == Step::arrived) return begin_arrived(static_cast<uint32_t>(argument));
   if (static_cast<Step>(code) != Step::worked)
     return attempt({static_cast<Step>(code), static_cast<uint32_t>(argument), 0});
   Cpu& cpu = cpus_[argument];
@@ -73,7 +80,8 @@ void Host::attempt(const Task& task) {
 }
 
 void Host::work(Cpu& cpu, const Task& task) {
-  uint64_t work_ps = job_.costs[operation(task.operation).shape].cpu_ps;
+  const Job::Costs& costs = job_.costs[operation(task.operation).shape];
+  uint64_t work_ps = costs.cpu_ps + costs.layout_ps;
   if (task.what == Step::receive) work_ps = 0;
   if (task.what == Step::deliver) work_ps = delivery_ps(receives_[task.slot]);
   const uint64_t begin_ps = now();
@@ -91,7 +99,8 @@ void Host::work(Cpu& cpu, const Task& task) {
       job_.record->work(number, begin_ps, end_ps, rank_, task.operation);
     }
   }
-  if (task.what == Step::send || task.what == Step::receive) ++job_.unmatched;
+  const Kind kind = shape(task.operation).kind;
+  if (task.what == Step::receive || (task.what == Step::send && kind == Kind::send)) ++job_.unmatched;
   if (task.what != Step::deliver) started(task.operation);
   if (end_ps == begin_ps) return finish(task);
   cpu.is_busy = true;
@@ -103,10 +112,12 @@ void Host::work(Cpu& cpu, const Task& task) {
 
 void Host::finish(const Task& task) {
   switch (task.what) {
-    case Step::send: return send_message(task.operation);
+    case Step::send:
+      return shape(task.operation).kind == Kind::send ? send_message(task.operation) : one_sided(task.operation, {});
     case Step::receive: return post(task.operation);
     case Step::deliver: return delivered(task.slot);
     case Step::compute:
+    case Step::arrived:
     case Step::worked: return ended(task.operation);
   }
 }
@@ -127,7 +138,12 @@ void Host::ended(uint32_t number) {
 
 void Host::release(uint32_t number, Awaits awaits) {
   for (const schedule::Edge& edge : program_.edges_of(number)) {
-    if (edge.awaits() == awaits && --waits_[edge.to()] == 0) ready(edge.to());
+    if (edge.awaits() != awaits) continue;
+    if (edge.join() == schedule::Join::first) {
+      if (has_first_[edge.to()]) continue;
+      has_first_[edge.to()] = true;
+    }
+    if (--waits_[edge.to()] == 0 && !is_triggered(edge.to())) ready(edge.to());
   }
 }
 

@@ -10,6 +10,12 @@
 //   - A message of s > S is an empty put, the request, and a use-once entry over its bytes, from which the receiver
 //     gets them when its request has matched. No CPU is needed for that. The send ends when its bytes have been read.
 //   - When the bytes are there, the CPU of the receive works for c, and the receive has ended.
+//   - A put, get, atomic or fetching atomic is Portals' own, to an entry at its target that counts: there is a counter
+//     for each tag, and an `arrived` is the host's wait until it has read that many there. Atomics longer than a NIC's
+//     are several, of which the last one counts. A put or an atomic ends with its send event.
+//   - A one-sided operation that costs no CPU time and waits for `arrived`s only is a triggered operation: the host
+//     gives it to the NIC when they begin, and the NIC begins it by itself. Where there are several, a counter of its own
+//     counts them.
 // Invariants: (1) at one moment what has waited for a CPU begins first, then messages, sends, receives, computations,
 //   as in the engine; (2) no CPU does two things at once; (3) every receive's bytes are checked before it ends.
 // Threads: one owner. Time: modelled, that of the job's clock from its start on.
@@ -18,14 +24,17 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "goal/arrivals.hpp"
 #include "goal/matching.hpp"
 #include "goal/model.hpp"
 #include "goal/nics.hpp"
 #include "goal/noise.hpp"
 #include "goal/payloads.hpp"
 #include "goal/record.hpp"
+#include "goal/sample.hpp"
 #include "nic/slab.hpp"
 #include "portals/id_pool.hpp"
 #include "schedule/schedule.hpp"
@@ -34,11 +43,14 @@ namespace spinloom::goal {
 
 class Host;
 
+inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // in user pointers of events, above the operation
+
 // What the hosts of a run share.
 struct Job {
   struct Costs {  // of a shape
     uint64_t size = 0;
     uint64_t cpu_ps = 0;  // a computation; what a message costs each of both CPUs
+    uint64_t layout_ps = 0;  // of the own CPU
     bool is_rendezvous = false;
   };
 
@@ -47,6 +59,7 @@ struct Job {
   Payloads& payloads;
   std::vector<Costs> costs;
   std::vector<std::vector<uint32_t>> waits;  // by Program: for how many others each operation waits
+  std::vector<std::vector<bool>> triggered;  // by Program: which operations the NIC begins; empty: none
   std::optional<Phases> noise;
   Rate copy;  // of a CPU, for each byte that it copies
   uint64_t start_ps = 0;
@@ -63,6 +76,8 @@ class Host final : sim::EventTarget {
   Host(Job& job, uint32_t rank);
   // What makes a rank's NIC ready.
   [[nodiscard]] static std::vector<nic::Command> setup(Payloads& payloads, uint32_t rank);
+  // How many entries that are: the first ones.
+  [[nodiscard]] static uint32_t entries_of_setup(Payloads& payloads, uint32_t rank);
 
   void begin();
   void look();
@@ -77,9 +92,12 @@ class Host final : sim::EventTarget {
   [[nodiscard]] bool has_matched(uint32_t send) const { return matched_[send]; }
   // Receives that wait for a message, the first posted first.
   [[nodiscard]] std::vector<uint32_t> posted() const;
+  // How many `arrived`s wait, and the first one under the smallest tag.
+  [[nodiscard]] size_t awaited() const { return awaited_.size(); }
+  [[nodiscard]] std::optional<Arrivals::Waiter> first_awaited() const;
 
  private:
-  enum class Step : uint32_t { worked, send, receive, compute, deliver };
+  enum class Step : uint32_t { worked, arrived, send, receive, compute, deliver };
   struct Task {
     Step what = Step::compute;
     uint32_t operation = 0;
@@ -102,6 +120,12 @@ class Host final : sim::EventTarget {
     sim::ZeroedBytes memory;
   };
 
+  struct Awaited {
+    uint64_t wanted = 0;
+    nic::CounterId counter;
+    uint32_t operation = 0;
+  };
+
   void on_event(uint32_t code, uint64_t argument) override;
   [[nodiscard]] uint64_t now() const;
   [[nodiscard]] const schedule::Operation& operation(uint32_t number) const { return program_.operations[number]; }
@@ -120,7 +144,21 @@ class Host final : sim::EventTarget {
   void delivered(uint32_t slot);
   [[nodiscard]] uint64_t delivery_ps(const Receive& receive);
   [[nodiscard]] nic::EntryId take_entry();
-  void submit(const nic::CommandBody& body) { job_.nics.port(rank_).submit(nic::Command{body, {}, 0}); }
+  // host_one_sided.cpp
+  static void open_windows(Payloads& payloads, uint32_t rank, std::vector<nic::Command>& commands);
+  void begin_arrived(uint32_t operation);
+  void trigger(uint32_t operation, const nic::Trigger& arrival, const schedule::Edge& edge);
+  void count_arrivals();
+  void one_sided(uint32_t operation, const std::optional<nic::Trigger>& trigger);
+  void one_sided_done(uint32_t operation);
+  [[nodiscard]] bool is_triggered(uint32_t operation) const {
+    const std::vector<bool>& of_program = job_.triggered[job_.schedule.number_of_program(rank_)];
+    return !of_program.empty() && of_program[operation];
+  }
+  [[nodiscard]] nic::CounterId counter_of(uint32_t tag) const;
+  void submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {}) {
+    job_.nics.port(rank_).submit(nic::Command{body, trigger, 0});
+  }
   void stop(const Error& error);
 
   Job& job_;
@@ -132,6 +170,11 @@ class Host final : sim::EventTarget {
   std::vector<Cpu> cpus_;
   nic::Slab<Receive> receives_;
   portals::IdPool<nic::EntryId> entries_;
+  std::vector<bool> has_first_;  // of those that its any-of edges wait for; empty: none has any
+  std::vector<Awaited> awaited_;
+  std::unordered_map<uint32_t, sim::ZeroedBytes> fetched_;  // by operation: where the bytes of its reply go
+  std::unordered_map<uint32_t, nic::CounterId> gates_;  // by triggered operation
+  portals::IdPool<nic::CounterId> counters_;
   uint64_t posts_ = 0;
   uint32_t left_;
   uint32_t open_;  // operations that have not ended
@@ -140,9 +183,15 @@ class Host final : sim::EventTarget {
   uint64_t overhead_ps_ = 0;
 };
 
-// Runs the hosts of all ranks until nothing happens any more. `copy`: of a CPU, for each byte that it copies. An error as
-// from run() of model.hpp, or for a wrong byte.
+// A Job without hosts; `copy`: of a CPU, for each byte that it copies.
+[[nodiscard]] Job make_job(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule);
+// The hosts of the ranks of a sample, which the NICs then know.
+[[nodiscard]] Status make_hosts(Job& job, const Model& model, const Sample& sample = {});
+// What went wrong in a run that is over, and has not stalled.
+[[nodiscard]] Status trouble_of(const Job& job);
+
+// Runs the hosts of all ranks until nothing happens any more. An error as from run() of model.hpp, or for a wrong byte.
 [[nodiscard]] Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule,
-                                        const Model& model, Record* record = nullptr);
+                                        const Model& model, Record* record = nullptr, const Watch& watch = {});
 
 }  // namespace spinloom::goal

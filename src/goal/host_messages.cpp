@@ -1,6 +1,7 @@
 // What a host says to its NIC and hears from it.
 #include <algorithm>
 
+#include "goal/commands.hpp"
 #include "goal/engine.hpp"
 #include "goal/host.hpp"
 
@@ -8,13 +9,7 @@ namespace spinloom::goal {
 
 namespace {
 
-constexpr nic::QueueId event_queue{0, 0};
-constexpr nic::PortalIndex messages_portal{0};
-constexpr nic::PortalIndex bytes_portal{1};  // of rendezvous: where receivers get them
 constexpr nic::EntryId overflow_entry{0, 0};  // the first that a host takes
-// Match bits are the tag, and above it the number of the send, which receives ignore.
-constexpr uint32_t number_shift = 32;
-constexpr uint64_t tag_mask = UINT32_MAX;
 
 }  // namespace
 
@@ -31,6 +26,7 @@ std::vector<nic::Command> Host::setup(Payloads& payloads, uint32_t rank) {
   made.push_back({nic::PortalAlloc{messages_portal, event_queue}, {}, 0});
   made.push_back({nic::PortalAlloc{bytes_portal, event_queue}, {}, 0});
   made.push_back({nic::Append{overflow_entry, messages_portal, nic::ListKind::overflow, overflow}, {}, 0});
+  open_windows(payloads, rank, made);
   return made;
 }
 
@@ -43,21 +39,13 @@ nic::EntryId Host::take_entry() {
 
 void Host::send_message(uint32_t number) {
   const Job::Costs& costs = job_.costs[operation(number).shape];
-  nic::Put put;
-  put.target = nic::Rank{job_.schedule.peer(rank_, operation(number))};
-  put.portal = messages_portal;
-  put.match_bits = uint64_t{number} << number_shift | shape(number).tag;
-  put.hdr_data = costs.size;
-  put.event_send_disable = true;
-  const uint8_t* const bytes = job_.payloads.sent(rank_, number);
+  const nic::Put put = message_put({job_.schedule, job_.payloads, rank_, number}, costs.is_rendezvous);
   if (!costs.is_rendezvous) {
-    put.local = bytes;
-    put.length = costs.size;
     job_.nics.port(rank_).put(put);
     return ended(number);
   }
   nic::Entry entry;
-  entry.start = const_cast<uint8_t*>(bytes);  // only read: it takes no puts
+  entry.start = const_cast<uint8_t*>(job_.payloads.sent(rank_, number));  // only read: it takes no puts
   entry.length = costs.size;
   entry.options.op_put = false;
   entry.options.op_get = true;
@@ -101,6 +89,10 @@ void Host::look() {
       return stop(fail(Code::fault, "rank ", rank_, ": ", name_of(event->kind), " of ", event->requested_bytes,
                        " B failed: ", name_of(event->fail)));
     }
+    if (event->user_ptr >= one_sided_mark) {
+      one_sided_done(static_cast<uint32_t>(event->user_ptr));
+      continue;
+    }
     switch (event->kind) {
       case nic::EventKind::put:
       case nic::EventKind::put_overflow: matched(*event); break;
@@ -116,6 +108,7 @@ void Host::look() {
       default: SPL_ASSERT(false, "nobody asked for the event ", name_of(event->kind));
     }
   }
+  if (!awaited_.empty()) count_arrivals();
 }
 
 void Host::matched(const nic::Event& event) {
@@ -124,10 +117,10 @@ void Host::matched(const nic::Event& event) {
   Receive& receive = receives_[slot];
   receive.has_matched = true;
   receive.source = event.initiator.value;
-  receive.number = static_cast<uint32_t>(event.match_bits >> number_shift);
+  receive.number = number_of(event.match_bits);
   receive.size = event.hdr_data;
   const bool is_late = event.kind == nic::EventKind::put_overflow;
-  job_.hosts[receive.source]->matched_[receive.number] = true;
+  if (job_.hosts[receive.source] != nullptr) job_.hosts[receive.source]->matched_[receive.number] = true;
   job_.unmatched -= 2;
   if (job_.record != nullptr) {
     job_.record->match(now(), rank_, receive.operation, receive.source, receive.number, is_late);
@@ -138,28 +131,24 @@ void Host::matched(const nic::Event& event) {
     return attempt({Step::deliver, receive.operation, slot});
   }
   receive.memory = job_.payloads.memory(receive.size);
-  nic::Get get;
-  get.reply.local = job_.payloads.address(receive.memory);
-  get.reply.queue = event_queue;
-  get.reply.user_ptr = slot;
-  get.length = receive.size;
-  get.target = event.initiator;
-  get.portal = bytes_portal;
-  get.match_bits = receive.number;
-  submit(get);
+  nic::ReplyTo reply;
+  reply.local = job_.payloads.address(receive.memory);
+  reply.queue = event_queue;
+  reply.user_ptr = slot;
+  submit(bytes_get(event.initiator, receive.number, receive.size, reply));
 }
 
 // Of the sender's size; a message that came before its receive is also copied.
 uint64_t Host::delivery_ps(const Receive& receive) {
   const schedule::Operation& sent = job_.schedule.program(receive.source).operations[receive.number];
   const uint64_t copy_ps = receive.overflow == 0 ? 0 : time_ps(job_.copy, receive.size);
-  return job_.costs[sent.shape].cpu_ps + copy_ps;
+  return job_.costs[sent.shape].cpu_ps + job_.costs[operation(receive.operation).shape].layout_ps + copy_ps;
 }
 
 void Host::delivered(uint32_t slot) {
   Receive& receive = receives_[slot];
   if (receive.overflow != 0) job_.payloads.copy(receive.memory, receive.overflow, receive.size);
-  const Status right = job_.payloads.check(receive.memory, receive.size, rank_, receive.source, receive.number);
+  const Status right = job_.payloads.check(receive.memory.data(), receive.size, rank_, receive.source, receive.number);
   if (!right) return stop(right.error());
   const uint32_t number = receive.operation;
   receive.memory = {};

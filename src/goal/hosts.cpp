@@ -18,22 +18,53 @@ namespace {
 Status price(Job& job, const Model& model) {
   for (const Shape& shape : job.schedule.shapes()) {
     job.cpus_each = std::max(job.cpus_each, size_t{shape.cpu} + 1);
-    Job::Costs costs{shape.size, 0, false};
-    if (shape.kind == Kind::compute) {
+    Job::Costs costs{shape.size, 0, 0, false};
+    const bool works = shape.kind != Kind::compute && shape.kind != Kind::get;
+    const auto number = static_cast<uint32_t>(job.costs.size());
+    if (works && model.layout && job.schedule.ends(number).local != schedule::contiguous) {
+      costs.layout_ps = std::min(time_ps(*model.layout, shape.size), time_ps_most);
+    }
+    if (shape.kind == Kind::arrived) {
+      costs.cpu_ps = 0;
+    } else if (shape.kind == Kind::compute) {
       const auto whole = static_cast<unsigned __int128>(shape.size) * model.unit_ps;
       costs.cpu_ps = static_cast<uint64_t>(std::min<unsigned __int128>(whole, time_ps_most + 1));
     } else {
-      const uint64_t n = shape.size == 0 ? 0 : shape.size - 1;
+      const uint64_t n = shape.size == 0 || shape.kind == Kind::get ? 0 : shape.size - 1;
       costs.cpu_ps = std::min(time_ps(model.O, n), time_ps_most) + std::min(model.o_ps, time_ps_most);
       costs.is_rendezvous = shape.kind == Kind::send && shape.size > model.S_bytes;
     }
-    if (costs.cpu_ps > time_ps_most) {
+    if (costs.cpu_ps + costs.layout_ps > time_ps_most) {
       return fail(Code::overflow, "a computation or the CPU's part of a message takes more than ", time_ps_most,
                   " ps, which is 53 days; use a smaller unit or smaller parameters");
     }
     job.costs.push_back(costs);
   }
   return {};
+}
+
+// Which operations the NIC begins: one-sided ones that cost no CPU time and wait for `arrived`s only, for all or for the
+// first of several.
+std::vector<bool> triggered_of(const Job& job, const schedule::Program& program) {
+  enum Waits : uint8_t { all = 1, first = 2, others = 4 };
+  std::vector<uint8_t> waits(program.size());
+  for (uint32_t before = 0; before < program.size(); ++before) {
+    const bool is_arrived = job.schedule.shape(program.operations[before]).kind == Kind::arrived;
+    for (const schedule::Edge& edge : program.edges_of(before)) {
+      const bool counts = is_arrived && edge.awaits() == schedule::Awaits::end;
+      waits[edge.to()] |= !counts ? others : edge.join() == schedule::Join::all ? all : first;
+    }
+  }
+  std::vector<bool> found(program.size());
+  bool is_any = false;
+  for (uint32_t number = 0; number < program.size(); ++number) {
+    const schedule::Operation& operation = program.operations[number];
+    const Job::Costs& costs = job.costs[operation.shape];
+    found[number] = schedule::is_one_sided(job.schedule.shape(operation).kind) && costs.cpu_ps + costs.layout_ps == 0 &&
+                    (waits[number] == all || waits[number] == first);
+    is_any = is_any || found[number];
+  }
+  return is_any ? found : std::vector<bool>();
 }
 
 // Who waits for whom. Nothing is on its way any more, so a send that has begun is a message that waits.
@@ -59,11 +90,13 @@ Error stall_of(const Job& job) {
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const Host& host = *job.hosts[rank];
     const std::vector<uint32_t> posted = host.posted();
-    stall.unmatched += posted.size();
-    if (host.left() + posted.size() + arrived[rank].size() == 0 || stall.ranks.size() == stalled_ranks_most) continue;
+    const size_t waits = posted.size() + host.awaited();
+    stall.unmatched += waits;
+    if (host.left() + waits + arrived[rank].size() == 0 || stall.ranks.size() == stalled_ranks_most) continue;
     if (!posted.empty()) receives.push_back({rank, 0, posted.front(), 0});
     stall.ranks.push_back({rank, posted.empty() ? nullptr : &receives.back(),
-                           arrived[rank].empty() ? nullptr : &arrived[rank].front(), std::nullopt, host.left() > 0});
+                           arrived[rank].empty() ? nullptr : &arrived[rank].front(), host.first_awaited(),
+                           host.left() > 0});
     begun[rank] = host.begun();
   }
   stall.left = job.left;
@@ -84,31 +117,61 @@ Outcome outcome_of(const Job& job) {
 
 }  // namespace
 
-Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule, const Model& model,
-                          Record* record) {
-  Job job{.schedule = schedule,
+Job make_job(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule) {
+  return {.schedule = schedule,
           .nics = nics,
           .payloads = payloads,
           .costs = {},
           .waits = {},
+          .triggered = {},
           .noise = {},
           .copy = copy,
           .start_ps = static_cast<uint64_t>(nics.clock().now().ps)};
+}
+
+Status make_hosts(Job& job, const Model& model, const Sample& sample) {
+  const Schedule& schedule = job.schedule;
   SPL_TRY(price(job, model));
   if (model.noise) job.noise.emplace(*model.noise, schedule.ranks());
-  for (const schedule::Program& program : schedule.programs()) job.waits.push_back(program.waits());
+  for (const schedule::Program& program : schedule.programs()) {
+    job.waits.push_back(program.waits());
+    job.triggered.push_back(triggered_of(job, program));
+  }
+  job.hosts.resize(schedule.ranks());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    if (!sample.has(rank)) continue;
+    job.left += schedule.program(rank).size();
+    job.hosts[rank] = std::make_unique<Host>(job, rank);
+  }
+  job.nics.watch([&job](uint32_t rank) { job.hosts[rank]->look(); });
+  return {};
+}
+
+Status trouble_of(const Job& job) {
+  for (const auto& host : job.hosts) {
+    SPL_ASSERT(host == nullptr || host->has_ended(), "all that has begun and matched ends");
+  }
+  return job.payloads.windows().check(job.schedule, job.payloads);
+}
+
+Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule, const Model& model,
+                          Record* record, const Watch& watch) {
+  Job job = make_job(nics, payloads, copy, schedule);
+  SPL_TRY(make_hosts(job, model));
   if (record != nullptr) record->start(schedule, schedule.ranks() * job.cpus_each);
   job.record = record;
-  job.left = schedule.operations();
-  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) job.hosts.push_back(std::make_unique<Host>(job, rank));
-  nics.watch([&job](uint32_t rank) { job.hosts[rank]->look(); });
+  const uint64_t all = job.left;
   for (const auto& host : job.hosts) host->begin();
+  uint32_t until_look = nic_events_between_looks;
   while (!job.error && nics.clock().step()) {
+    if (--until_look > 0) continue;
+    until_look = nic_events_between_looks;
+    if (watch && !watch(all - job.left)) return ended_by_watch(all - job.left);
   }
   if (job.error) return *job.error;
   SPL_TRY(nics.trouble());
   if (schedule.operations() == 0 || job.left > 0 || job.unmatched > 0) return stall_of(job);
-  for (const auto& host : job.hosts) SPL_ASSERT(host->has_ended(), "all that has begun and matched ends");
+  SPL_TRY(trouble_of(job));
   return outcome_of(job);
 }
 

@@ -69,8 +69,14 @@ class LightNics::Node final : public portals::Port {
   const uint32_t rank_;
 };
 
-LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup)
-    : profile_(profile), setup_(std::move(setup)), nodes_(ranks), released_(ranks) {}
+LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample,
+                     sim::Network::Switches switches)
+    : profile_(profile),
+      setup_(std::move(setup)),
+      sample_(std::move(sample)),
+      switches_(std::move(switches)),
+      nodes_(ranks),
+      released_(ranks) {}
 
 LightNics::~LightNics() = default;
 
@@ -83,7 +89,9 @@ LightNics::Node& LightNics::node(uint32_t rank) {
   live_most_ = std::max(live_most_, ++live_);
   nic::Actions actions;
   for (const nic::Command& command : setup_(rank)) made->engine.on_command(command, actions);
-  SPL_ASSERT(actions.list.empty(), "commands that make a NIC ready have no effects");
+  // Nothing takes time, and a counter that a host has not read is 0.
+  for (const nic::Action& action : actions.list)
+    SPL_ASSERT(std::holds_alternative<nic::PostCounter>(action), "an effect");
   return *made;
 }
 
@@ -112,7 +120,7 @@ Status LightNics::trouble() const {
 }
 
 void LightNics::after(Time at, What what, uint32_t rank, Content content) {
-  if (what != departs && what != may_go) ++node(rank).awaited;
+  if (what > crosses && what != may_go) ++node(rank).awaited;
   clock_.at(at, *this, what, happenings_.take(rank, std::move(content)), what == may_go ? last_tie : 0);
 }
 
@@ -130,6 +138,12 @@ Time LightNics::read_time(int64_t bytes) const {
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.dma_latency);
 }
 
+// As sim::Fabric sends what lies on the NIC.
+Time LightNics::send_time(int64_t bytes) const {
+  if (!profile_.clustered()) return {};
+  return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.send_latency);
+}
+
 Time LightNics::port_time(int64_t bytes) const {
   return Rate::cycle_of(profile_.hpu.clock).time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
 }
@@ -138,18 +152,27 @@ Time LightNics::occupied(int64_t bytes) const {
   return std::max(line_time(bytes), profile_.link.gap * std::max<int64_t>(packets_of(bytes), 1));
 }
 
+void LightNics::enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
+  for (const nic::Packet& packet : packets) {  // of an atomic there are several
+    after(at, departs, packet.source.value, Message{packet, {}, 0});
+    at = at + occupied(static_cast<int64_t>(packet.payload.length));
+  }
+  sent();
+}
+
+nic::NicLimits LightNics::limits_beyond() const { return light_limits(profile_); }
+
 void LightNics::on_event(uint32_t what, uint64_t slot) {
   Happening happening = std::move(happenings_[static_cast<uint32_t>(slot)]);
   happenings_.give_back(static_cast<uint32_t>(slot));
   const uint32_t rank = happening.rank;
-  if (what == departs) {  // the switch serves the link to its target in this order
+  if (what <= crosses) {
     auto& message = std::get<Message>(happening.content);
-    const auto bytes = static_cast<int64_t>(message.packet.payload.length);
+    if (what == crosses) return cross(message, rank);
     const Time there = clock_.now() + profile_.link.switch_latency + profile_.link.wire;
-    const uint32_t target = message.packet.target.value;
-    const Time first_byte = node(target).in.serve(there, occupied(bytes)).start;
-    message.last_byte = first_byte + line_time(bytes);
-    return after(first_byte, arrives, target, message);
+    if (!switches_) return come(message, there);
+    message.at = switches_->switch_of(rank);
+    return after(there, crosses, rank, message);
   }
   if (what != may_go) {
     Node& here = node(rank);
@@ -157,6 +180,30 @@ void LightNics::on_event(uint32_t what, uint64_t slot) {
     happen(static_cast<What>(what), here, happening.content);
   }
   forget_if_quiet(rank);
+}
+
+void LightNics::cross(Message& message, uint32_t source) {
+  const uint32_t target = message.packet.target.value;
+  if (message.at == switches_->switch_of(target)) return come(message, clock_.now());
+  const auto now_ps = static_cast<uint64_t>(clock_.now().ps);
+  const auto [at_ps, to] = switches_->move(now_ps, message.at, target, message.packet.payload.length);
+  message.at = to;
+  after(Time{static_cast<int64_t>(at_ps)}, crosses, source, message);
+}
+
+// The switch serves the link to the target in this order.
+void LightNics::come(Message& message, Time head) {
+  const auto bytes = static_cast<int64_t>(message.packet.payload.length);
+  const uint32_t target = message.packet.target.value;
+  if (!sample_.has(target)) {
+    auto arrival = std::make_unique<sim::Arrival>();
+    arrival->packet = message.packet;
+    arrival->last_byte = head + line_time(bytes);
+    return beyond_->on_packet(std::move(arrival), head);
+  }
+  const Time first_byte = node(target).in.serve(head, occupied(bytes)).start;
+  message.last_byte = first_byte + line_time(bytes);
+  after(first_byte, arrives, target, message);
 }
 
 void LightNics::happen(What what, Node& here, Content& content) {
@@ -172,6 +219,10 @@ void LightNics::happen(What what, Node& here, Content& content) {
       return match_next(here);
     }
     case landed: here.engine.on_dma_done(std::get<nic::DmaId>(content), actions); break;
+    case operands: {  // they are here and have been changed; a write takes them back
+      const auto& atomic = std::get<Operands>(content);
+      return after(here.pcie.write(clock_.now(), atomic.bytes).end, landed, here.rank().value, atomic.dma);
+    }
     case read: here.engine.on_packet_sent(std::get<uint64_t>(content), actions); break;
     case commanded: here.engine.on_command(std::get<nic::Command>(content), actions); break;
     case continues: here.engine.on_continue(actions); break;
@@ -189,6 +240,7 @@ void LightNics::happen(What what, Node& here, Content& content) {
       return;
     }
     case departs:
+    case crosses:
     case may_go: return;
   }
   perform(here, actions, nullptr);
@@ -205,27 +257,30 @@ void LightNics::match_next(Node& here) {
 }
 
 void LightNics::perform(Node& here, nic::Actions& actions, const Message* message) {
-  portals::perform_each(
-      actions, {},
-      portals::Overloaded{
-          [&](const nic::Send& send) { perform(here, send); },
-          [&](const nic::DmaWrite& write) { perform(here, write, message); },
-          [&](const nic::PostEvent& event) { deliver(here, event, profile_.pcie.event_bytes); },
-          [&](const nic::PostCounter& counter) { deliver(here, counter, counter_bytes); },
-          [&](nic::Answer& answer) { deliver(here, std::move(answer), profile_.pcie.event_bytes); },
-          [&](const nic::Continue&) { after(clock_.now(), continues, here.rank().value, {}); },
-          [](const auto&) { SPL_ASSERT(false, "hosts of schedules have no handlers and no atomics"); },
-      });
+  portals::perform_each(actions, {},
+                        portals::Overloaded{
+                            [&](const nic::Send& send) { perform(here, send); },
+                            [&](const nic::DmaWrite& write) { perform(here, write, message); },
+                            [&](const nic::ApplyAtomic& atomic) { perform(here, atomic, message); },
+                            [&](const nic::PostEvent& event) { deliver(here, event, profile_.pcie.event_bytes); },
+                            [&](const nic::PostCounter& counter) { deliver(here, counter, counter_bytes); },
+                            [&](nic::Answer& answer) { deliver(here, std::move(answer), profile_.pcie.event_bytes); },
+                            [&](const nic::Continue&) { after(clock_.now(), continues, here.rank().value, {}); },
+                            [](const auto&) { SPL_ASSERT(false, "hosts of schedules have no handlers"); },
+                        });
 }
 
 void LightNics::perform(Node& here, const nic::Send& send) {
   SPL_ASSERT(send.last && send.pieces.empty(), "a message is one packet");
   const auto bytes = static_cast<int64_t>(send.packet.payload.length);
   Time ready = clock_.now();
-  if (bytes > 0) ready = here.pcie.write(ready, 0).end + profile_.pcie.latency * 2;  // a read stays behind writes
+  if (bytes > 0 && send.from_device) ready = ready + send_time(bytes);
+  if (bytes > 0 && !send.from_device) {
+    ready = here.pcie.write(ready, 0).end + profile_.pcie.latency * 2;  // a read stays behind writes
+  }
   const sim::Service service = here.out.serve(ready, occupied(bytes));
   const uint32_t rank = here.rank().value;
-  after(service.start, departs, rank, Message{send.packet, {}});
+  after(service.start, departs, rank, Message{send.packet, {}, 0});
   if (send.packet.operation != nic::Operation::ack) {
     after(service.start + line_time(bytes), read, rank, send.packet.message);
   }
@@ -256,6 +311,15 @@ void LightNics::perform(Node& here, const nic::DmaWrite& write, const Message* m
     here.landed_before = end;
   }
   after(end, landed, here.rank().value, write.dma);
+}
+
+// As sim::Node reads for an atomic.
+void LightNics::perform(Node& here, const nic::ApplyAtomic& atomic, const Message* message) {
+  SPL_ASSERT(message != nullptr, "only messages bring operands");
+  const auto bytes = static_cast<int64_t>(atomic.source.length);
+  const Time asked = here.pcie.write(std::max(clock_.now(), message->last_byte), 0).end + profile_.pcie.latency;
+  after(here.pcie.command(asked, bytes).end + profile_.pcie.latency, operands, here.rank().value,
+        Operands{atomic.dma, bytes});
 }
 
 void LightNics::deliver(Node& here, Delivery delivery, int64_t bytes) {

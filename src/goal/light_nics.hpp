@@ -4,11 +4,12 @@
 //   and it is quiet. What takes time, by the profile:
 //   - commands, reads of what is sent, events: as in sim::Node;
 //   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
-//     first byte comes after switch and wire;
+//     first byte comes after switch and wire; with Switches it goes on as network/network.hpp says, as one packet;
 //   - the matching unit takes one message after the other, match.header each, match.packet an answer;
-//   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe.
+//   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe;
+//   - an atomic reads what is in host memory over PCIe first.
 // Invariants: (1) a message takes what it takes in FullNics, if nothing else happens; (2) a NIC that is
-//   forgotten was in the state in which it is made.
+//   forgotten was in the state in which it is made, but for its counters, which nobody reads any more.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "goal/nics.hpp"
+#include "goal/sample.hpp"
 #include "nic/slab.hpp"
 #include "portals/mailbox.hpp"
 #include "sim/pcie.hpp"
@@ -28,13 +30,18 @@ namespace spinloom::goal {
 
 class LightNics final : public Nics, sim::EventTarget {
  public:
-  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup);
+  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample = {},
+            sim::Network::Switches switches = {});
   ~LightNics() override;
 
   [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
   [[nodiscard]] portals::Port& port(uint32_t rank) override;
   void watch(Watcher watcher) override { watcher_ = std::move(watcher); }
   void release(uint32_t rank) override;
+  void connect(Beyond& beyond) override { beyond_ = &beyond; }
+  void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
+  [[nodiscard]] nic::NicLimits limits_beyond() const override;
+  [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
   // How many NICs there are now, and how many there were at one time at most.
   [[nodiscard]] uint32_t live() const { return live_; }
@@ -43,25 +50,46 @@ class LightNics final : public Nics, sim::EventTarget {
  private:
   class Node;
   // What happens at a rank after some time. The numbers are the codes of events.
-  enum What : uint32_t { departs, arrives, matched, landed, read, readable, commanded, continues, may_go };
+  enum What : uint32_t {
+    departs,
+    crosses,
+    arrives,
+    matched,
+    landed,
+    operands,
+    read,
+    readable,
+    commanded,
+    continues,
+    may_go
+  };
   struct Message {
     nic::Packet packet;
     Time last_byte;
+    uint32_t at = 0;  // a switch
+  };
+  struct Operands {  // of an atomic
+    nic::DmaId dma;
+    int64_t bytes = 0;
   };
   using Delivery = std::variant<nic::PostEvent, nic::PostCounter, nic::Answer>;
-  using Content = std::variant<std::monostate, Message, nic::DmaId, uint64_t, Delivery, nic::Command>;
+  using Content = std::variant<std::monostate, Message, nic::DmaId, Operands, uint64_t, Delivery, nic::Command>;
   struct Happening {
     uint32_t rank = 0;
     Content content;
   };
 
   void on_event(uint32_t what, uint64_t slot) override;
+  // Its head is there: at a switch, or at that of its target.
+  void cross(Message& message, uint32_t source);
+  void come(Message& message, Time head);
   void happen(What what, Node& node, Content& content);
   [[nodiscard]] Node& node(uint32_t rank);
   void after(Time at, What what, uint32_t rank, Content content);
   void perform(Node& node, nic::Actions& actions, const Message* message);
   void perform(Node& node, const nic::Send& send);
   void perform(Node& node, const nic::DmaWrite& write, const Message* message);
+  void perform(Node& node, const nic::ApplyAtomic& atomic, const Message* message);
   void deliver(Node& node, Delivery delivery, int64_t bytes);
   void match_next(Node& node);
   void forget_if_quiet(uint32_t rank);
@@ -73,10 +101,14 @@ class LightNics final : public Nics, sim::EventTarget {
   [[nodiscard]] Time line_time(int64_t bytes) const;
   [[nodiscard]] Time occupied(int64_t bytes) const;
   [[nodiscard]] Time read_time(int64_t bytes) const;
+  [[nodiscard]] Time send_time(int64_t bytes) const;
   [[nodiscard]] Time port_time(int64_t bytes) const;
 
   const sim::Profile profile_;
   const Setup setup_;
+  const Sample sample_;
+  sim::Network::Switches switches_;
+  Beyond* beyond_ = nullptr;
   sim::EventQueue clock_;
   Watcher watcher_;
   std::vector<std::unique_ptr<Node>> nodes_;

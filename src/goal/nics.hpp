@@ -6,8 +6,10 @@
 // Threads: one owner. Time: modelled, that of the clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/result.hpp"
@@ -15,8 +17,21 @@
 #include "nic/nic.hpp"
 #include "portals/port.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/network.hpp"
+#include "sim/pcie.hpp"
+#include "sim/profile.hpp"
 
 namespace spinloom::goal {
+
+// Who takes what NICs send to ranks that have none here.
+class Beyond {
+ public:
+  // Its first byte would be at the NIC at `head`, which is not before now.
+  virtual void on_packet(std::unique_ptr<sim::Arrival> arrival, Time head) = 0;
+
+ protected:
+  ~Beyond() = default;
+};
 
 using Setup = std::function<std::vector<nic::Command>(uint32_t rank)>;
 using Watcher = std::function<void(uint32_t rank)>;
@@ -29,8 +44,32 @@ class Nics {
   [[nodiscard]] virtual portals::Port& port(uint32_t rank) = 0;
   virtual void watch(Watcher watcher) = 0;
   virtual void release(uint32_t rank) = 0;
+  virtual void connect(Beyond& beyond) = 0;
+  // The packets of a message of a rank that has no NIC here are on its link from `at` on, at line rate. `sent` is called
+  // when their bytes have been read.
+  virtual void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) = 0;
+  // Of the NIC of such a rank.
+  [[nodiscard]] virtual nic::NicLimits limits_beyond() const = 0;
+  // Bytes of an atomic.
+  [[nodiscard]] virtual uint64_t atomic_bytes_most() const = 0;
   [[nodiscard]] virtual Status trouble() const = 0;
 };
+
+// What a byte takes at a NIC, from its arrival to a host that knows of it.
+[[nodiscard]] inline Time arrival_time(const sim::Profile& profile) {
+  const sim::Pcie pcie(profile);
+  const Rate cycle = Rate::cycle_of(profile.hpu.clock);
+  const Time read = profile.clustered() ? cycle.time_of_cycles(1 + profile.pulp.dma_latency)
+                                        : profile.memory.channel_byte_time.time_of(Bytes{1});
+  return std::max(profile.match.header, profile.link.byte_time.time_of(Bytes{1})) + read + pcie.write_duration(1) +
+         pcie.write_duration(profile.pcie.event_bytes) + profile.pcie.latency;
+}
+
+[[nodiscard]] inline uint64_t atomic_bytes_of(const sim::Profile& profile) {
+  const nic::NicLimits limits;
+  return std::min<uint64_t>(
+      {limits.atomic_bytes, limits.fetch_atomic_bytes, static_cast<uint64_t>(profile.link.payload)});
+}
 
 // What a NIC says at the end of a run in which nothing may have failed.
 [[nodiscard]] inline Status trouble_of(uint32_t rank, const nic::Nic& nic) {

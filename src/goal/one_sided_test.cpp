@@ -9,12 +9,6 @@ namespace {
 
 using namespace test;
 
-// Rank 0 does something to rank 1, which computes for 5 when one has arrived.
-std::string one_sided(std::string_view what) {
-  return text("num_ranks 2\nrank 0 {\n", what,
-              " 1 tag 3\n}\nrank 1 {\na: arrived 1 tag 3\nc: calc 5\nc requires a\n}\n");
-}
-
 TEST(Model, APutNeedsNoCpuOfItsTarget) {
   // It has arrived at c + L + n G with c = o + n O, and has ended when its last byte has left, c + n G.
   for (const char* const what : {"put 1000b to", "atomic 1000b to"}) {

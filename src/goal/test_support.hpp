@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/random.hpp"
@@ -41,6 +43,12 @@ inline LogGopSimParameters random_parameters(Random& random) {
     *one = random_cost(random);
   parameters.S = sizes[random.below(6)];
   return parameters;
+}
+
+// Rank 0 does something to rank 1, which computes for 5 ns when one has arrived.
+inline std::string one_sided(std::string_view what) {
+  return text("num_ranks 2\nrank 0 {\n", what,
+              " 1 tag 3\n}\nrank 1 {\na: arrived 1 tag 3\nc: calc 5\nc requires a\n}\n");
 }
 
 // Whether schedules have what our model adds to LogGOPSim's.
@@ -123,6 +131,23 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   }
   for (uint32_t rank = 0; rank < ranks; ++rank) schedule.intern(rank, builders[rank].take());
   return schedule;
+}
+
+// Who gets whose message is the graph's own if no receive takes any and no two messages have sender, receiver and tag
+// in common.
+inline bool is_determined(const schedule::Schedule& schedule) {
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, schedule::Kind>, uint32_t> found;
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    for (const schedule::Operation& operation : schedule.program(rank).operations) {
+      const schedule::Shape& shape = schedule.shape(operation);
+      if (shape.kind != schedule::Kind::send && shape.kind != schedule::Kind::receive) continue;
+      const uint32_t peer = schedule.peer(rank, operation);
+      if (peer == schedule::any || shape.tag == schedule::any) return false;
+      const bool sends = shape.kind == schedule::Kind::send;
+      if (++found[{sends ? rank : peer, sends ? peer : rank, shape.tag, shape.kind}] > 1) return false;
+    }
+  }
+  return true;
 }
 
 inline void compare(const schedule::Schedule& schedule, const LogGopSimParameters& parameters) {

@@ -1,6 +1,7 @@
 // Watch - who looks on while a schedule runs.
 //
-// Contract: a run calls it each `events_between_looks` events with how many operations have begun; false ends the run,
+// Contract: a run calls it each `events_between_looks` events (where NICs are simulated, which takes longer, each
+//   `nic_events_between_looks`) with how many operations have begun; false ends the run,
 //   with an error that says so.
 // Threads: called by the thread that runs. Time: none; how long it is between two calls the engine does not know.
 #pragma once
@@ -15,6 +16,7 @@ namespace spinloom::goal {
 using schedule::Watch;
 
 inline constexpr uint32_t events_between_looks = 1U << 16;
+inline constexpr uint32_t nic_events_between_looks = 1U << 13;
 
 [[nodiscard]] inline Error ended_by_watch(uint64_t begun) {
   return fail(Code::stalled, "the run was ended from outside when ", begun, " operations had begun");

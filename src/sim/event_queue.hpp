@@ -45,6 +45,8 @@ class EventQueue {
 
   [[nodiscard]] Time now() const { return now_; }
   [[nodiscard]] bool empty() const { return heap_.empty(); }
+  // Of the next event; only if there is one.
+  [[nodiscard]] Time next() const { return heap_.top().time; }
   [[nodiscard]] uint64_t steps() const { return steps_; }
 
  private:

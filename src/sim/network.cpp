@@ -62,11 +62,23 @@ Time Network::duration_of(const nic::Packet& packet) const {
 void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   SPL_ASSERT(!packets.empty(), "a message has at least one packet");
   const auto order = departure_order(static_cast<uint32_t>(packets.size()), ordering_, source, packets.front().message);
+  inject_on(injectors_[source.value], std::move(packets), order, ready, std::move(sent));
+}
+
+void Network::enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
+  std::vector<uint32_t> order(packets.size());
+  std::iota(order.begin(), order.end(), 0u);
+  Resource link;
+  inject_on(link, std::move(packets), order, ready, std::move(sent));
+}
+
+void Network::inject_on(Resource& link, std::vector<nic::Packet> packets, const std::vector<uint32_t>& order,
+                        Time ready, std::function<void()> sent) {
   Service service{};
   uint32_t slot = 0;
   for (const uint32_t index : order) {
     const nic::Packet& packet = packets[index];
-    service = injectors_[source.value].serve(ready, std::max(duration_of(packet), link_.gap));
+    service = link.serve(ready, std::max(duration_of(packet), link_.gap));
     service.end = service.start + duration_of(packet);
     slot = departures_.take();
     departures_[slot].packet = packet;
@@ -115,7 +127,7 @@ void Network::cross(uint32_t slot) {
 void Network::eject(Time head, std::unique_ptr<Arrival> arrival) {
   const uint32_t target = arrival->packet.target.value;
   const Time duration = duration_of(arrival->packet);
-  if (target < ejectors_.size()) head = ejectors_[target].serve(head, std::max(duration, link_.gap)).start;
+  if (is_attached(target)) head = ejectors_[target].serve(head, std::max(duration, link_.gap)).start;
   arrival->last_byte = head + duration;
   const uint32_t arriving = arrivals_.take();
   arrivals_[arriving] = std::move(arrival);
@@ -124,7 +136,7 @@ void Network::eject(Time head, std::unique_ptr<Arrival> arrival) {
 
 void Network::arrive(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
-  Receiver* const receiver = packet.target.value < receivers_.size() ? receivers_[packet.target.value] : nullptr;
+  Receiver* const receiver = is_attached(packet.target.value) ? receivers_[packet.target.value] : others_;
   if (receiver == nullptr) {
     log::emit(log::Level::error, "sim.network",
               text("packet of rank ", packet.source.value, " to rank ", packet.target.value, " dropped: no such rank"));

@@ -63,6 +63,10 @@ class Network final : EventTarget {
                                       uint32_t ranks);
 
   void attach(nic::Rank rank, Receiver& receiver);
+  // Who takes the packets to ranks that nobody has attached. No link at their end makes them wait.
+  void attach_others(Receiver& receiver) { others_ = &receiver; }
+  // As inject(), of a rank that nobody has attached: its packets are on its link from `ready` on, whoever else is.
+  void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
   // Sends the packets of one message, in message order, from `ready` on. Each payload is read when its packet leaves;
   // `sent` runs when the last packet has left.
   void inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
@@ -82,6 +86,11 @@ class Network final : EventTarget {
   void cross(uint32_t slot);
   // The packet is at the switch of its target.
   void eject(Time head, std::unique_ptr<Arrival> arrival);
+  [[nodiscard]] bool is_attached(uint32_t rank) const {
+    return rank < receivers_.size() && receivers_[rank] != nullptr;
+  }
+  void inject_on(Resource& link, std::vector<nic::Packet> packets, const std::vector<uint32_t>& order, Time ready,
+                 std::function<void()> sent);
   void arrive(std::unique_ptr<Arrival> arrival);
   [[nodiscard]] Time duration_of(const nic::Packet& packet) const;
 
@@ -92,6 +101,7 @@ class Network final : EventTarget {
   std::vector<Resource> injectors_;  // by rank: the link into the switch
   std::vector<Resource> ejectors_;  // by rank: the link out of the switch
   std::vector<Receiver*> receivers_;  // by rank
+  Receiver* others_ = nullptr;
   nic::Slab<Departure> departures_;
   nic::Slab<Crossing> crossings_;
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;

@@ -89,7 +89,10 @@ def test_several_are_a_table(spinloom, rounds):
         (("--fidelity", "nic"), "name the NIC"),
         ((*NIC, "--fidelity", "nick"), "'nick' is none of message, nic, full"),
         ((*NIC, "-L", "3us"), "-L: with --nic it is the profile's"),
-        ((*NIC, "--fidelity", "nic", "--network", "torus:4x4"), "--network: --fidelity nic has one switch"),
+        (
+            (*NIC, "--fidelity", "nic", "--network", "torus:4x4,routing=adaptive"),
+            "choose fixed routing",
+        ),
         ((*NIC, "--fidelity", "message,nic", "--critical-path"), "--critical-path: --fidelity nic has none"),
         ((*NIC, "--dialect", "loggopsim"), "--nic"),
         (("--nic", "none-such", "--fidelity", "nic"), "none-such"),
@@ -104,13 +107,66 @@ def test_what_does_not_go_together_is_one_sentence(spinloom, rounds, options, sa
 
 
 @pytest.mark.parametrize("fidelity", ["nic", "full"])
-def test_what_goal_does_not_have_is_for_messages(spinloom, tmp_path, fidelity):
+def test_a_put_on_nics_is_counted(spinloom, tmp_path, fidelity):
     path = tmp_path / "put.goal"
-    path.write_text("num_ranks 2\nrank 0 {\na: put 8b to 1\n}\nrank 1 {\nb: calc 1\n}\n")
-    ran = spinloom("goal", "run", str(path), "--nic", "sc19-slingshot", "--fidelity", fidelity)
+    path.write_text("num_ranks 2\nrank 0 {\na: put 8b to 1\n}\nrank 1 {\nb: arrived 1\n}\n")
+    ran = spinloom("goal", "run", str(path), *NIC, "--fidelity", fidelity, "--json")
+    assert ran.code == 0, ran.err
+    put, arrived = json.loads(ran.out)
+    assert put["finish_ps"] > 0
+    assert arrived["finish_ps"] > 0
+
+
+def test_a_sample_of_all_is_that_fidelity_and_one_of_few_lies_near(spinloom, rounds):
+    def ends(*options):
+        ran = spinloom("goal", rounds, *NIC, *options, "--json")
+        assert ran.code == 0, ran.err
+        return [row["finish_ps"] for row in json.loads(ran.out)]
+
+    for fidelity in ("nic", "full"):
+        all_of_them = ends("--fidelity", fidelity)
+        ranks = f"0-{len(all_of_them) - 1}"
+        assert ends(f"--{fidelity}-ranks", ranks) == all_of_them
+        few = ends(f"--{fidelity}-ranks", "0,2-3")
+        message = ends()
+        assert abs(max(few) - max(message)) < max(message) // 100
+
+
+@pytest.mark.parametrize("fidelity", ["nic", "full"])
+def test_cpus_on_nics_have_a_timeline(spinloom, rounds, tmp_path, fidelity):
+    path = tmp_path / f"{fidelity}.perfetto"
+    ran = spinloom("goal", rounds, *NIC, "--fidelity", fidelity, "--trace", str(path))
+    assert ran.code == 0, ran.err
+    content = path.read_bytes()
+    assert b"send of 8 B" in content
+    assert b"receive of 8 B" in content
+
+
+def test_a_sample_is_named_in_the_table(spinloom, rounds):
+    ran = spinloom("goal", rounds, *NIC, "--full-ranks", "0,2-3")
+    assert ran.code == 0, ran.err
+    assert "message; 3 ranks full" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--full-ranks", "1"), "name the NIC"),
+        ((*NIC, "--full-ranks", "1", "--nic-ranks", "2"), "a sample has one fidelity"),
+        ((*NIC, "--full-ranks", "1", "--fidelity", "nic"), "the others are at --fidelity message, not nic"),
+        ((*NIC, "--full-ranks", "1-x"), "write ranks as 0,17,64-71"),
+        ((*NIC, "--full-ranks", "7-3"), "7-3 are no ranks"),
+        ((*NIC, "--full-ranks", "4000"), "rank 4000 is none"),
+        ((*NIC, "--full-ranks", "1", "--network", "torus:4x4"), "leave out --full-ranks"),
+        ((*NIC, "--full-ranks", "1", "--critical-path"), "--critical-path: --fidelity full has none"),
+        ((*NIC, "--full-ranks", "1", "--trace", "t.perfetto"), "--trace: --fidelity full has none"),
+    ],
+)
+def test_a_sample_that_makes_no_sense_is_one_sentence(spinloom, rounds, options, said):
+    ran = spinloom("goal", rounds, *options)
     assert ran.code == 2
-    assert "operation 0 of rank 0 is a put of 8 B" in ran.err
-    assert "use message" in ran.err
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("fidelity", ["nic", "full"])

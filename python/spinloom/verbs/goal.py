@@ -15,6 +15,7 @@ from spinloom import (
     goal_drawing,
     goal_fidelity,
     goal_files,
+    goal_layouts,
     goal_model,
     goal_network,
     goal_ranks,
@@ -111,8 +112,15 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 @click.option("--trace", type=click.Path(path_type=Path), help="Also write a Perfetto timeline.")
 @click.option(
     "--layout",
-    metavar="RATE",
-    help="What a CPU takes for each byte that a layout scatters; else nothing: 50ps/B.",
+    metavar="RATE|STRATEGY",
+    help="What a CPU takes for each byte that a layout scatters, 50ps/B; or how the NICs of --nic "
+    f"move it: {', '.join(goal_layouts.NAMES)}. Else layouts cost nothing.",
+)
+@click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="Where the prices of --layout STRATEGY are kept: what is there is not simulated again.",
 )
 @click.option(
     "--draw", type=click.Path(path_type=Path), help="Also draw a small schedule: FILE.svg or FILE.png."
@@ -131,6 +139,12 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     help="message: LogGOPS; nic: the NICs of --nic match each message; full: whole simulated nodes, whose "
     "bytes are checked. Several with commas between them are compared.",
 )
+@click.option(
+    "--full-ranks",
+    metavar="RANKS",
+    help="With --fidelity message: these ranks are whole simulated nodes among the others: 0,17,64-71.",
+)
+@click.option("--nic-ranks", metavar="RANKS", help="The same, with NICs as of --fidelity nic.")
 @loggops
 @quiet_option
 @form_options
@@ -146,10 +160,13 @@ def run(
     per_rank: Path | None,
     trace: Path | None,
     layout: str | None,
+    prices: Path | None,
     draw: Path | None,
     quiet: bool,
     nic: str | None,
     fidelity_text: str,
+    full_ranks: str | None,
+    nic_ranks: str | None,
     form: str,
     **parameters: str,
 ) -> None:
@@ -157,18 +174,31 @@ def run(
     without one are nanoseconds, nanoseconds for each byte, and bytes."""
     network = goal_network.parse(network_text)
     fidelities = goal_fidelity.parse(fidelity_text)
-    on_nics = [name for name in fidelities if name != goal_fidelity.MESSAGE]
-    refuse_on_nics(
-        on_nics,
+    strategy = layout if goal_layouts.is_strategy(layout) else None
+    refuse_with_strategy(
+        strategy,
         nic,
         {
+            "--noise": noise,
             "--critical-path": critical_path,
             "--trace": trace,
-            "--layout": layout,
+            "--dialect": dialect,
         },
     )
-    if network and goal_fidelity.NIC in fidelities:
-        raise Trouble("unsupported", "--network: --fidelity nic has one switch; leave it out, or use full")
+    if prices is not None and strategy is None:
+        raise Trouble("invalid", f"--prices: name a strategy, as --layout {goal_layouts.NAMES[-1]}")
+    sample = sample_of(fidelities, full_ranks, nic_ranks)
+    on_nics = [name for name in fidelities if name != goal_fidelity.MESSAGE]
+    refuse_on_nics(
+        on_nics if sample is None else [sample[0]],
+        nic,
+        {"--critical-path": critical_path, "--trace": trace if sample is not None else None},
+    )
+    if network and sample is not None:
+        raise Trouble(
+            "unsupported",
+            f"--network: ranks of two fidelities have one switch; leave out --{sample[0]}-ranks",
+        )
     only_ours = {
         "--network": network,
         "--noise": noise,
@@ -176,6 +206,8 @@ def run(
         "--trace": trace,
         "--layout": layout,
         "--nic": nic,
+        "--full-ranks": full_ranks,
+        "--nic-ranks": nic_ranks,
     }
     given = [name for name, value in only_ours.items() if value]
     if dialect and given:
@@ -188,7 +220,7 @@ def run(
         arguments = {**goal_model.parse(parameters, unit), "network": network}
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
         arguments["record"] = critical_path or trace is not None
-        arguments["layout"] = goal_model.parse_layout(layout) if layout else None
+        arguments["layout"] = goal_model.parse_layout(layout) if layout and strategy is None else None
     if per_rank is not None:
         goal_ranks.check_name(per_rank)
     machine = None if nic is None else machines.machine(nic)
@@ -199,18 +231,29 @@ def run(
     if draw is not None:
         goal_drawing.draw(schedule, draw, file.name)
         output.say(f"written: {draw}")
+    counted = schedule.count()
+    programs = None
+    if strategy is not None:
+        assert machine is not None
+        with progress(0, quiet, "simulating layouts") as bar:
+            programs = goal_layouts.on_nics(schedule, machine, strategy, arguments["unit_ps"], prices, bar)
+        schedule = programs.schedule
+        arguments["unit_ps"] = 1
     if len(fidelities) > 1:
         rows = goal_fidelity.table(schedule, fidelities, machine, arguments)
         output.emit(rows, form, lambda: goal_tables.fidelities(rows))
         return
-    counted = schedule.count()
     begun = time.perf_counter()
     with progress(counted["operations"], quiet, "running") as bar:
         if dialect:
             outcome = schedule.run_loggopsim(**arguments, progress=bar.reach)
         else:
-            outcome = goal_fidelity.run(schedule, fidelities[0], machine, arguments, bar.reach)
+            fidelity, ranks = sample or (fidelities[0], None)
+            outcome = goal_fidelity.run(schedule, fidelity, machine, arguments, bar.reach, ranks)
     seconds = time.perf_counter() - begun
+    if programs is not None:
+        computed = zip(outcome["compute_ps"], programs.nic_ps, strict=True)
+        outcome["compute_ps"] = [both - by_nic for both, by_nic in computed]
     columns = goal_ranks.columns(outcome, counted["cpus"])
     if per_rank is not None:
         goal_ranks.write(per_rank, columns)
@@ -225,11 +268,14 @@ def run(
         output.show(goal_tables.summary(counted, dialect, goal_tables.dialect_lines(outcome)))
     else:
         more = goal_tables.layout_lines(counted, layout)
+        if programs is not None:
+            more += goal_tables.program_lines(programs)
         more += goal_tables.network_lines(network, network_text, counted["ranks"]) + goal_tables.lines(
             columns
         )
         if nic is not None:
-            more = [("NIC", nic), ("fidelity", fidelities[0]), *more]
+            said = fidelities[0] if sample is None else f"message; {len(sample[1]):,} ranks {sample[0]}"
+            more = [("NIC", nic), ("fidelity", said), *more]
         output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
@@ -241,6 +287,34 @@ def run(
         output.say(
             f"{outcome['events']:,} events in {seconds:.3f} s of host time, {rate / 1e6:.1f} million a second"
         )
+
+
+def refuse_with_strategy(strategy: str | None, nic: str | None, given: dict[str, Any]) -> None:
+    if strategy is None:
+        return
+    if nic is None:
+        raise Trouble("invalid", f"--layout {strategy}: name the NIC, such as --nic {machines.NIC}")
+    for name, value in given.items():
+        if value:
+            raise Trouble(
+                "unsupported", f"--layout {strategy}: {name} does not know of NICs' work; leave it out"
+            )
+
+
+def sample_of(
+    fidelities: list[str], full_ranks: str | None, nic_ranks: str | None
+) -> tuple[str, list[int]] | None:
+    """The fidelity of some ranks among others at message level, and which."""
+    if full_ranks is None and nic_ranks is None:
+        return None
+    if full_ranks is not None and nic_ranks is not None:
+        raise Trouble("invalid", "--nic-ranks: --full-ranks is given, too; a sample has one fidelity")
+    name, text = (goal_fidelity.FULL, full_ranks) if full_ranks else (goal_fidelity.NIC, nic_ranks)
+    if fidelities != [goal_fidelity.MESSAGE]:
+        raise Trouble(
+            "invalid", f"--{name}-ranks: the others are at --fidelity message, not {', '.join(fidelities)}"
+        )
+    return name, goal_fidelity.parse_ranks(f"--{name}-ranks", text or "")
 
 
 def refuse_on_nics(fidelities: list[str], nic: str | None, given: dict[str, Any]) -> None:

@@ -1,0 +1,70 @@
+"""`spinloom goal --layout STRATEGY`: layouts of a schedule that NICs move, by handlers run once for each.
+
+Contract: on_nics() gives the schedule with the work of NICs in it. Each layout and side is simulated once,
+as a message with real bytes that are compared with the oracle, and executed handlers. What it takes longer
+than the same bytes in one block is its price, which all messages with it pay. Prices are kept in a file if
+there is one. All times are modelled.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spinloom import core, layout_prices, strategies
+from spinloom.bar import Bar
+from spinloom.errors import Trouble
+from spinloom.layout_prices import Cells, Memory, Use
+from spinloom.machines import Machine
+
+LAYOUTS_MOST = 1000  # the heaviest ones are simulated, others cost by the byte as these on average
+ON_HOST = (strategies.BASELINE, "host-best", "host-warm", strategies.DIRECT)
+NAMES = tuple(name for name in strategies.STRATEGIES if name not in ON_HOST)
+
+
+class OnNics(NamedTuple):
+    schedule: Any
+    nic_ps: list[int]  # by rank: what of its computations no CPU does
+    simulated: int
+    remembered: int
+    fell_back: int  # layouts that the NIC does not take: CPUs move them
+
+
+def is_strategy(text: str | None) -> bool:
+    return text in NAMES
+
+
+def on_nics(
+    schedule: Any,
+    machine: Machine,
+    strategy: str,
+    unit_ps: int,
+    kept: Path | None = None,
+    bar: Bar | None = None,
+) -> OnNics:
+    found = core.load().layout_uses(schedule)
+    if not found:
+        raise Trouble("invalid", f"--layout {strategy}: the schedule has no layouts at ends of transfers")
+    uses: dict[tuple[int, str], Use] = {}
+    for one in found:
+        place = (one["layout"], one["side"])
+        before = uses[place].messages if place in uses else 0
+        uses[place] = Use(
+            one["layout"],
+            one["count"],
+            one["side"],
+            one["type"],
+            one["bytes"],
+            before + one["messages"],
+            0,
+        )
+    cells = Cells(machine, Memory(kept))
+    prices = layout_prices.price(uses.values(), cells, [strategy], LAYOUTS_MOST, 0, bar or Bar())
+    paid = prices.nic[strategy]
+    by_shape = {}
+    for one in found:
+        price = paid[uses[one["layout"], one["side"]]]
+        by_shape[one["shape"]] = (price.cpu_ps, price.nic_ps, price.nic_busy_ps)
+    made, nic_ps = core.load().with_nic_programs(schedule, by_shape, unit_ps)
+    fell_back = sum(price.fell_back for price in paid.values())
+    return OnNics(made, nic_ps, cells.simulated, cells.remembered, fell_back)

@@ -1,0 +1,77 @@
+#include "goal/commands.hpp"
+
+#include <algorithm>
+
+namespace spinloom::goal {
+
+using schedule::Kind;
+
+nic::Put message_put(const Doing& doing, bool is_request) {
+  const schedule::Shape& shape = doing.shape();
+  nic::Put put;
+  put.target = nic::Rank{doing.schedule.peer(doing.rank, doing.operation())};
+  put.portal = messages_portal;
+  put.match_bits = uint64_t{doing.number} << number_shift | shape.tag;
+  put.hdr_data = shape.size;
+  put.event_send_disable = true;
+  if (is_request) return put;
+  put.local = doing.payloads.sent(doing.rank, doing.number);
+  put.length = shape.size;
+  return put;
+}
+
+nic::Get bytes_get(nic::Rank source, uint32_t send, uint64_t bytes, const nic::ReplyTo& reply) {
+  nic::Get get;
+  get.reply = reply;
+  get.length = bytes;
+  get.target = source;
+  get.portal = bytes_portal;
+  get.match_bits = send;
+  return get;
+}
+
+std::vector<nic::CommandBody> one_sided_commands(const Doing& doing, const nic::ReplyTo& report,
+                                                 uint64_t atomic_bytes_most) {
+  const schedule::Shape& shape = doing.shape();
+  const Payloads& payloads = doing.payloads;
+  nic::Atomic made;
+  nic::Put& put = made.put;
+  put.local = payloads.sent(doing.rank, doing.number);
+  put.length = shape.size;
+  put.target = nic::Rank{doing.schedule.peer(doing.rank, doing.operation())};
+  put.portal = windows_portal;
+  put.match_bits = uint64_t{doing.number} << number_shift | shape.tag;
+  put.remote_offset = payloads.windows().place(doing.rank, doing.number);
+  put.queue = report.queue;
+  put.user_ptr = report.user_ptr;
+  if (shape.kind == Kind::put) return {put};
+  if (shape.kind == Kind::get) {
+    return {nic::Get{report, shape.size, put.target, put.portal, put.match_bits | reads_text,
+                     payloads.place(doing.rank, doing.number)}};
+  }
+  made.operation = shape.kind == Kind::atomic ? nic::AtomicOperation::bit_xor : nic::AtomicOperation::swap;
+  made.datatype = nic::Datatype::uint8;
+  std::vector<nic::CommandBody> parts;
+  uint64_t begin = 0;
+  do {
+    nic::Atomic part = made;
+    part.put.length = std::min(atomic_bytes_most, shape.size - begin);
+    const bool is_last = begin + part.put.length == shape.size;
+    if (payloads.moves()) {
+      part.put.local += begin;
+      part.put.remote_offset += begin;
+    }
+    if (!is_last) part.put.match_bits |= is_not_last;
+    part.put.event_send_disable = !is_last || shape.kind == Kind::fetch;
+    if (shape.kind == Kind::fetch) {
+      part.fetch = report;
+      part.fetch->event_success_disable = !is_last;
+      if (payloads.moves()) part.fetch->local += begin;
+    }
+    parts.emplace_back(part);
+    begin += part.put.length;
+  } while (begin < shape.size);
+  return parts;
+}
+
+}  // namespace spinloom::goal

@@ -1,0 +1,53 @@
+// Commands - how operations of a schedule are said to a NIC: portals, match bits, and the puts, gets and atomics.
+//
+// Contract: what a rank sends is the same whoever says it to the NIC: its host (host.hpp), or the seam (seam.hpp) for a
+//   rank that has no NIC. Match bits are the tag, above it the number of the operation, which entries ignore, and above
+//   that what is asked of a window.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "goal/payloads.hpp"
+#include "nic/command.hpp"
+#include "schedule/schedule.hpp"
+
+namespace spinloom::goal {
+
+inline constexpr nic::QueueId event_queue{0, 0};
+inline constexpr nic::PortalIndex messages_portal{0};
+inline constexpr nic::PortalIndex bytes_portal{1};  // of rendezvous: where receivers get them
+inline constexpr nic::PortalIndex windows_portal{2};
+
+inline constexpr uint64_t tag_mask = UINT32_MAX;
+inline constexpr uint32_t number_shift = 32;
+inline constexpr uint64_t reads_text = uint64_t{1} << 62;  // a get
+inline constexpr uint64_t is_not_last = uint64_t{1} << 63;  // a part of an atomic, which does not count
+inline constexpr uint64_t number_mask = reads_text - 1 - tag_mask;
+
+[[nodiscard]] inline uint32_t number_of(uint64_t match_bits) {
+  return static_cast<uint32_t>((match_bits & number_mask) >> number_shift);
+}
+
+// Who does what.
+struct Doing {
+  const schedule::Schedule& schedule;
+  Payloads& payloads;
+  uint32_t rank = 0;
+  uint32_t number = 0;
+
+  [[nodiscard]] const schedule::Operation& operation() const { return schedule.program(rank).operations[number]; }
+  [[nodiscard]] const schedule::Shape& shape() const { return schedule.shape(operation()); }
+};
+
+// A message, or the request of a rendezvous.
+[[nodiscard]] nic::Put message_put(const Doing& doing, bool is_request);
+// The bytes of the send of a rendezvous.
+[[nodiscard]] nic::Get bytes_get(nic::Rank source, uint32_t send, uint64_t bytes, const nic::ReplyTo& reply);
+// A one-sided operation: one command, or several of an atomic that is longer than `atomic_bytes_most`; the last one
+// reports. `reply`: where to, of a get or a fetching atomic.
+[[nodiscard]] std::vector<nic::CommandBody> one_sided_commands(const Doing& doing, const nic::ReplyTo& report,
+                                                               uint64_t atomic_bytes_most);
+
+}  // namespace spinloom::goal

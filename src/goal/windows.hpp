@@ -1,0 +1,61 @@
+// Windows - the memory of each rank that one-sided operations of others reach, by tag, and what has become of it.
+//
+// Contract: each put, atomic and fetching atomic has a place of its own in the window of its target and tag, so that the
+//   end of a run shows whether every byte has come, and only there. Gets read the text of Payloads. A rank has a window
+//   for each tag that comes to it or that an `arrived` of it asks for; its number counts them in the order of tags. Only
+//   what a rank of the sample does or gets counts.
+// Invariants: (1) windows without `moves` have no memory, and places in them are 0.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "goal/sample.hpp"
+#include "schedule/schedule.hpp"
+#include "sim/zeroed.hpp"
+
+namespace spinloom::goal {
+
+class Payloads;
+
+class Windows {
+ public:
+  struct Window {
+    uint32_t tag = 0;
+    uint64_t bytes = 0;
+    uint64_t begin = 0;  // in the memory of all windows
+  };
+  // An atomic is an exclusive or with this, a fetching one a swap with the text under this mask.
+  static constexpr uint8_t before_mask = 0x55;
+
+  Windows() = default;
+  Windows(const schedule::Schedule& schedule, bool moves, const Sample& sample);
+
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  void make_memory(const schedule::Schedule& schedule, const Payloads& payloads);
+  [[nodiscard]] std::span<const Window> of(uint32_t rank) const {
+    return windows_.empty() ? std::span<const Window>() : std::span<const Window>(windows_[rank]);
+  }
+  // Of all windows.
+  [[nodiscard]] uint8_t* memory() { return memory_.data(); }
+  [[nodiscard]] uint32_t number_of(uint32_t rank, uint32_t tag) const;
+  // Of an operation, in its window.
+  [[nodiscard]] uint64_t place(uint32_t rank, uint32_t operation) const {
+    return places_.empty() ? 0 : places_[first_[rank] + operation];
+  }
+  // Whether every operation has done what it should, at the end of a run that was complete.
+  [[nodiscard]] Status check(const schedule::Schedule& schedule, const Payloads& payloads) const;
+
+ private:
+  Sample sample_;
+  std::vector<std::vector<Window>> windows_;  // empty: nothing is one-sided
+  sim::ZeroedBytes memory_;
+  std::vector<uint64_t> first_;  // of each rank, in places_
+  std::vector<uint64_t> places_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace spinloom::goal

@@ -67,10 +67,10 @@ void Engine::travel(uint64_t now, uint32_t packet) {
   const Event& message = queue_[moved.operation];
   const uint64_t bytes = bytes_of(message);
   const uint64_t each = packet_bytes_of(bytes);
-  const auto [at_ps, to] =
+  const network::Network::Move move =
       network_->move(now, moved.source, moved.rank, std::min(bytes - moved.shape * each, each), costs_of(message).nic);
-  moved.source = to;
-  push(at_ps, packet, EventKind::travel);
+  moved.source = move.to;
+  push(move.at_ps, packet, EventKind::travel);
 }
 
 // The last packet ends with its last byte, and then comes the gap.

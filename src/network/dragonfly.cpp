@@ -72,4 +72,17 @@ void DragonflyRoutes::choices(uint32_t at, uint32_t destination, std::vector<Lin
   }
 }
 
+void DragonflyRoutes::links_of(uint32_t at, std::vector<Link>& out) const {
+  const uint32_t own = at / is_.routers;
+  for (uint32_t router = own * is_.routers; router < (own + 1) * is_.routers; ++router) {
+    if (router != at) out.push_back(local(at, router));
+  }
+  for (uint32_t group = 0; group < is_.groups; ++group) {
+    for (uint32_t which = 0; group != own && which < each_; ++which) {
+      const Link link = towards(at, group, which);
+      if (link.to / is_.routers == group) out.push_back(link);
+    }
+  }
+}
+
 }  // namespace spinloom::network

@@ -22,6 +22,8 @@ class DragonflyRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / is_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
+  // All links out of a switch.
+  void links_of(uint32_t at, std::vector<Link>& out) const;
 
  private:
   [[nodiscard]] Link local(uint32_t at, uint32_t to) const {

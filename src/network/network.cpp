@@ -25,7 +25,7 @@ struct Make {
 
 Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint32_t planes) {
   SPL_ASSIGN(Routes routes, std::visit(Make{ranks}, config.topology));
-  Network network(std::move(routes), config, G);
+  Network network(std::move(routes), config, G, ranks);
   const uint64_t links = uint64_t{network.links()} * planes;
   if (links > links_most) {
     return fail(Code::exhausted, "a network of this form has ", links, " links for its ", planes,
@@ -56,14 +56,23 @@ uint32_t Network::switch_of(uint32_t rank) const {
 uint32_t Network::hops(uint32_t from, uint32_t to) const {
   uint32_t count = 0;
   const uint32_t end = switch_of(to);
-  for (uint32_t at = switch_of(from); at != end; ++count) {
-    at = std::visit([&](const auto& routes) { return routes.next(at, host_of(to)).to; }, routes_);
-  }
+  for (uint32_t at = switch_of(from); at != end; ++count) at = next(at, to);
   return count;
 }
 
+uint32_t Network::next(uint32_t at, uint32_t to) const {
+  return std::visit([&](const auto& routes) { return routes.next(at, host_of(to)).to; }, routes_);
+}
+
+std::optional<Link> Network::link_between(uint32_t at, uint32_t neighbour) const {
+  std::vector<Link> links;
+  std::visit([&](const auto& routes) { routes.links_of(at, links); }, routes_);
+  const auto found = std::ranges::find(links, neighbour, &Link::to);
+  return found == links.end() ? std::nullopt : std::optional(*found);
+}
+
 Network::Move Network::move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane) {
-  uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
+  const uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
   const uint32_t host = host_of(to);
   Link link{};
   if (config_.routing == Routing::fixed) {
@@ -74,9 +83,14 @@ Network::Move Network::move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t 
     link =
         *std::ranges::min_element(choices_, {}, [&](const Link& one) { return std::max(now_ps, free_ps[one.number]); });
   }
-  const uint64_t begin_ps = std::max(now_ps, free_ps[link.number]);
-  free_ps[link.number] = begin_ps + static_cast<uint64_t>(G_.ps_down(bytes));
-  return {begin_ps + config_.hop_ps, link.to};
+  return cross(now_ps, link, bytes, plane);
+}
+
+Network::Move Network::cross(uint64_t now_ps, const Link& link, uint64_t bytes, uint32_t plane) {
+  uint64_t& free_ps = free_ps_[size_t{plane} * links() + link.number];
+  const uint64_t begin_ps = std::max(now_ps, free_ps);
+  free_ps = begin_ps + static_cast<uint64_t>(G_.ps_down(bytes));
+  return {begin_ps + config_.hop_ps, link.to, link.number, begin_ps};
 }
 
 }  // namespace spinloom::network

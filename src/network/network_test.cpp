@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <type_traits>
@@ -59,6 +60,44 @@ std::map<std::pair<uint32_t, uint32_t>, uint32_t> walk(const Routes& routes, uin
     }
   }
   return lengths;
+}
+
+// Every link has one switch at its beginning, which lists it once; links of a path are among those listed.
+template <class Routes>
+void expect_all_links(const Routes& routes, uint32_t hosts) {
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> ends;
+  for (uint32_t at = 0; at < routes.switches(); ++at) {
+    std::vector<Link> links;
+    routes.links_of(at, links);
+    for (const Link& link : links) {
+      EXPECT_LT(link.number, routes.links());
+      EXPECT_NE(link.to, at);
+      EXPECT_TRUE(ends.emplace(link.number, std::pair(at, link.to)).second) << "link " << link.number;
+    }
+  }
+  for (uint32_t at = 0; at < routes.switches(); ++at) {
+    for (uint32_t to = 0; to < hosts; ++to) {
+      if (at == routes.switch_of(to)) continue;
+      std::vector<Link> choices{routes.next(at, to)};
+      routes.choices(at, to, choices);
+      for (const Link& link : choices) EXPECT_EQ(ends.at(link.number), std::pair(at, link.to));
+    }
+  }
+  for (const auto& [number, pair] : ends) {  // links come in pairs
+    std::vector<Link> back;
+    routes.links_of(pair.second, back);
+    EXPECT_TRUE(std::ranges::any_of(back, [&](const Link& link) { return link.to == pair.first; })) << number;
+  }
+}
+
+TEST(AllForms, ASwitchListsItsLinks) {
+  expect_all_links(*FatTreeRoutes::make({.radix = 4, .levels = 3}, 16), 16);
+  expect_all_links(*FatTreeRoutes::make({.radix = 8, .levels = 2, .oversubscription = 2}, 20), 20);
+  expect_all_links(*TorusRoutes::make({.sizes = {4, 1, 2, 3}, .hosts = 2}, 48), 48);
+  for (const uint32_t groups : {2U, 5U, 9U}) {
+    expect_all_links(*DragonflyRoutes::make({.hosts = 2, .routers = 4, .globals = 2, .groups = groups}, groups * 8),
+                     groups * 8);
+  }
 }
 
 TEST(FatTree, GoesUpToTheCommonSwitchAndDown) {

@@ -20,6 +20,8 @@ class TorusRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / torus_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
+  // All links out of a switch.
+  void links_of(uint32_t at, std::vector<Link>& out) const;
 
  private:
   // One for each way along each dimension that leads to the destination, until `visit` gives false.

@@ -51,7 +51,10 @@ def panels_of(study: Study) -> list[tuple[str, dict[str, Any]]]:
     """The values that are constant in each panel, and the label of its axis."""
     if study.networks:
         return [
-            (f"ranks, {format_bytes(size)}\n{network.partition(':')[2]}", {"network": network, "size_bytes": size})
+            (
+                f"ranks, {format_bytes(size)}\n{network.partition(':')[2]}",
+                {"network": network, "size_bytes": size},
+            )
             for network in study.networks
             for size in (study.sizes_bytes[0], study.sizes_bytes[-1])
         ]

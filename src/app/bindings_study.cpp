@@ -26,6 +26,7 @@ nb::dict run_study_cell(const nb::dict& settings) {
   }
   if (config.experiment >= Experiment::multicast) {
     if (settings.contains("network")) config.network = network_of(get_as<nb::dict>(settings, "network"));
+    if (settings.contains("rounds")) config.rounds = get_as<int>(settings, "rounds");
     if (settings.contains("members")) config.members = get_as<std::vector<uint32_t>>(settings, "members");
   }
   Result<StudyResult> outcome = [&] {

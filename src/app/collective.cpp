@@ -81,9 +81,13 @@ Result<StudyResult> CollectiveRun::run() {
   }
   if (!sums()) expected_ = members_[0].given;
   for (uint32_t member = 0; member < members_.size(); ++member) SPL_TRY(prepare(member));
-  if (by_switches()) SPL_TRY(equip());
+  if (by_switches()) {
+    SPL_TRY(equip());
+  } else if (sums()) {
+    adding_ = sim::host_cost(config_.profile, addition(config_.bytes)).total();
+  }
   StudyResult result;
-  for (round_ = 1; round_ <= study_rounds; ++round_) {
+  for (round_ = 1; round_ <= config_.rounds; ++round_) {
     SPL_ASSIGN(result, measure());
   }
   SPL_ASSIGN(const Time bound, collective_bound(config_, tree_));
@@ -185,8 +189,7 @@ void CollectiveRun::told(uint32_t member) {
     const uint64_t due = static_cast<uint64_t>(round_) * config_.bytes;
     if (from.added_round == round_ || here.side.interface->ct_get(from.landed).success < due) continue;
     from.added_round = round_;
-    const Time took =
-        config_.profile.host.memory_latency + sim::host_cost(config_.profile, addition(config_.bytes)).total();
+    const Time took = config_.profile.host.memory_latency + adding_;
     world_.events().at(here.processor.serve(world_.events().now(), took).end, *this, added,
                        uint64_t{member} << 32 | child);
   }
@@ -287,6 +290,7 @@ Result<StudyResult> run_collective(const StudyConfig& config, const LoadedImages
   if (!config.network.has_value()) {
     return fail(Code::invalid, "a group needs a network with switches, such as fat-tree:radix=8");
   }
+  if (config.rounds < 1) return fail(Code::invalid, "a group has at least one round");
   if (members.size() < 2) return fail(Code::invalid, "a group has at least 2 members, not ", members.size());
   if (config.ranks > limits::rank_count_max) {
     return fail(Code::invalid, "there are at most ", limits::rank_count_max, " ranks, not ", config.ranks);

@@ -86,6 +86,7 @@ class CollectiveRun final : sim::EventTarget {
   int round_ = 0;
   uint32_t missing_ = 0;
   Time last_{};
+  Time adding_{};  // by a host, a message's elements
   Status trouble_;
 };
 

@@ -88,7 +88,6 @@ Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
                                      shift(),
                                      static_cast<uint32_t>(config_.bytes),
                                      static_cast<uint32_t>(std::bit_width(config_.payload_bytes - 1)),
-                                     sizeof(int32_t),
                                      static_cast<uint32_t>(is_top ? down_bits : up_bits),
                                      static_cast<uint32_t>(base),
                                      static_cast<uint32_t>(base >> 32),

@@ -49,6 +49,7 @@ struct StudyConfig : Setup {
   // multicast, reduce, allreduce:
   std::optional<network::Config> network = {};
   std::vector<uint32_t> members = {};  // ranks; empty: all
+  int rounds = 1;  // one after the other; the last is measured
 };
 
 struct StudyResult {

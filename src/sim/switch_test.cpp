@@ -158,8 +158,9 @@ std::vector<std::vector<Came>> traffic(uint64_t seed, bool equipped) {
   bench.drain();
   std::vector<std::vector<Came>> came;
   for (uint32_t rank = 0; rank < bench.ears.size(); ++rank) {
-    if (rank < ranks) came.push_back(bench.ears[rank]->came);
-    if (rank >= ranks) EXPECT_TRUE(bench.ears[rank]->came.empty());
+    const std::vector<Came>& here = bench.ears[rank]->came;
+    EXPECT_TRUE(rank < ranks || here.empty()) << "switch " << rank - ranks;
+    if (rank < ranks) came.push_back(here);
   }
   return came;
 }

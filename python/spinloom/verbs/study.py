@@ -19,8 +19,8 @@ from spinloom.verbs.stopping import stoppable
 
 
 @click.command(
-    epilog="Examples: spinloom study pingpong; spinloom study multicast; spinloom study all --out out/studies; "
-    "spinloom study spc Financial1.spc.bz2"
+    epilog="Examples: spinloom study pingpong; spinloom study multicast; "
+    "spinloom study all --out out/studies; spinloom study spc Financial1.spc.bz2"
 )
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))

@@ -123,7 +123,7 @@ def test_few_processors_and_packets_out_of_order_change_no_byte(experiment, hpus
 
 
 def test_a_multicast_crosses_every_link_of_its_tree_once():
-    """Bytes on links = (12 + 15) n: one link to each switch of the tree but the first, to each host but the root."""
+    """Bytes on links = (12 + 15) n: a link to each switch of the tree but the first, each host but one."""
     for size_bytes in (8, 5000):
         result = run("multicast", "switch", size_bytes, 16, "fat-tree:radix=4")
         assert result["switches"] == 8 + 4 + 1

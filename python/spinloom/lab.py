@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import busy, core, data, profiles, sweep
+from spinloom import busy, core, data, goal_network, profiles, sweep
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.machines import Machine
@@ -44,6 +44,7 @@ class Probe:
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
     ranks: int = 2
+    network: str = ""  # multicast, reduce, allreduce: as goal_network.py reads it
     service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
 
 
@@ -175,6 +176,8 @@ class Lab:
         }
         if probe.pieces:
             config["pieces"] = list(probe.pieces)
+        if probe.network:
+            config["network"] = goal_network.parse(probe.network)
         try:
             return Reading(self.engine.run_study(config))
         except self.engine.SpinloomError as error:

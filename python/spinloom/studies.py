@@ -31,11 +31,14 @@ class Study:
     mixes: tuple[str, ...] = ()  # storage traces of spc_mixes.toml, replayed by storage.py
     files: tuple[Path, ...] = ()  # storage traces in their place
     paper_gains_percent: tuple[float, ...] = ()  # least and most that the paper has seen
+    networks: tuple[str, ...] = ()  # with switches, on which groups of ranks work together
 
     @property
     def columns(self) -> list[str]:
         if self.mixes:
             return storage.COLUMNS
+        if self.networks:
+            return NETWORK_COLUMNS
         return APPLICATION_COLUMNS if self.applications else COLUMNS
 
     @property
@@ -54,7 +57,17 @@ APPLICATION_COLUMNS = [
     *("study", "application", "nic", "ranks", "way"),
     *("time_ps", "communication_share", "gain_percent", "paper_gain_percent", "input"),
 ]
+GROUP_WAYS = {
+    "linear": "the root's host sends to each, or adds what each has sent",
+    "rdma": "hosts along a binomial tree",
+    "stream": "payload handlers of NICs along a binomial tree",
+    "switch": "payload handlers of the switches between",
+}
 COLUMNS = ["study", "nic", "ranks", "size_bytes", "way", "time_ps", "handlers", "handler_cycles"]
+NETWORK_COLUMNS = [
+    *("study", "nic", "network", "ranks", "size_bytes", "way"),
+    *("time_ps", "bound_ps", "link_bytes", "switches", "handlers", "handler_cycles"),
+]
 
 
 @cache
@@ -95,6 +108,15 @@ def probes(study: Study) -> list[Probe]:
             for name in study.applications
             for ranks in application_ranks(study, name)
         ]
+    if study.networks:
+        return [
+            Probe("", way, nic=nic, study=study.name, size_bytes=size, ranks=ranks, network=network)
+            for nic in study.nics
+            for network in study.networks
+            for size in study.sizes_bytes
+            for ranks in study.ranks
+            for way in study.ways
+        ]
     return [
         probe(study.name, nic, way, size, ranks)
         for nic in study.nics
@@ -117,7 +139,8 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
             "ranks": each.ranks,
             "size_bytes": each.size_bytes,
             "way": each.strategy,
-            **{column: lab[each][column] for column in COLUMNS[5:]},
+            **({"network": each.network} if study.networks else {}),
+            **{column: lab[each][column] for column in study.columns[study.columns.index("time_ps") :]},
         }
         for each in probes(study)
     ]

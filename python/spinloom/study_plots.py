@@ -18,6 +18,8 @@ MARKS = {
     "portals4": ("+", "0.35", (0, (1, 1.5))),
     "store": ("^", "0.3", (0, (4, 1.5))),
     "stream": ("o", "0.0", "-"),
+    "linear": (".", "0.5", (0, (1, 3))),
+    "switch": ("s", "0.0", (0, (6, 1))),
 }
 
 
@@ -47,6 +49,15 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
 
 def panels_of(study: Study) -> list[tuple[str, dict[str, Any]]]:
     """The values that are constant in each panel, and the label of its axis."""
+    if study.networks:
+        return [
+            (
+                f"ranks, {format_bytes(size)}\n{network.partition(':')[2]}",
+                {"network": network, "size_bytes": size},
+            )
+            for network in study.networks
+            for size in (study.sizes_bytes[0], study.sizes_bytes[-1])
+        ]
     if not study.over_ranks:
         return [(f"message (B), {nic}", {"nic": nic}) for nic in study.nics]
     return [

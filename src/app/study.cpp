@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/broadcast.hpp"
+#include "app/collective.hpp"
 #include "app/raid.hpp"
 #include "app/study_side.hpp"
 
@@ -173,8 +174,11 @@ Result<Experiment> experiment_named(std::string_view name) {
   if (name == "broadcast") return Experiment::broadcast;
   if (name == "raid") return Experiment::raid;
   if (name == "raid-read") return Experiment::raid_read;
+  if (name == "multicast") return Experiment::multicast;
+  if (name == "reduce") return Experiment::reduce;
+  if (name == "allreduce") return Experiment::allreduce;
   return fail(Code::invalid, "unknown experiment \"", name,
-              "\"; there are pingpong, accumulate, broadcast, raid and raid-read");
+              "\"; there are pingpong, accumulate, broadcast, raid and raid-read, multicast, reduce and allreduce");
 }
 
 Result<Way> way_named(std::string_view name) {
@@ -182,7 +186,9 @@ Result<Way> way_named(std::string_view name) {
   if (name == "portals4") return Way::portals4;
   if (name == "store") return Way::store;
   if (name == "stream") return Way::stream;
-  return fail(Code::invalid, "unknown way \"", name, "\"; there are rdma, portals4, store and stream");
+  if (name == "linear") return Way::linear;
+  if (name == "switch") return Way::switches;
+  return fail(Code::invalid, "unknown way \"", name, "\"; there are rdma, portals4, store, stream, linear and switch");
 }
 
 Result<StudyResult> run_study(const StudyConfig& config) {
@@ -190,6 +196,10 @@ Result<StudyResult> run_study(const StudyConfig& config) {
   for (const RaidPiece& piece : config.pieces) bytes += piece.bytes;
   if (bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
+  if (config.experiment >= Experiment::multicast) return run_collective(config, loaded);
+  if (config.way == Way::linear || config.way == Way::switches) {
+    return fail(Code::unsupported, "only multicast, reduce and allreduce go by linear and by switch");
+  }
   if (config.experiment == Experiment::broadcast) return run_broadcast(config, loaded);
   if (config.experiment == Experiment::raid || config.experiment == Experiment::raid_read) {
     return run_raid(config, loaded);

@@ -10,6 +10,7 @@
 //     host knows that it has it. The switches of a three-level fat tree are crossed (app/broadcast.cpp).
 //   raid: rank 0's message is stored across four data nodes, rank 1 holds their parity; time_ps is from the first put
 //     until rank 0 knows that all is stored; raid-read: until rank 0 knows that it has the bytes (app/raid.hpp).
+//   multicast, reduce, allreduce: groups of ranks over the switches of a network (app/collective.hpp).
 // Ways: rdma: the bytes land, rank 1's host sees the count in its memory and acts (host.memory_latency + host.call);
 //   portals4: triggered puts act without the host (not accumulate); store: handlers act when the message is in
 //   host memory, or on its only packet (not accumulate); stream: payload handlers act on each packet.
@@ -18,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,8 +27,8 @@
 
 namespace spinloom::app {
 
-enum class Experiment : uint8_t { pingpong, accumulate, broadcast, raid, raid_read };
-enum class Way : uint8_t { rdma, portals4, store, stream };
+enum class Experiment : uint8_t { pingpong, accumulate, broadcast, raid, raid_read, multicast, reduce, allreduce };
+enum class Way : uint8_t { rdma, portals4, store, stream, linear, switches };
 
 [[nodiscard]] Result<Experiment> experiment_named(std::string_view name);
 [[nodiscard]] Result<Way> way_named(std::string_view name);
@@ -41,15 +43,23 @@ struct StudyConfig : Setup {
   Experiment experiment = Experiment::pingpong;
   Way way = Way::rdma;
   uint64_t bytes = 8;
-  uint32_t ranks = 2;  // broadcast
+  uint32_t ranks = 2;  // broadcast, and of the network
   uint64_t offset = 0;  // raid: offset of the pieces in the blocks
   std::vector<RaidPiece> pieces;  // raid: instead of bytes and offset, one for each data node
+  // multicast, reduce, allreduce:
+  std::optional<network::Config> network = {};
+  std::vector<uint32_t> members = {};  // ranks; empty: all
+  int rounds = 1;  // one after the other; the last is measured
 };
 
 struct StudyResult {
   int64_t time_ps = 0;
   uint64_t handlers = 0;  // handlers that ran in the measured round
   uint64_t handler_cycles = 0;
+  // multicast, reduce, allreduce:
+  int64_t bound_ps = 0;  // no way through the switches takes less
+  uint64_t link_bytes = 0;  // that crossed links between switches, and from switches to hosts, in the measured round
+  uint32_t switches = 0;  // that ran handlers
 };
 
 [[nodiscard]] Result<StudyResult> run_study(const StudyConfig& config);

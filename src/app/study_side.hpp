@@ -21,6 +21,7 @@ inline constexpr int study_rounds = 2;  // the last one is measured
 struct Side {
   sim::Node* node = nullptr;
   std::unique_ptr<portals::Interface> interface;
+  nic::QueueId queue;
   nic::PortalIndex portal;
   nic::CounterId counter;
 
@@ -29,8 +30,8 @@ struct Side {
     side.node = &node;
     side.interface = std::make_unique<portals::Interface>(node);
     constexpr uint32_t queue_slots = 64;
-    SPL_ASSIGN(const nic::QueueId queue, side.interface->eq_alloc(queue_slots));
-    SPL_ASSIGN(side.portal, side.interface->pt_alloc(queue));
+    SPL_ASSIGN(side.queue, side.interface->eq_alloc(queue_slots));
+    SPL_ASSIGN(side.portal, side.interface->pt_alloc(side.queue));
     SPL_ASSIGN(side.counter, side.interface->ct_alloc());
     return side;
   }

@@ -98,4 +98,14 @@ void FatTreeRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>
   for (uint32_t which = 0; which < here.ups; ++which) out.push_back(up(place, which));
 }
 
+void FatTreeRoutes::links_of(uint32_t at, std::vector<Link>& out) const {
+  const Place place = place_of(at);
+  const Level& here = levels_[place.level];
+  for (uint32_t which = 0; which < here.ups; ++which) out.push_back(up(place, which));
+  if (place.level == 0) return;
+  const uint32_t under = levels_[place.level - 1].below;
+  for (uint32_t which = 0; which < here.downs; ++which)
+    out.push_back(down(place, place.subtree * here.below + which * under));
+}
+
 }  // namespace spinloom::network

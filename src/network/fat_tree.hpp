@@ -24,6 +24,8 @@ class FatTreeRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / levels_[0].below; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
+  // All links out of a switch.
+  void links_of(uint32_t at, std::vector<Link>& out) const;
 
  private:
   static constexpr uint32_t levels_most = 8;

@@ -25,7 +25,12 @@ struct Make {
 
 Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint32_t planes) {
   SPL_ASSIGN(Routes routes, std::visit(Make{ranks}, config.topology));
-  Network network(std::move(routes), config, G);
+  const bool detours = config.routing == Routing::valiant || config.routing == Routing::ugal;
+  if (detours && std::holds_alternative<FatTree>(config.topology)) {
+    return fail(Code::unsupported,
+                "a fat tree has minimal paths only, over all of its tops; choose fixed or adaptive routing");
+  }
+  Network network(std::move(routes), config, G, ranks);
   const uint64_t links = uint64_t{network.links()} * planes;
   if (links > links_most) {
     return fail(Code::exhausted, "a network of this form has ", links, " links for its ", planes,
@@ -56,27 +61,79 @@ uint32_t Network::switch_of(uint32_t rank) const {
 uint32_t Network::hops(uint32_t from, uint32_t to) const {
   uint32_t count = 0;
   const uint32_t end = switch_of(to);
-  for (uint32_t at = switch_of(from); at != end; ++count) {
-    at = std::visit([&](const auto& routes) { return routes.next(at, host_of(to)).to; }, routes_);
-  }
+  for (uint32_t at = switch_of(from); at != end; ++count) at = next(at, to);
   return count;
 }
 
+uint32_t Network::next(uint32_t at, uint32_t to) const { return fixed(at, host_of(to)).to; }
+
+Link Network::fixed(uint32_t at, uint32_t host) const {
+  return std::visit([&](const auto& routes) { return routes.next(at, host); }, routes_);
+}
+
+uint32_t Network::host_of(uint32_t address) const {
+  if (address < ranks_) return hosts_.empty() ? address : hosts_[address];
+  const auto of_switch = [&](const auto& routes) -> uint32_t {
+    if constexpr (requires { routes.host_of_switch(0); }) return routes.host_of_switch(address - ranks_);
+    SPL_ASSERT(false, "switch ", address - ranks_, " of a fat tree");
+    return 0;
+  };
+  return std::visit(of_switch, routes_);
+}
+
+uint32_t Network::heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane) {
+  if (config_.routing != Routing::valiant && config_.routing != Routing::ugal) return to;
+  const auto drawn = [&](const auto& routes) -> std::optional<uint32_t> {
+    if constexpr (requires { routes.detour(0, 0, detours_); }) return routes.detour(at, switch_of(to), detours_);
+    return {};
+  };
+  const std::optional<uint32_t> detour = std::visit(drawn, routes_);
+  if (!detour.has_value()) return to;
+  const uint32_t over = ranks_ + *detour;
+  if (config_.routing == Routing::valiant) return over;
+  const auto wait_ps = [&](uint32_t address) {
+    const uint64_t free_ps = free_ps_[size_t{plane} * links() + fixed(at, host_of(address)).number];
+    return free_ps - std::min(free_ps, now_ps);
+  };
+  return wait_ps(to) > 2 * wait_ps(over) ? over : to;
+}
+
+bool Network::turns(uint32_t at, uint32_t heading) const {
+  if (heading < ranks_) return false;
+  const auto here = [&](const auto& routes) {
+    if constexpr (requires { routes.turns(0, 0); }) return routes.turns(at, heading - ranks_);
+    return false;
+  };
+  return std::visit(here, routes_);
+}
+
+std::optional<Link> Network::link_between(uint32_t at, uint32_t neighbour) const {
+  std::vector<Link> links;
+  std::visit([&](const auto& routes) { routes.links_of(at, links); }, routes_);
+  const auto found = std::ranges::find(links, neighbour, &Link::to);
+  return found == links.end() ? std::nullopt : std::optional(*found);
+}
+
 Network::Move Network::move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane) {
-  uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
+  const uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
   const uint32_t host = host_of(to);
   Link link{};
-  if (config_.routing == Routing::fixed) {
-    link = std::visit([&](const auto& routes) { return routes.next(at, host); }, routes_);
+  if (config_.routing != Routing::adaptive) {
+    link = fixed(at, host);
   } else {
     choices_.clear();
     std::visit([&](const auto& routes) { routes.choices(at, host, choices_); }, routes_);
     link =
         *std::ranges::min_element(choices_, {}, [&](const Link& one) { return std::max(now_ps, free_ps[one.number]); });
   }
-  const uint64_t begin_ps = std::max(now_ps, free_ps[link.number]);
-  free_ps[link.number] = begin_ps + static_cast<uint64_t>(G_.ps_down(bytes));
-  return {begin_ps + config_.hop_ps, link.to};
+  return cross(now_ps, link, bytes, plane);
+}
+
+Network::Move Network::cross(uint64_t now_ps, const Link& link, uint64_t bytes, uint32_t plane) {
+  uint64_t& free_ps = free_ps_[size_t{plane} * links() + link.number];
+  const uint64_t begin_ps = std::max(now_ps, free_ps);
+  free_ps = begin_ps + static_cast<uint64_t>(G_.ps_down(bytes));
+  return {begin_ps + config_.hop_ps, link.to, link.number, begin_ps};
 }
 
 }  // namespace spinloom::network

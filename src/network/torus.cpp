@@ -61,4 +61,27 @@ void TorusRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>& 
   });
 }
 
+std::optional<uint32_t> TorusRoutes::detour(uint32_t at, uint32_t to, Random& random) const {
+  const auto over = static_cast<uint32_t>(random.below(switches_));
+  if (over == at || over == to) return {};
+  return over;
+}
+
+bool TorusRoutes::turns(uint32_t at, uint32_t detour) const { return at == detour; }
+
+void TorusRoutes::links_of(uint32_t at, std::vector<Link>& out) const {
+  uint32_t stride = 1;
+  uint32_t number = at * static_cast<uint32_t>(torus_.sizes.size()) * 2;
+  for (const uint32_t size : torus_.sizes) {
+    const uint32_t here = at / stride % size;
+    const uint32_t row = at - here * stride;
+    if (size > 1) {
+      out.push_back({number, row + (here + 1) % size * stride});
+      out.push_back({number + 1, row + (here + size - 1) % size * stride});
+    }
+    number += 2;
+    stride *= size;
+  }
+}
+
 }  // namespace spinloom::network

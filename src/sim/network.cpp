@@ -30,12 +30,14 @@ std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, 
 }
 
 Network::Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches)
-    : events_(events), link_(profile.link), ordering_(ordering), switches_(std::move(switches)) {}
+    : events_(events), link_(profile.link), ordering_(ordering), switches_(std::move(switches)) {
+  if (switches_.has_value()) carried_bytes_.resize(switches_->links());
+}
 
 Result<Network::Switches> Network::switches_of(const Profile& profile, const std::optional<network::Config>& config,
                                                uint32_t ranks) {
   if (!config.has_value()) return Switches{};
-  if (config->routing == network::Routing::adaptive) {
+  if (config->routing != network::Routing::fixed) {
     return fail(
         spinloom::Code::unsupported,
         "packets of the simulated NIC take fixed paths only, because headers match in the order in which they were "
@@ -55,12 +57,37 @@ void Network::attach(nic::Rank rank, Receiver& receiver) {
   receivers_[rank.value] = &receiver;
 }
 
+Status Network::install(uint32_t at, const FlowRule& rule) {
+  const bool exists = switches_.has_value() && at < switches_->switches();
+  const uint32_t rank = exists ? rank_of_switch(at).value : 0;
+  if (!exists || rank >= receivers_.size() || receivers_[rank] == nullptr) {
+    return fail(spinloom::Code::invalid, "switch ", at, " has no processors, so it takes no packets; equip it first");
+  }
+  if (ordering_.reorder_all) {
+    return fail(spinloom::Code::unsupported,
+                "a switch knows packets by the header of their message, which must come first; choose an order that "
+                "keeps headers first (a window N instead of all:N)");
+  }
+  flows_.resize(std::max<size_t>(flows_.size(), at + 1));
+  flows_[at].add(rule);
+  return {};
+}
+
 Time Network::duration_of(const nic::Packet& packet) const {
   return link_.byte_time.time_of(Bytes{static_cast<int64_t>(packet.payload.length)});
 }
 
 void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   SPL_ASSERT(!packets.empty(), "a message has at least one packet");
+  if (is_switch(source)) {
+    for (nic::Packet& packet : packets) {
+      const uint32_t slot = departures_.take();
+      departures_[slot].packet = packet;
+      if (packet.is_last()) departures_[slot].sent = std::move(sent);
+      events_.at(ready, *this, leaves, slot);
+    }
+    return;
+  }
   const auto order = departure_order(static_cast<uint32_t>(packets.size()), ordering_, source, packets.front().message);
   inject_on(injectors_[source.value], std::move(packets), order, ready, std::move(sent));
 }
@@ -88,15 +115,21 @@ void Network::inject_on(Resource& link, std::vector<nic::Packet> packets, const 
   events_.at(service.end, *this, sent_all, slot);
 }
 
-void Network::depart(uint32_t slot) {
-  const Departure& departure = departures_[slot];
+// Reads the payload.
+std::unique_ptr<Arrival> Network::arrival_of(const nic::Packet& packet) const {
   auto arrival = std::make_unique<Arrival>();
-  arrival->packet = departure.packet;
+  arrival->packet = packet;
   nic::PayloadRef& payload = arrival->packet.payload;
   if (payload.length > 0) {
     arrival->bytes.assign(payload.bytes, payload.bytes + payload.length);
     payload.bytes = arrival->bytes.data();
   }
+  return arrival;
+}
+
+void Network::depart(uint32_t slot) {
+  const Departure& departure = departures_[slot];
+  std::unique_ptr<Arrival> arrival = arrival_of(departure.packet);
   if (!departure.sent) departures_.give_back(slot);
   const Time head = events_.now() + link_.switch_latency + link_.wire;
   if (!switches_.has_value()) {
@@ -109,37 +142,92 @@ void Network::depart(uint32_t slot) {
   events_.at(head, *this, crosses, crossing);
 }
 
-void Network::cross(uint32_t slot) {
-  Crossing& crossing = crossings_[slot];
-  const nic::Packet& packet = crossing.arrival->packet;
-  if (packet.target.value >= receivers_.size() || crossing.at == switches_->switch_of(packet.target.value)) {
-    std::unique_ptr<Arrival> arrival = std::move(crossing.arrival);
-    crossings_.give_back(slot);
-    eject(events_.now(), std::move(arrival));
-    return;
+void Network::leave(uint32_t slot) {
+  const Departure& departure = departures_[slot];
+  const uint32_t crossing = crossings_.take();
+  crossings_[crossing] = {arrival_of(departure.packet), departure.packet.source.value - switches_->ranks()};
+  const Time end = go_on(crossing) + duration_of(departure.packet);
+  if (departure.sent) {
+    events_.at(end, *this, sent_all, slot);
+  } else {
+    departures_.give_back(slot);
   }
-  const auto now_ps = static_cast<uint64_t>(events_.now().ps);
-  const auto [at_ps, to] = switches_->move(now_ps, crossing.at, packet.target.value, packet.payload.length);
-  crossing.at = to;
-  events_.at(Time{static_cast<int64_t>(at_ps)}, *this, crosses, slot);
 }
 
-void Network::eject(Time head, std::unique_ptr<Arrival> arrival) {
+bool Network::is_taken(const Crossing& crossing) {
+  const nic::Packet& packet = crossing.arrival->packet;
+  if (is_switch(packet.target) && rank_of_switch(crossing.at) == packet.target) return true;
+  return crossing.at < flows_.size() && flows_[crossing.at].takes(packet);
+}
+
+void Network::cross(uint32_t slot) {
+  Crossing& crossing = crossings_[slot];
+  if (!is_taken(crossing)) {
+    go_on(slot);
+    return;
+  }
+  const uint32_t rank = rank_of_switch(crossing.at).value;
+  std::unique_ptr<Arrival> arrival = std::move(crossing.arrival);
+  crossings_.give_back(slot);
+  if (rank >= receivers_.size() || receivers_[rank] == nullptr) {
+    drop(std::move(arrival), "that switch has no processors");
+    return;
+  }
+  arrival->last_byte = events_.now() + duration_of(arrival->packet);
+  receivers_[rank]->on_arrival(std::move(arrival));
+}
+
+Time Network::go_on(uint32_t slot) {
+  Crossing& crossing = crossings_[slot];
+  const nic::Packet& packet = crossing.arrival->packet;
+  const uint32_t target = packet.target.value;
+  const auto leaves_network = [&] {
+    std::unique_ptr<Arrival> arrival = std::move(crossing.arrival);
+    crossings_.give_back(slot);
+    return arrival;
+  };
+  network::Network::Move move{};
+  const auto now_ps = static_cast<uint64_t>(events_.now().ps);
+  if (is_switch(packet.target)) {
+    const auto link = switches_->link_between(crossing.at, target - switches_->ranks());
+    if (!link.has_value()) return drop(leaves_network(), "a switch is addressed by its hosts and neighbours only");
+    move = switches_->cross(now_ps, *link, packet.payload.length);
+  } else {
+    if (target >= receivers_.size() || crossing.at == switches_->switch_of(target)) {
+      return eject(events_.now(), leaves_network());
+    }
+    move = switches_->move(now_ps, crossing.at, target, packet.payload.length);
+  }
+  crossing.at = move.to;
+  carried_bytes_[move.link] += packet.payload.length;
+  events_.at(Time{static_cast<int64_t>(move.at_ps)}, *this, crosses, slot);
+  return Time{static_cast<int64_t>(move.begin_ps)};
+}
+
+Time Network::drop(std::unique_ptr<Arrival> arrival, const char* why) const {
+  const nic::Packet& packet = arrival->packet;
+  log::emit(log::Level::error, "sim.network",
+            text("packet of rank ", packet.source.value, " to rank ", packet.target.value, " dropped: ", why));
+  return events_.now();
+}
+
+Time Network::eject(Time head, std::unique_ptr<Arrival> arrival) {
   const uint32_t target = arrival->packet.target.value;
   const Time duration = duration_of(arrival->packet);
   if (is_attached(target)) head = ejectors_[target].serve(head, std::max(duration, link_.gap)).start;
   arrival->last_byte = head + duration;
+  delivered_bytes_ += arrival->packet.payload.length;
   const uint32_t arriving = arrivals_.take();
   arrivals_[arriving] = std::move(arrival);
   events_.at(head, *this, arrives, arriving);
+  return head;
 }
 
 void Network::arrive(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   Receiver* const receiver = is_attached(packet.target.value) ? receivers_[packet.target.value] : others_;
   if (receiver == nullptr) {
-    log::emit(log::Level::error, "sim.network",
-              text("packet of rank ", packet.source.value, " to rank ", packet.target.value, " dropped: no such rank"));
+    drop(std::move(arrival), "no such rank");
     return;
   }
   receiver->on_arrival(std::move(arrival));
@@ -149,6 +237,7 @@ void Network::on_event(uint32_t code, uint64_t argument) {
   const auto slot = static_cast<uint32_t>(argument);
   switch (code) {
     case departs: depart(slot); break;
+    case leaves: leave(slot); break;
     case sent_all: {
       const auto sent = std::move(departures_[slot].sent);
       departures_.give_back(slot);

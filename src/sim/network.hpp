@@ -7,8 +7,13 @@
 //   of a message leave in a seeded order in which no more than N packets are in play at once; the first and
 //   the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers header and completion
 //   packets first and last) unless `reorder_all`.
+//   A switch may have processors: a Receiver attached under the switch's own rank, rank_of_switch(). It gets the packets
+//   that match the rules installed at the switch, and those addressed to its rank, when their first byte is at the switch; what it injects
+//   leaves by the switch's link to the target's switch, to a neighbour or to a host, as soon as that link is free, and has been sent when its last
+//   byte is on that link. All other packets pass as if it were not there.
 // Invariants: (1) every packet arrives exactly once; (2) the order of a message's packets depends on
-//   (seed, sender, message, number of packets, window) only, never on what was sent before.
+//   (seed, sender, message, number of packets, window) only, never on what was sent before; (3) a packet that a switch's
+//   processors send is never taken by the same switch.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -23,6 +28,7 @@
 #include "nic/action.hpp"
 #include "nic/slab.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/flow_table.hpp"
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
 
@@ -67,6 +73,17 @@ class Network final : EventTarget {
   void attach_others(Receiver& receiver) { others_ = &receiver; }
   // As inject(), of a rank that nobody has attached: its packets are on its link from `ready` on, whoever else is.
   void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
+  [[nodiscard]] const Switches& switches() const { return switches_; }
+  [[nodiscard]] bool is_switch(nic::Rank rank) const {
+    return switches_.has_value() && rank.value >= switches_->ranks() &&
+           rank.value - switches_->ranks() < switches_->switches();
+  }
+  [[nodiscard]] nic::Rank rank_of_switch(uint32_t at) const { return nic::Rank{switches_->ranks() + at}; }
+  // At a switch with processors. Refused if headers may come late: they say which packets the rule means.
+  Status install(uint32_t at, const FlowRule& rule);
+  // Bytes of payload that have begun to cross links so far: each link between switches, and all links to hosts.
+  [[nodiscard]] const std::vector<uint64_t>& carried_bytes() const { return carried_bytes_; }
+  [[nodiscard]] uint64_t delivered_bytes() const { return delivered_bytes_; }
   // Sends the packets of one message, in message order, from `ready` on. Each payload is read when its packet leaves;
   // `sent` runs when the last packet has left.
   void inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
@@ -80,17 +97,24 @@ class Network final : EventTarget {
     std::unique_ptr<Arrival> arrival;
     uint32_t at = 0;  // a switch
   };
-  enum Code : uint32_t { departs, sent_all, crosses, arrives };
+  enum Code : uint32_t { departs, leaves, sent_all, crosses, arrives };
   void on_event(uint32_t code, uint64_t argument) override;
   void depart(uint32_t slot);
+  // A packet of a switch's processors.
+  void leave(uint32_t slot);
   void cross(uint32_t slot);
+  // Takes a packet from its switch towards its target, and returns when its first byte is on the link.
+  Time go_on(uint32_t slot);
+  [[nodiscard]] bool is_taken(const Crossing& crossing);
   // The packet is at the switch of its target.
-  void eject(Time head, std::unique_ptr<Arrival> arrival);
   [[nodiscard]] bool is_attached(uint32_t rank) const {
     return rank < receivers_.size() && receivers_[rank] != nullptr;
   }
   void inject_on(Resource& link, std::vector<nic::Packet> packets, const std::vector<uint32_t>& order, Time ready,
                  std::function<void()> sent);
+  Time eject(Time head, std::unique_ptr<Arrival> arrival);
+  [[nodiscard]] std::unique_ptr<Arrival> arrival_of(const nic::Packet& packet) const;
+  Time drop(std::unique_ptr<Arrival> arrival, const char* why) const;
   void arrive(std::unique_ptr<Arrival> arrival);
   [[nodiscard]] Time duration_of(const nic::Packet& packet) const;
 
@@ -102,6 +126,9 @@ class Network final : EventTarget {
   std::vector<Resource> ejectors_;  // by rank: the link out of the switch
   std::vector<Receiver*> receivers_;  // by rank
   Receiver* others_ = nullptr;
+  std::vector<FlowTable> flows_;  // by switch
+  std::vector<uint64_t> carried_bytes_;  // by link
+  uint64_t delivered_bytes_ = 0;
   nic::Slab<Departure> departures_;
   nic::Slab<Crossing> crossings_;
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;

@@ -16,7 +16,11 @@ from spinloom.lab import Lab
 pytestmark = needs_engine
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "studies.csv"
-MESSAGES = [study for study in studies.studies().values() if not study.applications and not study.mixes]
+MESSAGES = [
+    study
+    for study in studies.studies().values()
+    if not study.applications and not study.mixes and not study.networks
+]
 
 
 def config(experiment: str, way: str, size_bytes: int, nic: str = "sc17-discrete", **more):

@@ -19,8 +19,8 @@ from spinloom.verbs.stopping import stoppable
 
 
 @click.command(
-    epilog="Examples: spinloom study pingpong; spinloom study all --out out/studies; "
-    "spinloom study spc Financial1.spc.bz2"
+    epilog="Examples: spinloom study pingpong; spinloom study multicast; "
+    "spinloom study all --out out/studies; spinloom study spc Financial1.spc.bz2"
 )
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
@@ -32,8 +32,8 @@ from spinloom.verbs.stopping import stoppable
 def study(
     name: str, traces: tuple[Path, ...], out: Path | None, threads: int, quiet: bool, form: str
 ) -> None:
-    """Run a small experiment: pingpong, accumulate, broadcast, raid; storage traces: spc; or whole programs:
-    applications, fft2d.
+    """Run a small experiment: pingpong, accumulate, broadcast, raid; groups over switches that run handlers:
+    multicast, reduce, allreduce; storage traces: spc; or whole programs: applications, fft2d.
 
     One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
@@ -80,6 +80,8 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
         return table_of_traces(study, nic, [row for row in rows if row["nic"] == nic])
     if study.applications:
         return table_of_programs(study, nic, [row for row in rows if row["nic"] == nic])
+    if study.networks:
+        return table_of_groups(study, nic, [row for row in rows if row["nic"] == nic])
     times = {
         (row["size_bytes"], row["ranks"], row["way"]): row["time_ps"] for row in rows if row["nic"] == nic
     }
@@ -95,6 +97,31 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
             for ranks in study.ranks
         ],
         numeric={"message", "ranks", *study.ways},
+        title=f"{study.title}; {nic}",
+    )
+
+
+def table_of_groups(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    """Times by way; the bound and the bytes on links are those of the last way, the switches'."""
+    points: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        points.setdefault((row["network"], row["size_bytes"], row["ranks"]), []).append(row)
+    columns = ["network", "message", "ranks", *study.ways, "bound", "bytes on links", "by rdma"]
+    return output.table(
+        columns,
+        [
+            [
+                network,
+                units.format_bytes(size),
+                str(ranks),
+                *(units.format_time(row["time_ps"]) for row in found),
+                units.format_time(found[-1]["bound_ps"]),
+                units.format_bytes(found[-1]["link_bytes"]),
+                units.format_bytes(next(row["link_bytes"] for row in found if row["way"] == "rdma")),
+            ]
+            for (network, size, ranks), found in points.items()
+        ],
+        numeric={*columns} - {"network"},
         title=f"{study.title}; {nic}",
     )
 

@@ -1,0 +1,323 @@
+#include "app/collective.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "app/collective_run.hpp"
+#include "sim/host_model.hpp"
+
+namespace spinloom::app {
+namespace {
+
+constexpr uint64_t element_bytes = sizeof(int32_t);
+
+// Sums wrap around, as the handler's do.
+void add(std::vector<uint8_t>& sum, const std::vector<uint8_t>& with) {
+  for (size_t at = 0; at < sum.size(); at += element_bytes) {
+    uint32_t x = 0;
+    uint32_t y = 0;
+    std::memcpy(&x, sum.data() + at, sizeof x);
+    std::memcpy(&y, with.data() + at, sizeof y);
+    x += y;
+    std::memcpy(sum.data() + at, &x, sizeof x);
+  }
+}
+
+// The work of an addition: reads two arrays and writes one of them.
+portals::HostWork addition(uint64_t bytes) {
+  portals::HostWork work;
+  work.bytes = bytes;
+  work.touches = [bytes](const portals::HostWork::Touch& touch) {
+    constexpr uint64_t word = 8;
+    for (uint64_t at = 0; at < bytes; at += word) {
+      touch(at, std::min(word, bytes - at), false);
+      touch(bytes + 4096 + at, std::min(word, bytes - at), true);
+    }
+  };
+  return work;
+}
+
+}  // namespace
+
+CollectiveRun::CollectiveRun(const StudyConfig& config, const std::vector<uint32_t>& members,
+                             const LoadedImages& loaded, sim::World& world)
+    : config_(config), loaded_(loaded), world_(world), members_(members.size()), member_of_rank_(config.ranks) {
+  for (uint32_t member = 0; member < members.size(); ++member) {
+    members_[member].rank = members[member];
+    member_of_rank_[members[member]] = member;
+  }
+  const auto top = config.experiment == Experiment::allreduce ? SwitchTree::Top::centre : SwitchTree::Top::first_member;
+  tree_ = SwitchTree::over(*world.network().switches(), members, top);
+}
+
+// The root of a linear tree has all others as children; a binomial tree's children have the largest subtree first.
+std::vector<uint32_t> CollectiveRun::children_of(uint32_t member) const {
+  const auto count = static_cast<uint32_t>(members_.size());
+  std::vector<uint32_t> found;
+  if (config_.way == Way::linear) {
+    for (uint32_t other = 1; member == 0 && other < count; ++other) found.push_back(other);
+    return found;
+  }
+  uint32_t half = 1;
+  while (half < count) half *= 2;
+  for (half /= 2; half != 0; half /= 2) {
+    if (member % (half * 2) == 0 && member + half < count) found.push_back(member + half);
+  }
+  return found;
+}
+
+uint32_t CollectiveRun::parent_of(uint32_t member) const {
+  return config_.way == Way::linear ? 0 : member & (member - 1);
+}
+
+Result<StudyResult> CollectiveRun::run() {
+  expected_.resize(config_.bytes);
+  for (uint32_t member = 0; member < members_.size(); ++member) {
+    Member& here = members_[member];
+    here.given = random_bytes(config_.ordering.seed, text("app.collective.", member), config_.bytes);
+    if (sums()) add(expected_, here.given);
+  }
+  if (!sums()) expected_ = members_[0].given;
+  for (uint32_t member = 0; member < members_.size(); ++member) SPL_TRY(prepare(member));
+  if (by_switches()) {
+    SPL_TRY(equip());
+  } else if (sums()) {
+    adding_ = sim::host_cost(config_.profile, addition(config_.bytes)).total();
+  }
+  StudyResult result;
+  for (round_ = 1; round_ <= config_.rounds; ++round_) {
+    SPL_ASSIGN(result, measure());
+  }
+  SPL_ASSIGN(const Time bound, collective_bound(config_, tree_));
+  result.bound_ps = bound.ps;
+  result.switches = static_cast<uint32_t>(switches_.size());
+  return result;
+}
+
+Status CollectiveRun::prepare(uint32_t member) {
+  Member& here = members_[member];
+  SPL_ASSIGN(here.side, Side::make(world_.node(here.rank)));
+  here.result.resize(config_.bytes);
+  nic::Entry result = here.side.entry(here.result, down_bits);
+  if (config_.way == Way::stream) {
+    const std::vector<uint32_t> constants = {member, static_cast<uint32_t>(members_.size()),
+                                             static_cast<uint32_t>(down_bits), 0, config_.payload_bytes};
+    constexpr uint64_t state_bytes = 64;
+    SPL_ASSIGN(result.context, here.side.context(loaded_, "broadcast", constants, state_bytes));
+  }
+  SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, result));
+  if (!by_switches()) {
+    here.to = children_of(member);
+    if (sums()) here.landing.resize(here.to.size());
+  }
+  for (uint32_t child = 0; child < here.landing.size(); ++child) {
+    here.landing[child].resize(config_.bytes);
+    nic::Entry entry = here.side.entry(here.landing[child], landing_bits + here.to[child]);
+    SPL_ASSIGN(entry.counter, here.side.interface->ct_alloc());
+    here.children.push_back({entry.counter});
+    SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, entry));
+  }
+  world_.node(here.rank).watch([this, member] { told(member); });
+  return {};
+}
+
+Result<StudyResult> CollectiveRun::measure() {
+  world_.drain();
+  for (Member& member : members_) {
+    member.sum = member.given;
+    member.added = 0;
+    member.posted = 0;
+    std::fill(member.result.begin(), member.result.end(), uint8_t{0});
+  }
+  missing_ = !tells_all() ? 1 : static_cast<uint32_t>(members_.size()) - (sums() ? 0 : 1);
+  const sim::HandlerStatistics before = handlers();
+  const uint64_t bytes_before = link_bytes();
+  const Time start_time = world_.events().now();
+  SPL_TRY(start());
+  while (missing_ > 0 && trouble_.ok()) {
+    if (!world_.events().step()) return stuck();
+  }
+  SPL_TRY(trouble_);
+  StudyResult result;
+  result.time_ps = (last_ - start_time).ps;
+  world_.drain();
+  SPL_TRY(compare());
+  result.handlers = handlers().handlers - before.handlers;
+  result.handler_cycles = handlers().cycles - before.cycles;
+  result.link_bytes = link_bytes() - bytes_before;
+  return result;
+}
+
+Status CollectiveRun::start() {
+  if (!sums()) {
+    members_[0].known_round = round_;
+    members_[0].result = members_[0].given;
+    if (by_switches()) {
+      put(0, 1, members_[0].given, down_bits);
+    } else {
+      on_event(posts, 0);
+    }
+    return trouble_;
+  }
+  for (uint32_t member = 0; member < members_.size(); ++member) {
+    if (by_switches()) {
+      put(member, 0, members_[member].given, up_bits, uint64_t{number_at_switch_[member]} << shift());
+    } else {
+      go_on(member);
+    }
+  }
+  return trouble_;
+}
+
+void CollectiveRun::put(uint32_t from, uint32_t to, const std::vector<uint8_t>& bytes, uint64_t match_bits,
+                        uint64_t offset) {
+  const Side& side = members_[from].side;
+  portals::PutArguments arguments = side.put(bytes, members_[to].side, match_bits);
+  arguments.remote_offset = offset;
+  const Status posted = side.interface->put(arguments);
+  if (!posted.ok() && trouble_.ok()) trouble_ = posted;
+}
+
+// Called when something has become readable for this member's host.
+void CollectiveRun::told(uint32_t member) {
+  Member& here = members_[member];
+  if (round_ == 0) return;
+  for (uint32_t child = 0; child < here.children.size(); ++child) {
+    Child& from = here.children[child];
+    const uint64_t due = static_cast<uint64_t>(round_) * config_.bytes;
+    if (from.added_round == round_ || here.side.interface->ct_get(from.landed).success < due) continue;
+    from.added_round = round_;
+    const Time took = config_.profile.host.memory_latency + adding_;
+    world_.events().at(here.processor.serve(world_.events().now(), took).end, *this, added,
+                       uint64_t{member} << 32 | child);
+  }
+  const bool gets_result = member == 0 ? by_switches() && sums() : tells_all();
+  if (!gets_result || here.known_round == round_) return;
+  const uint64_t rounds = here.side.interface->ct_get(here.side.counter).success / config_.bytes;
+  if (rounds < static_cast<uint64_t>(round_)) return;
+  know(member);
+}
+
+// This member's host has the result.
+void CollectiveRun::know(uint32_t member) {
+  Member& here = members_[member];
+  here.known_round = round_;
+  last_ = world_.events().now();
+  if (tells_all() || member == 0) --missing_;
+  if (by_switches() || config_.way == Way::stream || !tells_all() || here.to.empty()) return;
+  const Time took = config_.profile.host.memory_latency + config_.profile.host.call;
+  world_.events().at(here.processor.serve(last_, took).end, *this, posts, member);
+}
+
+// All that this member waits for may be in its sum.
+void CollectiveRun::go_on(uint32_t member) {
+  Member& here = members_[member];
+  if (here.added < here.children.size()) return;
+  if (member != 0) return put(member, parent_of(member), here.sum, landing_bits + member);
+  here.result = here.sum;
+  know(0);
+}
+
+void CollectiveRun::on_event(uint32_t code, uint64_t argument) {
+  if (code == added) {
+    const auto member = static_cast<uint32_t>(argument >> 32);
+    Member& here = members_[member];
+    add(here.sum, here.landing[static_cast<uint32_t>(argument)]);
+    ++here.added;
+    if (here.added < here.children.size()) return;
+    return go_on(member);
+  }
+  const auto member = static_cast<uint32_t>(argument);
+  Member& here = members_[member];
+  put(member, here.to[here.posted++], here.result, down_bits);
+  if (here.posted < here.to.size()) {
+    const Time free = here.processor.serve(world_.events().now(), config_.profile.host.call).end;
+    world_.events().at(free, *this, posts, member);
+  }
+}
+
+Status CollectiveRun::compare() const {
+  for (uint32_t member = 0; member < members_.size(); ++member) {
+    if (member != 0 && !tells_all()) continue;
+    const std::vector<uint8_t>& result = members_[member].result;
+    const auto differs = std::ranges::mismatch(result, expected_);
+    if (differs.in1 == result.end()) continue;
+    return fail(Code::mismatch, "byte ", differs.in1 - result.begin(), " of ", result.size(), " at rank ",
+                members_[member].rank, " is ", int{*differs.in1}, ", not ", int{*differs.in2});
+  }
+  return {};
+}
+
+Error CollectiveRun::stuck() {
+  for (size_t i = 0; i < switches_.size(); ++i) {
+    if (const std::string& trouble = switches_[i]->handler_trouble(); !trouble.empty()) {
+      return fail(Code::fault, "a handler of switch ", tree_.switches[i].at, " ", trouble);
+    }
+    if (const auto event = switch_sides_[i].interface->eq_get(switch_sides_[i].queue)) {
+      return fail(Code::fault, "switch ", tree_.switches[i].at, " refused a message of rank ", event->initiator.value,
+                  ": ", nic::name_of(event->fail));
+    }
+  }
+  return fail(Code::stalled, missing_, " of ", members_.size(),
+              " members wait for a result, and nothing can happen any more");
+}
+
+sim::HandlerStatistics CollectiveRun::handlers() const {
+  sim::HandlerStatistics sum;
+  const auto add = [&](const sim::Node& node) {
+    const auto& one = node.hpus().statistics(nic::HandlerKind::payload);
+    sum.handlers += one.handlers;
+    sum.cycles += one.cycles;
+  };
+  for (const Member& member : members_) add(*member.side.node);
+  for (const sim::Node* each : switches_) add(*each);
+  return sum;
+}
+
+uint64_t CollectiveRun::link_bytes() const {
+  const std::vector<uint64_t>& links = world_.network().carried_bytes();
+  return std::accumulate(links.begin(), links.end(), world_.network().delivered_bytes());
+}
+
+Result<StudyResult> run_collective(const StudyConfig& config, const LoadedImages& loaded) {
+  std::vector<uint32_t> members = config.members;
+  if (members.empty()) {
+    members.resize(config.ranks);
+    std::iota(members.begin(), members.end(), 0u);
+  }
+  if (!config.network.has_value()) {
+    return fail(Code::invalid, "a group needs a network with switches, such as fat-tree:radix=8");
+  }
+  if (config.rounds < 1) return fail(Code::invalid, "a group has at least one round");
+  if (members.size() < 2) return fail(Code::invalid, "a group has at least 2 members, not ", members.size());
+  if (config.ranks > limits::rank_count_max) {
+    return fail(Code::invalid, "there are at most ", limits::rank_count_max, " ranks, not ", config.ranks);
+  }
+  if (const auto largest = *std::ranges::max_element(members); largest >= config.ranks) {
+    return fail(Code::invalid, "rank ", largest, " is no member: there are ", config.ranks, " ranks");
+  }
+  if (std::set<uint32_t>(members.begin(), members.end()).size() != members.size()) {
+    return fail(Code::invalid, "a rank is a member of the group twice");
+  }
+  const bool sums = config.experiment != Experiment::multicast;
+  if (sums && config.bytes % element_bytes != 0) {
+    return fail(Code::invalid, "sums are of whole int32_t of ", element_bytes, " B, ", config.bytes, " B were given");
+  }
+  if (config.way == Way::store || config.way == Way::portals4 || (config.way == Way::stream && sums)) {
+    return fail(Code::unsupported,
+                "a multicast goes by linear, rdma, stream or switch; sums by linear, rdma or switch");
+  }
+  sim::Profile profile = config.profile;
+  if (config.way != Way::switches) {  // a rank needs a handler's constants and little other memory of its NIC
+    profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, int64_t{64} << 10);
+  }
+  sim::WorldOptions options = world_options(config);
+  options.ranks = config.ranks;
+  options.network = config.network;
+  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, options));
+  return CollectiveRun(config, members, loaded, *world).run();
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,96 @@
+// CollectiveRun - the programs of the members' hosts and of the switches in one multicast, reduction or all-reduce.
+//
+// Contract: run() prepares everything, then measures; see collective.hpp. Members are counted as they are listed: member 0 is
+//   the root. Sums go up to the root by messages `up`, results come down by messages `down`.
+// Invariants: (1) a host's processor does one thing at a time; (2) a member's contribution never changes.
+// Threads: one owner. Time: modelled, in ps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/study.hpp"
+#include "app/study_side.hpp"
+#include "app/switch_tree.hpp"
+
+namespace spinloom::app {
+
+class CollectiveRun final : sim::EventTarget {
+ public:
+  CollectiveRun(const StudyConfig& config, const std::vector<uint32_t>& members, const LoadedImages& loaded,
+                sim::World& world);
+  Result<StudyResult> run();
+
+ private:
+  static constexpr uint64_t down_bits = 1;
+  static constexpr uint64_t up_bits = 2;
+  static constexpr uint64_t landing_bits = 16;  // and up: sums of one child, by hosts
+
+  struct Child {
+    nic::CounterId landed;
+    int added_round = 0;
+  };
+  struct Member {
+    uint32_t rank = 0;
+    Side side;
+    std::vector<uint8_t> given;  // the contribution; the root's message
+    std::vector<uint8_t> sum;
+    std::vector<uint8_t> result;
+    std::vector<std::vector<uint8_t>> landing;  // of each child
+    std::vector<uint32_t> to;  // children in the tree of hosts
+    std::vector<Child> children;
+    uint32_t added = 0;
+    uint32_t posted = 0;
+    int known_round = 0;  // when it has the result
+    sim::Resource processor;
+  };
+  enum Step : uint32_t { added, posts };
+
+  [[nodiscard]] bool sums() const { return config_.experiment != Experiment::multicast; }
+  [[nodiscard]] bool tells_all() const { return config_.experiment != Experiment::reduce; }
+  [[nodiscard]] bool by_switches() const { return config_.way == Way::switches; }
+  [[nodiscard]] std::vector<uint32_t> children_of(uint32_t member) const;
+  [[nodiscard]] uint32_t parent_of(uint32_t member) const;
+
+  Status prepare(uint32_t member);
+  Status start();
+  Result<StudyResult> measure();
+  Status compare() const;
+  void told(uint32_t member);
+  void know(uint32_t member);
+  void go_on(uint32_t member);
+  void on_event(uint32_t code, uint64_t argument) override;
+  void put(uint32_t from, uint32_t to, const std::vector<uint8_t>& bytes, uint64_t match_bits, uint64_t offset = 0);
+  [[nodiscard]] Error stuck();
+  [[nodiscard]] sim::HandlerStatistics handlers() const;
+  [[nodiscard]] uint64_t link_bytes() const;
+  // collective_switches.cpp
+  Status equip();
+  Status equip(const TreeSwitch& here);
+  Status expect_sums(const TreeSwitch& here, const Side& side);
+  Status expect_results(const TreeSwitch& here, const Side& side);
+  [[nodiscard]] std::vector<uint32_t> ports_of(const TreeSwitch& here) const;
+  [[nodiscard]] uint32_t shift() const;  // of a sender's number in the offset of its sums
+
+  const StudyConfig& config_;
+  const LoadedImages& loaded_;
+  sim::World& world_;
+  std::vector<Member> members_;
+  std::vector<uint32_t> member_of_rank_;
+  SwitchTree tree_;
+  std::vector<uint32_t> number_at_switch_;  // of each member, among the senders of its switch
+  std::vector<sim::Node*> switches_;
+  std::vector<Side> switch_sides_;
+  std::vector<uint8_t> expected_;
+  int round_ = 0;
+  uint32_t missing_ = 0;
+  Time last_{};
+  Time adding_{};  // by a host, a message's elements
+  Status trouble_;
+};
+
+// collective_bound.cpp
+[[nodiscard]] Result<Time> collective_bound(const StudyConfig& config, const SwitchTree& tree);
+
+}  // namespace spinloom::app

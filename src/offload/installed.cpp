@@ -14,6 +14,7 @@ Status install_parts(portals::Interface& interface, const HandlerImage& image, c
   }
   nic::Context context;
   context.image = image.index;
+  context.header_entry = image.header_entry;
   context.payload_entry = image.payload_entry;
   context.completion_entry = image.completion_entry;
   context.constants = {*installed.constants_at, plan.constants.size()};

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/bindings_setup.hpp"
+#include "app/delivery.hpp"
 #include "app/exchange.hpp"
 #include "app/mix.hpp"
 #include "app/share.hpp"
@@ -109,6 +110,40 @@ nb::dict mix(const nb::dict& settings) {
   return out;
 }
 
+// {"sent", "sent_count", "received", "received_count", "send": how the sender moves it, "strategy": of the receive or None,
+// "asks", "late", "any_source"} beside the setup.
+nb::dict delivery(const nb::dict& settings) {
+  DeliveryConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  config.sent = get_as<std::string>(settings, "sent");
+  config.sent_count = get_as<int64_t>(settings, "sent_count");
+  config.received = get_as<std::string>(settings, "received");
+  config.received_count = get_as<int64_t>(settings, "received_count");
+  config.send = unwrap(offload::send_strategy_named(get_as<std::string>(settings, "send")));
+  if (const nb::object strategy = get(settings, "strategy"); !strategy.is_none()) {
+    config.strategy = unwrap(offload::strategy_named(nb::cast<std::string>(strategy)));
+  }
+  config.asks = get_as<bool>(settings, "asks");
+  config.late = get_as<bool>(settings, "late");
+  config.any_source = get_as<bool>(settings, "any_source");
+  Result<DeliveryResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return deliver(config);
+  }();
+  const DeliveryResult result = unwrap(std::move(outcome));
+  nb::dict out;
+  out["size_bytes"] = result.size_bytes;
+  out["by"] = offload::name_of(result.completion.by);
+  out["strategy"] = offload::name_of(result.completion.strategy);
+  out["time_ps"] = result.time_ps;
+  out["landing_ps"] = result.landing_ps;
+  out["sent_ps"] = result.sent_ps;
+  out["sender_busy_ps"] = result.sender_busy_ps;
+  out["receiver_busy_ps"] = result.receiver_busy_ps;
+  out["destination"] = bytes_of(result.destination);
+  return out;
+}
+
 // {"peers": [{"type", "count"}, ...]} beside the setup.
 nb::dict exchange(const nb::dict& settings) {
   ExchangeConfig config;
@@ -155,6 +190,8 @@ void bind_share(nb::module_& module) {
   nb::class_<Share>(module, "Share", "Messages of several datatypes on one NIC whose memory they share.")
       .def("receive", &receive, nb::arg("type"), "Brings one message of that type, checked.");
   module.def("mix", &mix, nb::arg("config"), "Messages of several types, some before their receive, checked.");
+  module.def("delivery", &delivery, nb::arg("config"),
+             "One message between two processes, with or without asking first, to a receive in time or late, checked.");
   module.def("exchange", &exchange, nb::arg("config"), "Messages of many peers at once into one NIC, checked.");
   module.def("share", &open, nb::arg("config"), "A simulated NIC for the types of the config.");
 }

@@ -5,6 +5,7 @@
 
 #include "layout/overlap.hpp"
 #include "offload/choice.hpp"
+#include "spinloom/rendezvous.h"
 
 namespace spinloom::offload {
 
@@ -27,6 +28,8 @@ Result<std::unique_ptr<Inbox>> Inbox::create(Nic nic, const Options& options) {
   SPL_ASSIGN(made->queue_, interface.eq_alloc(options.queue_slots, 1));
   SPL_ASSIGN(made->portal_, interface.pt_alloc(made->queue_, {.flow_control = true, .want = {}}));
   SPL_TRY(made->early_.post(interface, made->portal_));
+  SPL_TRY(made->append_sink());
+  SPL_ASSIGN(made->plain_, create_context(interface, made->nic_.images, "receive_plain"));
   made->cache_.emplace(ReceiveCache::Nic{interface, made->portal_, made->queue_, made->nic_.images, made->nic_.facts,
                                          made->nic_.cost, "receive_"});
   return made;
@@ -84,15 +87,19 @@ Result<RequestId> Inbox::post(uint8_t* base, int64_t count, TypeId type, const W
     return fail(Code::invalid, "communicator ", wanted.communicator, " is too large");
   SPL_ASSIGN(const Strategy strategy, strategy_of(*of, count));
   const uint64_t number = requests_.size();
-  Request request{type, base, {}, {}, {}, false};
+  Request request{.type = type, .base = base};
   SPL_ASSIGN(request.lease, cache_->acquire(of->type, count, strategy, of->attributes));
   if (std::ranges::find(of->counts, count) == of->counts.end()) of->counts.push_back(count);
   SPL_ASSIGN(request.counter, counter_for(request, number));
   SPL_ASSIGN(nic::Entry entry, request.lease.receive->entry(base));
+  entry.counter = request.counter;
+  if (may_be_asked(request)) {
+    if (!entry.context.exists()) entry.context = plain_;
+    SPL_TRY(append_data_entry(request, entry, number));
+  }
   entry.match_rank = wanted.source;
   entry.match_bits = wanted.match_bits();
   entry.ignore_bits = wanted.ignore_bits();
-  entry.counter = request.counter;
   entry.user_ptr = number;
   ++of->receives;
   requests_.push_back(std::move(request));
@@ -100,9 +107,27 @@ Result<RequestId> Inbox::post(uint8_t* base, int64_t count, TypeId type, const W
   return RequestId{number};
 }
 
+// Data come as a message of their own, to the receive whose number their sender was told.
+Status Inbox::append_data_entry(Request& request, nic::Entry entry, uint64_t number) {
+  entry.match_bits = SPL_DATA_BITS | number;
+  entry.user_ptr = number;
+  SPL_ASSIGN(request.data, nic_.interface.me_append(portal_, entry));
+  return {};
+}
+
+// Data that are longer than their receive, so that their sender completes.
+Status Inbox::append_sink() {
+  nic::Entry entry;
+  entry.match_bits = SPL_NO_DATA_BITS;
+  entry.options.event_comm_disable = true;
+  entry.options.event_unlink_disable = true;
+  SPL_ASSIGN(std::ignore, nic_.interface.me_append(portal_, entry));
+  return {};
+}
+
 // What handlers/receive.h reads.
 Result<nic::CounterId> Inbox::counter_for(const Request& request, uint64_t number) {
-  if (!request.lease.receive->plan()) return nic::CounterId{};
+  if (!request.lease.receive->plan() && !may_be_asked(request)) return nic::CounterId{};
   nic::CounterId counter;
   if (free_counters_.empty()) {
     SPL_ASSIGN(counter, nic_.interface.ct_alloc());
@@ -111,7 +136,7 @@ Result<nic::CounterId> Inbox::counter_for(const Request& request, uint64_t numbe
     free_counters_.pop_back();
   }
   const auto bytes = static_cast<uint64_t>(request.lease.receive->message().bytes);
-  SPL_TRY(nic_.interface.ct_set(counter, {SPL_DATA_BITS | number, bytes}));
+  SPL_TRY(nic_.interface.ct_set(counter, {may_be_asked(request) ? SPL_DATA_BITS | number : 0, bytes}));
   return counter;
 }
 
@@ -155,39 +180,80 @@ Status Inbox::on_event(const nic::Event& event) {
 }
 
 Status Inbox::on_message(Request& request, const nic::Event& event) {
+  if ((event.match_bits & SPL_KIND_BITS) == 0 && event.hdr_data != 0) return on_request(request, event);
   Receive& receive = *request.lease.receive;
   const auto most = static_cast<uint64_t>(receive.message().bytes);
   if (event.fail == nic::Fail::handler_fail && event.requested_bytes > most) {
-    return complete(request, event, Unpacked::nic, 0);
+    return complete(request, event, Unpacked::nic, 0, true);
   }
   if (event.fail != nic::Fail::ok) {
     return fail(Code::fault, "the message failed on the NIC: ", nic::name_of(event.fail), ", ", event.dropped_bytes,
                 " B dropped");
   }
   const uint64_t bytes = std::min(event.requested_bytes, most);
+  const bool truncated = event.requested_bytes > most;
   const auto unpack = [&](const uint8_t* packed) {
     return receive.unpack(request.base, packed, static_cast<int64_t>(bytes));
   };
   if (event.kind == nic::EventKind::put_overflow) {
     SPL_TRY(unpack(reinterpret_cast<const uint8_t*>(event.start)));
-    return complete(request, event, Unpacked::unexpected, bytes);
+    return complete(request, event, Unpacked::unexpected, bytes, truncated);
   }
-  if (!unpacks_on_host(request.lease.strategy)) return complete(request, event, Unpacked::nic, bytes);
+  if (!unpacks_on_host(request.lease.strategy)) return complete(request, event, Unpacked::nic, bytes, truncated);
   SPL_TRY(unpack(receive.landed()));
-  return complete(request, event, Unpacked::host, bytes);
+  return complete(request, event, Unpacked::host, bytes, truncated);
 }
 
-Status Inbox::complete(Request& request, const nic::Event& event, Unpacked by, uint64_t bytes) {
+// What the NIC has not done: the request came before its receive, or the receive was not ready for one, or takes less.
+Status Inbox::on_request(Request& request, const nic::Event& event) {
+  const uint64_t bytes = event.hdr_data & SPL_REQUEST_BYTES_MASK;
+  const bool fits = bytes <= static_cast<uint64_t>(request.lease.receive->message().bytes);
+  if (event.kind == nic::EventKind::put && event.fail == nic::Fail::ok && request.data.exists() && fits) return {};
+  if (event.fail != nic::Fail::ok && event.fail != nic::Fail::handler_fail) {
+    return fail(Code::fault, "a request failed on the NIC: ", nic::name_of(event.fail));
+  }
+  if (!fits) {
+    SPL_TRY(answer(event, SPL_NO_DATA_BITS));
+    return complete(request, event, Unpacked::nic, 0, true);
+  }
+  if (!request.data.exists()) {
+    SPL_ASSIGN(nic::Entry entry, request.lease.receive->entry(request.base));
+    entry.counter = request.counter;
+    SPL_TRY(append_data_entry(request, entry, event.user_ptr));
+  }
+  return answer(event, SPL_DATA_BITS | event.user_ptr);
+}
+
+Status Inbox::answer(const nic::Event& event, uint64_t data_bits) {
+  std::unique_ptr<uint64_t>& bytes = requests_[event.user_ptr].answer;
+  bytes = std::make_unique<uint64_t>(event.match_bits);
+  portals::PutArguments answer;
+  answer.local = reinterpret_cast<const uint8_t*>(bytes.get());
+  answer.length = sizeof(uint64_t);
+  answer.target = event.initiator;
+  answer.portal = portal_;
+  answer.match_bits = SPL_ANSWER_BITS | event.hdr_data >> SPL_REQUEST_BYTES_BITS;
+  answer.hdr_data = data_bits;
+  answer.event_send_disable = true;
+  portals::HostWork work;
+  work.kind = portals::HostWork::Kind::react;
+  SPL_TRY(nic_.interface.host_work(work));
+  return nic_.interface.put(answer);
+}
+
+Status Inbox::complete(Request& request, const nic::Event& event, Unpacked by, uint64_t bytes, bool truncated) {
   SPL_ASSERT(!request.completion, "request ", event.user_ptr, " completes twice");
-  const auto most = static_cast<uint64_t>(request.lease.receive->message().bytes);
+  const bool was_asked = (event.match_bits & SPL_KIND_BITS) == SPL_DATA_BITS;
   request.completion = {.source = event.initiator,
-                        .tag = static_cast<uint32_t>(event.match_bits),
+                        .tag = static_cast<uint32_t>(was_asked ? event.hdr_data : event.match_bits),
                         .bytes = bytes,
-                        .truncated = event.requested_bytes > most,
+                        .truncated = truncated,
                         .by = by,
                         .strategy = request.lease.strategy,
                         .fallback = request.lease.fallback,
                         .at = nic_.interface.port().now()};
+  // Without asking, or there are no data.
+  if (request.data.exists() && !was_asked) SPL_TRY(nic_.interface.me_unlink(request.data));
   if (request.counter.exists()) free_counters_.push_back(request.counter);
   cache_->give_back(request.lease);
   Committed& type = types_[request.type.value];

@@ -4,9 +4,12 @@
 //   with the first receive that wants it, or now. post() is MPI_Irecv: an entry with the handlers of (type, count), or
 //   with a host buffer where the NIC has no room. wait() and test() complete it. free() forgets the type; receives
 //   under way keep what they hold. Source: SC'19 datatypes paper, section 3.2.6.
+//   A receive that may get more than `eager_bytes` is ready for a request (AskingSend): its NIC answers, and the data come
+//   to a second entry. The host answers a request that came before, or that its receive was not ready for.
 //   A message that matches a posted receive is unpacked by handlers (or lands in place, or is unpacked by the host from
 //   the buffer). A message without one lands in an unexpected block, and the host unpacks it when the receive is posted.
-//   A message longer than its receive is truncated: handlers refuse it and write nothing; elsewhere it fills the receive.
+//   A message longer than its receive is truncated: handlers refuse it and write nothing, and so does a request for it;
+//   elsewhere it fills the receive. Its sender completes in any case.
 // Invariants: (1) receives match in the order in which they were posted, as MPI asks; (2) what a receive holds on the NIC
 //   goes back to the cache when it completes; (3) an Error other than `invalid` leaves the Inbox fit for destruction only.
 // Threads: the owner of the Interface. Time: that of its port; unpacking by the host is announced as host work.
@@ -108,9 +111,11 @@ class Inbox {
   struct Request {
     TypeId type;
     uint8_t* base = nullptr;
-    ReceiveCache::Lease lease;
-    nic::CounterId counter;  // what handlers know of it; none: no handlers
-    std::optional<Completion> completion;
+    ReceiveCache::Lease lease = {};
+    nic::CounterId counter = {};  // what handlers know of it; none: no handlers
+    nic::EntryId data = {};  // the entry for data that were asked for, until they are there
+    std::unique_ptr<uint64_t> answer = {};  // by the host: its bytes
+    std::optional<Completion> completion = {};
     bool completed = false;  // and its user knows
   };
 
@@ -122,10 +127,17 @@ class Inbox {
   [[nodiscard]] Result<Committed*> committed(TypeId type);
   [[nodiscard]] Result<Request*> pending(RequestId request);
   [[nodiscard]] Result<Strategy> strategy_of(const Committed& type, int64_t count) const;
+  [[nodiscard]] bool may_be_asked(const Request& request) const {
+    return static_cast<uint64_t>(request.lease.receive->message().bytes) > options_.eager_bytes;
+  }
   [[nodiscard]] Result<nic::CounterId> counter_for(const Request& request, uint64_t number);
   [[nodiscard]] Status on_event(const nic::Event& event);
+  [[nodiscard]] Status append_data_entry(Request& request, nic::Entry entry, uint64_t number);
+  [[nodiscard]] Status append_sink();
   [[nodiscard]] Status on_message(Request& request, const nic::Event& event);
-  [[nodiscard]] Status complete(Request& request, const nic::Event& event, Unpacked by, uint64_t bytes);
+  [[nodiscard]] Status on_request(Request& request, const nic::Event& event);
+  [[nodiscard]] Status answer(const nic::Event& event, uint64_t data_bits);
+  [[nodiscard]] Status complete(Request& request, const nic::Event& event, Unpacked by, uint64_t bytes, bool truncated);
   [[nodiscard]] Status forget_if_unused(Committed& type);
 
   Nic nic_;
@@ -133,6 +145,7 @@ class Inbox {
   UnexpectedBlocks early_;
   nic::QueueId queue_;
   nic::PortalIndex portal_;
+  nic::ContextId plain_;  // header handlers of receives without a layout on the NIC
   std::optional<ReceiveCache> cache_;
   std::vector<Committed> types_;
   std::vector<Request> requests_;

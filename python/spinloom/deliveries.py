@@ -1,4 +1,4 @@
-"""What a message takes that asks first, entirely by NICs, and what a late receive takes: simulated, with real bytes.
+"""What a message takes that asks first, entirely by NICs, and what a late receive takes: simulated.
 
     asked(machine, memory, 16385, call_ps)
 
